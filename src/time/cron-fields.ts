@@ -1,0 +1,110 @@
+/**
+ * What a cron expression says, as bit masks: a few small integers that never refer back to the text.
+ */
+export interface CronFields {
+  /** Bits 0–31 and 32–59 of the seconds and minutes of an hour. */
+  readonly secondsLow: number
+  readonly secondsHigh: number
+  readonly minutesLow: number
+  readonly minutesHigh: number
+  /** Bit h. */
+  readonly hours: number
+  /** Bit day − 1. */
+  readonly monthDays: number
+  /** Bit n: the nth day before the last of the month; bit 0 is `L`. */
+  readonly daysFromLast: number
+  /** Bit day − 1: the weekday (Monday to Friday) nearest to that day, `15W`. */
+  readonly nearestWeekdays: number
+  /** `LW`: the last weekday of the month. */
+  readonly lastWeekday: boolean
+  /** Bit month − 1. */
+  readonly months: number
+  /** Bit weekday, 0 = Sunday. */
+  readonly weekdays: number
+  /** `D#N`: bit 7(N − 1) + D for the first to the fourth of a weekday. */
+  readonly nthWeekdays: number
+  /** Bit D for `D#5`, bit 7 + D for `D#L`. */
+  readonly lateWeekdays: number
+  /** How day-of-month and day-of-week are combined. */
+  readonly days: DayRule
+  /** Triples of first year, last year, step; absent for every year. */
+  readonly years: Int16Array | undefined
+  /** The minute or the hour field begins with `*`: the expression follows real time over clock changes. */
+  readonly wildcard: boolean
+}
+
+export const DayRule = { every: 0, either: 1, both: 2 } as const
+export type DayRule = (typeof DayRule)[keyof typeof DayRule]
+
+/** Index of the lowest set bit; the mask must not be 0. */
+export function lowestBit(mask: number): number {
+  return 31 - Math.clz32(mask & -mask)
+}
+
+/** Index of the highest set bit; the mask must not be 0. */
+export function highestBit(mask: number): number {
+  return 31 - Math.clz32(mask)
+}
+
+export function bitCount(mask: number): number {
+  const pairs = mask - ((mask >>> 1) & 0x55555555)
+  const nibbles = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333)
+  return Math.imul((nibbles + (nibbles >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
+}
+
+/** Bits 0, 7, 14, 21, 28: the days of a month that share the weekday of its first. */
+const WEEKLY = 0x10204081
+
+/** The days of a month that the expression matches (bit day − 1), given its length and the weekday of its first. */
+export function matchingDays(fields: CronFields, length: number, firstWeekday: number): number {
+  const all = -1 >>> (32 - length)
+  if (fields.days === DayRule.every) return all
+  const byMonth = matchingMonthDays(fields, length, firstWeekday)
+  const byWeek = matchingWeekdays(fields, length, firstWeekday)
+  return (fields.days === DayRule.either ? byMonth | byWeek : byMonth & byWeek) & all
+}
+
+function matchingMonthDays(fields: CronFields, length: number, firstWeekday: number): number {
+  let mask = fields.monthDays
+  for (let rest = fields.daysFromLast; rest !== 0; rest &= rest - 1) {
+    const day = length - lowestBit(rest)
+    if (day >= 1) mask |= 1 << (day - 1)
+  }
+  for (let rest = fields.nearestWeekdays; rest !== 0; rest &= rest - 1) {
+    const day = lowestBit(rest) + 1
+    if (day <= length) mask |= 1 << (nearestWeekday(day, length, firstWeekday) - 1)
+  }
+  if (fields.lastWeekday) mask |= 1 << (nearestWeekday(length, length, firstWeekday) - 1)
+  return mask
+}
+
+/** The weekday nearest to a day, never in another month. */
+function nearestWeekday(day: number, length: number, firstWeekday: number): number {
+  const weekday = (firstWeekday + day - 1) % 7
+  if (weekday === 6) return day > 1 ? day - 1 : day + 2
+  if (weekday === 0) return day < length ? day + 1 : day - 2
+  return day
+}
+
+function matchingWeekdays(fields: CronFields, length: number, firstWeekday: number): number {
+  let mask = 0
+  for (let rest = fields.weekdays; rest !== 0; rest &= rest - 1) {
+    mask |= WEEKLY << firstOf(lowestBit(rest), firstWeekday)
+  }
+  for (let rest = fields.nthWeekdays; rest !== 0; rest &= rest - 1) {
+    const bit = lowestBit(rest)
+    mask |= 1 << (firstOf(bit % 7, firstWeekday) + 7 * Math.floor(bit / 7))
+  }
+  for (let rest = fields.lateWeekdays; rest !== 0; rest &= rest - 1) {
+    const bit = lowestBit(rest)
+    const fifth = firstOf(bit % 7, firstWeekday) + 28
+    if (fifth < length) mask |= 1 << fifth
+    else if (bit >= 7) mask |= 1 << (fifth - 7)
+  }
+  return mask
+}
+
+/** Days from the first of the month to the first day that has a weekday. */
+function firstOf(weekday: number, firstWeekday: number): number {
+  return (weekday - firstWeekday + 7) % 7
+}

@@ -1,0 +1,25 @@
+import cronstrue from 'cronstrue'
+import { plainExpression } from './cron-parse.js'
+
+/** Human text for a cron expression, with its zone: "At 09:00, Monday through Friday, Europe/Berlin time". */
+export function describeCron(expression: string, zone: string): string {
+  const plain = plainExpression(expression).toUpperCase()
+  return `${inWords(plain) ?? `At the times of "${plain}"`}, ${zone === 'UTC' ? 'UTC' : `${zone} time`}`
+}
+
+/** A list that holds a modifier, such as `1,15W` or `MON#2,FRI`: cronstrue refuses the one and misreads the other. */
+const LIST_WITH_MODIFIER = /(?:[LW#][^ \t]*,|,[^ \t]*(?:[#W]|\bL\b|\dL))/
+
+function inWords(plain: string): string | undefined {
+  const days = plain.replace(/[A-KM-VX-Z]{2,}|[LW][A-Z]{2}/g, (name) => (name === 'LW' ? name : '1'))
+  if (LIST_WITH_MODIFIER.test(days)) return undefined
+  const both = plain.includes('+')
+  try {
+    const words = cronstrue.toString(plain.replace('+', '').replaceAll('#L', 'L'), { use24HourTimeFormat: true })
+    if (!both) return words
+    return words.replace(/, and (?:on )?/, ', only when it is ')
+  } catch {
+    // cronstrue throws text, and knows fewer forms than the parser does.
+    return undefined
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * The one error class of the project. It stands here, at the bottom of the dependency rule, so that
+ * time maths can throw it too; `core/errors.ts` lists the codes of the layers above.
+ *
+ * Match on `code`, never on the message: messages may be reworded, codes are part of the API.
+ */
+export class BelfryError<Code extends string = string> extends Error {
+  override readonly name = 'BelfryError'
+  readonly code: Code
+
+  constructor(code: Code, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+export type TimeErrorCode =
+  | 'TIMELINE_INVALID'
+  | 'EXPRESSION_TOO_LONG'
+  | 'EXPRESSION_SYNTAX'
+  | 'EXPRESSION_OUT_OF_RANGE'
+  | 'EXPRESSION_NEVER_FIRES'
+  | 'EXPRESSION_UNSUPPORTED'
+  | 'ZONE_UNKNOWN'
+  | 'DST_INVALID'
+  | 'DURATION_SYNTAX'
+  | 'DURATION_CALENDAR_UNIT'
+  | 'DURATION_OUT_OF_RANGE'
+  | 'INTERVAL_TOO_SHORT'
+  | 'INSTANT_SYNTAX'
+  | 'INSTANT_OUT_OF_RANGE'
+  | 'INSTANTS_INVALID'
+
+export function timeError(code: TimeErrorCode, message: string, options?: ErrorOptions): BelfryError<TimeErrorCode> {
+  return new BelfryError(code, message, options)
+}
+
+/** A user's text inside a message: quoted, and cut so that a hostile value cannot flood a log. */
+export function quote(value: unknown): string {
+  const text = typeof value === 'string' ? value : String(value)
+  return `"${text.length > 60 ? `${text.slice(0, 57)}…` : text}"`
+}

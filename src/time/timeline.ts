@@ -1,0 +1,163 @@
+/**
+ * A timeline is an ordered set of instants: the nominal ticks of a schedule. Instants are epoch milliseconds.
+ */
+import { MAX_INSTANT, MIN_INSTANT } from './calendar.js'
+import { CronTimeline, type DstRule } from './cron.js'
+import { MAX_EXPRESSION, parseCron } from './cron-parse.js'
+import type { Duration } from './duration.js'
+import { quote, timeError } from './error.js'
+import { type Instant, instantMs } from './instant.js'
+import { InstantsTimeline, instantList } from './instants.js'
+import { IntervalTimeline, intervalMs } from './interval.js'
+import { zone } from './zone.js'
+
+export interface Timeline {
+  readonly kind: 'cron' | 'every' | 'at'
+  /** The first tick strictly after an instant. */
+  next(after: number): number | undefined
+  /** The last tick strictly before an instant. */
+  previous(before: number): number | undefined
+  /** At most `limit` ticks after `from`, up to and including `to`. */
+  between(from: number, to: number, limit: number): number[]
+  /** How many ticks come after `from`, up to and including `to`; counted, not enumerated. */
+  count(from: number, to: number): number
+  /** Human text. */
+  describe(): string
+}
+
+export interface CronSpec {
+  /** A cron expression, a nickname, `@every 1h30m` or `@at 2026-03-01T09:00:00Z`. */
+  readonly cron: string
+  /** IANA name; UTC when absent. */
+  readonly timezone?: string
+  readonly dst?: DstRule
+}
+
+export interface EverySpec {
+  readonly every: Duration
+}
+
+export interface AtSpec {
+  readonly at: Instant | readonly Instant[]
+  /** For instants that are written without an offset. */
+  readonly timezone?: string
+}
+
+export type TimelineSpec = string | CronSpec | EverySpec | AtSpec
+
+/**
+ * The timeline of a spec, or an error that says what is wrong with it.
+ *
+ * `anchor` is the instant that intervals are counted from: the first tick is one interval after it. Cron expressions
+ * and lists of instants do not depend on it.
+ */
+export function timeline(spec: TimelineSpec, anchor = 0): Timeline {
+  const plain = expand(spec)
+  if ('every' in plain) return new IntervalTimeline(intervalMs(plain.every), checkAnchor(anchor))
+  if ('at' in plain) return atTimeline(plain)
+  return cronTimeline(plain)
+}
+
+/** Resolves the spellings of one expression string: cron itself, `@every …` and `@at …`. */
+function expand(spec: TimelineSpec): CronSpec | EverySpec | AtSpec {
+  const given = typeof spec === 'string' ? { cron: spec } : checkSpec(spec)
+  if (!('cron' in given)) return given
+  const { cron } = given
+  if (typeof cron !== 'string') throw timeError('TIMELINE_INVALID', `cron must be text, not ${quote(cron)}`)
+  const [head = '', rest = ''] = splitNickname(cron)
+  if (head !== '@every' && head !== '@at') return given
+  if (cron.length > MAX_EXPRESSION) throw tooLong(cron)
+  if (given.dst !== undefined) throw timeError('DST_INVALID', `dst does not apply to ${head}: remove it`)
+  if (head === '@at') return { at: rest.split(/[\s,]+/).filter(Boolean), ...zoneOf(given) }
+  if (given.timezone !== undefined) {
+    throw timeError('TIMELINE_INVALID', 'timezone does not apply to @every: an interval is the same in every zone')
+  }
+  return { every: rest }
+}
+
+function splitNickname(cron: string): [head: string, rest: string] {
+  const text = cron.trim()
+  const blank = text.search(/[ \t]/)
+  return blank < 0 ? [text, ''] : [text.slice(0, blank), text.slice(blank).trim()]
+}
+
+function zoneOf({ timezone }: CronSpec): { timezone?: string } {
+  return timezone === undefined ? {} : { timezone }
+}
+
+function checkSpec<T extends object>(spec: T): T {
+  const kinds = ['cron', 'every', 'at'].filter((kind) => typeof spec === 'object' && spec !== null && kind in spec)
+  if (kinds.length === 1) return spec
+  throw timeError(
+    'TIMELINE_INVALID',
+    kinds.length === 0
+      ? 'a timeline needs one of cron, every or at'
+      : `a timeline takes one of cron, every and at, not ${kinds.join(' and ')}`,
+  )
+}
+
+function checkAnchor(anchor: number): number {
+  if (anchor >= MIN_INSTANT && anchor <= MAX_INSTANT) return anchor
+  throw timeError(
+    'INSTANT_OUT_OF_RANGE',
+    `anchor ${quote(anchor)} is out of range: epoch milliseconds, years 1 to 9999`,
+  )
+}
+
+function atTimeline({ at, timezone }: AtSpec): Timeline {
+  const local = timezone === undefined ? undefined : zone(timezone)
+  const list = Array.isArray(at) ? (at as readonly Instant[]) : [at as Instant]
+  return new InstantsTimeline(instantList(list.map((instant) => instantMs(instant, local))))
+}
+
+// ── Cron timelines are shared: thousands of schedules say "0 9 * * 1-5" ─────────────────────────────────────────────
+
+const CACHE_SIZE = 100_000
+let young = new Map<string, CronTimeline>()
+let old = new Map<string, CronTimeline>()
+
+function cronTimeline({ cron, timezone, dst }: CronSpec): Timeline {
+  const key =
+    dst === undefined ? `${cron}|${timezone ?? ''}` : `${cron}|${timezone ?? ''}|${dst.gap ?? ''}|${dst.repeat ?? ''}`
+  const known = young.get(key) ?? old.get(key)
+  if (known !== undefined) return known
+  const made = parseCronTimeline({
+    cron,
+    ...(timezone === undefined ? {} : { timezone }),
+    ...(dst === undefined ? {} : { dst }),
+  })
+  remember(key, made)
+  return made
+}
+
+/** Parses without looking into the cache. */
+export function parseCronTimeline({ cron, timezone, dst }: CronSpec): CronTimeline {
+  checkDst(dst)
+  return new CronTimeline(cron, parseCron(cron), zone(timezone ?? 'UTC'), dst)
+}
+
+/** Two generations: when the young one is full it becomes the old one, and what was not asked for since is dropped. */
+function remember(key: string, made: CronTimeline): void {
+  if (young.size >= CACHE_SIZE) {
+    old = young
+    young = new Map()
+  }
+  young.set(key, made)
+}
+
+function checkDst(dst: DstRule | undefined): void {
+  if (dst === undefined) return
+  const { gap = 'shift', repeat = 'first' } = dst
+  if ((gap === 'shift' || gap === 'skip') && (repeat === 'first' || repeat === 'both')) return
+  throw timeError(
+    'DST_INVALID',
+    `dst is { gap: ${quote(gap)}, repeat: ${quote(repeat)} }: gap is "shift" or "skip", repeat is "first" or "both"`,
+  )
+}
+
+function tooLong(expression: string) {
+  return timeError(
+    'EXPRESSION_TOO_LONG',
+    `expression is ${expression.length} characters long: at most ${MAX_EXPRESSION} are allowed`,
+  )
+}

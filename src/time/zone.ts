@@ -1,0 +1,165 @@
+/**
+ * Zones as segments of constant offset.
+ *
+ * The runtime's own zone data is asked through Intl, which takes microseconds a call; so each zone keeps
+ * what it learned. The UTC line is cut into chunks of about a year; a chunk is sampled every five days and
+ * each change of offset is then found to the second by bisection. (The two closest changes in the whole
+ * zone database are seven days apart; a test samples every zone finely to hold that assumption.)
+ */
+import { DAY_MS, SECOND_MS } from './calendar.js'
+import { quote, timeError } from './error.js'
+
+/** A stretch of UTC with one offset, and the offset that was in force just before it. */
+export interface Segment {
+  readonly start: number
+  readonly end: number
+  readonly offset: number
+  readonly before: number
+}
+
+export interface Zone {
+  readonly name: string
+  /** The segment that holds an instant (epoch milliseconds). */
+  segmentAt(instant: number): Segment
+}
+
+const CHUNK_MS = 400 * DAY_MS
+const SAMPLE_MS = 5 * DAY_MS
+/** Chunks kept by a zone: more than any real use touches, few enough that hostile years cannot fill the heap. */
+const MAX_CHUNKS = 256
+
+class FixedZone implements Zone {
+  readonly name = 'UTC'
+  readonly #all: Segment = {
+    start: Number.NEGATIVE_INFINITY,
+    end: Number.POSITIVE_INFINITY,
+    offset: 0,
+    before: 0,
+  }
+
+  segmentAt(): Segment {
+    return this.#all
+  }
+}
+
+class IntlZone implements Zone {
+  readonly name: string
+  readonly #format: Intl.DateTimeFormat
+  readonly #chunks = new Map<number, readonly Segment[]>()
+  #last: Segment | undefined
+
+  constructor(name: string) {
+    this.#format = new Intl.DateTimeFormat('en-US', { timeZone: name, timeZoneName: 'longOffset', year: 'numeric' })
+    this.name = this.#format.resolvedOptions().timeZone
+  }
+
+  segmentAt(instant: number): Segment {
+    const last = this.#last
+    if (last !== undefined && instant >= last.start && instant < last.end) return last
+    const found = this.#find(instant)
+    this.#last = found
+    return found
+  }
+
+  #find(instant: number): Segment {
+    const index = Math.floor(instant / CHUNK_MS)
+    let segments = this.#chunks.get(index)
+    if (segments === undefined) {
+      if (this.#chunks.size >= MAX_CHUNKS) this.#chunks.clear()
+      segments = this.#survey(index * CHUNK_MS, (index + 1) * CHUNK_MS)
+      this.#chunks.set(index, segments)
+    }
+    let at = segments.length - 1
+    while (at > 0 && instant < (segments[at] as Segment).start) at -= 1
+    return segments[at] as Segment
+  }
+
+  #survey(from: number, to: number): Segment[] {
+    const segments: Segment[] = []
+    let before = this.#offsetAt(from - SECOND_MS)
+    let start = from
+    let offset = this.#offsetAt(from)
+    for (let sample = from; sample < to; sample += SAMPLE_MS) {
+      const next = Math.min(sample + SAMPLE_MS, to - SECOND_MS)
+      const nextOffset = this.#offsetAt(next)
+      if (nextOffset === offset) continue
+      const change = this.#changeBetween(sample, next, offset)
+      segments.push({ start, end: change, offset, before })
+      before = offset
+      start = change
+      offset = nextOffset
+    }
+    segments.push({ start, end: to, offset, before })
+    return segments
+  }
+
+  /** The first second in (low, high] whose offset is no longer `offset`. */
+  #changeBetween(low: number, high: number, offset: number): number {
+    let same = low
+    let other = high
+    while (other - same > SECOND_MS) {
+      const middle = same + Math.floor((other - same) / 2 / SECOND_MS) * SECOND_MS
+      if (this.#offsetAt(middle) === offset) same = middle
+      else other = middle
+    }
+    return other
+  }
+
+  /** Reads "GMT+05:30", "GMT-00:44:30" or "GMT" off the end of what Intl prints. */
+  #offsetAt(instant: number): number {
+    const text = this.#format.format(instant)
+    const at = text.lastIndexOf('GMT') + 3
+    if (at >= text.length) return 0
+    const sign = text.charCodeAt(at) === 43 ? 1 : -1
+    const hours = Number(text.slice(at + 1, at + 3))
+    const minutes = Number(text.slice(at + 4, at + 6))
+    const seconds = text.length > at + 6 ? Number(text.slice(at + 7, at + 9)) : 0
+    return sign * (hours * 3_600 + minutes * 60 + seconds) * SECOND_MS
+  }
+}
+
+const UTC: Zone = new FixedZone()
+const zones = new Map<string, Zone>()
+
+/** The zone of an IANA name, in any case. */
+export function zone(name: string): Zone {
+  if (name === 'UTC') return UTC
+  const key = typeof name === 'string' ? name.toLowerCase() : ''
+  const known = zones.get(key)
+  if (known !== undefined) return known
+  const opened = openZone(name, key)
+  zones.set(key, opened)
+  return opened
+}
+
+function openZone(name: string, key: string): Zone {
+  // Newer runtimes take "+02:00" as a zone and older ones do not: a name must mean the same on every instance.
+  if (!/^[a-z][a-z0-9_+/-]{1,63}$/.test(key)) throw unknownZone(name)
+  try {
+    const opened = new IntlZone(name)
+    return opened.name === 'UTC' ? UTC : opened
+  } catch (cause) {
+    throw unknownZone(name, cause)
+  }
+}
+
+function unknownZone(name: string, cause?: unknown) {
+  return timeError(
+    'ZONE_UNKNOWN',
+    `time zone ${quote(name)} is unknown: use an IANA name such as "Europe/Berlin" or "UTC"`,
+    cause === undefined ? undefined : { cause },
+  )
+}
+
+/** No zone is, or ever was, further from UTC than this. */
+export const MAX_OFFSET_MS = 16 * 3_600_000
+
+/**
+ * The instant of a local time: the first of two where the clock was turned back, and the end of the gap where it
+ * was turned forward over it.
+ */
+export function instantOfLocal(zone: Zone, local: number): number {
+  let segment = zone.segmentAt(local - MAX_OFFSET_MS)
+  while (local - segment.offset >= segment.end) segment = zone.segmentAt(segment.end)
+  return Math.max(local - segment.offset, segment.start)
+}

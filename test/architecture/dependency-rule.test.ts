@@ -1,0 +1,80 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+
+const SRC = fileURLToPath(new URL('../../src/', import.meta.url))
+
+/** What each room of the house may import, besides itself and packages. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  time: [],
+  core: ['time'],
+  engine: ['core', 'time'],
+  stores: ['core', 'time'],
+  sinks: ['core', 'time'],
+  'belfry.ts': ['engine', 'core', 'time'],
+  testing: ['belfry.ts', 'engine', 'core', 'time', 'stores', 'sinks'],
+  server: ['belfry.ts', 'engine', 'core', 'time'],
+  cli: ['server', 'belfry.ts', 'engine', 'core', 'time', 'stores', 'sinks'],
+  'index.ts': ['belfry.ts', 'engine', 'core', 'time'],
+}
+
+/** In these rooms each entry is a house of its own: siblings never import each other. */
+const SEPARATE = ['stores', 'sinks']
+
+interface Import {
+  readonly file: string
+  readonly target: string
+}
+
+function violation({ file, target }: Import): string | undefined {
+  const [from = '', fromPart = ''] = roomOf(file)
+  const [to = '', toPart = ''] = roomOf(target)
+  const allowed = MAY_IMPORT[from]
+  if (allowed === undefined) return `src/${file}: ${from} is not a room of the dependency rule`
+  if (from === to) {
+    const apart = SEPARATE.includes(from) && fromPart !== toPart
+    return apart ? `src/${file} imports src/${target}: ${from} never import each other` : undefined
+  }
+  return allowed.includes(to) ? undefined : `src/${file} imports src/${target}: ${from} may not import ${to}`
+}
+
+function roomOf(file: string): string[] {
+  return file.split('/')
+}
+
+function importsOf(file: string, text: string): Import[] {
+  const specifiers = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(
+    ([, specifier]) => specifier as string,
+  )
+  return specifiers.map((specifier) => ({
+    file,
+    target: relative(SRC, resolve(SRC, dirname(file), specifier)).replace(/\.js$/, '.ts'),
+  }))
+}
+
+function sourceFiles(): string[] {
+  return readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+}
+
+describe('the dependency rule', () => {
+  it('holds for every import of the source', () => {
+    const imports = sourceFiles()
+      .filter((file) => !file.endsWith('.test.ts'))
+      .flatMap((file) => importsOf(file, readFileSync(join(SRC, file), 'utf8')))
+    expect(imports.length).toBeGreaterThan(10)
+    expect(imports.map(violation).filter(Boolean)).toEqual([])
+  })
+
+  it('names an import that breaks it', () => {
+    expect(violation({ file: 'time/cron.ts', target: 'core/plan.ts' })).toBe(
+      'src/time/cron.ts imports src/core/plan.ts: time may not import core',
+    )
+    expect(violation({ file: 'stores/redis/claim.ts', target: 'stores/memory/claim.ts' })).toBe(
+      'src/stores/redis/claim.ts imports src/stores/memory/claim.ts: stores never import each other',
+    )
+    expect(importsOf('time/a.ts', "import { x } from '../core/plan.js'")).toEqual([
+      { file: 'time/a.ts', target: 'core/plan.ts' },
+    ])
+  })
+})
