@@ -45,17 +45,34 @@ export interface AtSpec {
 
 export type TimelineSpec = string | CronSpec | EverySpec | AtSpec
 
-/**
- * The timeline of a spec, or an error that says what is wrong with it.
- *
- * `anchor` is the instant that intervals are counted from: the first tick is one interval after it. Cron expressions
- * and lists of instants do not depend on it.
- */
-export function timeline(spec: TimelineSpec, anchor = 0): Timeline {
+/** A timeline as data: parsed once, stored with the schedule, opened as often as needed. */
+export type ParsedTimeline =
+  | { readonly cron: string; readonly timezone?: string; readonly dst?: DstRule }
+  | { readonly every: number }
+  | { readonly at: readonly number[] }
+
+/** Checks a spec and reduces it to plain data, or throws an error that says what is wrong with it. */
+export function parseTimeline(spec: TimelineSpec): ParsedTimeline {
   const plain = expand(spec)
-  if ('every' in plain) return new IntervalTimeline(intervalMs(plain.every), checkAnchor(anchor))
-  if ('at' in plain) return atTimeline(plain)
-  return cronTimeline(plain)
+  if ('every' in plain) return { every: intervalMs(plain.every) }
+  if ('at' in plain) return { at: parseInstants(plain) }
+  cronTimeline(plain)
+  return plain
+}
+
+/**
+ * Opens a parsed timeline. `anchor` is the instant that intervals are counted from: the first tick is one interval
+ * after it. Cron expressions and lists of instants do not depend on it.
+ */
+export function openTimeline(parsed: ParsedTimeline, anchor: number): Timeline {
+  if ('every' in parsed) return new IntervalTimeline(parsed.every, anchor)
+  if ('at' in parsed) return new InstantsTimeline(parsed.at)
+  return cronTimeline(parsed)
+}
+
+/** The timeline of a spec, with `anchor` as in `openTimeline`. */
+export function timeline(spec: TimelineSpec, anchor = 0): Timeline {
+  return openTimeline(parseTimeline(spec), checkAnchor(anchor))
 }
 
 /** Resolves the spellings of one expression string: cron itself, `@every …` and `@at …`. */
@@ -104,10 +121,10 @@ function checkAnchor(anchor: number): number {
   )
 }
 
-function atTimeline({ at, timezone }: AtSpec): Timeline {
+function parseInstants({ at, timezone }: AtSpec): number[] {
   const local = timezone === undefined ? undefined : zone(timezone)
   const list = Array.isArray(at) ? (at as readonly Instant[]) : [at as Instant]
-  return new InstantsTimeline(instantList(list.map((instant) => instantMs(instant, local))))
+  return instantList(list.map((instant) => instantMs(instant, local)))
 }
 
 // ── Cron timelines are shared: thousands of schedules say "0 9 * * 1-5" ─────────────────────────────────────────────
