@@ -1,0 +1,65 @@
+// @ts-check
+/**
+ * How every bench measures: contenders take turns within each round, so that what else the machine does hits all of
+ * them alike; each turn is bounded by time; the median of the rounds counts.
+ */
+
+/**
+ * @typedef {object} Contender
+ * @property {string} name
+ * @property {() => number | Promise<number>} batch Does a bounded piece of work and says how many operations it was.
+ *
+ * @typedef {object} Pace
+ * @property {number} rounds At least three.
+ * @property {number} turnMs
+ * @property {number} warmupMs
+ */
+
+/** @type {Pace} */
+export const PACE = { rounds: 5, turnMs: 300, warmupMs: 200 }
+
+/**
+ * Operations per second of each contender, by name.
+ * @param {readonly Contender[]} contenders
+ * @param {Pace} pace
+ * @returns {Promise<Map<string, number>>}
+ */
+export async function race(contenders, { rounds, turnMs, warmupMs } = PACE) {
+  if (rounds < 3) throw new Error(`${rounds} rounds are too few for a median: take at least 3`)
+  for (const contender of contenders) await turn(contender, warmupMs)
+  const rates = new Map(contenders.map(({ name }) => [name, /** @type {number[]} */ ([])]))
+  for (let round = 0; round < rounds; round += 1) {
+    const first = round % contenders.length
+    for (const contender of [...contenders.slice(first), ...contenders.slice(0, first)]) {
+      rates.get(contender.name)?.push(await turn(contender, turnMs))
+    }
+  }
+  return new Map([...rates].map(([name, perSecond]) => [name, median(perSecond)]))
+}
+
+/**
+ * @param {Contender} contender
+ * @param {number} forMs
+ */
+async function turn({ batch }, forMs) {
+  let operations = 0
+  let elapsedMs = 0
+  const startedAt = performance.now()
+  do {
+    const done = batch()
+    operations += typeof done === 'number' ? done : await done
+    elapsedMs = performance.now() - startedAt
+  } while (elapsedMs < forMs)
+  return (operations / elapsedMs) * 1_000
+}
+
+/**
+ * @param {readonly number[]} values
+ * @returns {number}
+ */
+export function median(values) {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = Math.floor(sorted.length / 2)
+  const upper = sorted[middle] ?? Number.NaN
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
+}

@@ -1,0 +1,64 @@
+// @ts-check
+/**
+ * `npm run bench -- <name> [--store S] [--n N]`: every file beside this one is a bench, known by its file name.
+ * Standard output carries JSON lines and nothing else.
+ */
+import { readdirSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { installPeers } from './harness/peers.js'
+import { UsageError } from './harness/usage-error.js'
+
+/**
+ * @typedef {object} BenchOptions
+ * @property {string | undefined} store
+ * @property {number | undefined} n
+ * @typedef {(options: BenchOptions) => Promise<void>} Bench
+ */
+
+const HERE = new URL('./', import.meta.url)
+
+/** @returns {string[]} */
+function benchNames() {
+  return readdirSync(HERE)
+    .filter((file) => file.endsWith('.js') && file !== 'run.js')
+    .map((file) => file.slice(0, -'.js'.length))
+    .sort()
+}
+
+/**
+ * @param {string} problem
+ * @returns {never}
+ */
+function refuse(problem) {
+  console.error(`${problem}\nusage: npm run bench -- <name> [--store S] [--n N]\nbenches: ${benchNames().join(', ')}`)
+  process.exit(2)
+}
+
+function readArguments() {
+  try {
+    const { positionals, values } = parseArgs({
+      allowPositionals: true,
+      options: { store: { type: 'string' }, n: { type: 'string' } },
+    })
+    return { positionals, store: values.store, n: values.n }
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error))
+  }
+}
+
+const { positionals, store, n } = readArguments()
+const [name] = positionals
+if (name === undefined) refuse('which bench?')
+if (positionals.length > 1) refuse(`one bench at a time, not ${positionals.join(' and ')}`)
+if (!benchNames().includes(name)) refuse(`bench "${name}" is unknown`)
+if (n !== undefined && !/^[1-9]\d{0,8}$/.test(n)) refuse(`--n ${n} is not a count`)
+
+installPeers()
+/** @type {{ default: Bench }} */
+const bench = await import(new URL(`${name}.js`, HERE).href)
+try {
+  await bench.default({ store, n: n === undefined ? undefined : Number(n) })
+} catch (error) {
+  if (error instanceof UsageError) refuse(error.message)
+  throw error
+}
