@@ -1,0 +1,174 @@
+/**
+ * What a write to a schedule does, decided in one place for all stores: they read, ask here, and write the answer in
+ * one transaction. Nothing here looks at a clock or at code: all it knows is what the store has and the store's now.
+ */
+import { failure } from './errors.js'
+import { canonicalJson, type Json } from './json.js'
+import { type Plan, plan } from './plan.js'
+import type { SkipReason } from './policies.js'
+import { plannable, type Schedule, type ScheduleDefinition } from './schedule.js'
+import { scheduleTimeline } from './schedule-timeline.js'
+
+/** A tick that was recorded and never claimed. */
+export interface UnclaimedTick {
+  readonly run: string
+  readonly tick: number
+}
+
+/** What becomes of unclaimed ticks: those still in the future are deleted, those already due are skipped. */
+export interface TakeBack {
+  readonly remove: readonly string[]
+  readonly skip: readonly string[]
+  readonly reason: SkipReason
+}
+
+export type PutDecision =
+  | { readonly outcome: 'unchanged'; readonly schedule: Schedule }
+  | { readonly outcome: 'created' | 'updated'; readonly schedule: Schedule; readonly takeBack: TakeBack }
+
+const NOTHING: TakeBack = { remove: [], skip: [], reason: 'replaced' }
+
+/**
+ * Creates or replaces a schedule.
+ *
+ * Equal in everything, it writes nothing. With an equal timeline it keeps anchor and cursor, and due ticks stay as they
+ * were recorded; future ones are taken back so that they are recorded again with what is new. A changed timeline starts
+ * at now. A pause is the operator's and outlives a put.
+ */
+export function decidePut(
+  id: string,
+  definition: ScheduleDefinition,
+  existing: Schedule | undefined,
+  unclaimed: readonly UnclaimedTick[],
+  version: number,
+  now: number,
+): PutDecision {
+  if (existing === undefined) {
+    return { outcome: 'created', schedule: start({ id, definition, version, createdAt: now }, now), takeBack: NOTHING }
+  }
+  if (sameDefinition(existing.definition, definition)) return { outcome: 'unchanged', schedule: existing }
+  const keepsTimeline = sameTimeline(existing.definition, definition)
+  const { schedule: rewound, takeBack } = rewind(existing, unclaimed, now, 'replaced')
+  if (!keepsTimeline) {
+    const schedule = start({ id, definition, version, createdAt: existing.createdAt }, now, rewound)
+    return { outcome: 'updated', schedule, takeBack }
+  }
+  const { anchor, cursor, createdAt } = rewound
+  const remaining = definition.times === existing.definition.times ? rewound.remaining : definition.times
+  const kept: Schedule = {
+    ...{ id, version, definition, anchor, cursor, createdAt, updatedAt: now },
+    ...(remaining === undefined ? {} : { remaining }),
+  }
+  return { outcome: 'updated', schedule: withNext(withPause(kept, existing), now), takeBack: { ...takeBack, skip: [] } }
+}
+
+/** Stops firing. The pause begins now; ticks that were recorded and never claimed are taken back. */
+export function decidePause(
+  schedule: Schedule,
+  unclaimed: readonly UnclaimedTick[],
+  version: number,
+  now: number,
+  note: string | undefined,
+): { readonly schedule: Schedule; readonly takeBack: TakeBack } {
+  const { schedule: rewound, takeBack } = rewind(schedule, unclaimed, now, 'paused')
+  const { dueAt: _, pauseNote: __, ...rest } = rewound
+  const pausedAt = schedule.pausedAt ?? now
+  const paused = { ...rest, version, pausedAt, updatedAt: now, ...(note === undefined ? {} : { pauseNote: note }) }
+  return { schedule: withNext(paused, now), takeBack }
+}
+
+/** Fires again. The ticks inside the pause are skipped as one range. */
+export function decideResume(
+  schedule: Schedule,
+  version: number,
+  now: number,
+): { readonly schedule: Schedule; readonly skips: Plan['skips'] } {
+  const { skips, cursor } = plan(plannable(schedule), [], now, now)
+  const { pausedAt: _, pauseNote: __, ...rest } = schedule
+  return { schedule: withNext({ ...rest, cursor, version, updatedAt: now }, now), skips }
+}
+
+/** What a removal does to ticks that were recorded and never claimed. */
+export function decideRemove(schedule: Schedule, unclaimed: readonly UnclaimedTick[], now: number): TakeBack {
+  return rewind(schedule, unclaimed, now, 'removed').takeBack
+}
+
+/** The schedule after a plan was recorded. */
+export function applyPlan(schedule: Schedule, { cursor, remaining, nextAt, dueAt }: Plan, now: number): Schedule {
+  const { remaining: _, nextAt: __, dueAt: ___, ...rest } = schedule
+  return {
+    ...rest,
+    cursor,
+    ...(remaining === undefined ? {} : { remaining }),
+    ...(nextAt === undefined ? { finishedAt: now } : { nextAt }),
+    ...(dueAt === undefined ? {} : { dueAt }),
+  }
+}
+
+/** Timeline fields: what a put must leave alone to keep anchor and cursor. */
+export function sameTimeline(one: ScheduleDefinition, other: ScheduleDefinition): boolean {
+  return timelineText(one) === timelineText(other)
+}
+
+export function sameDefinition(one: ScheduleDefinition, other: ScheduleDefinition): boolean {
+  return canonicalJson(one as unknown as Json) === canonicalJson(other as unknown as Json)
+}
+
+function timelineText({ timeline, startsAt, endsAt }: ScheduleDefinition): string {
+  return canonicalJson({ timeline, startsAt: startsAt ?? null, endsAt: endsAt ?? null } as unknown as Json)
+}
+
+type Identity = Pick<Schedule, 'id' | 'definition' | 'version' | 'createdAt'>
+
+/** A schedule whose timeline begins now, in the place of another one if there was one. */
+function start({ id, definition, version, createdAt }: Identity, now: number, replaced?: Schedule): Schedule {
+  const { timeline, startsAt, times, missed } = definition
+  // The user who names the first instant of an interval means a tick, so the anchor lies one interval before it.
+  const anchor = 'every' in timeline && startsAt !== undefined ? startsAt - timeline.every : now
+  // An instant that has just passed still fires: it was in the future when its author wrote it down.
+  const justPassed = Math.max(now - missed.graceMs - 1, replaced?.cursor ?? Number.NEGATIVE_INFINITY)
+  const begun: Schedule = {
+    ...{ id, definition, version, anchor, createdAt, updatedAt: now },
+    cursor: 'at' in timeline ? justPassed : now,
+    ...(times === undefined ? {} : { remaining: times }),
+  }
+  const schedule = withNext(replaced === undefined ? begun : withPause(begun, replaced), now)
+  if (schedule.nextAt !== undefined) return schedule
+  throw failure(
+    'OPTION_INVALID',
+    `schedule "${id}" would never fire: its timeline has no tick after ${new Date(now).toISOString()}`,
+  )
+}
+
+/**
+ * Takes back ticks that were never claimed. For those still in the future the cursor moves back before the first of
+ * them and `remaining` is given back, so that nothing is lost if the timeline goes on.
+ */
+function rewind(
+  schedule: Schedule,
+  unclaimed: readonly UnclaimedTick[],
+  now: number,
+  reason: SkipReason,
+): { schedule: Schedule; takeBack: TakeBack } {
+  const future = unclaimed.filter(({ tick }) => tick > now)
+  const due = unclaimed.filter(({ tick }) => tick <= now)
+  const takeBack = { remove: future.map(({ run }) => run), skip: due.map(({ run }) => run), reason }
+  if (future.length === 0) return { schedule, takeBack }
+  const first = Math.min(...future.map(({ tick }) => tick))
+  const remaining = schedule.remaining === undefined ? {} : { remaining: schedule.remaining + future.length }
+  return { schedule: { ...schedule, cursor: first - 1, ...remaining }, takeBack }
+}
+
+function withPause(schedule: Schedule, { pausedAt, pauseNote }: Schedule): Schedule {
+  if (pausedAt === undefined) return schedule
+  return { ...schedule, pausedAt, ...(pauseNote === undefined ? {} : { pauseNote }) }
+}
+
+/** Works out when the schedule ticks next, and whether it still does. */
+function withNext(schedule: Schedule, now: number): Schedule {
+  const { nextAt: _, dueAt: __, finishedAt: ___, ...rest } = schedule
+  const line = scheduleTimeline({ ...schedule.definition, anchor: schedule.anchor })
+  const nextAt = schedule.remaining === 0 ? undefined : line.next(schedule.cursor)
+  if (nextAt === undefined) return { ...rest, finishedAt: schedule.finishedAt ?? now }
+  return { ...rest, nextAt, ...(schedule.pausedAt === undefined ? { dueAt: nextAt } : {}) }
+}

@@ -1,0 +1,81 @@
+import { BelfryError, quote, type TimeErrorCode } from '../time/error.js'
+
+export { BelfryError, quote }
+
+export type ErrorCode =
+  | TimeErrorCode
+  /** An option is missing, out of range, or contradicts another. */
+  | 'OPTION_INVALID'
+  /** A schedule, job, lock or app name is empty, too long, or holds control characters. */
+  | 'NAME_INVALID'
+  /** A payload is no JSON, too large, too deep, or fails the job's schema. */
+  | 'PAYLOAD_INVALID'
+  | 'JOB_UNKNOWN'
+  | 'JOB_DUPLICATE'
+  | 'SCHEDULE_DUPLICATE'
+  | 'SCHEDULE_NOT_FOUND'
+  /** A write was based on a version that is no longer the newest. */
+  | 'VERSION_CONFLICT'
+  | 'RUN_NOT_FOUND'
+  /** A run cannot go from its state to the one asked for. */
+  | 'TRANSITION_REFUSED'
+  /** The attempt's token is no longer the newest: somebody else has taken the work over. */
+  | 'STALE'
+  /** The lease was lost: not renewed in time, taken, reset, or its instance was declared dead. */
+  | 'LEASE_LOST'
+  /** The lock was not obtained within `wait`. */
+  | 'LOCK_BUSY'
+  | 'TIMEOUT'
+  | 'CANCELLED'
+  /** The instance is stopping. */
+  | 'STOPPING'
+  /** Its instances died with it too often. */
+  | 'LOST'
+  | 'WAIT_TIMEOUT'
+  /** Belfry was stopped, or not started yet. */
+  | 'NOT_RUNNING'
+  | 'UNSUPPORTED'
+  /** The store does not answer. */
+  | 'STORE_UNREACHABLE'
+
+export function failure(code: ErrorCode, message: string, options?: ErrorOptions): BelfryError<ErrorCode> {
+  return new BelfryError(code, message, options)
+}
+
+/** Throw this, or anything with `retryable: false`, from a handler to end the run at once, whatever attempts are left. */
+export class NonRetryableError extends Error {
+  override readonly name = 'NonRetryableError'
+  readonly retryable = false
+}
+
+/** An error as it is stored with a run: bounded, and no more than what a reader needs. */
+export interface ErrorRecord {
+  readonly message: string
+  readonly code?: string
+  readonly stack?: string
+}
+
+const MAX_MESSAGE = 2_000
+const MAX_STACK = 8_000
+
+export function errorRecord(error: unknown): ErrorRecord {
+  if (!(error instanceof Error)) return { message: cut(describe(error), MAX_MESSAGE) }
+  const code = (error as { code?: unknown }).code
+  return {
+    message: cut(error.message || error.name, MAX_MESSAGE),
+    ...(typeof code === 'string' ? { code: cut(code, 100) } : {}),
+    ...(error.stack === undefined ? {} : { stack: cut(error.stack, MAX_STACK) }),
+  }
+}
+
+function describe(value: unknown): string {
+  try {
+    return typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value))
+  } catch {
+    return String(value)
+  }
+}
+
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`
+}

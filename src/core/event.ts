@@ -1,0 +1,31 @@
+/**
+ * What others see of a run: the message that a handler or a sink gets. All four fields are the same in every attempt,
+ * so that a receiver can tell a repetition from something new by the id.
+ */
+import type { Json } from './json.js'
+import type { Run } from './run.js'
+
+export interface Message {
+  readonly id: string
+  /** The nominal tick, not the time of publishing. ISO 8601, UTC. */
+  readonly generated_at: string
+  readonly schedule_id?: string
+  readonly payload: Json
+}
+
+export function messageOf(run: Run): Message {
+  return {
+    id: eventId(run),
+    generated_at: new Date(run.tick ?? run.createdAt).toISOString(),
+    ...(run.schedule === undefined ? {} : { schedule_id: run.schedule }),
+    payload: run.payload,
+  }
+}
+
+/** Ticks `<schedule>-<unix>`, triggers `<schedule>-<unix>-t-<run>`, backfills `<schedule>-<unix>-b-<backfill>`. */
+export function eventId({ id, schedule, tick, origin, backfill }: Run): string {
+  if (schedule === undefined || tick === undefined) return id
+  const base = `${schedule}-${Math.floor(tick / 1_000)}`
+  if (origin === 'trigger') return `${base}-t-${id}`
+  return origin === 'backfill' ? `${base}-b-${backfill}` : base
+}

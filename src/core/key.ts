@@ -1,0 +1,56 @@
+/**
+ * Exclusive keys. A key is the name of the lease that a run must hold while it runs, and it is data: it stands on the
+ * run before the run can be claimed, so a store never needs the job's code to keep runs apart.
+ */
+import { createHash } from 'node:crypto'
+import { canonicalJson, type Json } from './json.js'
+
+export interface RunKey {
+  readonly name: string
+  /** How many runs may hold it at a time. */
+  readonly limit: number
+  /** What becomes of a first attempt that meets a busy key. A run that has begun before always waits. */
+  readonly whenBusy: 'skip' | 'wait'
+}
+
+/** How a job's keys are made, as far as data can say it. */
+export interface KeyRule {
+  /** The lease's name, shared by all jobs that give the same; by default each job has its own. */
+  readonly name?: string
+  /** Property paths of the payload; the whole payload when absent. `code` means that only the job's code can tell. */
+  readonly by?: readonly string[] | 'code'
+  readonly limit: number
+  readonly whenBusy: 'skip' | 'wait'
+  readonly checkOnEnqueue: boolean
+}
+
+const MAX_NAME = 255
+
+/** The key of a payload, or undefined when only the job's code can compute it. */
+export function keyOf(job: string, rule: KeyRule, payload: Json): RunKey | undefined {
+  if (rule.by === 'code') return undefined
+  return keyFrom(job, rule, rule.by === undefined ? payload : rule.by.map((path) => valueAt(payload, path)))
+}
+
+/** The key of a value that stands for the payload: what `by` picked, or what the job's function returned. */
+export function keyFrom(job: string, { name, limit, whenBusy, by }: KeyRule, value: Json): RunKey {
+  // A shared name without `by` is one lease for all of it; otherwise the value tells leases apart.
+  const whole = name !== undefined && by === undefined
+  return { name: whole ? name : keyName(name ?? `job:${job}`, value), limit, whenBusy }
+}
+
+/** Readable while short. A long one becomes a 256-bit digest: distinct keys never share a lease. */
+function keyName(prefix: string, value: Json): string {
+  const text = `${prefix}:${canonicalJson(value)}`
+  if (text.length <= MAX_NAME) return text
+  return `${prefix.slice(0, 150)}#${createHash('sha256').update(text).digest('hex')}`
+}
+
+function valueAt(payload: Json, path: string): Json {
+  let value: Json | undefined = payload
+  for (const part of path.split('.')) {
+    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, part)) return null
+    value = (value as { readonly [key: string]: Json })[part]
+  }
+  return value ?? null
+}

@@ -1,0 +1,46 @@
+/** One holder of a lease name. A lock has one at a time, a semaphore up to its permits. */
+export interface Lease {
+  readonly name: string
+  /** The acquisition, not the instance: two acquisitions of one process are rivals. */
+  readonly holder: string
+  readonly token: number
+  readonly acquiredAt: number
+  readonly expiresAt: number
+  /** Who holds it, for people who look: the instance, and the run when a run's key is meant. */
+  readonly instance?: string
+  readonly run?: string
+  /** Given back before its minimum hold was over: nobody can renew it, and nobody has it until it expires. */
+  readonly released?: true
+}
+
+export interface AcquireRequest {
+  readonly name: string
+  readonly holder: string
+  readonly ttlMs: number
+  /** How many holders there may be, this one included. */
+  readonly permits: number
+  readonly instance?: string
+  /** The client's token floor. */
+  readonly floor: number
+  /** Keep a place in the queue for this long when it is busy. */
+  readonly waitMs?: number
+}
+
+export type AcquireResult =
+  | { readonly acquired: true; readonly lease: Lease; readonly now: number }
+  /** Busy; the soonest instant at which a holder's lease runs out. */
+  | { readonly acquired: false; readonly until: number; readonly now: number }
+
+export interface RenewRequest {
+  readonly name: string
+  readonly holder: string
+  readonly token: number
+  readonly ttlMs: number
+}
+
+export interface ReleaseRequest {
+  readonly name: string
+  readonly holder: string
+  /** Hold on to it until this long after it was acquired. */
+  readonly minHoldMs?: number
+}

@@ -1,0 +1,20 @@
+import { failure, quote } from './errors.js'
+
+const MAX_NAME = 255
+// Control characters break logs, keys and terminals; lone surrogates are no text.
+const FORBIDDEN = /[\p{Cc}\p{Cs}]/u
+
+/** Names of schedules, jobs, locks, apps and sinks: 1 to 255 characters of text. */
+export function checkName(name: unknown, what: string): string {
+  if (typeof name !== 'string') throw invalid(what, name, 'it must be text')
+  if (name.length < 1 || name.length > MAX_NAME) {
+    throw invalid(what, name, `it has ${name.length} characters, and 1 to ${MAX_NAME} are allowed`)
+  }
+  if (name.trim() !== name) throw invalid(what, name, 'it begins or ends with white space')
+  if (FORBIDDEN.test(name)) throw invalid(what, name, 'it holds control characters')
+  return name
+}
+
+function invalid(what: string, name: unknown, problem: string) {
+  return failure('NAME_INVALID', `${what} ${quote(name)} is not allowed: ${problem}`)
+}

@@ -1,0 +1,44 @@
+import { jitterMs, unitHash } from './jitter.js'
+
+/** How a job is tried again, as its code says it. */
+export interface RetryPolicy {
+  /** Attempts in all, the first included. */
+  readonly attempts: number
+  /** The delay before the next attempt, given how many have failed and the last error. */
+  readonly delayMs: (failures: number, error: unknown) => number
+}
+
+export const MAX_BACKOFF_MS = 24 * 3_600_000
+
+export function fixedBackoff(delayMs: number): RetryPolicy['delayMs'] {
+  return () => delayMs
+}
+
+/** 1 s, 2 s, 4 s, …: doubles from the first delay up to a day. */
+export function exponentialBackoff(firstMs: number, maxMs = MAX_BACKOFF_MS): RetryPolicy['delayMs'] {
+  return (failures) => Math.min(firstMs * 2 ** Math.min(failures - 1, 40), maxMs)
+}
+
+/** Spreads a delay over ±10 %, by run and failure, so that what failed together is not retried together. */
+export function spread(delayMs: number, run: string, failures: number): number {
+  return Math.round(delayMs * (0.9 + 0.2 * unitHash(`${run}#${failures}`)))
+}
+
+/** Spreads the waits of loops and pollers between instances: 50 % to 100 % of a delay. */
+export function desynchronise(delayMs: number, seed: string, round: number): number {
+  return Math.ceil(delayMs / 2) + jitterMs(delayMs / 2, seed, round)
+}
+
+export type RetryDecision = { readonly retry: false } | { readonly retry: true; readonly delayMs: number }
+
+/** Whether a failed attempt is followed by another. `failures` counts this one too. */
+export function decideRetry(policy: RetryPolicy, run: string, failures: number, error: unknown): RetryDecision {
+  if (failures >= policy.attempts || isFinal(error)) return { retry: false }
+  const delayMs = policy.delayMs(failures, error)
+  if (!Number.isFinite(delayMs) || delayMs < 0) return { retry: false }
+  return { retry: true, delayMs: spread(Math.min(delayMs, MAX_BACKOFF_MS), run, failures) }
+}
+
+function isFinal(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && (error as { retryable?: unknown }).retryable === false
+}

@@ -1,0 +1,301 @@
+/**
+ * The store contract: everything that is shared between instances, as high-level atomic operations.
+ *
+ * Rules that hold for all of it:
+ * - Each operation is atomic, and short: it either happened or it did not, and it holds nothing afterwards.
+ * - Time is the store's own. Operations that depend on it answer with the `now` that they used.
+ * - Losing is a value, failing throws. An operation that threw may still have been applied (the reply was lost): each
+ *   is therefore safe to repeat, and the repetition of one that was applied changes nothing more.
+ * - Every write by an attempt carries its token, and is refused as stale when the token is not the newest.
+ * - Wake-ups are hints. All of it works by polling alone.
+ *
+ * `testing/store-contract.ts` is this page as tests; a store is done when they pass.
+ */
+import type { BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from './instance.js'
+import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from './lease.js'
+import type { Plan, Plannable, SkipRange, Unfinished } from './plan.js'
+import type { NewRun, Outcome, Run, RunState } from './run.js'
+import type { Schedule, ScheduleDefinition, ScheduleState } from './schedule.js'
+
+export interface Store {
+  readonly supports: StoreSupports
+  readonly schedules: ScheduleStore
+  readonly runs: RunStore
+  readonly leases: LeaseStore
+  readonly instances: InstanceStore
+
+  open(): Promise<void>
+  close(): Promise<void>
+  now(): Promise<number>
+  /** Hints that something changed; the returned function unsubscribes. A store without wake-ups never calls. */
+  subscribe(listener: (wake: Wake) => void): () => void
+  /** Stops and allows starting runs, for all instances. Ticks are recorded all the same. */
+  freeze(note: string | undefined): Promise<void>
+  thaw(): Promise<void>
+  frozen(): Promise<Frozen | undefined>
+}
+
+export interface StoreSupports {
+  /** `transaction()` in handlers. */
+  readonly transactions: boolean
+  readonly wakeups: boolean
+  /** What was acknowledged survives a crash of the store. */
+  readonly durable: boolean
+  /** Several processes can share it. */
+  readonly shared: boolean
+}
+
+/** What to look at: due schedules, ready runs, a freed lock, attempts to cancel, runs that ended. */
+export type Wake = 'schedules' | 'runs' | 'leases' | 'attempts' | 'settled'
+
+export interface Frozen {
+  readonly at: number
+  readonly note?: string
+}
+
+/** A page of a list by keyset: pass `next` as `after` to go on. */
+export interface Page<Item> {
+  readonly items: readonly Item[]
+  readonly next?: string
+}
+
+// ── Schedules ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface ScheduleStore {
+  /**
+   * Creates or replaces schedules, by `decidePut`, with the taking back of unclaimed ticks in the same transaction.
+   * One result per write, in order; a conflict leaves the others as they are. A definition that can never fire throws
+   * and nothing of the batch is written.
+   */
+  put(writes: readonly ScheduleWrite[]): Promise<readonly PutResult[]>
+  get(id: string): Promise<Schedule | undefined>
+  /** In order of id. */
+  list(query: ScheduleQuery): Promise<Page<Schedule>>
+  /** Takes unclaimed ticks back, cancels runs between attempts, and forgets the schedule. */
+  remove(ids: readonly string[], ifVersion?: number): Promise<readonly RemoveResult[]>
+  /** By `decidePause`. Pausing a paused schedule changes its note. Undefined when there is no such schedule. */
+  pause(id: string, note: string | undefined): Promise<Schedule | undefined>
+  /** By `decideResume`. Undefined when there is no such schedule; one that is not paused is left as it is. */
+  resume(id: string): Promise<Schedule | undefined>
+  /**
+   * Takes up to `limit` schedules that are due within the look-ahead, plans each with the store's now, and records
+   * ticks, skips and cursor. Another instance that does the same at the same time takes others, or loses silently.
+   * A tick is unique by (schedule, instant): recording it again changes nothing.
+   */
+  advance(request: AdvanceRequest): Promise<AdvanceResult>
+  /** The ranges of skipped ticks that touch a stretch of time, oldest first. */
+  skips(schedule: string, from: number, to: number, limit: number): Promise<readonly SkipRange[]>
+}
+
+export interface ScheduleWrite {
+  readonly id: string
+  readonly definition: ScheduleDefinition
+  /** Write only over this version; 0 means: only if there is none. */
+  readonly ifVersion?: number
+}
+
+export type PutResult =
+  | { readonly outcome: 'created' | 'updated' | 'unchanged'; readonly schedule: Schedule }
+  | { readonly outcome: 'conflict'; readonly schedule: Schedule | undefined }
+
+export type RemoveResult = 'removed' | 'missing' | 'conflict'
+
+export interface ScheduleQuery {
+  readonly prefix?: string
+  readonly after?: string
+  readonly limit: number
+  readonly state?: ScheduleState
+  readonly job?: string
+  readonly sink?: string
+  readonly app?: string
+  /** Only those whose key waits to be stamped. */
+  readonly unstamped?: boolean
+}
+
+export type Planner = (schedule: Plannable, unfinished: readonly Unfinished[], now: number, horizon: number) => Plan
+
+export interface AdvanceRequest {
+  readonly limit: number
+  readonly lookaheadMs: number
+  readonly plan: Planner
+}
+
+export interface AdvanceResult {
+  readonly now: number
+  /** How many schedules were taken: as many as the limit means that more may be due. */
+  readonly schedules: number
+  readonly recorded: number
+  readonly skipped: number
+  /** The earliest `dueAt` that is left; absent when no schedule is active. */
+  readonly nextDueAt?: number
+}
+
+// ── Runs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface RunStore {
+  /**
+   * Makes runs, all or none. Refusals by a key are values, one result per run in order. With `tx`, a transaction of the
+   * caller's on the same database, they become visible when it commits.
+   */
+  enqueue(runs: readonly NewRun[], tx?: unknown): Promise<readonly EnqueueResult[]>
+  /**
+   * Starts runs that are ready: highest priority first, then the oldest `readyAt`, then the oldest run.
+   *
+   * On the way, a first attempt past its `startBy` is skipped as `deadline`; one that meets a busy key is skipped as
+   * `busy` or waits, as its key says; a keyed run never starts before an older due run of the same key. Starting gives
+   * the run a new token by `nextToken` and, if it has a key, a lease under the key's name with that token. Nothing
+   * starts while the store is frozen, or for an instance that is not alive.
+   */
+  claim(request: ClaimRequest): Promise<ClaimResult>
+  /**
+   * Ends attempts. `stale` when the token is not the run's newest, the run is not running, or its key was lost; then
+   * nothing is changed. In the same transaction the key is freed and what waited for it, or for the schedule, becomes
+   * ready. Settling again with the token that settled is `settled` while the run is in the history.
+   */
+  settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]>
+  get(id: string): Promise<Run | undefined>
+  /** Newest first. */
+  list(query: RunQuery): Promise<Page<Run>>
+  /** Whether fewer than `limit` runs of a key are due or executing. */
+  available(key: string, limit: number): Promise<boolean>
+  /** Cancels a run that is not running; asks a running one to cancel. */
+  cancel(id: string): Promise<CancelResult>
+  /** Makes a failed, cancelled or skipped run ready again, with all its attempts ahead. */
+  retry(id: string): Promise<RetryResult>
+  /** Gives runs that wait for a stamp their key. */
+  stamp(stamps: readonly Stamp[]): Promise<void>
+  /**
+   * Takes over what dead instances ran: each run is fenced, its key freed, and it becomes ready again, or cancelled if
+   * that was asked for, or failed as `LOST` after `MAX_TAKEOVERS`. Also makes ready the oldest waiter of any key or
+   * schedule that nothing holds up.
+   */
+  rescue(limit: number): Promise<RescueResult>
+  /** Forgets history beyond age or count, in bounded steps; cursors outlive it. Answers how much was forgotten. */
+  prune(request: PruneRequest): Promise<number>
+}
+
+export type EnqueueResult =
+  | { readonly outcome: 'enqueued'; readonly run: string }
+  /** Another unfinished run has the dedupe key, the exclusive key, or is the same backfill. */
+  | { readonly outcome: 'duplicate' | 'busy'; readonly run: string }
+
+export interface ClaimRequest {
+  readonly instance: string
+  /** Grows with each claim of an instance: see `BeatRequest.claimsSettled`. */
+  readonly claim: number
+  /** How many runs in all can begin at once. */
+  readonly limit: number
+  /** What this instance runs, with how many more of each it can begin. */
+  readonly jobs: readonly Capacity[]
+  readonly sinks: readonly Capacity[]
+  readonly floor: number
+}
+
+export interface Capacity {
+  readonly name: string
+  readonly limit: number
+}
+
+/** A run that is running: its newest attempt belongs to whoever claimed it. */
+export type ClaimedRun = Run & { readonly token: number; readonly startedAt: number }
+
+export interface ClaimResult {
+  readonly now: number
+  readonly runs: readonly ClaimedRun[]
+  /** The earliest `readyAt` still ahead among the runs that were asked for; absent when there is none. */
+  readonly nextReadyAt?: number
+}
+
+export interface Settlement {
+  readonly run: string
+  readonly token: number
+  readonly outcome: Outcome
+}
+
+export type SettleResult = 'settled' | 'stale'
+
+export type CancelResult = 'cancelled' | 'requested' | 'finished' | 'missing'
+export type RetryResult = 'ready' | 'refused' | 'missing'
+
+export interface Stamp {
+  readonly run: string
+  readonly key: NonNullable<Run['key']>
+}
+
+export interface RescueResult {
+  readonly rescued: number
+  readonly lost: number
+}
+
+export interface PruneRequest {
+  /** Ended runs, skips and finished schedules older than this. */
+  readonly maxAgeMs: number
+  /** All but the newest so many ended runs. */
+  readonly maxRuns: number
+  /** Freed lease names older than this. */
+  readonly leaseAgeMs: number
+  /** How much to delete at the most. */
+  readonly limit: number
+}
+
+export interface RunQuery {
+  readonly after?: string
+  readonly limit: number
+  readonly schedule?: string
+  readonly tick?: number
+  readonly job?: string
+  readonly sink?: string
+  readonly key?: string
+  readonly states?: readonly RunState[]
+  readonly waitsFor?: Run['waitsFor']
+}
+
+// ── Leases ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface LeaseStore {
+  /**
+   * Takes a permit that is free, expired, or already this holder's (then extended, with the same token). A loser with
+   * `waitMs` is queued: whoever frees the lease hands it to the oldest waiter, who finds it his when he asks again.
+   */
+  acquire(request: AcquireRequest): Promise<AcquireResult>
+  /** Extends leases, expired ones too while nobody took them. Undefined for each that is no longer the holder's. */
+  renew(requests: readonly RenewRequest[]): Promise<readonly (Lease | undefined)[]>
+  /** Gives the lease, or the place in its queue, back. False when the holder had neither. */
+  release(request: ReleaseRequest): Promise<boolean>
+  /** Who holds a name now. */
+  inspect(name: string): Promise<readonly Lease[]>
+  /** In order of name. */
+  list(query: { readonly prefix?: string; readonly after?: string; readonly limit: number }): Promise<Page<Lease>>
+  /** Takes a lease from all its holders, by hand. A run that held it is fenced and taken over. Answers how many. */
+  reset(name: string): Promise<number>
+}
+
+// ── Instances ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface InstanceStore {
+  join(info: InstanceInfo, leaseMs: number): Promise<{ readonly now: number }>
+  /**
+   * Proves life, and with it extends the keys of the instance's runs. Refused once the lease has run out and somebody
+   * took over. Runs that the store gave to one of its answered claims and that it does not list never arrived: they
+   * become ready again.
+   */
+  beat(request: BeatRequest): Promise<BeatResult>
+  /** Says goodbye: what it still runs is taken over at once. */
+  leave(instance: string): Promise<void>
+  list(): Promise<readonly Instance[]>
+  /** Jobs that any live instance runs, and those that one ran before, as data. */
+  jobs(): Promise<readonly JobInfo[]>
+  /** The sets of schedules that an app's instances declare, with when each was first seen and last alive. */
+  declarations(app: string): Promise<readonly DeclaredSet[]>
+  /** Writes down a set of declarations; the first time it is seen counts. */
+  declare(app: string, set: Pick<DeclaredSet, 'hash' | 'release' | 'schedules'>): Promise<void>
+}
+
+export interface DeclaredSet {
+  readonly hash: string
+  readonly release?: string
+  readonly schedules: readonly string[]
+  readonly firstSeenAt: number
+  /** When an instance with this set last proved life. */
+  readonly aliveAt: number
+}
