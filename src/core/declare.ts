@@ -46,6 +46,17 @@ export function decidePut(
   if (existing === undefined) {
     return { outcome: 'created', schedule: start({ id, definition, version, createdAt: now }, now), takeBack: NOTHING }
   }
+  return replace(existing, withKnownKey(definition, existing.definition), unclaimed, version, now)
+}
+
+function replace(
+  existing: Schedule,
+  definition: ScheduleDefinition,
+  unclaimed: readonly UnclaimedTick[],
+  version: number,
+  now: number,
+): PutDecision {
+  const { id } = existing
   if (sameDefinition(existing.definition, definition)) return { outcome: 'unchanged', schedule: existing }
   const keepsTimeline = sameTimeline(existing.definition, definition)
   const { schedule: rewound, takeBack } = rewind(existing, unclaimed, now, 'replaced')
@@ -103,6 +114,15 @@ export function applyPlan(schedule: Schedule, { cursor, remaining, nextAt, dueAt
     ...(nextAt === undefined ? { finishedAt: now } : { nextAt }),
     ...(dueAt === undefined ? {} : { dueAt }),
   }
+}
+
+/** Whoever writes without the job's code keeps the key that the code computed for the same payload. */
+function withKnownKey(definition: ScheduleDefinition, existing: ScheduleDefinition): ScheduleDefinition {
+  if (definition.key !== 'unstamped' || existing.key === 'unstamped') return definition
+  const { key: _, ...rest } = definition
+  const one = canonicalJson([rest.target, rest.payload] as unknown as Json)
+  if (one !== canonicalJson([existing.target, existing.payload] as unknown as Json)) return definition
+  return existing.key === undefined ? rest : { ...rest, key: existing.key }
 }
 
 /** Timeline fields: what a put must leave alone to keep anchor and cursor. */

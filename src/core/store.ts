@@ -162,7 +162,7 @@ export interface RunStore {
   cancel(id: string): Promise<CancelResult>
   /** Makes a failed, cancelled or skipped run ready again, with all its attempts ahead. */
   retry(id: string): Promise<RetryResult>
-  /** Gives runs that wait for a stamp their key. */
+  /** Gives runs that wait for a stamp their key, or none if their job turned out not to be exclusive. */
   stamp(stamps: readonly Stamp[]): Promise<void>
   /**
    * Takes over what dead instances ran: each run is fenced, its key freed, and it becomes ready again, or cancelled if
@@ -219,7 +219,7 @@ export type RetryResult = 'ready' | 'refused' | 'missing'
 
 export interface Stamp {
   readonly run: string
-  readonly key: NonNullable<Run['key']>
+  readonly key: Run['key'] | undefined
 }
 
 export interface RescueResult {

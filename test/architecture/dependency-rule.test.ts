@@ -12,11 +12,12 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   engine: ['core', 'time'],
   stores: ['core', 'time'],
   sinks: ['core', 'time'],
-  'belfry.ts': ['engine', 'core', 'time'],
-  testing: ['belfry.ts', 'engine', 'core', 'time', 'stores', 'sinks'],
-  server: ['belfry.ts', 'engine', 'core', 'time'],
-  cli: ['server', 'belfry.ts', 'engine', 'core', 'time', 'stores', 'sinks'],
-  'index.ts': ['belfry.ts', 'engine', 'core', 'time'],
+  api: ['engine', 'core', 'time'],
+  'belfry.ts': ['api', 'engine', 'core', 'time'],
+  testing: ['index.ts', 'belfry.ts', 'api', 'engine', 'core', 'time', 'stores', 'sinks'],
+  server: ['belfry.ts', 'api', 'engine', 'core', 'time'],
+  cli: ['server', 'belfry.ts', 'api', 'engine', 'core', 'time', 'stores', 'sinks'],
+  'index.ts': ['belfry.ts', 'api', 'engine', 'core', 'time'],
 }
 
 /** In these rooms each entry is a house of its own: siblings never import each other. */

@@ -1,0 +1,84 @@
+import { sameDefinition } from '../core/declare.js'
+import { failure } from '../core/errors.js'
+import type { Schedule, ScheduleDefinition } from '../core/schedule.js'
+import type { ScheduleWrite, Store } from '../core/store.js'
+import type { ScheduleInput } from './schedule-input.js'
+
+export interface ApplyOptions {
+  /** Only say what would change. */
+  readonly dryRun?: boolean
+  /** Remove schedules under `prefix` that are not in the list. */
+  readonly prune?: boolean
+  /** What `prune` may remove. Needed with it, so that a short list cannot empty a store; '' means all. */
+  readonly prefix?: string
+}
+
+export interface ApplyChange {
+  readonly id: string
+  readonly change: 'create' | 'update' | 'remove'
+  readonly before?: ScheduleDefinition
+  readonly after?: ScheduleDefinition
+}
+
+export interface ApplyResult {
+  readonly changes: readonly ApplyChange[]
+  readonly unchanged: number
+}
+
+type Parse = (id: string, input: ScheduleInput) => Promise<ScheduleDefinition>
+
+/** Everything is checked before anything is written. Repeating it finishes one that was interrupted. */
+export async function applySchedules(
+  store: Store,
+  parse: Parse,
+  wanted: Readonly<Record<string, ScheduleInput>>,
+  { dryRun = false, prune = false, prefix }: ApplyOptions,
+): Promise<ApplyResult> {
+  if (prune && prefix === undefined) {
+    throw failure(
+      'OPTION_INVALID',
+      'apply with prune needs a prefix: it says which schedules may be removed ("" for all)',
+    )
+  }
+  const stray = prefix === undefined ? undefined : Object.keys(wanted).find((id) => !id.startsWith(prefix))
+  if (stray !== undefined) throw failure('OPTION_INVALID', `schedule "${stray}" lies outside the prefix "${prefix}"`)
+  const writes: ScheduleWrite[] = []
+  for (const [id, input] of Object.entries(wanted)) writes.push({ id, definition: await parse(id, input) })
+  const changes = [...(await compare(store, writes)), ...(prune ? await surplus(store, wanted, prefix ?? '') : [])]
+  if (!dryRun) await write(store, writes, changes)
+  const written = changes.filter(({ change }) => change !== 'remove').length
+  return { changes, unchanged: writes.length - written }
+}
+
+async function compare(store: Store, writes: readonly ScheduleWrite[]): Promise<ApplyChange[]> {
+  const changes: ApplyChange[] = []
+  for (const { id, definition } of writes) {
+    const before = (await store.schedules.get(id))?.definition
+    if (before === undefined) changes.push({ id, change: 'create', after: definition })
+    else if (!sameDefinition(before, definition)) changes.push({ id, change: 'update', before, after: definition })
+  }
+  return changes
+}
+
+async function surplus(store: Store, wanted: Readonly<Record<string, ScheduleInput>>, prefix: string) {
+  const surplus: ApplyChange[] = []
+  for await (const { id, definition } of allSchedules(store, prefix)) {
+    if (!Object.hasOwn(wanted, id)) surplus.push({ id, change: 'remove', before: definition })
+  }
+  return surplus
+}
+
+async function* allSchedules(store: Store, prefix: string): AsyncGenerator<Schedule> {
+  let after: string | undefined
+  do {
+    const page = await store.schedules.list({ prefix, limit: 1_000, ...(after === undefined ? {} : { after }) })
+    yield* page.items
+    after = page.next
+  } while (after !== undefined)
+}
+
+async function write(store: Store, writes: readonly ScheduleWrite[], changes: readonly ApplyChange[]): Promise<void> {
+  if (writes.length > 0) await store.schedules.put(writes)
+  const removed = changes.filter(({ change }) => change === 'remove').map(({ id }) => id)
+  if (removed.length > 0) await store.schedules.remove(removed)
+}

@@ -1,0 +1,101 @@
+/** The jobs of this instance, and what the store knows of others': enough to compute keys, with code or without. */
+import type { Clock } from '../core/clock.js'
+import { failure } from '../core/errors.js'
+import type { JobInfo } from '../core/instance.js'
+import { type Json, toJson } from '../core/json.js'
+import { type KeyRule, keyFrom, keyOf, type RunKey } from '../core/key.js'
+import type { Target } from '../core/run.js'
+import type { Store } from '../core/store.js'
+import type { JobDefinition } from '../engine/work.js'
+
+/** How long what the store said about other instances' jobs is good for. */
+const FRESH_MS = 5_000
+const STAMP_BATCH = 500
+
+export class Catalogue {
+  readonly jobs = new Map<string, JobDefinition>()
+  readonly #store: Store
+  readonly #clock: Clock
+  #others: { readonly at: number; readonly jobs: ReadonlyMap<string, JobInfo> } | undefined
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store
+    this.#clock = clock
+  }
+
+  add(job: JobDefinition): void {
+    if (this.jobs.has(job.name)) {
+      throw failure('JOB_DUPLICATE', `job "${job.name}" is defined twice: give one of them another name`)
+    }
+    this.jobs.set(job.name, job)
+  }
+
+  /** The rule that a target's keys follow: undefined when it has none, `unknown` when nobody has told. */
+  async keyRule(target: Target): Promise<KeyRule | undefined | 'unknown'> {
+    if (!('job' in target)) return undefined
+    const own = this.jobs.get(target.job)
+    if (own !== undefined) return own.exclusive?.rule
+    const other = (await this.#knownJobs()).get(target.job)
+    return other === undefined ? 'unknown' : other.exclusive
+  }
+
+  /** The exclusive key of a payload, or `unstamped` when only an instance with the job's code can tell. */
+  async keyOf(target: Target, payload: Json): Promise<RunKey | 'unstamped' | undefined> {
+    const rule = await this.keyRule(target)
+    if (rule === undefined || !('job' in target)) return undefined
+    if (rule === 'unknown') return 'unstamped'
+    return keyOf(target.job, rule, payload) ?? (await this.#keyByCode(target.job, rule, payload)) ?? 'unstamped'
+  }
+
+  /** Stamps what was made without the code of this instance's jobs. */
+  async stampKeys(): Promise<void> {
+    for (const job of this.jobs.values()) {
+      const { items: runs } = await this.#store.runs.list({ job: job.name, waitsFor: 'stamp', limit: STAMP_BATCH })
+      if (runs.length > 0) {
+        await this.#store.runs.stamp(
+          await Promise.all(
+            runs.map(async (run) => ({ run: run.id, key: await this.#stampOf(run.target, run.payload) })),
+          ),
+        )
+      }
+      const { items: schedules } = await this.#store.schedules.list({
+        job: job.name,
+        unstamped: true,
+        limit: STAMP_BATCH,
+      })
+      for (const { id, version, definition } of schedules) {
+        const { key: _, ...rest } = definition
+        const key = await this.#stampOf(definition.target, definition.payload)
+        await this.#store.schedules.put([
+          { id, definition: key === undefined ? rest : { ...rest, key }, ifVersion: version },
+        ])
+      }
+    }
+  }
+
+  async #stampOf(target: Target, payload: Json): Promise<RunKey | undefined> {
+    const key = await this.keyOf(target, payload)
+    return key === 'unstamped' ? undefined : key
+  }
+
+  async #keyByCode(name: string, rule: KeyRule, payload: Json): Promise<RunKey | undefined> {
+    const job = this.jobs.get(name)
+    if (job?.exclusive?.by === undefined) return undefined
+    const value = job.exclusive.by(await job.parse(payload))
+    return keyFrom(name, rule, toJson(value, `the exclusive key of job "${name}"`))
+  }
+
+  async #knownJobs(): Promise<ReadonlyMap<string, JobInfo>> {
+    const now = this.#clock.monotonic()
+    if (this.#others === undefined || now - this.#others.at > FRESH_MS) {
+      const jobs = await this.#store.instances.jobs()
+      this.#others = { at: now, jobs: new Map(jobs.map((job) => [job.name, job])) }
+    }
+    return this.#others.jobs
+  }
+}
+
+/** A job as data, for the store. */
+export function jobInfo({ name, exclusive }: JobDefinition): JobInfo {
+  return exclusive === undefined ? { name } : { name, exclusive: exclusive.rule }
+}

@@ -1,0 +1,138 @@
+import { failure, quote } from '../core/errors.js'
+import type { Json } from '../core/json.js'
+import type { KeyRule } from '../core/key.js'
+import { checkName } from '../core/names.js'
+import { exponentialBackoff, fixedBackoff, type RetryPolicy } from '../core/retry.js'
+import type { Keep } from '../core/run.js'
+import type { Exclusive, HandlerContext, JobDefinition } from '../engine/work.js'
+import { type Duration, durationMs } from '../time/duration.js'
+import { type StandardSchema, validate } from './standard-schema.js'
+
+export interface JobOptions<Payload> {
+  /** The work. What it returns (JSON) is the run's result; what it throws is retried, or ends the run. */
+  readonly run: (context: HandlerContext<Payload>) => unknown
+  readonly exclusive?: ExclusiveOption<Payload>
+  readonly retry?: RetryOptions
+  /** How long one attempt may take before its signal fires. Default one hour. */
+  readonly timeout?: Duration
+  /** Which runs stay in the history. Default all. */
+  readonly keep?: Keep
+  /** How many attempts of this job one instance runs at a time. Default: no limit of its own. */
+  readonly concurrency?: number
+}
+
+export type ExclusiveOption<Payload> = boolean | ((payload: Payload) => unknown) | ExclusiveOptions<Payload>
+
+export interface ExclusiveOptions<Payload> {
+  /** What makes payloads the same: property paths, or a function. Default the whole payload. */
+  readonly by?: readonly string[] | ((payload: Payload) => unknown)
+  /** The lock's name, to share it between jobs. */
+  readonly name?: string
+  /** How many runs of one key may run at a time. Default 1. */
+  readonly limit?: number
+  /** A run that finds its key busy is skipped (default), or waits for its turn. */
+  readonly whenBusy?: 'skip' | 'wait'
+  /** Refuse an enqueue while the key is taken. Default on with `skip`, off with `wait`. */
+  readonly checkOnEnqueue?: boolean
+}
+
+export interface RetryOptions {
+  /** Attempts in all, the first included. Default 3. */
+  readonly attempts?: number
+  /** Default exponential. A function is given how many attempts have failed, and the error. */
+  readonly backoff?: 'fixed' | 'exponential' | ((failures: number, error: unknown) => Duration)
+  /** The first delay. Default 1 s. */
+  readonly delay?: Duration
+  /** The longest delay of exponential backoff. Default a day. */
+  readonly maxDelay?: Duration
+}
+
+export const DEFAULT_TIMEOUT_MS = 3_600_000
+const DEFAULT_ATTEMPTS = 3
+const DEFAULT_DELAY_MS = 1_000
+const KEEPS: readonly Keep[] = ['all', 'failures', 'none']
+
+/** Checks a job's options, once, when it is defined. */
+export function parseJob<Payload>(
+  name: string,
+  options: JobOptions<Payload>,
+  schema: StandardSchema | undefined,
+): JobDefinition {
+  checkName(name, 'job name')
+  if (typeof options.run !== 'function') throw invalid(name, 'run must be a function')
+  const timeoutMs = options.timeout === undefined ? DEFAULT_TIMEOUT_MS : durationMs(options.timeout)
+  if (timeoutMs < 1) throw invalid(name, 'timeout must be longer than 0')
+  const exclusive = parseExclusive(name, options.exclusive)
+  return {
+    name,
+    run: options.run as JobDefinition['run'],
+    parse:
+      schema === undefined
+        ? async (payload) => payload
+        : (payload) => validate(schema, payload, `payload of job "${name}"`),
+    retry: parseRetry(name, options.retry ?? {}),
+    timeoutMs,
+    keep: checkKeep(options.keep ?? 'all', `job "${name}"`),
+    concurrency: checkCount(options.concurrency ?? Number.POSITIVE_INFINITY, name, 'concurrency'),
+    ...(exclusive === undefined ? {} : { exclusive }),
+  }
+}
+
+export function checkKeep(keep: Keep, where: string): Keep {
+  if (KEEPS.includes(keep)) return keep
+  throw failure('OPTION_INVALID', `${where}: keep is ${quote(keep)}; allowed are ${KEEPS.join(', ')}`)
+}
+
+function parseRetry(
+  job: string,
+  { attempts = DEFAULT_ATTEMPTS, backoff = 'exponential', delay, maxDelay }: RetryOptions,
+): RetryPolicy {
+  checkCount(attempts, job, 'retry.attempts')
+  if (typeof backoff === 'function') {
+    if (delay !== undefined || maxDelay !== undefined)
+      throw invalid(job, 'retry.backoff is a function, so delay and maxDelay say nothing: remove them')
+    return { attempts, delayMs: (failures, error) => durationMs(backoff(failures, error)) }
+  }
+  const firstMs = delay === undefined ? DEFAULT_DELAY_MS : durationMs(delay)
+  if (backoff === 'fixed') return { attempts, delayMs: fixedBackoff(firstMs) }
+  if (backoff !== 'exponential')
+    throw invalid(job, `retry.backoff is ${quote(backoff)}; allowed are fixed, exponential or a function`)
+  return { attempts, delayMs: exponentialBackoff(firstMs, maxDelay === undefined ? undefined : durationMs(maxDelay)) }
+}
+
+function parseExclusive<Payload>(job: string, option: ExclusiveOption<Payload> | undefined): Exclusive | undefined {
+  if (option === undefined || option === false) return undefined
+  const options: ExclusiveOptions<Payload> =
+    typeof option === 'function' ? { by: option } : option === true ? {} : option
+  const { by, name, limit = 1, whenBusy = 'skip', checkOnEnqueue = whenBusy === 'skip' } = options
+  if (whenBusy !== 'skip' && whenBusy !== 'wait')
+    throw invalid(job, `exclusive.whenBusy is ${quote(whenBusy)}; allowed are skip and wait`)
+  if (name !== undefined) checkName(name, 'exclusive.name')
+  const rule: KeyRule = {
+    limit: checkCount(limit, job, 'exclusive.limit'),
+    whenBusy,
+    checkOnEnqueue,
+    ...(name === undefined ? {} : { name }),
+    ...(by === undefined ? {} : { by: typeof by === 'function' ? ('code' as const) : checkPaths(job, by) }),
+  }
+  return typeof by === 'function' ? { rule, by: by as (payload: unknown) => unknown } : { rule }
+}
+
+function checkPaths(job: string, paths: readonly string[]): readonly string[] {
+  const good =
+    Array.isArray(paths) && paths.length > 0 && paths.every((path) => typeof path === 'string' && path !== '')
+  if (good) return paths
+  throw invalid(job, 'exclusive.by must be a list of property paths such as ["region", "user.id"], or a function')
+}
+
+function checkCount(count: number, job: string, option: string): number {
+  if (count === Number.POSITIVE_INFINITY || (Number.isInteger(count) && count >= 1)) return count
+  throw invalid(job, `${option} is ${quote(count)}; it must be a whole number of at least 1`)
+}
+
+function invalid(job: string, problem: string) {
+  return failure('OPTION_INVALID', `job "${job}": ${problem}`)
+}
+
+/** What an unchecked payload is when a job has no schema. */
+export type Unchecked = Json | undefined

@@ -1,0 +1,108 @@
+import { failure } from '../core/errors.js'
+import { toJson } from '../core/json.js'
+import { checkName } from '../core/names.js'
+import type { NewRun } from '../core/run.js'
+import type { EnqueueResult, Store } from '../core/store.js'
+import type { JobDefinition } from '../engine/work.js'
+import { type Duration, durationMs } from '../time/duration.js'
+import { type Instant, instantMs } from '../time/instant.js'
+import type { Catalogue } from './catalogue.js'
+
+export interface EnqueueOptions {
+  /** Start after a delay, by the store's clock. */
+  readonly in?: Duration
+  /** Start at an instant; one in the past starts now. */
+  readonly at?: Instant
+  /** At most one unfinished run of this job has a key. */
+  readonly key?: string
+  /** The key goes on refusing for this long after the run has ended. */
+  readonly keyFor?: Duration
+  /** Higher starts first. Default 0. */
+  readonly priority?: number
+  /** A transaction of yours on the same database: the run exists when it commits. */
+  readonly tx?: unknown
+}
+
+/** What became of an enqueue: `run` is the new run, or the one that it lost to. */
+export interface Enqueued {
+  readonly outcome: EnqueueResult['outcome']
+  readonly run: string
+}
+
+/** A job as code holds it: types flow from its schema to here. */
+export class Job<Input> {
+  readonly name: string
+  /** Whether runs of it are kept from overlapping. */
+  readonly exclusive: boolean
+  readonly #definition: JobDefinition
+  readonly #catalogue: Catalogue
+  readonly #store: Store
+
+  constructor(definition: JobDefinition, catalogue: Catalogue, store: Store) {
+    this.name = definition.name
+    this.exclusive = definition.exclusive !== undefined
+    this.#definition = definition
+    this.#catalogue = catalogue
+    this.#store = store
+  }
+
+  async enqueue(payload: Input, options: EnqueueOptions = {}): Promise<Enqueued> {
+    const [result] = await this.#enqueue([await this.#newRun(payload, options)], options.tx)
+    return result as Enqueued
+  }
+
+  /** Many at once, in one transaction: all or none. */
+  async enqueueMany(
+    items: readonly ({ readonly payload: Input } & Omit<EnqueueOptions, 'tx'>)[],
+    { tx }: Pick<EnqueueOptions, 'tx'> = {},
+  ): Promise<readonly Enqueued[]> {
+    const runs = await Promise.all(items.map(({ payload, ...options }) => this.#newRun(payload, options)))
+    return runs.length === 0 ? [] : this.#enqueue(runs, tx)
+  }
+
+  /** Whether an enqueue would be accepted now. Reserves nothing: another may come first. */
+  async available(payload: Input): Promise<boolean> {
+    const stored = toJson(payload, `payload of job "${this.name}"`)
+    const key = await this.#catalogue.keyOf({ job: this.name }, stored)
+    if (key === undefined || key === 'unstamped') return true
+    return this.#store.runs.available(key.name, key.limit)
+  }
+
+  #enqueue(runs: readonly NewRun[], tx: unknown): Promise<readonly Enqueued[]> {
+    return tx === undefined ? this.#store.runs.enqueue(runs) : this.#store.runs.enqueue(runs, tx)
+  }
+
+  async #newRun(payload: Input, options: EnqueueOptions): Promise<NewRun> {
+    const stored = toJson(payload, `payload of job "${this.name}"`)
+    await this.#definition.parse(stored)
+    const target = { job: this.name }
+    const key = await this.#catalogue.keyOf(target, stored)
+    return {
+      target,
+      origin: 'enqueue',
+      payload: stored,
+      keep: this.#definition.keep,
+      ...enqueueFields(this.name, options),
+      ...(key === undefined ? {} : { key, checkKey: this.#definition.exclusive?.rule.checkOnEnqueue ?? false }),
+    }
+  }
+}
+
+/** The part of an enqueue that is the same for a job in code and for one known by name. */
+export function enqueueFields(job: string, options: EnqueueOptions) {
+  const { in: delay, at, key, keyFor, priority = 0 } = options
+  if (delay !== undefined && at !== undefined) throw invalid(job, 'give `in` or `at`, not both')
+  if (keyFor !== undefined && key === undefined) throw invalid(job, '`keyFor` needs a `key`')
+  if (!Number.isInteger(priority)) throw invalid(job, `priority is ${String(priority)}; it must be a whole number`)
+  return {
+    priority,
+    ...(delay === undefined ? {} : { delayMs: durationMs(delay) }),
+    ...(at === undefined ? {} : { readyAt: instantMs(at) }),
+    ...(key === undefined ? {} : { dedupe: checkName(key, 'enqueue key') }),
+    ...(keyFor === undefined ? {} : { dedupeForMs: durationMs(keyFor) }),
+  }
+}
+
+function invalid(job: string, problem: string) {
+  return failure('OPTION_INVALID', `enqueue of job "${job}": ${problem}`)
+}

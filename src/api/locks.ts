@@ -1,0 +1,228 @@
+import { randomUUID } from 'node:crypto'
+import { type Clock, sleep } from '../core/clock.js'
+import { failure } from '../core/errors.js'
+import type { Lease } from '../core/lease.js'
+import { checkName } from '../core/names.js'
+import type { Page, Store } from '../core/store.js'
+import type { TokenFloor } from '../core/token.js'
+import { HeldLock } from '../engine/held-lock.js'
+import { checkHeartbeat } from '../engine/keeper.js'
+import type { LockKeeper } from '../engine/lock-keeper.js'
+import { type Duration, durationMs } from '../time/duration.js'
+
+export interface LockOptions {
+  /** How long the lease lasts without renewal. Default 15 s. */
+  readonly ttl?: Duration
+  /** How long to wait for it. Default not at all. */
+  readonly wait?: Duration
+  /** How many may hold it at a time. Default 1. */
+  readonly permits?: number
+  /** Nobody else gets it before this long after it was acquired, even if it is released sooner. */
+  readonly minHold?: Duration
+  /** Enters a lock again that this one holds, with the same token: as many releases as acquisitions. */
+  readonly holder?: Lock
+  /** Renewed by itself until it is released. Default on. */
+  readonly renew?: boolean
+  /** Renew this often. Default a quarter of the TTL; more than a third is refused. */
+  readonly heartbeat?: Duration
+  /** With `renew: false`: how long the work may take. Longer than the TTL is refused. */
+  readonly timeout?: Duration
+}
+
+const DEFAULT_TTL_MS = 15_000
+/** A waiter asks again at least this often; whoever frees the lock hands it over, so asking is only looking. */
+const ASK_MS = 250
+/** A waiter who has not asked for this long has lost his place. */
+const PLACE_MS = 2_000
+
+/** A lock that was acquired. `await using` gives it back. */
+export class Lock implements AsyncDisposable {
+  readonly #held: HeldLock
+  readonly #locks: Locks
+  readonly #minHoldMs: number
+  #released = false
+
+  constructor(held: HeldLock, locks: Locks, minHoldMs: number) {
+    this.#held = held
+    this.#locks = locks
+    this.#minHoldMs = minHoldMs
+  }
+
+  get name(): string {
+    return this.#held.name
+  }
+
+  /** Grows with every acquisition of this name: pass it to systems that can refuse an older one. */
+  get token(): number {
+    return this.#held.token
+  }
+
+  /** Fires when the lease is lost; its reason says why. */
+  get signal(): AbortSignal {
+    return this.#held.signal
+  }
+
+  /** Makes the lease last this long from now. False when somebody else has it; then the signal has fired. */
+  extend(ttl: Duration): Promise<boolean> {
+    return this.#locks.extend(this.#held, durationMs(ttl))
+  }
+
+  /** False when it was lost before. */
+  async release(): Promise<boolean> {
+    if (this.#released) return false
+    this.#released = true
+    return this.#locks.release(this.#held, this.#minHoldMs)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+
+  /** @internal */
+  reenter(): HeldLock {
+    if (this.#released)
+      throw failure('OPTION_INVALID', `the lock "${this.name}" was released: it cannot be entered again`)
+    return this.#held
+  }
+}
+
+export class Locks {
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #floor: TokenFloor
+  readonly #keeper: LockKeeper
+  readonly #instance: () => string
+  readonly #waiters = new Set<() => void>()
+  readonly #unsubscribe: () => void
+
+  constructor(store: Store, clock: Clock, floor: TokenFloor, keeper: LockKeeper, instance: () => string) {
+    this.#store = store
+    this.#clock = clock
+    this.#floor = floor
+    this.#keeper = keeper
+    this.#instance = instance
+    this.#unsubscribe = store.subscribe((wake) => {
+      if (wake === 'leases') for (const look of this.#waiters) look()
+    })
+  }
+
+  /** In order of name: who holds what, since when, until when. Keys of exclusive runs are among them. */
+  list(
+    query: { readonly prefix?: string; readonly after?: string; readonly limit?: number } = {},
+  ): Promise<Page<Lease>> {
+    return this.#store.leases.list({ ...query, limit: query.limit ?? 100 })
+  }
+
+  inspect(name: string): Promise<readonly Lease[]> {
+    return this.#store.leases.inspect(checkName(name, 'lock name'))
+  }
+
+  /** Takes a lock from whoever holds it. Their next renewal fails and their signal fires. */
+  reset(name: string): Promise<number> {
+    return this.#store.leases.reset(checkName(name, 'lock name'))
+  }
+
+  async acquire(name: string, options: LockOptions): Promise<Lock | undefined> {
+    checkName(name, 'lock name')
+    const { ttlMs, waitMs, permits, minHoldMs, renew, heartbeat } = parseLock(name, options)
+    const again = options.holder?.reenter()
+    if (again !== undefined && again.name !== name) {
+      throw failure('OPTION_INVALID', `lock "${name}": the holder given holds "${again.name}"`)
+    }
+    const holder = again?.holder ?? randomUUID()
+    const granted = await this.#ask(name, holder, ttlMs, permits, waitMs)
+    if (granted === undefined) return undefined
+    if (again !== undefined) {
+      again.acquisitions += 1
+      again.extended(granted.lease, ttlMs, granted.sentAt)
+      return new Lock(again, this, minHoldMs)
+    }
+    const grant = { ttlMs, sentAt: granted.sentAt, ...heartbeat }
+    const held = new HeldLock(granted.lease, grant, this.#clock, this.#keeper.lost)
+    this.#keeper.keep(held, renew)
+    return new Lock(held, this, minHoldMs)
+  }
+
+  async extend(held: HeldLock, ttlMs: number): Promise<boolean> {
+    const sentAt = this.#clock.monotonic()
+    const { name, holder, token } = held
+    const [lease] = await this.#store.leases.renew([{ name, holder, token, ttlMs }])
+    if (lease === undefined) held.lose('somebody else has it, or it was reset')
+    else held.extended(lease, ttlMs, sentAt)
+    return lease !== undefined
+  }
+
+  async release(held: HeldLock, minHoldMs: number): Promise<boolean> {
+    held.acquisitions -= 1
+    if (held.acquisitions > 0) return true
+    this.#keeper.drop(held)
+    const { name, holder } = held
+    return this.#store.leases.release({ name, holder, ...(minHoldMs === 0 ? {} : { minHoldMs }) })
+  }
+
+  /** Gives back all that this process still holds. */
+  async close(): Promise<void> {
+    this.#unsubscribe()
+    const held = this.#keeper.held
+    for (const lock of held) this.#keeper.drop(lock)
+    await Promise.all(held.map(({ name, holder }) => this.#store.leases.release({ name, holder })))
+  }
+
+  async #ask(name: string, holder: string, ttlMs: number, permits: number, waitMs: number) {
+    const until = this.#clock.monotonic() + waitMs
+    for (;;) {
+      const sentAt = this.#clock.monotonic()
+      const place = until > sentAt ? { waitMs: PLACE_MS } : {}
+      const request = { name, holder, ttlMs, permits, instance: this.#instance(), floor: this.#floor.value, ...place }
+      const result = await this.#store.leases.acquire(request)
+      this.#floor.sawTime(result.now)
+      if (result.acquired) {
+        this.#floor.sawToken(result.lease.token)
+        return { lease: result.lease, sentAt }
+      }
+      const leftMs = until - this.#clock.monotonic()
+      if (leftMs <= 0) {
+        if (waitMs > 0) await this.#store.leases.release({ name, holder })
+        return undefined
+      }
+      await this.#pause(Math.min(leftMs, ASK_MS, Math.max(result.until - result.now, 1)))
+    }
+  }
+
+  /** Sleeps, or until a hint says that a lock was freed. */
+  async #pause(delayMs: number): Promise<void> {
+    const wake = new AbortController()
+    const look = () => wake.abort()
+    this.#waiters.add(look)
+    await sleep(this.#clock, delayMs, wake.signal)
+    this.#waiters.delete(look)
+  }
+}
+
+function parseLock(name: string, options: LockOptions) {
+  const { ttl, wait, permits = 1, minHold, renew = true, heartbeat, timeout } = options
+  const ttlMs = ttl === undefined ? DEFAULT_TTL_MS : durationMs(ttl)
+  if (ttlMs < 1) throw invalid(name, 'ttl must be longer than 0')
+  if (!Number.isInteger(permits) || permits < 1)
+    throw invalid(name, `permits is ${String(permits)}; it must be a whole number of at least 1`)
+  const heartbeatMs = heartbeat === undefined ? undefined : durationMs(heartbeat)
+  if (heartbeatMs !== undefined) checkHeartbeat(heartbeatMs, ttlMs)
+  if (!renew && timeout !== undefined && durationMs(timeout) > ttlMs) {
+    throw invalid(
+      name,
+      `it is not renewed, and its timeout is longer than its ttl of ${ttlMs} ms: the lease would run out during the work`,
+    )
+  }
+  return {
+    ttlMs,
+    permits,
+    renew,
+    heartbeat: heartbeatMs === undefined ? {} : { heartbeatMs },
+    waitMs: wait === undefined ? 0 : durationMs(wait),
+    minHoldMs: minHold === undefined ? 0 : durationMs(minHold),
+  }
+}
+
+function invalid(name: string, problem: string) {
+  return failure('OPTION_INVALID', `lock "${name}": ${problem}`)
+}

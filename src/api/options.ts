@@ -1,0 +1,116 @@
+import { type Clock, systemClock } from '../core/clock.js'
+import { failure } from '../core/errors.js'
+import { type Logger, silentLogger } from '../core/logger.js'
+import { checkName } from '../core/names.js'
+import { DEFAULT_MISSED } from '../core/policies.js'
+import { exponentialBackoff } from '../core/retry.js'
+import type { Sink } from '../core/sink.js'
+import type { Store } from '../core/store.js'
+import type { Role } from '../engine/engine.js'
+import { checkHeartbeat } from '../engine/keeper.js'
+import type { SinkDefinition } from '../engine/work.js'
+import { type Duration, durationMs } from '../time/duration.js'
+
+export interface BelfryOptions {
+  readonly store: Store
+  /** Names the app whose code declares schedules. With it, schedules that the code no longer declares are removed. */
+  readonly app?: string
+  /** Orders deploys: the newest release that is alive rules. Text, compared number by number. */
+  readonly release?: string
+  /** `tick` records ticks, `run` starts runs. Default both; none makes an instance that only enqueues and looks. */
+  readonly roles?: readonly Role[]
+  /** Run only these of the defined jobs. */
+  readonly jobs?: readonly string[]
+  /** Where schedules with `to` deliver. */
+  readonly sinks?: Readonly<Record<string, Sink>>
+  /** Attempts that this instance runs at a time. Default 10. */
+  readonly concurrency?: number
+  /** How long an instance may be silent before its work is taken over. Default 15 s. */
+  readonly lease?: Duration
+  /** Look for work at least this often, hints or not. Default 1 s. */
+  readonly poll?: Duration
+  /** Record ticks this long ahead. Default 1 s. */
+  readonly lookahead?: Duration
+  /** Ticks at most this late were not missed. Default 10 s. */
+  readonly grace?: Duration
+  /** How many schedules, claims and settlements go into one transaction at the most. Default 1,000. */
+  readonly batch?: number
+  /** How much history is kept. Default 7 days and 1,000,000 runs. */
+  readonly history?: { readonly maxAge?: Duration; readonly maxRuns?: number }
+  /** How long running work may go on after `stop()`. Default 10 s. */
+  readonly stopGrace?: Duration
+  /** Stop on these signals, then let them end the process. Default none. */
+  readonly signals?: boolean | readonly NodeJS.Signals[]
+  /** Pino-shaped. Default silent. */
+  readonly logger?: Logger
+  readonly clock?: Clock
+}
+
+export type ParsedOptions = ReturnType<typeof parseOptions>
+
+const DAY_MS = 24 * 3_600_000
+const SINK_ATTEMPTS = 25
+const SINK_TIMEOUT_MS = 30_000
+
+export function parseOptions(options: BelfryOptions) {
+  const { store, app, release, roles = ['tick', 'run'], jobs, concurrency = 10, batch = 1_000, history = {} } = options
+  if (typeof store?.open !== 'function')
+    throw invalid('store is missing: pass memory(), sqlite(), postgres() or redis()')
+  const stranger = roles.find((role) => role !== 'tick' && role !== 'run')
+  if (stranger !== undefined) throw invalid(`role "${stranger}" is unknown: allowed are tick and run`)
+  const leaseMs = ms(options.lease, 15_000, 'lease', 100)
+  const pollMs = ms(options.poll, 1_000, 'poll', 1)
+  checkHeartbeat(leaseMs / 4, leaseMs)
+  return {
+    store,
+    roles,
+    jobs,
+    pollMs,
+    leaseMs,
+    clock: options.clock ?? systemClock,
+    log: options.logger ?? silentLogger,
+    sinks: parseSinks(options.sinks ?? {}),
+    concurrency: atLeastOne(concurrency, 'concurrency'),
+    batch: atLeastOne(batch, 'batch'),
+    lookaheadMs: ms(options.lookahead, 1_000, 'lookahead', 0),
+    graceMs: ms(options.grace, DEFAULT_MISSED.graceMs, 'grace', 0),
+    stopGraceMs: ms(options.stopGrace, 10_000, 'stopGrace', 0),
+    history: {
+      maxAgeMs: ms(history.maxAge, 7 * DAY_MS, 'history.maxAge', 0),
+      maxRuns: history.maxRuns ?? 1_000_000,
+    },
+    signals: parseSignals(options.signals ?? false),
+    ...(app === undefined ? {} : { app: checkName(app, 'app') }),
+    ...(release === undefined ? {} : { release: checkName(release, 'release') }),
+  }
+}
+
+function parseSinks(sinks: Readonly<Record<string, Sink>>): Map<string, SinkDefinition> {
+  const retry = { attempts: SINK_ATTEMPTS, delayMs: exponentialBackoff(1_000, 3_600_000) }
+  return new Map(
+    Object.entries(sinks).map(([name, sink]) => {
+      checkName(name, 'sink name')
+      return [name, { name, sink, retry, timeoutMs: SINK_TIMEOUT_MS, concurrency: Number.POSITIVE_INFINITY }]
+    }),
+  )
+}
+
+function parseSignals(signals: boolean | readonly NodeJS.Signals[]): readonly NodeJS.Signals[] {
+  if (signals === true) return ['SIGTERM', 'SIGINT']
+  return signals === false ? [] : signals
+}
+
+function ms(value: Duration | undefined, byDefault: number, option: string, least: number): number {
+  const parsed = value === undefined ? byDefault : durationMs(value)
+  if (parsed < least) throw invalid(`${option} is ${parsed} ms: at least ${least} ms`)
+  return parsed
+}
+
+function atLeastOne(value: number, option: string): number {
+  if (Number.isInteger(value) && value >= 1) return value
+  throw invalid(`${option} is ${String(value)}: it must be a whole number of at least 1`)
+}
+
+function invalid(problem: string) {
+  return failure('OPTION_INVALID', `createBelfry: ${problem}`)
+}

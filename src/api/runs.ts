@@ -1,0 +1,76 @@
+import { type Clock, sleep } from '../core/clock.js'
+import { failure } from '../core/errors.js'
+import { isFinished, type Run, type RunState } from '../core/run.js'
+import type { CancelResult, Page, RunQuery, Store } from '../core/store.js'
+import { type Duration, durationMs } from '../time/duration.js'
+
+const FIRST_LOOK_MS = 20
+const LOOK_MS = 1_000
+
+export class Runs {
+  readonly #store: Store
+  readonly #clock: Clock
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store
+    this.#clock = clock
+  }
+
+  get(id: string): Promise<Run | undefined> {
+    return this.#store.runs.get(id)
+  }
+
+  /** Newest first. */
+  list(query: Partial<RunQuery> & { readonly state?: RunState } = {}): Promise<Page<Run>> {
+    const { state, ...rest } = query
+    return this.#store.runs.list({ limit: 100, ...rest, ...(state === undefined ? {} : { states: [state] }) })
+  }
+
+  /** Cancels a run that has not started; asks a running one to end. */
+  async cancel(id: string): Promise<Exclude<CancelResult, 'missing'>> {
+    const result = await this.#store.runs.cancel(id)
+    if (result === 'missing') throw missing(id)
+    return result
+  }
+
+  /** Runs a failed, cancelled or skipped run again, with all its attempts ahead. */
+  async retry(id: string): Promise<void> {
+    const result = await this.#store.runs.retry(id)
+    if (result === 'missing') throw missing(id)
+    if (result === 'refused') {
+      const state = (await this.#store.runs.get(id))?.state
+      throw failure(
+        'TRANSITION_REFUSED',
+        `run ${id} is ${state}: only failed, cancelled and skipped runs can be retried`,
+      )
+    }
+  }
+
+  /**
+   * Resolves when the run has ended. Undefined when there is no record of it: it was never there, or it ended and its
+   * job keeps no history.
+   */
+  async wait(id: string, { timeout }: { readonly timeout?: Duration } = {}): Promise<Run | undefined> {
+    const until = timeout === undefined ? Number.POSITIVE_INFINITY : this.#clock.monotonic() + durationMs(timeout)
+    let hint = new AbortController()
+    const unsubscribe = this.#store.subscribe((wake) => {
+      if (wake === 'settled') hint.abort()
+    })
+    try {
+      for (let lookMs = FIRST_LOOK_MS; ; lookMs = Math.min(lookMs * 2, LOOK_MS)) {
+        const run = await this.#store.runs.get(id)
+        if (run === undefined || isFinished(run)) return run
+        const leftMs = until - this.#clock.monotonic()
+        if (leftMs <= 0) throw failure('WAIT_TIMEOUT', `run ${id} is still ${run.state} after ${String(timeout)}`)
+        await sleep(this.#clock, Math.min(lookMs, leftMs), hint.signal)
+        hint = new AbortController()
+      }
+    } finally {
+      unsubscribe()
+    }
+  }
+}
+
+function missing(id: string) {
+  return failure('RUN_NOT_FOUND', `there is no run "${id}": it never was, or its history is gone`)
+}

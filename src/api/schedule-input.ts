@@ -1,0 +1,184 @@
+import { failure, quote } from '../core/errors.js'
+import { toJson } from '../core/json.js'
+import { checkName } from '../core/names.js'
+import { DEFAULT_MISSED, type Missed, type Overlap } from '../core/policies.js'
+import type { Keep, Target } from '../core/run.js'
+import type { ScheduleDefinition } from '../core/schedule.js'
+import type { DstRule } from '../time/cron.js'
+import { type Duration, durationMs } from '../time/duration.js'
+import { type Instant, instantMs } from '../time/instant.js'
+import { parseTimeline, type TimelineSpec } from '../time/timeline.js'
+import { zone } from '../time/zone.js'
+import { checkKeep } from './job-options.js'
+
+/** A schedule as its author writes it: exactly one of cron, every and at; exactly one of job and to. */
+export interface ScheduleInput {
+  /** Cron expression, nickname, `@every 1h` or `@at …`. */
+  readonly cron?: string
+  readonly every?: Duration
+  readonly at?: Instant | readonly Instant[]
+  /** IANA name for cron, and for instants without an offset. Default UTC. */
+  readonly timezone?: string
+  readonly dst?: DstRule
+  readonly startsAt?: Instant
+  readonly endsAt?: Instant
+
+  /** The job to run, or its name. */
+  readonly job?: string | { readonly name: string }
+  /** The sink to deliver to. */
+  readonly to?: string
+  /** What this schedule says to its sink: topic, headers, URL. */
+  readonly toOptions?: unknown
+  readonly payload?: unknown
+
+  /** What happens while an earlier run is unfinished. Default allow. */
+  readonly overlap?: Overlap
+  /** What happens to ticks that nobody could record. Default latest. */
+  readonly missed?: Missed['policy'] | MissedInput
+  /** How late a tick may start. Default: no limit. */
+  readonly deadline?: Duration
+  /** Spreads starts over this long after the tick. */
+  readonly jitter?: Duration
+  /** How many ticks to fire in all. Default: no limit. */
+  readonly times?: number
+  /** Higher starts first. Default 0. */
+  readonly priority?: number
+  readonly keep?: Keep
+  /** When no tick is left: `remove` it with its history (default), or `keep` it. */
+  readonly onFinish?: 'remove' | 'keep'
+}
+
+export interface MissedInput {
+  readonly policy: Missed['policy']
+  /** Only ticks at most this old. */
+  readonly within?: Duration
+  /** With `all`: at most this many, the newest. Default 1,000. */
+  readonly max?: number
+}
+
+const OVERLAPS: readonly Overlap[] = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running']
+const POLICIES: readonly Missed['policy'][] = ['skip', 'latest', 'all']
+const MAX_CATCH_UP = 10_000
+const KNOWN = new Set<string>([
+  ...['cron', 'every', 'at', 'timezone', 'dst', 'startsAt', 'endsAt', 'job', 'to', 'toOptions', 'payload', 'overlap'],
+  ...['missed', 'deadline', 'jitter', 'times', 'priority', 'keep', 'onFinish'],
+])
+
+/** Checks a schedule and reduces it to data. The exclusive key is added by whoever knows the job. */
+export function parseSchedule(id: string, input: ScheduleInput, graceMs: number, app?: string): ScheduleDefinition {
+  checkName(id, 'schedule id')
+  if (typeof input !== 'object' || input === null) throw invalid(id, 'its definition must be an object')
+  const stranger = Object.keys(input).find((key) => !KNOWN.has(key))
+  if (stranger !== undefined)
+    throw invalid(id, `${quote(stranger)} is not an option; known are ${[...KNOWN].join(', ')}`)
+  const timeline = located(id, () => parseTimeline(timelineSpec(id, input)))
+  const bounds = located(id, () => parseBounds(id, input))
+  const timing = located(id, () => parseTiming(id, input))
+  const keep = input.keep === undefined ? 'all' : checkKeep(input.keep, `schedule "${id}"`)
+  return {
+    timeline,
+    ...bounds,
+    target: parseTarget(id, input),
+    payload: toJson(input.payload ?? null, `payload of schedule "${id}"`),
+    overlap: oneOf(id, 'overlap', input.overlap ?? 'allow', OVERLAPS),
+    missed: located(id, () => parseMissed(id, input.missed ?? 'latest', graceMs)),
+    ...timing,
+    priority: wholeNumber(id, 'priority', input.priority ?? 0, -1_000_000),
+    keep,
+    onFinish: oneOf(id, 'onFinish', input.onFinish ?? 'remove', ['remove', 'keep']),
+    ...(app === undefined ? {} : { app }),
+  }
+}
+
+function timelineSpec(id: string, input: ScheduleInput): TimelineSpec {
+  const { cron, every, at, timezone, dst } = input
+  const given = Object.entries({ cron, every, at }).filter(([, value]) => value !== undefined)
+  if (given.length !== 1) {
+    const names = given.map(([name]) => name).join(' and ')
+    throw invalid(
+      id,
+      given.length === 0 ? 'give one of cron, every or at' : `give one of cron, every and at, not ${names}`,
+    )
+  }
+  if (every !== undefined && timezone !== undefined)
+    throw invalid(id, 'timezone does not apply to every: an interval is the same in every zone')
+  if (cron === undefined && dst !== undefined) throw invalid(id, 'dst applies to cron only')
+  if (every !== undefined) return { every }
+  const place = timezone === undefined ? {} : { timezone }
+  if (at !== undefined) return { at, ...place }
+  return { cron: cron as string, ...place, ...(dst === undefined ? {} : { dst }) }
+}
+
+function parseBounds(
+  id: string,
+  { startsAt, endsAt, timezone }: ScheduleInput,
+): { startsAt?: number; endsAt?: number } {
+  const local = timezone === undefined ? undefined : zone(timezone)
+  const first = startsAt === undefined ? undefined : instantMs(startsAt, local)
+  const last = endsAt === undefined ? undefined : instantMs(endsAt, local)
+  if (first !== undefined && last !== undefined && last < first) throw invalid(id, 'endsAt lies before startsAt')
+  return { ...(first === undefined ? {} : { startsAt: first }), ...(last === undefined ? {} : { endsAt: last }) }
+}
+
+function parseTarget(id: string, { job, to, toOptions }: ScheduleInput): Target {
+  if ((job === undefined) === (to === undefined)) {
+    throw invalid(
+      id,
+      job === undefined ? 'say what to do: give a job, or a sink with `to`' : 'give a job or a sink, not both',
+    )
+  }
+  if (job !== undefined) {
+    if (toOptions !== undefined) throw invalid(id, 'toOptions belong to a sink, and this schedule runs a job')
+    return { job: checkName(typeof job === 'string' ? job : job.name, 'job name') }
+  }
+  const sink = checkName(to, 'sink name')
+  return toOptions === undefined ? { sink } : { sink, options: toJson(toOptions, `toOptions of schedule "${id}"`) }
+}
+
+function parseMissed(id: string, given: Missed['policy'] | MissedInput, graceMs: number): Missed {
+  const { policy, within, max }: MissedInput = typeof given === 'string' ? { policy: given } : given
+  oneOf(id, 'missed.policy', policy, POLICIES)
+  if (policy === 'skip' && within !== undefined)
+    throw invalid(id, 'missed.within says nothing under policy skip: remove it')
+  if (policy !== 'all' && max !== undefined)
+    throw invalid(id, `missed.max says nothing under policy ${policy}: remove it`)
+  return {
+    policy,
+    max: wholeNumber(id, 'missed.max', max ?? DEFAULT_MISSED.max, 1, MAX_CATCH_UP),
+    graceMs,
+    ...(within === undefined ? {} : { withinMs: durationMs(within) }),
+  }
+}
+
+function parseTiming(id: string, { deadline, jitter, times }: ScheduleInput) {
+  return {
+    jitterMs: jitter === undefined ? 0 : durationMs(jitter),
+    ...(deadline === undefined ? {} : { deadlineMs: durationMs(deadline) }),
+    ...(times === undefined ? {} : { times: wholeNumber(id, 'times', times, 1) }),
+  }
+}
+
+function oneOf<T extends string>(id: string, option: string, value: T, allowed: readonly T[]): T {
+  if (allowed.includes(value)) return value
+  throw invalid(id, `${option} is ${quote(value)}; allowed are ${allowed.join(', ')}`)
+}
+
+function wholeNumber(id: string, option: string, value: number, min: number, max = 1_000_000_000): number {
+  if (Number.isInteger(value) && value >= min && value <= max) return value
+  throw invalid(id, `${option} is ${quote(value)}; it must be a whole number from ${min} to ${max}`)
+}
+
+/** Says which schedule an error of the time maths belongs to. */
+function located<T>(id: string, parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    if (error instanceof Error && !error.message.startsWith('schedule "'))
+      error.message = `schedule "${id}": ${error.message}`
+    throw error
+  }
+}
+
+function invalid(id: string, problem: string) {
+  return failure('OPTION_INVALID', `schedule "${id}": ${problem}`)
+}

@@ -1,0 +1,235 @@
+import { failure } from '../core/errors.js'
+import type { Json } from '../core/json.js'
+import { toJson } from '../core/json.js'
+import { plan } from '../core/plan.js'
+import type { Overlap } from '../core/policies.js'
+import type { NewRun } from '../core/run.js'
+import { plannable, type Schedule, type ScheduleDefinition } from '../core/schedule.js'
+import type { Page, PutResult, ScheduleQuery, Store } from '../core/store.js'
+import { type Instant, instantMs } from '../time/instant.js'
+import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
+import type { Catalogue } from './catalogue.js'
+import { type Explanation, explain } from './explain.js'
+import type { Enqueued } from './job.js'
+import { parseSchedule, type ScheduleInput } from './schedule-input.js'
+import { type ScheduleView, scheduleView } from './schedule-view.js'
+
+export interface PutOptions {
+  /** Write only over this version; 0 means: only if there is no such schedule yet. */
+  readonly ifVersion?: number
+}
+
+export interface TriggerOptions {
+  /** Instead of the schedule's own. */
+  readonly payload?: unknown
+  /** Whether to mind unfinished runs of the schedule. Default allow. */
+  readonly overlap?: Overlap
+}
+
+export interface BackfillOptions {
+  readonly from: Instant
+  readonly to: Instant
+  /** Names the backfill: the same name never runs a tick twice. Default the range itself. */
+  readonly name?: string
+  /** Default queue-all: one after another. */
+  readonly overlap?: Overlap
+}
+
+export interface PreviewedTick {
+  readonly at: Date
+  /** With jitter: when its run may start. */
+  readonly readyAt: Date
+}
+
+const PUT_BATCH = 1_000
+const MAX_BACKFILL = 100_000
+
+export class Schedules {
+  readonly #store: Store
+  readonly #catalogue: Catalogue
+  readonly #graceMs: number
+
+  constructor(store: Store, catalogue: Catalogue, graceMs: number) {
+    this.#store = store
+    this.#catalogue = catalogue
+    this.#graceMs = graceMs
+  }
+
+  async put(id: string, input: ScheduleInput, { ifVersion }: PutOptions = {}): Promise<ScheduleView> {
+    const definition = await this.parse(id, input)
+    const [result] = await this.#store.schedules.put([
+      { id, definition, ...(ifVersion === undefined ? {} : { ifVersion }) },
+    ])
+    return scheduleView(written(id, result, ifVersion))
+  }
+
+  /** Many at once, in batches; each batch is written whole or not at all. */
+  async putMany(entries: Iterable<readonly [id: string, input: ScheduleInput]>): Promise<readonly ScheduleView[]> {
+    const parsed = await Promise.all(
+      Array.from(entries, async ([id, input]) => ({ id, definition: await this.parse(id, input) })),
+    )
+    const views: ScheduleView[] = []
+    for (let at = 0; at < parsed.length; at += PUT_BATCH) {
+      const batch = parsed.slice(at, at + PUT_BATCH)
+      const results = await this.#store.schedules.put(batch)
+      views.push(...batch.map(({ id }, index) => scheduleView(written(id, results[index]))))
+    }
+    return views
+  }
+
+  async get(id: string): Promise<ScheduleView | undefined> {
+    const schedule = await this.#store.schedules.get(id)
+    return schedule === undefined ? undefined : scheduleView(schedule)
+  }
+
+  /** In order of id; pass `next` as `after` to go on. */
+  async list(query: Partial<ScheduleQuery> = {}): Promise<Page<ScheduleView>> {
+    const { items, next } = await this.#store.schedules.list({ limit: 100, ...query })
+    return { items: items.map(scheduleView), ...(next === undefined ? {} : { next }) }
+  }
+
+  /** False when there was none. Running work goes on; what never started is skipped as removed. */
+  async remove(id: string, { ifVersion }: PutOptions = {}): Promise<boolean> {
+    const [result] = await this.#store.schedules.remove([id], ifVersion)
+    if (result === 'conflict') throw conflict(id, await this.#store.schedules.get(id), ifVersion)
+    return result === 'removed'
+  }
+
+  /** Stops firing until resumed. The note says why, to whoever looks. */
+  async pause(id: string, note?: string): Promise<ScheduleView> {
+    return scheduleView(found(id, await this.#store.schedules.pause(id, note)))
+  }
+
+  async resume(id: string): Promise<ScheduleView> {
+    return scheduleView(found(id, await this.#store.schedules.resume(id)))
+  }
+
+  /** Runs it now, beside its timeline: the next tick stays what it was. */
+  async trigger(id: string, { payload, overlap = 'allow' }: TriggerOptions = {}): Promise<Enqueued> {
+    const { definition } = found(id, await this.#store.schedules.get(id))
+    const given = payload === undefined ? definition.payload : toJson(payload, `payload of a trigger of "${id}"`)
+    const tick = await this.#store.now()
+    const run = await this.#runOf(id, definition, given, { origin: 'trigger', tick, overlap })
+    const [result] = await this.#store.runs.enqueue([run])
+    return result as Enqueued
+  }
+
+  /** Runs the ticks of a past stretch of time (again). Repeating the call adds nothing. */
+  async backfill(id: string, options: BackfillOptions): Promise<{ readonly runs: readonly Enqueued[] }> {
+    const schedule = found(id, await this.#store.schedules.get(id))
+    const { from, to } = await this.#pastRange(id, options)
+    const { overlap = 'queue-all', name = `${iso(from)}/${iso(to)}` } = options
+    const ticks = planned(schedule, from - 1, to, MAX_BACKFILL + 1)
+    if (ticks.length > MAX_BACKFILL) {
+      throw failure('OPTION_INVALID', `backfill of "${id}": the range has more than ${MAX_BACKFILL} ticks; split it`)
+    }
+    const runs: Enqueued[] = []
+    for (let at = 0; at < ticks.length; at += PUT_BATCH) {
+      const batch = ticks.slice(at, at + PUT_BATCH).map(({ at: tick }) =>
+        this.#runOf(id, schedule.definition, schedule.definition.payload, {
+          origin: 'backfill',
+          tick,
+          backfill: name,
+          overlap,
+        }),
+      )
+      runs.push(...(await this.#store.runs.enqueue(await Promise.all(batch))))
+    }
+    return { runs }
+  }
+
+  /** The next ticks of a schedule, or of one that is not saved yet. */
+  async preview(
+    what: string | ScheduleInput,
+    { count = 5, from }: { readonly count?: number; readonly from?: Instant } = {},
+  ) {
+    const now = await this.#store.now()
+    const after = from === undefined ? now : instantMs(from) - 1
+    const schedule =
+      typeof what === 'string' ? found(what, await this.#store.schedules.get(what)) : draft(what, this.#graceMs, now)
+    return planned(schedule, after, Number.POSITIVE_INFINITY, count).map(
+      ({ at, readyAt }): PreviewedTick => ({ at: new Date(at), readyAt: new Date(readyAt) }),
+    )
+  }
+
+  /** Why a tick ran, was skipped, or has not happened yet. */
+  explain(id: string, at: Instant): Promise<Explanation> {
+    return explain(this.#store, this.#catalogue, id, instantMs(at))
+  }
+
+  /** Makes the store's schedules be exactly these, within a scope. */
+  apply(wanted: Readonly<Record<string, ScheduleInput>>, options: ApplyOptions = {}): Promise<ApplyResult> {
+    return applySchedules(this.#store, (id, input) => this.parse(id, input), wanted, options)
+  }
+
+  /** Checks an input whole: its options, its payload against the job's schema, and its exclusive key. */
+  async parse(id: string, input: ScheduleInput, app?: string): Promise<ScheduleDefinition> {
+    const definition = parseSchedule(id, input, this.#graceMs, app)
+    const { target, payload } = definition
+    const job = 'job' in target ? this.#catalogue.jobs.get(target.job) : undefined
+    await job?.parse(payload)
+    const key = await this.#catalogue.keyOf(target, payload)
+    const keep = input.keep ?? job?.keep ?? definition.keep
+    return { ...definition, keep, ...(key === undefined ? {} : { key }) }
+  }
+
+  async #runOf(
+    schedule: string,
+    { target, priority, keep }: ScheduleDefinition,
+    payload: Json,
+    rest: Pick<NewRun, 'origin' | 'tick' | 'backfill' | 'overlap'>,
+  ): Promise<NewRun> {
+    const key = await this.#catalogue.keyOf(target, payload)
+    return { schedule, target, payload, priority, keep, ...rest, ...(key === undefined ? {} : { key }) }
+  }
+
+  async #pastRange(id: string, options: BackfillOptions): Promise<{ from: number; to: number }> {
+    const from = instantMs(options.from)
+    const to = instantMs(options.to)
+    if (to < from) throw failure('OPTION_INVALID', `backfill of "${id}": its end lies before its start`)
+    if (to > (await this.#store.now())) {
+      throw failure(
+        'OPTION_INVALID',
+        `backfill of "${id}": it ends in the future, at ${iso(to)}; those ticks come by themselves`,
+      )
+    }
+    return { from, to }
+  }
+}
+
+/** Ticks by the planner itself, so that what is shown is what would fire. */
+function planned(schedule: Schedule, after: number, until: number, limit: number) {
+  const { remaining: _, pausedAt: __, deadlineMs: ___, ...rest } = plannable({ ...schedule, cursor: after })
+  return plan({ ...rest, overlap: 'allow' }, [], after, until, limit).ticks
+}
+
+/** A schedule as it would be if it were put now. */
+function draft(input: ScheduleInput, graceMs: number, now: number): Schedule {
+  const target = input.job === undefined && input.to === undefined ? { job: 'preview' } : {}
+  const definition = parseSchedule('preview', { ...input, ...target }, graceMs)
+  const { timeline, startsAt } = definition
+  const anchor = 'every' in timeline && startsAt !== undefined ? startsAt - timeline.every : now
+  return { id: 'preview', version: 0, definition, anchor, cursor: now, createdAt: now, updatedAt: now }
+}
+
+function found(id: string, schedule: Schedule | undefined): Schedule {
+  if (schedule !== undefined) return schedule
+  throw failure('SCHEDULE_NOT_FOUND', `there is no schedule "${id}"`)
+}
+
+function written(id: string, result: PutResult | undefined, ifVersion?: number): Schedule {
+  if (result === undefined || result.outcome === 'conflict') throw conflict(id, result?.schedule, ifVersion)
+  return result.schedule
+}
+
+function conflict(id: string, schedule: Schedule | undefined, ifVersion: number | undefined) {
+  const is = schedule === undefined ? 'there is none' : `it has version ${schedule.version}`
+  return failure(
+    'VERSION_CONFLICT',
+    `schedule "${id}" was to have version ${ifVersion}, but ${is}: read it again and repeat your change`,
+  )
+}
+
+function iso(instant: number): string {
+  return new Date(instant).toISOString().replace('.000Z', 'Z')
+}

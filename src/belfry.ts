@@ -1,0 +1,210 @@
+/** The composition root: wires a store, the loops, the jobs and the API into one machine. */
+import { hostname } from 'node:os'
+import { Catalogue, jobInfo } from './api/catalogue.js'
+import { Declarations } from './api/declarations.js'
+import { Job } from './api/job.js'
+import { type JobOptions, parseJob, type Unchecked } from './api/job-options.js'
+import { type Lock, type LockOptions, Locks } from './api/locks.js'
+import { type BelfryOptions, type ParsedOptions, parseOptions } from './api/options.js'
+import { Runs } from './api/runs.js'
+import type { ScheduleInput } from './api/schedule-input.js'
+import { Schedules } from './api/schedules.js'
+import type { InputOf, OutputOf, StandardSchema } from './api/standard-schema.js'
+import { failure } from './core/errors.js'
+import type { Instance } from './core/instance.js'
+import type { Json } from './core/json.js'
+import type { Frozen, Store } from './core/store.js'
+import { TokenFloor } from './core/token.js'
+import { Engine } from './engine/engine.js'
+import { type EventMap, type EventName, Events } from './engine/events.js'
+import { Health } from './engine/health.js'
+import { LockKeeper } from './engine/lock-keeper.js'
+import { Metrics, measured } from './engine/metrics.js'
+import type { JobDefinition } from './engine/work.js'
+import { type Duration, durationMs } from './time/duration.js'
+
+export function createBelfry(options: BelfryOptions): Belfry {
+  return new Belfry(parseOptions(options))
+}
+
+type Phase = 'new' | 'started' | 'stopping' | 'stopped'
+
+export class Belfry implements AsyncDisposable {
+  readonly schedules: Schedules
+  readonly runs: Runs
+  readonly locks: Locks
+  /** Counters and histograms, for a metrics page. */
+  readonly metrics: Metrics
+  readonly #options: ParsedOptions
+  readonly #store: Store
+  readonly #events: Events
+  readonly #catalogue: Catalogue
+  /** The jobs that this instance runs, of those that it knows. */
+  readonly #runnable = new Map<string, JobDefinition>()
+  readonly #declarations: Declarations
+  readonly #engine: Engine
+  #phase: Phase = 'new'
+  #stopped: Promise<void> | undefined
+  #forgetSignals = () => {}
+
+  /** Use `createBelfry`. */
+  constructor(options: ParsedOptions) {
+    const { clock, log, app, release, roles } = options
+    this.#options = options
+    this.#events = new Events(log)
+    this.metrics = new Metrics(this.#events)
+    this.#store = measured(options.store, this.metrics, clock)
+    const store = this.#store
+    const floor = new TokenFloor()
+    const health = new Health(clock, log, this.#events)
+    this.#catalogue = new Catalogue(store, clock)
+    this.#declarations = new Declarations(store, app, release)
+    this.schedules = new Schedules(store, this.#catalogue, options.graceMs)
+    this.runs = new Runs(store, clock)
+    this.#engine = new Engine({
+      ...options,
+      store,
+      events: this.#events,
+      health,
+      floor,
+      jobs: this.#runnable,
+      describe: () => ({
+        host: hostname(),
+        pid: process.pid,
+        zoneData: process.versions.tz ?? 'unknown',
+        jobs: roles.includes('run') ? [...this.#runnable.values()].map(jobInfo) : [],
+        ...(app === undefined ? {} : { app }),
+        ...(release === undefined ? {} : { release }),
+        ...(this.#declarations.hash === undefined ? {} : { declarations: this.#declarations.hash }),
+      }),
+      stampKeys: () => this.#catalogue.stampKeys(),
+      syncReleases: () => this.#declarations.sync(),
+    })
+    const keeper = new LockKeeper(store, clock, health, this.#events)
+    this.locks = new Locks(store, clock, floor, keeper, () => this.#engine.instance)
+  }
+
+  /** The id under which this process takes part; it changes when the store had given the process up for dead. */
+  get instance(): string {
+    return this.#engine.instance
+  }
+
+  /** Defines a job. Types flow from its schema to the handler and to `enqueue`. */
+  job<Schema extends StandardSchema>(
+    name: string,
+    options: JobOptions<OutputOf<Schema>> & { readonly payload: Schema },
+  ): Job<InputOf<Schema>>
+  job<Payload = Json>(
+    name: string,
+    options: JobOptions<Payload> & { readonly payload?: undefined },
+  ): Job<Payload | Unchecked>
+  job(name: string, options: JobOptions<never> & { readonly payload?: StandardSchema | undefined }): Job<never> {
+    this.#mustBeNew('job', 'define jobs before start()')
+    const definition = parseJob(name, options, options.payload)
+    this.#catalogue.add(definition)
+    if (this.#options.jobs?.includes(name) ?? true) this.#runnable.set(name, definition)
+    return new Job(definition, this.#catalogue, this.#store)
+  }
+
+  /** Declares a schedule in code: it is put when the instance starts. For others use `schedules.put`. */
+  schedule(id: string, input: ScheduleInput): void {
+    this.#mustBeNew('schedule', 'declare schedules before start(), or use schedules.put()')
+    this.#declarations.add(id, input)
+  }
+
+  /** Opens the store, writes the declared schedules, and takes part. */
+  async start(): Promise<void> {
+    this.#mustBeNew('start', 'an instance starts once; make another with createBelfry()')
+    this.#phase = 'started'
+    try {
+      this.#checkJobs()
+      await this.#store.open()
+      await this.#declarations.check((id, input, app) => this.schedules.parse(id, input, app))
+      await this.#declarations.sync()
+    } catch (error) {
+      this.#phase = 'new'
+      throw error
+    }
+    this.#engine.start()
+    this.#watchSignals()
+  }
+
+  /** Claims no more, gives running work its grace, then hands the rest over and releases all locks. */
+  async stop({ grace }: { readonly grace?: Duration } = {}): Promise<void> {
+    this.#stopped ??= this.#stop(grace === undefined ? this.#options.stopGraceMs : durationMs(grace))
+    await this.#stopped
+  }
+
+  /** Acquires a lock; undefined when somebody else has it. */
+  lock(name: string, options: LockOptions = {}): Promise<Lock | undefined> {
+    return this.locks.acquire(name, options)
+  }
+
+  /** Does something while holding a lock. Throws `LOCK_BUSY` when it is not to be had. */
+  async withLock<T>(name: string, work: (lock: Lock) => T | Promise<T>, options: LockOptions = {}): Promise<T> {
+    await using lock = await this.locks.acquire(name, options)
+    if (lock === undefined) throw failure('LOCK_BUSY', `the lock "${name}" is held by somebody else`)
+    return await work(lock)
+  }
+
+  /** Stops all runs of the whole store from starting. Ticks are recorded all the same. */
+  freeze(note?: string): Promise<void> {
+    return this.#store.freeze(note)
+  }
+
+  thaw(): Promise<void> {
+    return this.#store.thaw()
+  }
+
+  frozen(): Promise<Frozen | undefined> {
+    return this.#store.frozen()
+  }
+
+  instances(): Promise<readonly Instance[]> {
+    return this.#store.instances.list()
+  }
+
+  /** Listens to what happens in this process; the returned function ends it. */
+  on<Name extends EventName>(name: Name, listener: (event: EventMap[Name]) => void): () => void {
+    return this.#events.on(name, listener)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  async #stop(graceMs: number): Promise<void> {
+    this.#forgetSignals()
+    const wasStarted = this.#phase === 'started'
+    this.#phase = 'stopping'
+    if (wasStarted) await this.#engine.stop(graceMs)
+    await this.locks.close()
+    await this.#store.close()
+    this.#phase = 'stopped'
+  }
+
+  #checkJobs(): void {
+    const unknown = this.#options.jobs?.find((name) => !this.#catalogue.jobs.has(name))
+    if (unknown === undefined) return
+    throw failure(
+      'JOB_UNKNOWN',
+      `jobs names "${unknown}", which is not defined: define it with belfry.job() before start()`,
+    )
+  }
+
+  #mustBeNew(call: string, hint: string): void {
+    if (this.#phase !== 'new') throw failure('NOT_RUNNING', `${call}() after start(): ${hint}`)
+  }
+
+  #watchSignals(): void {
+    const { signals } = this.#options
+    const onSignal = (signal: NodeJS.Signals) => {
+      // Once stopped, the signal does what it would have done without us.
+      void this.stop().finally(() => process.kill(process.pid, signal))
+    }
+    for (const signal of signals) process.once(signal, onSignal)
+    this.#forgetSignals = () => {
+      for (const signal of signals) process.removeListener(signal, onSignal)
+    }
+  }
+}

@@ -1,0 +1,29 @@
+/**
+ * Which release's schedules rule. During a deploy two releases of an app run side by side and declare different sets;
+ * the newest one that is alive is in force, so that neither a late restart of the old one nor a slow start of the new
+ * one makes schedules come and go.
+ */
+import type { DeclaredSet } from './store.js'
+
+/** A set is given up when no instance with it has been alive for this long. */
+export const GONE_AFTER_MS = 60_000
+
+const byNumberAndText = new Intl.Collator('en', { numeric: true })
+
+export function liveSets(sets: readonly DeclaredSet[], now: number): readonly DeclaredSet[] {
+  return sets.filter(({ aliveAt }) => now - aliveAt <= GONE_AFTER_MS)
+}
+
+/** The newest live set: by release where both have one, else by when it was first seen, never by start time. */
+export function setInForce(sets: readonly DeclaredSet[], now: number): DeclaredSet | undefined {
+  return liveSets(sets, now).reduce<DeclaredSet | undefined>(
+    (newest, set) => (newest === undefined || isNewer(set, newest) ? set : newest),
+    undefined,
+  )
+}
+
+function isNewer(one: DeclaredSet, other: DeclaredSet): boolean {
+  const order =
+    one.release === undefined || other.release === undefined ? 0 : byNumberAndText.compare(one.release, other.release)
+  return order === 0 ? one.firstSeenAt > other.firstSeenAt : order > 0
+}

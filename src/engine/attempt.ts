@@ -1,0 +1,85 @@
+import type { Clock } from '../core/clock.js'
+import { type ErrorCode, failure } from '../core/errors.js'
+import type { ClaimedRun } from '../core/store.js'
+
+/** Why an attempt was told to end before its handler returned. */
+export type AbortReason = 'timeout' | 'cancel' | 'stop' | 'lost'
+
+const CODES: Readonly<Record<AbortReason, ErrorCode>> = {
+  timeout: 'TIMEOUT',
+  cancel: 'CANCELLED',
+  stop: 'STOPPING',
+  lost: 'LEASE_LOST',
+}
+
+const MESSAGES: Readonly<Record<AbortReason, string>> = {
+  timeout: 'the attempt took longer than its timeout',
+  cancel: 'the run was cancelled',
+  stop: 'the instance is stopping; the run goes on elsewhere',
+  lost: 'the lease on this run was lost; somebody else may have it now',
+}
+
+/**
+ * One attempt in this process. It ends when its handler returns or, once it was aborted, when the abort window has
+ * passed without that: then it is fenced, which means that nothing it still does can be committed through Belfry.
+ */
+export class Attempt {
+  readonly run: ClaimedRun
+  readonly startedAt: number
+  readonly #clock: Clock
+  readonly #controller = new AbortController()
+  readonly #fence: () => void
+  #cancelTimers: (() => void)[] = []
+  #reason: AbortReason | undefined
+  /** Resolves when the abort window is over. */
+  readonly fenced: Promise<void>
+
+  constructor(run: ClaimedRun, clock: Clock) {
+    this.run = run
+    this.#clock = clock
+    this.startedAt = clock.monotonic()
+    let fence = () => {}
+    this.fenced = new Promise((resolve) => {
+      fence = resolve
+    })
+    this.#fence = fence
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  get reason(): AbortReason | undefined {
+    return this.#reason
+  }
+
+  /** Asks the handler to end, and fences it when it has not after the window. The first reason counts, unless lost. */
+  abort(reason: AbortReason, windowMs: number): void {
+    if (this.#reason !== undefined) {
+      // Work that is no longer ours has no outcome that is ours to write, whatever it was aborted for before.
+      if (reason === 'lost') this.#reason = reason
+      return
+    }
+    this.#reason = reason
+    this.#controller.abort(abortError(reason, this.run))
+    this.#cancelTimers.push(this.#clock.after(windowMs, this.#fence))
+  }
+
+  abortAfter(timeoutMs: number, windowMs: number): void {
+    this.#cancelTimers.push(this.#clock.after(timeoutMs, () => this.abort('timeout', windowMs)))
+  }
+
+  /** The attempt is over: no timer of it is left behind. */
+  end(): void {
+    for (const cancel of this.#cancelTimers) cancel()
+    this.#cancelTimers = []
+  }
+
+  durationMs(): number {
+    return this.#clock.monotonic() - this.startedAt
+  }
+}
+
+export function abortError(reason: AbortReason, run: ClaimedRun) {
+  return failure(CODES[reason], `${MESSAGES[reason]} (run ${run.id}, attempt ${run.attempt})`)
+}

@@ -1,0 +1,59 @@
+import { errorRecord, failure } from '../core/errors.js'
+import { messageOf } from '../core/event.js'
+import { decideRetry } from '../core/retry.js'
+import type { Outcome } from '../core/run.js'
+import type { Delivery, SinkMessage } from '../core/sink.js'
+import { type Attempt, abortError } from './attempt.js'
+import type { SinkDefinition } from './work.js'
+import { ABORT_WINDOW_MS } from './worker.js'
+
+/** Hands a batch of runs to a sink: one outcome per attempt, in order; undefined for those that were lost. */
+export async function deliver(sink: SinkDefinition, attempts: readonly Attempt[]): Promise<(Outcome | undefined)[]> {
+  const signal = AbortSignal.any(attempts.map((attempt) => attempt.signal))
+  for (const attempt of attempts) attempt.abortAfter(sink.timeoutMs, ABORT_WINDOW_MS)
+  const fenced = Promise.race(attempts.map((attempt) => attempt.fenced))
+  try {
+    const answered = await Promise.race([callSink(sink, attempts, signal), fenced])
+    return attempts.map((attempt, at) => outcomeOf(sink, attempt, answered?.[at] ?? noAnswer(sink, attempt)))
+  } finally {
+    for (const attempt of attempts) attempt.end()
+  }
+}
+
+async function callSink(sink: SinkDefinition, attempts: readonly Attempt[], signal: AbortSignal) {
+  try {
+    return await sink.sink.deliver(attempts.map(sinkMessage), signal)
+  } catch (error) {
+    return attempts.map((): Delivery => ({ delivered: false, error }))
+  }
+}
+
+function sinkMessage({ run }: Attempt): SinkMessage {
+  const options = 'sink' in run.target ? run.target.options : undefined
+  return {
+    ...messageOf(run),
+    key: run.schedule ?? run.id,
+    attempt: run.attempt,
+    token: run.token,
+    ...(options === undefined ? {} : { options }),
+  }
+}
+
+function noAnswer(sink: SinkDefinition, { run, reason }: Attempt): Delivery {
+  const error =
+    reason === undefined
+      ? failure('TIMEOUT', `sink "${sink.name}" gave no outcome for ${run.id}`)
+      : abortError(reason, run)
+  return { delivered: false, error }
+}
+
+function outcomeOf(sink: SinkDefinition, { run, reason }: Attempt, delivery: Delivery): Outcome | undefined {
+  if (delivery.delivered) return { kind: 'succeeded' }
+  if (reason === 'lost') return undefined
+  if (reason === 'stop') return { kind: 'released' }
+  if (reason === 'cancel') return { kind: 'cancelled' }
+  const error = errorRecord(delivery.error)
+  const decision = decideRetry(sink.retry, run.id, run.failures + 1, delivery.error)
+  if (!decision.retry || delivery.retryable === false) return { kind: 'failed', error }
+  return { kind: 'retry', error, delayMs: Math.max(decision.delayMs, delivery.retryAfterMs ?? 0) }
+}

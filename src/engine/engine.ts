@@ -1,0 +1,161 @@
+/** The machine: five loops around one store. Every instance runs the same ones; none leads. */
+import { type Clock, sleep } from '../core/clock.js'
+import type { InstanceInfo } from '../core/instance.js'
+import type { Logger } from '../core/logger.js'
+import type { PruneRequest, Store, Wake } from '../core/store.js'
+import type { TokenFloor } from '../core/token.js'
+import { Dispatcher } from './dispatcher.js'
+import type { Events } from './events.js'
+import type { Health } from './health.js'
+import { Keeper } from './keeper.js'
+import { Loop } from './loop.js'
+import { Membership } from './membership.js'
+import { Settler } from './settler.js'
+import { sweeper } from './sweeper.js'
+import { ticker } from './ticker.js'
+import type { JobDefinition, SinkDefinition } from './work.js'
+import { STOP_WINDOW_MS } from './worker.js'
+
+export type Role = 'tick' | 'run'
+
+export interface EngineOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: Events
+  readonly health: Health
+  readonly floor: TokenFloor
+  readonly jobs: ReadonlyMap<string, JobDefinition>
+  readonly sinks: ReadonlyMap<string, SinkDefinition>
+  readonly roles: readonly Role[]
+  readonly leaseMs: number
+  readonly pollMs: number
+  readonly lookaheadMs: number
+  readonly batch: number
+  readonly concurrency: number
+  readonly history: Pick<PruneRequest, 'maxAgeMs' | 'maxRuns'>
+  readonly describe: () => Omit<InstanceInfo, 'id'>
+  readonly stampKeys: () => Promise<void>
+  readonly syncReleases: () => Promise<void>
+}
+
+/** How long a stopping instance tries to write down what its attempts came to. */
+const DRAIN_MS = 5_000
+
+export class Engine {
+  readonly #options: EngineOptions
+  readonly #membership: Membership
+  readonly #settler: Settler
+  readonly #dispatcher: Dispatcher
+  readonly #keeper: Keeper
+  readonly #loops: Readonly<Record<'ticker' | 'dispatcher' | 'keeper' | 'sweeper', Loop>>
+  #unsubscribe = () => {}
+
+  constructor(options: EngineOptions) {
+    this.#options = options
+    const { store, clock, events, health, leaseMs, batch } = options
+    this.#membership = new Membership(store, events, leaseMs, options.describe)
+    this.#settler = new Settler(store, clock, health, batch)
+    const instance = () => this.#membership.id
+    this.#dispatcher = new Dispatcher({
+      ...options,
+      settler: this.#settler,
+      instance,
+      onFree: () => this.#loops.dispatcher.wake(),
+    })
+    events.on('instance:joined', () => this.#loops.dispatcher.wake())
+    this.#keeper = new Keeper({
+      ...options,
+      onLost: () => this.#loops.keeper.wake(),
+      membership: this.#membership,
+      attempts: () => this.#dispatcher.attempts,
+      claimsSettled: () => this.#dispatcher.claimsSettled,
+    })
+    const wakeDispatcher = () => this.#loops.dispatcher.wake()
+    const steps = {
+      ticker: ticker({ ...options, onRecorded: wakeDispatcher }),
+      dispatcher: () => this.#startRuns(),
+      keeper: () => this.#keeper.keepAlive(),
+      sweeper: sweeper({ ...options, instance, onRescued: wakeDispatcher }),
+    }
+    const loop = (name: keyof typeof steps) => new Loop({ name, clock, health, step: steps[name] })
+    this.#loops = {
+      ticker: loop('ticker'),
+      dispatcher: loop('dispatcher'),
+      keeper: loop('keeper'),
+      sweeper: loop('sweeper'),
+    }
+  }
+
+  get instance(): string {
+    return this.#membership.id
+  }
+
+  /** How many attempts run here now. */
+  get running(): number {
+    return this.#dispatcher.attempts.size
+  }
+
+  start(): void {
+    const { roles, store } = this.#options
+    this.#unsubscribe = store.subscribe((wake) => this.#wake(wake))
+    if (roles.length === 0) return
+    this.#loops.keeper.start()
+    this.#loops.sweeper.start()
+    if (roles.includes('tick')) this.#loops.ticker.start()
+    if (roles.includes('run')) this.#loops.dispatcher.start()
+  }
+
+  /**
+   * Claims no more, gives what runs its grace, then aborts and releases the rest, so that others take it over at once.
+   * Beats go on until the end: nothing is taken over while it is still at work here.
+   */
+  async stop(graceMs: number): Promise<void> {
+    const { clock } = this.#options
+    this.#dispatcher.close()
+    this.#unsubscribe()
+    const stopped = Promise.all([this.#loops.ticker.stop(), this.#loops.dispatcher.stop()])
+    const finished = stopped.then(() => this.#dispatcher.idle())
+    await within(clock, graceMs, finished)
+    for (const attempt of this.#dispatcher.attempts.values()) attempt.abort('stop', STOP_WINDOW_MS)
+    await this.#drain(finished)
+    this.#keeper.stop()
+    const left = Promise.all([this.#loops.keeper.stop(), this.#loops.sweeper.stop()]).then(() =>
+      this.#membership.leave(),
+    )
+    await within(
+      clock,
+      DRAIN_MS,
+      left.catch(() => {
+        // The store is out of reach: the lease runs out by itself.
+      }),
+    )
+  }
+
+  async #drain(finished: Promise<void>): Promise<void> {
+    const giveUp = new AbortController()
+    const cancel = this.#options.clock.after(STOP_WINDOW_MS + DRAIN_MS, () => giveUp.abort())
+    const drained = this.#settler.drain(giveUp.signal)
+    await within(this.#options.clock, STOP_WINDOW_MS + DRAIN_MS, finished)
+    await drained
+    cancel()
+  }
+
+  /** Nothing is claimed before the instance has joined: the store would not know whom to take it over from. */
+  async #startRuns(): Promise<number> {
+    return this.#membership.joined ? this.#dispatcher.startRuns() : this.#options.pollMs
+  }
+
+  #wake(wake: Wake): void {
+    if (wake === 'schedules') this.#loops.ticker.wake()
+    else if (wake === 'runs') this.#loops.dispatcher.wake()
+    else if (wake === 'attempts' && this.#dispatcher.attempts.size > 0) this.#loops.keeper.wake()
+  }
+}
+
+/** Waits for a promise, but no longer than this. */
+async function within(clock: Clock, limitMs: number, promise: Promise<unknown>): Promise<void> {
+  const done = new AbortController()
+  await Promise.race([promise, sleep(clock, limitMs, done.signal)])
+  done.abort()
+}

@@ -1,0 +1,59 @@
+import type { ErrorRecord } from '../core/errors.js'
+import type { Json } from '../core/json.js'
+import type { Logger } from '../core/logger.js'
+import type { ClaimedRun } from '../core/store.js'
+
+/** What observers can listen to. Listeners are told after the fact and decide nothing. */
+export interface EventMap {
+  'ticks:recorded': { readonly recorded: number; readonly skipped: number }
+  'run:started': { readonly run: ClaimedRun }
+  'run:succeeded': { readonly run: ClaimedRun; readonly durationMs: number; readonly result: Json }
+  'run:failed': { readonly run: ClaimedRun; readonly durationMs: number; readonly error: ErrorRecord }
+  'run:retrying': {
+    readonly run: ClaimedRun
+    readonly durationMs: number
+    readonly error: ErrorRecord
+    readonly delayMs: number
+  }
+  'run:cancelled': { readonly run: ClaimedRun; readonly durationMs: number }
+  /** Given back unfinished because the instance stops. */
+  'run:released': { readonly run: ClaimedRun; readonly durationMs: number }
+  /** The attempt was over before it could settle: somebody else has the run, or will. */
+  'run:stale': { readonly run: ClaimedRun }
+  'lock:lost': { readonly name: string; readonly token: number }
+  'instance:joined': { readonly instance: string }
+  'instance:lost': { readonly instance: string }
+  'store:unreachable': { readonly error: unknown }
+  'store:recovered': { readonly downMs: number }
+}
+
+export type EventName = keyof EventMap
+type Listener<Name extends EventName> = (event: EventMap[Name]) => void
+
+export class Events {
+  readonly #log: Logger
+  readonly #listeners = new Map<EventName, Set<Listener<never>>>()
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
+    const listeners = this.#listeners.get(name) ?? new Set()
+    this.#listeners.set(name, listeners)
+    listeners.add(listener as Listener<never>)
+    return () => void listeners.delete(listener as Listener<never>)
+  }
+
+  emit<Name extends EventName>(name: Name, event: EventMap[Name]): void {
+    const listeners = this.#listeners.get(name)
+    if (listeners === undefined) return
+    for (const listener of listeners) {
+      try {
+        ;(listener as Listener<Name>)(event)
+      } catch (error) {
+        this.#log.error({ event: name, err: error }, 'an event listener threw; it is ignored')
+      }
+    }
+  }
+}

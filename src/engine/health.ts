@@ -1,0 +1,52 @@
+import type { Clock } from '../core/clock.js'
+import { errorRecord } from '../core/errors.js'
+import type { Logger } from '../core/logger.js'
+import type { Events } from './events.js'
+
+/**
+ * Says that the store cannot be reached: once when it begins, however many loops notice, and once when it is over.
+ */
+export class Health {
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #events: Events
+  readonly #failing = new Set<string>()
+  #since = 0
+  #failures = 0
+
+  constructor(clock: Clock, log: Logger, events: Events) {
+    this.#clock = clock
+    this.#log = log
+    this.#events = events
+  }
+
+  get healthy(): boolean {
+    return this.#failing.size === 0
+  }
+
+  failed(part: string, error: unknown): void {
+    this.#failures += 1
+    if (this.#failing.size === 0) {
+      this.#since = this.#clock.monotonic()
+      this.#log.warn(
+        { part, err: errorRecord(error) },
+        'store unreachable: nothing starts until it answers; still trying',
+      )
+      this.#events.emit('store:unreachable', { error })
+    }
+    this.#failing.add(part)
+  }
+
+  succeeded(part: string): void {
+    if (!this.#failing.delete(part) || this.#failing.size > 0) return
+    const downMs = Math.round(this.#clock.monotonic() - this.#since)
+    this.#log.info({ downMs, failures: this.#failures }, 'store answers again')
+    this.#events.emit('store:recovered', { downMs })
+    this.#failures = 0
+  }
+
+  /** A part that ended can no longer fail. */
+  forget(part: string): void {
+    this.#failing.delete(part)
+  }
+}

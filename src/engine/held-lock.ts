@@ -1,0 +1,85 @@
+import type { Clock } from '../core/clock.js'
+import { failure } from '../core/errors.js'
+import type { Lease } from '../core/lease.js'
+import { trustMs } from './keeper.js'
+
+/** How a lease was obtained: for how long, by a call sent when, and how often to renew it if not every quarter. */
+export interface Grant {
+  readonly ttlMs: number
+  readonly sentAt: number
+  readonly heartbeatMs?: number
+}
+
+/**
+ * A lock that this process holds: how long it may be trusted, and the signal that fires when it no longer may.
+ * As with the beat, trust is counted from when the call was sent, by the local monotonic clock.
+ */
+export class HeldLock {
+  readonly name: string
+  readonly holder: string
+  readonly #clock: Clock
+  readonly #onLost: (lock: HeldLock) => void
+  readonly #heartbeatMs: number | undefined
+  #token: number
+  #ttlMs: number
+  #sentAt = 0
+  #controller = new AbortController()
+  #cancelExpiry = () => {}
+  /** How many acquisitions share it: it is given back with the last. */
+  acquisitions = 1
+
+  constructor(lease: Lease, { ttlMs, sentAt, heartbeatMs }: Grant, clock: Clock, onLost: (lock: HeldLock) => void) {
+    this.name = lease.name
+    this.#heartbeatMs = heartbeatMs
+    this.holder = lease.holder
+    this.#token = lease.token
+    this.#ttlMs = ttlMs
+    this.#clock = clock
+    this.#onLost = onLost
+    this.extended(lease, ttlMs, sentAt)
+  }
+
+  get token(): number {
+    return this.#token
+  }
+
+  get ttlMs(): number {
+    return this.#ttlMs
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  get isLost(): boolean {
+    return this.#controller.signal.aborted
+  }
+
+  /** When the next renewal should be sent. */
+  get renewAt(): number {
+    return this.#sentAt + (this.#heartbeatMs ?? this.#ttlMs / 4)
+  }
+
+  /** The store extended the lease, by a call that was sent at this moment. One that was given up is trusted again. */
+  extended(lease: Lease, ttlMs: number, sentAt: number): void {
+    this.#token = lease.token
+    this.#ttlMs = ttlMs
+    this.#sentAt = sentAt
+    if (this.isLost) this.#controller = new AbortController()
+    this.#cancelExpiry()
+    const trustedMs = sentAt + trustMs(ttlMs) - this.#clock.monotonic()
+    this.#cancelExpiry = this.#clock.after(trustedMs, () => this.lose('it was not renewed in time'))
+  }
+
+  lose(why: string): void {
+    if (this.isLost) return
+    this.#cancelExpiry()
+    this.#controller.abort(failure('LEASE_LOST', `the lock "${this.name}" was lost: ${why}`))
+    this.#onLost(this)
+  }
+
+  /** Given back: nothing of it is left behind. */
+  forget(): void {
+    this.#cancelExpiry()
+  }
+}

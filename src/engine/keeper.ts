@@ -1,0 +1,113 @@
+/**
+ * The keeper proves that this instance lives. Each beat extends the instance's lease in the store, and with it the
+ * claims and keys of everything that runs here.
+ *
+ * Trust starts at the attempt, not at the reply: a beat that was sent at T, whenever its reply comes, is good until
+ * T + lease − margin by the local monotonic clock. When that moment passes without a newer beat (store unreachable,
+ * process stopped, machine asleep) the store may already have given our work to others, so everything here is aborted
+ * before the store would do so. The margin covers the difference between two clocks' speeds.
+ *
+ * - A beat whose reply was lost: repeated; extending twice is extending once.
+ * - Declared dead: the beat is refused. Everything is aborted and the instance joins anew under a new id, so that
+ *   nothing of its former life is ever mistaken for the new one.
+ * - An attempt that the store no longer counts as ours: aborted alone.
+ */
+import type { Clock } from '../core/clock.js'
+import { failure } from '../core/errors.js'
+import type { Logger } from '../core/logger.js'
+import type { Store } from '../core/store.js'
+import type { TokenFloor } from '../core/token.js'
+import type { Attempt } from './attempt.js'
+import type { Events } from './events.js'
+import type { Membership } from './membership.js'
+import { ABORT_WINDOW_MS } from './worker.js'
+
+export interface KeeperOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: Events
+  readonly floor: TokenFloor
+  readonly leaseMs: number
+  readonly membership: Membership
+  readonly attempts: () => ReadonlyMap<string, Attempt>
+  readonly claimsSettled: () => number
+  /** Told when the lease was given up between two beats. */
+  readonly onLost: () => void
+}
+
+/** How much earlier than the store this side gives a lease up. */
+export function trustMs(leaseMs: number): number {
+  return leaseMs * 0.9
+}
+
+export class Keeper {
+  readonly #options: KeeperOptions
+  #cancelDeadline = () => {}
+
+  constructor(options: KeeperOptions) {
+    this.#options = options
+  }
+
+  /** One step of the loop: joins if need be, beats, and acts on the answer. */
+  async keepAlive(): Promise<number> {
+    const { membership, leaseMs, clock, store, floor } = this.#options
+    const sentAt = clock.monotonic()
+    if (!membership.joined) {
+      await membership.join()
+      this.#trustUntil(sentAt + trustMs(leaseMs))
+      return leaseMs / 4
+    }
+    const attempts = [...this.#options.attempts().values()].filter(({ reason }) => reason !== 'lost')
+    const result = await store.instances.beat({
+      instance: membership.id,
+      leaseMs,
+      attempts: attempts.map(({ run }) => ({ run: run.id, token: run.token })),
+      claimsSettled: this.#options.claimsSettled(),
+    })
+    floor.sawTime(result.now)
+    if (!result.alive) return this.#rejoin('the store declared this instance dead')
+    this.#trustUntil(sentAt + trustMs(leaseMs))
+    this.#abort(result.lost, 'lost')
+    this.#abort(result.cancel, 'cancel')
+    return leaseMs / 4
+  }
+
+  stop(): void {
+    this.#cancelDeadline()
+  }
+
+  #trustUntil(deadline: number): void {
+    const { clock, leaseMs } = this.#options
+    this.#cancelDeadline()
+    this.#cancelDeadline = clock.after(deadline - clock.monotonic(), () => {
+      this.#rejoin(`no beat has reached the store for ${Math.round(trustMs(leaseMs))} ms`)
+      this.#options.onLost()
+    })
+  }
+
+  /** Gives everything up and takes a new identity. */
+  #rejoin(why: string): number {
+    const { membership, log, events } = this.#options
+    const attempts = this.#options.attempts()
+    log.warn({ instance: membership.id, attempts: attempts.size }, `lost the lease: ${why}; joining anew`)
+    events.emit('instance:lost', { instance: membership.id })
+    this.#abort([...attempts.keys()], 'lost')
+    membership.renew()
+    return 0
+  }
+
+  #abort(runs: readonly string[], reason: 'lost' | 'cancel'): void {
+    const attempts = this.#options.attempts()
+    for (const run of runs) attempts.get(run)?.abort(reason, ABORT_WINDOW_MS)
+  }
+}
+
+/** A heartbeat must fit at least twice into what is left of a lease after the first. */
+export function checkHeartbeat(heartbeatMs: number, leaseMs: number): void {
+  if (heartbeatMs * 3 <= leaseMs) return
+  throw failure(
+    'OPTION_INVALID',
+    `a heartbeat of ${heartbeatMs} ms is too slow for a lease of ${leaseMs} ms: at most a third (${Math.floor(leaseMs / 3)} ms)`,
+  )
+}

@@ -1,0 +1,82 @@
+/**
+ * Renews the locks that this process holds, every quarter of their TTL, in one call for all that are due. It works only
+ * while something is held. A renewal that fails is tried again with the next step; two more fit before trust runs out,
+ * and when it does the lock's signal fires, whether or not the store can be reached.
+ */
+import type { Clock } from '../core/clock.js'
+import type { Store } from '../core/store.js'
+import type { Events } from './events.js'
+import type { Health } from './health.js'
+import type { HeldLock } from './held-lock.js'
+import { Loop } from './loop.js'
+
+const PART = 'lock keeper'
+
+export class LockKeeper {
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #events: Events
+  readonly #health: Health
+  readonly #held = new Set<HeldLock>()
+  readonly #renewed = new Set<HeldLock>()
+  #loop: Loop | undefined
+
+  constructor(store: Store, clock: Clock, health: Health, events: Events) {
+    this.#store = store
+    this.#clock = clock
+    this.#health = health
+    this.#events = events
+  }
+
+  /** Takes care of a lock until it is dropped. */
+  keep(lock: HeldLock, renew: boolean): void {
+    this.#held.add(lock)
+    if (!renew) return
+    this.#renewed.add(lock)
+    if (this.#loop === undefined) {
+      this.#loop = new Loop({ name: PART, clock: this.#clock, health: this.#health, step: () => this.#renewDue() })
+      this.#loop.start()
+    } else this.#loop.wake()
+  }
+
+  drop(lock: HeldLock): void {
+    lock.forget()
+    this.#held.delete(lock)
+    this.#renewed.delete(lock)
+    if (this.#renewed.size === 0) this.#rest()
+  }
+
+  lost = (lock: HeldLock): void => {
+    this.#renewed.delete(lock)
+    this.#events.emit('lock:lost', { name: lock.name, token: lock.token })
+    if (this.#renewed.size === 0) this.#rest()
+  }
+
+  get held(): readonly HeldLock[] {
+    return [...this.#held]
+  }
+
+  async #renewDue(): Promise<number> {
+    const now = this.#clock.monotonic()
+    const due = [...this.#renewed].filter((lock) => lock.renewAt <= now)
+    if (due.length > 0) {
+      const requests = due.map(({ name, holder, token, ttlMs }) => ({ name, holder, token, ttlMs }))
+      const leases = await this.#store.leases.renew(requests)
+      for (const [at, lock] of due.entries()) {
+        const lease = leases[at]
+        if (!this.#renewed.has(lock)) continue
+        if (lease === undefined) lock.lose('somebody else has it, or it was reset')
+        else lock.extended(lease, lock.ttlMs, now)
+      }
+    }
+    const next = Math.min(...[...this.#renewed].map((lock) => lock.renewAt))
+    return Math.max(next - this.#clock.monotonic(), 0)
+  }
+
+  /** Nothing to renew: the loop ends, so that a process is not kept alive by it. */
+  #rest(): void {
+    void this.#loop?.stop()
+    this.#loop = undefined
+    this.#health.forget(PART)
+  }
+}

@@ -1,0 +1,155 @@
+/** Counters and histograms that a metrics page can read. Fed by events and by a wrapper around the store. */
+import type { Clock } from '../core/clock.js'
+import type { Run } from '../core/run.js'
+import type { Store } from '../core/store.js'
+import type { Events } from './events.js'
+
+/** Upper bounds in milliseconds; one more bucket holds what is above. */
+export const BUCKETS_MS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000, 600_000] as const
+
+export interface Histogram {
+  readonly buckets: readonly number[]
+  readonly count: number
+  readonly sum: number
+}
+
+export type Labels = Readonly<Record<string, string>>
+
+export interface Sample<Value> {
+  readonly name: string
+  readonly labels: Labels
+  readonly value: Value
+}
+
+interface MutableHistogram {
+  buckets: number[]
+  count: number
+  sum: number
+}
+
+interface Series<Value> {
+  readonly name: string
+  readonly labels: Labels
+  value: Value
+}
+
+export class Metrics {
+  readonly #counters = new Map<string, Series<number>>()
+  readonly #histograms = new Map<string, Series<MutableHistogram>>()
+
+  constructor(events: Events) {
+    events.on('ticks:recorded', ({ recorded, skipped }) => {
+      this.count('belfry_ticks_recorded_total', {}, recorded)
+      this.count('belfry_ticks_skipped_total', {}, skipped)
+    })
+    events.on('run:started', ({ run }) => {
+      this.observe('belfry_run_lateness_ms', {}, Math.max(run.startedAt - run.readyAt, 0))
+    })
+    for (const outcome of ['succeeded', 'failed', 'retrying', 'cancelled', 'released'] as const) {
+      events.on(`run:${outcome}`, ({ run, durationMs }) => this.#ended(outcome, run, durationMs))
+    }
+    events.on('run:stale', ({ run }) => this.count('belfry_runs_total', { target: targetName(run), outcome: 'stale' }))
+    events.on('lock:lost', () => this.count('belfry_locks_lost_total', {}))
+    events.on('instance:lost', () => this.count('belfry_leases_lost_total', {}))
+    events.on('store:unreachable', () => this.count('belfry_store_outages_total', {}))
+  }
+
+  count(name: string, labels: Labels, by = 1): void {
+    const series = seriesOf(this.#counters, name, labels, () => 0)
+    series.value += by
+  }
+
+  observe(name: string, labels: Labels, ms: number): void {
+    const { value } = seriesOf(this.#histograms, name, labels, emptyHistogram)
+    let bucket = 0
+    while (bucket < BUCKETS_MS.length && ms > (BUCKETS_MS[bucket] as number)) bucket += 1
+    value.buckets[bucket] = (value.buckets[bucket] ?? 0) + 1
+    value.count += 1
+    value.sum += ms
+  }
+
+  counters(): readonly Sample<number>[] {
+    return [...this.#counters.values()].map((series) => ({ ...series }))
+  }
+
+  histograms(): readonly Sample<Histogram>[] {
+    return [...this.#histograms.values()].map(({ value, ...series }) => ({
+      ...series,
+      value: { ...value, buckets: [...value.buckets] },
+    }))
+  }
+
+  #ended(outcome: string, run: Run, durationMs: number): void {
+    const target = targetName(run)
+    this.count('belfry_runs_total', { target, outcome })
+    this.observe('belfry_run_duration_ms', { target }, durationMs)
+  }
+}
+
+/** The store, with how long each operation took and how many failed. */
+export function measured(store: Store, metrics: Metrics, clock: Clock): Store {
+  return {
+    supports: store.supports,
+    schedules: timed(store.schedules, 'schedules', metrics, clock),
+    runs: timed(store.runs, 'runs', metrics, clock),
+    leases: timed(store.leases, 'leases', metrics, clock),
+    instances: timed(store.instances, 'instances', metrics, clock),
+    open: () => store.open(),
+    close: () => store.close(),
+    now: () => store.now(),
+    subscribe: (listener) => store.subscribe(listener),
+    freeze: (note) => store.freeze(note),
+    thaw: () => store.thaw(),
+    frozen: () => store.frozen(),
+  }
+}
+
+type Operation = (...args: never[]) => Promise<unknown>
+
+function timed<Part extends object>(part: Part, area: string, metrics: Metrics, clock: Clock): Part {
+  const wrapped = new Map<PropertyKey, Operation>()
+  return new Proxy(part, {
+    get(target, name, receiver) {
+      const member: unknown = Reflect.get(target, name, receiver)
+      if (typeof member !== 'function') return member
+      const known = wrapped.get(name)
+      if (known !== undefined) return known
+      const labels = { operation: `${area}.${String(name)}` }
+      const operation: Operation = async (...args) => {
+        const startedAt = clock.monotonic()
+        try {
+          return await (member as Operation).apply(target, args)
+        } catch (error) {
+          metrics.count('belfry_store_errors_total', labels)
+          throw error
+        } finally {
+          metrics.observe('belfry_store_operation_ms', labels, clock.monotonic() - startedAt)
+        }
+      }
+      wrapped.set(name, operation)
+      return operation
+    },
+  })
+}
+
+function seriesOf<Value>(
+  all: Map<string, Series<Value>>,
+  name: string,
+  labels: Labels,
+  empty: () => Value,
+): Series<Value> {
+  const key = `${name}|${Object.values(labels).join('|')}`
+  const known = all.get(key)
+  if (known !== undefined) return known
+  const made = { name, labels, value: empty() }
+  all.set(key, made)
+  return made
+}
+
+function emptyHistogram(): MutableHistogram {
+  return { buckets: new Array<number>(BUCKETS_MS.length + 1).fill(0), count: 0, sum: 0 }
+}
+
+function targetName({ target }: Run): string {
+  return 'job' in target ? target.job : target.sink
+}
