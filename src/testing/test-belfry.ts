@@ -1,0 +1,79 @@
+/**
+ * A Belfry for tests: on the memory store, with a clock that you turn. Days pass in milliseconds, crashes are a call.
+ *
+ *     const { belfry, advance, runs } = createTestBelfry({ now: '2026-03-01T08:59:00Z' })
+ *     belfry.job('digest', { run: sendDigest })
+ *     belfry.schedule('digest/eu', { cron: '0 9 * * *', job: 'digest' })
+ *     await belfry.start()
+ *     await advance('1d')
+ *     expect(await runs('digest/eu')).toHaveLength(1)
+ */
+import type { BelfryOptions } from '../api/options.js'
+import { type Belfry, createBelfry } from '../belfry.js'
+import type { Run } from '../core/run.js'
+import type { Store } from '../core/store.js'
+import { memory } from '../stores/memory/index.js'
+import { type Duration, durationMs } from '../time/duration.js'
+import { type Instant, instantMs } from '../time/instant.js'
+import { Lifeline } from './lifeline.js'
+import { type ManualClock, manualClock } from './manual-clock.js'
+
+export type TestOptions = Partial<Omit<BelfryOptions, 'store' | 'clock'>> & {
+  /** The time at the start. Default 2026-01-01T00:00:00Z. */
+  readonly now?: Instant
+}
+
+export interface TestBelfry {
+  readonly belfry: Belfry
+  readonly clock: ManualClock
+  readonly store: Store
+  /** Another instance on the same store and clock: define its jobs, then start it. */
+  instance(options?: Omit<TestOptions, 'now'>): Belfry
+  /** Lets time pass: timers fire in order, and what they cause has happened when this resolves. */
+  advance(duration: Duration): Promise<void>
+  /** The runs of a schedule or of a job, oldest first. */
+  runs(scheduleOrJob: string): Promise<readonly Run[]>
+  /** kill -9: the instance is gone without a word. Default the first one. */
+  crash(instance?: Belfry): void
+  /** Lets the leases of crashed instances run out, and the others take over. */
+  expireLeases(): Promise<void>
+}
+
+/** Long, so that beats and polls do not fill a virtual day; hints of the memory store are exact. */
+const LEASE_MS = 600_000
+const POLL_MS = 3_600_000
+const PAGE = 10_000
+
+export function createTestBelfry({ now = '2026-01-01T00:00:00Z', ...options }: TestOptions = {}): TestBelfry {
+  const clock = manualClock(instantMs(now))
+  const store = memory({ clock })
+  const lifelines = new Map<Belfry, Lifeline>()
+  const leaseMs = options.lease === undefined ? LEASE_MS : durationMs(options.lease)
+  const instance = (own: Omit<TestOptions, 'now'> = {}): Belfry => {
+    const lifeline = new Lifeline(store, clock)
+    const made = createBelfry({
+      ...{ lease: leaseMs, poll: POLL_MS, ...options, ...own },
+      store: lifeline.store,
+      clock: lifeline.clock,
+    })
+    lifelines.set(made, lifeline)
+    return made
+  }
+  const belfry = instance()
+  return {
+    belfry,
+    clock,
+    store,
+    instance,
+    advance: (duration) => clock.advance(durationMs(duration)),
+    runs: (scheduleOrJob) => runsOf(store, scheduleOrJob),
+    crash: (crashed = belfry) => lifelines.get(crashed)?.cut(),
+    expireLeases: () => clock.advance(leaseMs * 1.5),
+  }
+}
+
+async function runsOf(store: Store, name: string): Promise<readonly Run[]> {
+  const ofSchedule = await store.runs.list({ schedule: name, limit: PAGE })
+  const page = ofSchedule.items.length > 0 ? ofSchedule : await store.runs.list({ job: name, limit: PAGE })
+  return [...page.items].reverse()
+}

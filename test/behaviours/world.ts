@@ -1,0 +1,191 @@
+/**
+ * Where behaviours are tested: a fresh store, as many instances on it as a test wants, and time. The same tests run on
+ * every store; only how time passes differs. On the memory store it is virtual, on the others it is real, so tests wait
+ * for conditions and keep waits short.
+ */
+import { describe, it } from 'vitest'
+import type { BelfryOptions } from '../../src/api/options.js'
+import { type Belfry, createBelfry } from '../../src/belfry.js'
+import { type Clock, systemClock } from '../../src/core/clock.js'
+import type { Logger } from '../../src/core/logger.js'
+import type { Run } from '../../src/core/run.js'
+import type { Store } from '../../src/core/store.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { Lifeline } from '../../src/testing/lifeline.js'
+import { manualClock } from '../../src/testing/manual-clock.js'
+
+/** What a kind of store brings: its own handle for each instance, on shared data, and how its time passes. */
+export interface Ground {
+  /** A new handle on the same data, as another process would have it. */
+  handle(): Promise<Store> | Store
+  readonly clock: Clock
+  elapse(ms: number): Promise<void>
+  close(): Promise<void>
+}
+
+export interface StoreKind {
+  readonly name: string
+  open(): Promise<Ground>
+}
+
+export interface LogLine {
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  readonly message: string
+  readonly fields: object
+}
+
+export type InstanceOptions = Partial<Omit<BelfryOptions, 'store' | 'clock' | 'logger'>> & {
+  /** How wrong this instance's own clock is. */
+  readonly skewMs?: number
+  /** Wraps the store that the instance sees. */
+  readonly wrap?: (store: Store) => Store
+}
+
+/** Short, so that takeovers are quick in real time. */
+const OPTIONS = { lease: '1s', poll: '50ms', stopGrace: '2s' } as const
+
+export class World {
+  readonly #ground: Ground
+  readonly #lifelines = new Map<Belfry, Lifeline>()
+  readonly #logs = new Map<Belfry, LogLine[]>()
+  readonly #instances: Belfry[] = []
+  /** Direct access, beside all instances. */
+  readonly store: Store
+
+  constructor(ground: Ground, store: Store) {
+    this.#ground = ground
+    this.store = store
+  }
+
+  /** A new instance, not started. */
+  async instance({ skewMs = 0, wrap, ...options }: InstanceOptions = {}): Promise<Belfry> {
+    const handle = await this.#ground.handle()
+    const lifeline = new Lifeline(wrap?.(handle) ?? handle, skewed(this.#ground.clock, skewMs))
+    const lines: LogLine[] = []
+    const belfry = createBelfry({
+      ...{ ...OPTIONS, ...options },
+      store: lifeline.store,
+      clock: lifeline.clock,
+      logger: recorder(lines),
+    })
+    this.#lifelines.set(belfry, lifeline)
+    this.#logs.set(belfry, lines)
+    this.#instances.push(belfry)
+    return belfry
+  }
+
+  /** kill -9. */
+  crash(belfry: Belfry): void {
+    this.#lifelines.get(belfry)?.cut()
+  }
+
+  /** SIGSTOP. */
+  hold(belfry: Belfry): void {
+    this.#lifelines.get(belfry)?.hold()
+  }
+
+  /** SIGCONT. */
+  resume(belfry: Belfry): void {
+    this.#lifelines.get(belfry)?.resume()
+  }
+
+  logs(belfry: Belfry): readonly LogLine[] {
+    return this.#logs.get(belfry) ?? []
+  }
+
+  now(): Promise<number> {
+    return this.store.now()
+  }
+
+  elapse(ms: number): Promise<void> {
+    return this.#ground.elapse(ms)
+  }
+
+  /** Sleeps by the world's clock, for handlers that take their time. Must not be awaited by the test itself. */
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#ground.clock.after(ms, resolve))
+  }
+
+  /** Lets time pass until something holds. */
+  async until(condition: () => boolean | Promise<boolean>, what: string, timeoutMs = 15_000): Promise<void> {
+    for (let waited = 0; !(await condition()); waited += 20) {
+      if (waited > timeoutMs) throw new Error(`waited ${timeoutMs} ms for ${what}`)
+      await this.elapse(20)
+    }
+  }
+
+  /** Lets time pass while a promise is pending. */
+  async settled<T>(promise: Promise<T>, timeoutMs = 15_000): Promise<T> {
+    let done = false
+    const finish = () => {
+      done = true
+    }
+    promise.then(finish, finish)
+    await this.until(() => done, 'a promise to settle', timeoutMs)
+    return promise
+  }
+
+  /** Runs of a schedule, oldest first. */
+  async runs(query: { schedule?: string; job?: string }): Promise<readonly Run[]> {
+    const { items } = await this.store.runs.list({ ...query, limit: 1_000 })
+    return [...items].reverse()
+  }
+
+  async close(): Promise<void> {
+    for (const belfry of this.#instances) this.#lifelines.get(belfry)?.resume()
+    await this.settled(Promise.all(this.#instances.map((belfry) => this.#stop(belfry))), 30_000)
+    await this.#ground.close()
+  }
+
+  /** A crashed instance never stops: its store does not answer it any more. */
+  async #stop(belfry: Belfry): Promise<void> {
+    await Promise.race([belfry.stop({ grace: 0 }), this.sleep(10_000)])
+  }
+}
+
+const memoryKind: StoreKind = {
+  name: 'memory',
+  open: async () => {
+    const clock = manualClock(Date.UTC(2026, 0, 1))
+    const store = memory({ clock })
+    await store.open()
+    return { handle: () => store, clock, elapse: (ms) => clock.advance(ms), close: async () => {} }
+  },
+}
+
+const systemKinds: StoreKind[] = []
+
+export const storeKinds: readonly StoreKind[] = [memoryKind, ...systemKinds]
+
+type Behaviour = (id: string, sentence: string, test: (world: World) => Promise<void>) => void
+
+/** Declares the behaviours of one document, for every store. */
+export function behaviours(document: string, declare: (behaviour: Behaviour) => void): void {
+  for (const kind of storeKinds) {
+    describe(`${document} (${kind.name})`, () => {
+      declare((id, sentence, test) => {
+        it(`${id} ${sentence}`, async () => {
+          const ground = await kind.open()
+          const world = new World(ground, await ground.handle())
+          try {
+            await test(world)
+          } finally {
+            await world.close()
+          }
+        })
+      })
+    })
+  }
+}
+
+function skewed(clock: Clock, skewMs: number): Clock {
+  return skewMs === 0 ? clock : { ...clock, now: () => clock.now() + skewMs }
+}
+
+function recorder(lines: LogLine[]): Logger {
+  const at = (level: LogLine['level']) => (fields: object, message: string) =>
+    void lines.push({ level, message, fields })
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+export { systemClock }
