@@ -19,6 +19,9 @@ const MESSAGES: Readonly<Record<AbortReason, string>> = {
   lost: 'the lease on this run was lost; somebody else may have it now',
 }
 
+/** What an attempt comes to when its abort window is over and its handler has not returned. */
+export const FENCED = Symbol('fenced')
+
 /**
  * One attempt in this process. It ends when its handler returns or, once it was aborted, when the abort window has
  * passed without that: then it is fenced, which means that nothing it still does can be committed through Belfry.
@@ -27,30 +30,38 @@ export class Attempt {
   readonly run: ClaimedRun
   readonly startedAt: number
   readonly #clock: Clock
-  readonly #controller = new AbortController()
-  readonly #fence: () => void
+  /** Made when somebody asks for the signal: most handlers never do. */
+  #controller: AbortController | undefined
+  #fence: (() => void) | undefined
+  #fenced = false
   #cancelTimers: (() => void)[] = []
   #reason: AbortReason | undefined
-  /** Resolves when the abort window is over. */
-  readonly fenced: Promise<void>
 
   constructor(run: ClaimedRun, clock: Clock) {
     this.run = run
     this.#clock = clock
     this.startedAt = clock.monotonic()
-    let fence = () => {}
-    this.fenced = new Promise((resolve) => {
-      fence = resolve
-    })
-    this.#fence = fence
   }
 
   get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#reason !== undefined) this.#controller.abort(abortError(this.#reason, this.run))
+    }
     return this.#controller.signal
   }
 
   get reason(): AbortReason | undefined {
     return this.#reason
+  }
+
+  /** What the work comes to, or `FENCED`, whichever is first. */
+  outcome<T>(work: Promise<T>): Promise<T | typeof FENCED> {
+    return new Promise((resolve, reject) => {
+      this.#fence = () => resolve(FENCED)
+      if (this.#fenced) this.#fence()
+      work.then(resolve, reject)
+    })
   }
 
   /** Asks the handler to end, and fences it when it has not after the window. The first reason counts, unless lost. */
@@ -61,8 +72,13 @@ export class Attempt {
       return
     }
     this.#reason = reason
-    this.#controller.abort(abortError(reason, this.run))
-    this.#cancelTimers.push(this.#clock.after(windowMs, this.#fence))
+    this.#controller?.abort(abortError(reason, this.run))
+    this.#cancelTimers.push(
+      this.#clock.after(windowMs, () => {
+        this.#fenced = true
+        this.#fence?.()
+      }),
+    )
   }
 
   abortAfter(timeoutMs: number, windowMs: number): void {

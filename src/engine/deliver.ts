@@ -3,7 +3,7 @@ import { messageOf } from '../core/event.js'
 import { decideRetry } from '../core/retry.js'
 import type { Outcome } from '../core/run.js'
 import type { Delivery, SinkMessage } from '../core/sink.js'
-import { type Attempt, abortError } from './attempt.js'
+import { type Attempt, abortError, FENCED } from './attempt.js'
 import type { SinkDefinition } from './work.js'
 import { ABORT_WINDOW_MS } from './worker.js'
 
@@ -11,10 +11,15 @@ import { ABORT_WINDOW_MS } from './worker.js'
 export async function deliver(sink: SinkDefinition, attempts: readonly Attempt[]): Promise<(Outcome | undefined)[]> {
   const signal = AbortSignal.any(attempts.map((attempt) => attempt.signal))
   for (const attempt of attempts) attempt.abortAfter(sink.timeoutMs, ABORT_WINDOW_MS)
-  const fenced = Promise.race(attempts.map((attempt) => attempt.fenced))
+  const answer = callSink(sink, attempts, signal)
   try {
-    const answered = await Promise.race([callSink(sink, attempts, signal), fenced])
-    return attempts.map((attempt, at) => outcomeOf(sink, attempt, answered?.[at] ?? noAnswer(sink, attempt)))
+    return await Promise.all(
+      attempts.map(async (attempt, at) => {
+        const answered = await attempt.outcome(answer)
+        const delivery = answered === FENCED ? undefined : answered[at]
+        return outcomeOf(sink, attempt, delivery ?? noAnswer(sink, attempt))
+      }),
+    )
   } finally {
     for (const attempt of attempts) attempt.end()
   }

@@ -17,10 +17,13 @@ export interface LoopOptions {
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 5_000
 
+function asleepNoMore(): void {}
+
 export class Loop {
   readonly #options: LoopOptions
   readonly #stop = new AbortController()
-  #sleeping: AbortController | undefined
+  /** Ends the sleep that is under way. */
+  #rouse = asleepNoMore
   #wanted = false
   #failures = 0
   #ended: Promise<void> | undefined
@@ -36,13 +39,13 @@ export class Loop {
   /** Ends the sleep; a step that is under way is followed by another at once. */
   wake(): void {
     this.#wanted = true
-    this.#sleeping?.abort()
+    this.#rouse()
   }
 
   /** Resolves when the step that is under way has ended. */
   async stop(): Promise<void> {
     this.#stop.abort()
-    this.#sleeping?.abort()
+    this.#rouse()
     await this.#ended
   }
 
@@ -72,8 +75,14 @@ export class Loop {
   }
 
   async #sleep(delayMs: number): Promise<void> {
-    this.#sleeping = new AbortController()
-    await sleep(this.#options.clock, delayMs, this.#sleeping.signal)
-    this.#sleeping = undefined
+    await new Promise<void>((resolve) => {
+      const cancel = this.#options.clock.after(delayMs, resolve)
+      this.#rouse = () => {
+        this.#rouse = asleepNoMore
+        cancel()
+        resolve()
+      }
+    })
+    this.#rouse = asleepNoMore
   }
 }

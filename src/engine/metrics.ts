@@ -21,6 +21,8 @@ export interface Sample<Value> {
   readonly value: Value
 }
 
+const NO_LABELS: Labels = {}
+
 interface MutableHistogram {
   buckets: number[]
   count: number
@@ -43,7 +45,7 @@ export class Metrics {
       this.count('belfry_ticks_skipped_total', {}, skipped)
     })
     events.on('run:started', ({ run }) => {
-      this.observe('belfry_run_lateness_ms', {}, Math.max(run.startedAt - run.readyAt, 0))
+      this.observe('belfry_run_lateness_ms', NO_LABELS, Math.max(run.startedAt - run.readyAt, 0))
     })
     for (const outcome of ['succeeded', 'failed', 'retrying', 'cancelled', 'released'] as const) {
       events.on(`run:${outcome}`, ({ run, durationMs }) => this.#ended(outcome, run, durationMs))
@@ -138,7 +140,8 @@ function seriesOf<Value>(
   labels: Labels,
   empty: () => Value,
 ): Series<Value> {
-  const key = `${name}|${Object.values(labels).join('|')}`
+  let key = name
+  for (const label in labels) key += `|${labels[label]}`
   const known = all.get(key)
   if (known !== undefined) return known
   const made = { name, labels, value: empty() }

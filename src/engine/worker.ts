@@ -11,7 +11,7 @@ import type { Logger } from '../core/logger.js'
 import { decideRetry } from '../core/retry.js'
 import type { Outcome } from '../core/run.js'
 import type { ClaimedRun } from '../core/store.js'
-import { type Attempt, abortError } from './attempt.js'
+import { type Attempt, abortError, FENCED } from './attempt.js'
 import type { HandlerContext, JobDefinition } from './work.js'
 
 /** How long a handler has to return after a timeout or a cancel, before it is fenced. */
@@ -19,13 +19,11 @@ export const ABORT_WINDOW_MS = 5_000
 /** The same when the instance stops. */
 export const STOP_WINDOW_MS = 1_000
 
-const FENCED = Symbol('fenced')
-
 /** Runs the attempt to its end. Undefined when it was lost: then there is nothing of ours left to settle. */
 export async function runAttempt(attempt: Attempt, job: JobDefinition, log: Logger): Promise<Outcome | undefined> {
   attempt.abortAfter(job.timeoutMs, ABORT_WINDOW_MS)
   try {
-    const value = await Promise.race([callHandler(attempt, job, log), attempt.fenced.then(() => FENCED)])
+    const value = await attempt.outcome(callHandler(attempt, job, log))
     if (value === FENCED) return fencedOutcome(attempt, job, log)
     if (attempt.reason === 'lost') return undefined
     return { kind: 'succeeded', result: toJson(value, `the result of job "${job.name}"`) }
@@ -47,7 +45,9 @@ function handlerContext(attempt: Attempt, payload: unknown, log: Logger): Handle
     payload,
     run,
     token: run.token,
-    signal: attempt.signal,
+    get signal() {
+      return attempt.signal
+    },
     get tick() {
       return new Date(run.tick ?? run.createdAt)
     },

@@ -1,0 +1,99 @@
+// @ts-check
+/** From the tick to the settled run, through the whole engine, with a handler that does nothing. */
+
+import { plan } from '../dist/core/plan.js'
+import { createBelfry } from '../dist/index.js'
+import { makeBacklog } from './harness/backlog.js'
+import { median } from './harness/measure.js'
+import { report, reportSettings, tenths } from './harness/report.js'
+import { openStore } from './harness/stores.js'
+
+const CONCURRENCY = 1_000
+const ROUNDS = 3
+const SCHEDULES = 100
+
+/** @type {import('./run.js').Bench} */
+export default async function runs({ store = 'memory', n = 100_000 }) {
+  reportSettings('runs', {
+    store,
+    runs: n,
+    rounds: ROUNDS,
+    concurrency: CONCURRENCY,
+    batch: 1_000,
+    schedules: SCHEDULES,
+  })
+  for (const keep of /** @type {const} */ (['none', 'all'])) {
+    /** @type {{ ours: number[], raw: number[], heapMB: number[] }} */
+    const rates = { ours: [], raw: [], heapMB: [] }
+    for (let round = 0; round < ROUNDS; round += 1) {
+      rates.raw.push(await storeAlone(store, n, keep))
+      rates.ours.push(await wholeEngine(store, n, keep, rates.heapMB))
+    }
+    report({
+      bench: 'runs',
+      case: `tick to done, keep ${keep}`,
+      store,
+      perSecond: Math.round(median(rates.ours)),
+      reference: 'the store alone: advance, claim, settle in batches of 1,000',
+      referencePerSecond: Math.round(median(rates.raw)),
+      ratio: tenths(median(rates.ours) / median(rates.raw)),
+      heapMB: rates.heapMB,
+    })
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {number} n
+ * @param {'all' | 'none'} keep
+ * @param {number[]} heapMB
+ */
+async function wholeEngine(name, n, keep, heapMB) {
+  const bench = await openStore(name)
+  await makeBacklog(bench, { schedules: SCHEDULES, each: n / SCHEDULES, job: 'noop', keep })
+  const belfry = createBelfry({ store: bench.store, concurrency: CONCURRENCY, lookahead: 0 })
+  let done = 0
+  /** @type {() => void} */
+  let finish = () => {}
+  const finished = new Promise((resolve) => {
+    finish = () => resolve(undefined)
+  })
+  belfry.job('noop', { run: () => {}, keep })
+  belfry.on('run:succeeded', () => {
+    done += 1
+    if (done === n) finish()
+  })
+  const startedAt = performance.now()
+  await belfry.start()
+  await finished
+  const perSecond = (n / (performance.now() - startedAt)) * 1_000
+  heapMB.push(Math.round(process.memoryUsage().heapUsed / 1e6))
+  await belfry.stop()
+  await bench.close()
+  return perSecond
+}
+
+/**
+ * @param {string} name
+ * @param {number} n
+ * @param {'all' | 'none'} keep
+ */
+async function storeAlone(name, n, keep) {
+  const bench = await openStore(name)
+  const { store } = bench
+  await makeBacklog(bench, { schedules: SCHEDULES, each: n / SCHEDULES, job: 'noop', keep })
+  const info = { id: 'raw', host: 'bench', pid: process.pid, zoneData: '', jobs: [{ name: 'noop' }] }
+  await store.instances.join(info, 600_000)
+  const jobs = [{ name: 'noop', limit: CONCURRENCY }]
+  let done = 0
+  const startedAt = performance.now()
+  for (let claim = 1; done < n; claim += 1) {
+    await store.schedules.advance({ limit: 1, lookaheadMs: 0, plan })
+    const { runs } = await store.runs.claim({ instance: 'raw', claim, limit: CONCURRENCY, jobs, sinks: [], floor: 0 })
+    await store.runs.settle(runs.map((run) => ({ run: run.id, token: run.token, outcome: { kind: 'succeeded' } })))
+    done += runs.length
+  }
+  const perSecond = (n / (performance.now() - startedAt)) * 1_000
+  await bench.close()
+  return perSecond
+}
