@@ -34,9 +34,19 @@ export type RetryDecision = { readonly retry: false } | { readonly retry: true; 
 /** Whether a failed attempt is followed by another. `failures` counts this one too. */
 export function decideRetry(policy: RetryPolicy, run: string, failures: number, error: unknown): RetryDecision {
   if (failures >= policy.attempts || isFinal(error)) return { retry: false }
-  const delayMs = policy.delayMs(failures, error)
-  if (!Number.isFinite(delayMs) || delayMs < 0) return { retry: false }
+  const delayMs = delayOf(policy, failures, error)
+  if (delayMs === undefined) return { retry: false }
   return { retry: true, delayMs: spread(Math.min(delayMs, MAX_BACKOFF_MS), run, failures) }
+}
+
+/** A backoff function of the user's that throws, or makes no sense, ends the run: its own error is what counts. */
+function delayOf(policy: RetryPolicy, failures: number, error: unknown): number | undefined {
+  try {
+    const delayMs = policy.delayMs(failures, error)
+    return Number.isFinite(delayMs) && delayMs >= 0 ? delayMs : undefined
+  } catch {
+    return undefined
+  }
 }
 
 function isFinal(error: unknown): boolean {

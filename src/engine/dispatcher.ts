@@ -58,7 +58,6 @@ export class Dispatcher {
     const sinks = this.#capacities(this.#options.sinks, 'sink:', limit)
     if (jobs.length === 0 && sinks.length === 0) return this.#options.pollMs
     const result = await this.#claimRuns(limit, jobs, sinks)
-    this.#begin(result.runs)
     return Math.min(this.#options.pollMs, untilReady(result))
   }
 
@@ -82,6 +81,7 @@ export class Dispatcher {
     return new Promise((resolve) => this.#whenIdle.push(resolve))
   }
 
+  /** The claim counts as answered only once its runs are listed: a beat in between would give them back. */
   async #claimRuns(limit: number, jobs: Capacity[], sinks: Capacity[]): Promise<ClaimResult> {
     const { store, instance, floor } = this.#options
     this.#claim += 1
@@ -90,6 +90,7 @@ export class Dispatcher {
       const request = { instance: instance(), claim: this.#claim, limit, jobs, sinks, floor: floor.value }
       const result = await store.runs.claim(request)
       floor.sawTime(result.now)
+      this.#begin(result.runs)
       return result
     } finally {
       this.#claiming = false

@@ -68,8 +68,8 @@ export class Keeper {
     floor.sawTime(result.now)
     if (!result.alive) return this.#rejoin('the store declared this instance dead')
     this.#trustUntil(sentAt + trustMs(leaseMs))
-    this.#abort(result.lost, 'lost')
-    this.#abort(result.cancel, 'cancel')
+    abortAll(attempts, new Set(result.lost), 'lost')
+    abortAll(attempts, new Set(result.cancel), 'cancel')
     return leaseMs / 4
   }
 
@@ -92,15 +92,15 @@ export class Keeper {
     const attempts = this.#options.attempts()
     log.warn({ instance: membership.id, attempts: attempts.size }, `lost the lease: ${why}; joining anew`)
     events.emit('instance:lost', { instance: membership.id })
-    this.#abort([...attempts.keys()], 'lost')
+    for (const attempt of attempts.values()) attempt.abort('lost', ABORT_WINDOW_MS)
     membership.renew()
     return 0
   }
+}
 
-  #abort(runs: readonly string[], reason: 'lost' | 'cancel'): void {
-    const attempts = this.#options.attempts()
-    for (const run of runs) attempts.get(run)?.abort(reason, ABORT_WINDOW_MS)
-  }
+/** Only what the beat spoke of: a run may have come back under a newer token meanwhile. */
+function abortAll(attempts: readonly Attempt[], runs: ReadonlySet<string>, reason: 'lost' | 'cancel'): void {
+  for (const attempt of attempts) if (runs.has(attempt.run.id)) attempt.abort(reason, ABORT_WINDOW_MS)
 }
 
 /** A heartbeat must fit at least twice into what is left of a lease after the first. */

@@ -1,0 +1,24 @@
+import { Command, InvalidArgumentError } from 'commander'
+
+export function devCommand(): Command {
+  return new Command('dev')
+    .description('run demo schedules on an embedded file and show what happens')
+    .option('--replicas <count>', 'run this many processes on one file; kill one with its number', replicasOf, 1)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  belfry dev                 one process, three schedules
+  belfry dev --replicas 3    three processes: press 1, 2 or 3 to kill one and watch the takeover`,
+    )
+    .action(async ({ replicas }: { readonly replicas: number }) => {
+      const { runDev } = await import('./dev/run-dev.js')
+      await runDev(replicas)
+    })
+}
+
+function replicasOf(text: string): number {
+  const count = Number(text)
+  if (Number.isInteger(count) && count >= 1 && count <= 9) return count
+  throw new InvalidArgumentError('a whole number from 1 to 9 is needed.')
+}

@@ -1,0 +1,60 @@
+/** The live account: one line for whatever happened to a run. */
+import type { Style } from '../style.js'
+
+/** What a replica tells of a run; plain data, so that it can cross a process boundary. */
+export interface Note {
+  readonly kind: 'started' | 'succeeded' | 'failed' | 'retrying' | 'cancelled' | 'released' | 'stale'
+  readonly at: number
+  readonly schedule: string
+  readonly tick: number
+  readonly attempt: number
+  readonly takeovers: number
+  readonly lateMs: number
+  readonly durationMs?: number
+  readonly error?: string
+  readonly delayMs?: number
+}
+
+const NAME_WIDTH = 10
+
+/** A line for the terminal, or nothing for what is not worth one. */
+export function lineOf(note: Note, replica: string | undefined, style: Style): string | undefined {
+  const words = wordsOf(note, style)
+  if (words === undefined) return undefined
+  const who = replica === undefined ? '' : `${style.cyan(replica)}  `
+  const time = style.dim(clockTime(note.at, true))
+  return `${time}  ${who}${style.bold(note.schedule.padEnd(NAME_WIDTH))} ${style.dim('tick')} ${clockTime(note.tick)}  ${words}`
+}
+
+function wordsOf(note: Note, style: Style): string | undefined {
+  const { kind, attempt, takeovers, lateMs, error, delayMs } = note
+  const took = note.durationMs === undefined ? '' : ` in ${duration(note.durationMs)}`
+  const again = attempt > 1 ? style.dim(`  attempt ${attempt}`) : ''
+  switch (kind) {
+    case 'started':
+      return takeovers > 0 ? style.yellow(`taken over from a dead instance, attempt ${attempt}`) : undefined
+    case 'succeeded':
+      return `${style.green('✔')} done${took}${style.dim(`  started +${Math.max(lateMs, 0)} ms`)}${again}`
+    case 'retrying':
+      return `${style.yellow('↻')} failed: ${error}${style.dim(`  again in ${duration(delayMs ?? 0)}`)}`
+    case 'failed':
+      return `${style.red('✘')} failed for good: ${error}${again}`
+    case 'released':
+      return style.dim('given back, the instance is stopping')
+    case 'cancelled':
+      return style.dim('cancelled')
+    case 'stale':
+      return style.yellow('came back too late: its token was refused')
+  }
+}
+
+export function clockTime(instant: number, fraction = false): string {
+  const date = new Date(instant)
+  const pad = (value: number, width = 2) => String(value).padStart(width, '0')
+  const time = `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`
+  return fraction ? `${time}.${pad(date.getMilliseconds(), 3)}` : time
+}
+
+function duration(ms: number): string {
+  return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`
+}

@@ -1,0 +1,34 @@
+/** What `belfry dev` shows: a quick schedule, a slow exclusive one, and one that fails and is retried. */
+import type { Belfry } from '../../belfry.js'
+
+export const LEASE = '3s'
+
+export const DEMO = [
+  { id: 'heartbeat', about: 'every second' },
+  { id: 'report', about: 'every 5 seconds, takes 3, exclusive: never overlaps itself' },
+  { id: 'flaky', about: 'every 7 seconds, fails once, then succeeds' },
+] as const
+
+export function declareDemo(belfry: Belfry): void {
+  belfry.job('heartbeat', { keep: 'failures', run: () => {} })
+  belfry.job('report', {
+    exclusive: { whenBusy: 'wait' },
+    run: ({ signal }) =>
+      new Promise<void>((resolve, reject) => {
+        const timer = setTimeout(resolve, 3_000)
+        signal.addEventListener('abort', () => {
+          clearTimeout(timer)
+          reject(signal.reason)
+        })
+      }),
+  })
+  belfry.job('flaky', {
+    retry: { attempts: 3, backoff: 'fixed', delay: '1s' },
+    run: ({ run }) => {
+      if (run.attempt === 1) throw new Error('the printer is on fire')
+    },
+  })
+  belfry.schedule('heartbeat', { cron: '* * * * * *', job: 'heartbeat' })
+  belfry.schedule('report', { cron: '*/5 * * * * *', job: 'report' })
+  belfry.schedule('flaky', { cron: '*/7 * * * * *', job: 'flaky' })
+}

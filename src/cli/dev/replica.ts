@@ -1,0 +1,36 @@
+/** One instance of the demo, in this process or in a child: it tells what happens to its runs. */
+import { type Belfry, createBelfry } from '../../belfry.js'
+import type { ClaimedRun } from '../../core/store.js'
+import { sqlite } from '../../stores/sqlite/index.js'
+import type { Note } from './account.js'
+import { declareDemo, LEASE } from './demo.js'
+
+export async function startReplica(path: string, tell: (note: Note) => void): Promise<Belfry> {
+  const belfry = createBelfry({
+    store: sqlite({ path }),
+    app: 'belfry-dev',
+    lease: LEASE,
+    poll: '250ms',
+    stopGrace: '500ms',
+  })
+  declareDemo(belfry)
+  const note = (kind: Note['kind'], run: ClaimedRun): Note => ({
+    kind,
+    at: Date.now(),
+    schedule: run.schedule ?? run.id,
+    tick: run.tick ?? run.createdAt,
+    attempt: run.attempt,
+    takeovers: run.takeovers,
+    lateMs: run.startedAt - run.readyAt,
+  })
+  belfry.on('run:started', ({ run }) => tell(note('started', run)))
+  belfry.on('run:succeeded', ({ run, durationMs }) => tell({ ...note('succeeded', run), durationMs }))
+  belfry.on('run:failed', ({ run, error }) => tell({ ...note('failed', run), error: error.message }))
+  belfry.on('run:retrying', ({ run, error, delayMs }) =>
+    tell({ ...note('retrying', run), error: error.message, delayMs }),
+  )
+  belfry.on('run:released', ({ run }) => tell(note('released', run)))
+  belfry.on('run:stale', ({ run }) => tell(note('stale', run)))
+  await belfry.start()
+  return belfry
+}

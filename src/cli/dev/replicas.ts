@@ -1,0 +1,73 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Style } from '../style.js'
+import { clockTime, lineOf, type Note } from './account.js'
+
+const SCRIPT = fileURLToPath(new URL('./replica-process.js', import.meta.url))
+
+/** Several processes on one file, named A, B, C …; each can be killed and brought back. */
+export class Replicas {
+  readonly #path: string
+  readonly #names: readonly string[]
+  readonly #style: Style
+  readonly #print: (line: string | undefined) => void
+  readonly #children = new Map<string, ChildProcess>()
+
+  constructor(path: string, count: number, style: Style, print: (line: string | undefined) => void) {
+    this.#path = path
+    this.#names = Array.from({ length: count }, (_, at) => String.fromCharCode(65 + at))
+    this.#style = style
+    this.#print = print
+  }
+
+  async start(): Promise<void> {
+    await Promise.all(this.#names.map((name) => this.#spawn(name)))
+  }
+
+  /** A number kills its replica, or brings it back. */
+  press(key: string): void {
+    const name = this.#names[Number(key) - 1]
+    if (name === undefined) return
+    const child = this.#children.get(name)
+    if (child === undefined) {
+      this.#say(name, this.#style.green('starting again'))
+      void this.#spawn(name)
+    } else {
+      this.#children.delete(name)
+      child.kill('SIGKILL')
+      this.#say(name, this.#style.red('killed (kill -9); what it ran is taken over when its lease runs out'))
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(
+      [...this.#children.values()].map(async (child) => {
+        child.kill('SIGTERM')
+        if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+      }),
+    )
+  }
+
+  async #spawn(name: string): Promise<void> {
+    const child = fork(SCRIPT, [this.#path], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    this.#children.set(name, child)
+    await new Promise<void>((resolve) => {
+      child.once('exit', (code) => {
+        if (this.#children.get(name) === child) {
+          this.#children.delete(name)
+          if (code !== 0) this.#say(name, this.#style.red(`ended by itself with code ${code}`))
+        }
+        resolve()
+      })
+      child.on('message', (message: Note | 'ready') => {
+        if (message === 'ready') resolve()
+        else this.#print(lineOf(message, name, this.#style))
+      })
+    })
+  }
+
+  #say(name: string, words: string): void {
+    this.#print(`${this.#style.dim(clockTime(Date.now(), true))}  ${this.#style.cyan(name)}  ${words}`)
+  }
+}
