@@ -8,15 +8,15 @@ import { quote, timeError } from './error.js'
 
 export const MAX_EXPRESSION = 256
 
-const NICKNAMES: Readonly<Record<string, string>> = {
-  '@yearly': '0 0 1 1 *',
-  '@annually': '0 0 1 1 *',
-  '@monthly': '0 0 1 * *',
-  '@weekly': '0 0 * * 0',
-  '@daily': '0 0 * * *',
-  '@midnight': '0 0 * * *',
-  '@hourly': '0 * * * *',
-}
+const NICKNAMES: ReadonlyMap<string, string> = new Map([
+  ['@yearly', '0 0 1 1 *'],
+  ['@annually', '0 0 1 1 *'],
+  ['@monthly', '0 0 1 * *'],
+  ['@weekly', '0 0 * * 0'],
+  ['@daily', '0 0 * * *'],
+  ['@midnight', '0 0 * * *'],
+  ['@hourly', '0 * * * *'],
+])
 
 const MONTHS = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC']
 const WEEKDAYS = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT']
@@ -48,7 +48,7 @@ interface Field {
 /** The five to seven fields of a nickname or of the expression itself, in one spelling. */
 export function plainExpression(expression: string): string {
   const text = trim(expression)
-  return NICKNAMES[text] ?? text
+  return NICKNAMES.get(text) ?? text
 }
 
 export function parseCron(expression: string): CronFields {
@@ -59,8 +59,9 @@ export function parseCron(expression: string): CronFields {
     )
   }
   const text = trim(expression)
-  if (text.startsWith('@') && NICKNAMES[text] === undefined) throw unknownNickname(text)
-  const fields = split(NICKNAMES[text] ?? expression)
+  const nickname = NICKNAMES.get(text)
+  if (text.startsWith('@') && nickname === undefined) throw unknownNickname(text)
+  const fields = split(nickname ?? expression)
   const parsed = readFields(fields)
   refuseNever(parsed, expression)
   return parsed
@@ -117,7 +118,7 @@ function split(expression: string): Field[] {
     }
     const start = at
     while (at < expression.length && !isBlank(expression.charCodeAt(at))) at += 1
-    tokens.push({ text: expression.slice(start, at).toUpperCase(), at: start })
+    tokens.push({ text: upperCase(expression.slice(start, at)), at: start })
   }
   const rules = rulesFor(tokens.length, expression)
   return tokens.map(({ text, at }, index) => ({ text, at, number: index + 1, rule: rules[index] as FieldRule }))
@@ -132,6 +133,11 @@ function rulesFor(count: number, expression: string): readonly FieldRule[] {
     `cron expression ${quote(expression)} has ${count} field${count === 1 ? '' : 's'}: ` +
       'write 5 (minute hour day month weekday), 6 (second first) or 7 (year last)',
   )
+}
+
+/** Of ASCII letters only: to Unicode, "ſ" and "ı" have the capitals S and I, and "ß" has two. */
+function upperCase(text: string): string {
+  return /[a-z]/.test(text) ? text.replace(/[a-z]+/g, (letters) => letters.toUpperCase()) : text
 }
 
 function isBlank(code: number): boolean {
@@ -210,6 +216,8 @@ function readRange(field: Field, text: string, at: number): Range {
     )
   }
   const step = slash < 0 ? 1 : readStep(field, text.slice(slash + 1), at + slash + 1)
+  // Years count from 0 even though the calendar begins at 1: every second year is the even ones, every fourth 2024.
+  if (body === '*' && field.rule === YEAR) return { from: step, to: max, step }
   if (body === '*') return { from: min, to: field.rule === WEEKDAY ? 6 : max, step }
   const from = readValue(field, dash < 0 ? body : body.slice(0, dash), at)
   if (dash < 0) return { from, to: from, step }
@@ -221,18 +229,22 @@ function readRange(field: Field, text: string, at: number): Range {
 }
 
 /** Calls back for every value of a range; one that runs backwards wraps around (`22-2`, `FRI-MON`). */
-function eachValue({ from, to, step }: Range, { min, max }: FieldRule, visit: (value: number) => void): void {
-  // In the weekday field 7 is Sunday again, so a lap has one value less than the field has numbers.
-  const lap = max === 7 ? 7 : max - min + 1
+function eachValue({ from, to, step }: Range, rule: FieldRule, visit: (value: number) => void): void {
+  const lap = lapOf(rule)
   const last = to < from ? to + lap : to
-  for (let value = from; value <= last; value += step) visit(((value - min) % lap) + min)
+  for (let value = from; value <= last; value += step) visit(((value - rule.min) % lap) + rule.min)
+}
+
+/** How many values a field has. In the weekday field 7 is Sunday again, so there are fewer than it has numbers. */
+function lapOf(rule: FieldRule): number {
+  return rule === WEEKDAY ? 7 : rule.max - rule.min + 1
 }
 
 function readStep(field: Field, text: string, at: number): number {
   const step = readNumber(text)
   if (step === undefined) throw bad(field, at, `step ${quote(text)} is not a number`)
-  const { min, max } = field.rule
-  if (step < 1 || step > max - min + 1) throw range(field, at, `step ${step} is out of range 1–${max - min + 1}`)
+  const most = lapOf(field.rule)
+  if (step < 1 || step > most) throw range(field, at, `step ${step} is out of range 1–${most}`)
   return step
 }
 
@@ -375,7 +387,7 @@ function unknownNickname(text: string) {
     )
   }
   const lower = text.toLowerCase()
-  const hint = NICKNAMES[lower] === undefined ? `known are ${Object.keys(NICKNAMES).join(', ')}` : `write "${lower}"`
+  const hint = !NICKNAMES.has(lower) ? `known are ${[...NICKNAMES.keys()].join(', ')}` : `write "${lower}"`
   return timeError('EXPRESSION_SYNTAX', `nickname ${quote(text)} is unknown: ${hint}, @every or @at`)
 }
 

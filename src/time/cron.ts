@@ -5,7 +5,7 @@
  * segments, so they are handled in one place: where a segment begins. If its first local time is later than where the
  * one before ended, the times between were skipped (a gap); if it is earlier, they come a second time (a repeat).
  */
-import { DAY_MS, SECOND_MS } from './calendar.js'
+import { DAY_MS, MAX_INSTANT, MIN_INSTANT, SECOND_MS } from './calendar.js'
 import type { CronFields } from './cron-fields.js'
 import { countLocal, nextLocal, previousLocal } from './cron-search.js'
 import { describeCron } from './describe.js'
@@ -41,30 +41,34 @@ export class CronTimeline implements Timeline {
   }
 
   next(after: number): number | undefined {
-    let from = secondAfter(after)
-    for (;;) {
+    let from = secondAfter(Math.max(after, MIN_INSTANT - 1))
+    // Written so that NaN ends it too.
+    while (from <= MAX_INSTANT) {
       const segment = this.#zone.segmentAt(from)
       if (from === segment.start && this.#firesAtStart(segment)) return from
       const local = nextLocal(this.#fields, toSeconds(Math.max(from + segment.offset, this.#firstLocal(segment))))
-      if (local === undefined) return undefined
-      const found = local * SECOND_MS - segment.offset
-      if (found < segment.end) return found
+      // Even when no local time is left, the clock may be turned back to one.
+      const found = local === undefined ? Number.POSITIVE_INFINITY : local * SECOND_MS - segment.offset
+      if (found < segment.end) return found <= MAX_INSTANT ? found : undefined
       from = segment.end - from > BEYOND_ANY_CHANGE_MS ? Math.max(segment.end, found - 2 * MAX_OFFSET_MS) : segment.end
     }
+    return undefined
   }
 
   previous(before: number): number | undefined {
-    let from = secondBefore(before)
-    for (;;) {
+    let from = secondBefore(Math.min(before, MAX_INSTANT + 1))
+    while (from >= MIN_INSTANT) {
       const segment = this.#zone.segmentAt(from)
       const local = previousLocal(this.#fields, toSeconds(from + segment.offset))
       const found = local === undefined ? Number.NEGATIVE_INFINITY : local * SECOND_MS - segment.offset
-      if (found + segment.offset >= this.#firstLocal(segment)) return found
+      if (local !== undefined && found + segment.offset >= this.#firstLocal(segment)) {
+        return found >= MIN_INSTANT ? found : undefined
+      }
       if (this.#firesAtStart(segment)) return segment.start
-      if (local === undefined) return undefined
       const last = segment.start - SECOND_MS
       from = from - segment.start > BEYOND_ANY_CHANGE_MS ? Math.min(last, found + 2 * MAX_OFFSET_MS) : last
     }
+    return undefined
   }
 
   between(from: number, to: number, limit: number): number[] {
@@ -78,9 +82,9 @@ export class CronTimeline implements Timeline {
   }
 
   count(from: number, to: number): number {
-    const end = secondAfter(to)
+    const end = secondAfter(Math.min(to, MAX_INSTANT))
     let count = 0
-    let at = secondAfter(from)
+    let at = secondAfter(Math.max(from, MIN_INSTANT - 1))
     while (at < end) {
       const segment = this.#zone.segmentAt(at)
       const until = Math.min(segment.end, end)

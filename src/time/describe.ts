@@ -11,11 +11,16 @@ export function describeCron(expression: string, zone: string): string {
 const LIST_WITH_MODIFIER = /(?:[LW#][^ \t]*,|,[^ \t]*(?:[#W]|\bL\b|\dL))/
 
 function inWords(plain: string): string | undefined {
-  const days = plain.replace(/[A-KM-VX-Z]{2,}|[LW][A-Z]{2}/g, (name) => (name === 'LW' ? name : '1'))
-  if (LIST_WITH_MODIFIER.test(days)) return undefined
+  // Names have three letters; what is left of L, W and # are modifiers.
+  if (LIST_WITH_MODIFIER.test(plain.replace(/[A-Z]{3}/g, '1'))) return undefined
   const both = plain.includes('+')
   try {
-    const words = cronstrue.toString(plain.replace('+', '').replaceAll('#L', 'L'), { use24HourTimeFormat: true })
+    // A list that begins with "*" says no more than "*".
+    const simple = plain
+      .replace('+', '')
+      .replaceAll('#L', 'L')
+      .replace(/(?<![^ \t])\*,[^ \t]*/g, '*')
+    const words = cronstrue.toString(simple, { use24HourTimeFormat: true })
     if (!both) return words
     return words.replace(/, and (?:on )?/, ', only when it is ')
   } catch {

@@ -37,6 +37,15 @@ export function timeError(code: TimeErrorCode, message: string, options?: ErrorO
 
 /** A user's text inside a message: quoted, and cut so that a hostile value cannot flood a log. */
 export function quote(value: unknown): string {
-  const text = typeof value === 'string' ? value : String(value)
-  return `"${text.length > 60 ? `${text.slice(0, 57)}…` : text}"`
+  const text = typeof value === 'string' ? value : textOf(value)
+  return JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}…` : text)
+}
+
+/** Objects from JSON may carry a `toString` that is no function. */
+function textOf(value: unknown): string {
+  try {
+    return String(value)
+  } catch {
+    return typeof value
+  }
 }

@@ -43,7 +43,7 @@ function fromIso(parts: RegExpExecArray, given: string, zone: Zone | undefined):
   if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month) || hour > 23 || minute > 59 || second > 59) {
     throw timeError('INSTANT_OUT_OF_RANGE', `instant ${quote(given)} is not a date and time of the calendar`)
   }
-  const fraction = Math.floor(Number(`0.${parts[7] ?? 0}`) * SECOND_MS)
+  const fraction = Number((parts[7] ?? '').slice(0, 3).padEnd(3, '0'))
   const local = daysFromCivil(year, month, day) * DAY_MS + (hour * 3_600 + minute * 60 + second) * SECOND_MS + fraction
   const offset = parts[8]
   if (offset !== undefined) return inRange(local - offsetMs(offset, given), given)

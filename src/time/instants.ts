@@ -36,7 +36,7 @@ export class InstantsTimeline implements Timeline {
   }
 
   previous(before: number): number | undefined {
-    return this.#instants[this.#upTo(before - 1) - 1]
+    return this.#instants[this.#upTo(Math.ceil(before) - 1) - 1]
   }
 
   between(from: number, to: number, limit: number): number[] {

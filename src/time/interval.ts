@@ -36,7 +36,8 @@ export class IntervalTimeline implements Timeline {
   between(from: number, to: number, limit: number): number[] {
     const ticks: number[] = []
     let tick = this.next(from)
-    while (tick !== undefined && tick <= to && ticks.length < limit) {
+    const last = Math.min(to, MAX_INSTANT)
+    while (tick !== undefined && tick <= last && ticks.length < limit) {
       ticks.push(tick)
       tick += this.#interval
     }

@@ -56,8 +56,9 @@ export function parseTimeline(spec: TimelineSpec): ParsedTimeline {
   const plain = expand(spec)
   if ('every' in plain) return { every: intervalMs(plain.every) }
   if ('at' in plain) return { at: parseInstants(plain) }
+  const { cron, timezone, dst } = plain
   cronTimeline(plain)
-  return plain
+  return { cron, ...(timezone === undefined ? {} : { timezone }), ...(dst === undefined ? {} : { dst: { ...dst } }) }
 }
 
 /**
@@ -103,7 +104,9 @@ function zoneOf({ timezone }: CronSpec): { timezone?: string } {
 }
 
 function checkSpec<T extends object>(spec: T): T {
-  const kinds = ['cron', 'every', 'at'].filter((kind) => typeof spec === 'object' && spec !== null && kind in spec)
+  // Own keys only: every array has methods named `at` and `every`.
+  const given = typeof spec === 'object' && spec !== null
+  const kinds = ['cron', 'every', 'at'].filter((kind) => given && Object.hasOwn(spec, kind))
   if (kinds.length === 1) return spec
   throw timeError(
     'TIMELINE_INVALID',
@@ -114,7 +117,7 @@ function checkSpec<T extends object>(spec: T): T {
 }
 
 function checkAnchor(anchor: number): number {
-  if (anchor >= MIN_INSTANT && anchor <= MAX_INSTANT) return anchor
+  if (typeof anchor === 'number' && anchor >= MIN_INSTANT && anchor <= MAX_INSTANT) return Math.floor(anchor)
   throw timeError(
     'INSTANT_OUT_OF_RANGE',
     `anchor ${quote(anchor)} is out of range: epoch milliseconds, years 1 to 9999`,
@@ -133,24 +136,20 @@ const CACHE_SIZE = 100_000
 let young = new Map<string, CronTimeline>()
 let old = new Map<string, CronTimeline>()
 
-function cronTimeline({ cron, timezone, dst }: CronSpec): Timeline {
-  const key =
-    dst === undefined ? `${cron}|${timezone ?? ''}` : `${cron}|${timezone ?? ''}|${dst.gap ?? ''}|${dst.repeat ?? ''}`
-  const known = young.get(key) ?? old.get(key)
+function cronTimeline({ cron, timezone = 'UTC', dst }: CronSpec): Timeline {
+  // Two characters of rules, then a zone and an expression that hold no "|": no other spec can spell a kept key.
+  const key = `${dst === undefined ? '--' : dstKey(dst)}${typeof timezone === 'string' ? timezone : zone(timezone).name}|${cron}`
+  const known = young.get(key)
   if (known !== undefined) return known
-  const made = parseCronTimeline({
-    cron,
-    ...(timezone === undefined ? {} : { timezone }),
-    ...(dst === undefined ? {} : { dst }),
-  })
+  const made = old.get(key) ?? parseCronTimeline({ cron, timezone, ...(dst === undefined ? {} : { dst }) })
   remember(key, made)
   return made
 }
 
 /** Parses without looking into the cache. */
-export function parseCronTimeline({ cron, timezone, dst }: CronSpec): CronTimeline {
-  checkDst(dst)
-  return new CronTimeline(cron, parseCron(cron), zone(timezone ?? 'UTC'), dst)
+export function parseCronTimeline({ cron, timezone = 'UTC', dst }: CronSpec): CronTimeline {
+  if (dst !== undefined) checkDst(dst)
+  return new CronTimeline(cron, parseCron(cron), zone(timezone), dst)
 }
 
 /** Two generations: when the young one is full it becomes the old one, and what was not asked for since is dropped. */
@@ -162,14 +161,21 @@ function remember(key: string, made: CronTimeline): void {
   young.set(key, made)
 }
 
-function checkDst(dst: DstRule | undefined): void {
-  if (dst === undefined) return
-  const { gap = 'shift', repeat = 'first' } = dst
-  if ((gap === 'shift' || gap === 'skip') && (repeat === 'first' || repeat === 'both')) return
+function checkDst(dst: DstRule): Required<DstRule> {
+  const given = typeof dst === 'object' && dst !== null
+  const { gap = 'shift', repeat = 'first' } = given ? dst : {}
+  if (given && (gap === 'shift' || gap === 'skip') && (repeat === 'first' || repeat === 'both')) return { gap, repeat }
   throw timeError(
     'DST_INVALID',
-    `dst is { gap: ${quote(gap)}, repeat: ${quote(repeat)} }: gap is "shift" or "skip", repeat is "first" or "both"`,
+    given
+      ? `dst is { gap: ${quote(gap)}, repeat: ${quote(repeat)} }: gap is "shift" or "skip", repeat is "first" or "both"`
+      : `dst is ${quote(dst)}: write { gap: "shift" or "skip", repeat: "first" or "both" }`,
   )
+}
+
+function dstKey(dst: DstRule): string {
+  const { gap, repeat } = checkDst(dst)
+  return `${gap === 'skip' ? 1 : 0}${repeat === 'both' ? 1 : 0}`
 }
 
 function tooLong(expression: string) {

@@ -25,6 +25,8 @@ export interface Zone {
 
 const CHUNK_MS = 400 * DAY_MS
 const SAMPLE_MS = 5 * DAY_MS
+/** Longer than any change lasts. */
+const LOOK_BACK_MS = 2 * DAY_MS
 /** Chunks kept by a zone: more than any real use touches, few enough that hostile years cannot fill the heap. */
 const MAX_CHUNKS = 256
 
@@ -76,9 +78,10 @@ class IntlZone implements Zone {
 
   #survey(from: number, to: number): Segment[] {
     const segments: Segment[] = []
-    let before = this.#offsetAt(from - SECOND_MS)
-    let start = from
     let offset = this.#offsetAt(from)
+    // A chunk may begin shortly after a change, inside the hour that comes twice: its first segment must know.
+    let before = this.#offsetAt(from - LOOK_BACK_MS)
+    let start = before === offset ? from : this.#changeBetween(from - LOOK_BACK_MS, from, before)
     for (let sample = from; sample < to; sample += SAMPLE_MS) {
       const next = Math.min(sample + SAMPLE_MS, to - SECOND_MS)
       const nextOffset = this.#offsetAt(next)

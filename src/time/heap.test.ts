@@ -1,0 +1,29 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect, test } from 'vitest'
+import { timeline } from './index.js'
+
+const COUNT = 40_000
+
+/** The heap in use once nothing more can be freed. */
+function settledHeap(): number {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  for (let round = 0; round < 4; round += 1) collect()
+  return process.memoryUsage().heapUsed
+}
+
+test('a parsed expression takes at most 1 kB of heap, its place in the cache included', () => {
+  const spec = (number: number) => ({
+    cron: `${number % 60} ${Math.floor(number / 60) % 24} ${1 + (Math.floor(number / 1_440) % 28)} * MON-FRI`,
+    timezone: 'Europe/Berlin',
+  })
+  timeline(spec(0)).next(0)
+  const before = settledHeap()
+  for (let number = 0; number < COUNT; number += 1) timeline(spec(number)).next(1.7e12)
+  const each = (settledHeap() - before) / COUNT
+  // Still in the cache, so they were measured.
+  expect(timeline(spec(17))).toBe(timeline(spec(17)))
+  expect(each).toBeLessThan(1_024)
+  expect(each).toBeGreaterThan(100)
+})

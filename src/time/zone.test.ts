@@ -1,0 +1,139 @@
+import { describe, expect, it, test } from 'vitest'
+import { instantOfLocal, type Segment, type Zone, zone } from './zone.js'
+
+const at = (iso: string) => Date.parse(iso)
+const DAY = 86_400_000
+const HOUR = 3_600_000
+
+/** The long mode looks at every zone, and more often. */
+const { BELFRY_ORACLE_CASES } = process.env
+const LONG = BELFRY_ORACLE_CASES !== undefined
+
+const SAMPLE = [
+  'Africa/Casablanca',
+  'Africa/Monrovia',
+  'America/Havana',
+  'America/Nuuk',
+  'Antarctica/Casey',
+  'Asia/Gaza',
+  'Asia/Manila',
+  'Australia/Lord_Howe',
+  'Europe/Dublin',
+  'Pacific/Apia',
+  'Pacific/Kwajalein',
+]
+
+/** What the wall clock shows, less the instant: offsets asked from Intl in another way than the zones do. */
+function offsets(name: string): (instant: number) => number {
+  const format = new Intl.DateTimeFormat('en-US', {
+    timeZone: name,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  })
+  return (instant) => {
+    const [month = 0, day, year = 0, hour, minute, second] = format.format(instant).split(/\D+/).map(Number)
+    return Date.UTC(year, month - 1, day, hour, minute, second) - instant
+  }
+}
+
+describe('every change of offset is found', () => {
+  const [from, to] = ['1880-01-01', '2070-01-01']
+  const step = LONG ? 12 * HOUR : DAY
+
+  it.each(LONG ? Intl.supportedValuesOf('timeZone') : SAMPLE)('in %s', { timeout: 120_000 }, (name) => {
+    const found = zone(name)
+    const offsetAt = offsets(name)
+    for (let instant = at(from); instant < at(to); instant += step) {
+      if (found.segmentAt(instant).offset !== offsetAt(instant)) {
+        throw new Error(`${name} at ${new Date(instant).toISOString()}: ${found.segmentAt(instant).offset}`)
+      }
+    }
+    for (const { start, offset, before } of changesOf(found, at(from), at(to))) {
+      expect(offsetAt(start)).toBe(offset)
+      expect(offsetAt(start - 1_000)).toBe(before)
+    }
+  })
+})
+
+function changesOf(of: Zone, from: number, to: number): Segment[] {
+  const changes: Segment[] = []
+  for (let segment = of.segmentAt(from); segment.end < to; segment = of.segmentAt(segment.end)) {
+    if (segment.offset !== segment.before && segment.start > from) changes.push(segment)
+  }
+  return changes
+}
+
+test('segments follow one another without a hole', () => {
+  const berlin = zone('Europe/Berlin')
+  let instant = at('1970-01-01T00:00:00Z')
+  while (instant < at('2030-01-01T00:00:00Z')) {
+    const segment = berlin.segmentAt(instant)
+    expect(segment.start).toBeLessThanOrEqual(instant)
+    expect(segment.end).toBeGreaterThan(instant)
+    instant = segment.end
+  }
+})
+
+test('a change in Berlin is known to the second, with the offsets on both sides', () => {
+  const { start, offset, before } = zone('Europe/Berlin').segmentAt(at('2026-03-29T01:00:00Z'))
+  expect({ start, offset, before }).toEqual({ start: at('2026-03-29T01:00:00Z'), offset: 2 * HOUR, before: HOUR })
+  expect(zone('Europe/Berlin').segmentAt(at('2026-03-29T00:59:59Z')).offset).toBe(HOUR)
+})
+
+test('an offset may have seconds', () => {
+  expect(zone('Africa/Monrovia').segmentAt(at('1970-01-01T00:00:00Z')).offset).toBe(-(44 * 60 + 30) * 1_000)
+})
+
+test('names are read in any case, and each zone is opened once', () => {
+  expect(zone('europe/berlin')).toBe(zone('Europe/Berlin'))
+  expect(zone('EUROPE/BERLIN').name).toBe('Europe/Berlin')
+  expect(zone('Etc/UTC')).toBe(zone('UTC'))
+  expect(zone('utc')).toBe(zone('UTC'))
+})
+
+test('an unknown zone is refused', () => {
+  for (const name of [
+    'Mars/Olympus',
+    '',
+    'Europe',
+    '+02:00',
+    'Europe/Berlin ',
+    '../etc/passwd',
+    '__proto__',
+    'x'.repeat(1_000),
+  ]) {
+    expect(() => zone(name)).toThrowError(expect.objectContaining({ code: 'ZONE_UNKNOWN' }))
+  }
+  expect(() => zone('Mars/Olympus')).toThrowError(
+    'time zone "Mars/Olympus" is unknown: use an IANA name such as "Europe/Berlin" or "UTC"',
+  )
+  for (const name of [null, 5, {}, ['UTC']]) {
+    expect(() => zone(name as never)).toThrowError(expect.objectContaining({ code: 'ZONE_UNKNOWN' }))
+  }
+})
+
+describe('a local time', () => {
+  const berlin = zone('Europe/Berlin')
+  const instant = (local: string) => new Date(instantOfLocal(berlin, at(`${local}Z`))).toISOString().slice(0, 16)
+
+  it('is the instant at which the clock shows it', () => {
+    expect(instant('2026-01-15T09:00')).toBe('2026-01-15T08:00')
+    expect(instant('2026-07-15T09:00')).toBe('2026-07-15T07:00')
+  })
+
+  it('in a gap is the end of the gap', () => {
+    expect(instant('2026-03-29T01:59')).toBe('2026-03-29T00:59')
+    expect(instant('2026-03-29T02:30')).toBe('2026-03-29T01:00')
+    expect(instant('2026-03-29T03:00')).toBe('2026-03-29T01:00')
+  })
+
+  it('that comes twice is the first of the two', () => {
+    expect(instant('2026-10-25T02:30')).toBe('2026-10-25T00:30')
+    expect(instant('2026-10-25T03:00')).toBe('2026-10-25T02:00')
+  })
+})

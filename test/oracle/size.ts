@@ -1,0 +1,18 @@
+/** How much to compare: a fixed amount in `npm test`, as much as is asked for in the long mode. */
+import { type Plan, SOME_ZONES } from './run-cases.js'
+
+const { BELFRY_ORACLE_CASES: ALL, BELFRY_ORACLE_SEED: SEED } = process.env
+
+export const LONG = ALL !== undefined
+
+export const TIMEOUT_MS = LONG ? 24 * 3_600_000 : 300_000
+
+/** `cases` are ticks, ten an expression; the long mode shares its number between the libraries in the same ratio. */
+export function plan(cases: number, seed: number): Plan {
+  const ticks = ALL === undefined ? cases : (Number(ALL) * cases) / 250_000
+  return {
+    expressions: Math.round(ticks / 10),
+    zones: LONG ? ['UTC', ...Intl.supportedValuesOf('timeZone')] : SOME_ZONES,
+    seed: SEED === undefined ? seed : Number(SEED),
+  }
+}
