@@ -1,0 +1,42 @@
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import type { Clock } from '../../src/core/clock.js'
+import type { Store } from '../../src/core/store.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { manualClock } from '../../src/testing/manual-clock.js'
+import { commands } from './commands.js'
+import { type Pair, side, snapshot } from './pair.js'
+
+export interface ModelOptions {
+  /** Opens an empty store whose time is the clock given. */
+  readonly open: (clock: Clock) => Promise<{ readonly store: Store; readonly close?: () => Promise<void> }>
+  readonly runs: number
+  readonly seed?: number
+}
+
+/** Every story begins with two instances, or most claims would come to nothing. */
+async function setOut(store: Store): Promise<void> {
+  await store.open()
+  const info = { host: 'h', pid: 1, zoneData: 'z', jobs: [{ name: 'j1' }, { name: 'j2' }] }
+  for (const id of ['i1', 'i2']) await store.instances.join({ id, ...info }, 10_000)
+}
+
+/** Tells a store and the memory model the same random story, and fails where their answers or their contents differ. */
+export async function checkAgainstModel({ open, runs, seed }: ModelOptions): Promise<void> {
+  await fc.assert(
+    fc.asyncProperty(fc.commands(commands, { maxCommands: 60, size: 'max' }), async (story) => {
+      const clock = manualClock(Date.UTC(2026, 0, 1))
+      const opened = await open(clock)
+      try {
+        const pair: Pair = { model: side(memory({ clock })), real: side(opened.store), claimed: [], claims: new Map() }
+        for (const { store } of [pair.model, pair.real]) await setOut(store)
+        const clockwork = { elapse: (ms: number) => clock.advance(ms) }
+        await fc.asyncModelRun(() => ({ model: pair, real: clockwork }), story)
+        expect(await snapshot(pair.real)).toEqual(await snapshot(pair.model))
+      } finally {
+        await opened.close?.()
+      }
+    }),
+    { numRuns: runs, ...(seed === undefined ? {} : { seed }) },
+  )
+}
