@@ -81,7 +81,7 @@ export class Belfry implements AsyncDisposable {
       syncReleases: () => this.#declarations.sync(),
     })
     const keeper = new LockKeeper(store, clock, health, this.#events)
-    this.locks = new Locks(store, clock, floor, keeper, () => this.#engine.instance)
+    this.locks = new Locks(store, clock, log, floor, keeper, () => this.#engine.instance)
   }
 
   /** The id under which this process takes part; it changes when the store had given the process up for dead. */

@@ -42,7 +42,8 @@ export class Declarations {
     const definitions = new Map<string, ScheduleDefinition>()
     for (const [id, input] of this.#inputs) definitions.set(id, await parse(id, input, this.#app))
     this.#definitions = definitions
-    const text = canonicalJson([...definitions].sort() as unknown as Json)
+    // With its release: a release that goes back to an earlier set of schedules is newer than that one was.
+    const text = canonicalJson([this.#release ?? null, [...definitions].sort()] as unknown as Json)
     this.#hash = this.#app === undefined ? undefined : createHash('sha256').update(text).digest('hex')
   }
 
@@ -57,7 +58,7 @@ export class Declarations {
     const release = this.#release === undefined ? {} : { release: this.#release }
     await this.#store.instances.declare(this.#app, { hash: this.#hash, schedules, ...release })
     const now = await this.#store.now()
-    const sets = await this.#store.instances.declarations(this.#app)
+    const sets = await this.#declaredSets(this.#app, this.#hash, now)
     const live = liveSets(sets, now)
     const situation = live
       .map(({ hash }) => hash)
@@ -69,6 +70,14 @@ export class Declarations {
       await this.#removeUndeclared(this.#app, live)
       this.#settledFor = situation
     }
+  }
+
+  /** Alive are the sets of instances whose lease runs, however rarely they beat; and this one, joined or not. */
+  async #declaredSets(app: string, own: string, now: number): Promise<readonly DeclaredSet[]> {
+    const instances = await this.#store.instances.list()
+    const alive = new Set(instances.filter(({ expiresAt }) => expiresAt >= now).map(({ declarations }) => declarations))
+    const sets = await this.#store.instances.declarations(app)
+    return sets.map((set) => (set.hash === own || alive.has(set.hash) ? { ...set, aliveAt: now } : set))
   }
 
   async #put(): Promise<void> {

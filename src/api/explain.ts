@@ -1,10 +1,10 @@
 /** Answers "why did it not fire at 09:00?", from what the store has recorded. */
+import type { SkipRange } from '../core/plan.js'
 import type { SkipReason } from '../core/policies.js'
 import type { Run } from '../core/run.js'
 import type { Schedule } from '../core/schedule.js'
 import { scheduleTimeline } from '../core/schedule-timeline.js'
 import type { Store } from '../core/store.js'
-import type { Catalogue } from './catalogue.js'
 
 export interface Explanation {
   readonly at: Date
@@ -40,54 +40,63 @@ const REASONS: Readonly<Record<SkipReason, string>> = {
 
 type Answer = Omit<Explanation, 'at'>
 
-export async function explain(store: Store, catalogue: Catalogue, id: string, at: number): Promise<Explanation> {
-  const schedule = await store.schedules.get(id)
-  const answer =
-    schedule === undefined
-      ? { status: 'unknown-schedule' as const, text: `There is no schedule "${id}" now.` }
-      : await explainTick(store, catalogue, schedule, at)
-  return { at: new Date(at), ...answer }
+export async function explain(store: Store, id: string, at: number): Promise<Explanation> {
+  return { at: new Date(at), ...(await explainTick(store, id, at)) }
 }
 
-async function explainTick(store: Store, catalogue: Catalogue, schedule: Schedule, at: number): Promise<Answer> {
-  const run = (await store.runs.list({ schedule: schedule.id, tick: at, limit: 10 })).items.find(
-    ({ origin }) => origin === 'tick',
-  )
-  if (run !== undefined) return explainRun(store, catalogue, run)
-  const [skip] = await store.schedules.skips(schedule.id, at, at, 1)
-  if (skip !== undefined) {
-    const of = skip.count === 1 ? '' : ` (one of ${skip.count} ticks from ${iso(skip.from)} to ${iso(skip.to)})`
-    return { status: 'skipped', reason: skip.reason, text: `Skipped: ${REASONS[skip.reason]}${of}.` }
+async function explainTick(store: Store, id: string, at: number): Promise<Answer> {
+  const { items } = await store.runs.list({ schedule: id, tick: at, limit: 10 })
+  const run = items.find(({ origin }) => origin === 'tick')
+  if (run !== undefined) return explainRun(store, run)
+  const schedule = await store.schedules.get(id)
+  const line = schedule && scheduleTimeline({ ...schedule.definition, anchor: schedule.anchor })
+  const isTick = line?.next(at - 1) === at
+  const [skip] = await store.schedules.skips(id, at, at, 1)
+  // A range names its ends; what lies between them is a tick if the timeline says so, or an earlier one might have.
+  const isEarlier = (to: number) => schedule === undefined || to <= schedule.anchor
+  if (skip !== undefined && (isTick || at === skip.from || at === skip.to || isEarlier(skip.to)))
+    return explainSkip(skip)
+  if (schedule === undefined || line === undefined) {
+    return { status: 'unknown-schedule', text: `There is no schedule "${id}" now.` }
   }
-  const line = scheduleTimeline({ ...schedule.definition, anchor: schedule.anchor })
-  if (line.next(at - 1) !== at) return notATick(line.previous(at), line.next(at))
-  return explainAbsence(store, catalogue, schedule, at)
+  return isTick ? explainAbsence(store, schedule, at) : notATick(line.previous(at), line.next(at))
+}
+
+function explainSkip({ from, to, count, reason }: SkipRange): Answer {
+  const of = count === 1 ? '' : ` (one of ${count} ticks from ${iso(from)} to ${iso(to)})`
+  return { status: 'skipped', reason, text: `Skipped: ${REASONS[reason]}${of}.` }
 }
 
 /** A tick of the timeline that has left no trace, or none yet. */
-async function explainAbsence(store: Store, catalogue: Catalogue, schedule: Schedule, at: number): Promise<Answer> {
+async function explainAbsence(store: Store, schedule: Schedule, at: number): Promise<Answer> {
   if (at <= schedule.cursor) {
     if (at <= schedule.createdAt) {
       return { status: 'before-creation', text: `The schedule was created later, at ${iso(schedule.createdAt)}.` }
     }
+    if (at <= schedule.anchor) {
+      return {
+        status: 'before-creation',
+        text: `The schedule has had this timeline only since ${iso(schedule.anchor)}.`,
+      }
+    }
     return { status: 'forgotten', text: 'It was recorded and has ended; its history is no longer kept.' }
   }
   const now = await store.now()
-  const obstacles = await findObstacles(store, catalogue, schedule)
+  const obstacles = await findObstacles(store, schedule)
   const when = at > now ? `It comes at ${iso(at)}` : 'It is due and will be recorded with the next step of any ticker'
   return { status: at > now ? 'upcoming' : 'due', text: [`${when}.`, ...obstacles].join(' ') }
 }
 
-async function findObstacles(store: Store, catalogue: Catalogue, schedule: Schedule): Promise<string[]> {
+async function findObstacles(store: Store, schedule: Schedule): Promise<string[]> {
   const note = schedule.pauseNote === undefined ? '' : `: ${schedule.pauseNote}`
   const paused =
     schedule.pausedAt === undefined ? [] : [`The schedule is paused since ${iso(schedule.pausedAt)}${note}.`]
   const ended = schedule.nextAt === undefined ? ['The schedule has no tick left to give.'] : []
-  return [...paused, ...ended, ...(await runObstacles(store, catalogue, schedule.definition.target))]
+  return [...paused, ...ended, ...(await runObstacles(store, schedule.definition.target))]
 }
 
 /** What keeps runs of a target from starting. */
-async function runObstacles(store: Store, catalogue: Catalogue, target: Run['target']): Promise<string[]> {
+async function runObstacles(store: Store, target: Run['target']): Promise<string[]> {
   const frozen = await store.frozen()
   const ice =
     frozen === undefined
@@ -101,11 +110,11 @@ async function runObstacles(store: Store, catalogue: Catalogue, target: Run['tar
   const served = instances.some(
     (instance) => instance.expiresAt >= now && instance.jobs.some(({ name }) => name === target.job),
   )
-  if (served || catalogue.jobs.has(target.job)) return ice
+  if (served) return ice
   return [...ice, `No live instance runs the job "${target.job}": it waits until one does.`]
 }
 
-async function explainRun(store: Store, catalogue: Catalogue, run: Run): Promise<Answer> {
+async function explainRun(store: Store, run: Run): Promise<Answer> {
   switch (run.state) {
     case 'succeeded':
       return {
@@ -132,7 +141,7 @@ async function explainRun(store: Store, catalogue: Catalogue, run: Run): Promise
         text: `It is running since ${iso(run.startedAt)} on ${run.instance}, attempt ${run.attempt}.`,
       }
     default: {
-      const obstacles = await runObstacles(store, catalogue, run.target)
+      const obstacles = await runObstacles(store, run.target)
       return { status: 'waiting', run, text: [waitingText(run), ...obstacles].join(' ') }
     }
   }

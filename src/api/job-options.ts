@@ -109,7 +109,7 @@ function parseExclusive<Payload>(job: string, option: ExclusiveOption<Payload> |
     throw invalid(job, `exclusive.whenBusy is ${quote(whenBusy)}; allowed are skip and wait`)
   if (name !== undefined) checkName(name, 'exclusive.name')
   const rule: KeyRule = {
-    limit: checkCount(limit, job, 'exclusive.limit'),
+    limit: checkCount(limit, job, 'exclusive.limit', 1_000_000),
     whenBusy,
     checkOnEnqueue,
     ...(name === undefined ? {} : { name }),
@@ -125,9 +125,10 @@ function checkPaths(job: string, paths: readonly string[]): readonly string[] {
   throw invalid(job, 'exclusive.by must be a list of property paths such as ["region", "user.id"], or a function')
 }
 
-function checkCount(count: number, job: string, option: string): number {
-  if (count === Number.POSITIVE_INFINITY || (Number.isInteger(count) && count >= 1)) return count
-  throw invalid(job, `${option} is ${quote(count)}; it must be a whole number of at least 1`)
+function checkCount(count: number, job: string, option: string, most = Number.POSITIVE_INFINITY): number {
+  if (count >= 1 && count <= most && (Number.isInteger(count) || count === Number.POSITIVE_INFINITY)) return count
+  const range = Number.isFinite(most) ? `from 1 to ${most}` : 'of at least 1'
+  throw invalid(job, `${option} is ${quote(count)}; it must be a whole number ${range}`)
 }
 
 function invalid(job: string, problem: string) {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type Clock, sleep } from '../core/clock.js'
 import { failure } from '../core/errors.js'
 import type { Lease } from '../core/lease.js'
+import type { Logger } from '../core/logger.js'
 import { checkName } from '../core/names.js'
 import type { Page, Store } from '../core/store.js'
 import type { TokenFloor } from '../core/token.js'
@@ -39,13 +40,11 @@ const PLACE_MS = 2_000
 export class Lock implements AsyncDisposable {
   readonly #held: HeldLock
   readonly #locks: Locks
-  readonly #minHoldMs: number
   #released = false
 
-  constructor(held: HeldLock, locks: Locks, minHoldMs: number) {
+  constructor(held: HeldLock, locks: Locks) {
     this.#held = held
     this.#locks = locks
-    this.#minHoldMs = minHoldMs
   }
 
   get name(): string {
@@ -71,7 +70,7 @@ export class Lock implements AsyncDisposable {
   async release(): Promise<boolean> {
     if (this.#released) return false
     this.#released = true
-    return this.#locks.release(this.#held, this.#minHoldMs)
+    return this.#locks.release(this.#held)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -89,15 +88,19 @@ export class Lock implements AsyncDisposable {
 export class Locks {
   readonly #store: Store
   readonly #clock: Clock
+  readonly #log: Logger
   readonly #floor: TokenFloor
   readonly #keeper: LockKeeper
   readonly #instance: () => string
   readonly #waiters = new Set<() => void>()
+  readonly #asking = new Set<Promise<unknown>>()
+  #closed = false
   readonly #unsubscribe: () => void
 
-  constructor(store: Store, clock: Clock, floor: TokenFloor, keeper: LockKeeper, instance: () => string) {
+  constructor(store: Store, clock: Clock, log: Logger, floor: TokenFloor, keeper: LockKeeper, instance: () => string) {
     this.#store = store
     this.#clock = clock
+    this.#log = log
     this.#floor = floor
     this.#keeper = keeper
     this.#instance = instance
@@ -113,12 +116,12 @@ export class Locks {
     return this.#store.leases.list({ ...query, limit: query.limit ?? 100 })
   }
 
-  inspect(name: string): Promise<readonly Lease[]> {
+  async inspect(name: string): Promise<readonly Lease[]> {
     return this.#store.leases.inspect(checkName(name, 'lock name'))
   }
 
   /** Takes a lock from whoever holds it. Their next renewal fails and their signal fires. */
-  reset(name: string): Promise<number> {
+  async reset(name: string): Promise<number> {
     return this.#store.leases.reset(checkName(name, 'lock name'))
   }
 
@@ -129,18 +132,19 @@ export class Locks {
     if (again !== undefined && again.name !== name) {
       throw failure('OPTION_INVALID', `lock "${name}": the holder given holds "${again.name}"`)
     }
-    const holder = again?.holder ?? randomUUID()
-    const granted = await this.#ask(name, holder, ttlMs, permits, waitMs)
-    if (granted === undefined) return undefined
-    if (again !== undefined) {
-      again.acquisitions += 1
-      again.extended(granted.lease, ttlMs, granted.sentAt)
-      return new Lock(again, this, minHoldMs)
+    if (again !== undefined) return this.#enterAgain(again, options.ttl === undefined ? 0 : ttlMs, minHoldMs)
+    const asking = this.#ask(name, randomUUID(), ttlMs, permits, waitMs)
+    this.#asking.add(asking)
+    const granted = await asking.finally(() => this.#asking.delete(asking))
+    if (granted === undefined) {
+      this.#log.debug({ lock: name }, 'lock not obtained: it is held elsewhere')
+      return undefined
     }
-    const grant = { ttlMs, sentAt: granted.sentAt, ...heartbeat }
+    const grant = { ttlMs, sentAt: granted.sentAt, renew, ...heartbeat }
     const held = new HeldLock(granted.lease, grant, this.#clock, this.#keeper.lost)
-    this.#keeper.keep(held, renew)
-    return new Lock(held, this, minHoldMs)
+    held.minHoldMs = minHoldMs
+    this.#keeper.keep(held)
+    return new Lock(held, this)
   }
 
   async extend(held: HeldLock, ttlMs: number): Promise<boolean> {
@@ -148,29 +152,54 @@ export class Locks {
     const { name, holder, token } = held
     const [lease] = await this.#store.leases.renew([{ name, holder, token, ttlMs }])
     if (lease === undefined) held.lose('somebody else has it, or it was reset')
-    else held.extended(lease, ttlMs, sentAt)
+    else {
+      held.extended(lease, ttlMs, sentAt)
+      this.#keeper.extended(held)
+    }
     return lease !== undefined
   }
 
-  async release(held: HeldLock, minHoldMs: number): Promise<boolean> {
+  async release(held: HeldLock): Promise<boolean> {
     held.acquisitions -= 1
-    if (held.acquisitions > 0) return true
+    if (held.acquisitions > 0) return !held.isLost
     this.#keeper.drop(held)
-    const { name, holder } = held
+    const { name, holder, minHoldMs } = held
     return this.#store.leases.release({ name, holder, ...(minHoldMs === 0 ? {} : { minHoldMs }) })
   }
 
-  /** Gives back all that this process still holds. */
+  /** Gives back all that this process still holds, and the places where it waits. */
   async close(): Promise<void> {
+    this.#closed = true
     this.#unsubscribe()
+    for (const look of this.#waiters) look()
+    await Promise.allSettled(this.#asking)
     const held = this.#keeper.held
     for (const lock of held) this.#keeper.drop(lock)
     await Promise.all(held.map(({ name, holder }) => this.#store.leases.release({ name, holder })))
   }
 
+  /**
+   * Enters a lock that is held: the same lease with the same token, extended and never shortened. One that was lost is
+   * not to be entered: a new lease would pass off the work of the old token as the holder's.
+   */
+  async #enterAgain(held: HeldLock, ttlMs: number, minHoldMs: number): Promise<Lock | undefined> {
+    // Counted before the store is asked, so that a release in the meantime is not the last.
+    held.acquisitions += 1
+    let entered = false
+    try {
+      entered = await this.extend(held, Math.max(held.ttlMs, ttlMs))
+    } finally {
+      if (!entered) await this.release(held)
+    }
+    if (!entered) return undefined
+    held.minHoldMs = Math.max(held.minHoldMs, minHoldMs)
+    return new Lock(held, this)
+  }
+
   async #ask(name: string, holder: string, ttlMs: number, permits: number, waitMs: number) {
     const until = this.#clock.monotonic() + waitMs
     for (;;) {
+      if (this.#closed) await this.#refuse(name, holder)
       const sentAt = this.#clock.monotonic()
       const place = until > sentAt ? { waitMs: PLACE_MS } : {}
       const request = { name, holder, ttlMs, permits, instance: this.#instance(), floor: this.#floor.value, ...place }
@@ -187,6 +216,11 @@ export class Locks {
       }
       await this.#pause(Math.min(leftMs, ASK_MS, Math.max(result.until - result.now, 1)))
     }
+  }
+
+  async #refuse(name: string, holder: string): Promise<never> {
+    await this.#store.leases.release({ name, holder })
+    throw failure('NOT_RUNNING', `lock "${name}": this instance was stopped, and takes no more locks`)
   }
 
   /** Sleeps, or until a hint says that a lock was freed. */
@@ -206,8 +240,11 @@ function parseLock(name: string, options: LockOptions) {
   if (!Number.isInteger(permits) || permits < 1)
     throw invalid(name, `permits is ${String(permits)}; it must be a whole number of at least 1`)
   const heartbeatMs = heartbeat === undefined ? undefined : durationMs(heartbeat)
-  if (heartbeatMs !== undefined) checkHeartbeat(heartbeatMs, ttlMs)
-  if (!renew && timeout !== undefined && durationMs(timeout) > ttlMs) {
+  if (heartbeatMs !== undefined) checkHeartbeat(heartbeatMs, ttlMs, `lock "${name}"`)
+  if (!renew && heartbeat !== undefined) throw invalid(name, 'heartbeat says nothing with renew: false: remove one')
+  if (renew && timeout !== undefined)
+    throw invalid(name, 'timeout belongs to renew: false; a lock that renews itself lasts as long as the work')
+  if (timeout !== undefined && durationMs(timeout) > ttlMs) {
     throw invalid(
       name,
       `it is not renewed, and its timeout is longer than its ttl of ${ttlMs} ms: the lease would run out during the work`,

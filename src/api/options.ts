@@ -7,7 +7,6 @@ import { exponentialBackoff } from '../core/retry.js'
 import type { Sink } from '../core/sink.js'
 import type { Store } from '../core/store.js'
 import type { Role } from '../engine/engine.js'
-import { checkHeartbeat } from '../engine/keeper.js'
 import type { SinkDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
 
@@ -60,7 +59,6 @@ export function parseOptions(options: BelfryOptions) {
   if (stranger !== undefined) throw invalid(`role "${stranger}" is unknown: allowed are tick and run`)
   const leaseMs = ms(options.lease, 15_000, 'lease', 100)
   const pollMs = ms(options.poll, 1_000, 'poll', 1)
-  checkHeartbeat(leaseMs / 4, leaseMs)
   return {
     store,
     roles,
@@ -70,14 +68,14 @@ export function parseOptions(options: BelfryOptions) {
     clock: options.clock ?? systemClock,
     log: options.logger ?? silentLogger,
     sinks: parseSinks(options.sinks ?? {}),
-    concurrency: atLeastOne(concurrency, 'concurrency'),
-    batch: atLeastOne(batch, 'batch'),
+    concurrency: atLeast(1, concurrency, 'concurrency'),
+    batch: atLeast(1, batch, 'batch'),
     lookaheadMs: ms(options.lookahead, 1_000, 'lookahead', 0),
     graceMs: ms(options.grace, DEFAULT_MISSED.graceMs, 'grace', 0),
     stopGraceMs: ms(options.stopGrace, 10_000, 'stopGrace', 0),
     history: {
       maxAgeMs: ms(history.maxAge, 7 * DAY_MS, 'history.maxAge', 0),
-      maxRuns: history.maxRuns ?? 1_000_000,
+      maxRuns: atLeast(0, history.maxRuns ?? 1_000_000, 'history.maxRuns'),
     },
     signals: parseSignals(options.signals ?? false),
     ...(app === undefined ? {} : { app: checkName(app, 'app') }),
@@ -106,9 +104,9 @@ function ms(value: Duration | undefined, byDefault: number, option: string, leas
   return parsed
 }
 
-function atLeastOne(value: number, option: string): number {
-  if (Number.isInteger(value) && value >= 1) return value
-  throw invalid(`${option} is ${String(value)}: it must be a whole number of at least 1`)
+function atLeast(least: number, value: number, option: string): number {
+  if (Number.isInteger(value) && value >= least) return value
+  throw invalid(`${option} is ${String(value)}: it must be a whole number of at least ${least}`)
 }
 
 function invalid(problem: string) {

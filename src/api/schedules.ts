@@ -5,6 +5,7 @@ import { plan } from '../core/plan.js'
 import type { Overlap } from '../core/policies.js'
 import type { NewRun } from '../core/run.js'
 import { plannable, type Schedule, type ScheduleDefinition } from '../core/schedule.js'
+import { scheduleTimeline } from '../core/schedule-timeline.js'
 import type { Page, PutResult, ScheduleQuery, Store } from '../core/store.js'
 import { type Instant, instantMs } from '../time/instant.js'
 import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
@@ -147,14 +148,15 @@ export class Schedules {
     const after = from === undefined ? now : instantMs(from) - 1
     const schedule =
       typeof what === 'string' ? found(what, await this.#store.schedules.get(what)) : draft(what, this.#graceMs, now)
-    return planned(schedule, after, Number.POSITIVE_INFINITY, count).map(
+    const ticks = Math.min(count, ticksLeft(schedule, after))
+    return planned(schedule, after, Number.POSITIVE_INFINITY, ticks).map(
       ({ at, readyAt }): PreviewedTick => ({ at: new Date(at), readyAt: new Date(readyAt) }),
     )
   }
 
   /** Why a tick ran, was skipped, or has not happened yet. */
-  explain(id: string, at: Instant): Promise<Explanation> {
-    return explain(this.#store, this.#catalogue, id, instantMs(at))
+  async explain(id: string, at: Instant): Promise<Explanation> {
+    return explain(this.#store, id, instantMs(at))
   }
 
   /** Makes the store's schedules be exactly these, within a scope. */
@@ -203,13 +205,21 @@ function planned(schedule: Schedule, after: number, until: number, limit: number
   return plan({ ...rest, overlap: 'allow' }, [], after, until, limit).ticks
 }
 
+/** How many ticks a schedule has to give after an instant, when their number is limited. */
+function ticksLeft({ definition, anchor, cursor, remaining }: Schedule, after: number): number {
+  if (remaining === undefined) return Number.POSITIVE_INFINITY
+  const line = scheduleTimeline({ ...definition, anchor })
+  return Math.max(after > cursor ? remaining - line.count(cursor, after) : remaining + line.count(after, cursor), 0)
+}
+
 /** A schedule as it would be if it were put now. */
 function draft(input: ScheduleInput, graceMs: number, now: number): Schedule {
   const target = input.job === undefined && input.to === undefined ? { job: 'preview' } : {}
   const definition = parseSchedule('preview', { ...input, ...target }, graceMs)
-  const { timeline, startsAt } = definition
+  const { timeline, startsAt, times } = definition
   const anchor = 'every' in timeline && startsAt !== undefined ? startsAt - timeline.every : now
-  return { id: 'preview', version: 0, definition, anchor, cursor: now, createdAt: now, updatedAt: now }
+  const begun = { id: 'preview', version: 0, definition, anchor, cursor: now, createdAt: now, updatedAt: now }
+  return times === undefined ? begun : { ...begun, remaining: times }
 }
 
 function found(id: string, schedule: Schedule | undefined): Schedule {

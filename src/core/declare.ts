@@ -2,9 +2,10 @@
  * What a write to a schedule does, decided in one place for all stores: they read, ask here, and write the answer in
  * one transaction. Nothing here looks at a clock or at code: all it knows is what the store has and the store's now.
  */
+import type { Timeline } from '../time/timeline.js'
 import { failure } from './errors.js'
 import { canonicalJson, type Json } from './json.js'
-import { type Plan, plan } from './plan.js'
+import { type Plan, plan, type SkipRange, skipRange } from './plan.js'
 import type { SkipReason } from './policies.js'
 import { plannable, type Schedule, type ScheduleDefinition } from './schedule.js'
 import { scheduleTimeline } from './schedule-timeline.js'
@@ -20,13 +21,15 @@ export interface TakeBack {
   readonly remove: readonly string[]
   readonly skip: readonly string[]
   readonly reason: SkipReason
+  /** Ticks that were due and that nobody had recorded yet: their timeline ends here, so this is where they are. */
+  readonly unrecorded: readonly SkipRange[]
 }
 
 export type PutDecision =
   | { readonly outcome: 'unchanged'; readonly schedule: Schedule }
   | { readonly outcome: 'created' | 'updated'; readonly schedule: Schedule; readonly takeBack: TakeBack }
 
-const NOTHING: TakeBack = { remove: [], skip: [], reason: 'replaced' }
+const NOTHING: TakeBack = { remove: [], skip: [], reason: 'replaced', unrecorded: [] }
 
 /**
  * Creates or replaces a schedule.
@@ -62,7 +65,7 @@ function replace(
   const { schedule: rewound, takeBack } = rewind(existing, unclaimed, now, 'replaced')
   if (!keepsTimeline) {
     const schedule = start({ id, definition, version, createdAt: existing.createdAt }, now, rewound)
-    return { outcome: 'updated', schedule, takeBack }
+    return { outcome: 'updated', schedule, takeBack: { ...takeBack, unrecorded: passedOver(rewound, now, schedule) } }
   }
   const { anchor, cursor, createdAt } = rewound
   const remaining = definition.times === existing.definition.times ? rewound.remaining : definition.times
@@ -101,15 +104,19 @@ export function decideResume(
 
 /** What a removal does to ticks that were recorded and never claimed. */
 export function decideRemove(schedule: Schedule, unclaimed: readonly UnclaimedTick[], now: number): TakeBack {
-  return rewind(schedule, unclaimed, now, 'removed').takeBack
+  const { schedule: rewound, takeBack } = rewind(schedule, unclaimed, now, 'removed')
+  return { ...takeBack, unrecorded: passedOver(rewound, now) }
 }
 
-/** The schedule after a plan was recorded. */
+/** The schedule after a plan was recorded. One made from an older reading moves nothing back: cursors only grow. */
 export function applyPlan(schedule: Schedule, { cursor, remaining, nextAt, dueAt }: Plan, now: number): Schedule {
-  const { remaining: _, nextAt: __, dueAt: ___, ...rest } = schedule
+  if (cursor < schedule.cursor) return schedule
+  // Field by field: this is done once a tick, and leaving fields out by rest is ten times as slow.
+  const { id, version, definition, anchor, createdAt, updatedAt, pausedAt, pauseNote } = schedule
   return {
-    ...rest,
-    cursor,
+    ...{ id, version, definition, anchor, cursor, createdAt, updatedAt },
+    ...(pausedAt === undefined ? {} : { pausedAt }),
+    ...(pauseNote === undefined ? {} : { pauseNote }),
     ...(remaining === undefined ? {} : { remaining }),
     ...(nextAt === undefined ? { finishedAt: now } : { nextAt }),
     ...(dueAt === undefined ? {} : { dueAt }),
@@ -142,14 +149,12 @@ type Identity = Pick<Schedule, 'id' | 'definition' | 'version' | 'createdAt'>
 
 /** A schedule whose timeline begins now, in the place of another one if there was one. */
 function start({ id, definition, version, createdAt }: Identity, now: number, replaced?: Schedule): Schedule {
-  const { timeline, startsAt, times, missed } = definition
+  const { timeline, startsAt, times } = definition
   // The user who names the first instant of an interval means a tick, so the anchor lies one interval before it.
   const anchor = 'every' in timeline && startsAt !== undefined ? startsAt - timeline.every : now
-  // An instant that has just passed still fires: it was in the future when its author wrote it down.
-  const justPassed = Math.max(now - missed.graceMs - 1, replaced?.cursor ?? Number.NEGATIVE_INFINITY)
   const begun: Schedule = {
     ...{ id, definition, version, anchor, createdAt, updatedAt: now },
-    cursor: 'at' in timeline ? justPassed : now,
+    cursor: Math.min(Math.max(beginning(definition, now), replaced?.cursor ?? Number.NEGATIVE_INFINITY), now),
     ...(times === undefined ? {} : { remaining: times }),
   }
   const schedule = withNext(replaced === undefined ? begun : withPause(begun, replaced), now)
@@ -158,6 +163,13 @@ function start({ id, definition, version, createdAt }: Identity, now: number, re
     'OPTION_INVALID',
     `schedule "${id}" would never fire: its timeline has no tick after ${new Date(now).toISOString()}`,
   )
+}
+
+/** Where the cursor of a new timeline stands. An instant that its author named and that has just passed still fires. */
+function beginning({ timeline, startsAt, missed }: ScheduleDefinition, now: number): number {
+  const justPassed = now - missed.graceMs - 1
+  if ('at' in timeline) return justPassed
+  return 'every' in timeline && startsAt !== undefined && startsAt > justPassed ? startsAt - 1 : now
 }
 
 /**
@@ -172,11 +184,34 @@ function rewind(
 ): { schedule: Schedule; takeBack: TakeBack } {
   const future = unclaimed.filter(({ tick }) => tick > now)
   const due = unclaimed.filter(({ tick }) => tick <= now)
-  const takeBack = { remove: future.map(({ run }) => run), skip: due.map(({ run }) => run), reason }
+  const takeBack = { remove: future.map(({ run }) => run), skip: due.map(({ run }) => run), reason, unrecorded: [] }
   if (future.length === 0) return { schedule, takeBack }
   const first = Math.min(...future.map(({ tick }) => tick))
   const remaining = schedule.remaining === undefined ? {} : { remaining: schedule.remaining + future.length }
   return { schedule: { ...schedule, cursor: first - 1, ...remaining }, takeBack }
+}
+
+/**
+ * The ticks that a timeline which ends now still owes, as ranges. An instant that its successor begins with is left out:
+ * there it fires.
+ */
+function passedOver(ended: Schedule, now: number, successor?: Schedule): SkipRange[] {
+  if (ended.remaining === 0) return []
+  const reason = ended.pausedAt !== undefined ? 'paused' : successor === undefined ? 'removed' : 'replaced'
+  const line = lineOf(ended)
+  const fires = successor === undefined ? [] : lineOf(successor).between(successor.cursor, now, Number.MAX_SAFE_INTEGER)
+  const ranges: SkipRange[] = []
+  let after = ended.cursor
+  for (const end of [...fires, now + 1]) {
+    const range = skipRange(line, after, end - 1, reason)
+    if (range !== undefined) ranges.push(range)
+    after = end
+  }
+  return ranges
+}
+
+function lineOf({ definition, anchor }: Schedule): Timeline {
+  return scheduleTimeline({ ...definition, anchor })
 }
 
 function withPause(schedule: Schedule, { pausedAt, pauseNote }: Schedule): Schedule {
@@ -187,8 +222,7 @@ function withPause(schedule: Schedule, { pausedAt, pauseNote }: Schedule): Sched
 /** Works out when the schedule ticks next, and whether it still does. */
 function withNext(schedule: Schedule, now: number): Schedule {
   const { nextAt: _, dueAt: __, finishedAt: ___, ...rest } = schedule
-  const line = scheduleTimeline({ ...schedule.definition, anchor: schedule.anchor })
-  const nextAt = schedule.remaining === 0 ? undefined : line.next(schedule.cursor)
+  const nextAt = schedule.remaining === 0 ? undefined : lineOf(schedule).next(schedule.cursor)
   if (nextAt === undefined) return { ...rest, finishedAt: schedule.finishedAt ?? now }
   return { ...rest, nextAt, ...(schedule.pausedAt === undefined ? { dueAt: nextAt } : {}) }
 }

@@ -27,7 +27,7 @@ function findProblem(value: unknown, path: string, depth: number): string | unde
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${path}: ${value} is not a JSON number`
   if (Array.isArray(value)) return firstProblem(value.entries(), (at) => `${path}[${at}]`, depth)
   if (typeof value !== 'object') return `${path}: a ${typeof value} is not JSON`
-  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return undefined
+  if (hasToJson(value)) return findProblem(value.toJSON() ?? null, path, depth + 1)
   const prototype = Object.getPrototypeOf(value)
   if (prototype !== Object.prototype && prototype !== null) {
     return `${path}: ${value.constructor?.name ?? 'this object'} is not plain JSON`
@@ -35,6 +35,10 @@ function findProblem(value: unknown, path: string, depth: number): string | unde
   if (Object.hasOwn(value, '__proto__')) return `${path}: the key "__proto__" is refused`
   const members = Object.entries(value).filter(([, member]) => member !== undefined)
   return firstProblem(members.values(), (key) => `${path}.${key}`, depth)
+}
+
+function hasToJson(value: object): value is { toJSON(): unknown } {
+  return typeof (value as { toJSON?: unknown }).toJSON === 'function'
 }
 
 function firstProblem<Key>(

@@ -184,12 +184,10 @@ class Draft {
 
   /** Skips every tick up to an instant as one range, by counting. */
   skipThrough(instant: number, reason: SkipReason): void {
-    if (this.isFull()) return
-    const from = this.#line.next(this.cursor)
-    const to = this.#line.previous(instant + 1)
-    if (from === undefined || to === undefined || from > to) return
-    this.#skip(from, to, this.#line.count(this.cursor, instant), reason)
-    this.cursor = to
+    const range = this.isFull() ? undefined : skipRange(this.#line, this.cursor, instant, reason)
+    if (range === undefined) return
+    this.#skip(range.from, range.to, range.count, reason)
+    this.cursor = range.to
   }
 
   finish(dueAt: number | undefined): Plan {
@@ -245,6 +243,14 @@ class Draft {
     if (joins) this.#skips[this.#skips.length - 1] = { from: last.from, to, count: last.count + count, reason }
     else this.#skips.push({ from, to, count, reason })
   }
+}
+
+/** The ticks after one instant, up to and including another, as one range; undefined when there are none. */
+export function skipRange(line: Timeline, after: number, through: number, reason: SkipReason): SkipRange | undefined {
+  const from = line.next(after)
+  const to = line.previous(through + 1)
+  if (from === undefined || to === undefined || from > to) return undefined
+  return { from, to, count: line.count(after, through), reason }
 }
 
 /** How long after its ready instant a tick may still start. */

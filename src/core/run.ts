@@ -83,7 +83,7 @@ export interface NewRun {
 /** How an attempt ended. */
 export type Outcome =
   | { readonly kind: 'succeeded'; readonly result?: Json }
-  /** For good. */
+  /** For good. Counts as a failure. */
   | { readonly kind: 'failed'; readonly error: ErrorRecord }
   /** Failed, and is tried again after a delay. Counts as a failure. */
   | { readonly kind: 'retry'; readonly error: ErrorRecord; readonly delayMs: number }

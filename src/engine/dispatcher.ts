@@ -17,7 +17,7 @@ import { deliver } from './deliver.js'
 import type { Events } from './events.js'
 import type { Settler } from './settler.js'
 import type { JobDefinition, SinkDefinition } from './work.js'
-import { runAttempt } from './worker.js'
+import { ABORT_WINDOW_MS, runAttempt } from './worker.js'
 
 export interface DispatcherOptions {
   readonly store: Store
@@ -111,6 +111,8 @@ export class Dispatcher {
     const deliveries = new Map<SinkDefinition, Attempt[]>()
     for (const run of runs) {
       this.#options.floor.sawToken(run.token)
+      // An earlier attempt that is still at work here has lost the run: nobody else knows of it, so it is told now.
+      this.#attempts.get(run.id)?.abort('lost', ABORT_WINDOW_MS)
       const attempt = new Attempt(run, this.#options.clock)
       this.#attempts.set(run.id, attempt)
       this.#count(attempt, 1)

@@ -3,10 +3,11 @@ import { failure } from '../core/errors.js'
 import type { Lease } from '../core/lease.js'
 import { trustMs } from './keeper.js'
 
-/** How a lease was obtained: for how long, by a call sent when, and how often to renew it if not every quarter. */
+/** How a lease was obtained: for how long, by a call sent when, and whether and how often it is renewed. */
 export interface Grant {
   readonly ttlMs: number
   readonly sentAt: number
+  readonly renew: boolean
   readonly heartbeatMs?: number
 }
 
@@ -17,6 +18,8 @@ export interface Grant {
 export class HeldLock {
   readonly name: string
   readonly holder: string
+  /** Whether it is renewed by itself. */
+  readonly renews: boolean
   readonly #clock: Clock
   readonly #onLost: (lock: HeldLock) => void
   readonly #heartbeatMs: number | undefined
@@ -27,11 +30,19 @@ export class HeldLock {
   #cancelExpiry = () => {}
   /** How many acquisitions share it: it is given back with the last. */
   acquisitions = 1
+  /** The longest minimum hold that any of them asked for. */
+  minHoldMs = 0
 
-  constructor(lease: Lease, { ttlMs, sentAt, heartbeatMs }: Grant, clock: Clock, onLost: (lock: HeldLock) => void) {
+  constructor(
+    lease: Lease,
+    { ttlMs, sentAt, renew, heartbeatMs }: Grant,
+    clock: Clock,
+    onLost: (lock: HeldLock) => void,
+  ) {
     this.name = lease.name
     this.#heartbeatMs = heartbeatMs
     this.holder = lease.holder
+    this.renews = renew
     this.#token = lease.token
     this.#ttlMs = ttlMs
     this.#clock = clock
@@ -55,9 +66,11 @@ export class HeldLock {
     return this.#controller.signal.aborted
   }
 
-  /** When the next renewal should be sent. */
+  /** When the next renewal should be sent. A heartbeat too slow for a TTL that was shortened gives way. */
   get renewAt(): number {
-    return this.#sentAt + (this.#heartbeatMs ?? this.#ttlMs / 4)
+    const quarterMs = this.#ttlMs / 4
+    const heartbeatMs = this.#heartbeatMs ?? quarterMs
+    return this.#sentAt + (heartbeatMs * 3 <= this.#ttlMs ? heartbeatMs : quarterMs)
   }
 
   /** The store extended the lease, by a call that was sent at this moment. One that was given up is trusted again. */

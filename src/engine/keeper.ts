@@ -90,7 +90,10 @@ export class Keeper {
   #rejoin(why: string): number {
     const { membership, log, events } = this.#options
     const attempts = this.#options.attempts()
-    log.warn({ instance: membership.id, attempts: attempts.size }, `lost the lease: ${why}; joining anew`)
+    const fields = { instance: membership.id, attempts: attempts.size }
+    // With nothing at work nothing is lost, and that the store cannot be reached has been said.
+    if (attempts.size > 0) log.warn(fields, `lost the lease: ${why}; aborting what runs here and joining anew`)
+    else log.info(fields, `lost the lease: ${why}; joining anew`)
     events.emit('instance:lost', { instance: membership.id })
     for (const attempt of attempts.values()) attempt.abort('lost', ABORT_WINDOW_MS)
     membership.renew()
@@ -104,10 +107,10 @@ function abortAll(attempts: readonly Attempt[], runs: ReadonlySet<string>, reaso
 }
 
 /** A heartbeat must fit at least twice into what is left of a lease after the first. */
-export function checkHeartbeat(heartbeatMs: number, leaseMs: number): void {
+export function checkHeartbeat(heartbeatMs: number, leaseMs: number, where: string): void {
   if (heartbeatMs * 3 <= leaseMs) return
   throw failure(
     'OPTION_INVALID',
-    `a heartbeat of ${heartbeatMs} ms is too slow for a lease of ${leaseMs} ms: at most a third (${Math.floor(leaseMs / 3)} ms)`,
+    `${where}: a heartbeat of ${heartbeatMs} ms is too slow for a lease of ${leaseMs} ms: at most a third (${Math.floor(leaseMs / 3)} ms)`,
   )
 }

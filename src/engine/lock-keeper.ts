@@ -29,9 +29,14 @@ export class LockKeeper {
   }
 
   /** Takes care of a lock until it is dropped. */
-  keep(lock: HeldLock, renew: boolean): void {
+  keep(lock: HeldLock): void {
     this.#held.add(lock)
-    if (!renew) return
+    this.extended(lock)
+  }
+
+  /** The lock was extended by hand: its next renewal is at another time, or comes again at all. */
+  extended(lock: HeldLock): void {
+    if (!lock.renews || !this.#held.has(lock)) return
     this.#renewed.add(lock)
     if (this.#loop === undefined) {
       this.#loop = new Loop({ name: PART, clock: this.#clock, health: this.#health, step: () => this.#renewDue() })

@@ -6,7 +6,7 @@
  */
 import { errorRecord, failure } from '../core/errors.js'
 import { messageOf } from '../core/event.js'
-import { toJson } from '../core/json.js'
+import { type Json, toJson } from '../core/json.js'
 import type { Logger } from '../core/logger.js'
 import { decideRetry } from '../core/retry.js'
 import type { Outcome } from '../core/run.js'
@@ -26,11 +26,20 @@ export async function runAttempt(attempt: Attempt, job: JobDefinition, log: Logg
     const value = await attempt.outcome(callHandler(attempt, job, log))
     if (value === FENCED) return fencedOutcome(attempt, job, log)
     if (attempt.reason === 'lost') return undefined
-    return { kind: 'succeeded', result: toJson(value, `the result of job "${job.name}"`) }
+    return { kind: 'succeeded', result: resultOf(job, value) }
   } catch (error) {
     return failedOutcome(attempt, job, error)
   } finally {
     attempt.end()
+  }
+}
+
+/** The work is done: a result that cannot be stored is no reason to do it again. */
+function resultOf(job: JobDefinition, value: unknown): Json {
+  try {
+    return toJson(value, `the result of job "${job.name}"`)
+  } catch (error) {
+    throw Object.assign(error as Error, { retryable: false })
   }
 }
 
@@ -57,7 +66,7 @@ function handlerContext(attempt: Attempt, payload: unknown, log: Logger): Handle
     get log() {
       return log.child?.({ run: run.id, attempt: run.attempt }) ?? log
     },
-    transaction: () => {
+    transaction: async () => {
       throw failure('UNSUPPORTED', 'this store has no transactions: use Postgres or SQLite for transaction()')
     },
   }

@@ -49,6 +49,7 @@ export class World {
   readonly #lifelines = new Map<Belfry, Lifeline>()
   readonly #logs = new Map<Belfry, LogLine[]>()
   readonly #instances: Belfry[] = []
+  readonly #crashed = new Set<Belfry>()
   /** Direct access, beside all instances. */
   readonly store: Store
 
@@ -77,6 +78,7 @@ export class World {
   /** kill -9. */
   crash(belfry: Belfry): void {
     this.#lifelines.get(belfry)?.cut()
+    this.#crashed.add(belfry)
   }
 
   /** SIGSTOP. */
@@ -133,13 +135,10 @@ export class World {
 
   async close(): Promise<void> {
     for (const belfry of this.#instances) this.#lifelines.get(belfry)?.resume()
-    await this.settled(Promise.all(this.#instances.map((belfry) => this.#stop(belfry))), 30_000)
+    // A crashed instance never stops: its store does not answer it any more.
+    const alive = this.#instances.filter((belfry) => !this.#crashed.has(belfry))
+    await this.settled(Promise.all(alive.map((belfry) => belfry.stop({ grace: 0 }))), 30_000)
     await this.#ground.close()
-  }
-
-  /** A crashed instance never stops: its store does not answer it any more. */
-  async #stop(belfry: Belfry): Promise<void> {
-    await Promise.race([belfry.stop({ grace: 0 }), this.sleep(10_000)])
   }
 }
 

@@ -1,0 +1,47 @@
+import type { Target } from '../../core/run.js'
+import { NOWHERE } from './heap.js'
+import type { RunRecord } from './run-record.js'
+import type { Dedupe, MemoryState } from './state.js'
+
+/** Names of jobs and sinks do not meet. */
+export function targetName(target: Target): string {
+  return 'job' in target ? `job:${target.job}` : `sink:${target.sink}`
+}
+
+/** The entry that refuses another run with this dedupe key, if any does. */
+export function dedupeOf(state: MemoryState, target: Target, dedupe: string, now: number): Dedupe | undefined {
+  const entry = state.dedupes.get(dedupeId(target, dedupe))
+  return entry !== undefined && entry.until > now ? entry : undefined
+}
+
+/** While the run is unfinished, its key refuses. */
+export function openDedupe(state: MemoryState, run: RunRecord): void {
+  if (run.dedupe === undefined) return
+  const id = dedupeId(run.target, run.dedupe)
+  dropDedupe(state, id)
+  state.dedupes.set(id, { id, run: run.id, until: Number.POSITIVE_INFINITY, place: NOWHERE })
+}
+
+/** After its end it refuses for as long as was asked for, whether or not the run stays in the history. */
+export function closeDedupe(state: MemoryState, run: RunRecord, now: number): void {
+  if (run.dedupe === undefined) return
+  const id = dedupeId(run.target, run.dedupe)
+  const entry = state.dedupes.get(id)
+  if (entry?.run !== run.id) return
+  if (run.dedupeForMs <= 0) dropDedupe(state, id)
+  else {
+    entry.until = now + run.dedupeForMs
+    state.tombstones.push(entry)
+  }
+}
+
+export function dropDedupe(state: MemoryState, id: string): void {
+  const entry = state.dedupes.get(id)
+  if (entry === undefined) return
+  if (entry.place !== NOWHERE) state.tombstones.remove(entry)
+  state.dedupes.delete(id)
+}
+
+function dedupeId(target: Target, dedupe: string): string {
+  return `${targetName(target)}\n${dedupe}`
+}

@@ -1,0 +1,17 @@
+/**
+ * The memory store: the reference model. Every operation does its whole work in one synchronous step, so it is atomic
+ * without any locking; what is promised of all stores can be read off here.
+ */
+import { type Clock, systemClock } from '../../core/clock.js'
+import type { Store } from '../../core/store.js'
+import { emptyState } from './state.js'
+import { storeOn } from './store.js'
+
+export interface MemoryOptions {
+  /** The store's clock; the system's by default. */
+  readonly clock?: Clock
+}
+
+export function memory({ clock = systemClock }: MemoryOptions = {}): Store {
+  return storeOn(emptyState(clock))
+}

@@ -1,0 +1,133 @@
+/**
+ * Locks. One rule decides everything: a lease is its holder's until its time is over AND somebody else took it.
+ *
+ * - Two that ask at once: the first takes the permit, the second finds it busy. Its `until` says when to ask again, and
+ *   with `waitMs` it has a place in the line.
+ * - A holder that stalls past its time and comes back: if nobody took the lease, it renews and goes on. If somebody
+ *   did, its record is gone, and renew, release and (for a run) settle are refused.
+ * - A holder that dies: nobody has to notice. The next that asks takes its place, with a higher token.
+ * - A waiter that dies: its place is given up `waitMs` after it last asked. If the lease was handed to it in between, it
+ *   runs out like any other.
+ * - A release that comes twice, or late: it only ever removes the holder's own record.
+ */
+import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from '../../core/lease.js'
+import type { Page } from '../../core/store.js'
+import { dropLease, expiryOf, grantLock, handOn, isBusy, liveHolders, serveWaiters, toLease } from './names.js'
+import { takeOver } from './run-endings.js'
+import { type LeaseRecord, type MemoryState, type NameRecord, nameOf } from './state.js'
+
+export function acquireLease(state: MemoryState, request: AcquireRequest): AcquireResult {
+  const now = state.clock.now()
+  const name = nameOf(state, request.name)
+  serveWaiters(state, name, now)
+  const lease = takePermit(state, name, request, now)
+  if (lease === undefined) keepPlace(state, name, request, now)
+  else name.waiters.delete(request.holder)
+  const result = lease === undefined ? busy(name, now) : { acquired: true as const, lease: toLease(lease), now }
+  state.touchedNames.add(name)
+  handOn(state, now)
+  return result
+}
+
+function takePermit(
+  state: MemoryState,
+  name: NameRecord,
+  request: AcquireRequest,
+  now: number,
+): LeaseRecord | undefined {
+  const own = name.holders.get(request.holder)
+  if (own !== undefined && !own.released) return extend(state, own, now + request.ttlMs)
+  if (isBusy(name, request.permits, now)) return undefined
+  if (own !== undefined) dropLease(state, own)
+  const { holder, ttlMs, permits, instance, floor } = request
+  return grantLock(state, name, { holder, ttlMs, permits, instance, floor }, now)
+}
+
+function busy(name: NameRecord, now: number): AcquireResult {
+  return { acquired: false, until: Math.min(...liveHolders(name, now).map(expiryOf)), now }
+}
+
+/** Asking again keeps the place and prolongs it. */
+function keepPlace(state: MemoryState, name: NameRecord, request: AcquireRequest, now: number): void {
+  const { holder, ttlMs, permits, instance, floor, waitMs = 0 } = request
+  if (waitMs <= 0) return
+  name.waiters.set(holder, { holder, ttlMs, permits, instance, floor, until: now + waitMs })
+  state.blocked.add(name)
+}
+
+function extend(state: MemoryState, lease: LeaseRecord, expiresAt: number): LeaseRecord {
+  if (lease.run !== undefined) return lease
+  state.locks.remove(lease)
+  lease.expiresAt = expiresAt
+  state.locks.push(lease)
+  return lease
+}
+
+export function renewLeases(state: MemoryState, requests: readonly RenewRequest[]): (Lease | undefined)[] {
+  const now = state.clock.now()
+  return requests.map(({ name, holder, token, ttlMs }) => {
+    const lease = state.names.get(name)?.holders.get(holder)
+    if (lease === undefined || lease.token !== token || lease.released) return undefined
+    return toLease(extend(state, lease, now + ttlMs))
+  })
+}
+
+export function releaseLease(state: MemoryState, { name: id, holder, minHoldMs = 0 }: ReleaseRequest): boolean {
+  const now = state.clock.now()
+  const name = state.names.get(id)
+  if (name === undefined) return false
+  const waited = name.waiters.delete(holder)
+  const lease = name.holders.get(holder)
+  const held = lease !== undefined && !lease.released && lease.run === undefined
+  if (held) giveBackLease(state, lease, minHoldMs, now)
+  state.touchedNames.add(name)
+  handOn(state, now)
+  return held || waited
+}
+
+function giveBackLease(state: MemoryState, lease: LeaseRecord, minHoldMs: number, now: number): void {
+  const heldUntil = lease.acquiredAt + minHoldMs
+  state.wakes.add('leases')
+  if (heldUntil <= now) dropLease(state, lease)
+  else {
+    lease.released = true
+    extend(state, lease, heldUntil)
+  }
+}
+
+export function inspectLease(state: MemoryState, name: string): Lease[] {
+  const record = state.names.get(name)
+  return record === undefined ? [] : liveHolders(record, state.clock.now()).map(toLease)
+}
+
+export function listLeases(
+  state: MemoryState,
+  query: { readonly prefix?: string; readonly after?: string; readonly limit: number },
+): Page<Lease> {
+  const { prefix = '', after, limit } = query
+  const now = state.clock.now()
+  const found = [...state.names.values()]
+    .filter(({ name, holders }) => holders.size > 0 && name.startsWith(prefix))
+    .flatMap((name) => liveHolders(name, now))
+    .map((lease) => ({ lease, place: `${lease.name.name}\n${lease.holder}` }))
+    .filter(({ place }) => after === undefined || place > after)
+    .sort((one, other) => (one.place < other.place ? -1 : 1))
+  const page = found.slice(0, limit)
+  const items = page.map(({ lease }) => toLease(lease))
+  return found.length > limit ? { items, next: page.at(-1)?.place ?? '' } : { items }
+}
+
+export function resetLease(state: MemoryState, id: string): number {
+  const name = state.names.get(id)
+  if (name === undefined) return 0
+  const now = state.clock.now()
+  const holders = [...name.holders.values()]
+  for (const lease of holders) {
+    if (lease.run === undefined) dropLease(state, lease)
+    else takeOver(state, lease.run, now, false)
+  }
+  state.wakes.add('leases')
+  state.wakes.add('attempts')
+  handOn(state, now)
+  return holders.length
+}

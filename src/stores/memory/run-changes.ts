@@ -1,0 +1,138 @@
+/**
+ * How a run comes to be and where it stands, with all the indexes that each step moves. `run-endings.ts` has the rest of
+ * its life. Operations are made of these steps, so that what a run blocks, and who waits for it, is right after each.
+ * What a step frees is noted as touched, and handed on by `handOn` before the operation ends.
+ */
+import { failure } from '../../core/errors.js'
+import type { RunState, WaitsFor } from '../../core/run.js'
+import { mayBecome } from '../../core/transitions.js'
+import { openDedupe } from './dedupe.js'
+import { type RunFields, type RunRecord, runRecord } from './run-record.js'
+import { type KeyLine, keyLine, type MemoryState, type NameRecord, nameOf } from './state.js'
+
+/** Makes a run; it is in no queue until it becomes ready or waits. */
+export function addRun(state: MemoryState, fields: RunFields): RunRecord {
+  state.lastRun += 1
+  const run = runRecord(`r${state.lastRun}`, state.lastRun, fields)
+  state.runs.set(run.id, run)
+  run.created = state.created.append(run)
+  run.lane?.runs.set(laneSlot(run), run)
+  openDedupe(state, run)
+  return run
+}
+
+/** What makes a run of a schedule unique. */
+export function laneSlot({ id, origin, tick, backfill }: Pick<RunRecord, 'id' | 'origin' | 'tick' | 'backfill'>) {
+  if (origin === 'tick' && tick !== undefined) return tick
+  return origin === 'backfill' ? `${tick}/${backfill}` : id
+}
+
+/** Puts a run where claims look for it, now or when its time has come. One without its key waits for that first. */
+export function makeReady(state: MemoryState, run: RunRecord, now: number): void {
+  if (run.unstamped) makeWait(state, run, 'stamp', now)
+  else {
+    withdraw(state, run)
+    become(run, 'ready')
+    if (run.readyAt <= now) enterReady(state, run)
+    else enterDelayed(state, run)
+    state.wakes.add('runs')
+  }
+}
+
+export function makeWait(state: MemoryState, run: RunRecord, waitsFor: WaitsFor, now: number): void {
+  withdraw(state, run)
+  become(run, 'waiting')
+  run.waitsFor = waitsFor
+  run.lane?.engaged.add(run)
+  if (run.readyAt <= now) engageKey(state, run)
+  if (waitsFor === 'stamp') state.stampless.add(run)
+  else if (waitsFor === 'overlap') run.line = run.lane?.waiting
+  else run.line = waitingLine(state, run)
+  run.line?.push(run)
+}
+
+/** Moves runs whose time has come to where they can be claimed and where they block others. */
+export function ripen(state: MemoryState, now: number): void {
+  for (const { delayed } of state.queues.values()) {
+    for (let run = delayed.first; run !== undefined && run.readyAt <= now; run = delayed.first) {
+      withdraw(state, run)
+      enterReady(state, run)
+    }
+  }
+}
+
+/** Takes a run out of every queue that it stands in. */
+export function withdraw(state: MemoryState, run: RunRecord): void {
+  run.claimHeap?.remove(run)
+  run.claimHeap = undefined
+  if (run.line !== undefined) leaveLine(state, run)
+  if (run.key !== undefined) forgetInstant(state, run)
+  run.owner?.running.delete(run)
+  run.owner = undefined
+  if (run.unstamped) state.stampless.delete(run)
+  run.waitsFor = undefined
+}
+
+/** The one way to another state: by the transitions that are allowed. */
+export function become(run: RunRecord, to: RunState): void {
+  // A new record is ready already, and a waiting run may come to wait for something else.
+  if (run.state !== to && !mayBecome(run.state, to)) {
+    throw failure('TRANSITION_REFUSED', `run ${run.id} is ${run.state} and cannot become ${to}`)
+  }
+  run.state = to
+}
+
+/** From when it is due until it ends, a run counts against its key, also between attempts. */
+export function engageKey(state: MemoryState, run: RunRecord): void {
+  lineOf(state, run)?.engaged.add(run)
+}
+
+export function keyName(state: MemoryState, { key }: RunRecord): NameRecord | undefined {
+  return key === undefined ? undefined : nameOf(state, key.name)
+}
+
+function lineOf(state: MemoryState, run: RunRecord): KeyLine | undefined {
+  const name = keyName(state, run)
+  return name === undefined ? undefined : keyLine(name)
+}
+
+function enterReady(state: MemoryState, run: RunRecord): void {
+  run.claimHeap = run.queue.ready
+  run.claimHeap.push(run)
+  run.lane?.engaged.add(run)
+  if (run.key === undefined) return
+  engageKey(state, run)
+  run.line = lineOf(state, run)?.standing
+  run.line?.push(run)
+}
+
+/** What is not due yet blocks nobody, but for ticks: only one is recorded ahead where they may not overlap. */
+function enterDelayed(state: MemoryState, run: RunRecord): void {
+  run.claimHeap = run.queue.delayed
+  run.claimHeap.push(run)
+  if (run.origin === 'tick' || run.attempt > 0) run.lane?.engaged.add(run)
+  if (run.key === undefined || run.attempt > 0) return
+  const line = lineOf(state, run)
+  if (line !== undefined && !line.delayed.has(run.readyAt)) line.delayed.set(run.readyAt, run)
+}
+
+function waitingLine(state: MemoryState, run: RunRecord): KeyLine['waiting'] | undefined {
+  const name = keyName(state, run)
+  if (name === undefined) return undefined
+  state.blocked.add(name)
+  return keyLine(name).waiting
+}
+
+/** Whoever stood behind it may be next. */
+function leaveLine(state: MemoryState, run: RunRecord): void {
+  run.line?.remove(run)
+  run.line = undefined
+  const name = run.waitsFor === 'overlap' ? undefined : keyName(state, run)
+  if (name !== undefined) state.touchedNames.add(name)
+  if (run.lane !== undefined && run.lane.waiting.size > 0) state.touchedLanes.add(run.lane)
+}
+
+function forgetInstant(state: MemoryState, run: RunRecord): void {
+  const line = run.key === undefined ? undefined : state.names.get(run.key.name)?.line
+  if (line?.delayed.get(run.readyAt) === run) line.delayed.delete(run.readyAt)
+}

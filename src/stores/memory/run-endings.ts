@@ -1,0 +1,129 @@
+/** How a run ends, makes way, or is taken from whoever runs it. */
+import type { ErrorRecord } from '../../core/errors.js'
+import type { Json } from '../../core/json.js'
+import type { SkipRange } from '../../core/plan.js'
+import type { SkipReason } from '../../core/policies.js'
+import { isKept, MAX_TAKEOVERS, type RunState } from '../../core/run.js'
+import { closeDedupe } from './dedupe.js'
+import { become, keyName, laneSlot, makeReady, withdraw } from './run-changes.js'
+import { type RunRecord, toText } from './run-record.js'
+import { type Lane, type MemoryState, tidyLane } from './state.js'
+
+export interface Ending {
+  readonly reason?: SkipReason
+  readonly error?: ErrorRecord
+  readonly result?: Json
+}
+
+/** Ends a run: its key is freed, what waited for it is noted, and it stays in the history or not. */
+export function endRun(state: MemoryState, run: RunRecord, to: RunState, now: number, ending: Ending = {}): void {
+  withdraw(state, run)
+  become(run, to)
+  freeKey(state, run)
+  disengage(state, run)
+  closeDedupe(state, run, now)
+  state.wakes.add('settled')
+  if (isKept(run.keep, to)) keepRun(state, run, ending, now)
+  else {
+    if (ending.reason !== undefined) recordSkip(state, run, ending.reason, now)
+    forgetRun(state, run)
+  }
+}
+
+export function skipRun(state: MemoryState, run: RunRecord, reason: SkipReason, now: number): void {
+  endRun(state, run, 'skipped', now, { reason })
+}
+
+/** Removes a run that has not begun, as if it had never been recorded. */
+export function unrecordRun(state: MemoryState, run: RunRecord): void {
+  withdraw(state, run)
+  disengage(state, run)
+  forgetRun(state, run)
+}
+
+export function forgetRun(state: MemoryState, run: RunRecord): void {
+  state.runs.delete(run.id)
+  if (run.created !== undefined) state.created.remove(run.created)
+  if (run.ended !== undefined) state.ended.remove(run.ended)
+  if (run.lane === undefined) return
+  run.lane.runs.delete(laneSlot(run))
+  tidyLane(state, run.lane)
+}
+
+/** Takes a run from whoever runs it: its token settles no more, and it is ready for another. */
+export function takeOver(state: MemoryState, run: RunRecord, now: number, died: boolean): 'ready' | 'ended' | 'lost' {
+  if (run.cancelRequested) {
+    endRun(state, run, 'cancelled', now)
+    return 'ended'
+  }
+  if (died && run.takeovers >= MAX_TAKEOVERS) {
+    const message = `given up: ${run.takeovers + 1} instances that ran it died, ${run.instance} was the last`
+    endRun(state, run, 'failed', now, { error: { code: 'LOST', message } })
+    return 'lost'
+  }
+  giveBack(state, run, now, now)
+  run.rescued = died
+  return 'ready'
+}
+
+/** A running run becomes ready again, at once or later. */
+export function giveBack(state: MemoryState, run: RunRecord, readyAt: number, now: number): void {
+  freeKey(state, run)
+  run.readyAt = readyAt
+  makeReady(state, run, now)
+}
+
+/** Running runs are asked to cancel, those between attempts are cancelled, and those that never began are skipped. */
+export function makeWay(state: MemoryState, lane: Lane, now: number): void {
+  for (const run of [...lane.engaged]) {
+    if (run.state === 'running') requestCancel(state, run)
+    else if (run.attempt > 0) endRun(state, run, 'cancelled', now)
+    else skipRun(state, run, 'overlap', now)
+  }
+}
+
+export function requestCancel(state: MemoryState, run: RunRecord): void {
+  run.cancelRequested = true
+  state.wakes.add('attempts')
+}
+
+export function addSkip(state: MemoryState, lane: Lane, range: SkipRange, now: number): void {
+  const skip = { range: Object.freeze({ ...range }), lane, recordedAt: now }
+  lane.skips.add(skip)
+  state.skips.append(skip)
+}
+
+function keepRun(state: MemoryState, run: RunRecord, { reason, error, result }: Ending, now: number): void {
+  run.finishedAt = now
+  run.reason = reason
+  run.error = error
+  run.result = result === undefined ? undefined : toText(result)
+  run.ended = state.ended.append(run)
+}
+
+/** What the history does not keep of a skipped tick, the skips do. */
+function recordSkip(state: MemoryState, run: RunRecord, reason: SkipReason, now: number): void {
+  const { lane, tick, origin } = run
+  if (lane === undefined || tick === undefined || origin !== 'tick') return
+  addSkip(state, lane, { from: tick, to: tick, count: 1, reason }, now)
+}
+
+function freeKey(state: MemoryState, run: RunRecord): void {
+  const { lease } = run
+  if (lease === undefined) return
+  run.lease = undefined
+  lease.name.holders.delete(lease.holder)
+  state.touchedNames.add(lease.name)
+  state.wakes.add('leases')
+}
+
+function disengage(state: MemoryState, run: RunRecord): void {
+  if (run.lane !== undefined) {
+    run.lane.engaged.delete(run)
+    if (run.lane.waiting.size > 0) state.touchedLanes.add(run.lane)
+  }
+  const name = keyName(state, run)
+  if (name === undefined) return
+  name.line?.engaged.delete(run)
+  state.touchedNames.add(name)
+}

@@ -1,0 +1,182 @@
+import type { ErrorRecord } from '../../core/errors.js'
+import type { Json } from '../../core/json.js'
+import type { RunKey } from '../../core/key.js'
+import type { SkipReason } from '../../core/policies.js'
+import type { Keep, Origin, Run, RunState, Target, WaitsFor } from '../../core/run.js'
+import { type Heap, NOWHERE } from './heap.js'
+import type { Link } from './list.js'
+import type { InstanceRecord, Lane, LeaseRecord, RunLine, TargetQueue } from './state.js'
+
+/** A run as the store holds it: what others see of it, and where it stands. Always of the same shape, for speed. */
+export interface RunRecord {
+  readonly id: string
+  /** Grows from run to run: the oldest has the smallest. */
+  readonly order: number
+  readonly target: Target
+  readonly origin: Origin
+  readonly lane: Lane | undefined
+  readonly tick: number | undefined
+  readonly backfill: string | undefined
+  /** Text, as every other store keeps it: nobody can share an object with the store. */
+  readonly payload: string
+  readonly priority: number
+  readonly keep: Keep
+  key: RunKey | undefined
+  unstamped: boolean
+  readonly dedupe: string | undefined
+  readonly dedupeForMs: number
+
+  state: RunState
+  waitsFor: WaitsFor | undefined
+  reason: SkipReason | undefined
+  readonly createdAt: number
+  readyAt: number
+  startBy: number | undefined
+  attempt: number
+  failures: number
+  takeovers: number
+  token: number | undefined
+  startedAt: number | undefined
+  finishedAt: number | undefined
+  cancelRequested: boolean
+  result: string | undefined
+  error: ErrorRecord | undefined
+
+  /** Whoever claimed it last. */
+  instance: string | undefined
+  /** Whoever runs it now. */
+  owner: InstanceRecord | undefined
+  /** The number of the claim that started it. */
+  claim: number
+  /** Its instance died with it: the next claim is a takeover. */
+  rescued: boolean
+  /** The token that settled last, so that settling twice is settling once. */
+  settledToken: number | undefined
+  lease: LeaseRecord | undefined
+
+  readonly queue: TargetQueue
+  claimHeap: Heap<'claimPlace', RunRecord> | undefined
+  claimPlace: number
+  line: RunLine | undefined
+  linePlace: number
+  created: Link<RunRecord> | undefined
+  ended: Link<RunRecord> | undefined
+}
+
+export type RunFields = Pick<
+  RunRecord,
+  | 'target'
+  | 'origin'
+  | 'lane'
+  | 'tick'
+  | 'backfill'
+  | 'payload'
+  | 'priority'
+  | 'keep'
+  | 'dedupe'
+  | 'dedupeForMs'
+  | 'createdAt'
+  | 'readyAt'
+  | 'startBy'
+  | 'queue'
+> & { readonly key: RunKey | 'unstamped' | undefined }
+
+export function runRecord(id: string, order: number, fields: RunFields): RunRecord {
+  return {
+    id,
+    order,
+    target: fields.target,
+    origin: fields.origin,
+    lane: fields.lane,
+    tick: fields.tick,
+    backfill: fields.backfill,
+    payload: fields.payload,
+    priority: fields.priority,
+    keep: fields.keep,
+    key: fields.key === 'unstamped' ? undefined : fields.key,
+    unstamped: fields.key === 'unstamped',
+    dedupe: fields.dedupe,
+    dedupeForMs: fields.dedupeForMs,
+    state: 'ready',
+    waitsFor: undefined,
+    reason: undefined,
+    createdAt: fields.createdAt,
+    readyAt: fields.readyAt,
+    startBy: fields.startBy,
+    attempt: 0,
+    failures: 0,
+    takeovers: 0,
+    token: undefined,
+    startedAt: undefined,
+    finishedAt: undefined,
+    cancelRequested: false,
+    result: undefined,
+    error: undefined,
+    instance: undefined,
+    owner: undefined,
+    claim: 0,
+    rescued: false,
+    settledToken: undefined,
+    lease: undefined,
+    queue: fields.queue,
+    claimHeap: undefined,
+    claimPlace: NOWHERE,
+    line: undefined,
+    linePlace: NOWHERE,
+    created: undefined,
+    ended: undefined,
+  }
+}
+
+type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
+
+/** What others see of it: a copy. */
+export function toRun(record: RunRecord): Run {
+  const run: Mutable<Run> = {
+    id: record.id,
+    target: record.target,
+    origin: record.origin,
+    payload: fromText(record.payload),
+    priority: record.priority,
+    keep: record.keep,
+    state: record.state,
+    createdAt: record.createdAt,
+    readyAt: record.readyAt,
+    attempt: record.attempt,
+    failures: record.failures,
+    takeovers: record.takeovers,
+  }
+  if (record.lane !== undefined) run.schedule = record.lane.id
+  if (record.tick !== undefined) run.tick = record.tick
+  if (record.backfill !== undefined) run.backfill = record.backfill
+  if (record.key !== undefined) run.key = record.key
+  if (record.dedupe !== undefined) run.dedupe = record.dedupe
+  if (record.waitsFor !== undefined) run.waitsFor = record.waitsFor
+  if (record.reason !== undefined) run.reason = record.reason
+  if (record.startBy !== undefined) run.startBy = record.startBy
+  if (record.token !== undefined) run.token = record.token
+  if (record.instance !== undefined) run.instance = record.instance
+  if (record.startedAt !== undefined) run.startedAt = record.startedAt
+  if (record.finishedAt !== undefined) run.finishedAt = record.finishedAt
+  if (record.cancelRequested) run.cancelRequested = true
+  if (record.result !== undefined) run.result = fromText(record.result)
+  if (record.error !== undefined) run.error = record.error
+  return run
+}
+
+export function toText(value: Json): string {
+  return value === null ? 'null' : JSON.stringify(value)
+}
+
+function fromText(text: string): Json {
+  return text === 'null' ? null : (JSON.parse(text) as Json)
+}
+
+/** A frozen copy that shares nothing with what was given. */
+export function frozenCopy<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return Object.freeze(value.map(frozenCopy)) as Value
+  const members = Object.entries(value).filter(([, member]) => member !== undefined)
+  const copy = Object.fromEntries(members.map(([field, member]) => [field, frozenCopy(member)]))
+  return Object.freeze(copy) as Value
+}

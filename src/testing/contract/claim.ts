@@ -1,0 +1,149 @@
+import { expect } from 'vitest'
+import { area, grows, ids, PAST_LEASE_MS, retryIn, SHORT_LEASE_MS } from './scene.js'
+
+export const claim = area('claim', {
+  'a claimed run is running, with a token and its instance': async (scene) => {
+    await scene.join()
+    const id = await scene.enqueue({ payload: { a: 1 } })
+    const { now, runs } = await scene.claimAll()
+    expect(runs).toHaveLength(1)
+    expect(runs[0]).toMatchObject({
+      id,
+      state: 'running',
+      attempt: 1,
+      instance: 'one',
+      startedAt: now,
+      payload: { a: 1 },
+    })
+    expect(runs[0]?.token).toBeGreaterThanOrEqual(Math.floor(now * 1_000))
+    expect(await scene.run(id)).toEqual(runs[0])
+    expect(await scene.claim()).toEqual([])
+  },
+
+  'many claims at once start each run once': async (scene) => {
+    for (const id of ['one', 'two', 'three']) await scene.join(id)
+    const made = await Promise.all(Array.from({ length: 30 }, () => scene.enqueue()))
+    const claims = Array.from({ length: 9 }, (_, at) => scene.claim(['one', 'two', 'three'][at % 3], { limit: 4 }))
+    const claimed = (await Promise.all(claims)).flat()
+    expect(new Set(ids(claimed)).size).toBe(claimed.length)
+    const rest = await scene.claim()
+    expect([...ids(claimed), ...ids(rest)].sort()).toEqual([...made].sort())
+  },
+
+  'the highest priority comes first, then the oldest ready instant, then the oldest run': async (scene) => {
+    await scene.join()
+    const now = await scene.store.now()
+    const plain = { readyAt: now - 50 }
+    const [second, third] = [await scene.enqueue(plain), await scene.enqueue(plain)]
+    const overdue = await scene.enqueue({ readyAt: now - 100 })
+    const low = await scene.enqueue({ readyAt: now - 500, priority: -1 })
+    const high = await scene.enqueue({ priority: 5, target: { job: 'other' } })
+    const order = [high, overdue, second, third, low]
+    expect(ids(await scene.claim('one', { limit: 2 }))).toEqual(order.slice(0, 2))
+    expect(ids(await scene.claim())).toEqual(order.slice(2))
+  },
+
+  'only what was asked for is claimed, each job up to its own capacity': async (scene) => {
+    await scene.join()
+    for (let count = 0; count < 3; count += 1) {
+      await scene.enqueue()
+      await scene.enqueue({ target: { job: 'other' } })
+      await scene.enqueue({ target: { sink: 'kafka' } })
+      await scene.enqueue({ target: { job: 'unknown' } })
+    }
+    const runs = await scene.claim('one', {
+      jobs: [
+        { name: 'work', limit: 2 },
+        { name: 'other', limit: 0 },
+      ],
+      sinks: [{ name: 'kafka', limit: 1 }],
+    })
+    const targets = runs.map(({ target }) => ('job' in target ? target.job : `to ${target.sink}`))
+    expect(targets.sort()).toEqual(['to kafka', 'work', 'work'])
+    expect(await scene.claim('one', { limit: 0 })).toEqual([])
+  },
+
+  'the next ready instant is that of the runs that were asked for': async (scene) => {
+    await scene.join()
+    const now = await scene.store.now()
+    await scene.enqueue({ readyAt: now + 30_000, target: { job: 'other' } })
+    await scene.enqueue({ readyAt: now + 60_000 })
+    const { nextReadyAt } = await scene.claimAll('one', { jobs: [{ name: 'work', limit: 1 }] })
+    expect(nextReadyAt).toBe(now + 60_000)
+    expect((await scene.claimAll('one', { jobs: [] })).nextReadyAt).toBeUndefined()
+  },
+
+  'a first attempt past its deadline is skipped': async (scene) => {
+    await scene.join()
+    await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 200 })
+    await scene.advance()
+    expect(await scene.statesOf('a')).toEqual(['ready'])
+    await scene.elapse(300)
+    expect(await scene.claim()).toEqual([])
+    expect(await scene.statesOf('a')).toEqual(['skipped deadline'])
+  },
+
+  'retries are not held to the deadline': async (scene) => {
+    await scene.join()
+    await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 300 })
+    await scene.advance()
+    await scene.settle(await scene.claimOne(), retryIn(0))
+    await scene.elapse(400)
+    expect(await scene.claim()).toHaveLength(1)
+  },
+
+  'nothing starts while the store is frozen': async (scene) => {
+    await scene.join()
+    await scene.enqueue()
+    await scene.store.freeze(undefined)
+    expect(await scene.claim()).toEqual([])
+    expect(await scene.store.frozen()).toMatchObject({ at: expect.any(Number) })
+    await scene.store.thaw()
+    expect(await scene.claim()).toHaveLength(1)
+  },
+
+  'nothing starts for an instance that never joined, has left, or was declared dead': async (scene) => {
+    await scene.enqueue()
+    expect(await scene.claim('stranger')).toEqual([])
+    await scene.join('gone')
+    await scene.store.instances.leave('gone')
+    expect(await scene.claim('gone')).toEqual([])
+    await scene.join('dead', SHORT_LEASE_MS)
+    await scene.elapse(PAST_LEASE_MS)
+    await scene.store.runs.rescue(100)
+    expect(await scene.claim('dead')).toEqual([])
+  },
+
+  'every attempt of a run has a higher token than the one before': async (scene) => {
+    await scene.join()
+    await scene.enqueue()
+    const tokens: number[] = []
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      const run = await scene.claimOne()
+      tokens.push(run.token)
+      await scene.settle(run, retryIn(0))
+    }
+    expect(grows(tokens)).toBe(true)
+  },
+
+  'a token is never below the floor that the client has seen': async (scene) => {
+    await scene.join()
+    await scene.enqueue()
+    const floor = (await scene.store.now()) * 1_000 + 60_000_000_000
+    const [first] = await scene.claim('one', { floor })
+    expect(first?.token).toBeGreaterThanOrEqual(floor)
+    await scene.settle(first ?? { id: '', token: 0 }, retryIn(0))
+    const second = await scene.claimOne()
+    expect(second.token).toBeGreaterThan(first?.token ?? Number.POSITIVE_INFINITY)
+  },
+
+  'a claim that is sent again gets the same answer, and takes no more': async (scene) => {
+    await scene.join()
+    for (let count = 0; count < 4; count += 1) await scene.enqueue()
+    const first = await scene.claim('one', { claim: 1, limit: 2 })
+    expect(first).toHaveLength(2)
+    const again = await scene.claim('one', { claim: 1, limit: 2 })
+    expect(ids(again).sort()).toEqual(ids(first).sort())
+    expect(again.map(({ token }) => token).sort()).toEqual(first.map(({ token }) => token).sort())
+  },
+})

@@ -1,0 +1,194 @@
+import { expect } from 'vitest'
+import { area, key, newRun, retryIn } from './scene.js'
+
+export const enqueue = area('enqueue', {
+  'a run is ready at once unless it is told otherwise': async (scene) => {
+    const id = await scene.enqueue({ payload: { a: 1 }, priority: 2, keep: 'failures', dedupe: 'd' })
+    const run = await scene.run(id)
+    expect(run).toMatchObject({
+      ...{ id, origin: 'enqueue', state: 'ready', payload: { a: 1 }, priority: 2, keep: 'failures', dedupe: 'd' },
+      ...{ attempt: 0, failures: 0, takeovers: 0 },
+    })
+    expect(run.readyAt).toBe(run.createdAt)
+    expect(await scene.store.runs.get('unknown')).toBeUndefined()
+  },
+
+  'a run can be put off by a delay or to an instant, also one that has passed': async (scene) => {
+    await scene.join()
+    const now = await scene.store.now()
+    const delayed = await scene.enqueue({ delayMs: 200 })
+    const later = await scene.enqueue({ readyAt: now + 60_000 })
+    const past = await scene.enqueue({ readyAt: now - 60_000 })
+    expect((await scene.run(delayed)).readyAt).toBe((await scene.run(delayed)).createdAt + 200)
+    const first = await scene.claimAll()
+    expect(first.runs.map(({ id }) => id)).toEqual([past])
+    expect(first.nextReadyAt).toBe((await scene.run(delayed)).readyAt)
+    await scene.elapse(250)
+    const second = await scene.claimAll()
+    expect(second.runs.map(({ id }) => id)).toEqual([delayed])
+    expect(second.nextReadyAt).toBe((await scene.run(later)).readyAt)
+  },
+
+  'a trigger’s instant is when it was pulled': async (scene) => {
+    const id = await scene.enqueue({ origin: 'trigger', schedule: 'a' })
+    const { tick, createdAt } = await scene.run(id)
+    expect(tick).toBe(createdAt)
+  },
+
+  'a dedupe key refuses while its run is unfinished, delayed or between attempts too': async (scene) => {
+    await scene.join()
+    const first = await scene.enqueue({ dedupe: 'once', delayMs: 60_000 })
+    expect(await scene.tryEnqueue({ dedupe: 'once' })).toEqual({ outcome: 'duplicate', run: first })
+    await scene.store.runs.cancel(first)
+    const second = await scene.enqueue({ dedupe: 'once' })
+    const run = await scene.claimOne()
+    expect(await scene.tryEnqueue({ dedupe: 'once' })).toEqual({ outcome: 'duplicate', run: second })
+    await scene.settle(run, retryIn(60_000))
+    expect(await scene.tryEnqueue({ dedupe: 'once' })).toEqual({ outcome: 'duplicate', run: second })
+  },
+
+  'a dedupe key is free again when its run has ended': async (scene) => {
+    await scene.join()
+    await scene.enqueue({ dedupe: 'once' })
+    await scene.settle(await scene.claimOne())
+    expect((await scene.tryEnqueue({ dedupe: 'once' })).outcome).toBe('enqueued')
+  },
+
+  'a dedupe key with a time to keep refuses for that long after the end, whatever the history keeps': async (scene) => {
+    await scene.join()
+    const once = { dedupe: 'once', dedupeForMs: 300, keep: 'none' } as const
+    const first = await scene.enqueue(once)
+    await scene.settle(await scene.claimOne())
+    expect(await scene.store.runs.get(first)).toBeUndefined()
+    expect(await scene.tryEnqueue(once)).toEqual({ outcome: 'duplicate', run: first })
+    await scene.store.runs.prune({ maxAgeMs: 0, maxRuns: 0, leaseAgeMs: 0, limit: 100 })
+    expect(await scene.tryEnqueue(once)).toEqual({ outcome: 'duplicate', run: first })
+    await scene.elapse(350)
+    expect((await scene.tryEnqueue(once)).outcome).toBe('enqueued')
+  },
+
+  'jobs and sinks do not share dedupe keys': async (scene) => {
+    await scene.enqueue({ dedupe: 'once' })
+    expect((await scene.tryEnqueue({ dedupe: 'once', target: { job: 'other' } })).outcome).toBe('enqueued')
+    expect((await scene.tryEnqueue({ dedupe: 'once', target: { sink: 'work' } })).outcome).toBe('enqueued')
+  },
+
+  'a batch dedupes within itself, and answers in order': async ({ store }) => {
+    const results = await store.runs.enqueue([newRun({ dedupe: 'a' }), newRun({ dedupe: 'a' }), newRun()])
+    expect(results.map(({ outcome }) => outcome)).toEqual(['enqueued', 'duplicate', 'enqueued'])
+    expect(results[1]?.run).toBe(results[0]?.run)
+    expect(new Set(results.map(({ run }) => run)).size).toBe(2)
+  },
+
+  'of many equal enqueues at once one wins': async (scene) => {
+    const results = await Promise.all(Array.from({ length: 20 }, () => scene.tryEnqueue({ dedupe: 'once' })))
+    expect(results.filter(({ outcome }) => outcome === 'enqueued')).toHaveLength(1)
+    expect(new Set(results.map(({ run }) => run)).size).toBe(1)
+  },
+
+  'a checked key refuses while as many runs as its limit are due or executing': async (scene) => {
+    await scene.join()
+    const exclusive = { key: key('k'), checkKey: true }
+    const first = await scene.enqueue(exclusive)
+    expect(await scene.tryEnqueue(exclusive)).toEqual({ outcome: 'busy', run: first })
+    const run = await scene.claimOne()
+    expect(await scene.tryEnqueue(exclusive)).toEqual({ outcome: 'busy', run: first })
+    await scene.settle(run, retryIn(60_000))
+    expect(await scene.tryEnqueue(exclusive)).toEqual({ outcome: 'busy', run: first })
+    await scene.store.runs.cancel(first)
+    expect((await scene.tryEnqueue(exclusive)).outcome).toBe('enqueued')
+  },
+
+  'a checked key counts up to its limit': async (scene) => {
+    const pair = { key: key('k', { limit: 2 }), checkKey: true }
+    await scene.enqueue(pair)
+    expect(await scene.store.runs.available('k', 2)).toBe(true)
+    await scene.enqueue(pair)
+    expect(await scene.store.runs.available('k', 2)).toBe(false)
+    expect((await scene.tryEnqueue(pair)).outcome).toBe('busy')
+  },
+
+  'an unchecked key refuses nothing': async (scene) => {
+    await scene.enqueue({ key: key('k') })
+    expect((await scene.tryEnqueue({ key: key('k') })).outcome).toBe('enqueued')
+  },
+
+  'runs put off neither block a checked key nor are blocked until they are due': async (scene) => {
+    const later = { key: key('k'), checkKey: true, delayMs: 300 }
+    const delayed = await scene.enqueue(later)
+    expect(await scene.store.runs.available('k', 1)).toBe(true)
+    const now = await scene.enqueue({ key: key('k'), checkKey: true })
+    expect((await scene.tryEnqueue({ ...later, delayMs: 60_000 })).outcome).toBe('enqueued')
+    await scene.store.runs.cancel(now)
+    await scene.elapse(350)
+    expect(await scene.store.runs.available('k', 1)).toBe(false)
+    expect(await scene.tryEnqueue({ key: key('k'), checkKey: true })).toEqual({ outcome: 'busy', run: delayed })
+  },
+
+  'the same checked key at the same instant is one run': async (scene) => {
+    const readyAt = (await scene.store.now()) + 60_000
+    const once = { key: key('k'), checkKey: true, readyAt }
+    const first = await scene.enqueue(once)
+    expect(await scene.tryEnqueue(once)).toEqual({ outcome: 'busy', run: first })
+    expect((await scene.tryEnqueue({ ...once, readyAt: readyAt + 1 })).outcome).toBe('enqueued')
+    await scene.store.runs.cancel(first)
+    expect((await scene.tryEnqueue(once)).outcome).toBe('enqueued')
+  },
+
+  'asking whether a key is available disturbs nothing': async (scene) => {
+    await scene.join()
+    expect(await scene.store.runs.available('k', 1)).toBe(true)
+    await scene.enqueue({ key: key('k') })
+    expect(await scene.store.runs.available('k', 1)).toBe(false)
+    expect(await scene.claim()).toHaveLength(1)
+    expect(await scene.store.leases.inspect('k')).toHaveLength(1)
+  },
+
+  'a run without its key waits for the stamp': async (scene) => {
+    await scene.join()
+    const id = await scene.enqueue({ key: 'unstamped' })
+    expect(await scene.stateOf(id)).toBe('waiting stamp')
+    expect(await scene.claim()).toEqual([])
+    const { items } = await scene.store.runs.list({ waitsFor: 'stamp', limit: 10 })
+    expect(items.map((run) => run.id)).toEqual([id])
+    await scene.store.runs.stamp([{ run: id, key: key('k') }])
+    expect(await scene.run(id)).toMatchObject({ state: 'ready', key: key('k') })
+    await scene.store.runs.stamp([{ run: id, key: key('another') }])
+    expect((await scene.run(id)).key).toEqual(key('k'))
+    expect(await scene.claim()).toHaveLength(1)
+    expect((await scene.store.runs.list({ waitsFor: 'stamp', limit: 10 })).items).toEqual([])
+  },
+
+  'ticks of a schedule without its key wait for the stamp too': async (scene) => {
+    await scene.putTicks('a', [-10, 90_000_000], { key: 'unstamped' })
+    await scene.advance()
+    expect(await scene.statesOf('a')).toEqual(['waiting stamp'])
+  },
+
+  'a transaction is used or refused, never ignored': async ({ store }) => {
+    if (store.supports.transactions) return
+    await expect(store.runs.enqueue([newRun()], {})).rejects.toMatchObject({ code: 'UNSUPPORTED' })
+    expect((await store.runs.list({ limit: 10 })).items).toEqual([])
+  },
+
+  'runs are listed newest first, filtered, page by page': async (scene) => {
+    await scene.join()
+    const first = await scene.enqueue({ key: key('k') })
+    const second = await scene.enqueue({ target: { job: 'other' } })
+    const third = await scene.enqueue({ target: { sink: 'kafka' } })
+    const trigger = await scene.enqueue({ origin: 'trigger', schedule: 'a', tick: 5 })
+    const list = async (query: object) =>
+      (await scene.store.runs.list({ limit: 10, ...query })).items.map(({ id }) => id)
+    expect(await list({})).toEqual([trigger, third, second, first])
+    expect(await list({ job: 'other' })).toEqual([second])
+    expect(await list({ sink: 'kafka' })).toEqual([third])
+    expect(await list({ key: 'k' })).toEqual([first])
+    expect(await list({ schedule: 'a', tick: 5 })).toEqual([trigger])
+    expect(await list({ schedule: 'a', tick: 6 })).toEqual([])
+    const page = await scene.store.runs.list({ limit: 3 })
+    expect(page.next).toBeDefined()
+    expect(await list({ after: page.next })).toEqual([first])
+    await scene.store.runs.cancel(third)
+    expect(await list({ states: ['cancelled', 'failed'] })).toEqual([third])
+  },
+})

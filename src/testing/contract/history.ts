@@ -1,0 +1,91 @@
+import { expect } from 'vitest'
+import { area, type Scene } from './scene.js'
+
+const KEEP_ALL = { maxAgeMs: 3_600_000, maxRuns: 1_000, leaseAgeMs: 3_600_000, limit: 1_000 }
+
+async function endedRuns(scene: Scene, count: number): Promise<string[]> {
+  await scene.join()
+  const made: string[] = []
+  for (let at = 0; at < count; at += 1) {
+    made.push(await scene.enqueue())
+    await scene.settle(await scene.claimOne())
+  }
+  return made
+}
+
+async function left(scene: Scene): Promise<string[]> {
+  return (await scene.store.runs.list({ limit: 100 })).items.map(({ id }) => id).reverse()
+}
+
+export const history = area('history', {
+  'what is young and few is kept': async (scene) => {
+    const made = await endedRuns(scene, 3)
+    expect(await scene.store.runs.prune(KEEP_ALL)).toBe(0)
+    expect(await left(scene)).toEqual(made)
+  },
+
+  'ended runs beyond the count go, the oldest first, in bounded steps': async (scene) => {
+    const made = await endedRuns(scene, 5)
+    expect(await scene.store.runs.prune({ ...KEEP_ALL, maxRuns: 1, limit: 2 })).toBe(2)
+    expect(await left(scene)).toEqual(made.slice(2))
+    await scene.store.runs.prune({ ...KEEP_ALL, maxRuns: 1 })
+    expect(await left(scene)).toEqual(made.slice(4))
+  },
+
+  'ended runs beyond the age go, and nothing that is unfinished': async (scene) => {
+    await endedRuns(scene, 2)
+    const ready = await scene.enqueue({ delayMs: 600_000 })
+    await scene.enqueue()
+    const running = await scene.claimOne()
+    await scene.elapse(200)
+    const young = await scene.enqueue()
+    await scene.store.runs.cancel(young)
+    await scene.store.runs.prune({ ...KEEP_ALL, maxAgeMs: 150 })
+    expect(await left(scene)).toEqual([ready, running.id, young])
+  },
+
+  'skipped ranges go with their age': async (scene) => {
+    await scene.putTicks('a', [-10, 90_000_000], { keep: 'none' })
+    await scene.advance()
+    await scene.store.schedules.pause('a', undefined)
+    await scene.store.runs.prune(KEEP_ALL)
+    expect(await scene.skipsOf('a')).toEqual(['1 paused'])
+    await scene.elapse(20)
+    await scene.store.runs.prune({ ...KEEP_ALL, maxAgeMs: 10 })
+    expect(await scene.skipsOf('a')).toEqual([])
+  },
+
+  'a finished schedule goes with its history if it may, and only then': async (scene) => {
+    await scene.join()
+    await scene.putTicks('goes', [-10], { onFinish: 'remove' })
+    await scene.putTicks('stays', [-10], { onFinish: 'keep' })
+    await scene.putTicks('declared', [-10], { onFinish: 'remove', app: 'shop' })
+    await scene.put('active', { onFinish: 'remove' })
+    await scene.advance()
+    await scene.elapse(20)
+    const present = async () => (await scene.store.schedules.list({ limit: 10 })).items.map(({ id }) => id)
+    await scene.store.runs.prune({ ...KEEP_ALL, maxAgeMs: 10 })
+    expect(await present()).toEqual(['active', 'declared', 'goes', 'stays'])
+    for (const run of await scene.claim()) await scene.settle(run)
+    await scene.store.runs.prune(KEEP_ALL)
+    expect(await present()).toEqual(['active', 'declared', 'goes', 'stays'])
+    await scene.store.runs.prune({ ...KEEP_ALL, maxAgeMs: 10 })
+    expect(await present()).toEqual(['active', 'declared', 'stays'])
+  },
+
+  'a name that is pruned does not bring old tokens back': async (scene) => {
+    const before = await scene.acquire('l', 'a')
+    await scene.store.leases.release({ name: 'l', holder: 'a' })
+    await scene.elapse(20)
+    await scene.store.runs.prune({ ...KEEP_ALL, leaseAgeMs: 0 })
+    expect((await scene.acquire('l', 'b')).token).toBeGreaterThan(before.token)
+  },
+
+  'a lease that is held is not pruned': async (scene) => {
+    const lease = await scene.acquire('l', 'a')
+    await scene.elapse(20)
+    await scene.store.runs.prune({ ...KEEP_ALL, leaseAgeMs: 0 })
+    expect(await scene.store.leases.inspect('l')).toEqual([lease])
+    expect(await scene.store.leases.renew([{ ...lease, ttlMs: 60_000 }])).toMatchObject([{ token: lease.token }])
+  },
+})

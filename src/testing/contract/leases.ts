@@ -1,0 +1,162 @@
+import { expect } from 'vitest'
+import { area, grows, PAST_LEASE_MS, SHORT_LEASE_MS } from './scene.js'
+
+export const leases = area('leases', {
+  'a free name is taken, with a token and an end': async (scene) => {
+    const result = await scene.tryAcquire('l', 'a', { ttlMs: 60_000, instance: 'one' })
+    expect(result.acquired).toBe(true)
+    if (!result.acquired) return
+    const { lease, now } = result
+    const times = { acquiredAt: now, expiresAt: now + 60_000 }
+    expect(lease).toEqual({ name: 'l', holder: 'a', instance: 'one', token: lease.token, ...times })
+    expect(lease.token).toBeGreaterThanOrEqual(Math.floor(now * 1_000))
+    expect(await scene.store.leases.inspect('l')).toEqual([lease])
+    expect(await scene.store.leases.inspect('other')).toEqual([])
+  },
+
+  'a loser is told until when it is held': async (scene) => {
+    const lease = await scene.acquire('l', 'a')
+    const result = await scene.tryAcquire('l', 'b')
+    expect(result).toMatchObject({ acquired: false, until: lease.expiresAt })
+    expect(await scene.store.leases.inspect('l')).toEqual([lease])
+  },
+
+  'of many that ask at once one wins': async (scene) => {
+    const asks = Array.from({ length: 20 }, (_, at) => scene.tryAcquire('l', `holder${at}`))
+    expect((await Promise.all(asks)).filter(({ acquired }) => acquired)).toHaveLength(1)
+  },
+
+  'asking again extends, with the same token': async (scene) => {
+    const first = await scene.acquire('l', 'a', { ttlMs: 60_000 })
+    const second = await scene.acquire('l', 'a', { ttlMs: 120_000 })
+    expect(second).toMatchObject({ token: first.token, acquiredAt: first.acquiredAt })
+    expect(second.expiresAt).toBeGreaterThan(first.expiresAt)
+  },
+
+  'a lease that ran out is taken over, with a higher token': async (scene) => {
+    const first = await scene.acquire('l', 'a', { ttlMs: SHORT_LEASE_MS })
+    await scene.elapse(PAST_LEASE_MS)
+    expect(await scene.store.leases.inspect('l')).toEqual([])
+    const second = await scene.acquire('l', 'b')
+    expect(second.token).toBeGreaterThan(first.token)
+  },
+
+  'an old holder can neither renew, release nor extend its successor’s lease': async (scene) => {
+    const { token } = await scene.acquire('l', 'a', { ttlMs: SHORT_LEASE_MS })
+    await scene.elapse(PAST_LEASE_MS)
+    const successor = await scene.acquire('l', 'b')
+    const renewed = await scene.store.leases.renew([{ name: 'l', holder: 'a', token, ttlMs: 60_000 }])
+    expect(renewed).toEqual([undefined])
+    expect(await scene.store.leases.release({ name: 'l', holder: 'a' })).toBe(false)
+    expect(await scene.tryAcquire('l', 'a')).toMatchObject({ acquired: false })
+    expect(await scene.store.leases.inspect('l')).toEqual([successor])
+  },
+
+  'a holder may renew a lease that ran out and that nobody took': async (scene) => {
+    const { token } = await scene.acquire('l', 'a', { ttlMs: SHORT_LEASE_MS })
+    await scene.elapse(PAST_LEASE_MS)
+    const [lease] = await scene.store.leases.renew([{ name: 'l', holder: 'a', token, ttlMs: 60_000 }])
+    expect(lease).toMatchObject({ token })
+    expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: false })
+  },
+
+  'renewals are a batch, and each is by holder and token': async (scene) => {
+    const one = await scene.acquire('one', 'a', { ttlMs: 60_000 })
+    const two = await scene.acquire('two', 'a', { ttlMs: 60_000 })
+    const ttlMs = 120_000
+    const results = await scene.store.leases.renew([
+      { name: 'one', holder: 'a', token: one.token, ttlMs },
+      { name: 'two', holder: 'a', token: two.token - 1, ttlMs },
+      { name: 'two', holder: 'b', token: two.token, ttlMs },
+      { name: 'none', holder: 'a', token: 1, ttlMs },
+    ])
+    expect(results.map((lease) => lease?.name)).toEqual(['one', undefined, undefined, undefined])
+    expect(results[0]?.expiresAt).toBeGreaterThan(one.expiresAt)
+    expect(await scene.store.leases.inspect('two')).toEqual([two])
+  },
+
+  'only the holder releases, once': async (scene) => {
+    const first = await scene.acquire('l', 'a')
+    expect(await scene.store.leases.release({ name: 'l', holder: 'stranger' })).toBe(false)
+    expect(await scene.store.leases.inspect('l')).toEqual([first])
+    expect(await scene.store.leases.release({ name: 'l', holder: 'a' })).toBe(true)
+    expect(await scene.store.leases.release({ name: 'l', holder: 'a' })).toBe(false)
+    const second = await scene.acquire('l', 'b')
+    expect(second.token).toBeGreaterThan(first.token)
+  },
+
+  'tokens grow with every new holder, also within one instant, and never fall below the floor': async (scene) => {
+    const tokens: number[] = []
+    for (let count = 0; count < 5; count += 1) {
+      tokens.push((await scene.acquire('l', `a${count}`)).token)
+      await scene.store.leases.release({ name: 'l', holder: `a${count}` })
+    }
+    const floor = (await scene.store.now()) * 1_000 + 60_000_000_000
+    tokens.push((await scene.acquire('l', 'high', { floor })).token)
+    expect(tokens.at(-1)).toBeGreaterThanOrEqual(floor)
+    await scene.store.leases.release({ name: 'l', holder: 'high' })
+    tokens.push((await scene.acquire('l', 'last')).token)
+    expect(grows(tokens)).toBe(true)
+  },
+
+  'a lease has as many holders as permits': async (scene) => {
+    const first = await scene.acquire('l', 'a', { permits: 2 })
+    const second = await scene.acquire('l', 'b', { permits: 2 })
+    expect(second.token).toBeGreaterThan(first.token)
+    expect(await scene.tryAcquire('l', 'c', { permits: 2 })).toMatchObject({ acquired: false })
+    expect(await scene.store.leases.inspect('l')).toHaveLength(2)
+    await scene.store.leases.release({ name: 'l', holder: 'a' })
+    expect(await scene.tryAcquire('l', 'c', { permits: 2 })).toMatchObject({ acquired: true })
+  },
+
+  'a permit that ran out is not taken from its holder while another is free': async (scene) => {
+    const { token } = await scene.acquire('l', 'a', { permits: 3, ttlMs: SHORT_LEASE_MS })
+    await scene.acquire('l', 'b', { permits: 3 })
+    await scene.elapse(PAST_LEASE_MS)
+    await scene.acquire('l', 'c', { permits: 3 })
+    const [renewed] = await scene.store.leases.renew([{ name: 'l', holder: 'a', token, ttlMs: 60_000 }])
+    expect(renewed).toBeDefined()
+    expect(await scene.store.leases.inspect('l')).toHaveLength(3)
+  },
+
+  'a lease released before its minimum hold stays taken until then, and nobody can renew it': async (scene) => {
+    const lease = await scene.acquire('l', 'a', { ttlMs: 60_000 })
+    expect(await scene.store.leases.release({ name: 'l', holder: 'a', minHoldMs: 300 })).toBe(true)
+    const [held] = await scene.store.leases.inspect('l')
+    expect(held).toMatchObject({ released: true, expiresAt: lease.acquiredAt + 300 })
+    expect(await scene.store.leases.renew([{ ...lease, ttlMs: 60_000 }])).toEqual([undefined])
+    expect(await scene.store.leases.release({ name: 'l', holder: 'a' })).toBe(false)
+    expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: false, until: lease.acquiredAt + 300 })
+    await scene.elapse(350)
+    expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: true })
+  },
+
+  'a minimum hold that is over does not keep it': async (scene) => {
+    await scene.acquire('l', 'a')
+    await scene.elapse(60)
+    await scene.store.leases.release({ name: 'l', holder: 'a', minHoldMs: 50 })
+    expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: true })
+  },
+
+  'an operator’s reset takes it from all its holders': async (scene) => {
+    const lease = await scene.acquire('l', 'a', { permits: 2 })
+    await scene.acquire('l', 'b', { permits: 2 })
+    expect(await scene.store.leases.reset('l')).toBe(2)
+    expect(await scene.store.leases.reset('l')).toBe(0)
+    expect(await scene.store.leases.renew([{ ...lease, ttlMs: 60_000 }])).toEqual([undefined])
+    expect((await scene.acquire('l', 'c')).token).toBeGreaterThan(lease.token)
+  },
+
+  'leases are listed in order of name, by prefix, page by page': async (scene) => {
+    for (const name of ['b/2', 'a/1', 'b/1', 'b/3']) await scene.acquire(name, 'x')
+    await scene.acquire('b/ended', 'x', { ttlMs: SHORT_LEASE_MS })
+    await scene.elapse(PAST_LEASE_MS)
+    const list = scene.store.leases.list
+    expect((await list({ limit: 10 })).items.map(({ name }) => name)).toEqual(['a/1', 'b/1', 'b/2', 'b/3'])
+    const page = await list({ prefix: 'b/', limit: 2 })
+    expect(page.items.map(({ name }) => name)).toEqual(['b/1', 'b/2'])
+    const next = await list({ prefix: 'b/', limit: 2, ...(page.next === undefined ? {} : { after: page.next }) })
+    expect(next.items.map(({ name }) => name)).toEqual(['b/3'])
+    expect(next.next).toBeUndefined()
+  },
+})

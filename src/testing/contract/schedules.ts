@@ -1,0 +1,173 @@
+import { expect } from 'vitest'
+import { area, definition } from './scene.js'
+
+export const schedules = area('schedules', {
+  'a new schedule starts at the store’s now and says when it ticks next': async ({ store, put }) => {
+    const before = await store.now()
+    const schedule = await put('a', { timeline: { every: 60_000 } })
+    const after = await store.now()
+    expect(schedule.createdAt).toBeGreaterThanOrEqual(before)
+    expect(schedule.createdAt).toBeLessThanOrEqual(after)
+    expect(schedule).toMatchObject({ id: 'a', anchor: schedule.createdAt, cursor: schedule.createdAt })
+    expect(schedule.nextAt).toBe(schedule.createdAt + 60_000)
+    expect(schedule.dueAt).toBe(schedule.nextAt)
+    expect(await store.schedules.get('a')).toEqual(schedule)
+  },
+
+  'there is nothing under an unknown id': async ({ store }) => {
+    expect(await store.schedules.get('nobody')).toBeUndefined()
+    expect(await store.schedules.pause('nobody', undefined)).toBeUndefined()
+    expect(await store.schedules.resume('nobody')).toBeUndefined()
+    expect(await store.schedules.remove(['nobody'])).toEqual(['missing'])
+    expect(await store.schedules.skips('nobody', 0, Number.MAX_SAFE_INTEGER, 10)).toEqual([])
+  },
+
+  'everything that a definition says is kept': async (scene) => {
+    const rich = definition({
+      timeline: { cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', dst: { gap: 'skip' } },
+      startsAt: 1_000,
+      endsAt: 9_000_000_000_000,
+      target: { sink: 'kafka', options: { topic: 'orders', headers: { a: [1, 2.5, null, 'ü'] } } },
+      payload: { text: '✓ "quoted"', nested: { deep: [true, false] } },
+      key: { name: 'k', limit: 3, whenBusy: 'skip' },
+      ...{ overlap: 'queue-one', deadlineMs: 5_000, jitterMs: 30, times: 7, priority: -3, keep: 'failures' },
+      missed: { policy: 'all', withinMs: 1_000, max: 5, graceMs: 10 },
+      ...{ onFinish: 'remove', app: 'shop' },
+    })
+    await scene.store.schedules.put([{ id: 'rich', definition: rich }])
+    const schedule = await scene.schedule('rich')
+    expect(schedule.definition).toEqual(rich)
+    expect(schedule.remaining).toBe(7)
+  },
+
+  'putting the same again writes nothing': async ({ store, put }) => {
+    const first = await put('a', { payload: { b: 1, a: 2 } })
+    const again = await store.schedules.put([{ id: 'a', definition: definition({ payload: { a: 2, b: 1 } }) }])
+    expect(again).toEqual([{ outcome: 'unchanged', schedule: first }])
+    expect(await store.schedules.get('a')).toEqual(first)
+  },
+
+  'a put that leaves the timeline alone keeps anchor and cursor': async (scene) => {
+    const first = await scene.put('a', { timeline: { every: 60_000 } })
+    await scene.elapse(20)
+    const second = await scene.put('a', { timeline: { every: 60_000 }, payload: 'new' })
+    const { anchor, cursor, nextAt, createdAt } = first
+    expect(second).toMatchObject({ anchor, cursor, nextAt, createdAt })
+    expect(second.definition.payload).toBe('new')
+    expect(second.version).toBeGreaterThan(first.version)
+  },
+
+  'a changed timeline starts at now': async (scene) => {
+    const first = await scene.put('a', { timeline: { every: 60_000 } })
+    await scene.elapse(20)
+    const second = await scene.put('a', { timeline: { every: 30_000 } })
+    expect(second.anchor).toBeGreaterThanOrEqual(first.anchor + 20)
+    expect(second.nextAt).toBe(second.anchor + 30_000)
+    expect(second.createdAt).toBe(first.createdAt)
+  },
+
+  'a write based on an old version is refused and changes nothing': async (scene) => {
+    const first = await scene.put('a')
+    const second = await scene.put('a', { payload: 2 })
+    const write = { id: 'a', definition: definition({ payload: 3 }), ifVersion: first.version }
+    expect(await scene.store.schedules.put([write])).toEqual([{ outcome: 'conflict', schedule: second }])
+    expect(await scene.schedule('a')).toEqual(second)
+    const [result] = await scene.store.schedules.put([{ ...write, ifVersion: second.version }])
+    expect(result?.outcome).toBe('updated')
+  },
+
+  'a write that expects no schedule is refused when there is one, and the reverse': async ({ store, put }) => {
+    const first = await put('a')
+    const writes = [
+      { id: 'a', definition: definition({ payload: 2 }), ifVersion: 0 },
+      { id: 'b', definition: definition(), ifVersion: 0 },
+      { id: 'c', definition: definition(), ifVersion: 12 },
+    ]
+    const results = await store.schedules.put(writes)
+    expect(results.map(({ outcome }) => outcome)).toEqual(['conflict', 'created', 'conflict'])
+    expect(results[0]).toEqual({ outcome: 'conflict', schedule: first })
+    expect(results[2]).toMatchObject({ schedule: undefined })
+    expect(await store.schedules.get('c')).toBeUndefined()
+  },
+
+  'of two writers with the same version one wins': async ({ store, put }) => {
+    const { version } = await put('a')
+    const write = (payload: number) => [{ id: 'a', definition: definition({ payload }), ifVersion: version }]
+    const results = await Promise.all([store.schedules.put(write(1)), store.schedules.put(write(2))])
+    expect(results.map(([result]) => result?.outcome).sort()).toEqual(['conflict', 'updated'])
+  },
+
+  'a definition that can never fire throws, and nothing of the batch is written': async ({ store, put }) => {
+    const first = await put('a')
+    const now = await store.now()
+    const writes = [
+      { id: 'a', definition: definition({ payload: 2 }) },
+      { id: 'b', definition: definition() },
+      { id: 'c', definition: definition({ timeline: { at: [now - 3_600_000] } }) },
+    ]
+    await expect(store.schedules.put(writes)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+    expect(await store.schedules.get('a')).toEqual(first)
+    expect(await store.schedules.get('b')).toBeUndefined()
+    expect(await store.schedules.get('c')).toBeUndefined()
+  },
+
+  'a schedule made anew never has a version that an earlier one had': async ({ store, put }) => {
+    const first = await put('a')
+    expect(await store.schedules.remove(['a'], first.version)).toEqual(['removed'])
+    const second = await put('a')
+    expect(second.version).toBeGreaterThan(first.version)
+    expect(await store.schedules.remove(['a'], first.version)).toEqual(['conflict'])
+    expect(await store.schedules.get('a')).toEqual(second)
+  },
+
+  'lists are in order of id, by prefix, page by page': async ({ store, put }) => {
+    for (const id of ['b/2', 'a/1', 'b/10', 'c/1', 'b/1', 'b']) await put(id)
+    const all = await store.schedules.list({ limit: 10 })
+    expect(all.items.map(({ id }) => id)).toEqual(['a/1', 'b', 'b/1', 'b/10', 'b/2', 'c/1'])
+    expect(all.next).toBeUndefined()
+    const first = await store.schedules.list({ prefix: 'b/', limit: 2 })
+    expect(first.items.map(({ id }) => id)).toEqual(['b/1', 'b/10'])
+    const second = await store.schedules.list({ prefix: 'b/', limit: 2, ...(first.next ? { after: first.next } : {}) })
+    expect(second.items.map(({ id }) => id)).toEqual(['b/2'])
+    expect(second.next).toBeUndefined()
+  },
+
+  'lists are filtered by state, target, app and missing stamp': async (scene) => {
+    await scene.put('active')
+    await scene.put('paused', { target: { job: 'other' } })
+    await scene.store.schedules.pause('paused', undefined)
+    await scene.putTicks('finished', [-10], { target: { sink: 'kafka' } })
+    await scene.put('declared', { app: 'shop' })
+    await scene.put('unstamped', { key: 'unstamped' })
+    await scene.advance()
+    const list = async (query: object) =>
+      (await scene.store.schedules.list({ limit: 10, ...query })).items.map(({ id }) => id)
+    expect(await list({ state: 'paused' })).toEqual(['paused'])
+    expect(await list({ state: 'finished' })).toEqual(['finished'])
+    expect(await list({ state: 'active' })).toEqual(['active', 'declared', 'unstamped'])
+    expect(await list({ job: 'other' })).toEqual(['paused'])
+    expect(await list({ sink: 'kafka' })).toEqual(['finished'])
+    expect(await list({ app: 'shop' })).toEqual(['declared'])
+    expect(await list({ unstamped: true })).toEqual(['unstamped'])
+    await scene.put('unstamped', { key: { name: 'k', limit: 1, whenBusy: 'wait' } })
+    expect(await list({ unstamped: true })).toEqual([])
+  },
+
+  'what callers hold is their own': async (scene) => {
+    const payload = { list: [1] }
+    await scene.put('a', { payload })
+    payload.list.push(2)
+    expect((await scene.schedule('a')).definition.payload).toEqual({ list: [1] })
+    const id = await scene.enqueue({ payload })
+    payload.list.push(3)
+    const run = await scene.run(id)
+    expect(run.payload).toEqual({ list: [1, 2] })
+    try {
+      Object.assign(run, { state: 'succeeded' })
+      ;(run.payload as { list: number[] }).list.push(4)
+    } catch {
+      // Frozen is as good as copied.
+    }
+    expect(await scene.run(id)).toMatchObject({ state: 'ready', payload: { list: [1, 2] } })
+  },
+})

@@ -1,0 +1,78 @@
+import { expect } from 'vitest'
+import type { Wake } from '../../core/store.js'
+import { area, key, retryIn, type Scene } from './scene.js'
+
+/** What a listener hears of what is done; hints may come a moment later, or, without wake-ups, not at all. */
+async function heard(scene: Scene, act: () => Promise<unknown>): Promise<ReadonlySet<Wake>> {
+  const wakes = new Set<Wake>()
+  const unsubscribe = scene.store.subscribe((wake) => wakes.add(wake))
+  await act()
+  await scene.elapse(100)
+  unsubscribe()
+  return wakes
+}
+
+async function expectHint(scene: Scene, wake: Wake, act: () => Promise<unknown>): Promise<void> {
+  const wakes = await heard(scene, act)
+  expect([...wakes].includes(wake)).toBe(scene.store.supports.wakeups)
+}
+
+export const wakeUps = area('wake-ups', {
+  'a new schedule wakes whoever plans': async (scene) => {
+    await expectHint(scene, 'schedules', () => scene.put('a'))
+  },
+
+  'a run that becomes ready wakes whoever claims': async (scene) => {
+    await expectHint(scene, 'runs', () => scene.enqueue())
+    await scene.putTicks('a', [-10, 90_000_000])
+    await expectHint(scene, 'runs', () => scene.advance())
+  },
+
+  'a freed key wakes whoever claims': async (scene) => {
+    await scene.join()
+    await scene.enqueue({ key: key('k') })
+    await scene.enqueue({ key: key('k') })
+    const [run] = await scene.claim()
+    await expectHint(scene, 'runs', () => scene.settle(run ?? { id: '', token: 0 }))
+  },
+
+  'a freed lock wakes whoever waits for it': async (scene) => {
+    await scene.acquire('l', 'a')
+    await expectHint(scene, 'leases', () => scene.store.leases.release({ name: 'l', holder: 'a' }))
+  },
+
+  'a cancel of a running run wakes whoever runs it': async (scene) => {
+    await scene.join()
+    const id = await scene.enqueue()
+    await scene.claimOne()
+    await expectHint(scene, 'attempts', () => scene.store.runs.cancel(id))
+  },
+
+  'a run that ended wakes whoever waits for it': async (scene) => {
+    await scene.join()
+    await scene.enqueue()
+    const run = await scene.claimOne()
+    await expectHint(scene, 'settled', () => scene.settle(run))
+  },
+
+  'a thaw wakes whoever claims': async (scene) => {
+    await scene.store.freeze(undefined)
+    await expectHint(scene, 'runs', () => scene.store.thaw())
+  },
+
+  'an unsubscribed listener hears nothing': async (scene) => {
+    const wakes: Wake[] = []
+    const unsubscribe = scene.store.subscribe((wake) => wakes.push(wake))
+    unsubscribe()
+    await scene.enqueue()
+    await scene.elapse(100)
+    expect(wakes).toEqual([])
+  },
+
+  'everything is found by asking alone': async (scene) => {
+    await scene.join()
+    await scene.enqueue()
+    await scene.settle(await scene.claimOne(), retryIn(0))
+    expect(await scene.claim()).toHaveLength(1)
+  },
+})

@@ -1,0 +1,88 @@
+/**
+ * The store contract as tests: `core/store.ts` says what a store promises, and this holds it to it. A store is done
+ * when all of it passes; whoever writes their own can run the same suite.
+ *
+ *     storeContract({ name: 'postgres', open: async () => ({ ...(await freshSchema()), elapse: sleep }) })
+ *
+ * Every test opens a fresh, empty store. Time is let pass by `elapse`: virtual for a store that takes a clock, a real
+ * sleep for the others, never more than a second at a time. Needs vitest.
+ */
+import { describe, expect, it } from 'vitest'
+import { advance } from './contract/advance.js'
+import { cancelAndRetry } from './contract/cancel-and-retry.js'
+import { claim } from './contract/claim.js'
+import { enqueue } from './contract/enqueue.js'
+import { history } from './contract/history.js'
+import { instances } from './contract/instances.js'
+import { keys } from './contract/keys.js'
+import { leaseQueue } from './contract/lease-queue.js'
+import { leases } from './contract/leases.js'
+import { overlap } from './contract/overlap.js'
+import type { ContractCase, Opened } from './contract/scene.js'
+import { schedules } from './contract/schedules.js'
+import { settle } from './contract/settle.js'
+import { takeBack } from './contract/take-back.js'
+import { takeover } from './contract/takeover.js'
+import { wakeUps } from './contract/wake-ups.js'
+
+export type { ContractCase, Opened }
+
+export interface ContractOptions {
+  readonly name: string
+  /** A fresh, empty store, with a way to let time pass. */
+  readonly open: () => Promise<Opened>
+  /** Tests that do not apply, each with the reason. */
+  readonly skip?: readonly { readonly test: string; readonly because: string }[]
+}
+
+/** The contract's tests as data, for those who want to run them otherwise. */
+export const contractCases: readonly ContractCase[] = [
+  ...schedules,
+  ...takeBack,
+  ...advance,
+  ...overlap,
+  ...enqueue,
+  ...claim,
+  ...keys,
+  ...settle,
+  ...cancelAndRetry,
+  ...takeover,
+  ...leases,
+  ...leaseQueue,
+  ...instances,
+  ...history,
+  ...wakeUps,
+]
+
+export function storeContract({ name, open, skip = [] }: ContractOptions): void {
+  const areas = new Set(contractCases.map(({ area }) => area))
+  describe(`the store contract: ${name}`, () => {
+    for (const area of areas) {
+      describe(area, () => {
+        for (const test of contractCases.filter((candidate) => candidate.area === area)) declare(test, open, skip)
+      })
+    }
+    it('skips only tests that there are', () => {
+      const names = contractCases.map((test) => test.name)
+      expect(skip.map(({ test }) => test).filter((test) => !names.includes(test))).toEqual([])
+    })
+  })
+}
+
+function declare(test: ContractCase, open: ContractOptions['open'], skip: NonNullable<ContractOptions['skip']>): void {
+  const skipped = skip.find((entry) => entry.test === test.name)
+  if (skipped === undefined) it(test.name, () => runCase(test, open))
+  else it.skip(`${test.name} (skipped: ${skipped.because})`, () => {})
+}
+
+/** Runs one test on a store of its own. */
+export async function runCase(test: ContractCase, open: ContractOptions['open']): Promise<void> {
+  const opened = await open()
+  await opened.store.open()
+  try {
+    await test.run(opened)
+  } finally {
+    await opened.store.close()
+    await opened.close?.()
+  }
+}

@@ -1,0 +1,247 @@
+import { describe, expect, it } from 'vitest'
+import type { JobOptions, Json, ScheduleInput } from '../../src/index.js'
+import { createTestBelfry, type TestOptions } from '../../src/testing/index.js'
+
+const at = (time: string) => `2026-01-01T${time}:00Z`
+
+/** A store at midnight with an hourly schedule `a` on a job. */
+async function hourly(
+  schedule: Partial<ScheduleInput> = {},
+  job?: Partial<JobOptions<Json>>,
+  options: TestOptions = {},
+) {
+  const kit = createTestBelfry({ now: at('00:00'), ...options })
+  kit.belfry.job('report', { run: () => null, ...job })
+  await kit.belfry.start()
+  await kit.belfry.schedules.put('a', { cron: '0 * * * *', job: 'report', ...schedule })
+  const explain = (time: string) => kit.belfry.schedules.explain('a', at(time))
+  return { ...kit, explain }
+}
+
+const never = () => new Promise<never>(() => {})
+
+describe('explain', () => {
+  it('unknown-schedule: there is none of that id', async () => {
+    const { belfry } = await hourly()
+    expect(await belfry.schedules.explain('b', at('01:00'))).toEqual({
+      at: new Date(at('01:00')),
+      status: 'unknown-schedule',
+      text: 'There is no schedule "b" now.',
+    })
+  })
+
+  it('not-a-tick: and which the neighbours are, also in the middle of a pause', async () => {
+    const { belfry, advance, explain } = await hourly()
+    const text =
+      'The schedule has no tick at that instant: the one before is 2026-01-01T01:00:00Z, the one after is 2026-01-01T02:00:00Z.'
+    expect(await explain('01:30')).toMatchObject({ status: 'not-a-tick', text })
+    await belfry.schedules.pause('a')
+    await advance('5h')
+    await belfry.schedules.resume('a')
+    expect(await explain('01:30')).toMatchObject({ status: 'not-a-tick', text })
+    expect(await explain('02:00')).toMatchObject({ status: 'skipped', reason: 'paused' })
+  })
+
+  it('before-creation: the schedule, or its timeline, came later', async () => {
+    const { belfry, advance } = await hourly()
+    const before = await belfry.schedules.explain('a', '2025-12-31T23:00:00Z')
+    expect(before).toMatchObject({
+      status: 'before-creation',
+      text: expect.stringContaining('at 2026-01-01T00:00:00Z'),
+    })
+    await advance('3h')
+    await belfry.schedules.put('a', { cron: '30 * * * *', job: 'report' })
+    const changed = await belfry.schedules.explain('a', at('01:30'))
+    expect(changed).toMatchObject({ status: 'before-creation', text: expect.stringContaining('2026-01-01T03:00:00Z') })
+    // What the old timeline did is still known.
+    expect(await belfry.schedules.explain('a', at('02:00'))).toMatchObject({ status: 'ran' })
+  })
+
+  it('ran: when, and with which attempt', async () => {
+    const { advance, explain } = await hourly()
+    await advance('90m')
+    expect(await explain('01:00')).toMatchObject({
+      status: 'ran',
+      run: { state: 'succeeded' },
+      text: 'It ran: started 2026-01-01T01:00:00Z, ended 2026-01-01T01:00:00Z, attempt 1.',
+    })
+  })
+
+  it('failed: after how many attempts, and why', async () => {
+    const fail = () => {
+      throw new Error('no paper')
+    }
+    const { advance, explain } = await hourly({}, { run: fail, retry: { attempts: 2, backoff: 'fixed', delay: '10m' } })
+    await advance('65m')
+    expect(await explain('01:00')).toMatchObject({
+      status: 'waiting',
+      text: expect.stringMatching(/^Attempt 1 ended without success; the next may start from 2026-01-01T01:/),
+    })
+    await advance('20m')
+    expect(await explain('01:00')).toMatchObject({
+      status: 'failed',
+      text: 'It ran and failed after 2 attempts: no paper.',
+    })
+  })
+
+  it('running: since when, and where', async () => {
+    const { belfry, advance, explain } = await hourly({}, { run: never })
+    await advance('61m')
+    expect(await explain('01:00')).toMatchObject({
+      status: 'running',
+      text: `It is running since 2026-01-01T01:00:00Z on ${belfry.instance}, attempt 1.`,
+    })
+  })
+
+  it('cancelled: by hand', async () => {
+    const { belfry, advance, explain, runs } = await hourly({}, { run: never })
+    await advance('61m')
+    await belfry.runs.cancel((await runs('a'))[0]?.id ?? '')
+    await advance('1m')
+    expect(await explain('01:00')).toMatchObject({ status: 'cancelled', text: expect.stringMatching(/01:01:05/) })
+  })
+
+  it('upcoming: with what will be in its way', async () => {
+    const { belfry, explain } = await hourly()
+    expect((await explain('05:00')).text).toBe('It comes at 2026-01-01T05:00:00Z.')
+    await belfry.schedules.pause('a', 'audit')
+    await belfry.freeze('migration')
+    expect(await explain('05:00')).toMatchObject({
+      status: 'upcoming',
+      text:
+        'It comes at 2026-01-01T05:00:00Z. The schedule is paused since 2026-01-01T00:00:00Z: audit. ' +
+        'Nothing starts: the store is frozen since 2026-01-01T00:00:00Z (migration).',
+    })
+  })
+
+  it('upcoming, never to come: the schedule has given all its ticks', async () => {
+    const { advance, explain } = await hourly({ times: 1 })
+    await advance('2h')
+    expect((await explain('05:00')).text).toMatch(/The schedule has no tick left to give/)
+  })
+
+  it('due: nobody has recorded it yet', async () => {
+    const { advance, explain } = await hourly({}, {}, { roles: ['run'] })
+    await advance('61m')
+    expect(await explain('01:00')).toMatchObject({
+      status: 'due',
+      text: expect.stringMatching(/next step of any ticker/),
+    })
+  })
+
+  it('waiting: on a job that nobody runs, the schedule is accepted and explain says so', async () => {
+    const { belfry, instance, advance } = createTestBelfry({ now: at('00:00'), roles: ['tick'] })
+    // Its code is here, but this instance does not run it.
+    belfry.job('report', { run: () => null })
+    await belfry.start()
+    await belfry.schedules.put('a', { cron: '0 * * * *', job: 'report' })
+    const nobody = 'No live instance runs the job "report": it waits until one does.'
+    expect((await belfry.schedules.explain('a', at('01:00'))).text).toBe(`It comes at 2026-01-01T01:00:00Z. ${nobody}`)
+    await advance('61m')
+    expect(await belfry.schedules.explain('a', at('01:00'))).toMatchObject({
+      status: 'waiting',
+      text: `It is recorded and may start from 2026-01-01T01:00:00Z. ${nobody}`,
+    })
+    const worker = instance({ roles: ['run'] })
+    worker.job('report', { run: () => null })
+    await worker.start()
+    await advance('1m')
+    expect(await belfry.schedules.explain('a', at('01:00'))).toMatchObject({ status: 'ran' })
+  })
+
+  it('waiting: for a key that only the job’s code can compute', async () => {
+    const { belfry, advance } = createTestBelfry({ now: at('00:00') })
+    await belfry.start()
+    await belfry.schedules.put('a', { cron: '0 * * * *', job: 'elsewhere' })
+    await advance('61m')
+    expect(await belfry.schedules.explain('a', at('01:00'))).toMatchObject({
+      status: 'waiting',
+      text: expect.stringMatching(
+        /waits for an instance with the job’s code.*No live instance runs the job "elsewhere"/,
+      ),
+    })
+  })
+
+  it('waiting: for an earlier run of the schedule, or for its key', async () => {
+    const queued = await hourly({ overlap: 'queue-all' }, { run: never, timeout: '1d' })
+    await queued.advance('121m')
+    expect((await queued.explain('02:00')).text).toBe(
+      'It is recorded and waits for an earlier run of the schedule to end.',
+    )
+    const keyed = await hourly({}, { run: never, timeout: '1d', exclusive: { whenBusy: 'wait' } })
+    await keyed.advance('121m')
+    expect((await keyed.explain('02:00')).text).toBe(
+      'It is recorded and waits for its exclusive key "job:report:null".',
+    )
+  })
+
+  it('waiting: while the store is frozen', async () => {
+    const { belfry, advance, explain } = await hourly()
+    await belfry.freeze()
+    await advance('61m')
+    expect(await explain('01:00')).toMatchObject({
+      status: 'waiting',
+      text: expect.stringMatching(/the store is frozen since/),
+    })
+  })
+
+  it('skipped as overlap, as busy, as deadline', async () => {
+    const overlap = await hourly({ overlap: 'skip' }, { run: never, timeout: '1d' })
+    await overlap.advance('121m')
+    expect(await overlap.explain('02:00')).toMatchObject({ status: 'skipped', reason: 'overlap' })
+    const busy = await hourly({}, { run: never, timeout: '1d', exclusive: true })
+    await busy.advance('121m')
+    expect(await busy.explain('02:00')).toMatchObject({
+      status: 'skipped',
+      reason: 'busy',
+      text: 'Skipped: its exclusive key was held by another run.',
+    })
+    const late = await hourly({ deadline: '5m' })
+    await late.belfry.freeze()
+    await late.advance('70m')
+    await late.belfry.thaw()
+    await late.advance('1m')
+    expect(await late.explain('01:00')).toMatchObject({ status: 'skipped', reason: 'deadline' })
+  })
+
+  it('skipped as missed: one of how many', async () => {
+    const { belfry, instance, advance, explain } = await hourly({ missed: 'latest' })
+    await belfry.stop()
+    await advance('4h30m')
+    const next = instance()
+    next.job('report', { run: () => null })
+    await next.start()
+    await advance('1m')
+    expect(await explain('02:00')).toMatchObject({
+      status: 'skipped',
+      reason: 'missed',
+      text:
+        'Skipped: nobody was up to record it in time, and the missed policy dropped it ' +
+        '(one of 3 ticks from 2026-01-01T01:00:00Z to 2026-01-01T03:00:00Z).',
+    })
+    expect(await explain('04:00')).toMatchObject({ status: 'ran' })
+  })
+
+  it('skipped as paused, replaced and removed: what was due and had not begun', async () => {
+    const reasonAfter = async (change: (kit: Awaited<ReturnType<typeof hourly>>) => Promise<unknown>) => {
+      const kit = await hourly({}, {}, { roles: ['tick'] })
+      await kit.advance('61m')
+      await change(kit)
+      return kit.explain('01:00')
+    }
+    expect(await reasonAfter(({ belfry }) => belfry.schedules.pause('a'))).toMatchObject({ reason: 'paused' })
+    const put = { cron: '5 * * * *', job: 'report' }
+    expect(await reasonAfter(({ belfry }) => belfry.schedules.put('a', put))).toMatchObject({ reason: 'replaced' })
+    // The answer outlives the schedule.
+    expect(await reasonAfter(({ belfry }) => belfry.schedules.remove('a'))).toMatchObject({
+      status: 'skipped',
+      reason: 'removed',
+    })
+  })
+
+  it('forgotten: it was recorded, and nothing of it is kept', async () => {
+    const { advance, explain } = await hourly({ keep: 'none' })
+    await advance('61m')
+    expect(await explain('01:00')).toMatchObject({ status: 'forgotten' })
+  })
+})

@@ -1,0 +1,53 @@
+/**
+ * Memory stores that are wrong on purpose, each in one way that a real store could be wrong in, with a sentence of the
+ * contract that such a store breaks.
+ */
+import type { Clock } from '../../../src/core/clock.js'
+import type { Store } from '../../../src/core/store.js'
+import { makeWait } from '../../../src/stores/memory/run-changes.js'
+import type { RunRecord } from '../../../src/stores/memory/run-record.js'
+import { emptyState, type MemoryState } from '../../../src/stores/memory/state.js'
+import { storeOn } from '../../../src/stores/memory/store.js'
+
+interface Overrides {
+  readonly schedules?: Partial<Store['schedules']>
+  readonly runs?: Partial<Store['runs']>
+  readonly leases?: Partial<Store['leases']>
+  readonly instances?: Partial<Store['instances']>
+}
+
+export interface BrokenStore {
+  readonly fault: string
+  /** A test of the contract that must fail on it. */
+  readonly caughtBy: string
+  readonly breaks: (store: Store, state: MemoryState) => Overrides
+}
+
+export function openBroken({ breaks }: BrokenStore, clock: Clock): Store {
+  const state = emptyState(clock)
+  const store = storeOn(state)
+  const { schedules = {}, runs = {}, leases = {}, instances = {} } = breaks(store, state)
+  return {
+    ...store,
+    schedules: { ...store.schedules, ...schedules },
+    runs: { ...store.runs, ...runs },
+    leases: { ...store.leases, ...leases },
+    instances: { ...store.instances, ...instances },
+  }
+}
+
+export function records(state: MemoryState): RunRecord[] {
+  return [...state.runs.values()]
+}
+
+/** Does something, then puts every run back in line that it let go on. */
+export async function withoutHandingOn<Result>(
+  state: MemoryState,
+  waitsFor: 'key' | 'overlap',
+  act: () => Promise<Result>,
+): Promise<Result> {
+  const waited = records(state).filter((run) => run.waitsFor === waitsFor)
+  const result = await act()
+  for (const run of waited) if (run.state === 'ready') makeWait(state, run, waitsFor, state.clock.now())
+  return result
+}

@@ -1,0 +1,94 @@
+import { type BrokenStore, records } from './broken-store.js'
+
+export const brokenLeases: readonly BrokenStore[] = [
+  {
+    fault: 'takes tokens from the clock alone',
+    caughtBy: 'tokens grow with every new holder, also within one instant, and never fall below the floor',
+    breaks: (store, state) => ({
+      leases: {
+        async acquire(request) {
+          const name = state.names.get(request.name)
+          if (name !== undefined) name.lastToken = 0
+          return store.leases.acquire({ ...request, floor: 0 })
+        },
+      },
+    }),
+  },
+  {
+    fault: 'accepts the renewal of a lease that was taken',
+    caughtBy: 'an old holder can neither renew, release nor extend its successor’s lease',
+    breaks: (store) => ({
+      leases: {
+        async renew(requests) {
+          const renewed = await store.leases.renew(requests)
+          return requests.map((request, at) => renewed[at] ?? { ...request, acquiredAt: 0, expiresAt: 0 })
+        },
+      },
+    }),
+  },
+  {
+    fault: 'lets a stranger release',
+    caughtBy: 'only the holder releases, once',
+    breaks: (store) => ({
+      leases: {
+        async release(request) {
+          const [holder] = await store.leases.inspect(request.name)
+          return store.leases.release({ ...request, holder: holder?.holder ?? request.holder })
+        },
+      },
+    }),
+  },
+  {
+    fault: 'does not keep the places of those who wait',
+    caughtBy: 'a release hands the lease to the oldest waiter, who finds it his when he asks again',
+    breaks: (store) => ({
+      leases: { acquire: ({ waitMs: _, ...request }) => store.leases.acquire(request) },
+    }),
+  },
+  {
+    fault: 'ignores the minimum hold',
+    caughtBy: 'a lease released before its minimum hold stays taken until then, and nobody can renew it',
+    breaks: (store) => ({
+      leases: { release: ({ minHoldMs: _, ...request }) => store.leases.release(request) },
+    }),
+  },
+  {
+    fault: 'accepts the beat of an instance that was declared dead',
+    caughtBy: 'a beat of an instance that was declared dead is refused, for good',
+    breaks: (store) => ({
+      instances: { beat: async (request) => ({ ...(await store.instances.beat(request)), alive: true, lost: [] }) },
+    }),
+  },
+  {
+    fault: 'forgets runs whose claim was never heard of',
+    caughtBy: 'runs of an answered claim that an instance does not know never arrived, and are ready again',
+    breaks: (store) => ({
+      instances: { beat: (request) => store.instances.beat({ ...request, claimsSettled: -1 }) },
+    }),
+  },
+  {
+    fault: 'takes over for ever',
+    caughtBy: 'a run whose instances keep dying is given up',
+    breaks: (store, state) => ({
+      runs: {
+        async rescue(limit) {
+          for (const run of records(state)) run.takeovers = 0
+          return store.runs.rescue(limit)
+        },
+      },
+    }),
+  },
+  {
+    fault: 'charges a takeover to an instance that leaves',
+    caughtBy: 'an instance that leaves gives its runs up at once, and no takeover is counted',
+    breaks: (store, state) => ({
+      instances: {
+        async leave(id) {
+          const running = records(state).filter((run) => run.owner?.info.id === id)
+          await store.instances.leave(id)
+          for (const run of running) run.rescued = true
+        },
+      },
+    }),
+  },
+]

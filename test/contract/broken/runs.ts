@@ -1,0 +1,185 @@
+import type { NewRun } from '../../../src/core/run.js'
+import { type BrokenStore, records, withoutHandingOn } from './broken-store.js'
+
+function withoutLimit({ key, ...run }: NewRun): NewRun {
+  return typeof key === 'object'
+    ? { ...run, key: { ...key, limit: 1_000 } }
+    : { ...run, ...(key === undefined ? {} : { key }) }
+}
+
+export const brokenRuns: readonly BrokenStore[] = [
+  {
+    fault: 'settles by run alone and never looks at the token',
+    caughtBy: 'a wrong token is stale and changes nothing',
+    breaks: (store, state) => ({
+      runs: {
+        settle: (settlements) =>
+          store.runs.settle(
+            settlements.map((each) => ({ ...each, token: state.runs.get(each.run)?.token ?? each.token })),
+          ),
+      },
+    }),
+  },
+  {
+    fault: 'says settled when it was stale',
+    caughtBy: 'the attempt before is stale once the run was claimed again',
+    breaks: (store) => ({
+      runs: { settle: async (settlements) => (await store.runs.settle(settlements)).map(() => 'settled') },
+    }),
+  },
+  {
+    fault: 'settles twice what is sent twice',
+    caughtBy: 'settling again with the token that settled changes nothing more',
+    breaks: (store, state) => ({
+      runs: {
+        async settle(settlements) {
+          for (const { run: id, outcome } of settlements) {
+            const run = state.runs.get(id)
+            if (run?.settledToken !== undefined && outcome.kind === 'retry') run.failures += 1
+          }
+          return store.runs.settle(settlements)
+        },
+      },
+    }),
+  },
+  {
+    fault: 'gives each attempt of a run the same token',
+    caughtBy: 'every attempt of a run has a higher token than the one before',
+    breaks: (store, state) => ({
+      runs: {
+        async claim(request) {
+          for (const run of records(state)) if (run.state === 'ready') run.token = undefined
+          return store.runs.claim(request)
+        },
+      },
+    }),
+  },
+  {
+    fault: 'starts a run although its key is held',
+    caughtBy: 'at most one run holds a key, and other keys are not held up',
+    breaks: (store) => ({
+      runs: { enqueue: (runs, tx) => store.runs.enqueue(runs.map(withoutLimit), tx) },
+    }),
+  },
+  {
+    fault: 'frees a key without handing it on',
+    caughtBy: 'a settle hands the key to the oldest that waits, in the same step',
+    breaks: (store, state) => ({
+      runs: { settle: (settlements) => withoutHandingOn(state, 'key', () => store.runs.settle(settlements)) },
+    }),
+  },
+  {
+    fault: 'skips a run that has begun before when its key is busy',
+    caughtBy: 'a run that has begun before waits, whatever its key says',
+    breaks: (store, state) => ({
+      runs: {
+        async claim(request) {
+          for (const run of records(state)) if (run.key?.whenBusy === 'skip') run.attempt = 0
+          return store.runs.claim(request)
+        },
+      },
+    }),
+  },
+  {
+    fault: 'ignores dedupe keys',
+    caughtBy: 'of many equal enqueues at once one wins',
+    breaks: (store) => ({
+      runs: {
+        enqueue: (runs, tx) =>
+          store.runs.enqueue(
+            runs.map(({ dedupe: _, ...run }) => run),
+            tx,
+          ),
+      },
+    }),
+  },
+  {
+    fault: 'forgets a dedupe key with its run',
+    caughtBy: 'a dedupe key with a time to keep refuses for that long after the end, whatever the history keeps',
+    breaks: (store) => ({
+      runs: {
+        enqueue: (runs, tx) =>
+          store.runs.enqueue(
+            runs.map(({ dedupeForMs: _, ...run }) => run),
+            tx,
+          ),
+      },
+    }),
+  },
+  {
+    fault: 'counts runs that are not due when a key is checked',
+    caughtBy: 'runs put off neither block a checked key nor are blocked until they are due',
+    breaks: (_, state) => ({
+      runs: {
+        async available(key, limit) {
+          return records(state).filter((run) => run.key?.name === key).length < limit
+        },
+      },
+    }),
+  },
+  {
+    fault: 'starts runs while it is frozen',
+    caughtBy: 'nothing starts while the store is frozen',
+    breaks: (store, state) => ({
+      runs: {
+        async claim(request) {
+          const { frozen } = state
+          state.frozen = undefined
+          const result = await store.runs.claim(request)
+          state.frozen = frozen
+          return result
+        },
+      },
+    }),
+  },
+  {
+    fault: 'ignores when it is too late to start',
+    caughtBy: 'a first attempt past its deadline is skipped',
+    breaks: (store, state) => ({
+      runs: {
+        async claim(request) {
+          for (const run of records(state)) run.startBy = undefined
+          return store.runs.claim(request)
+        },
+      },
+    }),
+  },
+  {
+    fault: 'gives more of a job than was asked for',
+    caughtBy: 'only what was asked for is claimed, each job up to its own capacity',
+    breaks: (store) => ({
+      runs: {
+        claim: (request) =>
+          store.runs.claim({ ...request, jobs: request.jobs.map(({ name }) => ({ name, limit: request.limit })) }),
+      },
+    }),
+  },
+  {
+    fault: 'gives a claim that is sent again more runs',
+    caughtBy: 'a claim that is sent again gets the same answer, and takes no more',
+    breaks: (store) => {
+      let claims = 0
+      return {
+        runs: {
+          claim(request) {
+            claims += 1
+            return store.runs.claim({ ...request, claim: claims })
+          },
+        },
+      }
+    },
+  },
+  {
+    fault: 'does not count a retry as a failure',
+    caughtBy: 'a retry is ready again after its delay, and counts as a failure',
+    breaks: (store, state) => ({
+      runs: {
+        async settle(settlements) {
+          const results = await store.runs.settle(settlements)
+          for (const { run } of settlements) Object.assign(state.runs.get(run) ?? {}, { failures: 0 })
+          return results
+        },
+      },
+    }),
+  },
+]

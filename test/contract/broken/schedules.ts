@@ -1,0 +1,166 @@
+import type { NewRun, Run } from '../../../src/core/run.js'
+import { withdraw } from '../../../src/stores/memory/run-changes.js'
+import { forgetRun } from '../../../src/stores/memory/run-endings.js'
+import { forgetSchedule, writeSchedule } from '../../../src/stores/memory/schedule-changes.js'
+import { type BrokenStore, records, withoutHandingOn } from './broken-store.js'
+
+function again({ target, payload, priority, keep, schedule, tick }: Run): NewRun {
+  const of = { ...(schedule === undefined ? {} : { schedule }), ...(tick === undefined ? {} : { tick }) }
+  return { target, payload, priority, keep, origin: 'trigger', ...of }
+}
+
+export const brokenSchedules: readonly BrokenStore[] = [
+  {
+    fault: 'records a tick twice',
+    caughtBy: 'many advances at once record each tick once',
+    breaks: (store, state) => ({
+      schedules: {
+        async advance(request) {
+          const known = new Set(state.runs.keys())
+          const result = await store.schedules.advance(request)
+          const { items } = await store.runs.list({ limit: 1_000 })
+          await store.runs.enqueue(items.filter(({ id }) => !known.has(id)).map(again))
+          return result
+        },
+      },
+    }),
+  },
+  {
+    fault: 'has only its history to tell which ticks were recorded',
+    caughtBy: 'a tick is not recorded again after its run has ended and been pruned',
+    breaks: (store, state) => ({
+      runs: {
+        async prune(request) {
+          const before = records(state).filter(({ origin }) => origin === 'tick')
+          const result = await store.runs.prune(request)
+          for (const { id, lane, tick = 0 } of before) {
+            const schedule = lane?.record?.schedule
+            if (schedule === undefined || state.runs.has(id)) continue
+            writeSchedule(state, { ...schedule, cursor: tick - 1, nextAt: tick, dueAt: tick })
+          }
+          return result
+        },
+      },
+    }),
+  },
+  {
+    fault: 'loses a tick that was recorded ahead when its schedule is paused',
+    caughtBy: 'a pause takes back a tick recorded ahead, and a resume before its instant loses nothing',
+    breaks: (store, state) => ({
+      schedules: {
+        async pause(id, note) {
+          const before = state.schedules.get(id)?.schedule
+          const paused = await store.schedules.pause(id, note)
+          if (before === undefined || paused === undefined) return paused
+          return writeSchedule(state, { ...paused, cursor: before.cursor })
+        },
+      },
+    }),
+  },
+  {
+    fault: 'writes although nothing has changed',
+    caughtBy: 'putting the same again writes nothing',
+    breaks: (store, state) => ({
+      schedules: {
+        async put(writes) {
+          const results = await store.schedules.put(writes)
+          for (const result of results) {
+            if (result.outcome !== 'unchanged') continue
+            state.lastVersion += 1
+            writeSchedule(state, { ...result.schedule, version: state.lastVersion })
+          }
+          return results
+        },
+      },
+    }),
+  },
+  {
+    fault: 'restarts the timeline with every put',
+    caughtBy: 'a put that leaves the timeline alone keeps anchor and cursor',
+    breaks: (store, state) => ({
+      schedules: {
+        async put(writes) {
+          const results = await store.schedules.put(writes)
+          const now = state.clock.now()
+          return results.map((result) => {
+            if (result.outcome !== 'updated') return result
+            return { ...result, schedule: writeSchedule(state, { ...result.schedule, anchor: now, cursor: now }) }
+          })
+        },
+      },
+    }),
+  },
+  {
+    fault: 'ignores the version that a write is based on',
+    caughtBy: 'a write based on an old version is refused and changes nothing',
+    breaks: (store) => ({
+      schedules: { put: (writes) => store.schedules.put(writes.map(({ id, definition }) => ({ id, definition }))) },
+    }),
+  },
+  {
+    fault: 'gives versions of a removed schedule out again',
+    caughtBy: 'a schedule made anew never has a version that an earlier one had',
+    breaks: (store, state) => ({
+      schedules: {
+        async remove(...args) {
+          const results = await store.schedules.remove(...args)
+          state.lastVersion = 0
+          return results
+        },
+      },
+    }),
+  },
+  {
+    fault: 'leaves the ticks of a removed schedule to be claimed',
+    caughtBy: 'a removal skips due ticks, deletes future ones and forgets the schedule',
+    breaks: (_, state) => ({
+      schedules: {
+        async remove(ids) {
+          return ids.map((id) => {
+            const record = state.schedules.get(id)
+            if (record === undefined) return 'missing'
+            forgetSchedule(state, record)
+            return 'removed'
+          })
+        },
+      },
+    }),
+  },
+  {
+    fault: 'never lets go on what waits for an earlier run of its schedule',
+    caughtBy: 'queue-all: all wait, and go on one by one, oldest first',
+    breaks: (store, state) => ({
+      runs: { settle: (settlements) => withoutHandingOn(state, 'overlap', () => store.runs.settle(settlements)) },
+    }),
+  },
+  {
+    fault: 'tells the planner of no unfinished runs',
+    caughtBy: 'skip: a tick is skipped while an earlier run is unfinished',
+    breaks: (store) => ({
+      schedules: {
+        advance: ({ plan, ...request }) =>
+          store.schedules.advance({ ...request, plan: (schedule, _, ...rest) => plan(schedule, [], ...rest) }),
+      },
+    }),
+  },
+  {
+    fault: 'prunes what has not ended',
+    caughtBy: 'ended runs beyond the age go, and nothing that is unfinished',
+    breaks: (store, state) => ({
+      runs: {
+        async prune(request) {
+          for (const run of records(state).filter(({ state: now }) => now === 'ready')) {
+            withdraw(state, run)
+            forgetRun(state, run)
+          }
+          return store.runs.prune(request)
+        },
+      },
+    }),
+  },
+  {
+    fault: 'loses the skip of a tick whose history is not kept',
+    caughtBy: 'with history off, a tick that is skipped at its start is still accounted for',
+    breaks: () => ({ schedules: { skips: async () => [] } }),
+  },
+]

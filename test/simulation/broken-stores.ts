@@ -1,0 +1,143 @@
+/** Stores that break a promise, each in one way: the simulation has to find out. */
+import type { Plan } from '../../src/core/plan.js'
+import type { ScheduleDefinition } from '../../src/core/schedule.js'
+import type { Planner, Store } from '../../src/core/store.js'
+
+type Break = (store: Store) => Store
+
+export const BROKEN: Readonly<Record<string, Break>> = {
+  'accepts what stale attempts settle': (store) => ({
+    ...store,
+    runs: {
+      ...store.runs,
+      settle: async (settlements) => {
+        await store.runs.settle(settlements)
+        return settlements.map(() => 'settled')
+      },
+    },
+  }),
+
+  'does not move the cursor': (store) =>
+    replanned(store, (plan, cursor) => ({
+      ...plan,
+      cursor,
+      ...(plan.nextAt === undefined ? {} : { dueAt: plan.nextAt }),
+    })),
+
+  'records every tick but one in a plan': (store) =>
+    replanned(store, (plan) => ({ ...plan, ticks: plan.ticks.slice(plan.ticks.length > 1 ? 1 : 0) })),
+
+  'forgets what it skipped': (store) => ({ ...store, schedules: { ...store.schedules, skips: async () => [] } }),
+
+  'ignores which claims were answered': (store) => ({
+    ...store,
+    instances: {
+      ...store.instances,
+      beat: (request) => store.instances.beat({ ...request, claimsSettled: Number.NEGATIVE_INFINITY }),
+    },
+  }),
+
+  'takes nothing over': (store) => ({
+    ...store,
+    runs: { ...store.runs, rescue: async () => ({ rescued: 0, lost: 0 }) },
+  }),
+
+  'lets a key be held by two': (store) => ({
+    ...store,
+    schedules: {
+      ...store.schedules,
+      put: (writes) =>
+        store.schedules.put(writes.map((write) => ({ ...write, definition: widened(write.definition) }))),
+    },
+    runs: {
+      ...store.runs,
+      enqueue: (runs, tx) => store.runs.enqueue(runs.map(widened), tx),
+      claim: async (request) => {
+        const result = await store.runs.claim(request)
+        return { ...result, runs: result.runs.map(narrowed) }
+      },
+    },
+  }),
+
+  'gives one token to all attempts of a minute': coarseTokens,
+
+  'makes runs of one dedupe key': (store) => ({
+    ...store,
+    runs: {
+      ...store.runs,
+      enqueue: (runs, tx) =>
+        store.runs.enqueue(
+          runs.map(({ dedupe: _, ...run }) => run),
+          tx,
+        ),
+    },
+  }),
+
+  'starts runs while it is frozen': (store) => ({ ...store, freeze: async () => {} }),
+
+  'begins a timeline anew with every put': (store) => ({
+    ...store,
+    schedules: {
+      ...store.schedules,
+      put: async (writes) => {
+        await store.schedules.remove(writes.map(({ id }) => id))
+        return store.schedules.put(writes)
+      },
+    },
+  }),
+}
+
+function replanned(store: Store, change: (plan: Plan, cursor: number) => Plan): Store {
+  const changed =
+    (plan: Planner): Planner =>
+    (schedule, unfinished, now, horizon) =>
+      change(plan(schedule, unfinished, now, horizon), schedule.cursor)
+  const { schedules } = store
+  return {
+    ...store,
+    schedules: { ...schedules, advance: (request) => schedules.advance({ ...request, plan: changed(request.plan) }) },
+  }
+}
+
+const EXTRA = 1
+
+function widened<Keyed extends Pick<ScheduleDefinition, 'key'>>(keyed: Keyed): Keyed {
+  const { key } = keyed
+  return key === undefined || key === 'unstamped' ? keyed : { ...keyed, key: { ...key, limit: key.limit + EXTRA } }
+}
+
+function narrowed<Keyed extends { readonly key?: { readonly limit: number } }>(keyed: Keyed): Keyed {
+  return keyed.key === undefined ? keyed : { ...keyed, key: { ...keyed.key, limit: keyed.key.limit - EXTRA } }
+}
+
+const MINUTE_US = 60_000_000
+
+/** Tells attempts a token that is not theirs alone, and knows what it stands for. */
+function coarseTokens(store: Store): Store {
+  const real = new Map<string, number>()
+  const tokenOf = (run: string, token: number) => real.get(`${run}@${token}`) ?? token
+  return {
+    ...store,
+    runs: {
+      ...store.runs,
+      claim: async (request) => {
+        const result = await store.runs.claim(request)
+        const runs = result.runs.map((run) => {
+          const token = Math.floor(run.token / MINUTE_US) * MINUTE_US
+          real.set(`${run.id}@${token}`, run.token)
+          return { ...run, token }
+        })
+        return { ...result, runs }
+      },
+      settle: (settlements) =>
+        store.runs.settle(settlements.map((one) => ({ ...one, token: tokenOf(one.run, one.token) }))),
+    },
+    instances: {
+      ...store.instances,
+      beat: (request) => {
+        const attempts = request.attempts.map(({ run, token }) => ({ run, token: tokenOf(run, token) }))
+        return store.instances.beat({ ...request, attempts })
+      },
+    },
+  }
+}

@@ -1,0 +1,37 @@
+import type { Lease } from '../../src/core/lease.js'
+import type { SkipRange } from '../../src/core/plan.js'
+import type { Run } from '../../src/core/run.js'
+import type { Schedule } from '../../src/core/schedule.js'
+import { ALL, historyOf } from './pruned-history.js'
+import type { World } from './world.js'
+
+/** What is left when everything was drained. */
+export interface Ending {
+  readonly now: number
+  /** Still unfinished, before the schedules went on. */
+  readonly unfinished: readonly Run[]
+  readonly leases: readonly Lease[]
+  /** Every run that the history has or had. */
+  readonly runs: readonly Run[]
+  readonly skips: ReadonlyMap<string, readonly SkipRange[]>
+  readonly schedules: ReadonlyMap<string, Schedule>
+}
+
+/** Looks at the store, and lets all schedules go on first: with that, every tick up to now is accounted for. */
+export async function lookAt({ clock, store, chronicle }: World): Promise<Ending> {
+  const now = clock.now()
+  const unfinished = await store.runs.list({ states: ['waiting', 'ready', 'running'], limit: ALL })
+  const leases = await store.leases.list({ limit: ALL })
+  for (const id of chronicle.schedules) await store.schedules.resume(id)
+  const { runs, skips, schedules } = await historyOf(store, chronicle)
+  const pruned = (id: string) =>
+    chronicle.prunedSkips.filter(({ schedule }) => schedule === id).map(({ range }) => range)
+  return {
+    now,
+    unfinished: unfinished.items,
+    leases: leases.items,
+    runs: [...chronicle.prunedRuns, ...runs.values()],
+    skips: new Map(Array.from(skips, ([id, ranges]) => [id, [...pruned(id), ...ranges]])),
+    schedules,
+  }
+}

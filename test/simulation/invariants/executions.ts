@@ -1,0 +1,63 @@
+/**
+ * What handlers saw. A handler that obeys its signal, in a process that is not stopped from outside, never works at the
+ * same time as another of its key: it is told to end before the store gives its key away.
+ */
+import type { Chronicle, EntryOf } from '../chronicle.js'
+
+const ONE_ID = 'an event id belongs to one run'
+const ALONE = 'obedient handlers of a key do not overlap'
+
+interface Execution {
+  readonly began: EntryOf<'began'>
+  readonly returned: EntryOf<'returned'>
+}
+
+export function checkExecutions(chronicle: Chronicle): void {
+  checkIds(chronicle)
+  checkAlone(chronicle)
+}
+
+function checkIds(chronicle: Chronicle): void {
+  const runs = new Map<string, string>()
+  for (const { event, run } of chronicle.of('began')) {
+    const known = runs.get(event) ?? run
+    runs.set(event, known)
+    if (known !== run) chronicle.violated(ONE_ID, `${event} is the id of ${known} and of ${run}`, known, run)
+  }
+}
+
+function checkAlone(chronicle: Chronicle): void {
+  const held = heldSeats(chronicle)
+  const last = new Map<string, Execution>()
+  for (const execution of executions(chronicle)) {
+    const { began } = execution
+    const { key } = began
+    if (key === undefined || key.limit > 1 || !began.obeys || held.has(began.seat)) continue
+    const before = last.get(key.name)
+    if (before !== undefined && before.returned.at > began.at) {
+      const text = `${key.name}: ${began.run} (${began.seat}) began while ${before.began.run} (${before.began.seat}) was at work`
+      chronicle.violated(ALONE, text, began.run, before.began.run, began.seat, before.began.seat)
+    }
+    if (before === undefined || before.returned.at < execution.returned.at) last.set(key.name, execution)
+  }
+}
+
+/** Executions that came to their end, in the order of their beginnings. */
+function executions(chronicle: Chronicle): Execution[] {
+  const open = new Map<string, EntryOf<'began'>>()
+  const ended: Execution[] = []
+  for (const entry of chronicle.of('began', 'returned')) {
+    const attempt = `${entry.run}@${entry.token}`
+    if (entry.kind === 'began') open.set(attempt, entry)
+    else {
+      const began = open.get(attempt)
+      if (began !== undefined) ended.push({ began, returned: entry })
+    }
+  }
+  return ended.sort((one, other) => one.began.order - other.began.order)
+}
+
+function heldSeats(chronicle: Chronicle): Set<string> {
+  const held = chronicle.of('note').flatMap(({ text }) => /^(\S+) is held$/.exec(text)?.[1] ?? [])
+  return new Set(held)
+}

@@ -1,0 +1,63 @@
+import type { MissedInput, ScheduleInput } from '../../src/api/schedule-input.js'
+import type { Missed, Overlap } from '../../src/core/policies.js'
+import type { Keep } from '../../src/core/run.js'
+import type { Random } from '../../src/testing/random.js'
+import { isSlow, type JobSettings, type Payload, type Settings } from './settings.js'
+
+const OFTEN = ['* * * * * *', '*/2 * * * * *', '1-59/7 * * * * *', '3,4,5,40 * * * * *'] as const
+const SELDOM = ['*/10 * * * * *', '*/15 * * * * *', '5,35 * * * * *', '0 * * * * *', '* * * * *'] as const
+
+/** Any schedule. Instants of `at` lie in the future when it must not look back. */
+export function randomSchedule(random: Random, { jobs }: Settings, now: number, ahead: boolean): ScheduleInput {
+  const job = random.pick(jobs)
+  return {
+    ...randomTimeline(random, job, now, ahead),
+    job: job.name,
+    payload: randomPayload(random),
+    overlap: random.pick<Overlap>(['allow', 'allow', 'skip', 'queue-one', 'queue-all', 'cancel-running']),
+    missed: randomMissed(random),
+    ...(random.chance(0.2) ? { deadline: random.integer(500, 10_000) } : {}),
+    ...(random.chance(0.25) ? { jitter: random.integer(1, 5_000) } : {}),
+    ...(random.chance(0.15) ? { times: random.integer(1, 20) } : {}),
+    ...(random.chance(0.2) ? { priority: random.integer(-1, 2) } : {}),
+    ...(random.chance(0.4) ? { keep: random.pick<Keep>(['all', 'failures', 'none']) } : {}),
+    ...(random.chance(0.5) ? { onFinish: 'keep' as const } : {}),
+  }
+}
+
+export function randomPayload(random: Random): Payload {
+  return { k: random.pick(['a', 'b', 'c']), n: random.integer(0, 2) }
+}
+
+type TimelineInput = Pick<ScheduleInput, 'cron' | 'every' | 'at' | 'timezone' | 'startsAt' | 'endsAt'>
+
+export function randomTimeline(random: Random, job: JobSettings, now: number, ahead: boolean): TimelineInput {
+  const kind = random.next()
+  if (kind < 0.15) return { at: randomInstants(random, now, ahead) }
+  if (kind < 0.55) {
+    const cron = isSlow(job) ? random.pick(SELDOM) : random.pick([...OFTEN, ...SELDOM])
+    return random.chance(0.3) ? { cron, timezone: 'Europe/Berlin' } : { cron }
+  }
+  const every = isSlow(job) ? random.pick([10_000, 25_000, 60_000]) : random.pick([1_000, 1_500, 3_000, 7_000, 20_000])
+  if (kind < 0.9) return { every }
+  const startsAt = wholeSecond(now) + random.integer(-5, 20) * 1_000
+  const endsAt = Math.max(startsAt, now) + every + random.integer(0, 60_000)
+  return { every, startsAt: new Date(startsAt), endsAt: new Date(endsAt) }
+}
+
+function randomInstants(random: Random, now: number, ahead: boolean): Date[] {
+  const seconds = new Set([random.integer(3, 60)])
+  for (let more = random.integer(0, 5); more > 0; more -= 1) seconds.add(random.integer(ahead ? 1 : -4, 90))
+  return [...seconds].map((second) => new Date(wholeSecond(now) + second * 1_000))
+}
+
+/** Two ticks of a schedule in one second would share an event id: see the docs on what an instant is. */
+function wholeSecond(now: number): number {
+  return Math.ceil(now / 1_000) * 1_000
+}
+
+function randomMissed(random: Random): MissedInput {
+  const policy = random.pick<Missed['policy']>(['skip', 'latest', 'all'])
+  const within = policy !== 'skip' && random.chance(0.3) ? { within: random.integer(1_000, 60_000) } : {}
+  return { policy, ...within, ...(policy === 'all' && random.chance(0.5) ? { max: random.integer(1, 10) } : {}) }
+}

@@ -1,0 +1,140 @@
+/**
+ * Writes down what was really done to the store. It lies below all faults: an operation whose reply is lost further up
+ * is in the record, one that never arrived is not. The memory store works at the moment it is called, so a place in the
+ * order is taken then, and what two calls find that are made without waiting in between is the same state.
+ */
+import { isFinished, type NewRun, type Run } from '../../src/core/run.js'
+import type { EnqueueResult, RunStore, ScheduleStore, Store } from '../../src/core/store.js'
+import type { Chronicle, Place } from './chronicle.js'
+import { keepPruned } from './pruned-history.js'
+
+export function recordedStore(store: Store, chronicle: Chronicle): Store {
+  return {
+    ...store,
+    schedules: recordedSchedules(store.schedules, chronicle),
+    runs: recordedRuns(store, chronicle),
+    freeze: (note) => {
+      chronicle.write({ kind: 'frozen' })
+      return store.freeze(note)
+    },
+    thaw: () => {
+      chronicle.write({ kind: 'thawed' })
+      return store.thaw()
+    },
+  }
+}
+
+function recordedSchedules(schedules: ScheduleStore, chronicle: Chronicle): ScheduleStore {
+  return {
+    ...schedules,
+    put: async (writes) => {
+      const place = chronicle.place()
+      const results = await schedules.put(writes)
+      for (const [at, { id, definition }] of writes.entries()) {
+        const result = results[at]
+        if (result?.outcome !== 'created' && result?.outcome !== 'updated') continue
+        const { cursor } = result.schedule
+        chronicle.write({ kind: 'put', schedule: id, outcome: result.outcome, definition, cursor }, place)
+      }
+      return results
+    },
+    pause: async (id, note) => {
+      const place = chronicle.place()
+      const schedule = await schedules.pause(id, note)
+      if (schedule !== undefined) chronicle.write({ kind: 'paused', schedule: id }, place)
+      return schedule
+    },
+    resume: async (id) => {
+      const place = chronicle.place()
+      const schedule = await schedules.resume(id)
+      if (schedule !== undefined) chronicle.write({ kind: 'resumed', schedule: id }, place)
+      return schedule
+    },
+    remove: async (ids, ifVersion) => {
+      const place = chronicle.place()
+      const results = await schedules.remove(ids, ifVersion)
+      const removed = ids.filter((_, at) => results[at] === 'removed')
+      for (const id of removed) chronicle.write({ kind: 'removed', schedule: id }, place)
+      return results
+    },
+  }
+}
+
+function recordedRuns(store: Store, chronicle: Chronicle): RunStore {
+  const { runs } = store
+  const claimed = new Set<string>()
+  const dedupes = new Map<string, string>()
+
+  /** The unfinished run that refuses another with the same dedupe key. */
+  async function rivalOf({ target, dedupe }: NewRun): Promise<Run | undefined> {
+    const known = dedupe === undefined ? undefined : dedupes.get(JSON.stringify([target, dedupe]))
+    const run = known === undefined ? undefined : await runs.get(known)
+    return run === undefined || isFinished(run) ? undefined : run
+  }
+
+  function noteEnqueued(run: NewRun, result: EnqueueResult | undefined, rival: Run | undefined, place: Place): void {
+    if (result?.outcome !== 'enqueued') return
+    const { target, origin, keep, key, dedupe, schedule } = run
+    const dueAt = Math.max(run.readyAt ?? place.at + (run.delayMs ?? 0), place.at)
+    const fact = { kind: 'enqueued' as const, run: result.run, target, origin, keep, dueAt, schedule }
+    chronicle.write(key === undefined || key === 'unstamped' ? fact : { ...fact, key }, place)
+    if (dedupe !== undefined) dedupes.set(JSON.stringify([target, dedupe]), result.run)
+    if (rival === undefined) return
+    const text = `${result.run} was enqueued with the key "${dedupe}", which ${rival.id} (${rival.state}) has`
+    chronicle.violated('a dedupe key refuses while its run is unfinished', text, result.run, rival.id)
+  }
+
+  function noteClaimed(run: Run, place: Place): void {
+    const attempt = `${run.id}@${run.token}`
+    if (claimed.has(attempt)) return
+    claimed.add(attempt)
+    if (run.attempt === 1 && (run.startBy ?? place.at) < place.at) {
+      chronicle.violated('nothing starts too late', `${run.id} was to start by ${run.startBy}`, run.id)
+    }
+    const { id, origin, schedule, tick, key, token = 0, attempt: number, instance } = run
+    chronicle.write({ kind: 'claimed', run: id, origin, schedule, tick, key, token, attempt: number, instance }, place)
+  }
+
+  function noteTouched(id: string, text: string): void {
+    chronicle.note(text)
+    chronicle.touched.add(id)
+  }
+
+  return {
+    ...runs,
+    enqueue: async (news, tx) => {
+      const place = chronicle.place()
+      const rivals = news.map(rivalOf)
+      const results = await runs.enqueue(news, tx)
+      for (const [at, run] of news.entries()) noteEnqueued(run, results[at], await rivals[at], place)
+      return results
+    },
+    claim: async (request) => {
+      const place = chronicle.place()
+      const result = await runs.claim(request)
+      for (const run of result.runs) noteClaimed(run, place)
+      return result
+    },
+    settle: async (settlements) => {
+      const place = chronicle.place()
+      const results = await runs.settle(settlements)
+      for (const [at, { run, token, outcome }] of settlements.entries()) {
+        const kind = results[at] === 'settled' ? 'settled' : 'refused'
+        chronicle.write({ kind, run, token, outcome: outcome.kind }, place)
+      }
+      return results
+    },
+    cancel: async (id) => {
+      const [run, result] = await Promise.all([runs.get(id), runs.cancel(id)])
+      if (result === 'cancelled' && run !== undefined) chronicle.cancelled.push(run)
+      noteTouched(id, `cancel ${id}: ${result}`)
+      return result
+    },
+    retry: async (id) => {
+      const result = await runs.retry(id)
+      noteTouched(id, `retry ${id}: ${result}`)
+      return result
+    },
+    prune: (request) => keepPruned(store, chronicle, () => runs.prune(request)),
+  }
+}

@@ -1,0 +1,76 @@
+import { scheduleTimeline } from '../../src/core/schedule-timeline.js'
+import type { Chronicle, EntryOf } from './chronicle.js'
+import type { Ending } from './ending.js'
+import { ALL } from './pruned-history.js'
+
+/** A stretch of time in which one timeline of a schedule was in force. */
+export interface Reign {
+  readonly schedule: string
+  /** When it was put. */
+  readonly begunAt: number
+  /** Every tick that it owes. */
+  readonly ticks: readonly number[]
+  /** Every `times` that was in force meanwhile; infinite where there was none. */
+  readonly limits: readonly number[]
+  readonly text: string
+}
+
+type Turn = EntryOf<'put' | 'removed' | 'pruned'>
+
+/** The timelines of a schedule, one after the other, from what was applied to the store. */
+export function reigns(chronicle: Chronicle, schedule: string, ending: Ending): Reign[] {
+  const found: Reign[] = []
+  let put: EntryOf<'put'> | undefined
+  let limits: number[] = []
+  const end = (through: number) => {
+    if (put !== undefined) found.push(reign(put, through, limits))
+    put = undefined
+    limits = []
+  }
+  for (const turn of chronicle.of('put', 'removed', 'pruned').filter((turn: Turn) => turn.schedule === schedule)) {
+    if (turn.kind === 'removed') end(turn.at)
+    else if (turn.kind === 'pruned') end(turn.cursor)
+    else {
+      if (put !== undefined && turn.outcome === 'created') {
+        chronicle.violated('no tick is lost', `${schedule} was created again, and nobody had removed it`, schedule)
+      }
+      if (put !== undefined && !isSame(put, turn)) end(turn.at)
+      put ??= turn
+      limits.push(turn.definition.times ?? Number.POSITIVE_INFINITY)
+    }
+  }
+  const left = ending.schedules.get(schedule)
+  if (put !== undefined && left === undefined) {
+    chronicle.violated('no tick is lost', `${schedule} is gone, and nobody removed it`, schedule)
+  }
+  end(ending.now)
+  return found.map((one, at) => withoutThoseOf(one, found[at + 1]))
+}
+
+/** An instant just passed that the next timeline names again is the next one's to fire. */
+function withoutThoseOf(one: Reign, next: Reign | undefined): Reign {
+  const taken = new Set(next?.ticks.filter((tick) => tick <= next.begunAt))
+  return { ...one, ticks: one.ticks.filter((tick) => !taken.has(tick)) }
+}
+
+function reign({ schedule, definition, at, cursor }: EntryOf<'put'>, through: number, limits: number[]): Reign {
+  const { timeline, startsAt, endsAt } = definition
+  const anchor = 'every' in timeline && startsAt !== undefined ? startsAt - timeline.every : at
+  const fields = {
+    ...{ timeline, anchor },
+    ...(startsAt === undefined ? {} : { startsAt }),
+    ...(endsAt === undefined ? {} : { endsAt }),
+  }
+  // Its ticks come after the instant at which it was put, or earlier if its author named one that had just passed.
+  const after = 'at' in timeline || startsAt !== undefined ? Math.min(cursor, at) : at
+  const text = `${JSON.stringify(definition)} from ${new Date(at).toISOString()} to ${new Date(through).toISOString()}`
+  return { schedule, begunAt: at, ticks: scheduleTimeline(fields).between(after, through, ALL), limits, text }
+}
+
+function isSame(one: EntryOf<'put'>, other: EntryOf<'put'>): boolean {
+  return line(one) === line(other)
+}
+
+function line({ definition: { timeline, startsAt, endsAt } }: EntryOf<'put'>): string {
+  return JSON.stringify([timeline, startsAt ?? null, endsAt ?? null])
+}

@@ -1,0 +1,174 @@
+/** A place in the cluster. One instance after another takes it; each is a process of its own, with its own bad luck. */
+import type { Job } from '../../src/api/job.js'
+import { type Belfry, createBelfry } from '../../src/belfry.js'
+import { type Clock, sleep } from '../../src/core/clock.js'
+import type { Logger } from '../../src/core/logger.js'
+import type { HandlerContext } from '../../src/engine/work.js'
+import { type Faults, faultyStore } from '../../src/testing/faulty-store.js'
+import { Lifeline } from '../../src/testing/lifeline.js'
+import type { JobSettings, Payload } from './settings.js'
+import { OUT_OF_REACH, type World } from './world.js'
+
+type State = 'empty' | 'starting' | 'up' | 'held' | 'stopping'
+
+const OBSERVED = ['run:succeeded', 'run:failed', 'run:retrying', 'run:cancelled', 'run:released', 'run:stale'] as const
+
+export class Seat {
+  readonly jobs = new Map<string, Job<Payload | undefined>>()
+  readonly #world: World
+  readonly #number: number
+  #life = 0
+  #state: State = 'empty'
+  #belfry: Belfry | undefined
+  #lifeline: Lifeline | undefined
+  /** No call of it arrives until then. */
+  cutOffUntil = 0
+
+  constructor(world: World, number: number) {
+    this.#world = world
+    this.#number = number
+  }
+
+  get name(): string {
+    return `seat${this.#number}.${this.#life}`
+  }
+
+  get state(): State {
+    return this.#state
+  }
+
+  /** The instance that can be asked to do something. */
+  get belfry(): Belfry | undefined {
+    return this.#state === 'up' ? this.#belfry : undefined
+  }
+
+  /** A new process. */
+  open(): void {
+    if (this.#state !== 'empty') return
+    const { chronicle } = this.#world
+    this.#life += 1
+    this.#state = 'starting'
+    const lifeline = this.#line()
+    const belfry = this.#instance(lifeline)
+    this.#lifeline = lifeline
+    this.#belfry = belfry
+    chronicle.note(`${this.name} starts`)
+    void this.#start(belfry, lifeline.clock)
+  }
+
+  crash(): void {
+    if (this.#state === 'empty') return
+    this.#world.chronicle.note(`${this.name} crashes`)
+    this.#lifeline?.cut()
+    this.#world.stopping.delete(this.name)
+    this.#state = 'empty'
+  }
+
+  hold(): void {
+    if (this.#state !== 'up') return
+    this.#world.chronicle.note(`${this.name} is held`)
+    this.#lifeline?.hold()
+    this.#state = 'held'
+  }
+
+  resume(): void {
+    if (this.#state !== 'held') return
+    this.#world.chronicle.note(`${this.name} is resumed`)
+    this.#state = 'up'
+    this.#lifeline?.resume()
+  }
+
+  /** Ends the process in order. */
+  stop(graceMs: number): void {
+    const belfry = this.belfry
+    const name = this.name
+    if (belfry === undefined) return
+    const { chronicle, stopping } = this.#world
+    chronicle.note(`${name} stops, grace ${graceMs} ms`)
+    this.#state = 'stopping'
+    const stopped = belfry.stop({ grace: graceMs }).then(
+      () => {
+        chronicle.note(`${name} has stopped`)
+        stopping.delete(name)
+        if (this.name === name) this.#state = 'empty'
+      },
+      (error: unknown) => chronicle.violated('an instance can always be stopped', `${name}: ${String(error)}`, name),
+    )
+    stopping.set(name, stopped)
+  }
+
+  async #start(belfry: Belfry, clock: Clock): Promise<void> {
+    while (this.#belfry === belfry && this.#state === 'starting') {
+      try {
+        await belfry.start()
+        if (this.#belfry === belfry && this.#state === 'starting') this.#state = 'up'
+        return
+      } catch (error) {
+        this.#world.noteFailure(`${this.name} could not start`, error)
+        await sleep(clock, 500)
+      }
+    }
+  }
+
+  #line(): Lifeline {
+    const { store, clock, random, settings } = this.#world
+    const current = () => (clock.now() < this.cutOffUntil ? OUT_OF_REACH : this.#world.faults())
+    const faults = new Proxy<Faults>({}, { get: (_, name) => Reflect.get(current(), name) as unknown })
+    const skewMs = random.integer(-settings.skewMs, settings.skewMs)
+    return new Lifeline(
+      faultyStore(store, { random: this.#world.luck, clock, faults }),
+      skewMs === 0 ? clock : clock.skewed(skewMs),
+    )
+  }
+
+  #instance({ store, clock }: Lifeline): Belfry {
+    const { random, settings, chronicle } = this.#world
+    const belfry = createBelfry({
+      ...this.#world.options(),
+      ...{ store, clock, concurrency: random.integer(2, 10), logger: this.#logger() },
+      ...this.#world.specialty(this.#number),
+    })
+    for (const job of settings.jobs) {
+      this.jobs.set(job.name, belfry.job<Payload>(job.name, { ...job.options, run: this.#handler(job, clock) }))
+    }
+    for (const event of OBSERVED) {
+      belfry.on(event, ({ run: { id, token } }) =>
+        chronicle.write({ kind: 'told', seat: this.name, event, run: id, token }),
+      )
+    }
+    return belfry
+  }
+
+  #handler({ minMs, maxMs, fails, obeys }: JobSettings, clock: Clock) {
+    const { chronicle, luck } = this.#world
+    const seat = this.name
+    return async ({ run, event, token, signal, payload }: HandlerContext<Payload>) => {
+      const fact = { seat, run: run.id, event: event.id, token, key: run.key, obeys }
+      chronicle.write({ kind: 'began', ...fact })
+      const throws = luck.chance(fails)
+      await sleep(clock, luck.integer(minMs, maxMs), obeys ? signal : undefined)
+      const aborted = obeys && signal.aborted
+      chronicle.write({ kind: 'returned', ...fact, how: aborted ? 'aborted' : throws ? 'threw' : 'done' })
+      if (aborted) throw signal.reason
+      if (throws) throw new Error('bad luck')
+      return payload.n
+    }
+  }
+
+  #logger(): Logger {
+    const { chronicle } = this.#world
+    const write = (fields: object, message: string) => chronicle.note(`${this.name}: ${message} ${text(fields)}`)
+    return {
+      debug() {},
+      info: write,
+      warn: write,
+      error: (fields, message) =>
+        chronicle.violated('nothing breaks inside', `${this.name}: ${message} ${text(fields)}`, this.name),
+    }
+  }
+}
+
+function text(fields: object): string {
+  const { err, ...rest } = fields as { err?: { message?: string } }
+  return JSON.stringify({ ...rest, ...(err?.message === undefined ? {} : { err: err.message }) })
+}

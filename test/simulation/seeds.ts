@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest'
+import { report } from './report.js'
+import { simulate } from './simulate.js'
+
+const SEEDS = Number(process.env.SEEDS ?? 300)
+const SEED = process.env.SEED === undefined ? undefined : Number(process.env.SEED)
+/** So many seeds to a test, so that a hang is noticed and progress is seen. */
+const CHUNK = 25
+
+/** Runs every `step`th seed, from the `first`: `SEEDS` says how many there are, `SEED` picks one. */
+export function runSeeds(first: number, step: number): void {
+  const seeds = Array.from({ length: SEEDS }, (_, at) => at + 1).filter((seed) => seed % step === first % step)
+  const chosen = SEED === undefined ? seeds : SEED % step === first % step ? [SEED] : []
+  for (let at = 0; at < chosen.length; at += CHUNK) {
+    const chunk = chosen.slice(at, at + CHUNK)
+    it(`holds for seeds ${chunk[0]} to ${chunk.at(-1)}`, { timeout: 120_000 }, async () => {
+      for (const seed of chunk) {
+        const simulation = await simulate(seed)
+        expect.soft(simulation.violations.length === 0 ? '' : report(seed, simulation)).toBe('')
+      }
+    })
+  }
+  if (chosen.length === 0) it.skip(`has nothing to do: seed ${SEED} is run beside it`, () => {})
+}

@@ -1,0 +1,119 @@
+/**
+ * One seed, from the first instance to the last: trouble, then quiet, then everything is drained, looked at and stopped.
+ * All that is random comes from the seed, so a seed always happens the same way.
+ */
+import crypto from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
+import type { Store } from '../../src/core/store.js'
+import { type Random, seededRandom } from '../../src/testing/random.js'
+import type { Chronicle, Violation } from './chronicle.js'
+import { type Ending, lookAt } from './ending.js'
+import { checkEndings } from './invariants/endings.js'
+import { checkExecutions } from './invariants/executions.js'
+import { checkFreeze } from './invariants/freeze.js'
+import { checkKeys } from './invariants/keys.js'
+import { checkOverlap } from './invariants/overlap.js'
+import { checkSettlements } from './invariants/settlements.js'
+import { checkTicks } from './invariants/ticks.js'
+import { makeTrouble, putAnew } from './trouble.js'
+import { World } from './world.js'
+
+export interface Simulation {
+  readonly violations: readonly Violation[]
+  readonly chronicle: Chronicle
+}
+
+/** How long a cluster in which nothing goes wrong may be at work without getting anything done. */
+const PATIENCE_MS = 180_000
+const STEP_MS = 5_000
+
+export async function simulate(seed: number, tamper: (store: Store) => Store = (store) => store): Promise<Simulation> {
+  const restoreIds = seedIds(seededRandom(seed))
+  const world = new World(seed, tamper)
+  const { chronicle } = world
+  const onRejection = (error: unknown) => chronicle.violated('no rejection is unhandled', String(error))
+  process.on('unhandledRejection', onRejection)
+  try {
+    await live(world)
+    await calmDown(world)
+    await drain(world)
+    const ending = await lookAt(world)
+    checkEndings(chronicle, ending)
+    checkAll(chronicle, ending)
+    await stopAll(world)
+  } finally {
+    process.off('unhandledRejection', onRejection)
+    restoreIds()
+  }
+  return { violations: chronicle.violations, chronicle }
+}
+
+function checkAll(chronicle: Chronicle, ending: Ending): void {
+  checkTicks(chronicle, ending)
+  checkSettlements(chronicle)
+  checkKeys(chronicle)
+  checkExecutions(chronicle)
+  checkOverlap(chronicle)
+  checkFreeze(chronicle)
+}
+
+async function live(world: World): Promise<void> {
+  const { clock, random, settings, seats } = world
+  const endsAt = clock.now() + settings.troubleMs
+  for (const seat of seats) clock.after(random.integer(0, 2_000), () => seat.open())
+  for (let schedule = 1; schedule <= settings.schedules; schedule += 1) putAnew(world, `s${schedule}`)
+  while (clock.now() < endsAt) {
+    await clock.advance(random.integer(0, settings.actionMs * 2))
+    makeTrouble(world)
+  }
+}
+
+/** Nothing goes wrong any more: everybody comes back, and what was late is caught up. */
+async function calmDown(world: World): Promise<void> {
+  const { clock, settings, chronicle, seats, operator } = world
+  world.calm = true
+  world.outageUntil = 0
+  for (const seat of seats) seat.cutOffUntil = 0
+  chronicle.note('calm')
+  // What trouble has set going comes to its end first.
+  await clock.advance(settings.leaseMs * 3 + 10_000)
+  for (const seat of seats) seat.resume()
+  for (const seat of seats) seat.open()
+  world.attempt('thaw', () => operator.thaw())
+  await clock.advance(settings.leaseMs * 2 + 20_000)
+  for (const [name] of world.stopping) chronicle.violated('an instance can always be stopped', `${name} still stops`)
+}
+
+/** No new ticks: all runs there are come to their end. */
+async function drain(world: World): Promise<void> {
+  const { clock, chronicle, store, operator } = world
+  for (const id of chronicle.schedules) world.attempt(`pause ${id}`, () => operator.schedules.pause(id))
+  let [progress, progressAt] = [0, clock.now()]
+  while (clock.now() - progressAt < PATIENCE_MS) {
+    await clock.advance(STEP_MS)
+    const { items } = await store.runs.list({ states: ['waiting', 'ready', 'running'], limit: 1 })
+    if (items.length === 0) return
+    const done = chronicle.of('claimed', 'settled').length
+    if (done > progress) [progress, progressAt] = [done, clock.now()]
+  }
+}
+
+async function stopAll({ clock, seats, chronicle, stopping, store, settings }: World): Promise<void> {
+  for (const seat of seats) seat.stop(0)
+  await clock.advance(settings.leaseMs + 20_000)
+  for (const [name] of stopping) chronicle.violated('an instance can always be stopped', `${name} still stops`, name)
+  const left = await store.instances.list()
+  for (const { id } of left) chronicle.violated('an instance that stops says goodbye', `${id} is still listed`, id)
+}
+
+/** The ids of instances come from the seed too: the pace of sweepers depends on them. */
+function seedIds(random: Random): () => void {
+  const { randomUUID } = crypto
+  const hex = (digits: number) => Array.from({ length: digits }, () => random.integer(0, 15).toString(16)).join('')
+  const replace = (make: typeof randomUUID) => {
+    Object.assign(crypto, { randomUUID: make })
+    syncBuiltinESMExports()
+  }
+  replace(() => `${hex(8)}-${hex(4)}-${hex(4)}-${hex(4)}-${hex(12)}`)
+  return () => replace(randomUUID)
+}

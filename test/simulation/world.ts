@@ -1,0 +1,99 @@
+/** All that a simulation consists of: one store, one clock, the seats, two operators, and the record. */
+import type { Job } from '../../src/api/job.js'
+import type { BelfryOptions } from '../../src/api/options.js'
+import { type Belfry, createBelfry } from '../../src/belfry.js'
+import { BelfryError } from '../../src/core/errors.js'
+import type { Store } from '../../src/core/store.js'
+import { memory } from '../../src/stores/memory/index.js'
+import type { Faults } from '../../src/testing/faulty-store.js'
+import { type ManualClock, manualClock } from '../../src/testing/manual-clock.js'
+import { type Random, seededRandom } from '../../src/testing/random.js'
+import { Chronicle } from './chronicle.js'
+import { recordedStore } from './recorded-store.js'
+import { Seat } from './seat.js'
+import { drawSettings, type Payload, type Settings } from './settings.js'
+
+/** What may come of asking for something at the wrong time. */
+const EXPECTED = ['STORE_UNREACHABLE', 'SCHEDULE_NOT_FOUND', 'RUN_NOT_FOUND', 'TRANSITION_REFUSED', 'VERSION_CONFLICT']
+
+export const OUT_OF_REACH: Faults = { drop: 1, loseHint: 1 }
+
+export class World {
+  readonly settings: Settings
+  readonly clock: ManualClock
+  readonly chronicle: Chronicle
+  readonly store: Store
+  /** For what is done to the cluster. */
+  readonly random: Random
+  /** For what happens to it: faults, and how handlers fare. */
+  readonly luck: Random
+  readonly seats: readonly Seat[]
+  /** An operator with a good line and the jobs' code, and one without the code. */
+  readonly operator: Belfry
+  readonly stranger: Belfry
+  readonly operatorJobs = new Map<string, Job<Payload | undefined>>()
+  readonly stopping = new Map<string, Promise<void>>()
+  /** No call of anybody arrives until then. */
+  outageUntil = 0
+  /** From now on nothing goes wrong any more. */
+  calm = false
+
+  constructor(seed: number, tamper: (store: Store) => Store) {
+    const seeds = seededRandom(seed)
+    const fork = () => seededRandom(seeds.integer(0, 2 ** 32 - 1))
+    this.settings = drawSettings(fork())
+    this.random = fork()
+    this.luck = fork()
+    this.clock = manualClock(this.settings.startAt)
+    this.chronicle = new Chronicle(this.clock, this.settings.prunes)
+    this.store = recordedStore(tamper(memory({ clock: this.clock })), this.chronicle)
+    this.operator = createBelfry({ ...this.options(), roles: [] })
+    this.stranger = createBelfry({ ...this.options(), roles: [] })
+    for (const { name, options } of this.settings.jobs) {
+      this.operatorJobs.set(name, this.operator.job<Payload>(name, { ...options, run: () => {} }))
+    }
+    this.seats = Array.from({ length: this.settings.seats }, (_, at) => new Seat(this, at + 1))
+  }
+
+  options(): BelfryOptions {
+    const { leaseMs, pollMs, lookaheadMs, graceMs, prunes } = this.settings
+    return {
+      ...{ store: this.store, clock: this.clock, lease: leaseMs, poll: pollMs, lookahead: lookaheadMs, grace: graceMs },
+      ...(prunes ? { history: { maxAge: '20s', maxRuns: 30 } } : {}),
+    }
+  }
+
+  /** The first seat does everything; of the others some do only a part. */
+  specialty(seat: number): Partial<BelfryOptions> {
+    const kind = seat === 1 ? 1 : this.random.next()
+    if (kind < 0.1) return { roles: ['run'] }
+    if (kind < 0.2) return { roles: ['tick'] }
+    return kind < 0.3 ? { jobs: this.settings.jobs.slice(1).map(({ name }) => name) } : {}
+  }
+
+  faults(): Faults {
+    const { loseHint = 0, ...others } = this.settings.faults
+    if (this.clock.now() < this.outageUntil) return OUT_OF_REACH
+    // Hints may be lost for ever: nothing depends on them.
+    return this.calm ? { loseHint } : { loseHint, ...others }
+  }
+
+  /** Does something that may fail as things are, but in no other way. Nobody waits for it. */
+  attempt(what: string, work: () => Promise<unknown>): void {
+    this.chronicle.note(what)
+    work().then(
+      () => {},
+      (error: unknown) => this.noteFailure(what, error),
+    )
+  }
+
+  noteFailure(what: string, error: unknown): void {
+    const expected = error instanceof BelfryError && EXPECTED.includes(error.code)
+    if (expected) this.chronicle.note(`${what}: ${error.message}`)
+    else this.chronicle.violated('what fails says why', `${what}: ${describe(error)}`)
+  }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
