@@ -2,8 +2,9 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    include: ['src/**/*.test.ts', 'test/**/*.test.{ts,js}'],
     testTimeout: 30_000,
     maxWorkers: 2,
+    globalSetup: ['test/servers/setup.ts'],
   },
 })

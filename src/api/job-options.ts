@@ -6,6 +6,7 @@ import { exponentialBackoff, fixedBackoff, type RetryPolicy } from '../core/retr
 import type { Keep } from '../core/run.js'
 import type { Exclusive, HandlerContext, JobDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
+import { located } from './located.js'
 import { type StandardSchema, validate } from './standard-schema.js'
 
 export interface JobOptions<Payload> {
@@ -60,7 +61,8 @@ export function parseJob<Payload>(
 ): JobDefinition {
   checkName(name, 'job name')
   if (typeof options.run !== 'function') throw invalid(name, 'run must be a function')
-  const timeoutMs = options.timeout === undefined ? DEFAULT_TIMEOUT_MS : durationMs(options.timeout)
+  const where = `job "${name}"`
+  const timeoutMs = located(where, () => durationMs(options.timeout ?? DEFAULT_TIMEOUT_MS))
   if (timeoutMs < 1) throw invalid(name, 'timeout must be longer than 0')
   const exclusive = parseExclusive(name, options.exclusive)
   return {
@@ -70,9 +72,9 @@ export function parseJob<Payload>(
       schema === undefined
         ? async (payload) => payload
         : (payload) => validate(schema, payload, `payload of job "${name}"`),
-    retry: parseRetry(name, options.retry ?? {}),
+    retry: located(where, () => parseRetry(name, options.retry ?? {})),
     timeoutMs,
-    keep: checkKeep(options.keep ?? 'all', `job "${name}"`),
+    keep: checkKeep(options.keep ?? 'all', where),
     concurrency: checkCount(options.concurrency ?? Number.POSITIVE_INFINITY, name, 'concurrency'),
     ...(exclusive === undefined ? {} : { exclusive }),
   }

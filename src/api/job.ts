@@ -7,6 +7,7 @@ import type { JobDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
 import { type Instant, instantMs } from '../time/instant.js'
 import type { Catalogue } from './catalogue.js'
+import { located } from './located.js'
 
 export interface EnqueueOptions {
   /** Start after a delay, by the store's clock. */
@@ -94,13 +95,13 @@ export function enqueueFields(job: string, options: EnqueueOptions) {
   if (delay !== undefined && at !== undefined) throw invalid(job, 'give `in` or `at`, not both')
   if (keyFor !== undefined && key === undefined) throw invalid(job, '`keyFor` needs a `key`')
   if (!Number.isInteger(priority)) throw invalid(job, `priority is ${String(priority)}; it must be a whole number`)
-  return {
+  return located(`enqueue of job "${job}"`, () => ({
     priority,
     ...(delay === undefined ? {} : { delayMs: durationMs(delay) }),
     ...(at === undefined ? {} : { readyAt: instantMs(at) }),
     ...(key === undefined ? {} : { dedupe: checkName(key, 'enqueue key') }),
     ...(keyFor === undefined ? {} : { dedupeForMs: durationMs(keyFor) }),
-  }
+  }))
 }
 
 function invalid(job: string, problem: string) {

@@ -10,6 +10,7 @@ import { HeldLock } from '../engine/held-lock.js'
 import { checkHeartbeat } from '../engine/keeper.js'
 import type { LockKeeper } from '../engine/lock-keeper.js'
 import { type Duration, durationMs } from '../time/duration.js'
+import { located } from './located.js'
 
 export interface LockOptions {
   /** How long the lease lasts without renewal. Default 15 s. */
@@ -63,7 +64,8 @@ export class Lock implements AsyncDisposable {
 
   /** Makes the lease last this long from now. False when somebody else has it; then the signal has fired. */
   extend(ttl: Duration): Promise<boolean> {
-    return this.#locks.extend(this.#held, durationMs(ttl))
+    const ttlMs = located(`lock "${this.name}"`, () => durationMs(ttl))
+    return this.#locks.extend(this.#held, ttlMs)
   }
 
   /** False when it was lost before. */
@@ -127,7 +129,9 @@ export class Locks {
 
   async acquire(name: string, options: LockOptions): Promise<Lock | undefined> {
     checkName(name, 'lock name')
-    const { ttlMs, waitMs, permits, minHoldMs, renew, heartbeat } = parseLock(name, options)
+    const { ttlMs, waitMs, permits, minHoldMs, renew, heartbeat } = located(`lock "${name}"`, () =>
+      parseLock(name, options),
+    )
     const again = options.holder?.reenter()
     if (again !== undefined && again.name !== name) {
       throw failure('OPTION_INVALID', `lock "${name}": the holder given holds "${again.name}"`)

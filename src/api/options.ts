@@ -9,6 +9,7 @@ import type { Store } from '../core/store.js'
 import type { Role } from '../engine/engine.js'
 import type { SinkDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
+import { located } from './located.js'
 
 export interface BelfryOptions {
   readonly store: Store
@@ -99,7 +100,7 @@ function parseSignals(signals: boolean | readonly NodeJS.Signals[]): readonly No
 }
 
 function ms(value: Duration | undefined, byDefault: number, option: string, least: number): number {
-  const parsed = value === undefined ? byDefault : durationMs(value)
+  const parsed = located(`createBelfry: ${option}`, () => durationMs(value ?? byDefault))
   if (parsed < least) throw invalid(`${option} is ${parsed} ms: at least ${least} ms`)
   return parsed
 }

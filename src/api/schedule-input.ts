@@ -10,6 +10,7 @@ import { type Instant, instantMs } from '../time/instant.js'
 import { parseTimeline, type TimelineSpec } from '../time/timeline.js'
 import { zone } from '../time/zone.js'
 import { checkKeep } from './job-options.js'
+import { located } from './located.js'
 
 /** A schedule as its author writes it: exactly one of cron, every and at; exactly one of job and to. */
 export interface ScheduleInput {
@@ -71,17 +72,18 @@ export function parseSchedule(id: string, input: ScheduleInput, graceMs: number,
   const stranger = Object.keys(input).find((key) => !KNOWN.has(key))
   if (stranger !== undefined)
     throw invalid(id, `${quote(stranger)} is not an option; known are ${[...KNOWN].join(', ')}`)
-  const timeline = located(id, () => parseTimeline(timelineSpec(id, input)))
-  const bounds = located(id, () => parseBounds(id, input))
-  const timing = located(id, () => parseTiming(id, input))
-  const keep = input.keep === undefined ? 'all' : checkKeep(input.keep, `schedule "${id}"`)
+  const where = `schedule "${id}"`
+  const timeline = located(where, () => parseTimeline(timelineSpec(id, input)))
+  const bounds = located(where, () => parseBounds(id, input))
+  const timing = located(where, () => parseTiming(id, input))
+  const keep = input.keep === undefined ? 'all' : checkKeep(input.keep, where)
   return {
     timeline,
     ...bounds,
     target: parseTarget(id, input),
     payload: toJson(input.payload ?? null, `payload of schedule "${id}"`),
     overlap: oneOf(id, 'overlap', input.overlap ?? 'allow', OVERLAPS),
-    missed: located(id, () => parseMissed(id, input.missed ?? 'latest', graceMs)),
+    missed: located(where, () => parseMissed(id, input.missed ?? 'latest', graceMs)),
     ...timing,
     priority: wholeNumber(id, 'priority', input.priority ?? 0, -1_000_000),
     keep,
@@ -166,17 +168,6 @@ function oneOf<T extends string>(id: string, option: string, value: T, allowed: 
 function wholeNumber(id: string, option: string, value: number, min: number, max = 1_000_000_000): number {
   if (Number.isInteger(value) && value >= min && value <= max) return value
   throw invalid(id, `${option} is ${quote(value)}; it must be a whole number from ${min} to ${max}`)
-}
-
-/** Says which schedule an error of the time maths belongs to. */
-function located<T>(id: string, parse: () => T): T {
-  try {
-    return parse()
-  } catch (error) {
-    if (error instanceof Error && !error.message.startsWith('schedule "'))
-      error.message = `schedule "${id}": ${error.message}`
-    throw error
-  }
 }
 
 function invalid(id: string, problem: string) {

@@ -37,6 +37,11 @@ export type ErrorCode =
   | 'UNSUPPORTED'
   /** The store does not answer. */
   | 'STORE_UNREACHABLE'
+  /** What is there is not a store of this version: damaged, written by a newer one, or in a place that cannot work. */
+  | 'STORE_INVALID'
+  | 'STORE_READ_ONLY'
+  /** Nothing can be written until there is space again. */
+  | 'STORE_FULL'
 
 export function failure(code: ErrorCode, message: string, options?: ErrorOptions): BelfryError<ErrorCode> {
   return new BelfryError(code, message, options)

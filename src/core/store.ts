@@ -11,7 +11,8 @@
  *
  * `testing/store-contract.ts` is this page as tests; a store is done when they pass.
  */
-import type { BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from './instance.js'
+import type { AttemptRef, BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from './instance.js'
+import type { Json } from './json.js'
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from './lease.js'
 import type { Plan, Plannable, SkipRange, Unfinished } from './plan.js'
 import type { NewRun, Outcome, Run, RunState } from './run.js'
@@ -27,7 +28,10 @@ export interface Store {
   open(): Promise<void>
   close(): Promise<void>
   now(): Promise<number>
-  /** Hints that something changed; the returned function unsubscribes. A store without wake-ups never calls. */
+  /**
+   * Hints that something changed; the returned function unsubscribes. A store without wake-ups hints at the most at what
+   * was done through this same handle.
+   */
   subscribe(listener: (wake: Wake) => void): () => void
   /** Stops and allows starting runs, for all instances. Ticks are recorded all the same. */
   freeze(note: string | undefined): Promise<void>
@@ -38,6 +42,7 @@ export interface Store {
 export interface StoreSupports {
   /** `transaction()` in handlers. */
   readonly transactions: boolean
+  /** Hints reach the other processes. */
   readonly wakeups: boolean
   /** What was acknowledged survives a crash of the store. */
   readonly durable: boolean
@@ -170,6 +175,19 @@ export interface RunStore {
    * schedule that nothing holds up.
    */
   rescue(limit: number): Promise<RescueResult>
+  /**
+   * Commits a handler's own writes together with the success of its run: does the work in a transaction and, as its
+   * last statement, marks the run as succeeded with the work's value, if the attempt is still the one that has it (by
+   * token, state and the holder of its key). Otherwise everything is rolled back, and the answer is `stale`.
+   *
+   * The run stays `running`, and with it its key and its place in the schedule, until the handler has returned: a
+   * handler that still works must not meet its successor. From the commit on, whatever ends the attempt ends the run as
+   * succeeded: its settlement (with any outcome, answered `settled`), a takeover, a reset, a cancel. Repeated with the
+   * same token, it answers with the first value and does nothing.
+   *
+   * The value must be JSON. A store whose transactions are synchronous refuses work that returns a promise.
+   */
+  transact?(attempt: AttemptRef, work: (tx: unknown) => unknown): Promise<TransactResult>
   /** Forgets history beyond age or count, in bounded steps; cursors outlive it. Answers how much was forgotten. */
   prune(request: PruneRequest): Promise<number>
 }
@@ -213,6 +231,8 @@ export interface Settlement {
 }
 
 export type SettleResult = 'settled' | 'stale'
+
+export type TransactResult = 'stale' | { readonly result: Json }
 
 export type CancelResult = 'cancelled' | 'requested' | 'finished' | 'missing'
 export type RetryResult = 'ready' | 'refused' | 'missing'

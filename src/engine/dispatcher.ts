@@ -124,7 +124,8 @@ export class Dispatcher {
   }
 
   async #runJob(attempt: Attempt, job: JobDefinition): Promise<void> {
-    await this.#finish(attempt, await runAttempt(attempt, job, this.#options.log))
+    const { store, log } = this.#options
+    await this.#finish(attempt, await runAttempt(attempt, job, store.runs, log))
   }
 
   async #deliver(sink: SinkDefinition, attempts: readonly Attempt[]): Promise<void> {

@@ -39,8 +39,12 @@ export interface HandlerContext<Payload> {
   /** Fires when the attempt must end: timeout, cancel, stop, or a lost lease. Its reason says which. */
   readonly signal: AbortSignal
   readonly log: Logger
-  /** Commits the handler's writes and the run's completion together. */
-  readonly transaction: <T extends Json>(work: (tx: unknown) => T | Promise<T>) => Promise<T>
+  /**
+   * Commits the handler's writes and the run's completion together, once per attempt. `tx` is the store's own handle in
+   * a transaction; the value is the run's result and must be JSON. Throws `STALE`, and rolls back, when somebody else
+   * has the run by then. On SQLite the work must be synchronous.
+   */
+  readonly transaction: <T, Tx = unknown>(work: (tx: Tx) => T | Promise<T>) => Promise<T>
 }
 
 export type RunInfo = Pick<Run, 'id' | 'schedule' | 'origin' | 'attempt' | 'createdAt' | 'key' | 'priority'>

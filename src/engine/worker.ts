@@ -4,14 +4,15 @@
  * An aborted attempt has its window to return; after it the attempt is fenced and settled without it. Whatever the
  * handler does then can no longer be committed through Belfry, but it may overlap its successor: one warning names it.
  */
-import { errorRecord, failure } from '../core/errors.js'
+import { errorRecord } from '../core/errors.js'
 import { messageOf } from '../core/event.js'
 import { type Json, toJson } from '../core/json.js'
 import type { Logger } from '../core/logger.js'
 import { decideRetry } from '../core/retry.js'
 import type { Outcome } from '../core/run.js'
-import type { ClaimedRun } from '../core/store.js'
+import type { ClaimedRun, RunStore } from '../core/store.js'
 import { type Attempt, abortError, FENCED } from './attempt.js'
+import { HandlerTransaction } from './handler-transaction.js'
 import type { HandlerContext, JobDefinition } from './work.js'
 
 /** How long a handler has to return after a timeout or a cancel, before it is fenced. */
@@ -20,18 +21,34 @@ export const ABORT_WINDOW_MS = 5_000
 export const STOP_WINDOW_MS = 1_000
 
 /** Runs the attempt to its end. Undefined when it was lost: then there is nothing of ours left to settle. */
-export async function runAttempt(attempt: Attempt, job: JobDefinition, log: Logger): Promise<Outcome | undefined> {
+export async function runAttempt(
+  attempt: Attempt,
+  job: JobDefinition,
+  store: Pick<RunStore, 'transact'>,
+  log: Logger,
+): Promise<Outcome | undefined> {
+  const transaction = new HandlerTransaction(store, attempt.run)
   attempt.abortAfter(job.timeoutMs, ABORT_WINDOW_MS)
   try {
-    const value = await attempt.outcome(callHandler(attempt, job, log))
-    if (value === FENCED) return fencedOutcome(attempt, job, log)
+    const value = await attempt.outcome(callHandler(attempt, job, transaction, log))
+    if (value === FENCED) return committedOutcome(attempt, transaction) ?? fencedOutcome(attempt, job, log)
     if (attempt.reason === 'lost') return undefined
-    return { kind: 'succeeded', result: resultOf(job, value) }
+    return committedOutcome(attempt, transaction) ?? { kind: 'succeeded', result: resultOf(job, value) }
   } catch (error) {
-    return failedOutcome(attempt, job, error)
+    if (transaction.committed === undefined) return failedOutcome(attempt, job, error)
+    log.warn(
+      { job: job.name, run: attempt.run.id, attempt: attempt.run.attempt, err: errorRecord(error) },
+      'a handler failed after its transaction had committed: the run has succeeded, and nothing is undone',
+    )
+    return committedOutcome(attempt, transaction)
   } finally {
     attempt.end()
   }
+}
+
+/** What was committed stands, however the attempt ended. */
+function committedOutcome({ reason }: Attempt, { committed }: HandlerTransaction): Outcome | undefined {
+  return committed === undefined || reason === 'lost' ? undefined : { kind: 'succeeded', result: committed.result }
 }
 
 /** The work is done: a result that cannot be stored is no reason to do it again. */
@@ -43,12 +60,24 @@ function resultOf(job: JobDefinition, value: unknown): Json {
   }
 }
 
-async function callHandler(attempt: Attempt, job: JobDefinition, log: Logger): Promise<unknown> {
+async function callHandler(
+  attempt: Attempt,
+  job: JobDefinition,
+  transaction: HandlerTransaction,
+  log: Logger,
+): Promise<unknown> {
   const payload = await job.parse(attempt.run.payload)
-  return job.run(handlerContext(attempt, payload, log))
+  const value = await job.run(handlerContext(attempt, payload, transaction, log))
+  if (transaction.pending !== undefined) await transaction.pending
+  return value
 }
 
-function handlerContext(attempt: Attempt, payload: unknown, log: Logger): HandlerContext<unknown> {
+function handlerContext(
+  attempt: Attempt,
+  payload: unknown,
+  transaction: HandlerTransaction,
+  log: Logger,
+): HandlerContext<unknown> {
   const { run } = attempt
   return {
     payload,
@@ -66,9 +95,9 @@ function handlerContext(attempt: Attempt, payload: unknown, log: Logger): Handle
     get log() {
       return log.child?.({ run: run.id, attempt: run.attempt }) ?? log
     },
-    transaction: async () => {
-      throw failure('UNSUPPORTED', 'this store has no transactions: use Postgres or SQLite for transaction()')
-    },
+    // The store gives its own kind of handle, and the value comes back as JSON: only the handler knows both types.
+    transaction: <T, Tx>(work: (tx: Tx) => T | Promise<T>) =>
+      transaction.commit(work as (tx: unknown) => unknown) as Promise<T>,
   }
 }
 

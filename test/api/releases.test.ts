@@ -125,10 +125,12 @@ describe('declared schedules', () => {
     const old = await shop('1')
     await advance('7m')
     await shop('2')
-    for (let step = 0; step < 24; step += 1) {
+    const seen = new Set<string>()
+    for (let days = 0; days < 10; days += 1 / 72) {
       await advance('20m')
-      expect(await declared(old)).toEqual(['a 2'])
+      for (const schedule of await declared(old)) seen.add(schedule)
     }
+    expect([...seen]).toEqual(['a 2'])
   })
 
   it('keep their timeline through a deploy that does not change it', async () => {

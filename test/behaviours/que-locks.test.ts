@@ -518,6 +518,21 @@ behaviours('que-locks', (behaviour) => {
     },
   )
 
+  behaviour('Q16', 'A younger run of the key does not overtake, whatever its priority.', async (world) => {
+    const order: unknown[] = []
+    const options: JobOptions<Json> = {
+      exclusive: { by: ['key'], whenBusy: 'wait' },
+      run: ({ payload }) => void order.push((payload as { at: string }).at),
+    }
+    const early = await enqueuer(world, options)
+    await early.enqueue({ key: 'a', at: 'oldest' })
+    await early.enqueue({ key: 'a', at: 'urgent' }, { priority: 10 })
+    await early.enqueue({ key: 'a', at: 'youngest' }, { priority: 20 })
+    await workers(world, 1, options)
+    await untilOver(world)
+    expect(order).toEqual(['oldest', 'urgent', 'youngest'])
+  })
+
   behaviour('Q16', 'Other keys are not held up behind a busy one.', async (world) => {
     const { opened, open } = gate()
     const job = await workers(

@@ -1,7 +1,7 @@
 /**
  * Where behaviours are tested: a fresh store, as many instances on it as a test wants, and time. The same tests run on
- * every store; only how time passes differs. On the memory store it is virtual, on the others it is real, so tests wait
- * for conditions and keep waits short.
+ * every store; only how time passes differs. On stores that take a clock it is virtual, on the others it is real, so
+ * tests wait for conditions and keep waits short.
  */
 import { describe, it } from 'vitest'
 import type { BelfryOptions } from '../../src/api/options.js'
@@ -11,8 +11,10 @@ import type { Logger } from '../../src/core/logger.js'
 import type { Run } from '../../src/core/run.js'
 import type { Store } from '../../src/core/store.js'
 import { memory } from '../../src/stores/memory/index.js'
+import { sqlite } from '../../src/stores/sqlite/index.js'
 import { Lifeline } from '../../src/testing/lifeline.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
+import { temporaryFile } from '../stores/temporary-file.js'
 
 /** What a kind of store brings: its own handle for each instance, on shared data, and how its time passes. */
 export interface Ground {
@@ -152,9 +154,30 @@ const memoryKind: StoreKind = {
   },
 }
 
-const systemKinds: StoreKind[] = []
+/**
+ * Every instance has a connection of its own. Time is virtual: within one process a transaction is over before another
+ * can begin, so nothing here ever waits for the file; `test/stores` and the chaos let processes contend in real time.
+ */
+const sqliteKind: StoreKind = {
+  name: 'sqlite',
+  open: async () => {
+    const clock = manualClock(Date.UTC(2026, 0, 1))
+    const file = temporaryFile()
+    const handles: Store[] = []
+    const handle = () => {
+      const store = sqlite({ path: file.path, clock })
+      handles.push(store)
+      return store
+    }
+    const close = async () => {
+      for (const store of handles) await store.close()
+      await file.remove()
+    }
+    return { handle, clock, elapse: (ms) => clock.advance(ms), close }
+  },
+}
 
-export const storeKinds: readonly StoreKind[] = [memoryKind, ...systemKinds]
+export const storeKinds: readonly StoreKind[] = [memoryKind, sqliteKind]
 
 type Behaviour = (id: string, sentence: string, test: (world: World) => Promise<void>) => void
 

@@ -162,7 +162,7 @@ function checkExclusive(lines, committed, violations) {
  * @param {readonly import('./chaos.js').Stop[]} stops
  */
 function isExcused({ pid, t }, lines, stops) {
-  if (stops.some((stop) => stop.pid === pid && t >= stop.from && t <= stop.to + 1_000)) return true
+  if (stops.some((stop) => stop.pid === pid && t >= stop.from && t <= stop.to + 2_500)) return true
   const up = lines.find((line) => line.pid === pid && line.kind === 'up')
   return up === undefined || t < up.t + 1_000
 }

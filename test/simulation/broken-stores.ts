@@ -3,89 +3,114 @@ import type { Plan } from '../../src/core/plan.js'
 import type { ScheduleDefinition } from '../../src/core/schedule.js'
 import type { Planner, Store } from '../../src/core/store.js'
 
-type Break = (store: Store) => Store
+/** What is wrong with a store, with the invariant that gives it away. */
+export type Breakage = readonly [name: string, violates: string, breaks: (store: Store) => Store]
 
-export const BROKEN: Readonly<Record<string, Break>> = {
-  'accepts what stale attempts settle': (store) => ({
-    ...store,
-    runs: {
-      ...store.runs,
-      settle: async (settlements) => {
-        await store.runs.settle(settlements)
-        return settlements.map(() => 'settled')
+export const BROKEN: readonly Breakage[] = [
+  [
+    'accepts what stale attempts settle',
+    'a run succeeds at most once',
+    (store) => ({
+      ...store,
+      runs: {
+        ...store.runs,
+        settle: async (settlements) => {
+          await store.runs.settle(settlements)
+          return settlements.map(() => 'settled')
+        },
       },
-    },
-  }),
-
-  'does not move the cursor': (store) =>
-    replanned(store, (plan, cursor) => ({
-      ...plan,
-      cursor,
-      ...(plan.nextAt === undefined ? {} : { dueAt: plan.nextAt }),
-    })),
-
-  'records every tick but one in a plan': (store) =>
-    replanned(store, (plan) => ({ ...plan, ticks: plan.ticks.slice(plan.ticks.length > 1 ? 1 : 0) })),
-
-  'forgets what it skipped': (store) => ({ ...store, schedules: { ...store.schedules, skips: async () => [] } }),
-
-  'ignores which claims were answered': (store) => ({
-    ...store,
-    instances: {
-      ...store.instances,
-      beat: (request) => store.instances.beat({ ...request, claimsSettled: Number.NEGATIVE_INFINITY }),
-    },
-  }),
-
-  'takes nothing over': (store) => ({
-    ...store,
-    runs: { ...store.runs, rescue: async () => ({ rescued: 0, lost: 0 }) },
-  }),
-
-  'lets a key be held by two': (store) => ({
-    ...store,
-    schedules: {
-      ...store.schedules,
-      put: (writes) =>
-        store.schedules.put(writes.map((write) => ({ ...write, definition: widened(write.definition) }))),
-    },
-    runs: {
-      ...store.runs,
-      enqueue: (runs, tx) => store.runs.enqueue(runs.map(widened), tx),
-      claim: async (request) => {
-        const result = await store.runs.claim(request)
-        return { ...result, runs: result.runs.map(narrowed) }
+    }),
+  ],
+  [
+    'does not move the cursor',
+    'no tick is doubled',
+    (store) => replanned(store, (plan, cursor) => ({ ...plan, cursor })),
+  ],
+  [
+    'records every tick but one in a plan',
+    'no tick is lost',
+    (store) => replanned(store, (plan) => ({ ...plan, ticks: plan.ticks.slice(plan.ticks.length > 1 ? 1 : 0) })),
+  ],
+  [
+    'forgets what it skipped',
+    'no tick is lost',
+    (store) => ({ ...store, schedules: { ...store.schedules, skips: async () => [] } }),
+  ],
+  [
+    'ignores which claims were answered',
+    'every run ends',
+    (store) => ({
+      ...store,
+      instances: {
+        ...store.instances,
+        beat: (request) => store.instances.beat({ ...request, claimsSettled: Number.NEGATIVE_INFINITY }),
       },
-    },
-  }),
-
-  'gives one token to all attempts of a minute': coarseTokens,
-
-  'makes runs of one dedupe key': (store) => ({
-    ...store,
-    runs: {
-      ...store.runs,
-      enqueue: (runs, tx) =>
-        store.runs.enqueue(
-          runs.map(({ dedupe: _, ...run }) => run),
-          tx,
-        ),
-    },
-  }),
-
-  'starts runs while it is frozen': (store) => ({ ...store, freeze: async () => {} }),
-
-  'begins a timeline anew with every put': (store) => ({
-    ...store,
-    schedules: {
-      ...store.schedules,
-      put: async (writes) => {
-        await store.schedules.remove(writes.map(({ id }) => id))
-        return store.schedules.put(writes)
+    }),
+  ],
+  [
+    'takes nothing over',
+    'every run ends',
+    (store) => ({
+      ...store,
+      runs: { ...store.runs, rescue: async () => ({ rescued: 0, lost: 0 }) },
+    }),
+  ],
+  [
+    'lets a key be held by two',
+    'committed effects of a key do not overlap',
+    (store) => ({
+      ...store,
+      schedules: {
+        ...store.schedules,
+        put: (writes) =>
+          store.schedules.put(writes.map((write) => ({ ...write, definition: widened(write.definition) }))),
       },
-    },
-  }),
-}
+      runs: {
+        ...store.runs,
+        enqueue: (runs, tx) => store.runs.enqueue(runs.map(widened), tx),
+        claim: async (request) => {
+          const result = await store.runs.claim(request)
+          return { ...result, runs: result.runs.map(narrowed) }
+        },
+      },
+    }),
+  ],
+  ['gives one token to all attempts of a minute', 'tokens of a key only grow', coarseTokens],
+  [
+    'makes runs of one dedupe key',
+    'a dedupe key refuses while its run is unfinished',
+    (store) => ({
+      ...store,
+      runs: {
+        ...store.runs,
+        enqueue: (runs, tx) =>
+          store.runs.enqueue(
+            runs.map(({ dedupe: _, ...run }) => run),
+            tx,
+          ),
+      },
+    }),
+  ],
+  [
+    'starts runs while it is frozen',
+    'nothing starts in a frozen store',
+    (store) => ({ ...store, freeze: async () => {} }),
+  ],
+  [
+    'begins a timeline anew with every put',
+    'no tick is lost',
+    (store) => ({
+      ...store,
+      schedules: {
+        ...store.schedules,
+        put: async (writes) => {
+          await store.schedules.remove(writes.map(({ id }) => id))
+          return store.schedules.put(writes)
+        },
+      },
+    }),
+  ],
+]
 
 function replanned(store: Store, change: (plan: Plan, cursor: number) => Plan): Store {
   const changed =

@@ -4,7 +4,7 @@
  * order is taken then, and what two calls find that are made without waiting in between is the same state.
  */
 import { isFinished, type NewRun, type Run } from '../../src/core/run.js'
-import type { EnqueueResult, RunStore, ScheduleStore, Store } from '../../src/core/store.js'
+import type { EnqueueResult, RunStore, ScheduleStore, Settlement, SettleResult, Store } from '../../src/core/store.js'
 import type { Chronicle, Place } from './chronicle.js'
 import { keepPruned } from './pruned-history.js'
 
@@ -63,6 +63,7 @@ function recordedSchedules(schedules: ScheduleStore, chronicle: Chronicle): Sche
 function recordedRuns(store: Store, chronicle: Chronicle): RunStore {
   const { runs } = store
   const claimed = new Set<string>()
+  const settled = new Set<string>()
   const dedupes = new Map<string, string>()
 
   /** The unfinished run that refuses another with the same dedupe key. */
@@ -95,6 +96,13 @@ function recordedRuns(store: Store, chronicle: Chronicle): RunStore {
     chronicle.write({ kind: 'claimed', run: id, origin, schedule, tick, key, token, attempt: number, instance }, place)
   }
 
+  /** Settling again with the token that settled is no second settlement. */
+  function noteSettled({ run, token, outcome }: Settlement, result: SettleResult | undefined, place: Place): void {
+    if (settled.has(`${run}@${token}`)) return
+    if (result === 'settled') settled.add(`${run}@${token}`)
+    chronicle.write({ kind: result === 'settled' ? 'settled' : 'refused', run, token, outcome: outcome.kind }, place)
+  }
+
   function noteTouched(id: string, text: string): void {
     chronicle.note(text)
     chronicle.touched.add(id)
@@ -118,10 +126,7 @@ function recordedRuns(store: Store, chronicle: Chronicle): RunStore {
     settle: async (settlements) => {
       const place = chronicle.place()
       const results = await runs.settle(settlements)
-      for (const [at, { run, token, outcome }] of settlements.entries()) {
-        const kind = results[at] === 'settled' ? 'settled' : 'refused'
-        chronicle.write({ kind, run, token, outcome: outcome.kind }, place)
-      }
+      for (const [at, settlement] of settlements.entries()) noteSettled(settlement, results[at], place)
       return results
     },
     cancel: async (id) => {

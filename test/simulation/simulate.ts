@@ -76,11 +76,11 @@ async function calmDown(world: World): Promise<void> {
   for (const seat of seats) seat.cutOffUntil = 0
   chronicle.note('calm')
   // What trouble has set going comes to its end first.
-  await clock.advance(settings.leaseMs * 3 + 10_000)
+  await clock.advance(Math.max(settings.leaseMs * 3, 15_000))
   for (const seat of seats) seat.resume()
   for (const seat of seats) seat.open()
   world.attempt('thaw', () => operator.thaw())
-  await clock.advance(settings.leaseMs * 2 + 20_000)
+  await clock.advance(settings.leaseMs * 2 + 10_000)
   for (const [name] of world.stopping) chronicle.violated('an instance can always be stopped', `${name} still stops`)
 }
 

@@ -9,6 +9,8 @@ export interface Note {
   readonly tick: number
   readonly attempt: number
   readonly takeovers: number
+  /** Runs that hold a key are worth a line when they start: they are the ones to kill. */
+  readonly exclusive: boolean
   readonly lateMs: number
   readonly durationMs?: number
   readonly error?: string
@@ -32,7 +34,8 @@ function wordsOf(note: Note, style: Style): string | undefined {
   const again = attempt > 1 ? style.dim(`  attempt ${attempt}`) : ''
   switch (kind) {
     case 'started':
-      return takeovers > 0 ? style.yellow(`taken over from a dead instance, attempt ${attempt}`) : undefined
+      if (takeovers > 0) return `▶ ${style.yellow(`taken over from a dead instance, attempt ${attempt}`)}`
+      return note.exclusive ? style.dim('▶ running') : undefined
     case 'succeeded':
       return `${style.green('✔')} done${took}${style.dim(`  started +${Math.max(lateMs, 0)} ms`)}${again}`
     case 'retrying':

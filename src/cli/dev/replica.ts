@@ -21,6 +21,7 @@ export async function startReplica(path: string, tell: (note: Note) => void): Pr
     tick: run.tick ?? run.createdAt,
     attempt: run.attempt,
     takeovers: run.takeovers,
+    exclusive: run.key !== undefined,
     lateMs: run.startedAt - run.readyAt,
   })
   belfry.on('run:started', ({ run }) => tell(note('started', run)))

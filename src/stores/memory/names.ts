@@ -19,8 +19,14 @@ export function liveHolders(name: NameRecord, now: number): LeaseRecord[] {
   return [...name.holders.values()].filter((lease) => expiryOf(lease) > now)
 }
 
+function countLive({ holders }: NameRecord, now: number): number {
+  let live = 0
+  for (const lease of holders.values()) if (expiryOf(lease) > now) live += 1
+  return live
+}
+
 export function isBusy(name: NameRecord, permits: number, now: number): boolean {
-  return name.holders.size >= permits && liveHolders(name, now).length >= permits
+  return name.holders.size >= permits && countLive(name, now) >= permits
 }
 
 /** Removes holders whose time is over, the longest first, until there is room for one more. */
@@ -115,7 +121,7 @@ export function wakeRuns(state: MemoryState, name: NameRecord, now: number): voi
   if (name.line === undefined || name.line.waiting.size === 0) return
   const { waiting, standing } = name.line
   const before = standing.first?.order ?? Number.POSITIVE_INFINITY
-  let taken = liveHolders(name, now).length
+  let taken = countLive(name, now)
   for (let run = waiting.first; run !== undefined && run.order < before; run = waiting.first) {
     if (taken >= (run.key?.limit ?? 1)) return
     taken += 1

@@ -65,7 +65,8 @@ export function ripen(state: MemoryState, now: number): void {
 export function withdraw(state: MemoryState, run: RunRecord): void {
   run.claimHeap?.remove(run)
   run.claimHeap = undefined
-  if (run.line !== undefined) leaveLine(state, run)
+  run.line?.remove(run)
+  run.line = undefined
   if (run.key !== undefined) forgetInstant(state, run)
   run.owner?.running.delete(run)
   run.owner = undefined
@@ -121,15 +122,6 @@ function waitingLine(state: MemoryState, run: RunRecord): KeyLine['waiting'] | u
   if (name === undefined) return undefined
   state.blocked.add(name)
   return keyLine(name).waiting
-}
-
-/** Whoever stood behind it may be next. */
-function leaveLine(state: MemoryState, run: RunRecord): void {
-  run.line?.remove(run)
-  run.line = undefined
-  const name = run.waitsFor === 'overlap' ? undefined : keyName(state, run)
-  if (name !== undefined) state.touchedNames.add(name)
-  if (run.lane !== undefined && run.lane.waiting.size > 0) state.touchedLanes.add(run.lane)
 }
 
 function forgetInstant(state: MemoryState, run: RunRecord): void {

@@ -90,6 +90,18 @@ export const cancelAndRetry = area('cancel and retry by hand', {
     expect(await scene.store.runs.retry('unknown')).toBe('missing')
   },
 
+  'a cancelled run that is retried is not asked to cancel again': async (scene) => {
+    await scene.join()
+    await scene.enqueue()
+    const run = await scene.claimOne()
+    await scene.store.runs.cancel(run.id)
+    await scene.settle(run, { kind: 'cancelled' })
+    await scene.store.runs.retry(run.id)
+    const again = await scene.claimOne()
+    expect(again.cancelRequested).toBeUndefined()
+    expect((await scene.beat('one', [again])).cancel).toEqual([])
+  },
+
   'a retry by hand does not get round a dedupe key': async (scene) => {
     const first = await scene.enqueue({ dedupe: 'once' })
     await scene.store.runs.cancel(first)

@@ -114,6 +114,15 @@ export const claim = area('claim', {
     expect(await scene.claim('dead')).toEqual([])
   },
 
+  'nothing starts for an instance whose time is over, until it beats again': async (scene) => {
+    await scene.join('slow', SHORT_LEASE_MS)
+    await scene.enqueue()
+    await scene.elapse(PAST_LEASE_MS)
+    expect(await scene.claim('slow')).toEqual([])
+    expect(await scene.beat('slow', [])).toMatchObject({ alive: true })
+    expect(await scene.claim('slow')).toHaveLength(1)
+  },
+
   'every attempt of a run has a higher token than the one before': async (scene) => {
     await scene.join()
     await scene.enqueue()

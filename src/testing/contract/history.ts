@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { area, type Scene } from './scene.js'
+import { area, key, type Scene } from './scene.js'
 
 const KEEP_ALL = { maxAgeMs: 3_600_000, maxRuns: 1_000, leaseAgeMs: 3_600_000, limit: 1_000 }
 
@@ -79,6 +79,17 @@ export const history = area('history', {
     await scene.elapse(20)
     await scene.store.runs.prune({ ...KEEP_ALL, leaseAgeMs: 0 })
     expect((await scene.acquire('l', 'b')).token).toBeGreaterThan(before.token)
+  },
+
+  'a name that is in use again is not pruned': async (scene) => {
+    await scene.join()
+    const exclusive = { key: key('k'), checkKey: true }
+    await scene.enqueue(exclusive)
+    await scene.settle(await scene.claimOne())
+    const second = await scene.enqueue(exclusive)
+    await scene.elapse(20)
+    await scene.store.runs.prune({ ...KEEP_ALL, leaseAgeMs: 0 })
+    expect(await scene.tryEnqueue(exclusive)).toEqual({ outcome: 'busy', run: second })
   },
 
   'a lease that is held is not pruned': async (scene) => {

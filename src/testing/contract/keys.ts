@@ -150,6 +150,16 @@ export const keys = area('keys', {
     expect(ids(await scene.claim('one', work))).toEqual([younger])
   },
 
+  'with permits left, whoever waited behind an older run goes on when that one starts': async (scene) => {
+    await scene.join()
+    const pair = key('k', { limit: 2 })
+    const older = await scene.enqueue({ key: pair, target: { job: 'other' } })
+    const younger = await scene.enqueue({ key: pair, priority: 9 })
+    expect(await scene.claim('one', { jobs: [{ name: 'work', limit: 9 }] })).toEqual([])
+    const started = [...(await scene.claim()), ...(await scene.claim())]
+    expect(ids(started)).toEqual([older, younger])
+  },
+
   'an older run that is not due yet blocks nobody': async (scene) => {
     await scene.join()
     await scene.enqueue({ key: key('k'), delayMs: 60_000 })
@@ -235,6 +245,30 @@ export const keys = area('keys', {
     expect(lock.token).toBeGreaterThan(running.token)
     await scene.store.leases.release({ name: 'k', holder: 'somebody' })
     expect(await scene.stateOf(second)).toBe('ready')
+  },
+
+  'a run does not overtake a lock that waits when a lease runs out': async (scene) => {
+    await scene.join()
+    await scene.acquire('k', 'somebody', { ttlMs: SHORT_LEASE_MS })
+    await scene.tryAcquire('k', 'waiter', { waitMs: 60_000 })
+    await scene.enqueue({ key: key('k') })
+    await scene.elapse(PAST_LEASE_MS)
+    expect(await scene.claim()).toEqual([])
+    expect(await scene.store.leases.inspect('k')).toMatchObject([{ holder: 'waiter' }])
+  },
+
+  'a run that comes for the key of a dead one fences it, even before the sweep': async (scene) => {
+    await scene.join('dying', SHORT_LEASE_MS)
+    await scene.join()
+    const first = await scene.enqueue({ key: key('k') })
+    const dead = await scene.claimOne('dying')
+    await scene.elapse(PAST_LEASE_MS)
+    await scene.enqueue({ key: key('k') })
+    const [taken, ...none] = await scene.claim()
+    expect(none).toEqual([])
+    expect(taken).toMatchObject({ id: first, takeovers: 1 })
+    expect(await scene.settle(dead)).toBe('stale')
+    expect(await scene.store.leases.inspect('k')).toMatchObject([{ token: taken?.token }])
   },
 
   'a beat keeps the keys of its instance’s runs': async (scene) => {

@@ -134,6 +134,16 @@ export const overlap = area('overlap', {
     expect(refused).toEqual({ outcome: 'busy', run: first })
   },
 
+  'a trigger that was put off holds its schedule up once it is due': async (scene) => {
+    await scene.putTicks('a', [STEP, 2 * STEP, 90_000_000], { overlap: 'skip' })
+    await scene.enqueue({ origin: 'trigger', schedule: 'a', delayMs: STEP + STEP / 2 })
+    await scene.elapse(STEP + 50)
+    expect(await scene.advance()).toMatchObject({ recorded: 1, skipped: 0 })
+    await scene.store.runs.cancel((await scene.runsOf('a')).find(({ origin }) => origin === 'tick')?.id ?? '')
+    await scene.elapse(STEP)
+    expect(await scene.advance()).toMatchObject({ recorded: 0, skipped: 1 })
+  },
+
   'backfills that queue go one by one, and a repeated request doubles nothing': async (scene) => {
     await scene.join()
     await scene.put('a')

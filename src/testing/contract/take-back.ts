@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { area } from './scene.js'
+import { area, retryIn } from './scene.js'
 
 const AHEAD = { lookaheadMs: 120_000 }
 
@@ -121,18 +121,22 @@ export const takeBack = area('taking back', {
     await scene.putTicks('a', [-10, 90_000_000])
     await scene.advance()
     const run = await scene.claimOne()
-    await scene.settle(run, { kind: 'retry', delayMs: 60_000, error: { message: 'later' } })
+    await scene.settle(run, retryIn(60_000))
     await scene.store.schedules.remove(['a'])
     expect(await scene.stateOf(run.id)).toBe('cancelled')
   },
 
   'triggers and enqueues are never taken back': async (scene) => {
+    await scene.join()
     await scene.put('a')
+    const begun = await scene.enqueue({ origin: 'trigger', schedule: 'a' })
+    await scene.settle(await scene.claimOne(), retryIn(60_000))
     const trigger = await scene.enqueue({ origin: 'trigger', schedule: 'a' })
     const enqueued = await scene.enqueue()
     await scene.store.schedules.pause('a', undefined)
     await scene.put('a', { timeline: { every: 1_000 } })
     await scene.store.schedules.remove(['a'])
+    expect(await scene.stateOf(begun)).toBe('ready')
     expect(await scene.stateOf(trigger)).toBe('ready')
     expect(await scene.stateOf(enqueued)).toBe('ready')
   },
@@ -145,6 +149,19 @@ export const takeBack = area('taking back', {
     await scene.put('a', { timeline: { every: 90_000_000 } })
     await scene.advance(AHEAD)
     expect(await scene.statesOf('a')).toEqual(['skipped removed'])
+    expect(await scene.claim()).toEqual([])
+  },
+
+  'an instant that ran does not run again when its schedule is made anew': async (scene) => {
+    await scene.join()
+    const timeline = { at: [(await scene.store.now()) - 10, (await scene.store.now()) + 90_000_000] }
+    await scene.put('a', { timeline })
+    await scene.advance()
+    await scene.settle(await scene.claimOne())
+    await scene.store.schedules.remove(['a'])
+    await scene.put('a', { timeline })
+    await scene.advance()
+    expect(await scene.statesOf('a')).toEqual(['succeeded'])
     expect(await scene.claim()).toEqual([])
   },
 

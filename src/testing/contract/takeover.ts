@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { MAX_TAKEOVERS } from '../../core/run.js'
-import { area, ids, key, LONG_LEASE_MS, PAST_LEASE_MS, SHORT_LEASE_MS } from './scene.js'
+import { area, ids, key, LONG_LEASE_MS, PAST_LEASE_MS, retryIn, SHORT_LEASE_MS } from './scene.js'
 
 export const takeover = area('takeover', {
   'what a dead instance ran is ready again, and the next claim counts a takeover, not a failure': async (scene) => {
@@ -130,6 +130,16 @@ export const takeover = area('takeover', {
     expect(await scene.store.instances.beat(beat)).toMatchObject({ alive: true })
     expect(await scene.stateOf(run.id)).toBe('running')
     expect(await scene.settle(run)).toBe('settled')
+  },
+
+  'an attempt is its instance’s own only with the newest token': async (scene) => {
+    await scene.join()
+    await scene.enqueue()
+    const before = await scene.claimOne()
+    await scene.settle(before, retryIn(0))
+    const now = await scene.claimOne()
+    expect((await scene.beat('one', [now])).lost).toEqual([])
+    expect((await scene.beat('one', [before])).lost).toEqual([before.id])
   },
 
   'a beat tells which of its attempts are no longer its own': async (scene) => {

@@ -14,7 +14,8 @@ async function heard(scene: Scene, act: () => Promise<unknown>): Promise<Readonl
 
 async function expectHint(scene: Scene, wake: Wake, act: () => Promise<unknown>): Promise<void> {
   const wakes = await heard(scene, act)
-  expect([...wakes].includes(wake)).toBe(scene.store.supports.wakeups)
+  // A store without wake-ups may still hint at what was done through the same handle.
+  if (scene.store.supports.wakeups) expect([...wakes]).toContain(wake)
 }
 
 export const wakeUps = area('wake-ups', {

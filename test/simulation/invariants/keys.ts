@@ -25,17 +25,8 @@ export function checkKeys(chronicle: Chronicle): void {
     const text = `${claim.key.name}: ${claim.run} got ${claim.token} after ${last.run} had got ${last.token}`
     chronicle.violated(GROWS, text, claim.run, last.run)
   }
-  const settled = firstSettlements(chronicle)
+  const settled = new Map(chronicle.of('settled').map((entry) => [`${entry.run}@${entry.token}`, entry]))
   for (const [key, ofKey] of claims) checkKey(chronicle, key, ofKey, settled)
-}
-
-function firstSettlements(chronicle: Chronicle): Map<string, EntryOf<'settled'>> {
-  const first = new Map<string, EntryOf<'settled'>>()
-  for (const entry of chronicle.of('settled')) {
-    const attempt = `${entry.run}@${entry.token}`
-    if (!first.has(attempt)) first.set(attempt, entry)
-  }
-  return first
 }
 
 function checkKey(

@@ -21,7 +21,7 @@ export function checkOverlap(chronicle: Chronicle): void {
     const before = latest.get(schedule)
     if (before !== undefined && before.last.order > span.first.order) {
       const text = `${schedule}: ${run} began before ${before.first.run} had ended`
-      chronicle.violated(APART, text, run, before.first.run, schedule)
+      chronicle.violated(APART, text, run, before.first.run)
     }
     if (before === undefined || before.last.order < span.last.order) latest.set(schedule, span)
   }

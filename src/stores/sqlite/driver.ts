@@ -1,0 +1,106 @@
+/**
+ * What the store needs of a SQLite driver, and how the drivers of this world give it. Rows come as arrays, in the order
+ * of the columns; values are numbers, text or null and nothing else (a boolean makes one of the drivers abort).
+ */
+export type Value = number | string | null
+export type Row = readonly Value[]
+
+export interface Statement {
+  run(values: readonly Value[]): { readonly changes: number; readonly lastId: number }
+  get(values: readonly Value[]): Row | undefined
+  all(values: readonly Value[]): readonly Row[]
+}
+
+export interface Driver {
+  prepare(sql: string): Statement
+  exec(sql: string): void
+  close(): void
+  /** Whether a transaction is open, where the driver can tell. */
+  readonly inTransaction: boolean | undefined
+  /** What a handler's transaction is given: the driver's own handle. */
+  readonly handle: unknown
+}
+
+type Info = { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint }
+
+/** A handle of better-sqlite3 or of anything that follows it, such as libsql. */
+export interface BetterSqliteHandle {
+  prepare(sql: string): {
+    run(values: readonly Value[]): Info
+    get(values: readonly Value[]): unknown
+    all(values: readonly Value[]): unknown[]
+    raw(on: boolean): unknown
+  }
+  exec(sql: string): unknown
+  close(): unknown
+  readonly inTransaction?: boolean
+}
+
+export function betterSqlite(handle: BetterSqliteHandle): Driver {
+  return {
+    handle,
+    exec: (sql) => void handle.exec(sql),
+    close: () => void handle.close(),
+    get inTransaction() {
+      return handle.inTransaction
+    },
+    prepare(sql) {
+      const statement = handle.prepare(sql)
+      let raw = false
+      // Only a statement that gives rows may be asked for them as arrays.
+      const rows = () => {
+        if (!raw) statement.raw(true)
+        raw = true
+        return statement
+      }
+      return {
+        run: (values) => infoOf(statement.run(values)),
+        get: (values) => rows().get(values) as Row | undefined,
+        all: (values) => rows().all(values) as Row[],
+      }
+    },
+  }
+}
+
+/** A `DatabaseSync` of `node:sqlite`. */
+export interface NodeSqliteHandle {
+  prepare(sql: string): {
+    run(...values: Value[]): Info
+    get(...values: Value[]): unknown
+    all(...values: Value[]): unknown[]
+    setReturnArrays?(on: boolean): void
+  }
+  exec(sql: string): void
+  close(): void
+  readonly isTransaction?: boolean
+}
+
+export function nodeSqlite(handle: NodeSqliteHandle): Driver {
+  return {
+    handle,
+    exec: (sql) => handle.exec(sql),
+    close: () => handle.close(),
+    get inTransaction() {
+      return handle.isTransaction
+    },
+    prepare(sql) {
+      const statement = handle.prepare(sql)
+      statement.setReturnArrays?.(true)
+      return {
+        run: (values) => infoOf(statement.run(...values)),
+        get: (values) => arrayOf(statement.get(...values)),
+        all: (values) => statement.all(...values).map((row) => arrayOf(row) ?? []),
+      }
+    },
+  }
+}
+
+/** Before 22.16 rows are always objects, whose members stand in the order of the columns. */
+function arrayOf(row: unknown): Row | undefined {
+  if (row === undefined || row === null) return undefined
+  return Array.isArray(row) ? row : (Object.values(row) as Value[])
+}
+
+function infoOf({ changes, lastInsertRowid }: Info): { changes: number; lastId: number } {
+  return { changes: Number(changes), lastId: Number(lastInsertRowid) }
+}

@@ -1,0 +1,119 @@
+/**
+ * The SQLite store: everything in one file, which any number of processes of one host may share.
+ *
+ * What is promised of all stores can be read off the memory store; this one does the same in the same files, with
+ * statements in the place of maps. How the file is shared, and how its writer is shared within a process, is told in
+ * `file.ts`; the tables are in `schema.ts`.
+ */
+import { systemClock } from '../../core/clock.js'
+import type { Store } from '../../core/store.js'
+import { advanceSchedules } from './advance.js'
+import { claimRuns } from './claim.js'
+import type { Connection } from './connection.js'
+import { enqueueRuns, isAvailable } from './enqueue.js'
+import { enqueueInside } from './enqueue-inside.js'
+import type { SqliteFile } from './file.js'
+import {
+  beatInstance,
+  declareSet,
+  joinInstance,
+  leaveInstance,
+  listDeclared,
+  listInstances,
+  listJobs,
+} from './instances.js'
+import { acquireLease, inspectLease, listLeases, releaseLease, renewLeases, resetLease } from './leases.js'
+import { OpenFile, type SqliteOptions } from './open-file.js'
+import { pruneHistory } from './prune.js'
+import { rescueRuns } from './rescue.js'
+import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
+import { getSchedule } from './schedule-row.js'
+import {
+  listSchedules,
+  pauseSchedule,
+  putSchedules,
+  removeSchedules,
+  resumeSchedule,
+  skippedRanges,
+} from './schedules.js'
+import { freeze, frozen, thaw } from './settings.js'
+import { settleInSteps } from './settle.js'
+import type { Tx } from './tx.js'
+
+export type { BetterSqliteHandle } from './driver.js'
+export type { SqliteOptions } from './open-file.js'
+
+export function sqlite(options: SqliteOptions): Store {
+  const open = new OpenFile(options, options.clock ?? systemClock)
+
+  /** Operations that write in one transaction, that only look, and that take several steps. */
+  const writes =
+    <Args extends readonly unknown[], Result>(work: (tx: Tx, ...args: Args) => Result) =>
+    async (...args: Args): Promise<Result> =>
+      (await open.file()).write((tx) => work(tx, ...args))
+  const reads =
+    <Args extends readonly unknown[], Result>(work: (db: Connection, ...args: Args) => Result) =>
+    async (...args: Args): Promise<Result> =>
+      (await open.file()).read((db) => work(db, ...args))
+  const readsNow =
+    <Args extends readonly unknown[], Result>(work: (db: Connection, now: number, ...args: Args) => Result) =>
+    async (...args: Args): Promise<Result> =>
+      (await open.file()).read((db, now) => work(db, now, ...args))
+  const steps =
+    <Args extends readonly unknown[], Result>(work: (file: SqliteFile, ...args: Args) => Promise<Result>) =>
+    async (...args: Args): Promise<Result> =>
+      work(await open.file(), ...args)
+
+  const enqueue = writes(enqueueRuns)
+  return {
+    supports: { transactions: true, wakeups: false, durable: true, shared: true },
+    schedules: {
+      put: writes(putSchedules),
+      get: reads(getSchedule),
+      list: steps(listSchedules),
+      remove: writes(removeSchedules),
+      pause: writes(pauseSchedule),
+      resume: writes(resumeSchedule),
+      advance: steps((file, request) => advanceSchedules(file, open.definitions, request)),
+      skips: reads(skippedRanges),
+    },
+    runs: {
+      enqueue: async (runs, tx) => (tx === undefined ? enqueue(runs) : enqueueInside(await open.file(), runs, tx)),
+      claim: steps(claimRuns),
+      settle: steps(settleInSteps),
+      get: reads(getRun),
+      list: steps(listRuns),
+      available: readsNow(isAvailable),
+      cancel: writes(cancelRun),
+      retry: writes(retryRun),
+      stamp: writes(stampRuns),
+      rescue: steps(rescueRuns),
+      prune: steps(pruneHistory),
+      transact: (attempt, work) => open.transact(attempt, work),
+    },
+    leases: {
+      acquire: writes(acquireLease),
+      renew: writes(renewLeases),
+      release: writes(releaseLease),
+      inspect: readsNow(inspectLease),
+      list: readsNow(listLeases),
+      reset: writes(resetLease),
+    },
+    instances: {
+      join: writes(joinInstance),
+      beat: writes(beatInstance),
+      leave: writes(leaveInstance),
+      list: reads(listInstances),
+      jobs: reads(listJobs),
+      declarations: reads(listDeclared),
+      declare: writes(declareSet),
+    },
+    open: () => open.open(),
+    close: () => open.close(),
+    now: async () => (await open.file()).now(),
+    subscribe: (listener) => open.listeners.subscribe(listener),
+    freeze: writes(freeze),
+    thaw: writes(thaw),
+    frozen: reads(frozen),
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * The handler's transaction: its own writes and the fact that its run has succeeded, in one commit.
+ *
+ * It begins with the write lock, so nobody else changes the run meanwhile. The last statement before the commit marks
+ * the run as committed, if the attempt is still the one that has it; zero rows roll everything back. The run stays
+ * running until its handler has returned, and with it its key and its place in the schedule; from here on, whatever
+ * ends the attempt (settle, takeover, reset) ends the run as succeeded.
+ */
+import { failure } from '../../core/errors.js'
+import { type Json, toJson } from '../../core/json.js'
+import type { AttemptRef } from '../../core/instance.js'
+import type { TransactResult } from '../../core/store.js'
+import type { Connection } from './connection.js'
+import { fromText, loadRun, runNumber, toText } from './run-row.js'
+import { isCurrent } from './settle.js'
+
+const COMMIT_RUN = `update belfry_runs set committed = 1, result = ?
+  where id = ?2 and token = ?3 and state = 2 and committed = 0
+  and (key is null or exists (select 1 from belfry_leases l where l.run = ?2 and l.token = ?3))`
+
+type Work = (tx: unknown) => unknown
+
+/** The work has only begun: the caller must see to it that it cannot go on. */
+export class PromiseRefused extends Error {}
+
+/** One transaction, from begin to commit, without a pause. Errors after its begin are answers: it is not tried again. */
+export function transactRun(
+  db: Connection,
+  { run: id, token }: AttemptRef,
+  work: Work,
+): TransactResult | { readonly error: unknown } {
+  const number = runNumber(id)
+  if (number === undefined) return 'stale'
+  db.run('begin immediate')
+  try {
+    const result = perform(db, number, token, work)
+    db.run(result === 'stale' ? 'rollback' : 'commit')
+    return result
+  } catch (error) {
+    if (db.driver.inTransaction !== false) db.run('rollback')
+    return { error }
+  }
+}
+
+function perform(db: Connection, id: number, token: number, work: Work): TransactResult {
+  const run = loadRun({ db }, id)
+  if (run === undefined || !isCurrent(db, run, token)) return 'stale'
+  // Repeated after it was applied: the work is not done twice.
+  if (run.committed) return { result: run.result === null ? null : fromText(run.result) }
+  const result = valueOf(work(db.driver.handle))
+  if (db.driver.inTransaction === false) {
+    throw failure('OPTION_INVALID', 'transaction(): the callback ended the transaction itself; leave that to Belfry')
+  }
+  return db.run(COMMIT_RUN, toText(result), id, token) === 1 ? { result } : 'stale'
+}
+
+function valueOf(value: unknown): Json {
+  if (typeof (value as { then?: unknown } | undefined | null)?.then !== 'function') {
+    return toJson(value, 'the result of transaction()')
+  }
+  // Its end interests nobody any more, but must not end the process.
+  Promise.resolve(value).catch(() => {})
+  throw new PromiseRefused()
+}
+
+export function promiseRefused() {
+  return failure(
+    'OPTION_INVALID',
+    'transaction(): on SQLite the callback must be synchronous, because the file has one writer; await before it, not in it',
+  )
+}

@@ -1,0 +1,26 @@
+// @ts-check
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { chaos } from './chaos.js'
+
+const folder = mkdtempSync(join(tmpdir(), 'belfry-chaos-sqlite-'))
+const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+it(`four processes on one file lose no tick and run none twice, whatever is killed or stopped (seed ${seed})`, async () => {
+  const { violations, counts } = await chaos({
+    store: { name: 'sqlite', path: join(folder, 'belfry.db') },
+    seconds: 22,
+    processes: 4,
+    schedules: 200,
+    seed,
+  })
+  console.log(JSON.stringify({ seed, ...counts }))
+  expect(violations).toEqual([])
+  expect(counts.ticks).toBeGreaterThan(200 * 20)
+  // An instance gives its lease up only when it was stopped.
+  expect(counts.lost).toBe(0)
+}, 150_000)

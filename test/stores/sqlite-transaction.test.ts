@@ -1,0 +1,249 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Belfry, createBelfry } from '../../src/belfry.js'
+import type { Logger } from '../../src/core/logger.js'
+import type { HandlerContext } from '../../src/engine/work.js'
+import { betterSqlite } from '../../src/stores/sqlite/driver.js'
+import { openDriver } from '../../src/stores/sqlite/connection.js'
+import { type BetterSqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
+import { key, Scene } from '../../src/testing/contract/scene.js'
+import { type ManualClock, manualClock } from '../../src/testing/manual-clock.js'
+import { temporaryFile } from './temporary-file.js'
+
+let clock: ManualClock
+let file: ReturnType<typeof temporaryFile>
+let scene: Scene
+
+beforeEach(async () => {
+  clock = manualClock()
+  file = temporaryFile()
+  const store = sqlite({ path: file.path, clock })
+  scene = new Scene({ store, elapse: clock.advance })
+  await store.open()
+  withFile((db) => db.exec('create table effects (what text)'))
+  await scene.join()
+})
+
+afterEach(async () => {
+  await scene.store.close()
+  await file.remove()
+})
+
+function withFile<T>(work: (db: BetterSqliteHandle) => T): T {
+  const db = openDriver(file.path).handle as BetterSqliteHandle
+  try {
+    return work(db)
+  } finally {
+    db.close()
+  }
+}
+
+/** What handlers have written and committed. */
+function effects(): string[] {
+  return withFile((db) => betterSqlite(db).prepare('select what from effects').all([])).map(([what]) => String(what))
+}
+
+function write(tx: BetterSqliteHandle, what: string): string {
+  tx.prepare('insert into effects values (?)').run([what])
+  return what
+}
+
+const transact = (run: { id: string; token: number }, work: (tx: BetterSqliteHandle) => unknown) => {
+  const { transact: operation } = scene.store.runs
+  if (operation === undefined) throw new Error('no transactions')
+  return operation({ run: run.id, token: run.token }, work as (tx: unknown) => unknown)
+}
+
+describe('transact', () => {
+  it('commits the work, and the run succeeds with its value when it is settled', async () => {
+    const id = await scene.enqueue()
+    const run = await scene.claimOne()
+    expect(await transact(run, (tx) => write(tx, 'paid'))).toEqual({ result: 'paid' })
+    expect(effects()).toEqual(['paid'])
+    expect(await scene.stateOf(id)).toBe('running')
+    expect(await scene.settle(run, { kind: 'failed', error: { message: 'afterwards' } })).toBe('settled')
+    expect(await scene.run(id)).toMatchObject({ state: 'succeeded', result: 'paid', failures: 0 })
+  })
+
+  it('rolls back for a stale token', async () => {
+    await scene.enqueue()
+    const run = await scene.claimOne()
+    expect(await transact({ id: run.id, token: run.token - 1 }, (tx) => write(tx, 'late'))).toBe('stale')
+    expect(effects()).toEqual([])
+  })
+
+  it('rolls back for an attempt whose run was taken over', async () => {
+    await scene.join('mortal', 300)
+    await scene.enqueue({ key: key('k') })
+    const lost = await scene.claimOne('mortal')
+    await scene.elapse(400)
+    await scene.store.runs.rescue(10)
+    expect(await transact(lost, (tx) => write(tx, 'late'))).toBe('stale')
+    const run = await scene.claimOne()
+    expect(await transact(run, (tx) => write(tx, 'in time'))).toEqual({ result: 'in time' })
+    expect(effects()).toEqual(['in time'])
+  })
+
+  it('rolls back when the work throws, and the attempt may go on', async () => {
+    await scene.enqueue()
+    const run = await scene.claimOne()
+    const broken = transact(run, (tx) => {
+      write(tx, 'half')
+      throw new Error('no')
+    })
+    await expect(broken).rejects.toThrow('no')
+    expect(effects()).toEqual([])
+    expect(await transact(run, (tx) => write(tx, 'whole'))).toEqual({ result: 'whole' })
+  })
+
+  it('refuses a promise, and what it still does never reaches the file', async () => {
+    await scene.enqueue()
+    const run = await scene.claimOne()
+    let afterwards: unknown
+    const refused = transact(run, async (tx) => {
+      write(tx, 'before')
+      await Promise.resolve()
+      try {
+        write(tx, 'after')
+      } catch (error) {
+        afterwards = error
+      }
+    })
+    await expect(refused).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+    await clock.settle()
+    expect(effects()).toEqual([])
+    expect(afterwards).toBeDefined()
+  })
+
+  it('keeps the key until the handler has returned', async () => {
+    await scene.enqueue({ key: key('k') })
+    const next = await scene.enqueue({ key: key('k') })
+    const [run] = await scene.claim()
+    if (run === undefined) throw new Error('nothing was claimed')
+    await transact(run, (tx) => write(tx, 'one'))
+    expect(await scene.stateOf(next)).toBe('waiting key')
+    await scene.settle(run)
+    expect(await scene.stateOf(next)).toBe('ready')
+  })
+
+  it('stands when the instance dies after the commit: the run has succeeded, and its key is free', async () => {
+    await scene.join('mortal', 300)
+    const id = await scene.enqueue({ key: key('k') })
+    const next = await scene.enqueue({ key: key('k') })
+    const [run] = await scene.claim('mortal')
+    if (run === undefined) throw new Error('nothing was claimed')
+    await transact(run, (tx) => write(tx, 'one'))
+    await scene.elapse(400)
+    await scene.store.runs.rescue(10)
+    expect(await scene.run(id)).toMatchObject({ state: 'succeeded', result: 'one' })
+    expect(await scene.stateOf(next)).toBe('ready')
+  })
+
+  it('answers a repetition with the first value, and does the work once', async () => {
+    await scene.enqueue()
+    const run = await scene.claimOne()
+    await transact(run, (tx) => write(tx, 'first'))
+    expect(await transact(run, (tx) => write(tx, 'second'))).toEqual({ result: 'first' })
+    expect(effects()).toEqual(['first'])
+  })
+
+  it('settles a run that the history does not keep', async () => {
+    const id = await scene.enqueue({ keep: 'none', key: key('k') })
+    const run = await scene.claimOne()
+    await transact(run, (tx) => write(tx, 'gone'))
+    expect(await scene.settle(run)).toBe('settled')
+    expect(await scene.store.runs.get(id)).toBeUndefined()
+    expect(await scene.store.leases.inspect('k')).toEqual([])
+  })
+})
+
+describe('transaction() in a handler', () => {
+  const warnings: string[] = []
+  const log: Logger = { debug() {}, info() {}, error() {}, warn: (_, message) => void warnings.push(message) }
+  let belfry: Belfry
+
+  /** Runs one handler to the end of its first attempt. */
+  async function outcomeOf(handler: (context: HandlerContext<unknown>) => unknown) {
+    warnings.length = 0
+    belfry = createBelfry({ store: sqlite({ path: file.path, clock }), clock, logger: log })
+    const job = belfry.job('pay', { run: handler, retry: { attempts: 1 } })
+    await belfry.start()
+    const { run } = await job.enqueue(null)
+    await clock.advance(2_000)
+    const stopped = belfry.stop()
+    await clock.advance(20_000)
+    await stopped
+    return scene.run(run)
+  }
+
+  it('commits with the run, and its value is the run’s result', async () => {
+    const run = await outcomeOf(async ({ transaction }) => {
+      const value = await transaction((tx: BetterSqliteHandle) => write(tx, 'paid'))
+      return `not ${value}`
+    })
+    expect(run).toMatchObject({ state: 'succeeded', result: 'paid' })
+    expect(effects()).toEqual(['paid'])
+  })
+
+  it('is there once per attempt', async () => {
+    const errors: unknown[] = []
+    await outcomeOf(async ({ transaction }) => {
+      await transaction((tx: BetterSqliteHandle) => write(tx, 'one'))
+      await transaction((tx: BetterSqliteHandle) => write(tx, 'two')).catch((error) => errors.push(error))
+    })
+    expect(errors).toMatchObject([{ code: 'OPTION_INVALID' }])
+    expect(effects()).toEqual(['one'])
+  })
+
+  it('stands when the handler throws afterwards, which is logged', async () => {
+    const run = await outcomeOf(async ({ transaction }) => {
+      await transaction((tx: BetterSqliteHandle) => write(tx, 'paid'))
+      throw new Error('afterwards')
+    })
+    expect(run).toMatchObject({ state: 'succeeded', result: 'paid' })
+    expect(warnings).toEqual([expect.stringContaining('failed after its transaction had committed')])
+  })
+
+  it('is waited for when the handler does not', async () => {
+    const run = await outcomeOf(({ transaction }) => {
+      void transaction((tx: BetterSqliteHandle) => write(tx, 'paid'))
+    })
+    expect(run).toMatchObject({ state: 'succeeded', result: 'paid' })
+    expect(effects()).toEqual(['paid'])
+  })
+
+  it('leaves the run to fail when its work throws', async () => {
+    const run = await outcomeOf(({ transaction }) =>
+      transaction(() => {
+        throw new Error('no money')
+      }),
+    )
+    expect(run).toMatchObject({ state: 'failed', error: { message: 'no money' } })
+  })
+})
+
+describe('enqueue inside a transaction of the caller’s', () => {
+  const run = { target: { job: 'work' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' } as const
+
+  it('makes the run with the commit, and not with a rollback', async () => {
+    const db = openDriver(file.path).handle as BetterSqliteHandle
+    for (const end of ['rollback', 'commit']) {
+      db.exec('begin immediate')
+      await scene.store.runs.enqueue([run], db)
+      db.exec(end)
+    }
+    db.close()
+    expect((await scene.store.runs.list({ limit: 10 })).items).toHaveLength(1)
+  })
+
+  it('refuses what is no transaction on this file', async () => {
+    const refused = { code: 'OPTION_INVALID' }
+    await expect(scene.store.runs.enqueue([run], {})).rejects.toMatchObject(refused)
+    const idle = openDriver(file.path).handle as BetterSqliteHandle
+    await expect(scene.store.runs.enqueue([run], idle)).rejects.toMatchObject(refused)
+    idle.close()
+    const other = openDriver(`${file.path}-other`).handle as BetterSqliteHandle
+    other.exec('begin')
+    await expect(scene.store.runs.enqueue([run], other)).rejects.toMatchObject(refused)
+    other.close()
+  })
+})

@@ -1,0 +1,10 @@
+import { rm } from 'node:fs/promises'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** The path of a database that is not there yet, in a folder of its own. */
+export function temporaryFile(): { path: string; remove: () => Promise<void> } {
+  const folder = mkdtempSync(join(tmpdir(), 'belfry-'))
+  return { path: join(folder, 'belfry.db'), remove: () => rm(folder, { recursive: true, force: true }) }
+}
