@@ -12,7 +12,6 @@ import { Schedules } from './api/schedules.js'
 import type { InputOf, OutputOf, StandardSchema } from './api/standard-schema.js'
 import { failure } from './core/errors.js'
 import type { Instance } from './core/instance.js'
-import type { Json } from './core/json.js'
 import type { Frozen, Store } from './core/store.js'
 import { TokenFloor } from './core/token.js'
 import { Engine } from './engine/engine.js'
@@ -94,10 +93,7 @@ export class Belfry implements AsyncDisposable {
     name: string,
     options: JobOptions<OutputOf<Schema>> & { readonly payload: Schema },
   ): Job<InputOf<Schema>>
-  job<Payload = Json>(
-    name: string,
-    options: JobOptions<Payload> & { readonly payload?: undefined },
-  ): Job<Payload | Unchecked>
+  job<Payload = Unchecked>(name: string, options: JobOptions<Payload> & { readonly payload?: undefined }): Job<Payload>
   job(name: string, options: JobOptions<never> & { readonly payload?: StandardSchema | undefined }): Job<never> {
     this.#mustBeNew('job', 'define jobs before start()')
     const definition = parseJob(name, options, options.payload)

@@ -41,3 +41,8 @@ export function reportRace(head, rates, details = {}) {
 export function tenths(value) {
   return Math.round(value * 10) / 10
 }
+
+/** @param {number} value */
+export function hundredths(value) {
+  return Math.round(value * 100) / 100
+}

@@ -1,6 +1,10 @@
 // @ts-check
 /** Stores by name, for benches that take `--store`. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { memory } from '../../dist/stores/memory/index.js'
+import { sqlite } from '../../dist/stores/sqlite/index.js'
 import { UsageError } from './usage-error.js'
 
 /**
@@ -14,15 +18,38 @@ import { UsageError } from './usage-error.js'
  */
 
 /**
+ * @typedef {(clock: Clock) => { store: Store, remove?: () => void }} Maker
+ * @type {Record<string, Maker>}
+ */
+const MAKERS = {
+  memory: (clock) => ({ store: memory({ clock }) }),
+  sqlite: (clock) => {
+    const { path, remove } = temporaryFile()
+    return { store: sqlite({ path, clock }), remove }
+  },
+}
+
+/**
  * @param {string} name
  * @returns {Promise<BenchStore>}
  */
 export async function openStore(name) {
-  if (name !== 'memory') throw new UsageError(`store "${name}" is unknown: memory is`)
+  const make = MAKERS[name]
+  if (make === undefined) throw new UsageError(`store "${name}" is unknown: ${Object.keys(MAKERS).join(', ')} are`)
   const clock = leapingClock()
-  const store = memory({ clock })
+  const { store, remove } = make(clock)
   await store.open()
-  return { name, store, skip: async (ms) => clock.leap(ms), close: () => store.close() }
+  const close = async () => {
+    await store.close()
+    remove?.()
+  }
+  return { name, store, skip: async (ms) => clock.leap(ms), close }
+}
+
+/** The path of a database that is not there yet, in a folder of its own. */
+export function temporaryFile() {
+  const folder = mkdtempSync(join(tmpdir(), 'belfry-bench-'))
+  return { path: join(folder, 'bench.db'), remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
 /** The system's clock, with jumps: a backlog of a thousand seconds is made at once. */

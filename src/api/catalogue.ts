@@ -4,8 +4,9 @@ import { failure } from '../core/errors.js'
 import type { JobInfo } from '../core/instance.js'
 import { type Json, toJson } from '../core/json.js'
 import { type KeyRule, keyFrom, keyOf, type RunKey } from '../core/key.js'
-import type { Target } from '../core/run.js'
-import type { Store } from '../core/store.js'
+import type { Run, Target } from '../core/run.js'
+import type { Schedule } from '../core/schedule.js'
+import type { Page, Store } from '../core/store.js'
 import type { JobDefinition } from '../engine/work.js'
 
 /** How long what the store said about other instances' jobs is good for. */
@@ -49,28 +50,36 @@ export class Catalogue {
 
   /** Stamps what was made without the code of this instance's jobs. */
   async stampKeys(): Promise<void> {
-    for (const job of this.jobs.values()) {
-      const { items: runs } = await this.#store.runs.list({ job: job.name, waitsFor: 'stamp', limit: STAMP_BATCH })
-      if (runs.length > 0) {
-        await this.#store.runs.stamp(
-          await Promise.all(
-            runs.map(async (run) => ({ run: run.id, key: await this.#stampOf(run.target, run.payload) })),
-          ),
-        )
-      }
-      const { items: schedules } = await this.#store.schedules.list({
-        job: job.name,
-        unstamped: true,
-        limit: STAMP_BATCH,
-      })
-      for (const { id, version, definition } of schedules) {
-        const { key: _, ...rest } = definition
-        const key = await this.#stampOf(definition.target, definition.payload)
-        await this.#store.schedules.put([
-          { id, definition: key === undefined ? rest : { ...rest, key }, ifVersion: version },
-        ])
-      }
+    if (this.jobs.size === 0) return
+    await eachPage(
+      (after) => this.#store.runs.list({ waitsFor: 'stamp', limit: STAMP_BATCH, ...after }),
+      (runs) => this.#stampRuns(runs),
+    )
+    await eachPage(
+      (after) => this.#store.schedules.list({ unstamped: true, limit: STAMP_BATCH, ...after }),
+      (schedules) => this.#stampSchedules(schedules),
+    )
+  }
+
+  async #stampRuns(runs: readonly Run[]): Promise<void> {
+    const own = runs.filter(({ target }) => this.#has(target))
+    const stamps = own.map(async ({ id, target, payload }) => ({ run: id, key: await this.#stampOf(target, payload) }))
+    if (stamps.length > 0) await this.#store.runs.stamp(await Promise.all(stamps))
+  }
+
+  async #stampSchedules(schedules: readonly Schedule[]): Promise<void> {
+    for (const { id, version, definition } of schedules) {
+      if (!this.#has(definition.target)) continue
+      const { key: _, ...rest } = definition
+      const key = await this.#stampOf(definition.target, definition.payload)
+      await this.#store.schedules.put([
+        { id, definition: key === undefined ? rest : { ...rest, key }, ifVersion: version },
+      ])
     }
+  }
+
+  #has(target: Target): boolean {
+    return 'job' in target && this.jobs.has(target.job)
   }
 
   async #stampOf(target: Target, payload: Json): Promise<RunKey | undefined> {
@@ -92,6 +101,22 @@ export class Catalogue {
       this.#others = { at: now, jobs: new Map(jobs.map((job) => [job.name, job])) }
     }
     return this.#others.jobs
+  }
+}
+
+/** Pages that one sweep looks at: what others' jobs left unstamped must not hide this instance's own for ever. */
+const MAX_PAGES = 20
+
+async function eachPage<Item>(
+  list: (after: { readonly after?: string }) => Promise<Page<Item>>,
+  visit: (items: readonly Item[]) => Promise<void>,
+): Promise<void> {
+  let after: { readonly after?: string } = {}
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const { items, next } = await list(after)
+    await visit(items)
+    if (next === undefined) return
+    after = { after: next }
   }
 }
 

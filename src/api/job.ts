@@ -30,6 +30,11 @@ export interface Enqueued {
   readonly run: string
 }
 
+/** A job whose payload may be left out is enqueued without one. */
+export type EnqueueArguments<Input> = undefined extends Input
+  ? [payload?: Input, options?: EnqueueOptions]
+  : [payload: Input, options?: EnqueueOptions]
+
 /** A job as code holds it: types flow from its schema to here. */
 export class Job<Input> {
   readonly name: string
@@ -47,7 +52,7 @@ export class Job<Input> {
     this.#store = store
   }
 
-  async enqueue(payload: Input, options: EnqueueOptions = {}): Promise<Enqueued> {
+  async enqueue(...[payload, options = {}]: EnqueueArguments<Input>): Promise<Enqueued> {
     const [result] = await this.#enqueue([await this.#newRun(payload, options)], options.tx)
     return result as Enqueued
   }
@@ -73,7 +78,7 @@ export class Job<Input> {
     return tx === undefined ? this.#store.runs.enqueue(runs) : this.#store.runs.enqueue(runs, tx)
   }
 
-  async #newRun(payload: Input, options: EnqueueOptions): Promise<NewRun> {
+  async #newRun(payload: Input | undefined, options: EnqueueOptions): Promise<NewRun> {
     const stored = toJson(payload, `payload of job "${this.name}"`)
     await this.#definition.parse(stored)
     const target = { job: this.name }

@@ -7,6 +7,7 @@ import { exponentialBackoff } from '../core/retry.js'
 import type { Sink } from '../core/sink.js'
 import type { Store } from '../core/store.js'
 import type { Role } from '../engine/engine.js'
+import { checkHeartbeat } from '../engine/keeper.js'
 import type { SinkDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
 import { located } from './located.js'
@@ -27,6 +28,8 @@ export interface BelfryOptions {
   readonly concurrency?: number
   /** How long an instance may be silent before its work is taken over. Default 15 s. */
   readonly lease?: Duration
+  /** How often an instance proves that it lives. Default a quarter of the lease; more than a third is refused. */
+  readonly heartbeat?: Duration
   /** Look for work at least this often, hints or not. Default 1 s. */
   readonly poll?: Duration
   /** Record ticks this long ahead. Default 1 s. */
@@ -59,6 +62,8 @@ export function parseOptions(options: BelfryOptions) {
   const stranger = roles.find((role) => role !== 'tick' && role !== 'run')
   if (stranger !== undefined) throw invalid(`role "${stranger}" is unknown: allowed are tick and run`)
   const leaseMs = ms(options.lease, 15_000, 'lease', 100)
+  const heartbeatMs = ms(options.heartbeat, leaseMs / 4, 'heartbeat', 1)
+  checkHeartbeat(heartbeatMs, leaseMs, 'createBelfry')
   const pollMs = ms(options.poll, 1_000, 'poll', 1)
   return {
     store,
@@ -66,6 +71,7 @@ export function parseOptions(options: BelfryOptions) {
     jobs,
     pollMs,
     leaseMs,
+    heartbeatMs,
     clock: options.clock ?? systemClock,
     log: options.logger ?? silentLogger,
     sinks: parseSinks(options.sinks ?? {}),

@@ -5,6 +5,8 @@
  * - Crash before the claim: nothing happened. Crash after it: the beat stops, and the sweepers of others take over.
  * - A claim whose reply was lost: the runs are ours in the store and unknown here. Claims are numbered, and the beat
  *   says up to which number all were answered: the store then gives back what we do not list.
+ * - A claim that is answered after this instance was given up for dead: the runs were its former life's, and somebody
+ *   may be at work on them by now. They are not begun.
  * - Raced by another: the store gives each run to one of us.
  */
 import type { Clock } from '../core/clock.js'
@@ -87,10 +89,11 @@ export class Dispatcher {
     this.#claim += 1
     this.#claiming = true
     try {
-      const request = { instance: instance(), claim: this.#claim, limit, jobs, sinks, floor: floor.value }
+      const id = instance()
+      const request = { instance: id, claim: this.#claim, limit, jobs, sinks, floor: floor.value }
       const result = await store.runs.claim(request)
       floor.sawTime(result.now)
-      this.#begin(result.runs)
+      if (id === instance()) this.#begin(result.runs)
       return result
     } finally {
       this.#claiming = false

@@ -29,6 +29,7 @@ export interface EngineOptions {
   readonly sinks: ReadonlyMap<string, SinkDefinition>
   readonly roles: readonly Role[]
   readonly leaseMs: number
+  readonly heartbeatMs: number
   readonly pollMs: number
   readonly lookaheadMs: number
   readonly batch: number

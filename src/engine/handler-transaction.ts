@@ -30,7 +30,10 @@ export class HandlerTransaction {
       throw failure('UNSUPPORTED', 'this store has no transactions: use Postgres or SQLite for transaction()')
     }
     if (this.#pending !== undefined) {
-      throw failure('OPTION_INVALID', `transaction() was called before in attempt ${attempt} of run ${id}: it commits once`)
+      throw failure(
+        'OPTION_INVALID',
+        `transaction() was called before in attempt ${attempt} of run ${id}: it commits once`,
+      )
     }
     const pending = transact({ run: id, token }, work)
     this.#pending = pending

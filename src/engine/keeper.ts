@@ -29,6 +29,7 @@ export interface KeeperOptions {
   readonly events: Events
   readonly floor: TokenFloor
   readonly leaseMs: number
+  readonly heartbeatMs: number
   readonly membership: Membership
   readonly attempts: () => ReadonlyMap<string, Attempt>
   readonly claimsSettled: () => number
@@ -51,12 +52,12 @@ export class Keeper {
 
   /** One step of the loop: joins if need be, beats, and acts on the answer. */
   async keepAlive(): Promise<number> {
-    const { membership, leaseMs, clock, store, floor } = this.#options
+    const { membership, leaseMs, heartbeatMs, clock, store, floor } = this.#options
     const sentAt = clock.monotonic()
     if (!membership.joined) {
       await membership.join()
       this.#trustUntil(sentAt + trustMs(leaseMs))
-      return leaseMs / 4
+      return heartbeatMs
     }
     const attempts = [...this.#options.attempts().values()].filter(({ reason }) => reason !== 'lost')
     const result = await store.instances.beat({
@@ -70,7 +71,7 @@ export class Keeper {
     this.#trustUntil(sentAt + trustMs(leaseMs))
     abortAll(attempts, new Set(result.lost), 'lost')
     abortAll(attempts, new Set(result.cancel), 'cancel')
-    return leaseMs / 4
+    return heartbeatMs
   }
 
   stop(): void {

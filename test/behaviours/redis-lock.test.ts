@@ -244,6 +244,17 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     expect(await belfry.lock('refresh', { ttl: '3s', heartbeat: '1s' })).toBeDefined()
   })
 
+  behaviour(
+    'R5',
+    'A heartbeat set by hand to more than TTL/3 is a configuration error. (an instance’s own)',
+    async (world) => {
+      const refused = world.instance({ lease: '3s', heartbeat: '1001ms' })
+      await expect(refused).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+      await expect(refused).rejects.toThrow(/createBelfry.*1001 ms.*3000 ms.*at most a third \(1000 ms\)/)
+      expect(await world.instance({ lease: '3s', heartbeat: '1s' })).toBeDefined()
+    },
+  )
+
   behaviour('R5', 'So is, with `renew: false`, a timeout longer than the TTL.', async (world) => {
     const belfry = await started(world)
     const refused = belfry.lock('refresh', { ttl: '1s', renew: false, timeout: '2s' })

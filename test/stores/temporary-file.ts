@@ -1,5 +1,5 @@
-import { rm } from 'node:fs/promises'
 import { mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 

@@ -11,13 +11,15 @@ import type { Tx } from './tx.js'
 
 /** Puts a run where claims look for it, now or when its time has come. One without its key waits for that first. */
 export function makeReady(tx: Tx, run: RunRecord): void {
-  if (run.unstamped) return makeWait(tx, run, 'stamp')
-  become(run, 'ready')
-  run.waitsFor = undefined
-  if (run.attempt > 0) run.engaged = true
-  saveRun(tx, run)
-  tx.readied += 1
-  tx.wakes.add('runs')
+  if (run.unstamped) makeWait(tx, run, 'stamp')
+  else {
+    become(run, 'ready')
+    run.waitsFor = undefined
+    if (run.attempt > 0) run.engaged = true
+    saveRun(tx, run)
+    tx.readied += 1
+    tx.wakes.add('runs')
+  }
 }
 
 export function makeWait(tx: Tx, run: RunRecord, waitsFor: WaitsFor): void {

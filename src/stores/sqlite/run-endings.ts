@@ -16,17 +16,21 @@ export interface Ending {
 }
 
 /** Ends a run: its key is freed, what waited for it is noted, and it stays in the history or not. */
-export function endRun(tx: Tx, run: RunRecord, to: RunState, { reason, error, result }: Ending = {}): void {
+export function endRun(tx: Tx, run: RunRecord, to: RunState, ending: Ending = {}): void {
   if (run.state === 'running') freeKey(tx, run)
   become(run, to)
   run.waitsFor = undefined
   disengage(tx, run)
   closeDedupe(tx, run)
   tx.wakes.add('settled')
-  if (!isKept(run.keep, to)) {
-    if (reason !== undefined) recordSkip(tx, run, reason)
-    return deleteRun(tx, run)
+  if (isKept(run.keep, to)) keepRun(tx, run, ending)
+  else {
+    if (ending.reason !== undefined) recordSkip(tx, run, ending.reason)
+    deleteRun(tx, run)
   }
+}
+
+function keepRun(tx: Tx, run: RunRecord, { reason, error, result }: Ending): void {
   run.finishedAt = tx.now
   run.ended = tx.counters.nextEnded()
   run.reason = reason

@@ -7,8 +7,8 @@
  * ends the attempt (settle, takeover, reset) ends the run as succeeded.
  */
 import { failure } from '../../core/errors.js'
-import { type Json, toJson } from '../../core/json.js'
 import type { AttemptRef } from '../../core/instance.js'
+import { type Json, toJson } from '../../core/json.js'
 import type { TransactResult } from '../../core/store.js'
 import type { Connection } from './connection.js'
 import { fromText, loadRun, runNumber, toText } from './run-row.js'
@@ -47,14 +47,14 @@ function perform(db: Connection, id: number, token: number, work: Work): Transac
   if (run === undefined || !isCurrent(db, run, token)) return 'stale'
   // Repeated after it was applied: the work is not done twice.
   if (run.committed) return { result: run.result === null ? null : fromText(run.result) }
-  const result = valueOf(work(db.driver.handle))
+  const result = jsonOf(work(db.driver.handle))
   if (db.driver.inTransaction === false) {
     throw failure('OPTION_INVALID', 'transaction(): the callback ended the transaction itself; leave that to Belfry')
   }
   return db.run(COMMIT_RUN, toText(result), id, token) === 1 ? { result } : 'stale'
 }
 
-function valueOf(value: unknown): Json {
+function jsonOf(value: unknown): Json {
   if (typeof (value as { then?: unknown } | undefined | null)?.then !== 'function') {
     return toJson(value, 'the result of transaction()')
   }

@@ -165,6 +165,17 @@ export const takeBack = area('taking back', {
     expect(await scene.claim()).toEqual([])
   },
 
+  'due ticks that nobody recorded are skipped when their timeline ends': async (scene) => {
+    const now = await scene.store.now()
+    for (const id of ['a', 'b']) await scene.put(id, { timeline: { at: [now - 10, now + 90_000_000] } })
+    await scene.put('a', { timeline: { every: 80_000_000 } })
+    await scene.store.schedules.remove(['b'])
+    expect(await scene.skipsOf('a')).toEqual(['1 replaced'])
+    expect(await scene.skipsOf('b')).toEqual(['1 removed'])
+    await scene.advance()
+    expect(await scene.runsOf('a')).toEqual([])
+  },
+
   'with history off, a tick that is taken back is still accounted for': async (scene) => {
     await scene.putTicks('a', [-10, 90_000_000], { keep: 'none' })
     await scene.advance()

@@ -1,0 +1,93 @@
+// @ts-check
+/**
+ * The least that a scheduler on SQLite could do: prepared statements on two narrow tables, with the indexes that it
+ * cannot do without, the same durable settings, and as many rows in a transaction as it likes. No planning, no keys, no
+ * tokens to compare, nothing to wait for.
+ */
+import { openDriver } from '../../dist/stores/sqlite/connection.js'
+import { temporaryFile } from './stores.js'
+
+const SCHEMA = `
+pragma busy_timeout = 0; pragma journal_mode = WAL; pragma synchronous = FULL;
+create table schedules (id text primary key, cursor integer, due_at integer) without rowid;
+create index due on schedules (due_at);
+create table runs (id integer primary key, schedule text, tick integer, payload text, state integer, ready_at integer,
+  token integer, instance text, finished_at integer);
+create unique index ticks on runs (schedule, tick);
+create index ready on runs (ready_at) where state = 1;
+create table locks (name text primary key, holder text, expires_at integer) without rowid;`
+
+export const RAW_BATCH = 1_000
+
+/** @param {number} schedules */
+export function openRaw(schedules = 0) {
+  const { path, remove } = temporaryFile()
+  const driver = openDriver(path)
+  driver.exec(SCHEMA)
+  const begin = driver.prepare('begin immediate')
+  const commit = driver.prepare('commit')
+  /** @param {() => void} work */
+  const transaction = (work) => {
+    begin.run([])
+    work()
+    commit.run([])
+  }
+  const addSchedule = driver.prepare('insert into schedules values (?, 0, 0)')
+  transaction(() => {
+    for (let at = 0; at < schedules; at += 1) addSchedule.run([`bench/${at}`])
+  })
+  const record = driver.prepare('insert into runs (schedule, tick, payload, state, ready_at) values (?, ?, ?, 1, ?)')
+  const move = driver.prepare('update schedules set cursor = ?, due_at = ? where id = ?')
+  const start = driver.prepare('update runs set state = 2, token = ?, instance = ? where id = ?')
+  const end = driver.prepare('update runs set state = 3, finished_at = ? where id = ? and token = ?')
+  const forget = driver.prepare('delete from runs where id = ? and token = ?')
+  const lock = driver.prepare('insert into locks values (?, ?, ?)')
+  const unlock = driver.prepare('delete from locks where name = ? and holder = ?')
+  let lastRun = 0
+  let tick = 0
+
+  return {
+    /** One tick of each schedule: a run and a cursor. */
+    recordTicks() {
+      tick += 1_000
+      for (let from = 0; from < schedules; from += RAW_BATCH) {
+        transaction(() => {
+          for (let at = from; at < Math.min(from + RAW_BATCH, schedules); at += 1) {
+            record.run([`bench/${at}`, tick, 'null', tick])
+            move.run([tick, tick + 1_000, `bench/${at}`])
+          }
+        })
+      }
+      return schedules
+    },
+
+    /**
+     * Three writes a run, each batch of them in its own transaction.
+     * @param {'all' | 'none'} keep
+     */
+    cycle(keep) {
+      const first = lastRun + 1
+      lastRun += RAW_BATCH
+      /** @param {(id: number) => void} write */
+      const each = (write) =>
+        transaction(() => {
+          for (let id = first; id <= lastRun; id += 1) write(id)
+        })
+      each((id) => record.run([`bench/${id % 100}`, id, 'null', id]))
+      each((id) => start.run([id, 'raw', id]))
+      each((id) => (keep === 'all' ? end.run([id, id, id]) : forget.run([id, id])))
+      return RAW_BATCH
+    },
+
+    /** @param {string} name */
+    lockAndUnlock(name) {
+      lock.run([name, 'raw', 1])
+      unlock.run([name, 'raw'])
+    },
+
+    close() {
+      driver.close()
+      remove()
+    },
+  }
+}

@@ -1,0 +1,113 @@
+import { describe, expect, it } from 'vitest'
+import { type Load, openDriver } from '../../src/stores/sqlite/connection.js'
+import { type Driver, nodeSqlite, type Value } from '../../src/stores/sqlite/driver.js'
+import { isBusy } from '../../src/stores/sqlite/file-errors.js'
+import { temporaryFile } from './temporary-file.js'
+
+/** Stands in for `node:sqlite` where the runtime has none: answers by what it was asked. */
+class FakeDatabase {
+  readonly path: string
+  readonly calls: unknown[] = []
+  isTransaction = false
+
+  constructor(path: string) {
+    this.path = path
+  }
+
+  exec(sql: string): void {
+    this.calls.push(sql)
+  }
+
+  close(): void {
+    this.calls.push('close')
+  }
+
+  prepare(sql: string) {
+    const row = { a: 1, b: 'two', c: null }
+    return {
+      run: (...values: Value[]) => {
+        this.calls.push([sql, ...values])
+        return { changes: 1n, lastInsertRowid: 7n }
+      },
+      get: (...values: Value[]) => (values[0] === 'none' ? undefined : row),
+      all: () => [row, row],
+    }
+  }
+}
+
+function answers(driver: Driver) {
+  const statement = driver.prepare('select')
+  return [statement.run([1, 'x']), statement.get([]), statement.get(['none']), statement.all([])]
+}
+
+const EXPECTED = [
+  { changes: 1, lastId: 7 },
+  [1, 'two', null],
+  undefined,
+  [
+    [1, 'two', null],
+    [1, 'two', null],
+  ],
+]
+
+describe('the driver over node:sqlite', () => {
+  it('makes rows arrays and counts numbers', () => {
+    const database = new FakeDatabase('x')
+    const driver = nodeSqlite(database)
+    expect(answers(driver)).toEqual(EXPECTED)
+    expect(database.calls).toEqual([['select', 1, 'x']])
+    expect(driver.inTransaction).toBe(false)
+    driver.exec('begin')
+    driver.close()
+    expect(database.calls.slice(1)).toEqual(['begin', 'close'])
+  })
+
+  it('asks for arrays where the runtime gives them', () => {
+    let asked = false
+    const statement = {
+      run: () => ({ changes: 1, lastInsertRowid: 7 }),
+      get: (...values: Value[]) => (values[0] === 'none' ? undefined : [1, 'two', null]),
+      all: () => [
+        [1, 'two', null],
+        [1, 'two', null],
+      ],
+      setReturnArrays: (on: boolean) => {
+        asked = on
+      },
+    }
+    expect(answers(nodeSqlite({ prepare: () => statement, exec() {}, close() {} }))).toEqual(EXPECTED)
+    expect(asked).toBe(true)
+  })
+})
+
+describe('the choice of a driver', () => {
+  it('takes the runtime’s own where there is one', () => {
+    const from: Load = (module) => (module === 'node:sqlite' ? { DatabaseSync: FakeDatabase } : undefined)
+    expect(openDriver('there.db', from).handle).toMatchObject({ path: 'there.db' })
+  })
+
+  it('says what to install when there is none', () => {
+    const from: Load = () => {
+      throw new Error('not found')
+    }
+    expect(() => openDriver('there.db', from)).toThrow('npm install libsql')
+  })
+
+  it('works with what this machine has', async () => {
+    const file = temporaryFile()
+    const driver = openDriver(file.path)
+    driver.exec('create table t (a integer primary key, b text)')
+    expect(driver.prepare('insert into t (b) values (?)').run(['x'])).toEqual({ changes: 1, lastId: 1 })
+    expect(driver.prepare('select a, b, null from t').all([])).toEqual([[1, 'x', null]])
+    driver.close()
+    await file.remove()
+  })
+})
+
+it('knows a busy file by the codes of every driver', () => {
+  expect(isBusy(Object.assign(new Error('locked'), { code: 'ERR_SQLITE_ERROR', errcode: 5 }))).toBe(true)
+  expect(isBusy(Object.assign(new Error('locked'), { code: 'SQLITE_BUSY_SNAPSHOT' }))).toBe(true)
+  expect(isBusy(Object.assign(new Error('locked'), { code: 'SQLITE_BUSY', rawCode: 5 }))).toBe(true)
+  expect(isBusy(Object.assign(new Error('no'), { code: 'SQLITE_CONSTRAINT_UNIQUE', rawCode: 2067 }))).toBe(false)
+  expect(isBusy(undefined)).toBe(false)
+})

@@ -1,0 +1,197 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Store } from '../../src/core/store.js'
+import { Connection, openDriver } from '../../src/stores/sqlite/connection.js'
+import { networkKind } from '../../src/stores/sqlite/file-errors.js'
+import { type BetterSqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
+import { migrate, SCHEMA_VERSION, schemaVersion } from '../../src/stores/sqlite/schema.js'
+import { newRun } from '../../src/testing/contract/scene.js'
+import { temporaryFile } from './temporary-file.js'
+
+let file: ReturnType<typeof temporaryFile>
+const stores: Store[] = []
+
+beforeEach(() => {
+  file = temporaryFile()
+})
+
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close()
+  await file.remove()
+})
+
+function open(options: { path?: string; busyMs?: number } = {}): Store {
+  const store = sqlite({ path: file.path, ...options })
+  stores.push(store)
+  return store
+}
+
+function openOn(database: BetterSqliteHandle): Store {
+  const store = sqlite({ database })
+  stores.push(store)
+  return store
+}
+
+function rawHandle(): BetterSqliteHandle {
+  return openDriver(file.path).handle as BetterSqliteHandle
+}
+
+describe('a SQLite file that cannot be used says why, and what to do', () => {
+  it('in a folder that is not there', async () => {
+    await expect(open({ path: `${file.path}/no/such.db` }).open()).rejects.toMatchObject({
+      code: 'STORE_UNREACHABLE',
+      message: expect.stringContaining('create it first'),
+    })
+  })
+
+  it('that is a folder', async () => {
+    mkdirSync(file.path)
+    await expect(open().open()).rejects.toMatchObject({ code: 'STORE_INVALID' })
+  })
+
+  it('that is no database', async () => {
+    writeFileSync(file.path, 'once upon a time '.repeat(500))
+    await expect(open().open()).rejects.toMatchObject({
+      code: 'STORE_INVALID',
+      message: expect.stringContaining('no SQLite database'),
+      cause: expect.anything(),
+    })
+  })
+
+  it('that a newer Belfry has written', async () => {
+    await open().open()
+    const db = rawHandle()
+    db.exec(`update belfry_meta set value = ${SCHEMA_VERSION + 1}`)
+    db.close()
+    await expect(open().open()).rejects.toMatchObject({
+      code: 'STORE_INVALID',
+      message: expect.stringContaining('newer Belfry'),
+    })
+  })
+
+  it('that may not be written', async () => {
+    const db = rawHandle()
+    const store = openOn(db)
+    await store.open()
+    db.exec('pragma query_only = on')
+    await expect(store.runs.enqueue([newRun()])).rejects.toMatchObject({ code: 'STORE_READ_ONLY' })
+    db.exec('pragma query_only = off')
+    await expect(store.runs.enqueue([newRun()])).resolves.toHaveLength(1)
+    db.close()
+  })
+
+  it('whose disk is full, and everything goes on when it is not', async () => {
+    const db = rawHandle()
+    const store = openOn(db)
+    await store.open()
+    db.exec('pragma max_page_count = 100')
+    const large = () => store.runs.enqueue([newRun({ payload: 'x'.repeat(200_000) })])
+    await expect(Promise.all(Array.from({ length: 10 }, large))).rejects.toMatchObject({ code: 'STORE_FULL' })
+    db.exec('pragma max_page_count = 100000')
+    await expect(large()).resolves.toMatchObject([{ outcome: 'enqueued' }])
+    db.close()
+  })
+
+  it('on a network file system', () => {
+    expect(networkKind('/anywhere', () => 0x6969)).toBe('NFS')
+    expect(networkKind('/anywhere', () => 0xff534d42 | 0)).toBe('CIFS')
+    expect(networkKind('/anywhere', () => 0xef53)).toBeUndefined()
+  })
+
+  it('that is none', () => {
+    expect(() => sqlite({ path: ':memory:' })).toThrow('use memory()')
+    expect(() => sqlite({ path: '' })).toThrow('must name a file')
+  })
+})
+
+describe('a SQLite file that others write to', () => {
+  it('is waited for without blocking the event loop', async () => {
+    const store = open()
+    await store.open()
+    const other = rawHandle()
+    other.exec('begin immediate')
+    let turns = 0
+    const turning = setInterval(() => {
+      turns += 1
+    }, 1)
+    const enqueued = store.runs.enqueue([newRun()])
+    // Reading is not held up by a writer.
+    expect((await store.runs.list({ limit: 1 })).items).toEqual([])
+    while (turns < 20) await new Promise((resolve) => setTimeout(resolve, 5))
+    other.exec('commit')
+    expect(await enqueued).toMatchObject([{ outcome: 'enqueued' }])
+    clearInterval(turning)
+    other.close()
+  })
+
+  it('is given up after a while, and works again when it is free', async () => {
+    const store = open({ busyMs: 50 })
+    await store.open()
+    const other = rawHandle()
+    other.exec('begin immediate')
+    await expect(store.runs.enqueue([newRun()])).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
+    other.exec('rollback')
+    await expect(store.runs.enqueue([newRun()])).resolves.toHaveLength(1)
+    other.close()
+  })
+
+  it('is brought up to date once, by whichever of ten processes is first', { timeout: 60_000 }, async () => {
+    const child = fileURLToPath(new URL('./open-and-enqueue.js', import.meta.url))
+    const run = promisify(execFile)
+    await Promise.all(Array.from({ length: 10 }, () => run(process.execPath, [child, file.path])))
+    expect((await open().runs.list({ limit: 100 })).items).toHaveLength(10)
+  })
+})
+
+describe('a SQLite store', () => {
+  it('keeps what it has over a restart, and never uses an id again', async () => {
+    const first = open()
+    const [made] = await first.runs.enqueue([newRun({ keep: 'none' })])
+    await first.runs.cancel(made?.run ?? '')
+    await first.close()
+    const [next] = await open().runs.enqueue([newRun()])
+    expect(Number(next?.run)).toBeGreaterThan(Number(made?.run))
+  })
+
+  it('shares one transaction between writes of one turn, and one that throws takes none with it', async () => {
+    const store = open()
+    await store.open()
+    const circular: { self?: unknown } = {}
+    circular.self = circular
+    const broken = newRun({ payload: circular as never })
+    const results = await Promise.allSettled([
+      store.runs.enqueue([newRun()]),
+      store.runs.enqueue([newRun(), broken]),
+      store.runs.enqueue([newRun()]),
+    ])
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect((await store.runs.list({ limit: 10 })).items).toHaveLength(2)
+  })
+
+  it('is open until the last who opened it has closed it', async () => {
+    const store = open()
+    await store.open()
+    await store.open()
+    await store.close()
+    await expect(store.runs.enqueue([newRun()])).resolves.toHaveLength(1)
+    await store.close()
+    await expect(store.runs.enqueue([newRun()])).rejects.toMatchObject({ code: 'NOT_RUNNING' })
+    await store.open()
+    expect((await store.runs.list({ limit: 10 })).items).toHaveLength(1)
+  })
+
+  it('lives in a file of the user’s beside other tables', async () => {
+    const db = rawHandle()
+    db.exec('create table mine (a); pragma user_version = 7')
+    await openOn(db).open()
+    const connection = new Connection(openDriver(file.path))
+    expect(schemaVersion(connection)).toBe(SCHEMA_VERSION)
+    expect(connection.get('pragma user_version')).toEqual([7])
+    migrate(connection, file.path)
+    connection.close()
+    db.close()
+  })
+})
