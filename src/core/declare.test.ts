@@ -53,3 +53,26 @@ describe('a timeline that ends while ticks of it are due and not recorded', () =
     expect(decision).toMatchObject({ outcome: 'updated', schedule: { cursor: NOON }, takeBack: { unrecorded: [] } })
   })
 })
+
+describe('a timeline that takes the place of another', () => {
+  const ticked = behind({ anchor: NOON + 900, cursor: NOON + 60_900 })
+
+  it('has no tick in the second of the last one, because their events would share an id', () => {
+    const at = [NOON + 60_950, NOON + 61_100]
+    const decision = decidePut('digest', { ...minutely, timeline: { at } }, ticked, [], 2, NOON + 60_920)
+    expect(decision.schedule.nextAt).toBe(NOON + 61_100)
+  })
+
+  it('may begin in the same second when the other never ticked', () => {
+    const timeline = { at: [NOON + 950] }
+    const decision = decidePut(
+      'digest',
+      { ...minutely, timeline },
+      behind({ cursor: NOON + 100, anchor: NOON + 100 }),
+      [],
+      2,
+      NOON + 200,
+    )
+    expect(decision.schedule.nextAt).toBe(NOON + 950)
+  })
+})

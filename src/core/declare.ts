@@ -154,7 +154,10 @@ function start({ id, definition, version, createdAt }: Identity, now: number, re
   const anchor = 'every' in timeline && startsAt !== undefined ? startsAt - timeline.every : now
   const begun: Schedule = {
     ...{ id, definition, version, anchor, createdAt, updatedAt: now },
-    cursor: Math.min(Math.max(beginning(definition, now), replaced?.cursor ?? Number.NEGATIVE_INFINITY), now),
+    cursor: Math.max(
+      Math.min(beginning(definition, now), now),
+      replaced === undefined ? Number.NEGATIVE_INFINITY : ending(replaced, now),
+    ),
     ...(times === undefined ? {} : { remaining: times }),
   }
   const schedule = withNext(replaced === undefined ? begun : withPause(begun, replaced), now)
@@ -170,6 +173,17 @@ function beginning({ timeline, startsAt, missed }: ScheduleDefinition, now: numb
   const justPassed = now - missed.graceMs - 1
   if ('at' in timeline) return justPassed
   return 'every' in timeline && startsAt !== undefined && startsAt > justPassed ? startsAt - 1 : now
+}
+
+/**
+ * What a new timeline may not go back behind: the ticks of the one that it replaces, and the rest of the second of the
+ * last one, because ids of events tell ticks apart by the second.
+ */
+function ending(replaced: Schedule, now: number): number {
+  if (replaced.cursor > now) return now
+  const line = scheduleTimeline({ ...replaced.definition, anchor: replaced.anchor })
+  const endsWithTick = line.next(replaced.cursor - 1) === replaced.cursor
+  return endsWithTick ? Math.floor(replaced.cursor / 1_000) * 1_000 + 999 : replaced.cursor
 }
 
 /**

@@ -56,6 +56,33 @@ export const BROKEN: readonly Breakage[] = [
     }),
   ],
   [
+    'gives instances up before their lease is over',
+    'obedient handlers of a key do not overlap',
+    (store) => ({
+      ...store,
+      instances: {
+        ...store.instances,
+        join: (info, leaseMs) => store.instances.join(info, leaseMs / 8),
+        beat: (request) => store.instances.beat({ ...request, leaseMs: request.leaseMs / 8 }),
+      },
+    }),
+  ],
+  [
+    'does not look at what is unfinished',
+    'ticks of a schedule that allows no overlap do not overlap',
+    (store) => ({
+      ...store,
+      schedules: {
+        ...store.schedules,
+        advance: (request) =>
+          store.schedules.advance({
+            ...request,
+            plan: (schedule, _, now, horizon) => request.plan(schedule, [], now, horizon),
+          }),
+      },
+    }),
+  ],
+  [
     'lets a key be held by two',
     'committed effects of a key do not overlap',
     (store) => ({

@@ -41,8 +41,8 @@ export function randomTimeline(random: Random, job: JobSettings, now: number, ah
   const every = isSlow(job) ? random.pick([10_000, 25_000, 60_000]) : random.pick([1_000, 1_500, 3_000, 7_000, 20_000])
   if (kind < 0.9) return { every }
   const startsAt = wholeSecond(now) + random.integer(-5, 20) * 1_000
-  const endsAt = Math.max(startsAt, now) + every + random.integer(0, 60_000)
-  return { every, startsAt: new Date(startsAt), endsAt: new Date(endsAt) }
+  const endsAt = Math.max(startsAt, now) + every * 2 + random.integer(0, 60_000)
+  return { every: wholeSecond(every), startsAt: new Date(startsAt), endsAt: new Date(endsAt) }
 }
 
 function randomInstants(random: Random, now: number, ahead: boolean): Date[] {
@@ -51,9 +51,12 @@ function randomInstants(random: Random, now: number, ahead: boolean): Date[] {
   return [...seconds].map((second) => new Date(wholeSecond(now) + second * 1_000))
 }
 
-/** Two ticks of a schedule in one second would share an event id: see the docs on what an instant is. */
-function wholeSecond(now: number): number {
-  return Math.ceil(now / 1_000) * 1_000
+/**
+ * Event ids are by the second. A timeline that names its first instant could have a tick in the same second as the last
+ * one of the timeline that it replaces, and share its id; one that begins when it is put, or on whole seconds, cannot.
+ */
+function wholeSecond(ms: number): number {
+  return Math.ceil(ms / 1_000) * 1_000
 }
 
 function randomMissed(random: Random): MissedInput {

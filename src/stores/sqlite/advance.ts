@@ -1,23 +1,24 @@
 /**
  * Recording ticks. The file has one writer at a time, so whoever is in the transaction has the due schedules to
- * himself; another finds them moved on. A large step takes several transactions, each bounded by schedules and ticks.
+ * himself; another finds them moved on. A large step takes several transactions, each bounded by what it takes.
+ *
+ * All ticks of a transaction are written by one statement, and all cursors by another: what a run is made of is in the
+ * file already, and only what is new has to get there.
  */
-import { applyPlan } from '../../core/declare.js'
-import type { Plan, PlannedTick, Unfinished } from '../../core/plan.js'
-import { plannable } from '../../core/schedule.js'
+import type { Plan, Unfinished } from '../../core/plan.js'
 import type { AdvanceRequest, AdvanceResult } from '../../core/store.js'
 import type { Connection } from './connection.js'
 import type { SqliteFile } from './file.js'
 import { handOn } from './names.js'
 import { addSkip, makeWay, skipRun } from './run-endings.js'
-import { insertRun, loadRun, runNumber, targetName, targetOptions } from './run-row.js'
-import { moveSchedule, unclaimedTicks } from './schedule-changes.js'
-import { type Definitions, SCHEDULES, type ScheduleRecord, type ScheduleRow } from './schedule-row.js'
+import { loadRun, runNumber } from './run-row.js'
+import { unclaimedTicks } from './schedule-changes.js'
+import type { Definitions } from './schedule-row.js'
 import type { Tx } from './tx.js'
 
 /** How many schedules one transaction takes, and after how many ticks it takes no more. */
-const CHUNK = 250
-const MAX_TICKS = 250
+const CHUNK = 500
+const MAX_TICKS = 500
 
 interface Step extends AdvanceResult {
   readonly more: boolean
@@ -61,7 +62,10 @@ function nothingDue(db: Connection, now: number, { lookaheadMs }: AdvanceRequest
 }
 
 // One that is due again after its step stands behind the place where the line ended, and is not taken twice.
-const TAKE = `${SCHEDULES} where s.due_at <= ? and s.queued <= ? order by s.due_at, s.queued limit ?`
+const TAKE = `select seq, id, definition, anchor, cursor, remaining from belfry_schedules
+  where due_at <= ? and queued <= ? order by due_at, queued limit ?`
+
+type DueRow = [seq: number, id: string, definition: number, anchor: number, cursor: number, remaining: number | null]
 
 function advanceStep(
   tx: Tx,
@@ -73,38 +77,45 @@ function advanceStep(
   const { db, now, counters } = tx
   const queued = line ?? counters.queued
   const horizon = now + lookaheadMs
-  const rows = db.all<ScheduleRow>(TAKE, horizon, queued, Math.min(limit, CHUNK))
-  let [schedules, recorded, skipped] = [0, 0, 0]
-  for (const row of rows) {
-    if (recorded >= MAX_TICKS) break
-    const record = definitions.record(db, row)
-    const planned = plan(plannable(record.schedule), unfinishedRuns(tx, record), now, horizon)
-    recorded += applyTicks(tx, record, planned)
+  const due = db.all<DueRow>(TAKE, horizon, queued, Math.min(limit, CHUNK))
+  const writes = new Writes(tx)
+  let [schedules, skipped] = [0, 0]
+  for (const [seq, id, definition, anchor, cursor, remaining] of due) {
+    if (writes.ticks >= MAX_TICKS) break
+    const rules = definitions.rulesOf(db, definition)
+    const plannable = { ...rules, id, anchor, cursor }
+    const planned = plan(
+      remaining === null ? plannable : { ...plannable, remaining },
+      rules.overlap === 'allow' ? [] : unfinishedRuns(tx, id),
+      now,
+      horizon,
+    )
+    makeRoom(tx, id, planned)
+    writes.record(id, definition, cursor, planned)
     for (const range of planned.skips) {
-      addSkip(tx, record.schedule.id, range)
+      addSkip(tx, id, range)
       skipped += range.count
     }
-    moveSchedule(tx, applyPlan(record.schedule, planned, now))
+    writes.move(seq, cursor, planned)
     schedules += 1
   }
+  const recorded = writes.flush()
   handOn(tx)
-  const more = schedules < rows.length || rows.length === CHUNK
+  const more = schedules < due.length || due.length === CHUNK
   return { now, schedules, recorded, skipped, ...nextDue(db), more, queued }
 }
 
 const OPEN = `select state, attempt, origin, tick from belfry_runs
-  where schedule = ? and state < 3 and waits_for <> 2 and (engaged = 1 or ready_at <= ?) order by id limit ?`
+  where schedule = ? and ended is null and waits_for <> 2 and (engaged = 1 or ready_at <= ?) order by id limit ?`
 const WAITING = `select state, attempt, origin, tick from belfry_runs
   where schedule = ? and state = 0 and waits_for = 2 order by id desc limit ?`
 /** A planner that knows a thousand unfinished runs, and the newest that wait, knows enough. */
 const ENOUGH = 1_000
 
-/** A schedule that allows overlap does not ask. */
-function unfinishedRuns({ db, now }: Tx, { schedule }: ScheduleRecord): Unfinished[] {
-  if (schedule.definition.overlap === 'allow') return []
+function unfinishedRuns({ db, now }: Tx, schedule: string): Unfinished[] {
   type UnfinishedRow = [number, number, number, number | null]
-  const open = db.all<UnfinishedRow>(OPEN, schedule.id, now, ENOUGH)
-  const waiting = db.all<UnfinishedRow>(WAITING, schedule.id, ENOUGH)
+  const open = db.all<UnfinishedRow>(OPEN, schedule, now, ENOUGH)
+  const waiting = db.all<UnfinishedRow>(WAITING, schedule, ENOUGH)
   return [...open, ...[...waiting].reverse()].map(([state, attempt, origin, tick]) => ({
     state: state === 2 ? 'running' : state === 0 ? 'waiting' : 'ready',
     started: attempt > 0,
@@ -112,14 +123,10 @@ function unfinishedRuns({ db, now }: Tx, { schedule }: ScheduleRecord): Unfinish
   }))
 }
 
-function applyTicks(tx: Tx, record: ScheduleRecord, plan: Plan): number {
-  const { id, cursor } = record.schedule
-  if (plan.retractThrough !== undefined) retract(tx, id, plan.retractThrough)
-  if (plan.cancelUnfinished) makeWay(tx, id)
-  let recorded = 0
-  // A tick is unique by its instant: while its run is known, and behind the cursor for ever.
-  for (const tick of plan.ticks) if (tick.at > cursor && recordTick(tx, record, tick)) recorded += 1
-  return recorded
+/** Does what a plan says about earlier runs. */
+function makeRoom(tx: Tx, schedule: string, { retractThrough, cancelUnfinished }: Plan): void {
+  if (retractThrough !== undefined) retract(tx, schedule, retractThrough)
+  if (cancelUnfinished) makeWay(tx, schedule)
 }
 
 function retract(tx: Tx, schedule: string, through: number): void {
@@ -129,25 +136,60 @@ function retract(tx: Tx, schedule: string, through: number): void {
   }
 }
 
-function recordTick(tx: Tx, { schedule, payload }: ScheduleRecord, tick: PlannedTick): boolean {
-  const { target, priority, keep, key } = schedule.definition
-  if (tick.waits) tx.touchedLanes.add(schedule.id)
-  const run = insertRun(tx, {
-    target: targetName(target),
-    options: targetOptions(target),
-    origin: 'tick',
-    schedule: schedule.id,
-    tick: tick.at,
-    backfill: null,
-    payload,
-    priority,
-    keep,
-    key,
-    dedupe: null,
-    dedupeMs: null,
-    readyAt: tick.readyAt,
-    startBy: tick.startBy ?? null,
-    waits: tick.waits,
-  })
-  return run !== undefined
+const RECORD = `insert into belfry_runs (target, options, origin, schedule, tick, slot, payload, priority, keep,
+    key, key_limit, key_waits, unstamped, state, waits_for, engaged, created_at, ready_at, start_by)
+  select d.target, d.options, 0, d.schedule, t.value ->> 1, '', d.payload, d.priority, d.keep,
+    d.key, d.key_limit, d.key_waits, d.unstamped, case when t.value ->> 4 or d.unstamped then 0 else 1 end,
+    case when t.value ->> 4 then 2 else d.unstamped end, 1, ?2, t.value ->> 2, t.value ->> 3
+  from json_each(?1) t cross join belfry_definitions d on d.id = t.value ->> 0 where true
+  on conflict (schedule, tick, slot) where schedule is not null do nothing`
+
+const MOVE = `update belfry_schedules set cursor = v.cursor, remaining = v.remaining, next_at = v.next_at,
+    due_at = v.due_at, queued = v.queued, finished_at = v.finished_at
+  from (select value ->> 0 as seq, value ->> 1 as cursor, value ->> 2 as remaining, value ->> 3 as next_at,
+    value ->> 4 as due_at, value ->> 5 as queued, value ->> 6 as finished_at from json_each(?)) v
+  where belfry_schedules.seq = v.seq`
+
+/** What one transaction writes of ticks and cursors. */
+class Writes {
+  readonly #tx: Tx
+  readonly #ticks: (number | null)[][] = []
+  readonly #cursors: (number | null)[][] = []
+
+  constructor(tx: Tx) {
+    this.#tx = tx
+  }
+
+  get ticks(): number {
+    return this.#ticks.length
+  }
+
+  record(schedule: string, definition: number, cursor: number, { ticks }: Plan): void {
+    for (const { at, readyAt, startBy, waits } of ticks) {
+      // A tick is unique by its instant: while its run is known, and behind the cursor for ever.
+      if (at <= cursor) continue
+      this.#ticks.push([definition, at, readyAt, startBy ?? null, waits ? 1 : 0])
+      if (waits) this.#tx.touchedLanes.add(schedule)
+    }
+  }
+
+  /** A plan made from an older reading moves nothing back: cursors only grow. */
+  move(seq: number, before: number, { cursor, remaining, nextAt, dueAt }: Plan): void {
+    if (cursor < before) return
+    const queued = this.#tx.counters.nextQueued()
+    const finishedAt = nextAt === undefined ? this.#tx.now : null
+    this.#cursors.push([seq, cursor, remaining ?? null, nextAt ?? null, dueAt ?? null, queued, finishedAt])
+  }
+
+  /** Answers how many ticks were new. */
+  flush(): number {
+    const { db, now, wakes } = this.#tx
+    if (this.#cursors.length > 0) {
+      db.run(MOVE, JSON.stringify(this.#cursors))
+      wakes.add('schedules')
+    }
+    if (this.#ticks.length === 0) return 0
+    wakes.add('runs')
+    return db.run(RECORD, JSON.stringify(this.#ticks), now)
+  }
 }

@@ -201,7 +201,7 @@ export function anyoneWaitsForALane({ db }: Pick<Tx, 'db'>): boolean {
 }
 
 const LANE_IS_BUSY = `select 1 from belfry_runs
-  where schedule = ? and state < 3 and waits_for <> 2 and (engaged = 1 or ready_at <= ?) limit 1`
+  where schedule = ? and ended is null and waits_for <> 2 and (engaged = 1 or ready_at <= ?) limit 1`
 const LANE_FIRST = `select ${RUN_COLUMNS} from belfry_runs where schedule = ? and state = 0 and waits_for = 2
   order by id limit 1`
 

@@ -55,7 +55,7 @@ const FINISHED = `select id, definition from belfry_schedules s
   where finished_at is not null and finished_at <= ? and removable = 1
   and not exists (
     select 1 from belfry_runs r
-    where r.schedule = s.id and r.state < 3 and r.waits_for <> 2 and (r.engaged = 1 or r.ready_at <= ?))
+    where r.schedule = s.id and r.ended is null and r.waits_for <> 2 and (r.engaged = 1 or r.ready_at <= ?))
   and not exists (select 1 from belfry_runs r where r.schedule = s.id and r.state = 0 and r.waits_for = 2)
   order by finished_at, seq limit ?`
 

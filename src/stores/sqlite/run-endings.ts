@@ -89,7 +89,7 @@ export function giveBack(tx: Tx, run: RunRecord, readyAt: number): void {
 
 const ENGAGED = `
 select ${RUN_COLUMNS} from belfry_runs
-  where schedule = ? and state < 3 and waits_for <> 2 and (engaged = 1 or ready_at <= ?)
+  where schedule = ? and ended is null and waits_for <> 2 and (engaged = 1 or ready_at <= ?)
 union all
 select ${RUN_COLUMNS} from belfry_runs where schedule = ? and state = 0 and waits_for = 2
 order by 1`

@@ -80,19 +80,21 @@ export function stampRuns(tx: Tx, stamps: readonly Stamp[]): void {
 
 /** How many runs one look may pass over: a search through the whole history must not hold up the event loop. */
 const WINDOW = 5_000
+/** After so many looks a schedule is rare among the runs, and is looked for by itself. */
+const LOOKS = 5
 
 /**
- * Newest first. What no index narrows down is looked for in windows, each of which is a short read: the event loop goes
- * on between them.
+ * Newest first. What no index narrows down is looked for in windows of ids, each of which is a short read: the event
+ * loop goes on between them.
  */
 export async function listRuns(file: SqliteFile, query: RunQuery): Promise<Page<Run>> {
-  const { text, values, window } = conditions(query)
+  const { text, values, alone } = conditions(query)
   const select = `select ${RUN_COLUMNS} from belfry_runs where id < ? and id >= ?${text} order by id desc limit ?`
   const found: RunRecord[] = []
   const [oldest, newest] = await file.read(bounds)
   let before = Math.min(query.after === undefined ? newest + 1 : (runNumber(query.after) ?? 0), newest + 1)
-  while (found.length <= query.limit && before > oldest) {
-    const [upper, from] = [before, Math.max(before - window, oldest)]
+  for (let look = query.tick === undefined ? 0 : LOOKS; found.length <= query.limit && before > oldest; look += 1) {
+    const [upper, from] = [before, alone && look >= LOOKS ? oldest : Math.max(before - WINDOW, oldest)]
     const missing = query.limit + 1 - found.length
     const rows = await file.read((db) => db.all<RunRow>(select, upper, from, ...values, missing))
     found.push(...rows.map(runRecord))
@@ -111,7 +113,7 @@ function bounds(db: Connection): [number, number] {
   return [db.get<[number]>(OLDEST)?.[0] ?? 1, db.get<[number]>(NEWEST)?.[0] ?? 0]
 }
 
-function conditions(query: RunQuery): { text: string; values: Value[]; window: number } {
+function conditions(query: RunQuery): { text: string; values: Value[]; alone: boolean } {
   const { schedule, tick, job, sink, key, states, waitsFor } = query
   const parts: [string, ...Value[]][] = []
   if (schedule !== undefined) parts.push(['schedule = ?', schedule])
@@ -124,6 +126,6 @@ function conditions(query: RunQuery): { text: string; values: Value[]; window: n
   return {
     text: parts.map(([condition]) => ` and ${condition}`).join(''),
     values: parts.flatMap(([, ...values]) => values),
-    window: tick !== undefined ? Number.MAX_SAFE_INTEGER : schedule !== undefined ? 20 * WINDOW : WINDOW,
+    alone: schedule !== undefined && (tick !== undefined || parts.length === 1),
   }
 }

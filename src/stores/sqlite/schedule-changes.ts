@@ -1,14 +1,16 @@
 /** The steps of a schedule's life. */
 import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
 import type { Schedule } from '../../core/schedule.js'
+import type { Value } from './driver.js'
 import { addSkip, skipRun, unrecordRun } from './run-endings.js'
-import { flag, loadRun, runNumber, targetName } from './run-row.js'
-import type { ScheduleRecord } from './schedule-row.js'
+import { flag, keepNumber, keyValues, loadRun, runNumber, targetName, targetOptions, toText } from './run-row.js'
+import { definitionBody } from './schedule-row.js'
 import type { Tx } from './tx.js'
 
-const DEFINITION_OF = `select s.definition, d.body from belfry_schedules s
+const DEFINITION_OF = `select d.id, d.body, d.payload from belfry_schedules s
   join belfry_definitions d on d.id = s.definition where s.id = ?`
-const ADD_DEFINITION = 'insert into belfry_definitions (body) values (?)'
+const ADD_DEFINITION = `insert into belfry_definitions (schedule, body, payload, target, options, priority, keep, key,
+  key_limit, key_waits, unstamped) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 const FORGET_DEFINITION = 'delete from belfry_definitions where id = ?'
 const WRITE = `insert into belfry_schedules (id, version, definition, anchor, cursor, remaining, next_at, due_at, queued,
     paused_at, pause_note, created_at, updated_at, finished_at, target, app, unstamped, removable)
@@ -36,32 +38,26 @@ export function writeSchedule(tx: Tx, schedule: Schedule): void {
 
 /** The number of the schedule's definition: the one it has, or that of a new one in its place. */
 function replaceDefinition({ db }: Tx, { id, definition }: Schedule): number {
-  const body = JSON.stringify(definition)
-  const known = db.get<[number, string]>(DEFINITION_OF, id)
-  if (known !== undefined && known[1] === body) return known[0]
+  const { payload, target, priority, keep, key } = definition
+  const [body, data] = [definitionBody(definition), toText(payload)]
+  const known = db.get<[number, string, string]>(DEFINITION_OF, id)
+  if (known !== undefined && known[1] === body && known[2] === data) return known[0]
   if (known !== undefined) db.run(FORGET_DEFINITION, known[0])
-  return db.insert(ADD_DEFINITION, body) ?? 0
-}
-
-const MOVE = `update belfry_schedules set cursor = ?, remaining = ?, next_at = ?, due_at = ?, queued = ?, finished_at = ?
-  where id = ?`
-
-/** Writes where a schedule's timeline has got to; its definition is as it was. */
-export function moveSchedule({ db, wakes, counters }: Tx, schedule: Schedule): void {
-  const { id, cursor, remaining = null, nextAt = null, dueAt = null, finishedAt = null } = schedule
-  if (dueAt !== null) wakes.add('schedules')
-  db.run(MOVE, cursor, remaining, nextAt, dueAt, counters.nextQueued(), finishedAt, id)
+  const keyed = keyValues(key === 'unstamped' ? undefined : key)
+  const unstamped = flag(key === 'unstamped')
+  const run: Value[] = [targetName(target), targetOptions(target), priority, keepNumber(keep), ...keyed, unstamped]
+  return db.insert(ADD_DEFINITION, id, body, data, ...run) ?? 0
 }
 
 const FORGET = 'delete from belfry_schedules where id = ?'
 
-export function forgetSchedule({ db }: Tx, id: string, definition: ScheduleRecord['definition']): void {
+export function forgetSchedule({ db }: Tx, id: string, definition: number): void {
   db.run(FORGET, id)
   db.run(FORGET_DEFINITION, definition)
 }
 
 const UNCLAIMED = `select id, tick from belfry_runs
-  where schedule = ?1 and state < 3 and waits_for <> 2 and origin = 0 and attempt = 0
+  where schedule = ?1 and ended is null and waits_for <> 2 and origin = 0 and attempt = 0
 union all
 select id, tick from belfry_runs where schedule = ?1 and state = 0 and waits_for = 2 and origin = 0 and attempt = 0
 order by 1`

@@ -1,40 +1,25 @@
 /** Schedules as rows. The definition stands apart, because the row is written with every tick. */
-import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
+import type { Plannable } from '../../core/plan.js'
+import { plannable, type Schedule, type ScheduleDefinition } from '../../core/schedule.js'
 import type { Connection } from './connection.js'
+import { fromText } from './run-row.js'
 
-export interface ScheduleRecord {
-  readonly schedule: Schedule
-  /** The number of its definition: a definition never changes, it is replaced. */
-  readonly definition: number
-  /** As text, the same for all its runs. */
-  readonly payload: string
-}
-
-const FIELDS = `s.id, s.version, s.anchor, s.cursor, s.remaining, s.next_at, s.due_at, s.paused_at, s.pause_note,
-  s.created_at, s.updated_at, s.finished_at, s.definition`
-
-/** Without the definition: for those whose definition is known here already. */
-export const SCHEDULES = `select ${FIELDS} from belfry_schedules s`
-export const WHOLE_SCHEDULES = `select ${FIELDS}, d.body from belfry_schedules s
-  join belfry_definitions d on d.id = s.definition`
+export const SCHEDULES = `select s.id, s.version, s.anchor, s.cursor, s.remaining, s.next_at, s.due_at, s.paused_at,
+  s.pause_note, s.created_at, s.updated_at, s.finished_at, d.body, d.payload
+  from belfry_schedules s join belfry_definitions d on d.id = s.definition`
 
 type Instant = number | null
 export type ScheduleRow = readonly [
   ...[id: string, version: number, anchor: number, cursor: number, remaining: Instant, nextAt: Instant],
   ...[dueAt: Instant, pausedAt: Instant, pauseNote: string | null, createdAt: number, updatedAt: number],
-  ...[finishedAt: Instant, definition: number],
+  ...[finishedAt: Instant, body: string, payload: string],
 ]
-export type WholeScheduleRow = readonly [...ScheduleRow, body: string]
 
-export function toSchedule(row: WholeScheduleRow): Schedule {
-  return scheduleOf(row, JSON.parse(row[13]) as ScheduleDefinition)
-}
-
-function scheduleOf(row: ScheduleRow | WholeScheduleRow, definition: ScheduleDefinition): Schedule {
-  const [id, version, anchor, cursor, remaining, nextAt, dueAt, pausedAt, pauseNote, createdAt, updatedAt, finishedAt] =
-    row
+export function toSchedule(row: ScheduleRow): Schedule {
+  const [id, version, anchor, cursor, remaining, nextAt, dueAt, pausedAt, pauseNote, ...rest] = row
+  const [createdAt, updatedAt, finishedAt, body, payload] = rest
   return {
-    ...{ id, version, definition, anchor, cursor, createdAt, updatedAt },
+    ...{ id, version, definition: parseDefinition(body, payload), anchor, cursor, createdAt, updatedAt },
     ...(remaining === null ? {} : { remaining }),
     ...(nextAt === null ? {} : { nextAt }),
     ...(dueAt === null ? {} : { dueAt }),
@@ -44,39 +29,44 @@ function scheduleOf(row: ScheduleRow | WholeScheduleRow, definition: ScheduleDef
   }
 }
 
-interface Definition {
-  readonly definition: ScheduleDefinition
-  readonly payload: string
+/** The text of a definition. Its payload is kept apart, because every run has a copy. */
+export function definitionBody({ payload: _, ...rest }: ScheduleDefinition): string {
+  return JSON.stringify(rest)
 }
+
+function parseDefinition(body: string, payload: string): ScheduleDefinition {
+  return { ...(JSON.parse(body) as Omit<ScheduleDefinition, 'payload'>), payload: fromText(payload) }
+}
+
+const GET = `${SCHEDULES} where s.id = ?`
+
+export function getSchedule(db: Connection, id: string): Schedule | undefined {
+  const row = db.get<ScheduleRow>(GET, id)
+  return row === undefined ? undefined : toSchedule(row)
+}
+
+/** The part of a definition that planning depends on. */
+export type PlanningRules = Omit<Plannable, 'id' | 'anchor' | 'cursor' | 'remaining' | 'pausedAt'>
 
 const BODY = 'select body from belfry_definitions where id = ?'
 const CAPACITY = 20_000
 
-/** Definitions that were read before. Their numbers are never used again, so what is here is never out of date. */
+/** What was read before of definitions. Their numbers are never used again, so what is here is never out of date. */
 export class Definitions {
-  readonly #known = new Map<number, Definition>()
+  readonly #known = new Map<number, PlanningRules>()
 
-  record(db: Connection, row: ScheduleRow): ScheduleRecord {
-    const { definition, payload } = this.#known.get(row[12]) ?? this.#read(db, row[12])
-    return { schedule: scheduleOf(row, definition), definition: row[12], payload }
+  rulesOf(db: Connection, id: number): PlanningRules {
+    const known = this.#known.get(id)
+    if (known !== undefined) return known
+    const definition = parseDefinition(db.get<[string]>(BODY, id)?.[0] ?? '{}', 'null')
+    const schedule = { definition, id: '', version: 0, anchor: 0, cursor: 0, createdAt: 0, updatedAt: 0 }
+    const { id: _, anchor: __, cursor: ___, ...rules } = plannable(schedule)
+    if (this.#known.size >= CAPACITY) this.#known.clear()
+    this.#known.set(id, rules)
+    return rules
   }
 
   clear(): void {
     this.#known.clear()
   }
-
-  #read(db: Connection, id: number): Definition {
-    const definition = JSON.parse(db.get<[string]>(BODY, id)?.[0] ?? 'null') as ScheduleDefinition
-    const read = { definition, payload: JSON.stringify(definition.payload) }
-    if (this.#known.size >= CAPACITY) this.#known.clear()
-    this.#known.set(id, read)
-    return read
-  }
-}
-
-const GET = `${WHOLE_SCHEDULES} where s.id = ?`
-
-export function getSchedule(db: Connection, id: string): Schedule | undefined {
-  const row = db.get<WholeScheduleRow>(GET, id)
-  return row === undefined ? undefined : toSchedule(row)
 }

@@ -9,7 +9,7 @@ import type { SqliteFile } from './file.js'
 import { handOn } from './names.js'
 import { addSkip, endRun, engagedRuns } from './run-endings.js'
 import { forgetSchedule, takeBackTicks, unclaimedTicks, writeSchedule } from './schedule-changes.js'
-import { getSchedule, toSchedule, WHOLE_SCHEDULES, type WholeScheduleRow } from './schedule-row.js'
+import { getSchedule, SCHEDULES, type ScheduleRow, toSchedule } from './schedule-row.js'
 import { afterPrefix } from './text-range.js'
 import type { Tx } from './tx.js'
 
@@ -87,15 +87,15 @@ const WINDOW = 2_000
 export async function listSchedules(file: SqliteFile, query: ScheduleQuery): Promise<Page<Schedule>> {
   const { prefix = '', limit } = query
   const { text, values } = conditions(query)
-  const select = `${WHOLE_SCHEDULES} where s.id > ? and s.id <= ? and s.id >= ?${text} order by s.id limit ?`
+  const select = `${SCHEDULES} where s.id > ? and s.id <= ? and s.id >= ?${text} order by s.id limit ?`
   const items: Schedule[] = []
   const beyond = afterPrefix(prefix)
   let after = query.after === undefined || query.after < prefix ? beforeAll(prefix) : query.after
   while (items.length <= limit && after < beyond) {
     const from = after
-    const [upTo, rows] = await file.read((db): [string, readonly WholeScheduleRow[]] => {
+    const [upTo, rows] = await file.read((db): [string, readonly ScheduleRow[]] => {
       const end = text === '' ? beyond : windowEnd(db, from, beyond)
-      return [end, db.all<WholeScheduleRow>(select, from, end, prefix, ...values, limit + 1 - items.length)]
+      return [end, db.all<ScheduleRow>(select, from, end, prefix, ...values, limit + 1 - items.length)]
     })
     items.push(...rows.map(toSchedule))
     after = upTo

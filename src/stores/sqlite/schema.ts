@@ -21,8 +21,21 @@ insert into belfry_counters values (1, 0, 0, 0, 0);
 
 create table belfry_settings (name text primary key, value text not null) without rowid;
 
--- Apart from the schedule, which is written with every tick.
-create table belfry_definitions (id integer primary key autoincrement, body text not null);
+-- Apart from the schedule, which is written with every tick. What its runs are made of stands in columns.
+create table belfry_definitions (
+  id integer primary key autoincrement,
+  schedule text not null,
+  body text not null,       -- all but the payload
+  payload text not null,
+  target text not null,
+  options text,
+  priority integer not null,
+  keep integer not null,
+  key text,
+  key_limit integer,
+  key_waits integer,
+  unstamped integer not null
+);
 
 create table belfry_schedules (
   seq integer primary key,
@@ -105,8 +118,9 @@ create table belfry_runs (
   error text
 );
 create unique index belfry_runs_slot on belfry_runs (schedule, tick, slot) where schedule is not null;
-create index belfry_runs_schedule on belfry_runs (schedule, id) where schedule is not null;
-create index belfry_runs_open on belfry_runs (schedule, id) where schedule is not null and state < 3 and waits_for <> 2;
+-- Not by state, so that starting a run leaves it alone.
+create index belfry_runs_open on belfry_runs (schedule, id)
+  where schedule is not null and ended is null and waits_for <> 2;
 create index belfry_runs_overlap on belfry_runs (schedule, id) where state = 0 and waits_for = 2;
 create index belfry_runs_stamp on belfry_runs (id) where state = 0 and waits_for = 1;
 create index belfry_runs_claim on belfry_runs (target, priority, ready_at, id) where state = 1;
