@@ -90,7 +90,7 @@ export class Catalogue {
   async #keyByCode(name: string, rule: KeyRule, payload: Json): Promise<RunKey | undefined> {
     const job = this.jobs.get(name)
     if (job?.exclusive?.by === undefined) return undefined
-    const value = job.exclusive.by(await job.parse(payload))
+    const value = job.exclusive.by(job.parse === undefined ? payload : await job.parse(payload))
     return keyFrom(name, rule, toJson(value, `the exclusive key of job "${name}"`))
   }
 

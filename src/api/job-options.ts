@@ -68,10 +68,9 @@ export function parseJob<Payload>(
   return {
     name,
     run: options.run as JobDefinition['run'],
-    parse:
-      schema === undefined
-        ? async (payload) => payload
-        : (payload) => validate(schema, payload, `payload of job "${name}"`),
+    ...(schema === undefined
+      ? {}
+      : { parse: (payload: Json) => validate(schema, payload, `payload of job "${name}"`) }),
     retry: located(where, () => parseRetry(name, options.retry ?? {})),
     timeoutMs,
     keep: checkKeep(options.keep ?? 'all', where),

@@ -80,7 +80,7 @@ export class Job<Input> {
 
   async #newRun(payload: Input | undefined, options: EnqueueOptions): Promise<NewRun> {
     const stored = toJson(payload, `payload of job "${this.name}"`)
-    await this.#definition.parse(stored)
+    await this.#definition.parse?.(stored)
     const target = { job: this.name }
     const key = await this.#catalogue.keyOf(target, stored)
     return {

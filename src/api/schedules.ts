@@ -169,7 +169,7 @@ export class Schedules {
     const definition = parseSchedule(id, input, this.#graceMs, app)
     const { target, payload } = definition
     const job = 'job' in target ? this.#catalogue.jobs.get(target.job) : undefined
-    await job?.parse(payload)
+    await job?.parse?.(payload)
     const key = await this.#catalogue.keyOf(target, payload)
     const keep = input.keep ?? job?.keep ?? definition.keep
     return { ...definition, keep, ...(key === undefined ? {} : { key }) }

@@ -128,22 +128,30 @@ export class Dispatcher {
 
   async #runJob(attempt: Attempt, job: JobDefinition): Promise<void> {
     const { store, log } = this.#options
-    await this.#finish(attempt, await runAttempt(attempt, job, store.runs, log))
+    this.#settle(attempt, await runAttempt(attempt, job, store.runs, log))
   }
 
   async #deliver(sink: SinkDefinition, attempts: readonly Attempt[]): Promise<void> {
     const outcomes = await deliver(sink, attempts)
-    await Promise.all(attempts.map((attempt, at) => this.#finish(attempt, outcomes[at])))
+    for (const [at, attempt] of attempts.entries()) this.#settle(attempt, outcomes[at])
   }
 
-  /** Settles, tells observers, and frees the slot: in this order, so that the slot is free only when it is written. */
-  async #finish(attempt: Attempt, outcome: Outcome | undefined): Promise<void> {
-    const { run } = attempt
-    const result =
-      outcome === undefined ? 'stale' : await this.#options.settler.settle({ run: run.id, token: run.token, outcome })
-    if (this.#attempts.get(run.id) === attempt) this.#attempts.delete(run.id)
+  #settle(attempt: Attempt, outcome: Outcome | undefined): void {
+    const { id, token } = attempt.run
+    if (outcome === undefined) this.#finish(attempt, undefined)
+    else {
+      this.#options.settler.settle({ run: id, token, outcome }, (result) => {
+        this.#finish(attempt, result === 'stale' ? undefined : outcome)
+      })
+    }
+  }
+
+  /** Tells observers and frees the slot: only now, when the outcome is written, or refused as stale. */
+  #finish(attempt: Attempt, written: Outcome | undefined): void {
+    const { id } = attempt.run
+    if (this.#attempts.get(id) === attempt) this.#attempts.delete(id)
     this.#count(attempt, -1)
-    this.#tell(attempt, result === 'stale' ? undefined : outcome)
+    this.#tell(attempt, written)
     this.#options.onFree()
     if (this.#attempts.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve()
   }

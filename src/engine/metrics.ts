@@ -35,9 +35,22 @@ interface Series<Value> {
   value: Value
 }
 
+const OUTCOMES = ['succeeded', 'failed', 'retrying', 'cancelled', 'released'] as const
+type Outcome = (typeof OUTCOMES)[number]
+
+interface End {
+  readonly total: Series<number>
+  readonly duration: Series<MutableHistogram>
+}
+
 export class Metrics {
   readonly #counters = new Map<string, Series<number>>()
   readonly #histograms = new Map<string, Series<MutableHistogram>>()
+  /** The series of ended runs, by outcome and target. */
+  readonly #ends = Object.fromEntries(OUTCOMES.map((outcome) => [outcome, new Map()])) as Record<
+    Outcome,
+    Map<string, End>
+  >
 
   constructor(events: Events) {
     events.on('ticks:recorded', ({ recorded, skipped }) => {
@@ -47,7 +60,7 @@ export class Metrics {
     events.on('run:started', ({ run }) => {
       this.observe('belfry_run_lateness_ms', NO_LABELS, Math.max(run.startedAt - run.readyAt, 0))
     })
-    for (const outcome of ['succeeded', 'failed', 'retrying', 'cancelled', 'released'] as const) {
+    for (const outcome of OUTCOMES) {
       events.on(`run:${outcome}`, ({ run, durationMs }) => this.#ended(outcome, run, durationMs))
     }
     events.on('run:stale', ({ run }) => this.count('belfry_runs_total', { target: targetName(run), outcome: 'stale' }))
@@ -62,12 +75,7 @@ export class Metrics {
   }
 
   observe(name: string, labels: Labels, ms: number): void {
-    const { value } = seriesOf(this.#histograms, name, labels, emptyHistogram)
-    let bucket = 0
-    while (bucket < BUCKETS_MS.length && ms > (BUCKETS_MS[bucket] as number)) bucket += 1
-    value.buckets[bucket] = (value.buckets[bucket] ?? 0) + 1
-    value.count += 1
-    value.sum += ms
+    record(seriesOf(this.#histograms, name, labels, emptyHistogram).value, ms)
   }
 
   counters(): readonly Sample<number>[] {
@@ -81,10 +89,22 @@ export class Metrics {
     }))
   }
 
-  #ended(outcome: string, run: Run, durationMs: number): void {
+  /** Once for every run, so its series are found without making a key or labels each time. */
+  #ended(outcome: Outcome, run: Run, durationMs: number): void {
     const target = targetName(run)
-    this.count('belfry_runs_total', { target, outcome })
-    this.observe('belfry_run_duration_ms', { target }, durationMs)
+    const known = this.#ends[outcome].get(target)
+    const end = known ?? this.#newEnd(outcome, target)
+    end.total.value += 1
+    record(end.duration.value, durationMs)
+  }
+
+  #newEnd(outcome: Outcome, target: string): End {
+    const end = {
+      total: seriesOf(this.#counters, 'belfry_runs_total', { target, outcome }, () => 0),
+      duration: seriesOf(this.#histograms, 'belfry_run_duration_ms', { target }, emptyHistogram),
+    }
+    this.#ends[outcome].set(target, end)
+    return end
   }
 }
 
@@ -147,6 +167,14 @@ function seriesOf<Value>(
   const made = { name, labels, value: empty() }
   all.set(key, made)
   return made
+}
+
+function record(histogram: MutableHistogram, ms: number): void {
+  let bucket = 0
+  while (bucket < BUCKETS_MS.length && ms > (BUCKETS_MS[bucket] as number)) bucket += 1
+  histogram.buckets[bucket] = (histogram.buckets[bucket] ?? 0) + 1
+  histogram.count += 1
+  histogram.sum += ms
 }
 
 function emptyHistogram(): MutableHistogram {

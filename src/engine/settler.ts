@@ -11,7 +11,7 @@ import type { Health } from './health.js'
 
 interface Pending {
   readonly settlement: Settlement
-  readonly resolve: (result: SettleResult) => void
+  readonly done: (result: SettleResult) => void
 }
 
 const PART = 'settler'
@@ -33,11 +33,10 @@ export class Settler {
     this.#batch = batch
   }
 
-  settle(settlement: Settlement): Promise<SettleResult> {
-    return new Promise((resolve) => {
-      this.#queue.push({ settlement, resolve })
-      this.#flushing ??= this.#flush()
-    })
+  /** Calls back when the outcome is written, or refused. */
+  settle(settlement: Settlement, done: (result: SettleResult) => void): void {
+    this.#queue.push({ settlement, done })
+    this.#flushing ??= this.#flush()
   }
 
   /** Resolves when everything handed in so far is written, or gives up when the signal fires. */
@@ -57,7 +56,7 @@ export class Settler {
       try {
         const results = await this.#store.runs.settle(batch.map(({ settlement }) => settlement))
         this.#queue = this.#queue.slice(batch.length)
-        for (const [at, { resolve }] of batch.entries()) resolve(results[at] ?? 'stale')
+        for (const [at, { done }] of batch.entries()) done(results[at] ?? 'stale')
         failures = 0
         this.#health.succeeded(PART)
       } catch (error) {
@@ -70,7 +69,7 @@ export class Settler {
         )
       }
     }
-    for (const { resolve } of this.#queue.splice(0)) resolve('stale')
+    for (const { done } of this.#queue.splice(0)) done('stale')
     this.#flushing = undefined
   }
 }

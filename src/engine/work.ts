@@ -9,8 +9,8 @@ import type { Sink } from '../core/sink.js'
 
 export interface JobDefinition {
   readonly name: string
-  /** Checks a stored payload and makes of it what the handler gets. */
-  readonly parse: (payload: Json) => Promise<unknown>
+  /** Checks a stored payload and makes of it what the handler gets; absent when the job has no schema. */
+  readonly parse?: (payload: Json) => Promise<unknown>
   readonly run: (context: HandlerContext<unknown>) => unknown
   readonly retry: RetryPolicy
   readonly timeoutMs: number

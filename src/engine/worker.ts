@@ -5,15 +5,15 @@
  * handler does then can no longer be committed through Belfry, but it may overlap its successor: one warning names it.
  */
 import { errorRecord } from '../core/errors.js'
-import { messageOf } from '../core/event.js'
 import { type Json, toJson } from '../core/json.js'
 import type { Logger } from '../core/logger.js'
 import { decideRetry } from '../core/retry.js'
 import type { Outcome } from '../core/run.js'
 import type { ClaimedRun, RunStore } from '../core/store.js'
 import { type Attempt, abortError, FENCED } from './attempt.js'
+import { CallContext } from './handler-context.js'
 import { HandlerTransaction } from './handler-transaction.js'
-import type { HandlerContext, JobDefinition } from './work.js'
+import type { JobDefinition } from './work.js'
 
 /** How long a handler has to return after a timeout or a cancel, before it is fenced. */
 export const ABORT_WINDOW_MS = 5_000
@@ -66,39 +66,11 @@ async function callHandler(
   transaction: HandlerTransaction,
   log: Logger,
 ): Promise<unknown> {
-  const payload = await job.parse(attempt.run.payload)
-  const value = await job.run(handlerContext(attempt, payload, transaction, log))
+  const stored = attempt.run.payload
+  const payload = job.parse === undefined ? stored : await job.parse(stored)
+  const value = await job.run(new CallContext(attempt, payload, transaction, log))
   if (transaction.pending !== undefined) await transaction.pending
   return value
-}
-
-function handlerContext(
-  attempt: Attempt,
-  payload: unknown,
-  transaction: HandlerTransaction,
-  log: Logger,
-): HandlerContext<unknown> {
-  const { run } = attempt
-  return {
-    payload,
-    run,
-    token: run.token,
-    get signal() {
-      return attempt.signal
-    },
-    get tick() {
-      return new Date(run.tick ?? run.createdAt)
-    },
-    get event() {
-      return messageOf(run)
-    },
-    get log() {
-      return log.child?.({ run: run.id, attempt: run.attempt }) ?? log
-    },
-    // The store gives its own kind of handle, and the value comes back as JSON: only the handler knows both types.
-    transaction: <T, Tx>(work: (tx: Tx) => T | Promise<T>) =>
-      transaction.commit(work as (tx: unknown) => unknown) as Promise<T>,
-  }
 }
 
 function fencedOutcome(attempt: Attempt, job: JobDefinition, log: Logger): Outcome | undefined {

@@ -82,14 +82,9 @@ function advanceStep(
   let [schedules, skipped] = [0, 0]
   for (const [seq, id, definition, anchor, cursor, remaining] of due) {
     if (writes.ticks >= MAX_TICKS) break
-    const rules = definitions.rulesOf(db, definition)
-    const plannable = { ...rules, id, anchor, cursor }
-    const planned = plan(
-      remaining === null ? plannable : { ...plannable, remaining },
-      rules.overlap === 'allow' ? [] : unfinishedRuns(tx, id),
-      now,
-      horizon,
-    )
+    const schedule = definitions.plannable(db, definition, { id, anchor, cursor, remaining })
+    const unfinished = schedule.overlap === 'allow' ? [] : unfinishedRuns(tx, id)
+    const planned = plan(schedule, unfinished, now, horizon)
     makeRoom(tx, id, planned)
     writes.record(id, definition, cursor, planned)
     for (const range of planned.skips) {

@@ -1,6 +1,6 @@
 /** Schedules as rows. The definition stands apart, because the row is written with every tick. */
 import type { Plannable } from '../../core/plan.js'
-import { plannable, type Schedule, type ScheduleDefinition } from '../../core/schedule.js'
+import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
 import type { Connection } from './connection.js'
 import { fromText } from './run-row.js'
 
@@ -45,28 +45,43 @@ export function getSchedule(db: Connection, id: string): Schedule | undefined {
   return row === undefined ? undefined : toSchedule(row)
 }
 
-/** The part of a definition that planning depends on. */
-export type PlanningRules = Omit<Plannable, 'id' | 'anchor' | 'cursor' | 'remaining' | 'pausedAt'>
-
 const BODY = 'select body from belfry_definitions where id = ?'
 const CAPACITY = 20_000
 
+type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
+
+/** Where a schedule's timeline has got to. */
+export interface Progress {
+  readonly id: string
+  readonly anchor: number
+  readonly cursor: number
+  readonly remaining: number | null
+}
+
 /** What was read before of definitions. Their numbers are never used again, so what is here is never out of date. */
 export class Definitions {
-  readonly #known = new Map<number, PlanningRules>()
+  readonly #known = new Map<number, ScheduleDefinition>()
 
-  rulesOf(db: Connection, id: number): PlanningRules {
-    const known = this.#known.get(id)
-    if (known !== undefined) return known
-    const definition = parseDefinition(db.get<[string]>(BODY, id)?.[0] ?? '{}', 'null')
-    const schedule = { definition, id: '', version: 0, anchor: 0, cursor: 0, createdAt: 0, updatedAt: 0 }
-    const { id: _, anchor: __, cursor: ___, ...rules } = plannable(schedule)
-    if (this.#known.size >= CAPACITY) this.#known.clear()
-    this.#known.set(id, rules)
-    return rules
+  /** A due schedule as the planner sees it. Field by field: this is done once a tick. */
+  plannable(db: Connection, definition: number, { id, anchor, cursor, remaining }: Progress): Plannable {
+    const known = this.#known.get(definition) ?? this.#read(db, definition)
+    const { timeline, overlap, missed, jitterMs } = known
+    const schedule: Mutable<Plannable> = { id, timeline, anchor, cursor, overlap, missed, jitterMs }
+    if (known.startsAt !== undefined) schedule.startsAt = known.startsAt
+    if (known.endsAt !== undefined) schedule.endsAt = known.endsAt
+    if (known.deadlineMs !== undefined) schedule.deadlineMs = known.deadlineMs
+    if (remaining !== null) schedule.remaining = remaining
+    return schedule
   }
 
   clear(): void {
     this.#known.clear()
+  }
+
+  #read(db: Connection, id: number): ScheduleDefinition {
+    const definition = parseDefinition(db.get<[string]>(BODY, id)?.[0] ?? '{}', 'null')
+    if (this.#known.size >= CAPACITY) this.#known.clear()
+    this.#known.set(id, definition)
+    return definition
   }
 }
