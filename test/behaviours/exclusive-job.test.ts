@@ -481,11 +481,15 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
     'X11',
     'An operator may reset a lock by hand (CLI/API/SQL) and everything recovers. (the key of runs that wait)',
     async (world) => {
+      let first: string | undefined
       const worker = await startWorker(world, {
         exclusive: { whenBusy: 'wait' },
-        hangs: ({ attempt, run }) => attempt === 1 && run === first,
+        hangs: ({ attempt, run }) => {
+          first ??= run
+          return attempt === 1 && run === first
+        },
       })
-      const { run: first } = await worker.job.enqueue('report')
+      await worker.job.enqueue('report')
       await worker.job.enqueue('report')
       await worker.job.enqueue('report')
       await world.until(() => worker.starts.length === 1, 'one that hangs')
