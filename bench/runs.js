@@ -4,8 +4,9 @@
 import { plan } from '../dist/core/plan.js'
 import { createBelfry } from '../dist/index.js'
 import { makeBacklog } from './harness/backlog.js'
-import { median } from './harness/measure.js'
-import { report, reportSettings, tenths } from './harness/report.js'
+import { median, watchEventLoop } from './harness/measure.js'
+import { openRaw } from './harness/raw-sqlite.js'
+import { hundredths, report, reportSettings } from './harness/report.js'
 import { openStore } from './harness/stores.js'
 
 const CONCURRENCY = 1_000
@@ -23,32 +24,50 @@ export default async function runs({ store = 'memory', n = 100_000 }) {
     schedules: SCHEDULES,
   })
   for (const keep of /** @type {const} */ (['none', 'all'])) {
-    /** @type {{ ours: number[], raw: number[], heapMB: number[] }} */
-    const rates = { ours: [], raw: [], heapMB: [] }
+    /** @type {{ ours: number[], raw: number[], heapMB: number[], rssMB: number[], blockedMs: number[] }} */
+    const rates = { ours: [], raw: [], heapMB: [], rssMB: [], blockedMs: [] }
+    const reference = store === 'sqlite' ? RAW_SQLITE : STORE_ALONE
     for (let round = 0; round < ROUNDS; round += 1) {
-      rates.raw.push(await storeAlone(store, n, keep))
-      rates.ours.push(await wholeEngine(store, n, keep, rates.heapMB))
+      rates.raw.push(await reference.measure(store, n, keep))
+      rates.ours.push(await wholeEngine(store, n, keep, rates))
     }
     report({
       bench: 'runs',
       case: `tick to done, keep ${keep}`,
       store,
       perSecond: Math.round(median(rates.ours)),
-      reference: 'the store alone: advance, claim, settle in batches of 1,000',
+      reference: reference.name,
       referencePerSecond: Math.round(median(rates.raw)),
-      ratio: tenths(median(rates.ours) / median(rates.raw)),
+      ratio: hundredths(median(rates.ours) / median(rates.raw)),
+      eventLoopBlockedMaxMs: Math.round(Math.max(...rates.blockedMs)),
       heapMB: rates.heapMB,
+      rssMB: rates.rssMB,
     })
   }
 }
+
+const RAW_SQLITE = {
+  name: 'raw prepared statements on SQLite: record, claim and settle, in batches of 1,000',
+  /** @param {string} _name @param {number} n @param {'all' | 'none'} keep */
+  measure: async (_name, n, keep) => {
+    const raw = openRaw()
+    const startedAt = performance.now()
+    for (let done = 0; done < n; ) done += raw.cycle(keep)
+    const perSecond = (n / (performance.now() - startedAt)) * 1_000
+    raw.close()
+    return perSecond
+  },
+}
+
+const STORE_ALONE = { name: 'the store alone: advance, claim, settle in batches of 1,000', measure: storeAlone }
 
 /**
  * @param {string} name
  * @param {number} n
  * @param {'all' | 'none'} keep
- * @param {number[]} heapMB
+ * @param {{ heapMB: number[], rssMB: number[], blockedMs: number[] }} figures
  */
-async function wholeEngine(name, n, keep, heapMB) {
+async function wholeEngine(name, n, keep, { heapMB, rssMB, blockedMs }) {
   const bench = await openStore(name)
   await makeBacklog(bench, { schedules: SCHEDULES, each: n / SCHEDULES, job: 'noop', keep })
   const belfry = createBelfry({ store: bench.store, concurrency: CONCURRENCY, lookahead: 0 })
@@ -63,10 +82,13 @@ async function wholeEngine(name, n, keep, heapMB) {
     done += 1
     if (done === n) finish()
   })
+  const stopWatching = watchEventLoop()
   const startedAt = performance.now()
   await belfry.start()
   await finished
   const perSecond = (n / (performance.now() - startedAt)) * 1_000
+  blockedMs.push(stopWatching())
+  rssMB.push(Math.round(process.memoryUsage().rss / 1e6))
   heapMB.push(Math.round(process.memoryUsage().heapUsed / 1e6))
   await belfry.stop()
   await bench.close()

@@ -1,71 +1,71 @@
 // @ts-check
-/** Recording ticks: one tick of each schedule is due, and is recorded with the cursor that moves behind it. */
+/** Recording ticks: one tick of each schedule is due at a time, and is recorded with the cursor that moves behind it. */
 import { plan } from '../dist/core/plan.js'
 import { makeBacklog } from './harness/backlog.js'
-import { race } from './harness/measure.js'
+import { median, watchEventLoop } from './harness/measure.js'
 import { openRaw, RAW_BATCH } from './harness/raw-sqlite.js'
-import { report, reportSettings, hundredths } from './harness/report.js'
+import { hundredths, report, reportSettings } from './harness/report.js'
 import { openStore } from './harness/stores.js'
 
 const BATCH = 1_000
-const PACE = { rounds: 5, turnMs: 1_000, warmupMs: 1_000 }
+const ROUNDS = 5
+const SCHEDULES = 10_000
 
 /** @type {import('./run.js').Bench} */
-export default async function ticks({ store: name = 'sqlite', n = 10_000 }) {
-  reportSettings('ticks', { store: name, schedules: n, batch: BATCH, rawBatch: RAW_BATCH, ...PACE })
-  const bench = await openStore(name)
-  await makeBacklog(bench, { schedules: n, each: 0, job: 'noop', keep: 'all' })
-  const raw = openRaw(n)
-  let longestMs = 0
-
-  async function recordTicks() {
-    await bench.skip(1_000)
-    let recorded = 0
-    for (;;) {
-      const result = await bench.store.schedules.advance({ limit: BATCH, lookaheadMs: 0, plan })
-      recorded += result.recorded
-      if (result.schedules < BATCH) return recorded
-    }
+export default async function ticks({ store = 'sqlite', n = 100_000 }) {
+  const schedules = Math.min(SCHEDULES, n)
+  reportSettings('ticks', { store, ticks: n, schedules, rounds: ROUNDS, batch: BATCH, rawBatch: RAW_BATCH })
+  /** @type {{ ours: number[], raw: number[], blockedMs: number[] }} */
+  const rates = { ours: [], raw: [], blockedMs: [] }
+  for (let round = 0; round < ROUNDS; round += 1) {
+    rates.ours.push(await recordTicks(store, schedules, n / schedules, rates.blockedMs))
+    rates.raw.push(recordRaw(schedules, n / schedules))
   }
-
-  const watch = watchEventLoop((ms) => {
-    longestMs = Math.max(longestMs, ms)
-  })
-  const ours = await race([{ name: 'belfry', batch: recordTicks }], PACE)
-  watch()
-  const rates = await race(
-    [
-      { name: 'belfry', batch: recordTicks },
-      { name: 'raw', batch: () => raw.recordTicks() },
-    ],
-    PACE,
-  )
-  const perSecond = rates.get('belfry') ?? 0
-  const referencePerSecond = rates.get('raw') ?? 0
   report({
     bench: 'ticks',
     case: 'one tick of each schedule',
-    store: name,
-    perSecond: Math.round(perSecond),
+    store,
+    perSecond: Math.round(median(rates.ours)),
     reference: 'raw prepared statements on SQLite: insert a run, move a cursor',
-    referencePerSecond: Math.round(referencePerSecond),
-    ratio: hundredths(perSecond / referencePerSecond),
-    alonePerSecond: Math.round(ours.get('belfry') ?? 0),
-    eventLoopBlockedMaxMs: Math.round(longestMs),
+    referencePerSecond: Math.round(median(rates.raw)),
+    ratio: hundredths(median(rates.ours.map((ours, round) => ours / (rates.raw[round] ?? Number.NaN)))),
+    eventLoopBlockedMaxMs: Math.round(Math.max(...rates.blockedMs)),
   })
-  raw.close()
-  await bench.close()
 }
 
 /**
- * Tells how late the event loop comes to its timers.
- * @param {(lateMs: number) => void} tell
+ * @param {string} name
+ * @param {number} schedules
+ * @param {number} each
+ * @param {number[]} blockedMs
  */
-function watchEventLoop(tell) {
-  let expected = performance.now() + 5
-  const timer = setInterval(() => {
-    tell(performance.now() - expected)
-    expected = performance.now() + 5
-  }, 5)
-  return () => clearInterval(timer)
+async function recordTicks(name, schedules, each, blockedMs) {
+  const bench = await openStore(name)
+  await makeBacklog(bench, { schedules, each: 0, job: 'noop', keep: 'all' })
+  const stopWatching = watchEventLoop()
+  const startedAt = performance.now()
+  for (let tick = 0; tick < each; tick += 1) {
+    await bench.skip(1_000)
+    for (let left = true; left; ) {
+      const result = await bench.store.schedules.advance({ limit: BATCH, lookaheadMs: 0, plan })
+      left = result.schedules === BATCH
+    }
+  }
+  const perSecond = ((schedules * each) / (performance.now() - startedAt)) * 1_000
+  blockedMs.push(stopWatching())
+  await bench.close()
+  return perSecond
+}
+
+/**
+ * @param {number} schedules
+ * @param {number} each
+ */
+function recordRaw(schedules, each) {
+  const raw = openRaw(schedules)
+  const startedAt = performance.now()
+  for (let tick = 0; tick < each; tick += 1) raw.recordTicks()
+  const perSecond = ((schedules * each) / (performance.now() - startedAt)) * 1_000
+  raw.close()
+  return perSecond
 }

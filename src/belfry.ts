@@ -3,15 +3,19 @@ import { hostname } from 'node:os'
 import { Catalogue, jobInfo } from './api/catalogue.js'
 import { Declarations } from './api/declarations.js'
 import { Job } from './api/job.js'
-import { type JobOptions, parseJob, type Unchecked } from './api/job-options.js'
-import { type Lock, type LockOptions, Locks } from './api/locks.js'
+import { type JobOptions, parseJob } from './api/job-options.js'
+import type { Lock } from './api/lock.js'
+import type { LockOptions } from './api/lock-options.js'
+import { Locks } from './api/locks.js'
 import { type BelfryOptions, type ParsedOptions, parseOptions } from './api/options.js'
+import { stopOn } from './api/process-signals.js'
 import { Runs } from './api/runs.js'
 import type { ScheduleInput } from './api/schedule-input.js'
 import { Schedules } from './api/schedules.js'
 import type { InputOf, OutputOf, StandardSchema } from './api/standard-schema.js'
 import { failure } from './core/errors.js'
 import type { Instance } from './core/instance.js'
+import type { Json } from './core/json.js'
 import type { Frozen, Store } from './core/store.js'
 import { TokenFloor } from './core/token.js'
 import { Engine } from './engine/engine.js'
@@ -26,7 +30,7 @@ export function createBelfry(options: BelfryOptions): Belfry {
   return new Belfry(parseOptions(options))
 }
 
-type Phase = 'new' | 'started' | 'stopping' | 'stopped'
+type Phase = 'new' | 'starting' | 'started' | 'stopping' | 'stopped'
 
 export class Belfry implements AsyncDisposable {
   readonly schedules: Schedules
@@ -43,7 +47,10 @@ export class Belfry implements AsyncDisposable {
   readonly #declarations: Declarations
   readonly #engine: Engine
   #phase: Phase = 'new'
+  #starting: Promise<void> | undefined
   #stopped: Promise<void> | undefined
+  /** Fires when the instance stops, for whoever waits for something. */
+  readonly #ending = new AbortController()
   #forgetSignals = () => {}
 
   /** Use `createBelfry`. */
@@ -56,10 +63,10 @@ export class Belfry implements AsyncDisposable {
     const store = this.#store
     const floor = new TokenFloor()
     const health = new Health(clock, log, this.#events)
-    this.#catalogue = new Catalogue(store, clock)
+    this.#catalogue = new Catalogue(store, clock, log)
     this.#declarations = new Declarations(store, app, release)
     this.schedules = new Schedules(store, this.#catalogue, options.graceMs)
-    this.runs = new Runs(store, clock)
+    this.runs = new Runs(store, clock, this.#ending.signal)
     this.#engine = new Engine({
       ...options,
       store,
@@ -93,7 +100,10 @@ export class Belfry implements AsyncDisposable {
     name: string,
     options: JobOptions<OutputOf<Schema>> & { readonly payload: Schema },
   ): Job<InputOf<Schema>>
-  job<Payload = Unchecked>(name: string, options: JobOptions<Payload> & { readonly payload?: undefined }): Job<Payload>
+  job<Payload = Json>(
+    name: string,
+    options: JobOptions<Payload> & { readonly payload?: undefined },
+  ): Job<null extends Payload ? Payload | undefined : Payload>
   job(name: string, options: JobOptions<never> & { readonly payload?: StandardSchema | undefined }): Job<never> {
     this.#mustBeNew('job', 'define jobs before start()')
     const definition = parseJob(name, options, options.payload)
@@ -103,7 +113,7 @@ export class Belfry implements AsyncDisposable {
   }
 
   /** Declares a schedule in code: it is put when the instance starts. For others use `schedules.put`. */
-  schedule(id: string, input: ScheduleInput): void {
+  schedule<Input = unknown>(id: string, input: ScheduleInput<Input>): void {
     this.#mustBeNew('schedule', 'declare schedules before start(), or use schedules.put()')
     this.#declarations.add(id, input)
   }
@@ -111,23 +121,23 @@ export class Belfry implements AsyncDisposable {
   /** Opens the store, writes the declared schedules, and takes part. */
   async start(): Promise<void> {
     this.#mustBeNew('start', 'an instance starts once; make another with createBelfry()')
+    this.#phase = 'starting'
+    this.#starting = this.#prepare()
+    await this.#starting
+    if (this.#hasEnded()) throw failure('NOT_RUNNING', 'start(): the instance was stopped while it was starting')
     this.#phase = 'started'
-    try {
-      this.#checkJobs()
-      await this.#store.open()
-      await this.#declarations.check((id, input, app) => this.schedules.parse(id, input, app))
-      await this.#declarations.sync()
-    } catch (error) {
-      this.#phase = 'new'
-      throw error
-    }
     this.#engine.start()
-    this.#watchSignals()
+    const stops = this.#options.signals.map((signal) => stopOn(signal, () => this.stop()))
+    this.#forgetSignals = () => {
+      for (const forget of stops) forget()
+    }
   }
 
   /** Claims no more, gives running work its grace, then hands the rest over and releases all locks. */
   async stop({ grace }: { readonly grace?: Duration } = {}): Promise<void> {
-    this.#stopped ??= this.#stop(grace === undefined ? this.#options.stopGraceMs : durationMs(grace))
+    const graceMs = grace === undefined ? undefined : durationMs(grace)
+    if (this.#stopped === undefined) this.#stopped = this.#stop(graceMs ?? this.#options.stopGraceMs)
+    else if (graceMs !== undefined) this.#engine.hurry(graceMs)
     await this.#stopped
   }
 
@@ -169,14 +179,36 @@ export class Belfry implements AsyncDisposable {
     await this.stop()
   }
 
+  /** All that can fail before anything runs. A failed start can be tried again. */
+  async #prepare(): Promise<void> {
+    try {
+      this.#checkJobs()
+      await this.#store.open()
+      for (const { sink } of this.#options.sinks.values()) await sink.open?.()
+      await this.#declarations.check((id, input, app) => this.schedules.parse(id, input, app))
+      await this.#declarations.sync()
+    } catch (error) {
+      if (this.#phase === 'starting') this.#phase = 'new'
+      throw error
+    }
+  }
+
   async #stop(graceMs: number): Promise<void> {
-    this.#forgetSignals()
     const wasStarted = this.#phase === 'started'
     this.#phase = 'stopping'
+    this.#forgetSignals()
+    this.#ending.abort()
+    // Whoever started it is told; here it only matters that nothing of it goes on.
+    await this.#starting?.catch(() => {})
     if (wasStarted) await this.#engine.stop(graceMs)
     await this.locks.close()
+    await Promise.allSettled([...this.#options.sinks.values()].map(({ sink }) => sink.close?.()))
     await this.#store.close()
     this.#phase = 'stopped'
+  }
+
+  #hasEnded(): boolean {
+    return this.#phase === 'stopping' || this.#phase === 'stopped'
   }
 
   #checkJobs(): void {
@@ -189,18 +221,7 @@ export class Belfry implements AsyncDisposable {
   }
 
   #mustBeNew(call: string, hint: string): void {
-    if (this.#phase !== 'new') throw failure('NOT_RUNNING', `${call}() after start(): ${hint}`)
-  }
-
-  #watchSignals(): void {
-    const { signals } = this.#options
-    const onSignal = (signal: NodeJS.Signals) => {
-      // Once stopped, the signal does what it would have done without us.
-      void this.stop().finally(() => process.kill(process.pid, signal))
-    }
-    for (const signal of signals) process.once(signal, onSignal)
-    this.#forgetSignals = () => {
-      for (const signal of signals) process.removeListener(signal, onSignal)
-    }
+    if (this.#phase === 'new') return
+    throw failure('NOT_RUNNING', `${call}() after ${this.#hasEnded() ? 'stop' : 'start'}(): ${hint}`)
   }
 }

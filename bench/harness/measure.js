@@ -63,3 +63,32 @@ export function median(values) {
   const upper = sorted[middle] ?? Number.NaN
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
 }
+
+/**
+ * @param {readonly number[]} values
+ * @param {number} part Between 0 and 1.
+ * @returns {number}
+ */
+export function percentile(values, part) {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.min(Math.ceil(sorted.length * part), sorted.length) - 1] ?? Number.NaN
+}
+
+const WATCH_MS = 5
+
+/**
+ * Watches how late the event loop comes to its timers: the longest is how long something blocked it.
+ * @returns {() => number} Ends the watch, and answers the longest in milliseconds.
+ */
+export function watchEventLoop() {
+  let longest = 0
+  let expected = performance.now() + WATCH_MS
+  const timer = setInterval(() => {
+    longest = Math.max(longest, performance.now() - expected)
+    expected = performance.now() + WATCH_MS
+  }, WATCH_MS)
+  return () => {
+    clearInterval(timer)
+    return longest
+  }
+}

@@ -38,6 +38,7 @@ export function openRaw(schedules = 0) {
   })
   const record = driver.prepare('insert into runs (schedule, tick, payload, state, ready_at) values (?, ?, ?, 1, ?)')
   const move = driver.prepare('update schedules set cursor = ?, due_at = ? where id = ?')
+  const find = driver.prepare('select id, schedule, tick, payload from runs where state = 1 order by ready_at limit ?')
   const start = driver.prepare('update runs set state = 2, token = ?, instance = ? where id = ?')
   const end = driver.prepare('update runs set state = 3, finished_at = ? where id = ? and token = ?')
   const forget = driver.prepare('delete from runs where id = ? and token = ?')
@@ -62,21 +63,28 @@ export function openRaw(schedules = 0) {
     },
 
     /**
-     * Three writes a run, each batch of them in its own transaction.
+     * Three writes a run, each batch of them in its own transaction: recorded, found and claimed, settled.
      * @param {'all' | 'none'} keep
      */
     cycle(keep) {
       const first = lastRun + 1
       lastRun += RAW_BATCH
-      /** @param {(id: number) => void} write */
-      const each = (write) =>
-        transaction(() => {
-          for (let id = first; id <= lastRun; id += 1) write(id)
-        })
-      each((id) => record.run([`bench/${id % 100}`, id, 'null', id]))
-      each((id) => start.run([id, 'raw', id]))
-      each((id) => (keep === 'all' ? end.run([id, id, id]) : forget.run([id, id])))
-      return RAW_BATCH
+      transaction(() => {
+        for (let id = first; id <= lastRun; id += 1) record.run([`bench/${id % 100}`, id, 'null', id])
+      })
+      /** @type {number[]} */
+      let claimed = []
+      transaction(() => {
+        claimed = find.all([RAW_BATCH]).map(([id]) => Number(id))
+        for (const id of claimed) start.run([id, 'raw', id])
+      })
+      transaction(() => {
+        for (const id of claimed) {
+          if (keep === 'all') end.run([lastRun, id, id])
+          else forget.run([id, id])
+        }
+      })
+      return claimed.length
     },
 
     /** @param {string} name */

@@ -38,6 +38,7 @@ export async function openStore(name) {
   if (make === undefined) throw new UsageError(`store "${name}" is unknown: ${Object.keys(MAKERS).join(', ')} are`)
   const clock = leapingClock()
   const { store, remove } = make(clock)
+  if (remove !== undefined) process.once('exit', remove)
   await store.open()
   const close = async () => {
     await store.close()

@@ -1,9 +1,10 @@
 /** The jobs of this instance, and what the store knows of others': enough to compute keys, with code or without. */
 import type { Clock } from '../core/clock.js'
-import { failure } from '../core/errors.js'
+import { errorRecord, failure } from '../core/errors.js'
 import type { JobInfo } from '../core/instance.js'
 import { type Json, toJson } from '../core/json.js'
 import { type KeyRule, keyFrom, keyOf, type RunKey } from '../core/key.js'
+import type { Logger } from '../core/logger.js'
 import type { Run, Target } from '../core/run.js'
 import type { Schedule } from '../core/schedule.js'
 import type { Page, Store } from '../core/store.js'
@@ -17,11 +18,13 @@ export class Catalogue {
   readonly jobs = new Map<string, JobDefinition>()
   readonly #store: Store
   readonly #clock: Clock
+  readonly #log: Logger
   #others: { readonly at: number; readonly jobs: ReadonlyMap<string, JobInfo> } | undefined
 
-  constructor(store: Store, clock: Clock) {
+  constructor(store: Store, clock: Clock, log: Logger) {
     this.#store = store
     this.#clock = clock
+    this.#log = log
   }
 
   add(job: JobDefinition): void {
@@ -82,9 +85,23 @@ export class Catalogue {
     return 'job' in target && this.jobs.has(target.job)
   }
 
+  /**
+   * The key of something that is stored already. A payload that its own job's code cannot make a key of gets one of the
+   * whole payload: it then runs, exclusive all the same, and fails with the reason, instead of waiting for ever.
+   */
   async #stampOf(target: Target, payload: Json): Promise<RunKey | undefined> {
-    const key = await this.keyOf(target, payload)
-    return key === 'unstamped' ? undefined : key
+    try {
+      const key = await this.keyOf(target, payload)
+      return key === 'unstamped' ? undefined : key
+    } catch (error) {
+      if (!('job' in target)) return undefined
+      this.#log.warn(
+        { job: target.job, err: errorRecord(error) },
+        'an exclusive key could not be computed; the whole payload is used',
+      )
+      const rule = this.jobs.get(target.job)?.exclusive?.rule
+      return rule && keyFrom(target.job, rule, payload)
+    }
   }
 
   async #keyByCode(name: string, rule: KeyRule, payload: Json): Promise<RunKey | undefined> {

@@ -6,6 +6,7 @@ import { exponentialBackoff, fixedBackoff, type RetryPolicy } from '../core/retr
 import type { Keep } from '../core/run.js'
 import type { Exclusive, HandlerContext, JobDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
+import { checkOptions } from './known-options.js'
 import { located } from './located.js'
 import { type StandardSchema, validate } from './standard-schema.js'
 
@@ -51,6 +52,9 @@ export interface RetryOptions {
 export const DEFAULT_TIMEOUT_MS = 3_600_000
 const DEFAULT_ATTEMPTS = 3
 const DEFAULT_DELAY_MS = 1_000
+const KNOWN = ['payload', 'run', 'exclusive', 'retry', 'timeout', 'keep', 'concurrency']
+const KNOWN_RETRY = ['attempts', 'backoff', 'delay', 'maxDelay']
+const KNOWN_EXCLUSIVE = ['by', 'name', 'limit', 'whenBusy', 'checkOnEnqueue']
 const KEEPS: readonly Keep[] = ['all', 'failures', 'none']
 
 /** Checks a job's options, once, when it is defined. */
@@ -60,6 +64,10 @@ export function parseJob<Payload>(
   schema: StandardSchema | undefined,
 ): JobDefinition {
   checkName(name, 'job name')
+  checkOptions(options, KNOWN, `job "${name}"`)
+  if (schema !== undefined && typeof schema?.['~standard']?.validate !== 'function') {
+    throw invalid(name, 'payload must be a Standard Schema, such as one of zod, valibot or arktype')
+  }
   if (typeof options.run !== 'function') throw invalid(name, 'run must be a function')
   const where = `job "${name}"`
   const timeoutMs = located(where, () => durationMs(options.timeout ?? DEFAULT_TIMEOUT_MS))
@@ -70,7 +78,7 @@ export function parseJob<Payload>(
     run: options.run as JobDefinition['run'],
     ...(schema === undefined
       ? {}
-      : { parse: (payload: Json) => validate(schema, payload, `payload of job "${name}"`) }),
+      : { parse: (payload: Json) => parsePayload(schema, payload, `payload of job "${name}"`) }),
     retry: located(where, () => parseRetry(name, options.retry ?? {})),
     timeoutMs,
     keep: checkKeep(options.keep ?? 'all', where),
@@ -79,15 +87,26 @@ export function parseJob<Payload>(
   }
 }
 
+/** A payload that was left out is stored as null: a schema that allows none at all accepts it as that too. */
+async function parsePayload(schema: StandardSchema, payload: Json, what: string): Promise<unknown> {
+  try {
+    return await validate(schema, payload, what)
+  } catch (error) {
+    if (payload !== null) throw error
+    const absent = await schema['~standard'].validate(undefined)
+    if (absent.issues === undefined) return absent.value
+    throw error
+  }
+}
+
 export function checkKeep(keep: Keep, where: string): Keep {
   if (KEEPS.includes(keep)) return keep
   throw failure('OPTION_INVALID', `${where}: keep is ${quote(keep)}; allowed are ${KEEPS.join(', ')}`)
 }
 
-function parseRetry(
-  job: string,
-  { attempts = DEFAULT_ATTEMPTS, backoff = 'exponential', delay, maxDelay }: RetryOptions,
-): RetryPolicy {
+function parseRetry(job: string, options: RetryOptions): RetryPolicy {
+  checkOptions(options, KNOWN_RETRY, `job "${job}": retry`)
+  const { attempts = DEFAULT_ATTEMPTS, backoff = 'exponential', delay, maxDelay } = options
   checkCount(attempts, job, 'retry.attempts')
   if (typeof backoff === 'function') {
     if (delay !== undefined || maxDelay !== undefined)
@@ -105,6 +124,7 @@ function parseExclusive<Payload>(job: string, option: ExclusiveOption<Payload> |
   if (option === undefined || option === false) return undefined
   const options: ExclusiveOptions<Payload> =
     typeof option === 'function' ? { by: option } : option === true ? {} : option
+  checkOptions(options, KNOWN_EXCLUSIVE, `job "${job}": exclusive`)
   const { by, name, limit = 1, whenBusy = 'skip', checkOnEnqueue = whenBusy === 'skip' } = options
   if (whenBusy !== 'skip' && whenBusy !== 'wait')
     throw invalid(job, `exclusive.whenBusy is ${quote(whenBusy)}; allowed are skip and wait`)
@@ -135,6 +155,3 @@ function checkCount(count: number, job: string, option: string, most = Number.PO
 function invalid(job: string, problem: string) {
   return failure('OPTION_INVALID', `job "${job}": ${problem}`)
 }
-
-/** What an unchecked payload is when a job has no schema. */
-export type Unchecked = Json | undefined

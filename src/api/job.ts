@@ -7,6 +7,7 @@ import type { JobDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
 import { type Instant, instantMs } from '../time/instant.js'
 import type { Catalogue } from './catalogue.js'
+import { checkOptions } from './known-options.js'
 import { located } from './located.js'
 
 export interface EnqueueOptions {
@@ -38,6 +39,8 @@ export type EnqueueArguments<Input> = undefined extends Input
 /** A job as code holds it: types flow from its schema to here. */
 export class Job<Input> {
   readonly name: string
+  /** Never there at run time: it carries the payload's type to the schedules of the job. */
+  declare readonly '~input'?: Input
   /** Whether runs of it are kept from overlapping. */
   readonly exclusive: boolean
   readonly #definition: JobDefinition
@@ -67,7 +70,7 @@ export class Job<Input> {
   }
 
   /** Whether an enqueue would be accepted now. Reserves nothing: another may come first. */
-  async available(payload: Input): Promise<boolean> {
+  async available(...[payload]: EnqueueArguments<Input>): Promise<boolean> {
     const stored = toJson(payload, `payload of job "${this.name}"`)
     const key = await this.#catalogue.keyOf({ job: this.name }, stored)
     if (key === undefined || key === 'unstamped') return true
@@ -94,12 +97,17 @@ export class Job<Input> {
   }
 }
 
-/** The part of an enqueue that is the same for a job in code and for one known by name. */
-export function enqueueFields(job: string, options: EnqueueOptions) {
+const KNOWN = ['in', 'at', 'key', 'keyFor', 'priority', 'tx']
+const MAX_PRIORITY = 1_000_000
+
+function enqueueFields(job: string, options: EnqueueOptions) {
+  checkOptions(options, KNOWN, `enqueue of job "${job}"`)
   const { in: delay, at, key, keyFor, priority = 0 } = options
   if (delay !== undefined && at !== undefined) throw invalid(job, 'give `in` or `at`, not both')
   if (keyFor !== undefined && key === undefined) throw invalid(job, '`keyFor` needs a `key`')
-  if (!Number.isInteger(priority)) throw invalid(job, `priority is ${String(priority)}; it must be a whole number`)
+  if (!Number.isInteger(priority) || Math.abs(priority) > MAX_PRIORITY) {
+    throw invalid(job, `priority is ${String(priority)}; it must be a whole number of at most ${MAX_PRIORITY}`)
+  }
   return located(`enqueue of job "${job}"`, () => ({
     priority,
     ...(delay === undefined ? {} : { delayMs: durationMs(delay) }),

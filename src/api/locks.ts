@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Clock, sleep } from '../core/clock.js'
+import type { Clock } from '../core/clock.js'
 import { failure } from '../core/errors.js'
 import type { Lease } from '../core/lease.js'
 import type { Logger } from '../core/logger.js'
@@ -7,85 +7,16 @@ import { checkName } from '../core/names.js'
 import type { Page, Store } from '../core/store.js'
 import type { TokenFloor } from '../core/token.js'
 import { HeldLock } from '../engine/held-lock.js'
-import { checkHeartbeat } from '../engine/keeper.js'
 import type { LockKeeper } from '../engine/lock-keeper.js'
 import { type Duration, durationMs } from '../time/duration.js'
 import { located } from './located.js'
+import { Lock } from './lock.js'
+import { checkTtl, type LockOptions, parseLockOptions } from './lock-options.js'
 
-export interface LockOptions {
-  /** How long the lease lasts without renewal. Default 15 s. */
-  readonly ttl?: Duration
-  /** How long to wait for it. Default not at all. */
-  readonly wait?: Duration
-  /** How many may hold it at a time. Default 1. */
-  readonly permits?: number
-  /** Nobody else gets it before this long after it was acquired, even if it is released sooner. */
-  readonly minHold?: Duration
-  /** Enters a lock again that this one holds, with the same token: as many releases as acquisitions. */
-  readonly holder?: Lock
-  /** Renewed by itself until it is released. Default on. */
-  readonly renew?: boolean
-  /** Renew this often. Default a quarter of the TTL; more than a third is refused. */
-  readonly heartbeat?: Duration
-  /** With `renew: false`: how long the work may take. Longer than the TTL is refused. */
-  readonly timeout?: Duration
-}
-
-const DEFAULT_TTL_MS = 15_000
 /** A waiter asks again at least this often; whoever frees the lock hands it over, so asking is only looking. */
 const ASK_MS = 250
 /** A waiter who has not asked for this long has lost his place. */
 const PLACE_MS = 2_000
-
-/** A lock that was acquired. `await using` gives it back. */
-export class Lock implements AsyncDisposable {
-  readonly #held: HeldLock
-  readonly #locks: Locks
-  #released = false
-
-  constructor(held: HeldLock, locks: Locks) {
-    this.#held = held
-    this.#locks = locks
-  }
-
-  get name(): string {
-    return this.#held.name
-  }
-
-  /** Grows with every acquisition of this name: pass it to systems that can refuse an older one. */
-  get token(): number {
-    return this.#held.token
-  }
-
-  /** Fires when the lease is lost; its reason says why. */
-  get signal(): AbortSignal {
-    return this.#held.signal
-  }
-
-  /** Makes the lease last this long from now. False when somebody else has it; then the signal has fired. */
-  extend(ttl: Duration): Promise<boolean> {
-    const ttlMs = located(`lock "${this.name}"`, () => durationMs(ttl))
-    return this.#locks.extend(this.#held, ttlMs)
-  }
-
-  /** False when it was lost before. */
-  async release(): Promise<boolean> {
-    if (this.#released) return false
-    this.#released = true
-    return this.#locks.release(this.#held)
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.release()
-  }
-
-  /** @internal */
-  reenter(): HeldLock {
-    if (this.#released)
-      throw failure('OPTION_INVALID', `the lock "${this.name}" was released: it cannot be entered again`)
-    return this.#held
-  }
-}
 
 export class Locks {
   readonly #store: Store
@@ -129,9 +60,7 @@ export class Locks {
 
   async acquire(name: string, options: LockOptions): Promise<Lock | undefined> {
     checkName(name, 'lock name')
-    const { ttlMs, waitMs, permits, minHoldMs, renew, heartbeat } = located(`lock "${name}"`, () =>
-      parseLock(name, options),
-    )
+    const { ttlMs, waitMs, permits, minHoldMs, renew, heartbeat } = parseLockOptions(name, options)
     const again = options.holder?.reenter()
     if (again !== undefined && again.name !== name) {
       throw failure('OPTION_INVALID', `lock "${name}": the holder given holds "${again.name}"`)
@@ -151,7 +80,8 @@ export class Locks {
     return new Lock(held, this)
   }
 
-  async extend(held: HeldLock, ttlMs: number): Promise<boolean> {
+  async extend(held: HeldLock, ttl: Duration): Promise<boolean> {
+    const ttlMs = located(`lock "${held.name}"`, () => checkTtl(held.name, durationMs(ttl)))
     const sentAt = this.#clock.monotonic()
     const { name, holder, token } = held
     const [lease] = await this.#store.leases.renew([{ name, holder, token, ttlMs }])
@@ -178,8 +108,12 @@ export class Locks {
     for (const look of this.#waiters) look()
     await Promise.allSettled(this.#asking)
     const held = this.#keeper.held
-    for (const lock of held) this.#keeper.drop(lock)
-    await Promise.all(held.map(({ name, holder }) => this.#store.leases.release({ name, holder })))
+    for (const lock of held) {
+      lock.lose('the instance was stopped')
+      this.#keeper.drop(lock)
+    }
+    // One that the store cannot be told of runs out by itself.
+    await Promise.allSettled(held.map(({ name, holder }) => this.#store.leases.release({ name, holder })))
   }
 
   /**
@@ -229,41 +163,14 @@ export class Locks {
 
   /** Sleeps, or until a hint says that a lock was freed. */
   async #pause(delayMs: number): Promise<void> {
-    const wake = new AbortController()
-    const look = () => wake.abort()
-    this.#waiters.add(look)
-    await sleep(this.#clock, delayMs, wake.signal)
-    this.#waiters.delete(look)
+    await new Promise<void>((resolve) => {
+      const look = () => {
+        cancel()
+        this.#waiters.delete(look)
+        resolve()
+      }
+      const cancel = this.#clock.after(delayMs, look)
+      this.#waiters.add(look)
+    })
   }
-}
-
-function parseLock(name: string, options: LockOptions) {
-  const { ttl, wait, permits = 1, minHold, renew = true, heartbeat, timeout } = options
-  const ttlMs = ttl === undefined ? DEFAULT_TTL_MS : durationMs(ttl)
-  if (ttlMs < 1) throw invalid(name, 'ttl must be longer than 0')
-  if (!Number.isInteger(permits) || permits < 1)
-    throw invalid(name, `permits is ${String(permits)}; it must be a whole number of at least 1`)
-  const heartbeatMs = heartbeat === undefined ? undefined : durationMs(heartbeat)
-  if (heartbeatMs !== undefined) checkHeartbeat(heartbeatMs, ttlMs, `lock "${name}"`)
-  if (!renew && heartbeat !== undefined) throw invalid(name, 'heartbeat says nothing with renew: false: remove one')
-  if (renew && timeout !== undefined)
-    throw invalid(name, 'timeout belongs to renew: false; a lock that renews itself lasts as long as the work')
-  if (timeout !== undefined && durationMs(timeout) > ttlMs) {
-    throw invalid(
-      name,
-      `it is not renewed, and its timeout is longer than its ttl of ${ttlMs} ms: the lease would run out during the work`,
-    )
-  }
-  return {
-    ttlMs,
-    permits,
-    renew,
-    heartbeat: heartbeatMs === undefined ? {} : { heartbeatMs },
-    waitMs: wait === undefined ? 0 : durationMs(wait),
-    minHoldMs: minHold === undefined ? 0 : durationMs(minHold),
-  }
-}
-
-function invalid(name: string, problem: string) {
-  return failure('OPTION_INVALID', `lock "${name}": ${problem}`)
 }

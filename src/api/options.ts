@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../core/clock.js'
 import { failure } from '../core/errors.js'
-import { type Logger, silentLogger } from '../core/logger.js'
+import { guarded, type Logger, stderrLogger } from '../core/logger.js'
 import { checkName } from '../core/names.js'
 import { DEFAULT_MISSED } from '../core/policies.js'
 import { exponentialBackoff } from '../core/retry.js'
@@ -10,6 +10,7 @@ import type { Role } from '../engine/engine.js'
 import { checkHeartbeat } from '../engine/keeper.js'
 import type { SinkDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
+import { checkOptions } from './known-options.js'
 import { located } from './located.js'
 
 export interface BelfryOptions {
@@ -44,7 +45,7 @@ export interface BelfryOptions {
   readonly stopGrace?: Duration
   /** Stop on these signals, then let them end the process. Default none. */
   readonly signals?: boolean | readonly NodeJS.Signals[]
-  /** Pino-shaped. Default silent. */
+  /** Pino-shaped. Default: warnings and errors on standard error. */
   readonly logger?: Logger
   readonly clock?: Clock
 }
@@ -55,10 +56,20 @@ const DAY_MS = 24 * 3_600_000
 const SINK_ATTEMPTS = 25
 const SINK_TIMEOUT_MS = 30_000
 
+const KNOWN = [
+  ...['store', 'app', 'release', 'roles', 'jobs', 'sinks', 'concurrency', 'lease', 'heartbeat', 'poll', 'lookahead'],
+  ...['grace', 'batch', 'history', 'stopGrace', 'signals', 'logger', 'clock'],
+]
+
 export function parseOptions(options: BelfryOptions) {
+  checkOptions(options, KNOWN, 'createBelfry')
   const { store, app, release, roles = ['tick', 'run'], jobs, concurrency = 10, batch = 1_000, history = {} } = options
   if (typeof store?.open !== 'function')
     throw invalid('store is missing: pass memory(), sqlite(), postgres() or redis()')
+  checkOptions(history, ['maxAge', 'maxRuns'], 'createBelfry: history')
+  for (const [option, list] of Object.entries({ roles, jobs })) {
+    if (list !== undefined && !Array.isArray(list)) throw invalid(`${option} must be a list of names`)
+  }
   const stranger = roles.find((role) => role !== 'tick' && role !== 'run')
   if (stranger !== undefined) throw invalid(`role "${stranger}" is unknown: allowed are tick and run`)
   const leaseMs = ms(options.lease, 15_000, 'lease', 100)
@@ -73,7 +84,7 @@ export function parseOptions(options: BelfryOptions) {
     leaseMs,
     heartbeatMs,
     clock: options.clock ?? systemClock,
-    log: options.logger ?? silentLogger,
+    log: parseLogger(options.logger),
     sinks: parseSinks(options.sinks ?? {}),
     concurrency: atLeast(1, concurrency, 'concurrency'),
     batch: atLeast(1, batch, 'batch'),
@@ -95,14 +106,24 @@ function parseSinks(sinks: Readonly<Record<string, Sink>>): Map<string, SinkDefi
   return new Map(
     Object.entries(sinks).map(([name, sink]) => {
       checkName(name, 'sink name')
+      if (typeof sink?.deliver !== 'function') throw invalid(`sink "${name}" has no deliver()`)
       return [name, { name, sink, retry, timeoutMs: SINK_TIMEOUT_MS, concurrency: Number.POSITIVE_INFINITY }]
     }),
   )
 }
 
+function parseLogger(logger: Logger | undefined): Logger {
+  if (logger === undefined) return stderrLogger
+  const missing = (['debug', 'info', 'warn', 'error'] as const).find((level) => typeof logger[level] !== 'function')
+  if (missing !== undefined) throw invalid(`logger has no ${missing}(): pass a pino-shaped logger`)
+  return guarded(logger)
+}
+
 function parseSignals(signals: boolean | readonly NodeJS.Signals[]): readonly NodeJS.Signals[] {
   if (signals === true) return ['SIGTERM', 'SIGINT']
-  return signals === false ? [] : signals
+  if (signals === false) return []
+  if (!Array.isArray(signals)) throw invalid('signals must be true, false or a list of signal names')
+  return signals as readonly NodeJS.Signals[]
 }
 
 function ms(value: Duration | undefined, byDefault: number, option: string, least: number): number {

@@ -10,10 +10,12 @@ const LOOK_MS = 1_000
 export class Runs {
   readonly #store: Store
   readonly #clock: Clock
+  readonly #ending: AbortSignal
 
-  constructor(store: Store, clock: Clock) {
+  constructor(store: Store, clock: Clock, ending: AbortSignal) {
     this.#store = store
     this.#clock = clock
+    this.#ending = ending
   }
 
   get(id: string): Promise<Run | undefined> {
@@ -53,11 +55,14 @@ export class Runs {
   async wait(id: string, { timeout }: { readonly timeout?: Duration } = {}): Promise<Run | undefined> {
     const until = timeout === undefined ? Number.POSITIVE_INFINITY : this.#clock.monotonic() + durationMs(timeout)
     let hint = new AbortController()
+    const look = () => hint.abort()
     const unsubscribe = this.#store.subscribe((wake) => {
-      if (wake === 'settled') hint.abort()
+      if (wake === 'settled') look()
     })
+    this.#ending.addEventListener('abort', look)
     try {
       for (let lookMs = FIRST_LOOK_MS; ; lookMs = Math.min(lookMs * 2, LOOK_MS)) {
+        if (this.#ending.aborted) throw failure('NOT_RUNNING', `run ${id} was waited for when the instance was stopped`)
         const run = await this.#store.runs.get(id)
         if (run === undefined || isFinished(run)) return run
         const leftMs = until - this.#clock.monotonic()
@@ -66,6 +71,7 @@ export class Runs {
         hint = new AbortController()
       }
     } finally {
+      this.#ending.removeEventListener('abort', look)
       unsubscribe()
     }
   }

@@ -10,10 +10,11 @@ import { type Instant, instantMs } from '../time/instant.js'
 import { parseTimeline, type TimelineSpec } from '../time/timeline.js'
 import { zone } from '../time/zone.js'
 import { checkKeep } from './job-options.js'
+import { checkOptions } from './known-options.js'
 import { located } from './located.js'
 
 /** A schedule as its author writes it: exactly one of cron, every and at; exactly one of job and to. */
-export interface ScheduleInput {
+export interface ScheduleInput<Input = unknown> {
   /** Cron expression, nickname, `@every 1h` or `@at …`. */
   readonly cron?: string
   readonly every?: Duration
@@ -25,12 +26,12 @@ export interface ScheduleInput {
   readonly endsAt?: Instant
 
   /** The job to run, or its name. */
-  readonly job?: string | { readonly name: string }
+  readonly job?: string | { readonly name: string; readonly '~input'?: Input }
   /** The sink to deliver to. */
   readonly to?: string
   /** What this schedule says to its sink: topic, headers, URL. */
   readonly toOptions?: unknown
-  readonly payload?: unknown
+  readonly payload?: NoInfer<Input>
 
   /** What happens while an earlier run is unfinished. Default allow. */
   readonly overlap?: Overlap
@@ -57,22 +58,19 @@ export interface MissedInput {
   readonly max?: number
 }
 
-const OVERLAPS: readonly Overlap[] = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running']
+export const OVERLAPS: readonly Overlap[] = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running']
 const POLICIES: readonly Missed['policy'][] = ['skip', 'latest', 'all']
 const MAX_CATCH_UP = 10_000
-const KNOWN = new Set<string>([
+const KNOWN = [
   ...['cron', 'every', 'at', 'timezone', 'dst', 'startsAt', 'endsAt', 'job', 'to', 'toOptions', 'payload', 'overlap'],
   ...['missed', 'deadline', 'jitter', 'times', 'priority', 'keep', 'onFinish'],
-])
+]
 
 /** Checks a schedule and reduces it to data. The exclusive key is added by whoever knows the job. */
 export function parseSchedule(id: string, input: ScheduleInput, graceMs: number, app?: string): ScheduleDefinition {
   checkName(id, 'schedule id')
-  if (typeof input !== 'object' || input === null) throw invalid(id, 'its definition must be an object')
-  const stranger = Object.keys(input).find((key) => !KNOWN.has(key))
-  if (stranger !== undefined)
-    throw invalid(id, `${quote(stranger)} is not an option; known are ${[...KNOWN].join(', ')}`)
   const where = `schedule "${id}"`
+  checkOptions(input, KNOWN, where)
   const timeline = located(where, () => parseTimeline(timelineSpec(id, input)))
   const bounds = located(where, () => parseBounds(id, input))
   const timing = located(where, () => parseTiming(id, input))

@@ -1,6 +1,7 @@
-import { failure } from '../core/errors.js'
+import { failure, quote } from '../core/errors.js'
 import type { Json } from '../core/json.js'
 import { toJson } from '../core/json.js'
+import { checkName } from '../core/names.js'
 import { plan } from '../core/plan.js'
 import type { Overlap } from '../core/policies.js'
 import type { NewRun } from '../core/run.js'
@@ -12,7 +13,8 @@ import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
 import type { Catalogue } from './catalogue.js'
 import { type Explanation, explain } from './explain.js'
 import type { Enqueued } from './job.js'
-import { parseSchedule, type ScheduleInput } from './schedule-input.js'
+import { checkOptions } from './known-options.js'
+import { OVERLAPS, parseSchedule, type ScheduleInput } from './schedule-input.js'
 import { type ScheduleView, scheduleView } from './schedule-view.js'
 
 export interface PutOptions {
@@ -107,6 +109,7 @@ export class Schedules {
 
   /** Runs it now, beside its timeline: the next tick stays what it was. */
   async trigger(id: string, { payload, overlap = 'allow' }: TriggerOptions = {}): Promise<Enqueued> {
+    checkOverlap(`trigger of "${id}"`, overlap)
     const { definition } = found(id, await this.#store.schedules.get(id))
     const given = payload === undefined ? definition.payload : toJson(payload, `payload of a trigger of "${id}"`)
     const tick = await this.#store.now()
@@ -117,6 +120,9 @@ export class Schedules {
 
   /** Runs the ticks of a past stretch of time (again). Repeating the call adds nothing. */
   async backfill(id: string, options: BackfillOptions): Promise<{ readonly runs: readonly Enqueued[] }> {
+    checkOptions(options, ['from', 'to', 'name', 'overlap'], `backfill of "${id}"`)
+    checkOverlap(`backfill of "${id}"`, options.overlap ?? 'queue-all')
+    if (options.name !== undefined) checkName(options.name, 'backfill name')
     const schedule = found(id, await this.#store.schedules.get(id))
     const { from, to } = await this.#pastRange(id, options)
     const { overlap = 'queue-all', name = `${iso(from)}/${iso(to)}` } = options
@@ -181,6 +187,7 @@ export class Schedules {
     payload: Json,
     rest: Pick<NewRun, 'origin' | 'tick' | 'backfill' | 'overlap'>,
   ): Promise<NewRun> {
+    if ('job' in target) await this.#catalogue.jobs.get(target.job)?.parse?.(payload)
     const key = await this.#catalogue.keyOf(target, payload)
     return { schedule, target, payload, priority, keep, ...rest, ...(key === undefined ? {} : { key }) }
   }
@@ -197,6 +204,11 @@ export class Schedules {
     }
     return { from, to }
   }
+}
+
+function checkOverlap(where: string, overlap: Overlap): void {
+  if (OVERLAPS.includes(overlap)) return
+  throw failure('OPTION_INVALID', `${where}: overlap is ${quote(overlap)}; allowed are ${OVERLAPS.join(', ')}`)
 }
 
 /** Ticks by the planner itself, so that what is shown is what would fire. */

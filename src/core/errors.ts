@@ -63,22 +63,47 @@ export interface ErrorRecord {
 const MAX_MESSAGE = 2_000
 const MAX_STACK = 8_000
 
+/** Never throws, whatever was thrown: anything can be, with getters and proxies that do as they please. */
 export function errorRecord(error: unknown): ErrorRecord {
-  if (!(error instanceof Error)) return { message: cut(describe(error), MAX_MESSAGE) }
-  const code = (error as { code?: unknown }).code
+  const message = textOf(error, 'message') || textOf(error, 'name') || describe(error)
+  const code = textOf(error, 'code')
+  const stack = textOf(error, 'stack')
   return {
-    message: cut(error.message || error.name, MAX_MESSAGE),
-    ...(typeof code === 'string' ? { code: cut(code, 100) } : {}),
-    ...(error.stack === undefined ? {} : { stack: cut(error.stack, MAX_STACK) }),
+    message: cut(message, MAX_MESSAGE),
+    ...(code === '' ? {} : { code: cut(code, 100) }),
+    ...(stack === '' ? {} : { stack: cut(stack, MAX_STACK) }),
+  }
+}
+
+/** Whether whoever threw this says that another attempt would be in vain. */
+export function isFinal(error: unknown): boolean {
+  return member(error, 'retryable') === false
+}
+
+function textOf(value: unknown, name: string): string {
+  const text = member(value, name)
+  return typeof text === 'string' ? text : ''
+}
+
+function member(value: unknown, name: string): unknown {
+  if (typeof value !== 'object' || value === null) return undefined
+  try {
+    return (value as Record<string, unknown>)[name]
+  } catch {
+    return undefined
   }
 }
 
 function describe(value: unknown): string {
-  try {
-    return typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value))
-  } catch {
-    return String(value)
+  for (const attempt of [() => (typeof value === 'string' ? value : JSON.stringify(value)), () => String(value)]) {
+    try {
+      const text: unknown = attempt()
+      if (typeof text === 'string' && text !== '') return text
+    } catch {
+      // The next attempt asks less of it.
+    }
   }
+  return 'something was thrown that cannot be described'
 }
 
 function cut(text: string, length: number): string {

@@ -4,53 +4,69 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 
 export const MAX_PAYLOAD_BYTES = 256 * 1024
 const MAX_DEPTH = 64
+/** Every value takes at least two bytes of text, with its comma: more values than this cannot fit. */
+const MAX_VALUES = MAX_PAYLOAD_BYTES / 2
 
 /** Checks that a value is JSON and within the limits, and returns a copy that shares nothing with it. */
 export function toJson(value: unknown, what = 'payload'): Json {
   if (value === undefined) return null
-  const problem = findProblem(value, '', 0)
-  if (problem !== undefined) throw failure('PAYLOAD_INVALID', `${what}${problem}`)
-  const text = JSON.stringify(value)
-  const bytes = Buffer.byteLength(text)
-  if (bytes > MAX_PAYLOAD_BYTES) {
-    throw failure(
-      'PAYLOAD_INVALID',
-      `${what} is ${bytes} bytes of JSON: at most ${MAX_PAYLOAD_BYTES} are allowed; store large data elsewhere and pass a reference`,
-    )
-  }
-  return JSON.parse(text) as Json
+  const copy = new Copier(what).copy(value, '', 0) ?? null
+  const bytes = Buffer.byteLength(JSON.stringify(copy))
+  if (bytes > MAX_PAYLOAD_BYTES) throw tooLarge(what, `${bytes} bytes of JSON`)
+  return copy
 }
 
-function findProblem(value: unknown, path: string, depth: number): string | undefined {
-  if (depth > MAX_DEPTH) return `${path}: nested more than ${MAX_DEPTH} deep`
-  if (value === null || typeof value === 'string' || typeof value === 'boolean') return undefined
-  if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${path}: ${value} is not a JSON number`
-  if (Array.isArray(value)) return firstProblem(value.entries(), (at) => `${path}[${at}]`, depth)
-  if (typeof value !== 'object') return `${path}: a ${typeof value} is not JSON`
-  if (hasToJson(value)) return findProblem(value.toJSON() ?? null, path, depth + 1)
-  const prototype = Object.getPrototypeOf(value)
-  if (prototype !== Object.prototype && prototype !== null) {
-    return `${path}: ${value.constructor?.name ?? 'this object'} is not plain JSON`
+/** Copies as `JSON.stringify` would see it, asking each object once: what was checked is what is kept. */
+class Copier {
+  readonly #what: string
+  #values = 0
+
+  constructor(what: string) {
+    this.#what = what
   }
-  if (Object.hasOwn(value, '__proto__')) return `${path}: the key "__proto__" is refused`
-  const members = Object.entries(value).filter(([, member]) => member !== undefined)
-  return firstProblem(members.values(), (key) => `${path}.${key}`, depth)
+
+  /** Undefined for what JSON leaves out. */
+  copy(value: unknown, path: string, depth: number): Json | undefined {
+    this.#values += 1
+    if (this.#values > MAX_VALUES) throw tooLarge(this.#what, `more than ${MAX_VALUES} values`)
+    if (depth > MAX_DEPTH) throw this.#invalid(path, `nested more than ${MAX_DEPTH} deep`)
+    if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
+    if (typeof value === 'number') {
+      if (Number.isFinite(value)) return value
+      throw this.#invalid(path, `${value} is not a JSON number`)
+    }
+    if (value === undefined) return undefined
+    if (typeof value !== 'object') throw this.#invalid(path, `a ${typeof value} is not JSON`)
+    return this.#copyObject(value, path, depth)
+  }
+
+  #copyObject(value: object, path: string, depth: number): Json | undefined {
+    const { toJSON } = value as { toJSON?: unknown }
+    if (typeof toJSON === 'function') return this.copy(toJSON.call(value), path, depth + 1)
+    if (Array.isArray(value)) return value.map((item, at) => this.copy(item, `${path}[${at}]`, depth + 1) ?? null)
+    const prototype: unknown = Object.getPrototypeOf(value)
+    if (prototype !== Object.prototype && prototype !== null) {
+      throw this.#invalid(path, `${value.constructor?.name ?? 'this object'} is not plain JSON`)
+    }
+    const copy: Record<string, Json> = {}
+    for (const [key, member] of Object.entries(value)) {
+      if (key === '__proto__') throw this.#invalid(path, 'the key "__proto__" is refused')
+      const copied = this.copy(member, `${path}.${key}`, depth + 1)
+      if (copied !== undefined) copy[key] = copied
+    }
+    return copy
+  }
+
+  #invalid(path: string, problem: string) {
+    return failure('PAYLOAD_INVALID', `${this.#what}${path}: ${problem}`)
+  }
 }
 
-function hasToJson(value: object): value is { toJSON(): unknown } {
-  return typeof (value as { toJSON?: unknown }).toJSON === 'function'
-}
-
-function firstProblem<Key>(
-  members: Iterable<readonly [Key, unknown]>,
-  pathOf: (key: Key) => string,
-  depth: number,
-): string | undefined {
-  for (const [key, member] of members) {
-    const problem = findProblem(member, pathOf(key), depth + 1)
-    if (problem !== undefined) return problem
-  }
-  return undefined
+function tooLarge(what: string, size: string) {
+  return failure(
+    'PAYLOAD_INVALID',
+    `${what} is ${size}: at most ${MAX_PAYLOAD_BYTES} bytes are allowed; store large data elsewhere and pass a reference`,
+  )
 }
 
 /** One text for equal values: object keys sorted, nothing else changed. */

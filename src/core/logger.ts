@@ -13,3 +13,42 @@ export const silentLogger: Logger = {
   warn() {},
   error() {},
 }
+
+/** What is worth knowing when nobody has set up logging: warnings and errors, a line each, on standard error. */
+export const stderrLogger: Logger = {
+  ...silentLogger,
+  warn: (fields, message) => writeLine('warning', fields, message),
+  error: (fields, message) => writeLine('error', fields, message),
+}
+
+function writeLine(level: string, fields: object, message: string): void {
+  process.stderr.write(`belfry ${level}: ${message} ${JSON.stringify(fields)}\n`)
+}
+
+/** A logger that throws must not take the engine with it. */
+export function guarded(log: Logger): Logger {
+  const guard =
+    (level: 'debug' | 'info' | 'warn' | 'error') =>
+    (fields: object, message: string): void => {
+      try {
+        log[level](fields, message)
+      } catch {
+        // There is nowhere left to say so.
+      }
+    }
+  return {
+    debug: guard('debug'),
+    info: guard('info'),
+    warn: guard('warn'),
+    error: guard('error'),
+    ...(log.child === undefined ? {} : { child: (fields: object) => guardedChild(log, fields) }),
+  }
+}
+
+function guardedChild(log: Logger, fields: object): Logger {
+  try {
+    return guarded(log.child?.(fields) ?? log)
+  } catch {
+    return guarded(log)
+  }
+}

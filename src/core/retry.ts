@@ -1,3 +1,4 @@
+import { isFinal } from './errors.js'
 import { jitterMs, unitHash } from './jitter.js'
 
 /** How a job is tried again, as its code says it. */
@@ -47,8 +48,4 @@ function delayOf(policy: RetryPolicy, failures: number, error: unknown): number 
   } catch {
     return undefined
   }
-}
-
-function isFinal(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && (error as { retryable?: unknown }).retryable === false
 }

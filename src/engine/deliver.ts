@@ -1,6 +1,6 @@
 import { errorRecord, failure } from '../core/errors.js'
 import { messageOf } from '../core/event.js'
-import { decideRetry } from '../core/retry.js'
+import { decideRetry, MAX_BACKOFF_MS } from '../core/retry.js'
 import type { Outcome } from '../core/run.js'
 import type { Delivery, SinkMessage } from '../core/sink.js'
 import { type Attempt, abortError, FENCED } from './attempt.js'
@@ -27,7 +27,9 @@ export async function deliver(sink: SinkDefinition, attempts: readonly Attempt[]
 
 async function callSink(sink: SinkDefinition, attempts: readonly Attempt[], signal: AbortSignal) {
   try {
-    return await sink.sink.deliver(attempts.map(sinkMessage), signal)
+    const answers = await sink.sink.deliver(attempts.map(sinkMessage), signal)
+    if (Array.isArray(answers)) return answers as readonly (Delivery | undefined)[]
+    throw failure('OPTION_INVALID', `sink "${sink.name}" must answer with a list, one outcome per message`)
   } catch (error) {
     return attempts.map((): Delivery => ({ delivered: false, error }))
   }
@@ -52,6 +54,11 @@ function noAnswer(sink: SinkDefinition, { run, reason }: Attempt): Delivery {
   return { delivered: false, error }
 }
 
+/** What a broker or a sink of the user's asks for, as far as it makes sense. */
+function askedDelay(retryAfterMs: number | undefined): number {
+  return Number.isFinite(retryAfterMs) ? Math.min(Math.max(retryAfterMs as number, 0), MAX_BACKOFF_MS) : 0
+}
+
 function outcomeOf(sink: SinkDefinition, { run, reason }: Attempt, delivery: Delivery): Outcome | undefined {
   if (delivery.delivered) return { kind: 'succeeded' }
   if (reason === 'lost') return undefined
@@ -60,5 +67,5 @@ function outcomeOf(sink: SinkDefinition, { run, reason }: Attempt, delivery: Del
   const error = errorRecord(delivery.error)
   const decision = decideRetry(sink.retry, run.id, run.failures + 1, delivery.error)
   if (!decision.retry || delivery.retryable === false) return { kind: 'failed', error }
-  return { kind: 'retry', error, delayMs: Math.max(decision.delayMs, delivery.retryAfterMs ?? 0) }
+  return { kind: 'retry', error, delayMs: Math.max(decision.delayMs, askedDelay(delivery.retryAfterMs)) }
 }

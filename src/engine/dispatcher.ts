@@ -10,6 +10,7 @@
  * - Raced by another: the store gives each run to one of us.
  */
 import type { Clock } from '../core/clock.js'
+import { errorRecord } from '../core/errors.js'
 import type { Logger } from '../core/logger.js'
 import type { Outcome } from '../core/run.js'
 import type { Capacity, ClaimedRun, ClaimResult, Store } from '../core/store.js'
@@ -128,11 +129,11 @@ export class Dispatcher {
 
   async #runJob(attempt: Attempt, job: JobDefinition): Promise<void> {
     const { store, log } = this.#options
-    this.#settle(attempt, await runAttempt(attempt, job, store.runs, log))
+    this.#settle(attempt, await runAttempt(attempt, job, store.runs, log).catch(unforeseen))
   }
 
   async #deliver(sink: SinkDefinition, attempts: readonly Attempt[]): Promise<void> {
-    const outcomes = await deliver(sink, attempts)
+    const outcomes = await deliver(sink, attempts).catch((error: unknown) => attempts.map(() => unforeseen(error)))
     for (const [at, attempt] of attempts.entries()) this.#settle(attempt, outcomes[at])
   }
 
@@ -173,6 +174,11 @@ export class Dispatcher {
       events.emit('run:retrying', { run, durationMs, error: outcome.error, delayMs: outcome.delayMs })
     } else events.emit(outcome.kind === 'cancelled' ? 'run:cancelled' : 'run:released', { run, durationMs })
   }
+}
+
+/** Nothing that a handler or a sink does should come to this; if something does, the run ends instead of hanging. */
+function unforeseen(error: unknown): Outcome {
+  return { kind: 'failed', error: errorRecord(error) }
 }
 
 function group(deliveries: Map<SinkDefinition, Attempt[]>, sink: SinkDefinition, attempt: Attempt): void {

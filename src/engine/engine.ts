@@ -1,4 +1,4 @@
-/** The machine: five loops around one store. Every instance runs the same ones; none leads. */
+/** The machine: four loops and a settler around one store. Every instance runs the same ones; none leads. */
 import { type Clock, sleep } from '../core/clock.js'
 import type { InstanceInfo } from '../core/instance.js'
 import type { Logger } from '../core/logger.js'
@@ -51,6 +51,7 @@ export class Engine {
   readonly #keeper: Keeper
   readonly #loops: Readonly<Record<'ticker' | 'dispatcher' | 'keeper' | 'sweeper', Loop>>
   #unsubscribe = () => {}
+  #hurry = () => {}
 
   constructor(options: EngineOptions) {
     this.#options = options
@@ -92,11 +93,6 @@ export class Engine {
     return this.#membership.id
   }
 
-  /** How many attempts run here now. */
-  get running(): number {
-    return this.#dispatcher.attempts.size
-  }
-
   start(): void {
     const { roles, store } = this.#options
     this.#unsubscribe = store.subscribe((wake) => this.#wake(wake))
@@ -117,7 +113,10 @@ export class Engine {
     this.#unsubscribe()
     const stopped = Promise.all([this.#loops.ticker.stop(), this.#loops.dispatcher.stop()])
     const finished = stopped.then(() => this.#dispatcher.idle())
-    await within(clock, graceMs, finished)
+    const hurried = new Promise<void>((resolve) => {
+      this.#hurry = resolve
+    })
+    await within(clock, graceMs, Promise.race([finished, hurried]))
     for (const attempt of this.#dispatcher.attempts.values()) attempt.abort('stop', STOP_WINDOW_MS)
     await this.#drain(finished)
     this.#keeper.stop()
@@ -131,6 +130,11 @@ export class Engine {
         // The store is out of reach: the lease runs out by itself.
       }),
     )
+  }
+
+  /** A stop that is under way has no more patience than this. */
+  hurry(graceMs: number): void {
+    this.#options.clock.after(graceMs, () => this.#hurry())
   }
 
   async #drain(finished: Promise<void>): Promise<void> {

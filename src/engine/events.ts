@@ -1,4 +1,4 @@
-import type { ErrorRecord } from '../core/errors.js'
+import { type ErrorRecord, errorRecord } from '../core/errors.js'
 import type { Json } from '../core/json.js'
 import type { Logger } from '../core/logger.js'
 import type { ClaimedRun } from '../core/store.js'
@@ -50,10 +50,15 @@ export class Events {
     if (listeners === undefined) return
     for (const listener of listeners) {
       try {
-        ;(listener as Listener<Name>)(event)
+        const returned: unknown = (listener as Listener<Name>)(event)
+        if (returned instanceof Promise) returned.catch((error: unknown) => this.#complain(name, error))
       } catch (error) {
-        this.#log.error({ event: name, err: error }, 'an event listener threw; it is ignored')
+        this.#complain(name, error)
       }
     }
+  }
+
+  #complain(event: EventName, error: unknown): void {
+    this.#log.error({ event, err: errorRecord(error) }, 'an event listener failed; it is ignored')
   }
 }

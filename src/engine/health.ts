@@ -1,7 +1,15 @@
 import type { Clock } from '../core/clock.js'
-import { errorRecord } from '../core/errors.js'
+import { BelfryError, errorRecord } from '../core/errors.js'
 import type { Logger } from '../core/logger.js'
 import type { Events } from './events.js'
+
+/** An error of Belfry's own that is not the store's comes from a mistake elsewhere, and is not to be blamed on it. */
+function complaint(part: string, error: unknown): string {
+  const own = error instanceof BelfryError && !error.code.startsWith('STORE_')
+  return own
+    ? `the ${part} failed: ${error.message}; still trying`
+    : 'store unreachable: nothing starts until it answers; still trying'
+}
 
 /**
  * Says that the store cannot be reached: once when it begins, however many loops notice, and once when it is over.
@@ -20,18 +28,11 @@ export class Health {
     this.#events = events
   }
 
-  get healthy(): boolean {
-    return this.#failing.size === 0
-  }
-
   failed(part: string, error: unknown): void {
     this.#failures += 1
     if (this.#failing.size === 0) {
       this.#since = this.#clock.monotonic()
-      this.#log.warn(
-        { part, err: errorRecord(error) },
-        'store unreachable: nothing starts until it answers; still trying',
-      )
+      this.#log.warn({ part, err: errorRecord(error) }, complaint(part, error))
       this.#events.emit('store:unreachable', { error })
     }
     this.#failing.add(part)

@@ -109,6 +109,7 @@ function abortAll(attempts: readonly Attempt[], runs: ReadonlySet<string>, reaso
 
 /** A heartbeat must fit at least twice into what is left of a lease after the first. */
 export function checkHeartbeat(heartbeatMs: number, leaseMs: number, where: string): void {
+  if (heartbeatMs < 1) throw failure('OPTION_INVALID', `${where}: a heartbeat must be at least 1 ms`)
   if (heartbeatMs * 3 <= leaseMs) return
   throw failure(
     'OPTION_INVALID',

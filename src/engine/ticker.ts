@@ -11,13 +11,16 @@
  * - A wrong clock here: plays no part. The store's now decides, and the timer is set from the store's answer.
  * - Paused for an hour in mid-step: the store never waits for us; others went on.
  */
+import { errorRecord } from '../core/errors.js'
+import type { Logger } from '../core/logger.js'
 import { plan } from '../core/plan.js'
-import type { AdvanceResult, Store } from '../core/store.js'
+import type { AdvanceResult, Planner, Store } from '../core/store.js'
 import type { Events } from './events.js'
 
 export interface TickerOptions {
   readonly store: Store
   readonly events: Events
+  readonly log: Logger
   readonly batch: number
   readonly lookaheadMs: number
   readonly pollMs: number
@@ -25,22 +28,37 @@ export interface TickerOptions {
   readonly onRecorded: () => void
 }
 
-export function ticker({
-  store,
-  events,
-  batch,
-  lookaheadMs,
-  pollMs,
-  onRecorded,
-}: TickerOptions): () => Promise<number> {
+export function ticker(options: TickerOptions): () => Promise<number> {
+  const { store, events, batch, lookaheadMs, pollMs, onRecorded } = options
+  const planSafely = planner(options.log)
   return async function recordTicks() {
-    const result = await store.schedules.advance({ limit: batch, lookaheadMs, plan })
+    const result = await store.schedules.advance({ limit: batch, lookaheadMs, plan: planSafely })
     if (result.recorded > 0 || result.skipped > 0) {
       events.emit('ticks:recorded', { recorded: result.recorded, skipped: result.skipped })
       onRecorded()
     }
     if (result.schedules >= batch) return 0
     return Math.min(pollMs, untilDue(result, lookaheadMs))
+  }
+}
+
+/** How long a schedule that cannot be planned here is left to others, whose zone data may be newer. */
+const UNPLANNABLE_MS = 60_000
+
+/** The planner, except that one schedule which it fails on does not keep a whole batch from being recorded. */
+function planner(log: Logger): Planner {
+  return (schedule, unfinished, now, horizon) => {
+    try {
+      return plan(schedule, unfinished, now, horizon)
+    } catch (error) {
+      log.error(
+        { schedule: schedule.id, err: errorRecord(error) },
+        'a schedule cannot be planned here; trying again in a minute',
+      )
+      const { cursor, remaining } = schedule
+      const dueAt = horizon + UNPLANNABLE_MS
+      return { ticks: [], skips: [], cursor, nextAt: dueAt, dueAt, ...(remaining === undefined ? {} : { remaining }) }
+    }
   }
 }
 

@@ -37,6 +37,10 @@ export class Lifeline {
     }
   }
 
+  get isCut(): boolean {
+    return this.#state === 'cut'
+  }
+
   /** kill -9: nothing that it starts reaches the store, and no timer of it fires. */
   cut(): void {
     this.#state = 'cut'

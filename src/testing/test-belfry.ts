@@ -10,6 +10,7 @@
  */
 import type { BelfryOptions } from '../api/options.js'
 import { type Belfry, createBelfry } from '../belfry.js'
+import { silentLogger } from '../core/logger.js'
 import type { Run } from '../core/run.js'
 import type { Store } from '../core/store.js'
 import { memory } from '../stores/memory/index.js'
@@ -43,6 +44,8 @@ export interface TestBelfry {
 const LEASE_MS = 600_000
 const POLL_MS = 3_600_000
 const PAGE = 10_000
+/** Tests look back as far as they like. */
+const FOREVER = { maxAge: '36500d', maxRuns: 1_000_000_000 }
 
 export function createTestBelfry({ now = '2026-01-01T00:00:00Z', ...options }: TestOptions = {}): TestBelfry {
   const clock = manualClock(instantMs(now))
@@ -52,10 +55,15 @@ export function createTestBelfry({ now = '2026-01-01T00:00:00Z', ...options }: T
   const instance = (own: Omit<TestOptions, 'now'> = {}): Belfry => {
     const lifeline = new Lifeline(store, clock)
     const made = createBelfry({
-      ...{ lease: leaseMs, poll: POLL_MS, ...options, ...own },
+      ...{ lease: leaseMs, poll: POLL_MS, history: FOREVER, logger: silentLogger, ...options, ...own },
       store: lifeline.store,
       clock: lifeline.clock,
     })
+    // Nobody answers for one that was killed, so that cleaning up after a test does not wait for it.
+    const stop = made.stop.bind(made)
+    made.stop = async (how) => {
+      if (!lifeline.isCut) await stop(how)
+    }
     lifelines.set(made, lifeline)
     return made
   }
@@ -73,7 +81,17 @@ export function createTestBelfry({ now = '2026-01-01T00:00:00Z', ...options }: T
 }
 
 async function runsOf(store: Store, name: string): Promise<readonly Run[]> {
-  const ofSchedule = await store.runs.list({ schedule: name, limit: PAGE })
-  const page = ofSchedule.items.length > 0 ? ofSchedule : await store.runs.list({ job: name, limit: PAGE })
-  return [...page.items].reverse()
+  const ofSchedule = await allRuns(store, { schedule: name })
+  return ofSchedule.length > 0 ? ofSchedule : allRuns(store, { job: name })
+}
+
+async function allRuns(store: Store, query: { schedule?: string; job?: string }): Promise<readonly Run[]> {
+  const runs: Run[] = []
+  let after: string | undefined
+  do {
+    const page = await store.runs.list({ ...query, limit: PAGE, ...(after === undefined ? {} : { after }) })
+    runs.push(...page.items)
+    after = page.next
+  } while (after !== undefined)
+  return runs.reverse()
 }

@@ -211,7 +211,7 @@ const odd: readonly Case[] = [
     'an option nobody knows',
     { every: '1h', job: 'mail', overlaps: 'skip' },
     'OPTION_INVALID',
-    /"overlaps" is not an option; known are cron, every/,
+    /"overlaps" is not an option; did you mean "overlap"\?/,
   ],
   [
     'an overlap nobody knows',
@@ -231,7 +231,7 @@ const odd: readonly Case[] = [
     'OPTION_INVALID',
     /keep is "some"; allowed are all, failures, none/,
   ],
-  ['no object', null, 'OPTION_INVALID', /its definition must be an object/],
+  ['no object', null, 'OPTION_INVALID', /options must be an object, not "null"/],
 ]
 
 describe('a schedule', () => {

@@ -114,7 +114,7 @@ describe('jobs', () => {
     const { belfry } = createTestBelfry()
     const job = belfry.job('ship', { payload: order, run: () => null })
     belfry.schedule('ship/good', { every: '1h', job, payload: { id: 1 } })
-    belfry.schedule('ship/bad', { every: '1h', job, payload: { id: 'one' } })
+    belfry.schedule('ship/bad', { every: '1h', job, payload: { id: 'one' as unknown as number } })
     await expect(belfry.start()).rejects.toMatchObject({ code: 'PAYLOAD_INVALID' })
     expect((await belfry.schedules.list()).items).toEqual([])
   })

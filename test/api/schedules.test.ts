@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { ScheduleInput } from '../../src/index.js'
-import { createTestBelfry } from '../../src/testing/index.js'
+import { createTestBelfry, type TestOptions } from '../../src/testing/index.js'
 
 const NOW = '2026-01-01T00:00:00Z'
 
-function setup() {
-  const kit = createTestBelfry({ now: NOW })
+function setup(options: TestOptions = {}) {
+  const kit = createTestBelfry({ now: NOW, ...options })
   const ran: string[] = []
   kit.belfry.job('note', {
     run: ({ payload, tick, run }) => void ran.push([run.origin, tick.toISOString().slice(11, 16), payload].join(' ')),
@@ -74,7 +74,7 @@ describe('schedules', () => {
   })
 
   it('go with their history when they have no tick left, unless they are to stay', async () => {
-    const { belfry, advance } = setup()
+    const { belfry, advance } = setup({ history: { maxAge: '7d' } })
     belfry.schedule('declared', { at: '2026-01-01T01:00:00Z', job: 'note', onFinish: 'keep' })
     await belfry.start()
     await belfry.schedules.put('goes', { at: '2026-01-01T01:00:00Z', job: 'note' })

@@ -232,7 +232,7 @@ describe('events', () => {
     await job.enqueue(null)
     await advance('1s')
     expect(told).toEqual(['started'])
-    expect(errors).toEqual(['an event listener threw; it is ignored'])
+    expect(errors).toEqual(['an event listener failed; it is ignored'])
     expect((await runs('mail')).map(({ state }) => state)).toEqual(['succeeded'])
   })
 

@@ -14,6 +14,7 @@ import { memory } from '../../src/stores/memory/index.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { Lifeline } from '../../src/testing/lifeline.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
+import { type Random, seededRandom } from '../../src/testing/random.js'
 import { temporaryFile } from '../stores/temporary-file.js'
 
 /** What a kind of store brings: its own handle for each instance, on shared data, and how its time passes. */
@@ -21,6 +22,8 @@ export interface Ground {
   /** A new handle on the same data, as another process would have it. */
   handle(): Promise<Store> | Store
   readonly clock: Clock
+  /** The clock of one more process, when they are not all the same. */
+  processClock?(): Clock
   elapse(ms: number): Promise<void>
   close(): Promise<void>
 }
@@ -63,7 +66,8 @@ export class World {
   /** A new instance, not started. */
   async instance({ skewMs = 0, wrap, ...options }: InstanceOptions = {}): Promise<Belfry> {
     const handle = await this.#ground.handle()
-    const lifeline = new Lifeline(wrap?.(handle) ?? handle, skewed(this.#ground.clock, skewMs))
+    const clock = this.#ground.processClock?.() ?? this.#ground.clock
+    const lifeline = new Lifeline(wrap?.(handle) ?? handle, skewed(clock, skewMs))
     const lines: LogLine[] = []
     const belfry = createBelfry({
       ...{ ...OPTIONS, ...options },
@@ -173,8 +177,15 @@ const sqliteKind: StoreKind = {
       for (const store of handles) await store.close()
       await file.remove()
     }
-    return { handle, clock, elapse: (ms) => clock.advance(ms), close }
+    const random = seededRandom(1)
+    const processClock = () => unpunctual(clock, random)
+    return { handle, clock, processClock, elapse: (ms) => clock.advance(ms), close }
   },
+}
+
+/** Timers of different processes never fire at quite the same instant, nor always in the same order. */
+function unpunctual(clock: Clock, random: Random): Clock {
+  return { ...clock, after: (delayMs, callback) => clock.after(delayMs + 2 * random.next(), callback) }
 }
 
 export const storeKinds: readonly StoreKind[] = [memoryKind, sqliteKind]

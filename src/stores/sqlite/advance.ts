@@ -11,14 +11,14 @@ import type { Connection } from './connection.js'
 import type { SqliteFile } from './file.js'
 import { handOn } from './names.js'
 import { addSkip, makeWay, skipRun } from './run-endings.js'
-import { loadRun, runNumber } from './run-row.js'
+import { loadRun, runNumber } from './run-write.js'
 import { unclaimedTicks } from './schedule-changes.js'
 import type { Definitions } from './schedule-row.js'
 import type { Tx } from './tx.js'
 
 /** How many schedules one transaction takes, and after how many ticks it takes no more. */
-const CHUNK = 500
-const MAX_TICKS = 500
+const CHUNK = 1_000
+const MAX_TICKS = 1_000
 
 interface Step extends AdvanceResult {
   readonly more: boolean
@@ -131,6 +131,14 @@ function retract(tx: Tx, schedule: string, through: number): void {
   }
 }
 
+// What most ticks are: ready at their instant, with no time to be too late at.
+const RECORD_PLAIN = `insert into belfry_runs (target, options, origin, schedule, tick, slot, payload, priority, keep,
+    key, key_limit, key_waits, unstamped, state, waits_for, engaged, created_at, ready_at)
+  select d.target, d.options, 0, d.schedule, t.value ->> 1, '', d.payload, d.priority, d.keep,
+    d.key, d.key_limit, d.key_waits, d.unstamped, 1 - d.unstamped, d.unstamped, 1, ?2, t.value ->> 1
+  from json_each(?1) t cross join belfry_definitions d on d.id = t.value ->> 0 where true
+  on conflict (schedule, tick, slot) where schedule is not null do nothing`
+
 const RECORD = `insert into belfry_runs (target, options, origin, schedule, tick, slot, payload, priority, keep,
     key, key_limit, key_waits, unstamped, state, waits_for, engaged, created_at, ready_at, start_by)
   select d.target, d.options, 0, d.schedule, t.value ->> 1, '', d.payload, d.priority, d.keep,
@@ -139,17 +147,27 @@ const RECORD = `insert into belfry_runs (target, options, origin, schedule, tick
   from json_each(?1) t cross join belfry_definitions d on d.id = t.value ->> 0 where true
   on conflict (schedule, tick, slot) where schedule is not null do nothing`
 
+// What most cursors do: they move on, and the schedule is due again at its next tick.
+const MOVE_PLAIN = `update belfry_schedules set cursor = v.cursor, next_at = null, due_at = v.due_at, queued = v.queued
+  from (select value ->> 0 as seq, value ->> 1 as cursor, value ->> 2 as due_at, value ->> 3 as queued
+    from json_each(?)) v
+  where belfry_schedules.seq = v.seq`
+
 const MOVE = `update belfry_schedules set cursor = v.cursor, remaining = v.remaining, next_at = v.next_at,
     due_at = v.due_at, queued = v.queued, finished_at = v.finished_at
-  from (select value ->> 0 as seq, value ->> 1 as cursor, value ->> 2 as remaining, value ->> 3 as next_at,
-    value ->> 4 as due_at, value ->> 5 as queued, value ->> 6 as finished_at from json_each(?)) v
+  from (select value ->> 0 as seq, value ->> 1 as cursor, value ->> 2 as due_at, value ->> 3 as queued,
+    value ->> 4 as next_at, value ->> 5 as remaining, value ->> 6 as finished_at from json_each(?)) v
   where belfry_schedules.seq = v.seq`
+
+type Numbers = (number | null)[]
 
 /** What one transaction writes of ticks and cursors. */
 class Writes {
   readonly #tx: Tx
-  readonly #ticks: (number | null)[][] = []
-  readonly #cursors: (number | null)[][] = []
+  readonly #ticks: Numbers[] = []
+  #plainTicks = true
+  readonly #moves: Numbers[] = []
+  readonly #plainMoves: Numbers[] = []
 
   constructor(tx: Tx) {
     this.#tx = tx
@@ -163,7 +181,11 @@ class Writes {
     for (const { at, readyAt, startBy, waits } of ticks) {
       // A tick is unique by its instant: while its run is known, and behind the cursor for ever.
       if (at <= cursor) continue
-      this.#ticks.push([definition, at, readyAt, startBy ?? null, waits ? 1 : 0])
+      if (readyAt === at && startBy === undefined && !waits) this.#ticks.push([definition, at])
+      else {
+        this.#plainTicks = false
+        this.#ticks.push([definition, at, readyAt, startBy ?? null, waits ? 1 : 0])
+      }
       if (waits) this.#tx.touchedLanes.add(schedule)
     }
   }
@@ -172,19 +194,30 @@ class Writes {
   move(seq: number, before: number, { cursor, remaining, nextAt, dueAt }: Plan): void {
     if (cursor < before) return
     const queued = this.#tx.counters.nextQueued()
+    if (remaining === undefined && nextAt !== undefined && dueAt === nextAt) {
+      this.#plainMoves.push([seq, cursor, dueAt, queued])
+      return
+    }
     const finishedAt = nextAt === undefined ? this.#tx.now : null
-    this.#cursors.push([seq, cursor, remaining ?? null, nextAt ?? null, dueAt ?? null, queued, finishedAt])
+    this.#moves.push([seq, cursor, dueAt ?? null, queued, nextAt ?? null, remaining ?? null, finishedAt])
   }
 
   /** Answers how many ticks were new. */
   flush(): number {
     const { db, now, wakes } = this.#tx
-    if (this.#cursors.length > 0) {
-      db.run(MOVE, JSON.stringify(this.#cursors))
-      wakes.add('schedules')
-    }
+    if (this.#plainMoves.length > 0) db.run(MOVE_PLAIN, JSON.stringify(this.#plainMoves))
+    if (this.#moves.length > 0) db.run(MOVE, JSON.stringify(this.#moves))
+    wakes.add('schedules')
     if (this.#ticks.length === 0) return 0
     wakes.add('runs')
-    return db.run(RECORD, JSON.stringify(this.#ticks), now)
+    // In one statement, because runs are numbered in the order of their schedules.
+    if (this.#plainTicks) return db.run(RECORD_PLAIN, JSON.stringify(this.#ticks), now)
+    return db.run(RECORD, JSON.stringify(this.#ticks.map(whole)), now)
   }
+}
+
+/** A plain tick in the form of the others. */
+function whole(tick: Numbers): Numbers {
+  const [definition = null, at = null] = tick
+  return tick.length === 2 ? [definition, at, at, null, 0] : tick
 }

@@ -4,19 +4,22 @@
  * A large claim takes several transactions under the one claim number: what the first ones started is started, and if
  * the answer never arrives, the beat gives all of it back.
  */
+import type { Run } from '../../core/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../core/store.js'
 import type { Connection } from './connection.js'
 import type { SqliteFile } from './file.js'
 import { runningOf } from './instances.js'
 import { handOn } from './names.js'
-import { dueRuns, type Group, nextReadyAt, readyGroups } from './ready-runs.js'
+import { type DueRun, dueRuns, type Group, nextReadyAt, readyGroups } from './ready-runs.js'
 import { skipRun } from './run-endings.js'
-import { type RunRecord, toRun } from './run-row.js'
+import type { RunRecord } from './run-row.js'
+import { toRun } from './run-view.js'
+import { loadRun } from './run-write.js'
 import { isTooLate, startKeyed, startPlain } from './start-run.js'
 import type { Tx } from './tx.js'
 
 /** How many runs one transaction looks at. */
-const CHUNK = 250
+const CHUNK = 1_000
 
 export async function claimRuns(file: SqliteFile, request: ClaimRequest): Promise<ClaimResult> {
   const targets = JSON.stringify([...capacities(request).keys()])
@@ -107,31 +110,38 @@ class Round {
 
   /** Starts due runs of the highest priority, until they end or what was read of them is no longer true. */
   start(groups: readonly Group[]): void {
-    const due = groups.filter(({ target, firstAt }) => firstAt <= this.#tx.now && this.#has(target))
-    if (due.length === 0) {
+    const open = groups.filter(({ target, firstAt }) => firstAt <= this.#tx.now && this.#has(target))
+    if (open.length === 0) {
       this.exhausted = true
       return
     }
-    const highest = Math.max(...due.map(({ priority }) => priority))
-    const { batch, upTo } = this.#read(due.filter(({ priority }) => priority === highest))
+    const highest = Math.max(...open.map(({ priority }) => priority))
+    const { batch, upTo } = this.#read(open.filter(({ priority }) => priority === highest))
     const plain: RunRecord[] = []
     const { readied } = this.#tx
-    for (const run of batch) {
-      if (this.#room <= 0 || !this.#has(run.target)) continue
+    for (const due of batch) {
+      if (this.#room <= 0 || !this.#has(due.run.target)) continue
       this.#looks -= 1
-      if (isTooLate(run, this.#tx.now)) skipRun(this.#tx, run, 'deadline')
-      else if (run.key === undefined) this.#note(run, plain)
-      else if (startKeyed(this.#tx, run, run.key.name, this.#request)) this.#note(run, this.started)
-      if (run === upTo || this.#tx.readied > readied) break
+      if (due.key === null && !isTooLate(due.run, this.#tx.now)) this.#note(due.run, plain)
+      else this.#startOther(due)
+      if (due === upTo || this.#tx.readied > readied) break
     }
     startPlain(this.#tx, plain, this.#request)
     for (const run of plain) this.started.push(run)
   }
 
+  /** One that has a key, or is too late. */
+  #startOther({ run: { id }, key }: DueRun): void {
+    const run = loadRun(this.#tx, id)
+    if (run === undefined) return
+    if (isTooLate(run, this.#tx.now)) skipRun(this.#tx, run, 'deadline')
+    else if (key !== null && startKeyed(this.#tx, run, key, this.#request)) this.#note(run, this.started)
+  }
+
   /** The runs of some groups in the order of claiming; beyond `upTo` one of the groups may have more than was read. */
-  #read(groups: readonly Group[]): { batch: readonly RunRecord[]; upTo: RunRecord | undefined } {
+  #read(groups: readonly Group[]): { batch: readonly DueRun[]; upTo: DueRun | undefined } {
     const { db, now } = this.#tx
-    const ends: RunRecord[] = []
+    const ends: DueRun[] = []
     const batch = groups.flatMap((group) => {
       const limit = Math.min(this.#room, this.#looks, this.#left.get(group.target) ?? 0)
       const runs = dueRuns(db, now, group, limit)
@@ -158,7 +168,7 @@ class Round {
   }
 }
 
-function byOrder(one: RunRecord, other: RunRecord): number {
+function byOrder({ run: one }: DueRun, { run: other }: DueRun): number {
   return one.readyAt === other.readyAt ? one.id - other.id : one.readyAt - other.readyAt
 }
 
@@ -170,9 +180,9 @@ function capacities({ jobs, sinks }: ClaimRequest): Map<string, number> {
 }
 
 function answer(now: number, runs: readonly RunRecord[], next: number | undefined): ClaimResult {
-  const claimed = runs.flatMap((record): ClaimedRun[] => {
-    const { token, startedAt } = record
-    return token === null || startedAt === null ? [] : [{ ...toRun(record), token, startedAt }]
-  })
-  return { now, runs: claimed, ...(next === undefined ? {} : { nextReadyAt: next }) }
+  return { now, runs: runs.map(toRun).filter(isClaimed), ...(next === undefined ? {} : { nextReadyAt: next }) }
+}
+
+function isClaimed(run: Run): run is ClaimedRun {
+  return run.token !== undefined && run.startedAt !== undefined
 }

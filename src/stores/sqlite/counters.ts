@@ -42,6 +42,15 @@ export class Counters {
     return this.#next(2)
   }
 
+  /** So many places at once; answers the first of them. */
+  reserveEnded(count: number): number {
+    const first = this.nextEnded()
+    const values = this.#read()
+    values[2] += count - 1
+    values[3] += count - 1
+    return first
+  }
+
   forgetEnded(count: number): void {
     this.#read()[3] -= count
     this.#changed = true

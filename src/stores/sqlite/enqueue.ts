@@ -4,7 +4,8 @@ import type { Connection } from './connection.js'
 import { dedupeOf, openDedupe } from './dedupe.js'
 import { handOn, oldestStanding, oldestWaiting } from './names.js'
 import { engagedRuns, makeWay } from './run-endings.js'
-import { insertRun, targetName, targetOptions, toText } from './run-row.js'
+import { targetName, targetOptions, toText } from './run-view.js'
+import { insertRun } from './run-write.js'
 import type { Tx } from './tx.js'
 
 export function enqueueRuns(tx: Tx, runs: readonly NewRun[]): EnqueueResult[] {
@@ -75,14 +76,15 @@ function engagedCount(db: Connection, now: number, key: string, limit: number): 
   return begun + ready + (db.get<[number]>(COUNT_WAITING, key, now, limit)?.[0] ?? 0)
 }
 
-const EXECUTING = `select id from belfry_runs where key = ? and state < 3 and attempt > 0
+const BEGUN = `select id, state from belfry_runs where key = ? and state < 3 and attempt > 0
   order by state = 2 desc, id limit 1`
 
-/** Whoever executes, or else the oldest. */
+/** Whoever executes, or else the oldest that is due, or else one between attempts. */
 function firstEngaged(tx: Tx, key: string): number | undefined {
-  const begun = tx.db.get<[number]>(EXECUTING, key)?.[0]
+  const begun = tx.db.get<[number, number]>(BEGUN, key)
+  if (begun?.[1] === 2) return begun[0]
   const oldest = Math.min(oldestStanding(tx, key), oldestWaiting(tx, key)?.id ?? Number.POSITIVE_INFINITY)
-  return begun ?? (Number.isFinite(oldest) ? oldest : undefined)
+  return Number.isFinite(oldest) ? oldest : begun?.[0]
 }
 
 function overlapWinner(tx: Tx, schedule: string, { overlap }: NewRun): number | undefined {

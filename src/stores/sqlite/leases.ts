@@ -29,7 +29,7 @@ import {
   toLease,
 } from './names.js'
 import { takeOver } from './run-endings.js'
-import { loadRun } from './run-row.js'
+import { loadRun } from './run-write.js'
 import { afterPrefix } from './text-range.js'
 import type { Tx } from './tx.js'
 

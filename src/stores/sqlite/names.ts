@@ -10,7 +10,8 @@ import { nextToken } from '../../core/token.js'
 import type { Connection } from './connection.js'
 import { makeReady } from './run-changes.js'
 import { takeOver } from './run-endings.js'
-import { loadRun, RUN_COLUMNS, type RunRecord, type RunRow, runRecord } from './run-row.js'
+import { RUN_COLUMNS, type RunRecord, type RunRow, runRecord } from './run-row.js'
+import { loadRun } from './run-write.js'
 import type { Tx } from './tx.js'
 
 export interface LeaseRecord {

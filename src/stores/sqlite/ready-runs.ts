@@ -1,6 +1,6 @@
 /** What can be claimed: the index of ready runs, by target, priority and instant. */
 import type { Connection } from './connection.js'
-import { RUN_COLUMNS, type RunRecord, type RunRow, runRecord } from './run-row.js'
+import { READY_COLUMNS, type ReadyRow, type RunRecord, readyRecord } from './run-row.js'
 
 /** Ready runs of one target and priority; the first of them may be still ahead. */
 export interface Group {
@@ -41,10 +41,16 @@ export function nextReadyAt(db: Connection, now: number, groups: readonly Group[
   return Number.isFinite(next) ? next : undefined
 }
 
-const DUE = `select ${RUN_COLUMNS} from belfry_runs
+const DUE = `select ${READY_COLUMNS} from belfry_runs
   where state = 1 and target = ? and priority = ? and ready_at <= ? order by ready_at, id limit ?`
 
+/** A run that is due, and the name of its key if it has one: then the rest of it is still to be read. */
+export interface DueRun {
+  readonly run: RunRecord
+  readonly key: string | null
+}
+
 /** The first due runs of a group, in the order of claiming. */
-export function dueRuns(db: Connection, now: number, { target, priority }: Group, limit: number): RunRecord[] {
-  return db.all<RunRow>(DUE, target, priority, now, limit).map(runRecord)
+export function dueRuns(db: Connection, now: number, { target, priority }: Group, limit: number): DueRun[] {
+  return db.all<ReadyRow>(DUE, target, priority, now, limit).map((row) => ({ run: readyRecord(row), key: row[10] }))
 }

@@ -6,7 +6,8 @@
 import { failure } from '../../core/errors.js'
 import type { RunState, WaitsFor } from '../../core/run.js'
 import { mayBecome } from '../../core/transitions.js'
-import { type RunRecord, saveRun } from './run-row.js'
+import type { RunRecord } from './run-row.js'
+import { saveRun } from './run-write.js'
 import type { Tx } from './tx.js'
 
 /** Puts a run where claims look for it, now or when its time has come. One without its key waits for that first. */

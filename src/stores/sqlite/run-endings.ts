@@ -5,7 +5,8 @@ import type { SkipReason } from '../../core/policies.js'
 import { isKept, MAX_TAKEOVERS, type RunState } from '../../core/run.js'
 import { closeDedupe } from './dedupe.js'
 import { become, makeReady } from './run-changes.js'
-import { RUN_COLUMNS, type RunRecord, type RunRow, runRecord, saveRun } from './run-row.js'
+import { RUN_COLUMNS, type RunRecord, type RunRow, runRecord } from './run-row.js'
+import { saveRun } from './run-write.js'
 import type { Tx } from './tx.js'
 
 export interface Ending {

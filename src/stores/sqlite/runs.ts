@@ -7,18 +7,9 @@ import type { SqliteFile } from './file.js'
 import { handOn } from './names.js'
 import { makeReady } from './run-changes.js'
 import { endRun, requestCancel } from './run-endings.js'
-import {
-  loadRun,
-  RUN_COLUMNS,
-  type RunRecord,
-  type RunRow,
-  runNumber,
-  runRecord,
-  saveRun,
-  stateNumber,
-  toRun,
-  waitNumber,
-} from './run-row.js'
+import { RUN_COLUMNS, type RunRecord, type RunRow, runRecord, stateNumber, waitNumber } from './run-row.js'
+import { toRun } from './run-view.js'
+import { loadRun, runNumber, saveRun } from './run-write.js'
 import type { Tx } from './tx.js'
 
 export function getRun(db: Connection, id: string): Run | undefined {

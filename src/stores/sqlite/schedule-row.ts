@@ -2,9 +2,9 @@
 import type { Plannable } from '../../core/plan.js'
 import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
 import type { Connection } from './connection.js'
-import { fromText } from './run-row.js'
+import { fromText } from './run-view.js'
 
-export const SCHEDULES = `select s.id, s.version, s.anchor, s.cursor, s.remaining, s.next_at, s.due_at, s.paused_at,
+export const SCHEDULES = `select s.id, s.version, s.anchor, s.cursor, s.remaining, coalesce(s.next_at, s.due_at), s.due_at, s.paused_at,
   s.pause_note, s.created_at, s.updated_at, s.finished_at, d.body, d.payload
   from belfry_schedules s join belfry_definitions d on d.id = s.definition`
 

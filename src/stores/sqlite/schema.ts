@@ -45,7 +45,7 @@ create table belfry_schedules (
   anchor integer not null,
   cursor integer not null,
   remaining integer,
-  next_at integer,
+  next_at integer,          -- null when it is due_at
   due_at integer,
   queued integer not null,
   paused_at integer,

@@ -4,11 +4,13 @@ import type { Connection } from './connection.js'
 import type { SqliteFile } from './file.js'
 import { anyoneWaitsForALane, handOn } from './names.js'
 import { type Ending, endCommitted, endRun, giveBack } from './run-endings.js'
-import { loadRun, type RunRecord, runNumber, toText } from './run-row.js'
+import type { RunRecord } from './run-row.js'
+import { toText } from './run-view.js'
+import { loadRun, runNumber } from './run-write.js'
 import type { Tx } from './tx.js'
 
 /** How many attempts one transaction settles. */
-const CHUNK = 500
+const CHUNK = 1_000
 
 export async function settleInSteps(file: SqliteFile, settlements: readonly Settlement[]): Promise<SettleResult[]> {
   const results: SettleResult[] = []
@@ -19,18 +21,20 @@ export async function settleInSteps(file: SqliteFile, settlements: readonly Sett
   return results
 }
 
+/** What succeeded is settled all at once as far as possible, and the rest one by one. */
 function settleRuns(tx: Tx, settlements: readonly Settlement[]): SettleResult[] {
-  const direct = !anyoneWaitsForALane(tx)
-  const results = settlements.map((settlement) => settleRun(tx, settlement, direct))
+  const settled = anyoneWaitsForALane(tx) ? 'none' : succeed(tx, settlements.filter(isSuccess))
+  const results = settlements.map((settlement): SettleResult => {
+    const atOnce = settled === 'all' ? isSuccess(settlement) : settled !== 'none' && settled.has(settlement.run)
+    return atOnce ? 'settled' : settleRun(tx, settlement)
+  })
   handOn(tx)
   return results
 }
 
-function settleRun(tx: Tx, { run: id, token, outcome }: Settlement, direct: boolean): SettleResult {
+function settleRun(tx: Tx, { run: id, token, outcome }: Settlement): SettleResult {
   const number = runNumber(id)
-  if (number === undefined) return 'stale'
-  if (direct && outcome.kind === 'succeeded' && succeed(tx, number, token, outcome)) return 'settled'
-  const run = loadRun(tx, number)
+  const run = number === undefined ? undefined : loadRun(tx, number)
   if (run === undefined) return 'stale'
   if (run.settledToken === token) return 'settled'
   if (!isCurrent(tx.db, run, token)) return 'stale'
@@ -40,23 +44,38 @@ function settleRun(tx: Tx, { run: id, token, outcome }: Settlement, direct: bool
   return 'settled'
 }
 
-const SUCCEED = `update belfry_runs set state = 3, finished_at = ?, ended = ?, result = ?, error = null, settled_token = ?
-  where id = ? and token = ? and state = 2 and keep = 0 and key is null and dedupe is null and committed = 0`
+type Success = Settlement & { readonly outcome: { readonly kind: 'succeeded' } }
 
-/** What most runs come to, in one statement: they succeed, are kept, and nothing waits for them. */
-function succeed(
-  { db, now, counters, wakes }: Tx,
-  run: number,
-  token: number,
-  { result }: Outcome & { readonly kind: 'succeeded' },
-): boolean {
-  const ended = counters.nextEnded()
-  if (db.run(SUCCEED, now, ended, result === undefined ? null : toText(result), token, run, token) > 0) {
-    wakes.add('settled')
-    return true
-  }
-  counters.forgetEnded(1)
-  return false
+function isSuccess(settlement: Settlement): settlement is Success {
+  return settlement.outcome.kind === 'succeeded'
+}
+
+// Runs that nothing waits for: no key, nothing to dedupe, nothing committed before.
+const PLAIN = 'state = 2 and key is null and dedupe is null and committed = 0'
+
+const KEEP = `update belfry_runs set state = 3, finished_at = ?2, ended = v.ended, result = v.result, error = null,
+    settled_token = token
+  from (select value ->> 0 as run, value ->> 1 as attempt, value ->> 2 as result, ?3 + key as ended
+    from json_each(?1)) v
+  where id = v.run and token = v.attempt and keep = 0 and ${PLAIN}`
+
+const FORGET = `delete from belfry_runs
+  where (id, token) in (select value ->> 0, value ->> 1 from json_each(?)) and keep > 0 and ${PLAIN} returning id`
+
+/** What most runs come to. Answers which of them it was: all, or those that are gone; what it kept knows its token. */
+function succeed({ db, now, counters, wakes }: Tx, successes: readonly Success[]): 'all' | ReadonlySet<string> {
+  if (successes.length === 0) return 'all'
+  const rows = successes.map(({ run, token, outcome: { result } }) => [
+    runNumber(run) ?? 0,
+    token,
+    result === undefined ? null : toText(result),
+  ])
+  const values = JSON.stringify(rows)
+  wakes.add('settled')
+  const kept = db.run(KEEP, values, now, counters.reserveEnded(successes.length))
+  counters.forgetEnded(successes.length - kept)
+  if (kept === successes.length) return 'all'
+  return new Set(db.all<[number]>(FORGET, values).map(([id]) => String(id)))
 }
 
 const HAS_KEY = 'select 1 from belfry_leases where run = ? and token = ?'

@@ -12,7 +12,8 @@ import {
 } from './names.js'
 import { become, makeWait } from './run-changes.js'
 import { skipRun } from './run-endings.js'
-import { type RunRecord, saveRun } from './run-row.js'
+import type { RunRecord } from './run-row.js'
+import { saveRun } from './run-write.js'
 import type { Tx } from './tx.js'
 
 /** On whose behalf runs are started. */

@@ -11,7 +11,8 @@ import type { AttemptRef } from '../../core/instance.js'
 import { type Json, toJson } from '../../core/json.js'
 import type { TransactResult } from '../../core/store.js'
 import type { Connection } from './connection.js'
-import { fromText, loadRun, runNumber, toText } from './run-row.js'
+import { fromText, toText } from './run-view.js'
+import { loadRun, runNumber } from './run-write.js'
 import { isCurrent } from './settle.js'
 
 const COMMIT_RUN = `update belfry_runs set committed = 1, result = ?

@@ -1,0 +1,106 @@
+import pg from 'pg'
+import { afterEach, describe, expect, it } from 'vitest'
+import { migratePostgres, postgres, postgresMigrationSql } from '../../src/stores/postgres/index.js'
+import { serverUrl } from '../servers/ask.js'
+
+const SCHEMA = `schema_${process.pid}`
+
+async function withPool<Result>(work: (pool: pg.Pool) => Promise<Result>): Promise<Result> {
+  const pool = new pg.Pool({ connectionString: await serverUrl('postgres') })
+  try {
+    return await work(pool)
+  } finally {
+    await pool.end()
+  }
+}
+
+afterEach(() => withPool((pool) => pool.query(`drop schema if exists ${SCHEMA} cascade`)))
+
+describe('the tables of the postgres store', () => {
+  it('are never made on the way', async () => {
+    const store = postgres({ url: await serverUrl('postgres'), schema: SCHEMA, listen: false })
+    await expect(store.open()).rejects.toMatchObject({ code: 'STORE_INVALID', message: /belfry migrate/ })
+    await store.close()
+  })
+
+  it('are made once when ten processes start at once', async () => {
+    const url = await serverUrl('postgres')
+    await Promise.all(Array.from({ length: 10 }, () => migratePostgres({ url, schema: SCHEMA })))
+    const store = postgres({ url, schema: SCHEMA, listen: false })
+    await store.open()
+    expect(await store.runs.list({ limit: 1 })).toEqual({ items: [] })
+    await store.close()
+  })
+
+  it('can be made by hand, from the SQL that a dry run shows', async () => {
+    await withPool((pool) => pool.query(`begin; ${postgresMigrationSql(SCHEMA)} commit`))
+    const store = postgres({ url: await serverUrl('postgres'), schema: SCHEMA, listen: false })
+    await store.open()
+    expect(await store.schedules.list({ limit: 1 })).toEqual({ items: [] })
+    await store.close()
+  })
+
+  it('are refused when a newer Belfry made them', async () => {
+    const url = await serverUrl('postgres')
+    await migratePostgres({ url, schema: SCHEMA })
+    await withPool((pool) => pool.query(`update ${SCHEMA}.meta set value = 99`))
+    const newer = { code: 'STORE_INVALID', message: /newer Belfry/ }
+    await expect(migratePostgres({ url, schema: SCHEMA })).rejects.toMatchObject(newer)
+    const store = postgres({ url, schema: SCHEMA, listen: false })
+    await expect(store.open()).rejects.toMatchObject(newer)
+    await store.close()
+  })
+
+  it('live in a schema whose name cannot break out', () => {
+    for (const schema of ['', 'A', 'a-b', 'a"; drop table x; --', 'pg_x', 'information_schema', '1a', 'a'.repeat(49)]) {
+      expect(() => postgresMigrationSql(schema), schema).toThrow(/is not allowed/)
+    }
+  })
+})
+
+describe('a postgres store that cannot be reached', () => {
+  it('says so, with the cause', async () => {
+    const store = postgres({ url: 'postgres://nobody@127.0.0.1:1/none', listen: false })
+    await expect(store.now()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE', cause: { code: 'ECONNREFUSED' } })
+    await store.close()
+  })
+
+  it('survives that its idle connections are cut', async () => {
+    const url = await serverUrl('postgres')
+    const store = postgres({ url, schema: SCHEMA, migrate: true })
+    await store.open()
+    const cut = `select pg_terminate_backend(pid) from pg_stat_activity
+      where pid <> pg_backend_pid() and query like '%${SCHEMA}%'`
+    await withPool((pool) => pool.query(cut))
+    await expect.poll(() => store.now().catch(() => 0)).toBeGreaterThan(0)
+    await store.close()
+  })
+
+  it('refuses what a read-only server cannot do as unreachable', async () => {
+    const url = await serverUrl('postgres')
+    await migratePostgres({ url, schema: SCHEMA })
+    const pool = new pg.Pool({ connectionString: url, options: '-c default_transaction_read_only=on' })
+    const store = postgres({ pool, schema: SCHEMA, listen: false })
+    await store.open()
+    await expect(
+      store.leases.acquire({ name: 'a', holder: 'b', ttlMs: 1_000, permits: 1, floor: 0 }),
+    ).rejects.toMatchObject({ code: 'STORE_UNREACHABLE', message: /read-only/ })
+    await store.close()
+    await pool.end()
+  })
+})
+
+describe('hints of the postgres store', () => {
+  it('reach another process', async () => {
+    const url = await serverUrl('postgres')
+    const [one, other] = [postgres({ url, schema: SCHEMA, migrate: true }), postgres({ url, schema: SCHEMA })]
+    await one.open()
+    await other.open()
+    const heard: string[] = []
+    other.subscribe((wake) => heard.push(wake))
+    await one.runs.enqueue([{ target: { job: 'work' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' }])
+    await expect.poll(() => heard).toContain('runs')
+    await one.close()
+    await other.close()
+  })
+})
