@@ -60,7 +60,7 @@ function keyWinner(state: MemoryState, run: NewRun, readyAt: number, now: number
   if (!checkKey || key === undefined || key === 'unstamped') return undefined
   const line = state.names.get(key.name)?.line
   if (line === undefined) return undefined
-  if (readyAt > now) return line.delayed.get(readyAt)
+  if (readyAt > now) return line.delayed.get(readyAt)?.values().next().value
   return line.engaged.size < key.limit ? undefined : firstEngaged(line)
 }
 

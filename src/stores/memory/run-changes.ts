@@ -114,7 +114,9 @@ function enterDelayed(state: MemoryState, run: RunRecord): void {
   if (run.origin === 'tick' || run.attempt > 0) run.lane?.engaged.add(run)
   if (run.key === undefined || run.attempt > 0) return
   const line = lineOf(state, run)
-  if (line !== undefined && !line.delayed.has(run.readyAt)) line.delayed.set(run.readyAt, run)
+  if (line === undefined) return
+  const together = line.delayed.get(run.readyAt) ?? new Set()
+  line.delayed.set(run.readyAt, together.add(run))
 }
 
 function waitingLine(state: MemoryState, run: RunRecord): KeyLine['waiting'] | undefined {
@@ -126,5 +128,6 @@ function waitingLine(state: MemoryState, run: RunRecord): KeyLine['waiting'] | u
 
 function forgetInstant(state: MemoryState, run: RunRecord): void {
   const line = run.key === undefined ? undefined : state.names.get(run.key.name)?.line
-  if (line?.delayed.get(run.readyAt) === run) line.delayed.delete(run.readyAt)
+  const together = line?.delayed.get(run.readyAt)
+  if (together?.delete(run) && together.size === 0) line?.delayed.delete(run.readyAt)
 }

@@ -71,7 +71,7 @@ export interface KeyLine {
   /** Runs that are due or began, and have not ended: what an enqueue is checked against. */
   readonly engaged: Set<RunRecord>
   /** Runs that are not due yet, by when they will be. */
-  readonly delayed: Map<number, RunRecord>
+  readonly delayed: Map<number, Set<RunRecord>>
 }
 
 export interface LeaseRecord {
