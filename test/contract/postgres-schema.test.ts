@@ -90,6 +90,32 @@ describe('a postgres store that cannot be reached', () => {
   })
 })
 
+it('a postgres store refuses connections whose transactions would not see what they waited for', async () => {
+  const pool = new pg.Pool({
+    connectionString: await serverUrl('postgres'),
+    options: '-c default_transaction_isolation=serializable',
+  })
+  const store = postgres({ pool, schema: SCHEMA, listen: false })
+  await expect(store.open()).rejects.toMatchObject({ code: 'OPTION_INVALID', message: /read committed/ })
+  await store.close()
+  await pool.end()
+})
+
+describe('the clock of the postgres store', () => {
+  it('is the database’s, and leases run out by it', async () => {
+    const url = await serverUrl('postgres')
+    const store = postgres({ url, schema: SCHEMA, migrate: true, listen: false })
+    await store.open()
+    const { rows } = await withPool((pool) => pool.query('select extract(epoch from clock_timestamp()) * 1000 as now'))
+    expect(Math.abs((await store.now()) - Number(rows[0].now))).toBeLessThan(5_000)
+    const ask = (holder: string) => store.leases.acquire({ name: 'a', holder, ttlMs: 300, permits: 1, floor: 0 })
+    expect(await ask('one')).toMatchObject({ acquired: true })
+    expect(await ask('two')).toMatchObject({ acquired: false })
+    await expect.poll(() => ask('two'), { timeout: 5_000 }).toMatchObject({ acquired: true })
+    await store.close()
+  })
+})
+
 describe('hints of the postgres store', () => {
   it('reach another process', async () => {
     const url = await serverUrl('postgres')

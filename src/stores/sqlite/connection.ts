@@ -24,6 +24,14 @@ export class Connection {
     this.driver.exec(sql)
   }
 
+  /**
+   * Begins a write transaction, or throws that the file is busy. Not prepared: libsql leaves a prepared begin that met a
+   * busy file unfinished, and with it what later reads see stands still.
+   */
+  begin(): void {
+    this.driver.exec('begin immediate')
+  }
+
   /** Answers how many rows were changed. */
   run(sql: string, ...values: Value[]): number {
     return this.#statement(sql).run(values).changes

@@ -132,7 +132,7 @@ export class SqliteFile {
     const startedAt = clock.monotonic()
     const wakes = new Set<Wake>()
     const done: Done[] = []
-    this.#db.run('begin immediate')
+    this.#db.begin()
     try {
       const group = this.#queue.length > 1
       for (const { work } of this.#queue) {

@@ -32,7 +32,7 @@ export function transactRun(
 ): TransactResult | { readonly error: unknown } {
   const number = runNumber(id)
   if (number === undefined) return 'stale'
-  db.run('begin immediate')
+  db.begin()
   try {
     const result = perform(db, number, token, work)
     db.run(result === 'stale' ? 'rollback' : 'commit')

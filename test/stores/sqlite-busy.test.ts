@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest'
+import { openDriver, prepareConnection } from '../../src/stores/sqlite/connection.js'
+import { temporaryFile } from './temporary-file.js'
+
+it('a connection that found the file busy sees what others write after that', () => {
+  const { path, remove } = temporaryFile()
+  const [ours, theirs] = [prepareConnection(openDriver(path)), prepareConnection(openDriver(path))]
+  ours.exec('create table notes (text text)')
+  theirs.begin()
+  expect(() => ours.begin()).toThrow()
+  expect(ours.get('select count(*) from notes')).toEqual([0])
+  theirs.run('insert into notes values (?)', 'hello')
+  theirs.run('commit')
+  expect(ours.get('select count(*) from notes')).toEqual([1])
+  ours.close()
+  theirs.close()
+  remove()
+})
