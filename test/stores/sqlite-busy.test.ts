@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest'
-import { openDriver, prepareConnection } from '../../src/stores/sqlite/connection.js'
+import { Connection, configure, openDriver } from '../../src/stores/sqlite/connection.js'
 import { temporaryFile } from './temporary-file.js'
 
 it('a connection that found the file busy sees what others write after that', () => {
   const { path, remove } = temporaryFile()
-  const [ours, theirs] = [prepareConnection(openDriver(path)), prepareConnection(openDriver(path))]
+  const [ours, theirs] = [new Connection(openDriver(path)), new Connection(openDriver(path))]
+  for (const connection of [ours, theirs]) configure(connection)
   ours.exec('create table notes (text text)')
   theirs.begin()
   expect(() => ours.begin()).toThrow()
