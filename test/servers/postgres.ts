@@ -109,7 +109,9 @@ async function startOwn(binaries: string): Promise<RunningServer> {
   ])
   const command = [join(binaries, 'postgres'), '-D', data, ...settings]
   const env = { ...process.env, BELFRY_TEST_DATA: folder }
-  const keeper = spawn('sh', ['-c', KEEPER, 'sh', ...command], { ...as, env, stdio: ['pipe', 'ignore', 'pipe'] })
+  // In a group of its own: what ends all of a test run at once must leave somebody to clear away.
+  const options = { ...as, env, detached: true }
+  const keeper = spawn('sh', ['-c', KEEPER, 'sh', ...command], { ...options, stdio: ['pipe', 'ignore', 'pipe'] })
   let said = ''
   keeper.stderr.on('data', (chunk) => {
     said = (said + String(chunk)).slice(-4_000)

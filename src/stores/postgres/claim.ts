@@ -1,0 +1,271 @@
+/**
+ * Starting runs. What is ready stands in one index by target, priority and instant. The few priorities of each target
+ * are found by stepping from one to the next lower, so that runs which are not due yet are never passed over.
+ *
+ * - Two that claim at once: rows that one of them looks at are skipped by the other, so they take different runs.
+ * - A claim whose reply was lost and that is sent again: its number is known, and it is answered with what it gave.
+ * - An instance that is declared dead meanwhile: both hold its row, one after the other.
+ * - Thousands of runs behind one busy key: a claim moves a bounded number of them to where no claim looks, and asks to
+ *   be called again.
+ */
+import type { Run } from '../../core/run.js'
+import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../core/store.js'
+import type { Database } from './connection.js'
+import { NO_RUN, RETURNED_RUN, RETURNED_RUN_COLUMNS, runColumns, toRun } from './run-row.js'
+import { operation, step } from './sql-function.js'
+import { waitingForKey } from './waiting-line.js'
+
+/** How many runs that cannot start one claim may put aside. */
+const MAX_ASIDE = 2_000
+/** When to come back for a run whose key somebody else is busy with. */
+const LATER_MS = 20
+
+/** The priorities at which each target has ready runs, by stepping from one to the next lower. */
+const FIND_LEVELS = `
+  with recursive levels (target, at, priority) as (
+    select a.target, a.at,
+      (select r.priority from belfry.runs r where r.state = 1 and r.target = a.target order by r.priority desc limit 1)
+    from unnest(v_targets) with ordinality as a(target, at)
+    union all
+    select l.target, l.at, (select r.priority from belfry.runs r
+      where r.state = 1 and r.target = l.target and r.priority < l.priority order by r.priority desc limit 1)
+    from levels l where l.priority is not null
+  )
+  select array_agg(target), array_agg(priority), array_agg(at::integer)
+    into v_level_targets, v_level_priorities, v_level_places from levels where priority is not null`
+
+const LEVELS = 'unnest(v_level_targets, v_level_priorities, v_level_places) as l(target, priority, at)'
+
+/** Due runs in the order of claiming, as many of each target as there is room for. */
+const DUE = `
+      select l.at, n.* from ${LEVELS} cross join lateral (
+        select r.* from belfry.runs r where r.state = 1 and r.target = l.target and r.priority = l.priority
+          and r.ready_at <= v_now order by r.ready_at, r.id
+          limit least(v_left[l.at], v_limit - v_place) + cardinality(v_skip) for update skip locked
+      ) n where v_left[l.at] > 0`
+const IN_ORDER = 'priority desc, ready_at, id'
+
+const NEXT_READY = `(select min((select r.ready_at from belfry.runs r where r.state = 1 and r.target = l.target
+    and r.priority = l.priority and r.ready_at > v_now order by r.ready_at limit 1)) from ${LEVELS})`
+
+/**
+ * Starts a run that has a key, or puts it aside. Answers what became of it (started, skipped, busy: it waits for a permit,
+ * waits: behind an older one, or later: somebody else is at the name), which lanes it freed, and whether other runs became
+ * ready by it.
+ */
+const START_KEYED = step(
+  `start_keyed(r belfry.runs, v_instance text, v_claim bigint, v_floor bigint, v_us bigint,
+    out outcome text, out lanes text[], out readied boolean, out wakes integer)`,
+  'record',
+  `
+declare
+  v_now bigint := v_us / 1000;
+  v_token bigint;
+begin
+  readied := false;
+  lanes := '{}';
+  wakes := 0;
+  insert into belfry.names (name) values (r.key) on conflict do nothing;
+  perform 1 from belfry.names where name = r.key for update skip locked;
+  if not found then
+    outcome := 'later';
+    return;
+  end if;
+  select s.lanes, s.wakes into lanes, wakes from belfry.serve_waiters(r.key, v_us) s;
+  if belfry.live_holders(r.key, v_now) >= r.key_limit then
+    if r.attempt = 0 and not r.key_waits then
+      perform belfry.end_run(r, 6, v_now, 'busy', null, null);
+      lanes := lanes || r.schedule;
+      wakes := wakes | 16;
+      outcome := 'skipped';
+    else
+      perform belfry.make_wait(r.id, 3::smallint);
+      outcome := 'busy';
+    end if;
+    readied := cardinality(lanes) > 0;
+    return;
+  end if;
+  lanes := lanes || belfry.make_room(r.key, r.key_limit, v_now);
+  readied := cardinality(lanes) > 0;
+  if exists (select 1 from belfry.runs where key = r.key and state = 1 and id < r.id and ready_at <= v_now)
+    or exists (select 1 from belfry.runs where ${waitingForKey('r.key')} and id < r.id) then
+    perform belfry.make_wait(r.id, 3::smallint);
+    outcome := 'waits';
+    return;
+  end if;
+  update belfry.names set last_token = greatest(greatest(last_token, coalesce(r.token, 0)) + 1, v_us, v_floor)
+    where name = r.key returning last_token into v_token;
+  update belfry.runs set state = 2, attempt = attempt + 1, takeovers = takeovers + rescued::integer, rescued = false,
+    token = v_token, started_at = v_now, instance = v_instance, claim = v_claim where id = r.id;
+  insert into belfry.leases (name, holder, token, acquired_at, instance, run)
+    values (r.key, format('run:%s:%s', r.id, v_token), v_token, v_now, v_instance, r.id);
+  if r.key_limit > 1 and belfry.wake_runs(r.key, v_now) > 0 then
+    readied := true;
+    wakes := wakes | 2;
+  end if;
+  outcome := 'started';
+end`,
+)
+
+/** What most claims meet: nothing but runs without keys that are on time. They are started at once. */
+const START_PLAIN = `
+    return query update belfry.runs u set state = 2, attempt = u.attempt + 1,
+      takeovers = u.takeovers + u.rescued::integer, rescued = false,
+      token = greatest(coalesce(u.token, 0) + 1, v_us, v_floor), started_at = v_now, instance = v_instance,
+      claim = v_claim from unnest(v_plain, v_places) as g(id, place) where u.id = g.id
+      returning v_now, null::bigint, 0, g.place, ${runColumns('u')}`
+
+const NOTE_CLAIM = `
+      update belfry.instances set last_claim = v_claim
+        where id = v_instance and not dead and expires_at > v_now and last_claim < v_claim`
+
+const CLAIM_FUNCTION = operation(
+  'claim(v_instance text, v_claim bigint, v_limit integer, v_targets text[], v_left integer[], v_floor bigint)',
+  `table (now_ms bigint, next_ready_at bigint, wakes integer, place bigint, ${RETURNED_RUN})`,
+  `
+declare
+  v_us bigint := belfry.now_us();
+  v_now bigint := v_us / 1000;
+  v_last bigint;
+  v_place bigint := 0;
+  v_aside integer := 0;
+  v_later boolean := false;
+  v_again boolean := true;
+  v_special boolean;
+  v_level_targets text[];
+  v_level_priorities integer[];
+  v_level_places integer[];
+  v_plain bigint[];
+  v_places bigint[];
+  v_waits bigint[];
+  v_skip bigint[] := '{}';
+  v_busy text[] := '{}';
+  v_names text[] := '{}';
+  v_lanes text[] := '{}';
+  v_wakes integer := 0;
+  v_step record;
+  r record;
+begin
+  perform belfry.durable();
+  ${FIND_LEVELS};
+  select last_claim into v_last from belfry.instances where id = v_instance and not dead and expires_at > v_now;
+  if v_last >= v_claim then
+    -- The reply was lost: the answer is what it gave, as far as it is still this instance's.
+    return query select v_now, null::bigint, 0, u.id, ${runColumns('u')} from belfry.runs u
+      where u.state = 2 and u.instance = v_instance and u.claim = v_claim;
+    v_again := false;
+  elsif v_last is null or v_limit <= 0 or v_level_targets is null
+    or exists (select 1 from belfry.settings where name = 'frozen') then
+    v_again := false;
+  end if;
+
+  if v_again then
+    select array_agg(id order by ${IN_ORDER}), coalesce(bool_or(key is not null or (attempt = 0 and start_by < v_now)), false)
+      into v_plain, v_special from (
+        select *, row_number() over (partition by at order by ${IN_ORDER}) as nth from (${DUE}) due) due
+      where nth <= v_left[at];
+    if v_plain is null then
+      v_again := false;
+    else
+      ${NOTE_CLAIM};
+      v_again := found and v_special;
+      if found and not v_special then
+        v_plain := v_plain[1:v_limit];
+        v_places := array(select * from generate_series(1, cardinality(v_plain)));
+        ${START_PLAIN};
+      end if;
+    end if;
+  end if;
+
+  -- Round by round: what could not start makes room for others.
+  while v_again and v_place < v_limit and v_aside < ${MAX_ASIDE} loop
+    v_again := false;
+    v_plain := '{}';
+    v_places := '{}';
+    v_waits := '{}';
+    for r in select * from (${DUE}) due order by ${IN_ORDER} loop
+      exit when v_place >= v_limit;
+      continue when r.id = any (v_skip) or v_left[r.at] <= 0;
+      if r.attempt = 0 and r.start_by < v_now then
+        perform belfry.end_run(u, 6, v_now, 'deadline', null, null) from belfry.runs u where u.id = r.id;
+        v_names := v_names || r.key;
+        v_lanes := v_lanes || r.schedule;
+        v_wakes := v_wakes | 16;
+        v_aside := v_aside + 1;
+        v_again := true;
+      elsif r.key is null then
+        v_place := v_place + 1;
+        v_left[r.at] := v_left[r.at] - 1;
+        v_plain := v_plain || r.id;
+        v_places := v_places || v_place;
+      elsif r.key_limit = 1 and r.key = any (v_busy) and (r.attempt > 0 or r.key_waits) then
+        v_waits := v_waits || r.id;
+        v_aside := v_aside + 1;
+        v_again := true;
+      else
+        select s.* into v_step from belfry.runs u, belfry.start_keyed(u, v_instance, v_claim, v_floor, v_us) s
+          where u.id = r.id;
+        v_lanes := v_lanes || v_step.lanes;
+        v_wakes := v_wakes | v_step.wakes;
+        if v_step.outcome = 'started' then
+          v_place := v_place + 1;
+          v_left[r.at] := v_left[r.at] - 1;
+          return query select v_now, null::bigint, 0, v_place, ${runColumns('u')} from belfry.runs u where u.id = r.id;
+        elsif v_step.outcome = 'later' then
+          v_later := true;
+          v_skip := v_skip || r.id;
+        else
+          v_aside := v_aside + 1;
+          v_again := true;
+          if v_step.outcome = 'busy' and r.key_limit = 1 then v_busy := v_busy || r.key; end if;
+          if v_step.outcome = 'skipped' then v_names := v_names || r.key; end if;
+        end if;
+        -- What became ready on the way may be next: the order is looked up again.
+        if v_step.readied then
+          v_names := v_names || r.key;
+          v_again := true;
+          ${FIND_LEVELS};
+          exit;
+        end if;
+      end if;
+    end loop;
+    if cardinality(v_plain) > 0 then ${START_PLAIN}; end if;
+    if cardinality(v_waits) > 0 then
+      update belfry.runs set state = 0, waits_for = 3, engaged = true where id = any (v_waits);
+    end if;
+  end loop;
+
+  if cardinality(v_names) > 0 or cardinality(v_lanes) > 0 then
+    perform belfry.lock_names(v_names);
+    v_wakes := v_wakes | belfry.hand_on(v_names, v_lanes, v_us);
+    ${FIND_LEVELS};
+  end if;
+  return query select v_now, case when v_aside >= ${MAX_ASIDE} then v_now
+    else least(${NEXT_READY}, case when v_later then v_now + ${LATER_MS} end) end,
+    v_wakes, null::bigint, ${NO_RUN};
+end`,
+)
+
+export const CLAIM_FUNCTIONS = [START_KEYED, CLAIM_FUNCTION].join('\n')
+
+const CLAIM = `select now_ms, next_ready_at, wakes, place, ${RETURNED_RUN_COLUMNS}
+  from belfry.claim($1, $2, $3, $4, $5, $6)`
+
+export async function claimRuns(db: Database, request: ClaimRequest): Promise<ClaimResult> {
+  const { instance, claim, limit, jobs, sinks, floor } = request
+  const targets = [...jobs.map(({ name }) => `job:${name}`), ...sinks.map(({ name }) => `sink:${name}`)]
+  const caps = [...jobs, ...sinks].map((capacity) => Math.min(capacity.limit, limit))
+  const rows = await db.write(CLAIM, [instance, claim, limit, targets, caps, floor])
+  const last = rows.at(-1) ?? []
+  db.announce(Number(last[2]))
+  const claimed = rows.filter((row) => row[3] !== null).sort((one, other) => Number(one[3]) - Number(other[3]))
+  return {
+    now: Number(last[0]),
+    runs: claimed.map((row) => toRun(row, 4)).filter(isClaimed),
+    ...(last[1] === null || last[1] === undefined ? {} : { nextReadyAt: Number(last[1]) }),
+  }
+}
+
+function isClaimed(run: Run): run is ClaimedRun {
+  return run.token !== undefined && run.startedAt !== undefined
+}

@@ -1,0 +1,205 @@
+/**
+ * Making runs. Plain ones are one insert for the whole batch. Those that can be refused are looked at one by one: a
+ * dedupe key is reserved by its row, an exclusive key is checked under its name's lock, and a run that waits for others
+ * of its schedule holds on to those, so that none of them can end without seeing it.
+ */
+import { failure } from '../../core/errors.js'
+import type { NewRun } from '../../core/run.js'
+import type { EnqueueResult } from '../../core/store.js'
+import { textArray } from './array-text.js'
+import type { Database } from './connection.js'
+import { keepNumber, keyValues, originNumber, targetName, targetOptions, toText } from './run-row.js'
+import { operation, step } from './sql-function.js'
+import { waitingForKey, waitingForLane } from './waiting-line.js'
+import { WAKE_ATTEMPTS, WAKE_RUNS, WAKE_SETTLED } from './wakes.js'
+
+/** The order of the arrays that describe new runs. */
+const FIELDS = `target, options, origin, schedule, tick, backfill, payload, priority, keep, ready_at, delay_ms,
+  key, key_limit, key_waits, unstamped, check_key, dedupe, dedupe_ms, overlap`
+const TYPES = `text, text, smallint, text, bigint, text, text, integer, smallint, bigint, bigint,
+  text, integer, boolean, boolean, boolean, text, bigint, text`
+const NAMES = FIELDS.split(',').map((field) => field.trim())
+const PARAMETERS = TYPES.split(',').map((type, at) => `p_${NAMES[at]} ${type.trim()}[]`)
+const GIVEN = `unnest(${NAMES.map((field) => `p_${field}`).join(', ')}) with ordinality as g(${FIELDS}, at)`
+
+/** How many runs of a key are due or began and have not ended, as far as the limit. */
+const ENGAGED_OF_KEY = step(
+  'engaged_of_key(v_key text, v_limit integer, v_now bigint)',
+  'integer',
+  `
+declare
+  v_count integer;
+begin
+  select count(*) into v_count from (select 1 from belfry.runs
+    where key = v_key and state < 3 and (attempt > 0 or ready_at <= v_now) limit v_limit) engaged;
+  return v_count;
+end`,
+)
+
+/** The run that has the key, when as many as its limit are due or executing, or one is ready at the same instant. */
+const KEY_WINNER = step(
+  'key_winner(v_key text, v_limit integer, v_ready_at bigint, v_now bigint)',
+  'bigint',
+  `
+begin
+  if v_ready_at > v_now then
+    return (select id from belfry.runs where key = v_key and state = 1 and attempt = 0 and ready_at = v_ready_at
+      order by id limit 1);
+  end if;
+  if belfry.engaged_of_key(v_key, v_limit, v_now) < v_limit then return null; end if;
+  return coalesce(
+    (select id from belfry.runs where key = v_key and state = 2 and attempt > 0 order by id limit 1),
+    least((select id from belfry.runs where key = v_key and state = 1 and ready_at <= v_now order by id limit 1),
+      (select id from belfry.runs where ${waitingForKey('v_key')} order by id limit 1)),
+    (select id from belfry.runs where key = v_key and state < 3 and attempt > 0 order by id limit 1),
+    (select id from belfry.runs where key = v_key and state = 0 and ready_at <= v_now order by id limit 1));
+end`,
+)
+
+/** Holds the schedule's runs that others would wait for, and answers with all that are unfinished, oldest first. */
+const HOLD_LANE = step(
+  'hold_lane(v_schedule text, v_now bigint)',
+  'bigint[]',
+  `
+begin
+  perform 1 from belfry.runs where schedule = v_schedule and state < 3 and waits_for in (0, 1, 3)
+    and (engaged or ready_at <= v_now) order by id for no key update;
+  return array(select id from belfry.runs where schedule = v_schedule and state < 3
+    and (waits_for = 2 or engaged or ready_at <= v_now) order by id);
+end`,
+)
+
+const PLAIN = `
+    return query insert into belfry.runs (id, target, options, origin, schedule, tick, backfill, payload, priority, keep,
+      key, key_limit, key_waits, unstamped, state, waits_for, engaged, created_at, ready_at)
+    select nextval('belfry.run_ids'), g.target, g.options, g.origin, g.schedule,
+      coalesce(g.tick, case when g.origin = 1 then v_now end), g.backfill, g.payload, g.priority, g.keep,
+      g.key, g.key_limit, g.key_waits, g.unstamped, case when g.unstamped then 0 else 1 end,
+      case when g.unstamped then 1 else 0 end, g.unstamped, v_now, coalesce(g.ready_at, v_now + g.delay_ms)
+    from ${GIVEN} order by g.at returning 'enqueued'::text, id;
+    return;`
+
+const ENQUEUE_FUNCTION = operation(
+  `enqueue(v_plain boolean, ${PARAMETERS.join(', ')})`,
+  'table (outcome text, run bigint)',
+  `
+declare
+  v_us bigint;
+  v_now bigint;
+  v_id bigint;
+  v_found bigint;
+  v_ready_at bigint;
+  v_lane bigint[];
+  v_names text[] := '{}';
+  v_lanes text[] := '{}';
+  v_way record;
+  g record;
+begin
+  perform belfry.durable();
+  if v_plain then
+    v_now := belfry.now_us() / 1000;
+    ${PLAIN}
+  end if;
+  perform belfry.lock_names(array(select g.key from ${GIVEN} where g.check_key));
+  v_us := belfry.now_us();
+  v_now := v_us / 1000;
+  for g in select * from ${GIVEN} order by g.at loop
+    v_id := nextval('belfry.run_ids');
+    v_ready_at := coalesce(g.ready_at, v_now + g.delay_ms);
+    v_found := null;
+    if g.dedupe is not null then
+      insert into belfry.dedupes as d (target, dedupe, run, until) values (g.target, g.dedupe, v_id, null)
+        on conflict (target, dedupe) do update set run = excluded.run, until = null where d.until <= v_now;
+      if not found then
+        select d.run into v_found from belfry.dedupes d where d.target = g.target and d.dedupe = g.dedupe;
+        return query select 'duplicate'::text, v_found;
+        continue;
+      end if;
+    end if;
+    if g.origin = 2 then
+      select id into v_found from belfry.runs where schedule = g.schedule and tick = g.tick
+        and coalesce(backfill, '') = coalesce(g.backfill, '') and origin in (0, 2) and origin = 2;
+      if v_found is not null then
+        delete from belfry.dedupes d where d.target = g.target and d.dedupe = g.dedupe;
+        return query select 'duplicate'::text, v_found;
+        continue;
+      end if;
+    end if;
+    if g.check_key and g.key is not null then
+      v_found := belfry.key_winner(g.key, g.key_limit, v_ready_at, v_now);
+    end if;
+    v_lane := '{}';
+    if g.overlap <> 'cancel-running' and g.schedule is not null and v_found is null then
+      v_lane := belfry.hold_lane(g.schedule, v_now);
+      if g.overlap = 'skip' then
+        v_found := v_lane[1];
+      elsif g.overlap = 'queue-one' then
+        select id into v_found from belfry.runs where ${waitingForLane('g.schedule')}
+          order by id limit 1;
+      end if;
+    end if;
+    if v_found is not null then
+      delete from belfry.dedupes d where d.target = g.target and d.dedupe = g.dedupe and d.run = v_id;
+      return query select 'busy'::text, v_found;
+      continue;
+    end if;
+    if g.overlap = 'cancel-running' and g.schedule is not null then
+      select * into v_way from belfry.make_way(g.schedule, v_now);
+      v_names := v_names || v_way.names;
+      v_lanes := v_lanes || g.schedule;
+      v_lane := belfry.hold_lane(g.schedule, v_now);
+    end if;
+    insert into belfry.runs (id, target, options, origin, schedule, tick, backfill, payload, priority, keep,
+      key, key_limit, key_waits, unstamped, dedupe, dedupe_ms, state, waits_for, engaged, created_at, ready_at)
+    values (v_id, g.target, g.options, g.origin, g.schedule, coalesce(g.tick, case when g.origin = 1 then v_now end),
+      g.backfill, g.payload, g.priority, g.keep, g.key, g.key_limit, g.key_waits, g.unstamped, g.dedupe, g.dedupe_ms,
+      case when cardinality(v_lane) > 0 or g.unstamped then 0 else 1 end,
+      case when cardinality(v_lane) > 0 then 2 when g.unstamped then 1 else 0 end,
+      cardinality(v_lane) > 0 or g.unstamped, v_now, v_ready_at);
+    return query select 'enqueued'::text, v_id;
+  end loop;
+  perform belfry.hand_on(v_names, v_lanes, v_us);
+end`,
+)
+
+export const ENQUEUE_FUNCTIONS = [ENGAGED_OF_KEY, KEY_WINNER, HOLD_LANE, ENQUEUE_FUNCTION].join('\n')
+
+const ENQUEUE = `select outcome, run from belfry.enqueue($1, ${NAMES.map((_, at) => `$${at + 2}`).join(', ')})`
+
+export async function enqueueRuns(db: Database, runs: readonly NewRun[], tx?: unknown): Promise<EnqueueResult[]> {
+  if (tx !== undefined) {
+    throw failure('UNSUPPORTED', 'enqueue inside a transaction of yours is not there yet: enqueue without `tx`')
+  }
+  if (runs.length === 0) return []
+  const rows = runs.map(columnsOf)
+  const columns = NAMES.map((_, at) => textArray(rows.map((row) => row[at] ?? null)))
+  const results = await db.write(ENQUEUE, [runs.every(isPlain), ...columns])
+  db.announce(runs.some(({ overlap }) => overlap === 'cancel-running') ? MADE_WAY : WAKE_RUNS)
+  return results.map(([outcome, run]) => ({ outcome: outcome as EnqueueResult['outcome'], run: run ?? '' }))
+}
+
+/** Where others made way, attempts are to be cancelled and runs have ended, too. */
+const MADE_WAY = WAKE_RUNS | WAKE_ATTEMPTS | WAKE_SETTLED
+
+/** Nothing can refuse it. */
+function isPlain({ dedupe, checkKey, origin, overlap = 'allow' }: NewRun): boolean {
+  return dedupe === undefined && !checkKey && origin !== 'backfill' && overlap === 'allow'
+}
+
+function columnsOf(run: NewRun): (string | null)[] {
+  const { target, origin, schedule, tick, backfill, payload, priority, keep, readyAt, delayMs = 0, key } = run
+  const { checkKey = false, dedupe, dedupeForMs = 0, overlap = 'allow' } = run
+  return [
+    ...[targetName(target), targetOptions(target), originNumber(origin), schedule, tick, backfill, toText(payload)],
+    ...[priority, keepNumber(keep), readyAt, Math.ceil(delayMs), ...keyValues(key), key === 'unstamped'],
+    ...[checkKey && key !== 'unstamped', dedupe, dedupe === undefined ? undefined : Math.ceil(dedupeForMs)],
+    overlap === 'allow' ? undefined : overlap,
+  ].map((value) => (value === undefined || value === null ? null : String(value)))
+}
+
+const AVAILABLE = 'select belfry.engaged_of_key($1, $2, belfry.now_us() / 1000) < $2'
+
+export async function isAvailable(db: Database, key: string, limit: number): Promise<boolean> {
+  const [row] = await db.read(AVAILABLE, [key, limit])
+  return row?.[0] === 't'
+}

@@ -1,0 +1,182 @@
+import type { BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from '../../core/instance.js'
+import type { DeclaredSet } from '../../core/store.js'
+import type { Database } from './connection.js'
+import { runNumber } from './run-row.js'
+import { operation, step } from './sql-function.js'
+import { WAKE_RUNS } from './wakes.js'
+
+/** Takes over what an instance runs, or those of its runs that were picked. Answers how many became ready or ended, and how many were given up. */
+const TAKE_ALL = step(
+  `take_all(v_runs bigint[], v_died boolean, v_us bigint, out rescued integer, out lost integer, out wakes integer)`,
+  'record',
+  `
+declare
+  v_names text[] := array(select key from belfry.runs where id = any (v_runs) and key is not null);
+  v_lanes text[] := '{}';
+  v_outcome text;
+  r belfry.runs;
+begin
+  perform belfry.lock_names(v_names);
+  rescued := 0;
+  lost := 0;
+  for r in select * from belfry.runs where id = any (v_runs) and state = 2 order by id for update loop
+    v_outcome := belfry.take_over(r, v_us / 1000, v_died);
+    v_lanes := v_lanes || r.schedule;
+    if v_outcome = 'lost' then lost := lost + 1; else rescued := rescued + 1; end if;
+  end loop;
+  wakes := case when rescued + lost > 0 then 2 | 4 | 16 else 0 end | belfry.hand_on(v_names, v_lanes, v_us);
+end`,
+)
+
+const JOIN_FUNCTION = operation(
+  `join_instance(v_id text, v_info text, v_app text, v_declarations text, v_lease bigint, v_jobs text[],
+    v_job_infos text[])`,
+  'bigint',
+  `
+declare
+  v_us bigint;
+  v_now bigint;
+  v_dead boolean;
+begin
+  perform belfry.durable();
+  select dead into v_dead from belfry.instances where id = v_id for update;
+  v_us := belfry.now_us();
+  v_now := v_us / 1000;
+  if v_dead then
+    perform belfry.take_all(array(select id from belfry.runs where state = 2 and instance = v_id), true, v_us);
+    delete from belfry.instances where id = v_id;
+  end if;
+  insert into belfry.instances (id, info, app, declarations, joined_at, beat_at, expires_at)
+    values (v_id, v_info, v_app, v_declarations, v_now, v_now, v_now + v_lease)
+    on conflict (id) do update set beat_at = excluded.beat_at, expires_at = excluded.expires_at;
+  insert into belfry.jobs as j (name, info) select * from unnest(v_jobs, v_job_infos) as g(name, info) order by g.name
+    on conflict (name) do update set info = excluded.info where j.info <> excluded.info;
+  update belfry.declarations set alive_at = v_now where app = v_app and hash = v_declarations;
+  return v_now;
+end`,
+)
+
+const JOIN = 'select belfry.join_instance($1, $2, $3, $4, $5, $6, $7)'
+
+export async function joinInstance(
+  db: Database,
+  info: InstanceInfo,
+  leaseMs: number,
+): Promise<{ readonly now: number }> {
+  const { id, app = null, declarations = null } = info
+  const jobs = [...new Map(info.jobs.map((job) => [job.name, job])).values()]
+  const texts = [jobs.map(({ name }) => name), jobs.map((job) => JSON.stringify(job))]
+  const [row] = await db.write(JOIN, [id, JSON.stringify(info), app, declarations, Math.ceil(leaseMs), ...texts])
+  return { now: Number(row?.[0]) }
+}
+
+const BEAT_FUNCTION = operation(
+  `beat(v_id text, v_lease bigint, v_runs bigint[], v_tokens bigint[], v_settled bigint,
+    out now_ms bigint, out alive boolean, out own text, out cancelled text, out wakes integer)`,
+  'record',
+  `
+declare
+  v_us bigint;
+  v_app text;
+  v_declarations text;
+  v_own bigint[];
+  v_unheard bigint[];
+begin
+  perform belfry.durable();
+  wakes := 0;
+  select app, declarations into v_app, v_declarations from belfry.instances where id = v_id and not dead for update;
+  alive := found;
+  v_us := belfry.now_us();
+  now_ms := v_us / 1000;
+  if not alive then return; end if;
+  update belfry.instances set beat_at = now_ms, expires_at = now_ms + v_lease,
+    last_claim = greatest(last_claim, v_settled) where id = v_id;
+  update belfry.declarations set alive_at = now_ms where app = v_app and hash = v_declarations;
+  v_own := array(select r.id from unnest(v_runs, v_tokens) as g(id, token)
+    join belfry.runs r on r.id = g.id and r.token = g.token where r.state = 2 and r.instance = v_id);
+  -- Of a claim that was answered, and the instance knows nothing of it: the answer was lost.
+  v_unheard := array(select id from belfry.runs where state = 2 and instance = v_id and claim <= v_settled
+    and id <> all (v_own));
+  if cardinality(v_unheard) > 0 then
+    wakes := (select t.wakes from belfry.take_all(v_unheard, false, v_us) t);
+  end if;
+  own := array_to_json(v_own)::text;
+  cancelled := array_to_json(array(select id from belfry.runs where id = any (v_own) and cancel))::text;
+end`,
+)
+
+const BEAT = 'select now_ms, alive, own, cancelled, wakes from belfry.beat($1, $2, $3, $4, $5)'
+
+export async function beatInstance(db: Database, request: BeatRequest): Promise<BeatResult> {
+  const { instance, leaseMs, attempts, claimsSettled } = request
+  const known = attempts.filter(({ run }) => runNumber(run) !== undefined)
+  const values = [known.map(({ run }) => run), known.map(({ token }) => token), claimsSettled]
+  const [row] = await db.write(BEAT, [instance, Math.ceil(leaseMs), ...values])
+  const now = Number(row?.[0])
+  if (row?.[1] !== 't') return { alive: false, lost: attempts.map(({ run }) => run), cancel: [], now }
+  db.announce(Number(row[4]))
+  const own = new Set((JSON.parse(row[2] ?? '[]') as number[]).map(String))
+  const cancel = (JSON.parse(row[3] ?? '[]') as number[]).map(String)
+  return { alive: true, lost: attempts.filter(({ run }) => !own.has(run)).map(({ run }) => run), cancel, now }
+}
+
+const LEAVE_FUNCTION = operation(
+  'leave(v_id text)',
+  'void',
+  `
+begin
+  perform belfry.durable();
+  perform 1 from belfry.instances where id = v_id for update;
+  if not found then return; end if;
+  perform belfry.take_all(array(select id from belfry.runs where state = 2 and instance = v_id), false,
+    belfry.now_us());
+  delete from belfry.instances where id = v_id;
+end`,
+)
+
+const LEAVE = 'select belfry.leave($1)'
+
+export async function leaveInstance(db: Database, id: string): Promise<void> {
+  await db.write(LEAVE, [id])
+  db.announce(WAKE_RUNS)
+}
+
+export const INSTANCE_FUNCTIONS = [TAKE_ALL, JOIN_FUNCTION, BEAT_FUNCTION, LEAVE_FUNCTION].join('\n')
+
+const LIST = 'select info, joined_at, beat_at, expires_at from belfry.instances where not dead order by seq'
+
+export async function listInstances(db: Database): Promise<Instance[]> {
+  return (await db.read(LIST)).map(([info, joinedAt, beatAt, expiresAt]) => ({
+    ...(JSON.parse(info ?? '{}') as InstanceInfo),
+    ...{ joinedAt: Number(joinedAt), beatAt: Number(beatAt), expiresAt: Number(expiresAt) },
+  }))
+}
+
+const JOBS = 'select info from belfry.jobs order by seq'
+
+export async function listJobs(db: Database): Promise<JobInfo[]> {
+  return (await db.read(JOBS)).map(([info]) => JSON.parse(info ?? '{}') as JobInfo)
+}
+
+const DECLARED = `select hash, release, schedules, first_seen_at, alive_at from belfry.declarations where app = $1
+  order by seq`
+
+export async function listDeclared(db: Database, app: string): Promise<DeclaredSet[]> {
+  return (await db.read(DECLARED, [app])).map(([hash, release, schedules, firstSeenAt, aliveAt]) => ({
+    ...{ hash: hash ?? '', schedules: JSON.parse(schedules ?? '[]') as string[] },
+    ...{ firstSeenAt: Number(firstSeenAt), aliveAt: Number(aliveAt) },
+    ...(release === null || release === undefined ? {} : { release }),
+  }))
+}
+
+const DECLARE = `insert into belfry.declarations (app, hash, release, schedules, first_seen_at, alive_at)
+  select $1, $2, $3, $4, now_ms, now_ms from (select belfry.now_us() / 1000 as now_ms) clock
+  on conflict (app, hash) do nothing`
+
+export async function declareSet(
+  db: Database,
+  app: string,
+  { hash, release, schedules }: Pick<DeclaredSet, 'hash' | 'release' | 'schedules'>,
+): Promise<void> {
+  await db.write(DECLARE, [app, hash, release ?? null, JSON.stringify(schedules)])
+}

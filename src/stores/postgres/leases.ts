@@ -1,0 +1,254 @@
+/**
+ * Locks. One rule decides everything: a lease is its holder's until its time is over AND somebody else took it.
+ *
+ * - Two that ask at once: whoever gets the name's row first takes the permit; the second finds it busy. Its `until` says
+ *   when to ask again, and with `waitMs` it has a place in the line.
+ * - One that asks for what is plainly busy and does not queue: it only looks. A crowd that polls a lock costs it nothing.
+ * - A holder that stalls past its time and comes back: if nobody took the lease, it renews and goes on. If somebody
+ *   did, its row is gone, and renew, release and (for a run) settle are refused.
+ * - A holder that dies: nobody has to notice. The next that asks takes its place, with a higher token.
+ * - A waiter that dies: its place is given up `waitMs` after it last asked. If the lease was handed to it in between, it
+ *   runs out like any other.
+ * - A release that comes twice, or late: it only ever removes the holder's own row. It hands the lease to the oldest
+ *   waiter in the same step.
+ */
+import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from '../../core/lease.js'
+import type { Page } from '../../core/store.js'
+import type { Database, Row } from './connection.js'
+import { EXPIRY, LEASE_INSTANCE } from './names.js'
+import { operation } from './sql-function.js'
+import { waitingForKey } from './waiting-line.js'
+
+const COLUMNS = `l.name, l.holder, l.token, l.acquired_at, ${EXPIRY}, l.instance, l.run, l.released`
+const FROM = `from belfry.leases l ${LEASE_INSTANCE}`
+
+function toLease([name, holder, token, acquiredAt, expiresAt, instance, run, released]: Row): Lease {
+  return {
+    ...{ name: name ?? '', holder: holder ?? '', token: Number(token) },
+    ...{ acquiredAt: Number(acquiredAt), expiresAt: Number(expiresAt) },
+    ...(instance === null || instance === undefined ? {} : { instance }),
+    ...(run === null || run === undefined ? {} : { run }),
+    ...(released === 't' ? { released: true as const } : {}),
+  }
+}
+
+/** Nobody stands in line for the name: then there is nothing to hand on. */
+const NO_CROWD = `not exists (select 1 from belfry.waiters where name = v_name)
+    and not exists (select 1 from belfry.runs where ${waitingForKey('v_name')})`
+
+const COUNT_HOLDERS = `
+  select count(*), count(*) filter (where ${EXPIRY} > v_now), bool_or(l.holder = v_holder),
+    min(${EXPIRY}) filter (where ${EXPIRY} > v_now)
+    into v_holders, v_live, v_own, v_until ${FROM} where l.name = v_name`
+
+const NO_LEASE = `null::text, null::text, null::bigint, null::bigint, null::bigint, null::text, null::bigint,
+      null::boolean`
+
+const ACQUIRE_FUNCTION = operation(
+  `acquire(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_wait bigint)`,
+  `table (now_ms bigint, until bigint, wakes integer, name text, holder text, token bigint, acquired_at bigint,
+    expires_at bigint, instance text, run bigint, released boolean)`,
+  `
+declare
+  v_us bigint := belfry.now_us();
+  v_now bigint := v_us / 1000;
+  v_holders integer;
+  v_live integer;
+  v_own boolean;
+  v_until bigint;
+  v_token bigint;
+  v_lanes text[];
+  v_wakes integer;
+begin
+  if v_wait <= 0 then
+    -- Plainly busy: to look is enough.
+    ${COUNT_HOLDERS};
+    if v_live >= v_permits and not v_own and ${NO_CROWD} then
+      return query select v_now, v_until, 0, ${NO_LEASE};
+      return;
+    end if;
+  end if;
+  perform belfry.durable();
+  perform belfry.lock_names(array[v_name]);
+  v_us := belfry.now_us();
+  v_now := v_us / 1000;
+  ${COUNT_HOLDERS};
+  if v_holders < v_permits and v_own is not true and ${NO_CROWD} then
+    -- Plainly free.
+    update belfry.names n set last_token = greatest(n.last_token + 1, v_us, v_floor) where n.name = v_name
+      returning n.last_token into v_token;
+    insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance)
+      values (v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance);
+    return query select v_now, null::bigint, 0, v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, null::bigint,
+      false;
+    return;
+  end if;
+
+  select s.lanes, s.wakes into v_lanes, v_wakes from belfry.serve_waiters(v_name, v_us) s;
+  ${COUNT_HOLDERS};
+  if v_own and exists (select 1 from belfry.leases l where l.name = v_name and l.holder = v_holder and not l.released) then
+    update belfry.leases l set expires_at = v_now + v_ttl where l.name = v_name and l.holder = v_holder and l.run is null;
+  elsif v_live < v_permits then
+    delete from belfry.leases l where l.name = v_name and l.holder = v_holder;
+    v_lanes := v_lanes || belfry.grant_lock(v_name, v_holder, v_ttl, v_permits, v_instance, v_floor, v_us);
+  else
+    if v_wait > 0 then
+      insert into belfry.waiters as w (name, holder, ttl_ms, permits, instance, floor, until)
+        values (v_name, v_holder, v_ttl, v_permits, v_instance, v_floor, v_now + v_wait)
+        on conflict on constraint waiters_pkey do update set ttl_ms = excluded.ttl_ms, permits = excluded.permits,
+          instance = excluded.instance, floor = excluded.floor, until = excluded.until;
+    end if;
+    v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us);
+    return query select v_now, v_until, v_wakes, ${NO_LEASE};
+    return;
+  end if;
+  delete from belfry.waiters w where w.name = v_name and w.holder = v_holder;
+  v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us);
+  return query select v_now, null::bigint, v_wakes, ${COLUMNS} ${FROM} where l.name = v_name and l.holder = v_holder;
+end`,
+)
+
+const ACQUIRE = `select now_ms, until, wakes, name, holder, token, acquired_at, expires_at, instance, run, released
+  from belfry.acquire($1, $2, $3, $4, $5, $6, $7)`
+
+export async function acquireLease(db: Database, request: AcquireRequest): Promise<AcquireResult> {
+  const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0 } = request
+  const values = [name, holder, Math.ceil(ttlMs), permits, instance, floor, Math.ceil(waitMs)]
+  const [row = []] = await db.write(ACQUIRE, values)
+  const [now, until, wakes, ...lease] = row
+  db.announce(Number(wakes))
+  return lease[0] === null
+    ? { acquired: false, until: Number(until), now: Number(now) }
+    : { acquired: true, lease: toLease(lease), now: Number(now) }
+}
+
+/** The lease of a run's key cannot be extended by itself, and is answered as it is. */
+const RENEW = `with given as (
+    select * from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) with ordinality
+      as g(name, holder, token, ttl, at)
+  ), renewed as (
+    update belfry.leases l set expires_at = case when l.run is null then belfry.now_us() / 1000 + g.ttl end from given g
+    where l.name = g.name and l.holder = g.holder and l.token = g.token and not l.released
+    returning g.at, l.*
+  )
+  select l.at, ${COLUMNS} from renewed l ${LEASE_INSTANCE}`
+
+export async function renewLeases(db: Database, requests: readonly RenewRequest[]): Promise<(Lease | undefined)[]> {
+  if (requests.length === 0) return []
+  const rows = await db.write(RENEW, [
+    requests.map(({ name }) => name),
+    requests.map(({ holder }) => holder),
+    requests.map(({ token }) => token),
+    requests.map(({ ttlMs }) => Math.ceil(ttlMs)),
+  ])
+  const renewed = new Map(rows.map(([at, ...lease]) => [Number(at), toLease(lease)]))
+  return requests.map((_, at) => renewed.get(at + 1))
+}
+
+const RELEASE_FUNCTION = operation(
+  'release(v_name text, v_holder text, v_min_hold bigint, out had boolean, out wakes integer)',
+  'record',
+  `
+declare
+  v_us bigint;
+  l belfry.leases;
+begin
+  perform belfry.durable();
+  had := false;
+  wakes := 0;
+  perform 1 from belfry.names where name = v_name for update;
+  if not found then return; end if;
+  v_us := belfry.now_us();
+  if v_min_hold <= 0 and ${NO_CROWD} then
+    delete from belfry.leases where name = v_name and holder = v_holder and not released and run is null;
+    had := found;
+    wakes := case when had then 4 else 0 end;
+    return;
+  end if;
+  delete from belfry.waiters where name = v_name and holder = v_holder;
+  had := found;
+  select * into l from belfry.leases where name = v_name and holder = v_holder and not released and run is null;
+  if found then
+    had := true;
+    wakes := 4;
+    if l.acquired_at + v_min_hold <= v_us / 1000 then
+      delete from belfry.leases where name = v_name and holder = v_holder;
+    else
+      update belfry.leases set released = true, expires_at = l.acquired_at + v_min_hold
+        where name = v_name and holder = v_holder;
+    end if;
+  end if;
+  wakes := wakes | belfry.hand_on(array[v_name], '{}', v_us);
+end`,
+)
+
+const RELEASE = 'select had, wakes from belfry.release($1, $2, $3)'
+
+export async function releaseLease(db: Database, { name, holder, minHoldMs = 0 }: ReleaseRequest): Promise<boolean> {
+  const [row] = await db.write(RELEASE, [name, holder, Math.ceil(minHoldMs)])
+  db.announce(Number(row?.[1]))
+  return row?.[0] === 't'
+}
+
+const NOW = '(select belfry.now_us() / 1000)'
+const INSPECT = `select ${COLUMNS} ${FROM} where l.name = $1 and ${EXPIRY} > ${NOW} order by l.seq`
+
+export async function inspectLease(db: Database, name: string): Promise<Lease[]> {
+  return (await db.read(INSPECT, [name])).map(toLease)
+}
+
+const LIST = `select ${COLUMNS} ${FROM} where (l.name, l.holder) > ($1, $2) and l.name >= $3 and l.name < $4
+  and ${EXPIRY} > ${NOW} order by l.name, l.holder limit $5`
+
+export async function listLeases(
+  db: Database,
+  query: { readonly prefix?: string; readonly after?: string; readonly limit: number },
+): Promise<Page<Lease>> {
+  const { prefix = '', after = '', limit } = query
+  const [name = '', holder = ''] = after.split('\n')
+  const rows = await db.read(LIST, [name, holder, prefix, `${prefix}\u{10ffff}`, limit + 1])
+  const items = rows.slice(0, limit).map(toLease)
+  const last = items.at(-1)
+  return rows.length > limit && last !== undefined ? { items, next: `${last.name}\n${last.holder}` } : { items }
+}
+
+const RESET_FUNCTION = operation(
+  'reset(v_name text, out count integer, out wakes integer)',
+  'record',
+  `
+declare
+  v_us bigint;
+  v_lanes text[] := '{}';
+  l belfry.leases;
+  r belfry.runs;
+begin
+  perform belfry.durable();
+  count := 0;
+  wakes := 0;
+  perform 1 from belfry.names where name = v_name for update;
+  if not found then return; end if;
+  v_us := belfry.now_us();
+  for l in select * from belfry.leases where name = v_name order by seq loop
+    if l.run is not null then
+      select * into r from belfry.runs where id = l.run for update;
+      if found then
+        perform belfry.take_over(r, v_us / 1000, false);
+        v_lanes := v_lanes || r.schedule;
+      end if;
+    end if;
+    delete from belfry.leases where name = v_name and holder = l.holder;
+    count := count + 1;
+  end loop;
+  wakes := 2 | 4 | 8 | belfry.hand_on(array[v_name], v_lanes, v_us);
+end`,
+)
+
+export const LEASE_FUNCTIONS = [ACQUIRE_FUNCTION, RELEASE_FUNCTION, RESET_FUNCTION].join('\n')
+
+const RESET = 'select count, wakes from belfry.reset($1)'
+
+export async function resetLease(db: Database, name: string): Promise<number> {
+  const [row] = await db.write(RESET, [name])
+  db.announce(Number(row?.[1]))
+  return Number(row?.[0])
+}

@@ -1,0 +1,218 @@
+/**
+ * Lease names: how many hold one, who is next, and the handing on that every operation ends with.
+ *
+ * A holder whose time is over is not counted, but it is only removed by somebody who takes its place. Until then it may
+ * renew. If it was a run's attempt, the run is fenced in that same step. The lease of a run's key has no time of its
+ * own: it runs out with the instance's.
+ *
+ * Whoever looks at a name holds its row, so that all that concerns one name happens one after the other. Locks are
+ * taken in this order: instance, schedule, names (by name), runs (by id). A claim comes the other way round, from the
+ * run to its name, and therefore never waits for a name: it leaves the run for later.
+ */
+import { step } from './sql-function.js'
+import { waitingForKey, waitingForLane } from './waiting-line.js'
+import { WAKE_LEASES, WAKE_RUNS } from './wakes.js'
+
+/** When a lease `l` runs out, with its instance as `i`. */
+export const EXPIRY = 'case when l.run is null then l.expires_at else coalesce(i.expires_at, 0) end'
+export const LEASE_INSTANCE = 'left join belfry.instances i on l.run is not null and i.id = l.instance'
+
+/** Takes the rows of names, in order, and makes those that are missing. */
+const LOCK_NAMES = step(
+  'lock_names(v_names text[])',
+  'void',
+  `
+declare
+  v_wanted text[] := array(select distinct n from unnest(v_names) n where n is not null order by n);
+  v_locked integer;
+begin
+  if cardinality(v_wanted) = 0 then return; end if;
+  if cardinality(v_wanted) = 1 then
+    perform 1 from belfry.names where name = v_wanted[1] for update;
+    if found then return; end if;
+  end if;
+  loop
+    insert into belfry.names (name) select n from unnest(v_wanted) n order by n on conflict do nothing;
+    select count(*) into v_locked from (
+      select 1 from belfry.names where name = any (v_wanted) order by name for update) locked;
+    -- One that was pruned in between is made again.
+    exit when v_locked = cardinality(v_wanted);
+  end loop;
+end`,
+)
+
+const LIVE_HOLDERS = step(
+  'live_holders(v_name text, v_now bigint)',
+  'integer',
+  `
+begin
+  return (select count(*) from belfry.leases l ${LEASE_INSTANCE} where l.name = v_name and ${EXPIRY} > v_now);
+end`,
+)
+
+/** Removes holders whose time is over, the longest first, until there is room for one more. Answers lanes to look at. */
+const MAKE_ROOM = step(
+  'make_room(v_name text, v_permits integer, v_now bigint)',
+  'text[]',
+  `
+declare
+  v_lanes text[] := '{}';
+  v_surplus integer;
+  v_lease record;
+  r belfry.runs;
+begin
+  select count(*) - v_permits + 1 into v_surplus from belfry.leases where name = v_name;
+  if v_surplus <= 0 then return v_lanes; end if;
+  for v_lease in select l.holder, l.run from belfry.leases l ${LEASE_INSTANCE}
+    where l.name = v_name and ${EXPIRY} <= v_now order by ${EXPIRY}, l.seq limit v_surplus
+  loop
+    if v_lease.run is not null then
+      select * into r from belfry.runs where id = v_lease.run for update;
+      if found then
+        perform belfry.take_over(r, v_now, true);
+        v_lanes := v_lanes || r.schedule;
+      end if;
+    end if;
+    delete from belfry.leases where name = v_name and holder = v_lease.holder;
+  end loop;
+  return v_lanes;
+end`,
+)
+
+/** A lock's new lease. */
+const GRANT_LOCK = step(
+  'grant_lock(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_us bigint)',
+  'text[]',
+  `
+declare
+  v_now bigint := v_us / 1000;
+  v_lanes text[] := belfry.make_room(v_name, v_permits, v_now);
+  v_token bigint;
+begin
+  update belfry.names set last_token = greatest(last_token + 1, v_us, v_floor) where name = v_name
+    returning last_token into v_token;
+  insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance)
+    values (v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance);
+  return v_lanes;
+end`,
+)
+
+/** Gives free permits to the locks that wait, oldest first. Places that were not asked for again in time are gone. */
+const SERVE_WAITERS = step(
+  'serve_waiters(v_name text, v_us bigint, out lanes text[], out wakes integer)',
+  'record',
+  `
+declare
+  w belfry.waiters;
+begin
+  lanes := '{}';
+  wakes := 0;
+  for w in select * from belfry.waiters where name = v_name order by seq loop
+    if w.until > v_us / 1000 then
+      exit when belfry.live_holders(v_name, v_us / 1000) >= w.permits;
+      lanes := lanes || belfry.grant_lock(v_name, w.holder, w.ttl_ms, w.permits, w.instance, w.floor, v_us);
+      wakes := ${WAKE_LEASES};
+    end if;
+    delete from belfry.waiters where name = v_name and holder = w.holder;
+  end loop;
+end`,
+)
+
+/**
+ * Makes as many waiting runs ready as there are free permits, oldest first. One that waits behind an older run which
+ * nobody has claimed yet stays where it is: it could not start. Answers how many.
+ */
+const WAKE_WAITING = step(
+  'wake_runs(v_name text, v_now bigint)',
+  'integer',
+  `
+declare
+  v_woken integer := 0;
+  v_taken integer;
+  v_before bigint;
+  r belfry.runs;
+begin
+  loop
+    select * into r from belfry.runs where ${waitingForKey('v_name')} order by id limit 1 for update;
+    exit when not found;
+    if v_taken is null then
+      v_taken := belfry.live_holders(v_name, v_now);
+      select id into v_before from belfry.runs
+        where key = v_name and state = 1 and ready_at <= v_now order by id limit 1;
+    end if;
+    exit when r.id > v_before or v_taken >= r.key_limit;
+    perform belfry.make_ready(r);
+    v_taken := v_taken + 1;
+    v_woken := v_woken + 1;
+  end loop;
+  return v_woken;
+end`,
+)
+
+/** Locks come before runs: somebody sits and waits for them. */
+const SERVE_NAME = step(
+  'serve_name(v_name text, v_us bigint, out lanes text[], out wakes integer)',
+  'record',
+  `
+begin
+  select s.lanes, s.wakes into lanes, wakes from belfry.serve_waiters(v_name, v_us) s;
+  if belfry.wake_runs(v_name, v_us / 1000) > 0 then wakes := wakes | ${WAKE_RUNS}; end if;
+end`,
+)
+
+/** When all that is left of a schedule's runs waits for the others, the oldest goes on. Answers whether one did. */
+const SERVE_LANE = step(
+  'serve_lane(v_schedule text, v_now bigint)',
+  'boolean',
+  `
+declare
+  r belfry.runs;
+begin
+  -- Two that end the last two runs at once meet here: the second one sees what the first has done.
+  select * into r from belfry.runs where ${waitingForLane('v_schedule')}
+    order by id limit 1 for update;
+  if not found then return false; end if;
+  if exists (select 1 from belfry.runs where schedule = v_schedule and state < 3 and waits_for in (0, 1, 3)
+    and (engaged or ready_at <= v_now)) then return false; end if;
+  perform belfry.make_ready(r);
+  return true;
+end`,
+)
+
+/** Ends every operation: what it freed goes to the oldest that waits for it. The names are locked already. */
+const HAND_ON = step(
+  'hand_on(v_names text[], v_lanes text[], v_us bigint)',
+  'integer',
+  `
+declare
+  v_wakes integer := 0;
+  v_more record;
+  v_name text;
+begin
+  for v_name in select distinct n from unnest(v_names) n where n is not null order by n loop
+    select * into v_more from belfry.serve_name(v_name, v_us);
+    v_wakes := v_wakes | v_more.wakes;
+    v_lanes := v_lanes || v_more.lanes;
+  end loop;
+  if cardinality(v_lanes) = 0
+    or not exists (select 1 from belfry.runs where state = 0 and waits_for = 2) then return v_wakes; end if;
+  for v_name in select distinct n from unnest(v_lanes) n where n is not null
+    and exists (select 1 from belfry.runs where ${waitingForLane('n')}) order by n
+  loop
+    if belfry.serve_lane(v_name, v_us / 1000) then v_wakes := v_wakes | ${WAKE_RUNS}; end if;
+  end loop;
+  return v_wakes;
+end`,
+)
+
+export const NAME_FUNCTIONS = [
+  LOCK_NAMES,
+  LIVE_HOLDERS,
+  MAKE_ROOM,
+  GRANT_LOCK,
+  SERVE_WAITERS,
+  WAKE_WAITING,
+  SERVE_NAME,
+  SERVE_LANE,
+  HAND_ON,
+].join('\n')

@@ -1,0 +1,119 @@
+/** Runs as rows: their columns, and how a row is read. */
+import type { ErrorRecord } from '../../core/errors.js'
+import type { Json } from '../../core/json.js'
+import type { RunKey } from '../../core/key.js'
+import type { SkipReason } from '../../core/policies.js'
+import type { Keep, Origin, Run, RunState, Target, WaitsFor } from '../../core/run.js'
+import type { Row } from './connection.js'
+
+const STATES: readonly RunState[] = ['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped']
+const ORIGINS: readonly Origin[] = ['tick', 'trigger', 'backfill', 'enqueue']
+const KEEPS: readonly Keep[] = ['all', 'failures', 'none']
+const WAITS: readonly (WaitsFor | undefined)[] = [undefined, 'stamp', 'overlap', 'key']
+
+export const stateNumber = (state: RunState): number => STATES.indexOf(state)
+export const waitNumber = (waitsFor: WaitsFor): number => WAITS.indexOf(waitsFor)
+export const originNumber = (origin: Origin): number => ORIGINS.indexOf(origin)
+export const keepNumber = (keep: Keep): number => KEEPS.indexOf(keep)
+
+/** What others see of a run, in the order in which `toRun` reads it. */
+const COLUMNS = {
+  ...{ id: 'bigint', target: 'text', options: 'text', origin: 'smallint', schedule: 'text', tick: 'bigint' },
+  ...{ backfill: 'text', payload: 'text', priority: 'integer', keep: 'smallint', key: 'text', key_limit: 'integer' },
+  ...{ key_waits: 'boolean', dedupe: 'text', state: 'smallint', waits_for: 'smallint', reason: 'text' },
+  ...{ created_at: 'bigint', ready_at: 'bigint', start_by: 'bigint', attempt: 'integer', failures: 'integer' },
+  ...{ takeovers: 'integer', token: 'bigint', instance: 'text', started_at: 'bigint', finished_at: 'bigint' },
+  ...{ cancel: 'boolean', result: 'text', error: 'text' },
+} as const
+
+/** Those columns of a table's alias. */
+export function runColumns(of: string): string {
+  return Object.keys(COLUMNS)
+    .map((column) => `${of}.${column}`)
+    .join(', ')
+}
+
+/** As what a function returns. The names keep out of the way of the tables'. */
+export const RETURNED_RUN = Object.entries(COLUMNS)
+  .map(([column, type]) => `r_${column} ${type}`)
+  .join(', ')
+export const RETURNED_RUN_COLUMNS = Object.keys(COLUMNS)
+  .map((column) => `r_${column}`)
+  .join(', ')
+export const NO_RUN = Object.values(COLUMNS)
+  .map((type) => `null::${type}`)
+  .join(', ')
+
+type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
+
+/** Reads the columns of `runColumns`, from a place in the row on. */
+export function toRun(row: Row, at = 0): Run {
+  const text = (column: number) => row[at + column] ?? ''
+  const number = (column: number) => Number(text(column))
+  const has = (column: number) => row[at + column] !== null
+  const run: Mutable<Run> = {
+    id: text(0),
+    target: targetOf(text(1), row[at + 2] ?? null),
+    origin: ORIGINS[number(3)] ?? 'enqueue',
+    payload: fromText(text(7)),
+    priority: number(8),
+    keep: KEEPS[number(9)] ?? 'all',
+    state: STATES[number(14)] ?? 'failed',
+    createdAt: number(17),
+    readyAt: number(18),
+    attempt: number(20),
+    failures: number(21),
+    takeovers: number(22),
+  }
+  const waitsFor = WAITS[number(15)]
+  if (has(4)) run.schedule = text(4)
+  if (has(5)) run.tick = number(5)
+  if (has(6)) run.backfill = text(6)
+  if (has(10)) run.key = { name: text(10), limit: number(11), whenBusy: text(12) === 't' ? 'wait' : 'skip' }
+  if (has(13)) run.dedupe = text(13)
+  if (waitsFor !== undefined) run.waitsFor = waitsFor
+  if (has(16)) run.reason = text(16) as SkipReason
+  if (has(19)) run.startBy = number(19)
+  if (has(23)) run.token = number(23)
+  if (has(24)) run.instance = text(24)
+  if (has(25)) run.startedAt = number(25)
+  if (has(26)) run.finishedAt = number(26)
+  if (text(27) === 't') run.cancelRequested = true
+  if (has(28)) run.result = fromText(text(28))
+  if (has(29)) run.error = JSON.parse(text(29)) as ErrorRecord
+  return run
+}
+
+/** Names of jobs and sinks do not meet. */
+export function targetName(target: Target): string {
+  return 'job' in target ? `job:${target.job}` : `sink:${target.sink}`
+}
+
+function targetOf(name: string, options: string | null): Target {
+  if (name.startsWith('job:')) return { job: name.slice(4) }
+  const sink = name.slice(5)
+  return options === null ? { sink } : { sink, options: fromText(options) }
+}
+
+export function targetOptions(target: Target): string | null {
+  return 'sink' in target && target.options !== undefined ? toText(target.options) : null
+}
+
+export function toText(value: Json): string {
+  return value === null ? 'null' : JSON.stringify(value)
+}
+
+export function fromText(text: string): Json {
+  return text === 'null' ? null : (JSON.parse(text) as Json)
+}
+
+/** The number behind a run's id; undefined for a text that is none of ours. */
+export function runNumber(id: string): string | undefined {
+  return /^[1-9]\d{0,15}$/.test(id) ? id : undefined
+}
+
+/** The key as its three columns. */
+export function keyValues(key: RunKey | 'unstamped' | undefined): [string | null, number | null, boolean | null] {
+  if (key === undefined || key === 'unstamped') return [null, null, null]
+  return [key.name, key.limit, key.whenBusy === 'wait']
+}

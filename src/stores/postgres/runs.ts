@@ -1,0 +1,159 @@
+import type { Run } from '../../core/run.js'
+import type { CancelResult, Page, RetryResult, RunQuery, Stamp } from '../../core/store.js'
+import type { Database } from './connection.js'
+import { keyValues, runColumns, runNumber, stateNumber, toRun, waitNumber } from './run-row.js'
+import { operation } from './sql-function.js'
+import { WAKE_RUNS } from './wakes.js'
+
+const GET = `select ${runColumns('r')} from belfry.runs r where r.id = $1`
+
+export async function getRun(db: Database, id: string): Promise<Run | undefined> {
+  const number = runNumber(id)
+  const [row] = number === undefined ? [] : await db.read(GET, [number])
+  return row === undefined ? undefined : toRun(row)
+}
+
+const CANCEL_FUNCTION = operation(
+  'cancel(v_run bigint, out outcome text, out wakes integer)',
+  'record',
+  `
+declare
+  v_us bigint;
+  v_names text[] := array(select key from belfry.runs where id = v_run and state < 2 and key is not null);
+  r belfry.runs;
+begin
+  perform belfry.durable();
+  perform belfry.lock_names(v_names);
+  wakes := 0;
+  select * into r from belfry.runs where id = v_run for update;
+  if not found then
+    outcome := 'missing';
+  elsif r.state >= 3 then
+    outcome := 'finished';
+  elsif r.state = 2 then
+    update belfry.runs set cancel = true where id = v_run;
+    outcome := 'requested';
+    wakes := 8;
+  else
+    v_us := belfry.now_us();
+    perform belfry.end_run(r, 5, v_us / 1000, null, null, null);
+    wakes := 16 | belfry.hand_on(array[r.key], array[r.schedule], v_us);
+    outcome := 'cancelled';
+  end if;
+end`,
+)
+
+const CANCEL = 'select outcome, wakes from belfry.cancel($1)'
+
+export async function cancelRun(db: Database, id: string): Promise<CancelResult> {
+  const number = runNumber(id)
+  if (number === undefined) return 'missing'
+  const [row] = await db.write(CANCEL, [number])
+  db.announce(Number(row?.[1]))
+  return (row?.[0] ?? 'missing') as CancelResult
+}
+
+const RETRY_FUNCTION = operation(
+  'retry(v_run bigint)',
+  'text',
+  `
+declare
+  v_now bigint;
+  r belfry.runs;
+begin
+  perform belfry.durable();
+  select * into r from belfry.runs where id = v_run for update;
+  if not found then return 'missing'; end if;
+  if r.state <= 3 then return 'refused'; end if;
+  v_now := belfry.now_us() / 1000;
+  if r.dedupe is not null then
+    insert into belfry.dedupes as d (target, dedupe, run, until) values (r.target, r.dedupe, r.id, null)
+      on conflict (target, dedupe) do update set run = excluded.run, until = null
+      where d.until <= v_now or d.run = excluded.run;
+    if not found then return 'refused'; end if;
+  end if;
+  update belfry.runs set state = case when unstamped then 0 else 1 end, waits_for = case when unstamped then 1 else 0 end,
+    engaged = true, ended = null, finished_at = null, reason = null, error = null, result = null, start_by = null,
+    cancel = false, rescued = false, failures = 0, takeovers = 0, ready_at = v_now where id = v_run;
+  return 'ready';
+end`,
+)
+
+const RETRY = 'select belfry.retry($1)'
+
+export async function retryRun(db: Database, id: string): Promise<RetryResult> {
+  const number = runNumber(id)
+  if (number === undefined) return 'missing'
+  const [row] = await db.write(RETRY, [number])
+  db.announce(WAKE_RUNS)
+  return (row?.[0] ?? 'missing') as RetryResult
+}
+
+const STAMP_FUNCTION = operation(
+  'stamp(v_runs bigint[], v_keys text[], v_limits integer[], v_waits boolean[])',
+  'void',
+  `
+declare
+  g record;
+  r belfry.runs;
+begin
+  perform belfry.durable();
+  for g in select * from unnest(v_runs, v_keys, v_limits, v_waits) as g(id, key, key_limit, key_waits) order by id loop
+    select * into r from belfry.runs where id = g.id and unstamped and state < 3 for update;
+    continue when not found;
+    update belfry.runs set unstamped = false, key = g.key, key_limit = g.key_limit, key_waits = g.key_waits,
+      state = case when waits_for = 1 then 1 else state end, waits_for = case when waits_for = 1 then 0 else waits_for end
+      where id = g.id;
+  end loop;
+end`,
+)
+
+const STAMP = 'select belfry.stamp($1, $2, $3, $4)'
+
+export async function stampRuns(db: Database, stamps: readonly Stamp[]): Promise<void> {
+  const known = stamps.flatMap(({ run, key }) => {
+    const number = runNumber(run)
+    return number === undefined ? [] : [[number, ...keyValues(key)] as const]
+  })
+  if (known.length === 0) return
+  await db.write(
+    STAMP,
+    [0, 1, 2, 3].map((at) => known.map((row) => row[at])),
+  )
+  db.announce(WAKE_RUNS)
+}
+
+/** Newest first. */
+export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>> {
+  const values: unknown[] = []
+  const bind = (value: unknown) => `$${values.push(value)}`
+  const { schedule, tick, job, sink, key, states, waitsFor, after, limit } = query
+  const conditions = [
+    ...(schedule === undefined ? [] : [`r.schedule = ${bind(schedule)}`]),
+    ...(tick === undefined ? [] : [`r.tick = ${bind(tick)}`]),
+    ...(job === undefined ? [] : [`r.target = ${bind(`job:${job}`)}`]),
+    ...(sink === undefined ? [] : [`r.target = ${bind(`sink:${sink}`)}`]),
+    ...(key === undefined ? [] : [`r.key = ${bind(key)}`]),
+    ...(states === undefined ? [] : [`r.state in (${states.map(stateNumber).join(', ') || 'null'})`]),
+    ...(waitsFor === undefined ? [] : [`r.state = 0 and r.waits_for = ${waitNumber(waitsFor)}`]),
+    ...(after === undefined ? [] : [`r.id < ${bind(runNumber(after) ?? '0')}`]),
+  ]
+  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
+  const most = bind(limit + 1)
+  const rows = await db.read(schedule === undefined ? select(where, most) : bothHalves(where, most), values)
+  const items = rows.slice(0, limit).map((row) => toRun(row))
+  const last = items.at(-1)
+  return rows.length > limit && last !== undefined ? { items, next: last.id } : { items }
+}
+
+function select(where: string, most: string): string {
+  return `select ${runColumns('r')} from belfry.runs r ${where} order by r.id desc limit ${most}`
+}
+
+/** A schedule's unfinished runs and its history stand in an index each. */
+function bothHalves(where: string, most: string): string {
+  const half = (condition: string) => `(${select(`${where} and ${condition}`, most)})`
+  return `${half('r.state < 3')} union all ${half('r.state >= 3')} order by id desc limit ${most}`
+}
+
+export const RUN_FUNCTIONS = [CANCEL_FUNCTION, RETRY_FUNCTION, STAMP_FUNCTION].join('\n')

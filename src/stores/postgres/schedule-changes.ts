@@ -1,0 +1,221 @@
+/**
+ * How a schedule is written: it is read without a lock, decided upon in `core/declare.ts`, and written by one function
+ * that finds out whether it is still what was read. If not, everything is read and decided again.
+ */
+import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
+import type { SkipRange } from '../../core/plan.js'
+import type { Schedule } from '../../core/schedule.js'
+import type { Database } from './connection.js'
+import { definitionRow, progressRow, SCHEDULE_COLUMNS, toSchedule } from './schedule-row.js'
+import { operation, step } from './sql-function.js'
+
+const READ = `select g.id, (select belfry.now_us() / 1000), s.xmin::text,
+  case when s.id is not null then (select json_agg(json_build_array(r.id::text, r.tick) order by r.id) from belfry.runs r
+    where r.schedule = s.id and r.state < 2 and r.origin = 0 and r.attempt = 0) end, ${SCHEDULE_COLUMNS}
+  from unnest($1::text[]) as g(id) left join belfry.schedules s on s.id = g.id
+  left join belfry.definitions d on d.id = s.definition`
+
+/** A schedule as it was when it was read. */
+export interface Seen {
+  readonly schedule: Schedule | undefined
+  readonly unclaimed: readonly UnclaimedTick[]
+  /** Changes with every write to the row. */
+  readonly mark: string | null
+}
+
+export async function readSchedules(
+  db: Database,
+  ids: readonly string[],
+): Promise<{ readonly now: number; readonly seen: ReadonlyMap<string, Seen> }> {
+  const rows = await db.once(READ, [[...new Set(ids)]])
+  const seen = new Map<string, Seen>()
+  for (const row of rows) {
+    const [id, , mark = null, unclaimed] = row
+    const ticks = JSON.parse(unclaimed ?? 'null') as [string, number][] | null
+    seen.set(id ?? '', {
+      schedule: mark === null ? undefined : toSchedule(row, 4),
+      unclaimed: (ticks ?? []).map(([run, tick]) => ({ run, tick })),
+      mark,
+    })
+  }
+  return { now: Number(rows[0]?.[1]), seen }
+}
+
+/** What is to become of a schedule. */
+export interface Change {
+  readonly seen: Seen
+  /** The schedule as it is to be; with an unchanged definition that is not written again. Undefined to remove it. */
+  readonly schedule: Schedule | undefined
+  readonly takeBack?: TakeBack
+  readonly skips?: readonly SkipRange[]
+}
+
+/** Whoever was faster made this decision void. Looked for, and tried again, as a serialization failure. */
+const VOID = `raise exception 'belfry: the schedule was changed meanwhile' using errcode = '40001'`
+
+/** Takes ticks that were never claimed back: some as if they had never been recorded, some as skipped. */
+const TAKE_BACK = step(
+  'take_back(v_schedule text, v_unclaimed bigint[], v_remove bigint[], v_skip bigint[], v_reason text, v_now bigint)',
+  'text[]',
+  `
+declare
+  v_names text[];
+  v_found bigint[];
+  r belfry.runs;
+begin
+  v_names := array(select key from belfry.runs where id = any (v_unclaimed) and key is not null);
+  perform belfry.lock_names(v_names);
+  v_found := array(select id from belfry.runs
+    where schedule = v_schedule and state < 2 and origin = 0 and attempt = 0 order by id for update);
+  if v_found <> v_unclaimed then ${VOID}; end if;
+  for r in select * from belfry.runs where id = any (v_skip) order by id loop
+    perform belfry.end_run(r, 6, v_now, v_reason, null, null);
+  end loop;
+  delete from belfry.runs where id = any (v_remove);
+  return v_names;
+end`,
+)
+
+const DEFINITION =
+  'app text, body text, payload text, target text, options text, priority integer, keep smallint, key text, key_limit integer, key_waits boolean, unstamped boolean'
+const DEFINITION_NAMES = 'app, body, payload, target, options, priority, keep, key, key_limit, key_waits, unstamped'
+const PROGRESS =
+  'anchor bigint, cursor bigint, remaining bigint, next_at bigint, due_at bigint, paused_at bigint, pause_note text, created_at bigint, updated_at bigint, finished_at bigint'
+const PROGRESS_NAMES =
+  'anchor, cursor, remaining, next_at, due_at, paused_at, pause_note, created_at, updated_at, finished_at'
+const OWN = 'minds_overlap boolean, removable boolean'
+const OWN_NAMES = 'minds_overlap, removable'
+const PLACE = `nextval('belfry.places')`
+
+/** New schedules, all at once. */
+const CREATE = `
+  with given as (
+    select *, nextval('belfry.definition_ids') as definition, nextval('belfry.versions') as version,
+      ${PLACE} as place from json_to_recordset(v_new) as g(id text, ${DEFINITION}, ${PROGRESS}, ${OWN})
+  ), defined as (
+    insert into belfry.definitions (id, schedule, ${DEFINITION_NAMES}) select definition, id, ${DEFINITION_NAMES} from given
+  ), made as (
+    insert into belfry.schedules (id, version, definition, place, ${PROGRESS_NAMES}, ${OWN_NAMES})
+    select id, version, definition, place, ${PROGRESS_NAMES}, ${OWN_NAMES} from given
+    on conflict do nothing returning id, version
+  )
+  select coalesce(json_object_agg(id, version), '{}') into v_versions from made`
+
+const CHANGE_FUNCTION = operation(
+  'change_schedules(v_new json, v_changed json, v_now bigint, out versions text, out wakes integer)',
+  'record',
+  `
+declare
+  v_us bigint := v_now * 1000;
+  v_versions json;
+  v_all jsonb;
+  v_names text[] := '{}';
+  v_lanes text[] := '{}';
+  v_version bigint;
+  v_definition bigint;
+  v_old bigint;
+  r belfry.runs;
+  g record;
+begin
+  perform belfry.durable();
+  wakes := 1;
+  ${CREATE};
+  v_all := v_versions::jsonb;
+  if (select count(*) from json_object_keys(v_versions)) <> json_array_length(v_new) then ${VOID}; end if;
+  perform 1 from belfry.schedules where id = any (array(select value ->> 'id' from json_array_elements(v_changed)))
+    order by id for update;
+  for g in select * from json_to_recordset(v_changed) as g(id text, mark text, gone boolean, redefined boolean,
+    unclaimed json, remove json, skip json, reason text, skips json, ${DEFINITION}, ${PROGRESS}, ${OWN})
+  loop
+    select definition into v_old from belfry.schedules where id = g.id and xmin::text = g.mark;
+    if not found then ${VOID}; end if;
+    v_names := v_names || belfry.take_back(g.id, array(select value::bigint from json_array_elements_text(g.unclaimed)),
+      array(select value::bigint from json_array_elements_text(g.remove)),
+      array(select value::bigint from json_array_elements_text(g.skip)), g.reason, v_now);
+    insert into belfry.skips (schedule, from_at, to_at, count, reason, recorded_at)
+      select g.id, k."from", k."to", k.count, k.reason, v_now
+      from json_to_recordset(g.skips) as k("from" bigint, "to" bigint, count bigint, reason text);
+    v_lanes := v_lanes || g.id;
+    v_definition := v_old;
+    if g.gone then
+      v_names := v_names || belfry.cancel_ticks(g.id, v_now);
+      delete from belfry.schedules where id = g.id;
+      delete from belfry.definitions where id = v_old;
+      continue;
+    end if;
+    if g.redefined then
+      v_definition := nextval('belfry.definition_ids');
+      delete from belfry.definitions where id = v_old;
+      insert into belfry.definitions (id, schedule, ${DEFINITION_NAMES})
+        values (v_definition, g.id, ${list('g', DEFINITION_NAMES)});
+    end if;
+    v_version := nextval('belfry.versions');
+    update belfry.schedules set version = v_version, definition = v_definition, place = ${PLACE},
+      (${PROGRESS_NAMES}) = row(${list('g', PROGRESS_NAMES)}),
+      (${OWN_NAMES}) = row(${list('g', OWN_NAMES)}) where id = g.id;
+    v_all := v_all || jsonb_build_object(g.id, v_version);
+  end loop;
+  versions := v_all::text;
+  wakes := wakes | case when cardinality(v_lanes) > 0 then 16 else 0 end | belfry.hand_on(v_names, v_lanes, v_us);
+end`,
+)
+
+/** A removed schedule's runs between attempts. Runs that go on by themselves are not touched. */
+const CANCEL_TICKS = step(
+  'cancel_ticks(v_schedule text, v_now bigint)',
+  'text[]',
+  `
+declare
+  v_names text[] := array(select key from belfry.runs
+    where schedule = v_schedule and state < 2 and origin = 0 and key is not null);
+  r belfry.runs;
+begin
+  perform belfry.lock_names(v_names);
+  for r in select * from belfry.runs where schedule = v_schedule and state < 2 and origin = 0 and attempt > 0
+    order by id for update
+  loop
+    perform belfry.end_run(r, 5, v_now, null, null, null);
+  end loop;
+  return v_names;
+end`,
+)
+
+export const SCHEDULE_CHANGE_FUNCTIONS = [TAKE_BACK, CANCEL_TICKS, CHANGE_FUNCTION].join('\n')
+
+function list(of: string, names: string): string {
+  return names
+    .split(', ')
+    .map((name) => `${of}.${name}`)
+    .join(', ')
+}
+
+const CHANGE = 'select versions, wakes from belfry.change_schedules($1, $2, $3)'
+
+/** Writes all of it or nothing. Answers the new version of each schedule. */
+export async function changeSchedules(
+  db: Database,
+  changes: readonly Change[],
+  now: number,
+): Promise<ReadonlyMap<string, number>> {
+  const made = changes.filter(({ seen }) => seen.schedule === undefined)
+  const changed = changes.filter(({ seen }) => seen.schedule !== undefined)
+  const rows = [JSON.stringify(made.map(newRow)), JSON.stringify(changed.map(changedRow))]
+  const [row] = await db.once(CHANGE, [...rows, now])
+  db.announce(Number(row?.[1]))
+  return new Map(Object.entries(JSON.parse(row?.[0] ?? '{}') as Record<string, number>))
+}
+
+function newRow({ schedule }: Change) {
+  return schedule === undefined ? {} : { ...definitionRow(schedule.definition), ...progressRow(schedule) }
+}
+
+function changedRow({ seen, schedule, takeBack, skips = [] }: Change) {
+  const { remove = [], skip = [], reason = null, unrecorded = [] } = takeBack ?? {}
+  return {
+    ...newRow({ seen, schedule }),
+    ...{ id: seen.schedule?.id, mark: seen.mark, gone: schedule === undefined, remove, skip, reason },
+    redefined: schedule !== undefined && schedule.definition !== seen.schedule?.definition,
+    unclaimed: seen.unclaimed.map(({ run }) => run),
+    skips: [...unrecorded, ...skips],
+  }
+}

@@ -1,0 +1,171 @@
+import { decidePause, decidePut, decideRemove, decideResume } from '../../core/declare.js'
+import type { SkipRange } from '../../core/plan.js'
+import type { SkipReason } from '../../core/policies.js'
+import type { Schedule } from '../../core/schedule.js'
+import type { Page, PutResult, RemoveResult, ScheduleQuery, ScheduleWrite } from '../../core/store.js'
+import type { Database } from './connection.js'
+import {
+  type Change,
+  changeSchedules,
+  readSchedules,
+  SCHEDULE_CHANGE_FUNCTIONS,
+  type Seen,
+} from './schedule-changes.js'
+import { SCHEDULE_COLUMNS, toSchedule } from './schedule-row.js'
+
+export const SCHEDULE_FUNCTIONS = SCHEDULE_CHANGE_FUNCTIONS
+
+/** Versions are given by the database, when all is decided. */
+const UNKNOWN_VERSION = -1
+
+export function putSchedules(db: Database, writes: readonly ScheduleWrite[]): Promise<PutResult[]> {
+  return db.attempt(async () => {
+    if (writes.length === 0) return []
+    const ids = writes.map(({ id }) => id)
+    const { now, seen } = await readSchedules(db, ids)
+    const changes = new Map<string, Change>()
+    const results = writes.map((write) => {
+      const before = seen.get(write.id) ?? { schedule: undefined, unclaimed: [], mark: null }
+      return decideWrite(write, before, changes, now)
+    })
+    if (changes.size === 0) return results
+    const versions = await changeSchedules(db, [...changes.values()], now)
+    return results.map((result) => withVersion(result, versions))
+  })
+}
+
+/** Several writes to one schedule in a batch build on each other, and are written as one. */
+function decideWrite(write: ScheduleWrite, seen: Seen, changes: Map<string, Change>, now: number): PutResult {
+  const { id, definition, ifVersion } = write
+  const earlier = changes.get(id)
+  const schedule = earlier?.schedule ?? seen.schedule
+  if (ifVersion !== undefined && ifVersion !== (schedule?.version ?? 0)) return { outcome: 'conflict', schedule }
+  const taken = new Set([...(earlier?.takeBack?.remove ?? []), ...(earlier?.takeBack?.skip ?? [])])
+  const unclaimed = seen.unclaimed.filter(({ run }) => !taken.has(run))
+  const decision = decidePut(id, definition, schedule, unclaimed, UNKNOWN_VERSION, now)
+  if (decision.outcome === 'unchanged') return decision
+  changes.set(id, { seen, schedule: decision.schedule, takeBack: joined(earlier?.takeBack, decision.takeBack) })
+  return { outcome: decision.outcome, schedule: decision.schedule }
+}
+
+type TakeBack = NonNullable<Change['takeBack']>
+
+function joined(one: TakeBack | undefined, other: TakeBack): TakeBack {
+  if (one === undefined) return other
+  return {
+    remove: [...one.remove, ...other.remove],
+    skip: [...one.skip, ...other.skip],
+    reason: other.reason,
+    unrecorded: [...one.unrecorded, ...other.unrecorded],
+  }
+}
+
+function withVersion(result: PutResult, versions: ReadonlyMap<string, number>): PutResult {
+  const { schedule } = result
+  if (schedule === undefined || schedule.version !== UNKNOWN_VERSION) return result
+  return { ...result, schedule: { ...schedule, version: versions.get(schedule.id) ?? schedule.version } } as PutResult
+}
+
+export function removeSchedules(db: Database, ids: readonly string[], ifVersion?: number): Promise<RemoveResult[]> {
+  return db.attempt(async () => {
+    if (ids.length === 0) return []
+    const { now, seen } = await readSchedules(db, ids)
+    const changes = new Map<string, Change>()
+    const results = ids.map((id): RemoveResult => {
+      const found = seen.get(id)
+      if (found?.schedule === undefined || changes.has(id)) return 'missing'
+      if (ifVersion !== undefined && ifVersion !== found.schedule.version) return 'conflict'
+      const takeBack = decideRemove(found.schedule, found.unclaimed, now)
+      changes.set(id, { seen: found, schedule: undefined, takeBack })
+      return 'removed'
+    })
+    if (changes.size > 0) await changeSchedules(db, [...changes.values()], now)
+    return results
+  })
+}
+
+export function pauseSchedule(db: Database, id: string, note: string | undefined): Promise<Schedule | undefined> {
+  return changeOne(db, id, (seen, schedule, now) => {
+    if (schedule.pausedAt !== undefined && schedule.pauseNote === note) return undefined
+    return { seen, ...decidePause(schedule, seen.unclaimed, UNKNOWN_VERSION, now, note) }
+  })
+}
+
+export function resumeSchedule(db: Database, id: string): Promise<Schedule | undefined> {
+  return changeOne(db, id, (seen, schedule, now) => {
+    return schedule.pausedAt === undefined ? undefined : { seen, ...decideResume(schedule, UNKNOWN_VERSION, now) }
+  })
+}
+
+function changeOne(
+  db: Database,
+  id: string,
+  decide: (seen: Seen, schedule: Schedule, now: number) => Change | undefined,
+): Promise<Schedule | undefined> {
+  return db.attempt(async () => {
+    const { now, seen } = await readSchedules(db, [id])
+    const found = seen.get(id)
+    if (found?.schedule === undefined) return undefined
+    const change = decide(found, found.schedule, now)
+    if (change?.schedule === undefined) return found.schedule
+    const versions = await changeSchedules(db, [change], now)
+    return { ...change.schedule, version: versions.get(id) ?? UNKNOWN_VERSION }
+  })
+}
+
+const FROM = 'from belfry.schedules s join belfry.definitions d on d.id = s.definition'
+const GET = `select ${SCHEDULE_COLUMNS} ${FROM} where s.id = $1`
+
+export async function getSchedule(db: Database, id: string): Promise<Schedule | undefined> {
+  const [row] = await db.read(GET, [id])
+  return row === undefined ? undefined : toSchedule(row)
+}
+
+const STATES = {
+  active: 's.finished_at is null and s.paused_at is null',
+  paused: 's.finished_at is null and s.paused_at is not null',
+  finished: 's.finished_at is not null',
+} as const
+
+/** What begins with a prefix stands from the prefix itself to before this. */
+const LAST = '\u{10ffff}'
+
+export async function listSchedules(db: Database, query: ScheduleQuery): Promise<Page<Schedule>> {
+  const { prefix, after, limit, state, job, sink, app, unstamped } = query
+  const values: unknown[] = []
+  const bind = (value: unknown) => `$${values.push(value)}`
+  // Where the definition narrows the search, its indexes are the ones that stand in order.
+  const id = (job ?? sink ?? app ?? unstamped) ? 'd.schedule' : 's.id'
+  const conditions = [
+    ...(prefix === undefined || prefix === '' ? [] : [`${id} >= ${bind(prefix)} and ${id} < ${bind(prefix + LAST)}`]),
+    ...(after === undefined ? [] : [`${id} > ${bind(after)}`]),
+    ...(state === undefined ? [] : [STATES[state]]),
+    ...(job === undefined ? [] : [`d.target = ${bind(`job:${job}`)}`]),
+    ...(sink === undefined ? [] : [`d.target = ${bind(`sink:${sink}`)}`]),
+    ...(app === undefined ? [] : [`d.app = ${bind(app)}`]),
+    ...(unstamped ? ['d.unstamped'] : []),
+  ]
+  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
+  const sql = `select ${SCHEDULE_COLUMNS} ${FROM} ${where} order by ${id} limit ${bind(limit + 1)}`
+  const rows = await db.read(sql, values)
+  const items = rows.slice(0, limit).map((row) => toSchedule(row))
+  const last = items.at(-1)
+  return rows.length > limit && last !== undefined ? { items, next: last.id } : { items }
+}
+
+const SKIPS = `select from_at, to_at, count, reason from belfry.skips
+  where schedule = $1 and from_at <= $3 and to_at >= $2 order by from_at, seq limit $4`
+
+export async function skippedRanges(
+  db: Database,
+  id: string,
+  from: number,
+  to: number,
+  limit: number,
+): Promise<SkipRange[]> {
+  const rows = await db.read(SKIPS, [id, from, to, limit])
+  return rows.map(([first, last, count, reason]) => ({
+    ...{ from: Number(first), to: Number(last), count: Number(count) },
+    reason: reason as SkipReason,
+  }))
+}

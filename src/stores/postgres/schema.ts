@@ -1,0 +1,89 @@
+/**
+ * The tables, in versions. Each migration is written once and, once released, never changed again. Functions follow the
+ * tables: every operation that locks before it looks is a function in the database, kept in the operation's own module,
+ * because only there each statement sees what was committed while it waited for a lock, and only there all of it is one
+ * round trip that no stopped process can hold open.
+ *
+ * States are numbers so that partial indexes are small: 0 waiting, 1 ready, 2 running, from 3 on ended. What a waiting
+ * run waits for: 1 its stamp, 2 others of its schedule, 3 its key. Instants are milliseconds since 1970.
+ *
+ * All SQL says `belfry.` for the schema; `inSchema` puts the real one there.
+ */
+import { failure, quote } from '../../core/errors.js'
+import { ADVANCE_FUNCTIONS } from './advance.js'
+import { CLAIM_FUNCTIONS } from './claim.js'
+import { ENQUEUE_FUNCTIONS } from './enqueue.js'
+import { INSTANCE_FUNCTIONS } from './instances.js'
+import { LEASE_FUNCTIONS } from './leases.js'
+import { NAME_FUNCTIONS } from './names.js'
+import { PRUNE_FUNCTIONS } from './prune.js'
+import { RESCUE_FUNCTIONS } from './rescue.js'
+import { RUN_ENDING_FUNCTIONS } from './run-endings.js'
+import { RUN_FUNCTIONS } from './runs.js'
+import { SCHEDULE_FUNCTIONS } from './schedules.js'
+import { SETTLE_FUNCTIONS } from './settle.js'
+import { TABLES } from './tables.js'
+
+const FUNCTIONS = [
+  NAME_FUNCTIONS,
+  RUN_ENDING_FUNCTIONS,
+  SCHEDULE_FUNCTIONS,
+  ADVANCE_FUNCTIONS,
+  ENQUEUE_FUNCTIONS,
+  CLAIM_FUNCTIONS,
+  SETTLE_FUNCTIONS,
+  RUN_FUNCTIONS,
+  RESCUE_FUNCTIONS,
+  PRUNE_FUNCTIONS,
+  LEASE_FUNCTIONS,
+  INSTANCE_FUNCTIONS,
+].join('\n')
+
+const MIGRATIONS: readonly string[] = [`${TABLES}\n${FUNCTIONS}`]
+
+export const SCHEMA_VERSION = MIGRATIONS.length
+
+const NAME = /^[a-z_][a-z0-9_]{0,47}$/
+
+/** Lower-case letters, digits and underscores: a name that needs no quoting cannot break out of it either. */
+export function checkSchema(schema: string): string {
+  if (NAME.test(schema) && !schema.startsWith('pg_') && schema !== 'information_schema') return schema
+  throw failure(
+    'OPTION_INVALID',
+    `schema ${quote(schema)} is not allowed: use 1 to 48 lower-case letters, digits and underscores, not beginning with a digit or pg_`,
+  )
+}
+
+/** SQL that is written for the schema `belfry`, for another one. The quotes are for names that are also keywords. */
+export function inSchema(sql: string, schema: string): string {
+  return schema === 'belfry' ? sql : sql.replaceAll(/\bbelfry\./g, `"${schema}".`)
+}
+
+/** Whoever comes second waits for the first, and then finds nothing left to do. */
+const LOCK = 'select pg_advisory_xact_lock(7237132, hashtext(:schema))'
+
+/** The statements that bring a schema from a version to this one, to be run in one transaction. */
+export function migrationSql(schema: string, from = 0): string {
+  checkSchema(schema)
+  const steps = MIGRATIONS.slice(from).map((sql) => inSchema(sql, schema))
+  return [
+    LOCK.replace(':schema', `'${schema}'`),
+    `create schema if not exists "${schema}"`,
+    `create table if not exists "${schema}".meta (name text primary key, value bigint not null)`,
+    ...steps.map((sql) => sql.trim().replace(/;$/, '')),
+    `insert into "${schema}".meta values ('schema', ${SCHEMA_VERSION}) on conflict (name) do update set value = excluded.value`,
+  ]
+    .map((sql) => `${sql};\n`)
+    .join('\n')
+}
+
+export const lockSql = (schema: string): string => LOCK.replace(':schema', `'${checkSchema(schema)}'`)
+
+/** Refuses a schema that a newer Belfry has written: it may hold what this one would not see. */
+export function checkVersion(version: number, schema: string): void {
+  if (version <= SCHEMA_VERSION) return
+  throw failure(
+    'STORE_INVALID',
+    `the schema ${quote(schema)} was written by a newer Belfry (version ${version}, this one knows ${SCHEMA_VERSION}): upgrade belfry here too`,
+  )
+}

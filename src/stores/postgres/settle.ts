@@ -1,0 +1,104 @@
+/**
+ * Ending attempts. What most of them come to (they succeed, without key or dedupe) is done for the whole batch in one
+ * statement; the others one by one, in order. Keys are locked before the runs that hold them.
+ */
+import type { Outcome } from '../../core/run.js'
+import type { Settlement, SettleResult } from '../../core/store.js'
+import { numberArray, textArray } from './array-text.js'
+import type { Database } from './connection.js'
+import { runNumber, toText } from './run-row.js'
+import { operation } from './sql-function.js'
+
+const KINDS: readonly Outcome['kind'][] = ['succeeded', 'failed', 'retry', 'released', 'cancelled']
+
+export const SETTLE_FUNCTIONS = operation(
+  `settle(v_runs bigint[], v_tokens bigint[], v_kinds smallint[], v_results text[], v_errors text[], v_delays bigint[],
+    out settled integer[], out wakes integer)`,
+  'record',
+  `
+declare
+  v_us bigint := belfry.now_us();
+  v_now bigint := v_us / 1000;
+  v_names text[] := '{}';
+  v_lanes text[];
+  g record;
+  r belfry.runs;
+begin
+  perform belfry.durable();
+  with given as (
+    select * from unnest(v_runs, v_tokens, v_kinds, v_results) with ordinality as g(id, token, kind, result, at)
+  ), current as (
+    select r.id, g.at, g.token, g.result, r.keep from given g join belfry.runs r on r.id = g.id
+    where g.kind = 0 and r.key is null and r.dedupe is null
+  ), kept as (
+    update belfry.runs r set state = 3, finished_at = v_now, ended = nextval('belfry.endings'), reason = null,
+      error = null, result = c.result, settled_token = r.token
+    from current c where r.id = c.id and r.state = 2 and r.token = c.token and c.keep = 0 returning c.at, r.schedule
+  ), gone as (
+    delete from belfry.runs r using current c where r.id = c.id and r.state = 2 and r.token = c.token and c.keep > 0
+      returning c.at, r.schedule
+  )
+  select coalesce(array_agg(at::integer), '{}'), coalesce(array_agg(schedule) filter (where schedule is not null), '{}')
+    into settled, v_lanes from (select * from kept union all select * from gone) done;
+  wakes := case when cardinality(settled) > 0 then 16 else 0 end;
+
+  if cardinality(settled) < cardinality(v_runs) then
+    v_names := array(select key from belfry.runs where id = any (v_runs) and key is not null);
+    perform belfry.lock_names(v_names);
+    for g in select * from unnest(v_runs, v_tokens, v_kinds, v_results, v_errors, v_delays) with ordinality
+      as g(id, token, kind, result, error, delay, at) where at not in (select unnest(settled)) order by at
+    loop
+      select * into r from belfry.runs where id = g.id for update;
+      continue when not found;
+      if r.settled_token = g.token then
+        settled := settled || g.at::integer;
+        continue;
+      end if;
+      -- A lease that ran out counts as held until somebody took it.
+      continue when r.state <> 2 or r.token <> g.token
+        or (r.key is not null and not exists (select 1 from belfry.leases where run = r.id));
+      settled := settled || g.at::integer;
+      r.settled_token := g.token;
+      if g.kind in (1, 2) and not (g.kind = 2 and r.cancel) then r.failures := r.failures + 1; end if;
+      if g.kind in (2, 3) and not r.cancel then
+        if g.kind = 2 then r.error := g.error; end if;
+        perform belfry.give_back(r, v_now + coalesce(g.delay, 0));
+        wakes := wakes | 2;
+      else
+        perform belfry.end_run(r, case g.kind when 0 then 3 when 1 then 4 else 5 end, v_now, null, g.error, g.result);
+        v_lanes := v_lanes || r.schedule;
+        wakes := wakes | 16;
+      end if;
+      if r.key is not null then wakes := wakes | 4; end if;
+    end loop;
+  end if;
+  wakes := wakes | belfry.hand_on(v_names, v_lanes, v_us);
+end`,
+)
+
+const SETTLE = `select array_to_json(settled), wakes
+  from belfry.settle($1, $2, $3, $4, $5, $6)`
+
+export async function settleRuns(db: Database, settlements: readonly Settlement[]): Promise<SettleResult[]> {
+  if (settlements.length === 0) return []
+  const outcomes = settlements.map(({ outcome }) => outcome)
+  const [row] = await db.write(SETTLE, [
+    numberArray(settlements.map(({ run }) => runNumber(run) ?? 0)),
+    numberArray(settlements.map(({ token }) => token)),
+    numberArray(outcomes.map(({ kind }) => KINDS.indexOf(kind))),
+    textArray(outcomes.map(resultOf)),
+    textArray(outcomes.map(errorOf)),
+    numberArray(outcomes.map((outcome) => (outcome.kind === 'retry' ? Math.ceil(outcome.delayMs) : 0))),
+  ])
+  const settled = new Set(JSON.parse(row?.[0] ?? '[]') as number[])
+  db.announce(Number(row?.[1]))
+  return settlements.map((_, at) => (settled.has(at + 1) ? 'settled' : 'stale'))
+}
+
+function resultOf(outcome: Outcome): string | null {
+  return outcome.kind === 'succeeded' && outcome.result !== undefined ? toText(outcome.result) : null
+}
+
+function errorOf(outcome: Outcome): string | null {
+  return 'error' in outcome && outcome.error !== undefined ? JSON.stringify(outcome.error) : null
+}

@@ -1,0 +1,27 @@
+/**
+ * A function of the database: what locks before it looks, in one round trip.
+ *
+ * Plans of functions are kept by each session, also when they were made while the tables were still empty. So the ways
+ * of reading that are only good for small tables are switched off: whatever the statistics say, a run is found by index.
+ * What has to be read that way all the same then looks so expensive that the server would compile it, for 50 ms each time:
+ * that is off, too.
+ */
+const PLANS = 'set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off'
+
+/** An operation as it is called from outside. */
+export function operation(signature: string, returns: string, body: string): string {
+  return define(signature, returns, body, PLANS)
+}
+
+/** A step of operations: it runs under the settings of its caller. */
+export function step(signature: string, returns: string, body: string): string {
+  return define(signature, returns, body, '')
+}
+
+function define(signature: string, returns: string, body: string, settings: string): string {
+  return `create or replace function belfry.${signature} returns ${returns} language plpgsql volatile ${settings} as $belfry$
+#variable_conflict use_column
+${body.trim()}
+$belfry$;
+`
+}

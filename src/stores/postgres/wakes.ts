@@ -1,0 +1,76 @@
+/**
+ * Hints. In the database they are bits. What was done through this handle is hinted at here at once, and to the other
+ * processes by NOTIFY: as a statement of its own, never in the transaction of a batch (its commit would queue behind all
+ * others), and at most every few milliseconds for everything that happened in between.
+ */
+import type { Clock } from '../../core/clock.js'
+import type { Wake } from '../../core/store.js'
+
+const WAKES: readonly Wake[] = ['schedules', 'runs', 'leases', 'attempts', 'settled']
+
+export const WAKE_SCHEDULES = 1
+export const WAKE_RUNS = 2
+export const WAKE_LEASES = 4
+export const WAKE_ATTEMPTS = 8
+export const WAKE_SETTLED = 16
+
+export const NOTIFY_EVERY_MS = 10
+
+export class Wakes {
+  readonly #clock: Clock
+  readonly #notify: ((bits: number) => void) | undefined
+  readonly #listening = new Set<(wake: Wake) => void>()
+  #local = 0
+  #remote = 0
+  #resting: (() => void) | undefined
+
+  constructor(clock: Clock, notify: ((bits: number) => void) | undefined) {
+    this.#clock = clock
+    this.#notify = notify
+  }
+
+  /** Something was changed through this handle. */
+  announce = (bits: number): void => {
+    if (this.#local === 0) queueMicrotask(() => this.#tell())
+    this.#local |= bits
+    if (this.#notify === undefined) return
+    this.#remote |= bits
+    if (this.#resting === undefined) this.#send()
+  }
+
+  /** Something was changed by another process. */
+  heard(bits: number): void {
+    for (const [at, wake] of WAKES.entries()) {
+      if ((bits & (1 << at)) !== 0) for (const listener of [...this.#listening]) listener(wake)
+    }
+  }
+
+  subscribe = (listener: (wake: Wake) => void): (() => void) => {
+    // Each subscription is its own, even of the same function.
+    const own = (wake: Wake) => listener(wake)
+    this.#listening.add(own)
+    return () => {
+      this.#listening.delete(own)
+    }
+  }
+
+  close(): void {
+    this.#resting?.()
+    this.#remote = 0
+  }
+
+  #tell(): void {
+    const bits = this.#local
+    this.#local = 0
+    this.heard(bits)
+  }
+
+  #send(): void {
+    const bits = this.#remote
+    this.#remote = 0
+    this.#resting = undefined
+    if (bits === 0) return
+    this.#notify?.(bits)
+    this.#resting = this.#clock.after(NOTIFY_EVERY_MS, () => this.#send())
+  }
+}
