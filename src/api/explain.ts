@@ -5,6 +5,7 @@ import type { Run } from '../core/run.js'
 import type { Schedule } from '../core/schedule.js'
 import { scheduleTimeline } from '../core/schedule-timeline.js'
 import type { Store } from '../core/store.js'
+import { isoText } from '../time/instant.js'
 
 export interface Explanation {
   readonly at: Date
@@ -169,5 +170,5 @@ function notATick(previous: number | undefined, next: number | undefined): Answe
 }
 
 function iso(instant: number | undefined): string {
-  return instant === undefined ? 'an unknown time' : new Date(instant).toISOString().replace('.000Z', 'Z')
+  return instant === undefined ? 'an unknown time' : isoText(instant)
 }

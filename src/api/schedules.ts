@@ -8,7 +8,7 @@ import type { NewRun } from '../core/run.js'
 import { plannable, type Schedule, type ScheduleDefinition } from '../core/schedule.js'
 import { scheduleTimeline } from '../core/schedule-timeline.js'
 import type { Page, PutResult, ScheduleQuery, Store } from '../core/store.js'
-import { type Instant, instantMs } from '../time/instant.js'
+import { type Instant, instantMs, isoText } from '../time/instant.js'
 import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
 import type { Catalogue } from './catalogue.js'
 import { type Explanation, explain } from './explain.js'
@@ -125,7 +125,7 @@ export class Schedules {
     if (options.name !== undefined) checkName(options.name, 'backfill name')
     const schedule = found(id, await this.#store.schedules.get(id))
     const { from, to } = await this.#pastRange(id, options)
-    const { overlap = 'queue-all', name = `${iso(from)}/${iso(to)}` } = options
+    const { overlap = 'queue-all', name = `${isoText(from)}/${isoText(to)}` } = options
     const ticks = planned(schedule, from - 1, to, MAX_BACKFILL + 1)
     if (ticks.length > MAX_BACKFILL) {
       throw failure('OPTION_INVALID', `backfill of "${id}": the range has more than ${MAX_BACKFILL} ticks; split it`)
@@ -199,7 +199,7 @@ export class Schedules {
     if (to > (await this.#store.now())) {
       throw failure(
         'OPTION_INVALID',
-        `backfill of "${id}": it ends in the future, at ${iso(to)}; those ticks come by themselves`,
+        `backfill of "${id}": it ends in the future, at ${isoText(to)}; those ticks come by themselves`,
       )
     }
     return { from, to }
@@ -250,8 +250,4 @@ function conflict(id: string, schedule: Schedule | undefined, ifVersion: number 
     'VERSION_CONFLICT',
     `schedule "${id}" was to have version ${ifVersion}, but ${is}: read it again and repeat your change`,
   )
-}
-
-function iso(instant: number): string {
-  return new Date(instant).toISOString().replace('.000Z', 'Z')
 }

@@ -5,7 +5,8 @@
  * - Each operation is atomic, and short: it either happened or it did not, and it holds nothing afterwards.
  * - Time is the store's own. Operations that depend on it answer with the `now` that they used.
  * - Losing is a value, failing throws. An operation that threw may still have been applied (the reply was lost): each
- *   is therefore safe to repeat, and the repetition of one that was applied changes nothing more.
+ *   is therefore safe to repeat, and the repetition of one that was applied changes nothing more. Only an `enqueue`
+ *   without a dedupe key makes another run when it is repeated: its caller decides.
  * - Every write by an attempt carries its token, and is refused as stale when the token is not the newest.
  * - Wake-ups are hints. All of it works by polling alone.
  *

@@ -74,3 +74,8 @@ function syntax(value: unknown) {
     `instant ${quote(value)} is not understood: write ISO 8601 ("2026-03-01T09:00:00Z") or unix seconds`,
   )
 }
+
+/** For people: ISO 8601 in UTC, without fractions that are nothing. */
+export function isoText(instant: number): string {
+  return new Date(instant).toISOString().replace('.000Z', 'Z')
+}

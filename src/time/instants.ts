@@ -1,5 +1,6 @@
 import { SECOND_MS } from './calendar.js'
 import { timeError } from './error.js'
+import { isoText } from './instant.js'
 import type { Timeline } from './timeline.js'
 
 export const MAX_INSTANTS = 10_000
@@ -16,7 +17,7 @@ export function instantList(instants: readonly number[]): number[] {
     if (Math.floor(earlier / SECOND_MS) !== Math.floor(later / SECOND_MS)) continue
     throw timeError(
       'INSTANTS_INVALID',
-      `${iso(earlier)} and ${iso(later)} fall in the same second: their ticks would share an id`,
+      `${isoText(earlier)} and ${isoText(later)} fall in the same second: their ticks would share an id`,
     )
   }
   return sorted
@@ -51,7 +52,7 @@ export class InstantsTimeline implements Timeline {
   describe(): string {
     const [first = 0] = this.#instants
     const more = this.#instants.length - 1
-    return `Once at ${iso(first)}${more === 0 ? '' : `, and at ${more} more instant${more === 1 ? '' : 's'}`}`
+    return `Once at ${isoText(first)}${more === 0 ? '' : `, and at ${more} more instant${more === 1 ? '' : 's'}`}`
   }
 
   /** How many instants are at or before one, by bisection. */
@@ -65,8 +66,4 @@ export class InstantsTimeline implements Timeline {
     }
     return low
   }
-}
-
-function iso(instant: number): string {
-  return new Date(instant).toISOString().replace('.000Z', 'Z')
 }

@@ -12,8 +12,8 @@ import type { Run } from '../../core/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../core/store.js'
 import type { Database } from './connection.js'
 import { NO_RUN, RETURNED_RUN, RETURNED_RUN_COLUMNS, runColumns, toRun } from './run-row.js'
-import { operation, step } from './sql-function.js'
-import { waitingForKey } from './waiting-line.js'
+import { operation } from './sql-function.js'
+import { START_KEYED } from './start-run.js'
 
 /** How many runs that cannot start one claim may put aside. */
 const MAX_ASIDE = 2_000
@@ -47,65 +47,6 @@ const IN_ORDER = 'priority desc, ready_at, id'
 
 const NEXT_READY = `(select min((select r.ready_at from belfry.runs r where r.state = 1 and r.target = l.target
     and r.priority = l.priority and r.ready_at > v_now order by r.ready_at limit 1)) from ${LEVELS})`
-
-/**
- * Starts a run that has a key, or puts it aside. Answers what became of it (started, skipped, busy: it waits for a permit,
- * waits: behind an older one, or later: somebody else is at the name), which lanes it freed, and whether other runs became
- * ready by it.
- */
-const START_KEYED = step(
-  `start_keyed(r belfry.runs, v_instance text, v_claim bigint, v_floor bigint, v_us bigint,
-    out outcome text, out lanes text[], out readied boolean, out wakes integer)`,
-  'record',
-  `
-declare
-  v_now bigint := v_us / 1000;
-  v_token bigint;
-begin
-  readied := false;
-  lanes := '{}';
-  wakes := 0;
-  insert into belfry.names (name) values (r.key) on conflict do nothing;
-  perform 1 from belfry.names where name = r.key for update skip locked;
-  if not found then
-    outcome := 'later';
-    return;
-  end if;
-  select s.lanes, s.wakes into lanes, wakes from belfry.serve_waiters(r.key, v_us) s;
-  if belfry.live_holders(r.key, v_now) >= r.key_limit then
-    if r.attempt = 0 and not r.key_waits then
-      perform belfry.end_run(r, 6, v_now, 'busy', null, null);
-      lanes := lanes || r.schedule;
-      wakes := wakes | 16;
-      outcome := 'skipped';
-    else
-      perform belfry.make_wait(r.id, 3::smallint);
-      outcome := 'busy';
-    end if;
-    readied := cardinality(lanes) > 0;
-    return;
-  end if;
-  lanes := lanes || belfry.make_room(r.key, r.key_limit, v_now);
-  readied := cardinality(lanes) > 0;
-  if exists (select 1 from belfry.runs where key = r.key and state = 1 and id < r.id and ready_at <= v_now)
-    or exists (select 1 from belfry.runs where ${waitingForKey('r.key')} and id < r.id) then
-    perform belfry.make_wait(r.id, 3::smallint);
-    outcome := 'waits';
-    return;
-  end if;
-  update belfry.names set last_token = greatest(greatest(last_token, coalesce(r.token, 0)) + 1, v_us, v_floor)
-    where name = r.key returning last_token into v_token;
-  update belfry.runs set state = 2, attempt = attempt + 1, takeovers = takeovers + rescued::integer, rescued = false,
-    token = v_token, started_at = v_now, instance = v_instance, claim = v_claim where id = r.id;
-  insert into belfry.leases (name, holder, token, acquired_at, instance, run)
-    values (r.key, format('run:%s:%s', r.id, v_token), v_token, v_now, v_instance, r.id);
-  if r.key_limit > 1 and belfry.wake_runs(r.key, v_now) > 0 then
-    readied := true;
-    wakes := wakes | 2;
-  end if;
-  outcome := 'started';
-end`,
-)
 
 /** What most claims meet: nothing but runs without keys that are on time. They are started at once. */
 const START_PLAIN = `
