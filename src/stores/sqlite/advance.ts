@@ -17,8 +17,8 @@ import type { Definitions } from './schedule-row.js'
 import type { Tx } from './tx.js'
 
 /** How many schedules one transaction takes, and after how many ticks it takes no more. */
-const CHUNK = 1_000
-const MAX_TICKS = 1_000
+const CHUNK = 500
+const MAX_TICKS = 500
 
 interface Step extends AdvanceResult {
   readonly more: boolean

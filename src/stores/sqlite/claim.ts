@@ -19,7 +19,7 @@ import { isTooLate, startKeyed, startPlain } from './start-run.js'
 import type { Tx } from './tx.js'
 
 /** How many runs one transaction looks at. */
-const CHUNK = 1_000
+const CHUNK = 500
 
 export async function claimRuns(file: SqliteFile, request: ClaimRequest): Promise<ClaimResult> {
   const targets = JSON.stringify([...capacities(request).keys()])

@@ -10,7 +10,7 @@ import { loadRun, runNumber } from './run-write.js'
 import type { Tx } from './tx.js'
 
 /** How many attempts one transaction settles. */
-const CHUNK = 1_000
+const CHUNK = 500
 
 export async function settleInSteps(file: SqliteFile, settlements: readonly Settlement[]): Promise<SettleResult[]> {
   const results: SettleResult[] = []
