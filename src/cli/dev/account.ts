@@ -25,21 +25,21 @@ export function lineOf(note: Note, replica: string | undefined, style: Style): s
   if (words === undefined) return undefined
   const who = replica === undefined ? '' : `${style.cyan(replica)}  `
   const time = style.dim(clockTime(note.at, true))
-  return `${time}  ${who}${style.bold(note.schedule.padEnd(NAME_WIDTH))} ${style.dim('tick')} ${clockTime(note.tick)}  ${words}`
+  return `${time}  ${who}${style.bold(note.schedule.padEnd(NAME_WIDTH))} ${clockTime(note.tick)}  ${words}`
 }
 
 function wordsOf(note: Note, style: Style): string | undefined {
   const { kind, attempt, takeovers, lateMs, error, delayMs } = note
   const took = note.durationMs === undefined ? '' : ` in ${duration(note.durationMs)}`
-  const again = attempt > 1 ? style.dim(`  attempt ${attempt}`) : ''
+  const again = attempt > 1 ? style.dim(`, attempt ${attempt}`) : ''
   switch (kind) {
     case 'started':
-      if (takeovers > 0) return `▶ ${style.yellow(`taken over from a dead instance, attempt ${attempt}`)}`
+      if (takeovers > 0) return `▶ ${style.yellow(`taken over, attempt ${attempt}`)}`
       return note.exclusive ? style.dim('▶ running') : undefined
     case 'succeeded':
-      return `${style.green('✔')} done${took}${style.dim(`  started +${Math.max(lateMs, 0)} ms`)}${again}`
+      return `${style.green('✔')} done${took}${style.dim(`, started +${Math.max(lateMs, 0)} ms`)}${again}`
     case 'retrying':
-      return `${style.yellow('↻')} failed: ${error}${style.dim(`  again in ${duration(delayMs ?? 0)}`)}`
+      return `${style.yellow('↻')} failed: ${error}${style.dim(`, again in ${duration(delayMs ?? 0)}`)}`
     case 'failed':
       return `${style.red('✘')} failed for good: ${error}${again}`
     case 'released':

@@ -25,7 +25,7 @@ export function declareDemo(belfry: Belfry): void {
   belfry.job('flaky', {
     retry: { attempts: 3, backoff: 'fixed', delay: '1s' },
     run: ({ run }) => {
-      if (run.attempt === 1) throw new Error('the printer is on fire')
+      if (run.attempt === 1) throw new Error('out of paper')
     },
   })
   belfry.schedule('heartbeat', { cron: '* * * * * *', job: 'heartbeat' })

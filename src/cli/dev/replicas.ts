@@ -4,6 +4,9 @@ import { fileURLToPath } from 'node:url'
 import type { Style } from '../style.js'
 import { clockTime, lineOf, type Note } from './account.js'
 
+/** How long a replica may take to stop. */
+const PATIENCE_MS = 2_000
+
 const SCRIPT = fileURLToPath(new URL('./replica-process.js', import.meta.url))
 
 /** Several processes on one file, named A, B, C …; each can be killed and brought back. */
@@ -36,15 +39,19 @@ export class Replicas {
     } else {
       this.#children.delete(name)
       child.kill('SIGKILL')
-      this.#say(name, this.#style.red('killed (kill -9); what it ran is taken over when its lease runs out'))
+      this.#say(name, this.#style.red('killed (kill -9): its runs are taken over in 3 to 5 s'))
     }
   }
 
   async stop(): Promise<void> {
     await Promise.all(
       [...this.#children.values()].map(async (child) => {
+        if (child.exitCode !== null || child.signalCode !== null) return
         child.kill('SIGTERM')
-        if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+        // One that is stopped, or hangs, does not hold up the end.
+        const timer = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS)
+        await once(child, 'exit')
+        clearTimeout(timer)
       }),
     )
   }
@@ -53,10 +60,10 @@ export class Replicas {
     const child = fork(SCRIPT, [this.#path], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
     this.#children.set(name, child)
     await new Promise<void>((resolve) => {
-      child.once('exit', (code) => {
+      child.once('exit', (code, signal) => {
         if (this.#children.get(name) === child) {
           this.#children.delete(name)
-          if (code !== 0) this.#say(name, this.#style.red(`ended by itself with code ${code}`))
+          if (code !== 0) this.#say(name, this.#style.red(`ended by ${signal ?? `itself, with code ${code}`}`))
         }
         resolve()
       })

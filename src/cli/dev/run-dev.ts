@@ -4,31 +4,48 @@ import { join } from 'node:path'
 import { type Style, styleFor } from '../style.js'
 import { lineOf, type Note } from './account.js'
 import { DEMO } from './demo.js'
+import { Interruption } from './interruption.js'
 import { startReplica } from './replica.js'
 import { Replicas } from './replicas.js'
 
 /** Runs the demo until Ctrl-C, and leaves nothing behind. */
 export async function runDev(replicas: number): Promise<void> {
+  // First of all, so that there is no moment at which Ctrl-C would leave something behind.
+  const interruption = new Interruption()
   const folder = mkdtempSync(join(tmpdir(), 'belfry-dev-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   const style = styleFor(process.stdout)
   const print = (line: string | undefined) => {
-    if (line !== undefined) process.stdout.write(`${line}\n`)
+    if (line !== undefined && process.stdout.writable) process.stdout.write(`${line}\n`)
   }
-  // Whatever way the process ends, the folder goes with it.
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   print(headline(replicas, style))
   const path = join(folder, 'belfry.db')
-  if (replicas === 1) {
-    const belfry = await startReplica(path, (note: Note) => print(lineOf(note, undefined, style)))
-    await interrupted(() => {})
-    await belfry.stop()
-  } else {
-    const group = new Replicas(path, replicas, style, print)
-    await group.start()
-    await interrupted((key) => group.press(key))
-    await group.stop()
-  }
+  await (replicas === 1
+    ? runAlone(path, interruption, style, print)
+    : runTogether(path, replicas, interruption, style, print))
   print(style.dim('bye'))
+}
+
+type Print = (line: string | undefined) => void
+
+async function runAlone(path: string, interruption: Interruption, style: Style, print: Print): Promise<void> {
+  const belfry = await startReplica(path, (note: Note) => print(lineOf(note, undefined, style)))
+  await interruption.happened
+  await belfry.stop()
+}
+
+async function runTogether(
+  path: string,
+  count: number,
+  interruption: Interruption,
+  style: Style,
+  print: Print,
+): Promise<void> {
+  const group = new Replicas(path, count, style, print)
+  interruption.onKey = (key) => group.press(key)
+  await Promise.race([group.start(), interruption.happened])
+  await interruption.happened
+  await group.stop()
 }
 
 function headline(replicas: number, style: Style): string {
@@ -42,28 +59,7 @@ function headline(replicas: number, style: Style): string {
     `${style.bold('Belfry')} ${style.dim(`· ${place} · one SQLite file`)}`,
     ...schedules,
     ...keys,
-    style.dim('Ctrl-C ends it and leaves nothing behind.'),
+    style.dim('Each line: when, what, for which tick. Ctrl-C ends it and leaves nothing behind.'),
     '',
   ].join('\n')
-}
-
-/** Resolves on Ctrl-C, SIGTERM or q; other keys are handed on. */
-function interrupted(onKey: (key: string) => void): Promise<void> {
-  return new Promise((resolve) => {
-    const { stdin } = process
-    const finish = () => {
-      if (stdin.isTTY) stdin.setRawMode(false)
-      stdin.pause()
-      resolve()
-    }
-    process.once('SIGINT', finish)
-    process.once('SIGTERM', finish)
-    if (!stdin.isTTY) return
-    stdin.setRawMode(true)
-    stdin.on('data', (data: Buffer) => {
-      const key = data.toString()
-      if (key === '\u0003' || key === 'q') finish()
-      else onKey(key)
-    })
-  })
 }

@@ -52,6 +52,19 @@ export class Connection {
     return this.#statement(sql).all(values) as readonly Result[]
   }
 
+  /**
+   * Closes for good. What is in the log goes into the file first, if nobody else is at it: libsql keeps the log open
+   * until its statements are collected, and a file is then copied or moved without it.
+   */
+  finish(): void {
+    try {
+      this.driver.exec('pragma wal_checkpoint(truncate)')
+    } catch {
+      // Others are at it, and will do it.
+    }
+    this.close()
+  }
+
   close(): void {
     this.#statements.clear()
     this.driver.close()

@@ -64,7 +64,7 @@ export class OpenFile {
     this.#file = undefined
     await file?.close()
     this.#closeSecond()
-    if ('path' in this.#options) this.#connection?.close()
+    if ('path' in this.#options) this.#connection?.finish()
     this.#connection = undefined
     this.definitions.clear()
   }
