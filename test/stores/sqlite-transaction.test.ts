@@ -99,7 +99,7 @@ describe('transact', () => {
     await scene.enqueue()
     const run = await scene.claimOne()
     let afterwards: unknown
-    const refused = transact(run, async (tx) => {
+    const work = async (tx: unknown) => {
       write(tx, 'before')
       await Promise.resolve()
       try {
@@ -107,11 +107,23 @@ describe('transact', () => {
       } catch (error) {
         afterwards = error
       }
-    })
+    }
+    const refused = transact(run, (tx) => work(tx))
     await expect(refused).rejects.toMatchObject({ code: 'OPTION_INVALID' })
     await clock.settle()
     expect(effects()).toEqual([])
     expect(afterwards).toBeDefined()
+  })
+
+  it('refuses an async function before it has begun', async () => {
+    await scene.enqueue()
+    const run = await scene.claimOne()
+    let begun = false
+    const refused = transact(run, async () => {
+      begun = true
+    })
+    await expect(refused).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+    expect(begun).toBe(false)
   })
 
   it('keeps the key until the handler has returned', async () => {

@@ -30,6 +30,8 @@ export function transactRun(
   { run: id, token }: AttemptRef,
   work: Work,
 ): TransactResult | { readonly error: unknown } {
+  // Refused before it begins: on a handle of the user's, what it does after its first await could not be undone.
+  if (Object.prototype.toString.call(work) === '[object AsyncFunction]') return { error: promiseRefused() }
   const number = runNumber(id)
   if (number === undefined) return 'stale'
   db.begin()
