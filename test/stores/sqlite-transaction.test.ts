@@ -99,7 +99,7 @@ describe('transact', () => {
     await scene.enqueue()
     const run = await scene.claimOne()
     let afterwards: unknown
-    const work = async (tx: unknown) => {
+    const work = async (tx: Parameters<typeof write>[0]) => {
       write(tx, 'before')
       await Promise.resolve()
       try {
