@@ -1,12 +1,8 @@
 import type { Target } from '../../core/run.js'
+import { targetName } from '../../core/stored-text.js'
 import { NOWHERE } from './heap.js'
 import type { RunRecord } from './run-record.js'
 import type { Dedupe, MemoryState } from './state.js'
-
-/** Names of jobs and sinks do not meet. */
-export function targetName(target: Target): string {
-  return 'job' in target ? `job:${target.job}` : `sink:${target.sink}`
-}
 
 /** The entry that refuses another run with this dedupe key, if any does. */
 export function dedupeOf(state: MemoryState, target: Target, dedupe: string, now: number): Dedupe | undefined {

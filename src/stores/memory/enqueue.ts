@@ -1,11 +1,12 @@
 import { failure } from '../../core/errors.js'
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult } from '../../core/store.js'
-import { dedupeOf, targetName } from './dedupe.js'
+import { targetName, toText } from '../../core/stored-text.js'
+import { dedupeOf } from './dedupe.js'
 import { handOn } from './names.js'
 import { addRun, laneSlot, makeReady, makeWait, ripen } from './run-changes.js'
 import { makeWay } from './run-endings.js'
-import { frozenCopy, type RunRecord, toText } from './run-record.js'
+import { frozenCopy, type RunRecord } from './run-record.js'
 import { type KeyLine, type Lane, laneOf, type MemoryState, queueOf } from './state.js'
 
 export function enqueueRuns(state: MemoryState, runs: readonly NewRun[], tx: unknown): EnqueueResult[] {

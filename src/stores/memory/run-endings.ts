@@ -4,9 +4,10 @@ import type { Json } from '../../core/json.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { SkipReason } from '../../core/policies.js'
 import { isKept, MAX_TAKEOVERS, type RunState } from '../../core/run.js'
+import { toText } from '../../core/stored-text.js'
 import { closeDedupe } from './dedupe.js'
 import { become, keyName, laneSlot, makeReady, withdraw } from './run-changes.js'
-import { type RunRecord, toText } from './run-record.js'
+import type { RunRecord } from './run-record.js'
 import { type Lane, type MemoryState, tidyLane } from './state.js'
 
 export interface Ending {

@@ -1,8 +1,8 @@
 import type { ErrorRecord } from '../../core/errors.js'
-import type { Json } from '../../core/json.js'
 import type { RunKey } from '../../core/key.js'
 import type { SkipReason } from '../../core/policies.js'
 import type { Keep, Origin, Run, RunState, Target, WaitsFor } from '../../core/run.js'
+import { fromText } from '../../core/stored-text.js'
 import { type Heap, NOWHERE } from './heap.js'
 import type { Link } from './list.js'
 import type { InstanceRecord, Lane, LeaseRecord, RunLine, TargetQueue } from './state.js'
@@ -162,14 +162,6 @@ export function toRun(record: RunRecord): Run {
   if (record.result !== undefined) run.result = fromText(record.result)
   if (record.error !== undefined) run.error = record.error
   return run
-}
-
-export function toText(value: Json): string {
-  return value === null ? 'null' : JSON.stringify(value)
-}
-
-function fromText(text: string): Json {
-  return text === 'null' ? null : (JSON.parse(text) as Json)
 }
 
 /** A frozen copy that shares nothing with what was given. */

@@ -1,9 +1,10 @@
 /** The steps of a schedule's life, each with all the indexes that it moves. */
 import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
 import type { Schedule } from '../../core/schedule.js'
+import { toText } from '../../core/stored-text.js'
 import { NOWHERE } from './heap.js'
 import { addSkip, skipRun, unrecordRun } from './run-endings.js'
-import { frozenCopy, type RunRecord, toText } from './run-record.js'
+import { frozenCopy, type RunRecord } from './run-record.js'
 import { type Lane, laneOf, type MemoryState, type ScheduleRecord, tidyLane } from './state.js'
 
 /** Writes a schedule, new or changed. What it shares with its last version is not copied again. */

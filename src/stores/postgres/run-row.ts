@@ -1,9 +1,9 @@
 /** Runs as rows: their columns, and how a row is read. */
 import type { ErrorRecord } from '../../core/errors.js'
-import type { Json } from '../../core/json.js'
 import type { RunKey } from '../../core/key.js'
 import type { SkipReason } from '../../core/policies.js'
-import type { Keep, Origin, Run, RunState, Target, WaitsFor } from '../../core/run.js'
+import type { Keep, Origin, Run, RunState, WaitsFor } from '../../core/run.js'
+import { fromText, targetOf } from '../../core/stored-text.js'
 import type { Row } from './connection.js'
 
 const STATES: readonly RunState[] = ['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped']
@@ -82,29 +82,6 @@ export function toRun(row: Row, at = 0): Run {
   if (has(28)) run.result = fromText(text(28))
   if (has(29)) run.error = JSON.parse(text(29)) as ErrorRecord
   return run
-}
-
-/** Names of jobs and sinks do not meet. */
-export function targetName(target: Target): string {
-  return 'job' in target ? `job:${target.job}` : `sink:${target.sink}`
-}
-
-function targetOf(name: string, options: string | null): Target {
-  if (name.startsWith('job:')) return { job: name.slice(4) }
-  const sink = name.slice(5)
-  return options === null ? { sink } : { sink, options: fromText(options) }
-}
-
-export function targetOptions(target: Target): string | null {
-  return 'sink' in target && target.options !== undefined ? toText(target.options) : null
-}
-
-export function toText(value: Json): string {
-  return value === null ? 'null' : JSON.stringify(value)
-}
-
-export function fromText(text: string): Json {
-  return text === 'null' ? null : (JSON.parse(text) as Json)
 }
 
 /** The number behind a run's id; undefined for a text that is none of ours. */

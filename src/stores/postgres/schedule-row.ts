@@ -1,7 +1,8 @@
 /** Schedules as rows. The definition is apart, its payload apart from it: planning needs neither again and again. */
 import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
+import { fromText, targetName, targetOptions, toText } from '../../core/stored-text.js'
 import type { Row } from './connection.js'
-import { fromText, keepNumber, keyValues, targetName, targetOptions, toText } from './run-row.js'
+import { keepNumber, keyValues } from './run-row.js'
 
 /** With the schedule as `s`: how far it has got. */
 export const PROGRESS_COLUMNS = `s.id, s.version, s.definition, s.anchor, s.cursor, s.remaining, s.next_at, s.due_at,

@@ -1,10 +1,10 @@
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult } from '../../core/store.js'
+import { targetName, targetOptions, toText } from '../../core/stored-text.js'
 import type { Connection } from './connection.js'
 import { dedupeOf, openDedupe } from './dedupe.js'
 import { handOn, oldestStanding, oldestWaiting } from './names.js'
 import { engagedRuns, makeWay } from './run-endings.js'
-import { targetName, targetOptions, toText } from './run-view.js'
 import { insertRun } from './run-write.js'
 import type { Tx } from './tx.js'
 

@@ -1,7 +1,7 @@
 /** What others see of a run, and how parts of it are written as text. */
 import type { ErrorRecord } from '../../core/errors.js'
-import type { Json } from '../../core/json.js'
-import type { Run, Target } from '../../core/run.js'
+import type { Run } from '../../core/run.js'
+import { fromText, targetOf } from '../../core/stored-text.js'
 import type { RunRecord } from './run-row.js'
 
 type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
@@ -39,27 +39,4 @@ export function toRun(record: RunRecord): Run {
   if (record.result !== null && record.state === 'succeeded') run.result = fromText(record.result)
   if (record.error !== null) run.error = JSON.parse(record.error) as ErrorRecord
   return run
-}
-
-/** Names of jobs and sinks do not meet. */
-export function targetName(target: Target): string {
-  return 'job' in target ? `job:${target.job}` : `sink:${target.sink}`
-}
-
-function targetOf(name: string, options: string | null): Target {
-  if (name.startsWith('job:')) return { job: name.slice(4) }
-  const sink = name.slice(5)
-  return options === null ? { sink } : { sink, options: fromText(options) }
-}
-
-export function targetOptions(target: Target): string | null {
-  return 'sink' in target && target.options !== undefined ? toText(target.options) : null
-}
-
-export function toText(value: Json): string {
-  return value === null ? 'null' : JSON.stringify(value)
-}
-
-export function fromText(text: string): Json {
-  return text === 'null' ? null : (JSON.parse(text) as Json)
 }

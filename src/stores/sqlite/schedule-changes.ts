@@ -1,10 +1,10 @@
 /** The steps of a schedule's life. */
 import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
 import type { Schedule } from '../../core/schedule.js'
+import { targetName, targetOptions, toText } from '../../core/stored-text.js'
 import type { Value } from './driver.js'
 import { addSkip, skipRun, unrecordRun } from './run-endings.js'
 import { keepNumber } from './run-row.js'
-import { targetName, targetOptions, toText } from './run-view.js'
 import { flag, keyValues, loadRun, runNumber } from './run-write.js'
 import { definitionBody } from './schedule-row.js'
 import type { Tx } from './tx.js'

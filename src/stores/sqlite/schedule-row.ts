@@ -1,8 +1,8 @@
 /** Schedules as rows. The definition stands apart, because the row is written with every tick. */
 import type { Plannable } from '../../core/plan.js'
 import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
+import { fromText } from '../../core/stored-text.js'
 import type { Connection } from './connection.js'
-import { fromText } from './run-view.js'
 
 export const SCHEDULES = `select s.id, s.version, s.anchor, s.cursor, s.remaining, coalesce(s.next_at, s.due_at), s.due_at, s.paused_at,
   s.pause_note, s.created_at, s.updated_at, s.finished_at, d.body, d.payload

@@ -1,11 +1,11 @@
 import type { Outcome } from '../../core/run.js'
 import type { Settlement, SettleResult } from '../../core/store.js'
+import { toText } from '../../core/stored-text.js'
 import type { Connection } from './connection.js'
 import type { SqliteFile } from './file.js'
 import { anyoneWaitsForALane, handOn } from './names.js'
 import { type Ending, endCommitted, endRun, giveBack } from './run-endings.js'
 import type { RunRecord } from './run-row.js'
-import { toText } from './run-view.js'
 import { loadRun, runNumber } from './run-write.js'
 import type { Tx } from './tx.js'
 
