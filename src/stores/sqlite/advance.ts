@@ -11,7 +11,7 @@ import type { Connection } from './connection.js'
 import type { SqliteFile } from './file.js'
 import { handOn } from './names.js'
 import { addSkip, makeWay, skipRun } from './run-endings.js'
-import { loadRun, runNumber } from './run-write.js'
+import { flag, loadRun, runNumber } from './run-write.js'
 import { unclaimedTicks } from './schedule-changes.js'
 import type { Definitions } from './schedule-row.js'
 import type { Tx } from './tx.js'
@@ -83,10 +83,11 @@ function advanceStep(
   for (const [seq, id, definition, anchor, cursor, remaining] of due) {
     if (writes.ticks >= MAX_TICKS) break
     const schedule = definitions.plannable(db, definition, { id, anchor, cursor, remaining })
-    const unfinished = schedule.overlap === 'allow' ? [] : unfinishedRuns(tx, id)
+    const overlaps = schedule.overlap === 'allow'
+    const unfinished = overlaps ? [] : unfinishedRuns(tx, id)
     const planned = plan(schedule, unfinished, now, horizon)
     makeRoom(tx, id, planned)
-    writes.record(id, definition, cursor, planned)
+    writes.record(id, definition, overlaps, cursor, planned)
     for (const range of planned.skips) {
       addSkip(tx, id, range)
       skipped += range.count
@@ -101,7 +102,7 @@ function advanceStep(
 }
 
 const OPEN = `select state, attempt, origin, tick from belfry_runs
-  where schedule = ? and ended is null and waits_for <> 2 and (engaged = 1 or ready_at <= ?) order by id limit ?`
+  where schedule = ? and ended is null and waits_for <> 2 and unlisted = 0 and (engaged = 1 or ready_at <= ?) order by id limit ?`
 const WAITING = `select state, attempt, origin, tick from belfry_runs
   where schedule = ? and state = 0 and waits_for = 2 order by id desc limit ?`
 /** A planner that knows a thousand unfinished runs, and the newest that wait, knows enough. */
@@ -131,19 +132,19 @@ function retract(tx: Tx, schedule: string, through: number): void {
   }
 }
 
-// What most ticks are: ready at their instant, with no time to be too late at.
+// What most ticks are: ready at their instant, with no time to be too late at, and beside whatever else runs.
 const RECORD_PLAIN = `insert into belfry_runs (target, options, origin, schedule, tick, slot, payload, priority, keep,
-    key, key_limit, key_waits, unstamped, state, waits_for, engaged, created_at, ready_at)
+    key, key_limit, key_waits, unstamped, state, waits_for, engaged, unlisted, created_at, ready_at)
   select d.target, d.options, 0, d.schedule, t.value ->> 1, '', d.payload, d.priority, d.keep,
-    d.key, d.key_limit, d.key_waits, d.unstamped, 1 - d.unstamped, d.unstamped, 1, ?2, t.value ->> 1
+    d.key, d.key_limit, d.key_waits, d.unstamped, 1 - d.unstamped, d.unstamped, 1, 1 - d.unstamped, ?2, t.value ->> 1
   from json_each(?1) t cross join belfry_definitions d on d.id = t.value ->> 0 where true
   on conflict (schedule, tick, slot) where schedule is not null do nothing`
 
 const RECORD = `insert into belfry_runs (target, options, origin, schedule, tick, slot, payload, priority, keep,
-    key, key_limit, key_waits, unstamped, state, waits_for, engaged, created_at, ready_at, start_by)
+    key, key_limit, key_waits, unstamped, state, waits_for, engaged, unlisted, created_at, ready_at, start_by)
   select d.target, d.options, 0, d.schedule, t.value ->> 1, '', d.payload, d.priority, d.keep,
     d.key, d.key_limit, d.key_waits, d.unstamped, case when t.value ->> 4 or d.unstamped then 0 else 1 end,
-    case when t.value ->> 4 then 2 else d.unstamped end, 1, ?2, t.value ->> 2, t.value ->> 3
+    case when t.value ->> 4 then 2 else d.unstamped end, 1, (t.value ->> 5) > d.unstamped, ?2, t.value ->> 2, t.value ->> 3
   from json_each(?1) t cross join belfry_definitions d on d.id = t.value ->> 0 where true
   on conflict (schedule, tick, slot) where schedule is not null do nothing`
 
@@ -177,14 +178,15 @@ class Writes {
     return this.#ticks.length
   }
 
-  record(schedule: string, definition: number, cursor: number, { ticks }: Plan): void {
+  record(schedule: string, definition: number, overlaps: boolean, cursor: number, { ticks }: Plan): void {
     for (const { at, readyAt, startBy, waits } of ticks) {
       // A tick is unique by its instant: while its run is known, and behind the cursor for ever.
       if (at <= cursor) continue
-      if (readyAt === at && startBy === undefined && !waits) this.#ticks.push([definition, at])
+      const unlisted = overlaps && readyAt === at && !waits
+      if (unlisted && startBy === undefined) this.#ticks.push([definition, at])
       else {
         this.#plainTicks = false
-        this.#ticks.push([definition, at, readyAt, startBy ?? null, waits ? 1 : 0])
+        this.#ticks.push([definition, at, readyAt, startBy ?? null, flag(waits), flag(unlisted)])
       }
       if (waits) this.#tx.touchedLanes.add(schedule)
     }
@@ -219,5 +221,5 @@ class Writes {
 /** A plain tick in the form of the others. */
 function whole(tick: Numbers): Numbers {
   const [definition = null, at = null] = tick
-  return tick.length === 2 ? [definition, at, at, null, 0] : tick
+  return tick.length === 2 ? [definition, at, at, null, 0, 1] : tick
 }

@@ -13,6 +13,7 @@ import { takeOver } from './run-endings.js'
 import { RUN_COLUMNS, type RunRecord, type RunRow, runRecord } from './run-row.js'
 import { loadRun } from './run-write.js'
 import type { Tx } from './tx.js'
+import { listTicks } from './unlisted-ticks.js'
 
 export interface LeaseRecord {
   readonly name: string
@@ -202,17 +203,19 @@ export function anyoneWaitsForALane({ db }: Pick<Tx, 'db'>): boolean {
 }
 
 const LANE_IS_BUSY = `select 1 from belfry_runs
-  where schedule = ? and ended is null and waits_for <> 2 and (engaged = 1 or ready_at <= ?) limit 1`
+  where schedule = ? and ended is null and waits_for <> 2 and unlisted = 0 and (engaged = 1 or ready_at <= ?) limit 1`
 const LANE_FIRST = `select ${RUN_COLUMNS} from belfry_runs where schedule = ? and state = 0 and waits_for = 2
   order by id limit 1`
 
 /** When all that is left of a schedule's runs waits for the others, the oldest goes on. */
 function serveLane(tx: Tx, schedule: string): void {
+  if (nextInLane(tx, schedule) === undefined) return
+  listTicks(tx, schedule)
   const first = nextInLane(tx, schedule)
   if (first !== undefined) makeReady(tx, first)
 }
 
-/** The oldest run that waits for others of its schedule, when there are none left. */
+/** The oldest run that waits for others of its schedule, when none of them is listed. */
 export function nextInLane({ db, now }: Pick<Tx, 'db' | 'now'>, schedule: string): RunRecord | undefined {
   const row = db.get<RunRow>(LANE_FIRST, schedule)
   return row === undefined || db.get(LANE_IS_BUSY, schedule, now) !== undefined ? undefined : runRecord(row)

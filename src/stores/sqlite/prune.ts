@@ -1,6 +1,7 @@
 import type { PruneRequest } from '../../core/store.js'
 import type { SqliteFile } from './file.js'
 import { dropLease, handOn } from './names.js'
+import { engagedRuns } from './run-endings.js'
 import { forgetSchedule } from './schedule-changes.js'
 import type { Tx } from './tx.js'
 
@@ -55,15 +56,17 @@ const FINISHED = `select id, definition from belfry_schedules s
   where finished_at is not null and finished_at <= ? and removable = 1
   and not exists (
     select 1 from belfry_runs r
-    where r.schedule = s.id and r.ended is null and r.waits_for <> 2 and (r.engaged = 1 or r.ready_at <= ?))
+    where r.schedule = s.id and r.ended is null and r.waits_for <> 2 and r.unlisted = 0
+      and (r.engaged = 1 or r.ready_at <= ?))
   and not exists (select 1 from belfry_runs r where r.schedule = s.id and r.state = 0 and r.waits_for = 2)
   order by finished_at, seq limit ?`
 
 /** A finished schedule goes with its history, once nothing of it is unfinished. */
 function pruneSchedules(tx: Tx, { maxAgeMs }: PruneRequest, limit: number): number {
   const gone = tx.db.all<[string, number]>(FINISHED, tx.now - maxAgeMs, tx.now, limit)
-  for (const [id, definition] of gone) forgetSchedule(tx, id, definition)
-  return gone.length
+  const over = gone.filter(([id]) => engagedRuns(tx, id).length === 0)
+  for (const [id, definition] of over) forgetSchedule(tx, id, definition)
+  return over.length
 }
 
 const EXPIRED = `select name, holder from belfry_leases where run is null and expires_at <= ?

@@ -8,6 +8,7 @@ import { become, makeReady } from './run-changes.js'
 import { RUN_COLUMNS, type RunRecord, type RunRow, runRecord } from './run-row.js'
 import { saveRun } from './run-write.js'
 import type { Tx } from './tx.js'
+import { listTicks } from './unlisted-ticks.js'
 
 export interface Ending {
   readonly reason?: SkipReason
@@ -90,13 +91,19 @@ export function giveBack(tx: Tx, run: RunRecord, readyAt: number): void {
 
 const ENGAGED = `
 select ${RUN_COLUMNS} from belfry_runs
-  where schedule = ? and ended is null and waits_for <> 2 and (engaged = 1 or ready_at <= ?)
+  where schedule = ? and ended is null and waits_for <> 2 and unlisted = 0 and (engaged = 1 or ready_at <= ?)
 union all
 select ${RUN_COLUMNS} from belfry_runs where schedule = ? and state = 0 and waits_for = 2
 order by 1`
 
 /** The schedule's unfinished runs that are due or began, and ticks recorded ahead. */
-export function engagedRuns({ db, now }: Tx, schedule: string): RunRecord[] {
+export function engagedRuns(tx: Tx, schedule: string): RunRecord[] {
+  listTicks(tx, schedule)
+  return listedRuns(tx, schedule)
+}
+
+/** Those of them that are listed. */
+export function listedRuns({ db, now }: Tx, schedule: string): RunRecord[] {
   return db.all<RunRow>(ENGAGED, schedule, now, schedule).map(runRecord)
 }
 

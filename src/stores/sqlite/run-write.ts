@@ -27,7 +27,7 @@ export function runNumber(id: string): number | undefined {
 }
 
 const SAVE = `update belfry_runs set key = ?, key_limit = ?, key_waits = ?, unstamped = ?, state = ?, waits_for = ?,
-  engaged = ?, reason = ?, ready_at = ?, start_by = ?, attempt = ?, failures = ?, takeovers = ?, token = ?, instance = ?,
+  engaged = ?, unlisted = 0, reason = ?, ready_at = ?, start_by = ?, attempt = ?, failures = ?, takeovers = ?, token = ?, instance = ?,
   claim = ?, rescued = ?, committed = ?, settled_token = ?, started_at = ?, finished_at = ?, ended = ?, cancel = ?,
   result = ?, error = ? where id = ?`
 

@@ -8,6 +8,7 @@ import { keepNumber } from './run-row.js'
 import { flag, keyValues, loadRun, runNumber } from './run-write.js'
 import { definitionBody } from './schedule-row.js'
 import type { Tx } from './tx.js'
+import { UNLISTED_READY } from './unlisted-ticks.js'
 
 const DEFINITION_OF = `select d.id, d.body, d.payload from belfry_schedules s
   join belfry_definitions d on d.id = s.definition where s.id = ?`
@@ -59,7 +60,9 @@ export function forgetSchedule({ db }: Tx, id: string, definition: number): void
 }
 
 const UNCLAIMED = `select id, tick from belfry_runs
-  where schedule = ?1 and ended is null and waits_for <> 2 and origin = 0 and attempt = 0
+  where schedule = ?1 and ended is null and waits_for <> 2 and unlisted = 0 and origin = 0 and attempt = 0
+union all
+select id, tick from belfry_runs where ${UNLISTED_READY}
 union all
 select id, tick from belfry_runs where schedule = ?1 and state = 0 and waits_for = 2 and origin = 0 and attempt = 0
 order by 1`

@@ -7,11 +7,12 @@ import type { Connection } from './connection.js'
 import type { Value } from './driver.js'
 import type { SqliteFile } from './file.js'
 import { handOn } from './names.js'
-import { addSkip, endRun, engagedRuns } from './run-endings.js'
+import { addSkip, endRun, listedRuns } from './run-endings.js'
 import { forgetSchedule, takeBackTicks, unclaimedTicks, writeSchedule } from './schedule-changes.js'
 import { getSchedule, SCHEDULES, type ScheduleRow, toSchedule } from './schedule-row.js'
 import { afterPrefix } from './text-range.js'
 import type { Tx } from './tx.js'
+import { listReadyTicks, listRunningTicks } from './unlisted-ticks.js'
 
 /** One that throws takes the whole transaction with it. */
 export function putSchedules(tx: Tx, writes: readonly ScheduleWrite[]): PutResult[] {
@@ -30,6 +31,9 @@ function putSchedule(tx: Tx, { id, definition, ifVersion }: ScheduleWrite): PutR
   if (decision.outcome === 'unchanged') return decision
   tx.counters.nextVersion()
   takeBackTicks(tx, id, decision.takeBack)
+  // Found by the target and the priority that it had until now.
+  if (existing !== undefined) listReadyTicks(tx, id)
+  if (definition.overlap !== 'allow') listRunningTicks(tx, id)
   writeSchedule(tx, decision.schedule)
   return { outcome: decision.outcome, schedule: decision.schedule }
 }
@@ -53,7 +57,7 @@ export function removeSchedules(tx: Tx, ids: readonly string[], ifVersion?: numb
 function removeSchedule(tx: Tx, id: string, definition: number): void {
   const schedule = getSchedule(tx.db, id)
   if (schedule !== undefined) takeBackTicks(tx, id, decideRemove(schedule, unclaimedTicks(tx, id), tx.now))
-  for (const run of engagedRuns(tx, id)) {
+  for (const run of listedRuns(tx, id)) {
     if (run.origin === 'tick' && run.attempt > 0 && run.state !== 'running') endRun(tx, run, 'cancelled')
   }
   forgetSchedule(tx, id, definition)

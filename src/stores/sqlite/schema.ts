@@ -97,6 +97,7 @@ create table belfry_runs (
   state integer not null,
   waits_for integer not null,
   engaged integer not null, -- counts as unfinished of its schedule although it may not be due
+  unlisted integer not null default 0, -- a tick that the index of open runs is spared: see unlisted-ticks.ts
   reason text,
   created_at integer not null,
   ready_at integer not null,
@@ -120,7 +121,7 @@ create table belfry_runs (
 create unique index belfry_runs_slot on belfry_runs (schedule, tick, slot) where schedule is not null;
 -- Not by state, so that starting a run leaves it alone.
 create index belfry_runs_open on belfry_runs (schedule, id)
-  where schedule is not null and ended is null and waits_for <> 2;
+  where schedule is not null and ended is null and waits_for <> 2 and unlisted = 0;
 create index belfry_runs_overlap on belfry_runs (schedule, id) where state = 0 and waits_for = 2;
 create index belfry_runs_stamp on belfry_runs (id) where state = 0 and waits_for = 1;
 create index belfry_runs_claim on belfry_runs (target, priority, ready_at, id) where state = 1;

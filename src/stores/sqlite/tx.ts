@@ -13,6 +13,8 @@ export interface Tx {
   readonly wakes: Set<Wake>
   /** How many runs became ready so far: what was read of the queue before is then no longer all of it. */
   readied: number
+  /** Which schedules have running ticks that are not listed; read when it is first asked for. */
+  unlistedRunning?: ReadonlySet<string>
 }
 
 export function newTx(db: Connection, now: number, wakes: Set<Wake>): Tx {

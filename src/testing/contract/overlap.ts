@@ -125,6 +125,64 @@ export const overlap = area('overlap', {
     expect(await scene.statesOf('a')).toEqual(['cancelled', 'ready'])
   },
 
+  'a policy that is put in force counts the ticks recorded before it': async (scene) => {
+    await scene.join()
+    const instants = await scene.putTicks('a', [-10, STEP, 90_000_000])
+    const running = await scene.putTicks('b', [-10, STEP, 90_000_000])
+    await scene.advance()
+    await scene.claim('one', { jobs: [{ name: 'work', limit: 1 }] })
+    await scene.claim('one', { jobs: [{ name: 'work', limit: 1 }] })
+    const waiting = await scene.putTicks('c', [-10, STEP, 90_000_000])
+    await scene.advance()
+    await scene.put('a', { timeline: { at: instants }, overlap: 'skip' })
+    await scene.put('b', { timeline: { at: running }, overlap: 'queue-one' })
+    await scene.put('c', { timeline: { at: waiting }, overlap: 'skip' })
+    await scene.elapse(STEP + 50)
+    await scene.advance()
+    expect(await scene.statesOf('a')).toEqual(['running'])
+    expect(await scene.statesOf('b')).toEqual(['running', 'waiting overlap'])
+    expect(await scene.statesOf('c')).toEqual(['ready'])
+  },
+
+  'a schedule that was removed and made anew counts what still runs': async (scene) => {
+    await scene.join()
+    await scene.putTicks('a', [-10, 90_000_000])
+    await scene.advance()
+    await scene.claimOne()
+    await scene.store.schedules.remove(['a'])
+    await scene.putTicks('a', [STEP, 90_000_000], { overlap: 'skip' })
+    await scene.elapse(STEP + 50)
+    expect(await scene.advance()).toMatchObject({ recorded: 0, skipped: 1 })
+  },
+
+  'a trigger that is told to minds ticks that overlap': async (scene) => {
+    await scene.join()
+    await scene.putTicks('a', [-10, 90_000_000])
+    await scene.advance()
+    const [tick] = await scene.runsOf('a')
+    const trigger = { origin: 'trigger', schedule: 'a', overlap: 'skip' } as const
+    expect(await scene.tryEnqueue(trigger)).toEqual({ outcome: 'busy', run: tick?.id })
+    const run = await scene.claimOne()
+    expect(await scene.tryEnqueue(trigger)).toEqual({ outcome: 'busy', run: run.id })
+    await scene.settle(run)
+    expect((await scene.tryEnqueue(trigger)).outcome).toBe('enqueued')
+  },
+
+  'a backfill that queues waits for ticks that came after it': async (scene) => {
+    await scene.join()
+    await scene.putTicks('a', [-10, STEP, 90_000_000])
+    await scene.advance()
+    const first = await scene.claimOne()
+    await scene.enqueue({ origin: 'backfill', schedule: 'a', tick: 1_000, backfill: 'may', overlap: 'queue-all' })
+    await scene.elapse(STEP + 50)
+    await scene.advance()
+    const second = await scene.claimOne()
+    await scene.settle(first)
+    expect(await scene.statesOf('a')).toEqual(['waiting overlap', 'succeeded', 'running'])
+    await scene.settle(second)
+    expect(await scene.statesOf('a')).toEqual(['ready', 'succeeded', 'succeeded'])
+  },
+
   'a trigger minds nothing unless told to': async (scene) => {
     await scene.put('a', { overlap: 'skip' })
     const first = await scene.enqueue({ origin: 'trigger', schedule: 'a' })

@@ -32,6 +32,17 @@ export const takeBack = area('taking back', {
     expect(await scene.statesOf('a')).toEqual(['skipped paused'])
   },
 
+  'a tick that a put left as it was is still found by the pause after it': async (scene) => {
+    const instants = await scene.putTicks('a', [-10, 60_000, 90_000_000])
+    await scene.advance(AHEAD)
+    const over = { target: { job: 'other' }, priority: 3 } as const
+    await scene.put('a', { timeline: { at: instants }, ...over })
+    await scene.advance(AHEAD)
+    expect(await scene.statesOf('a')).toEqual(['ready', 'ready'])
+    await scene.store.schedules.pause('a', undefined)
+    expect(await scene.statesOf('a')).toEqual(['skipped paused'])
+  },
+
   'a pause, a put and a removal leave a running run alone': async (scene) => {
     await scene.join()
     await scene.putTicks('a', [-10, 90_000_000])
