@@ -11,11 +11,11 @@
 import type { Connection } from './connection.js'
 import type { Tx } from './tx.js'
 
+const OF_SCHEDULE = 'from belfry_schedules s join belfry_definitions d on d.id = s.definition where s.id = ?1'
+
 const FIRST_READY = `(
-  select min(r.ready_at) from belfry_schedules s
-  join belfry_definitions d on d.id = s.definition
-  join belfry_runs r on r.state = 1 and r.target = d.target and r.priority = d.priority
-  where s.id = ?1)`
+  select min(ready_at) from belfry_runs
+  where state = 1 and target = (select d.target ${OF_SCHEDULE}) and priority = (select d.priority ${OF_SCHEDULE}))`
 
 /** Of schedule ?1: ready, and not listed. */
 export const UNLISTED_READY = `schedule = ?1 and slot = '' and tick >= ${FIRST_READY} and unlisted = 1 and state = 1`
