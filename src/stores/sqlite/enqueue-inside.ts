@@ -6,6 +6,7 @@ import { type BetterSqliteHandle, betterSqlite, type NodeSqliteHandle, nodeSqlit
 import { enqueueRuns } from './enqueue.js'
 import type { SqliteFile } from './file.js'
 import { newTx } from './tx.js'
+import { atOnce } from './write-queue.js'
 
 const SAME_FILE = `select file from pragma_database_list where name = 'main'`
 
@@ -18,7 +19,7 @@ export function enqueueInside(file: SqliteFile, runs: readonly NewRun[], handle:
   const tx = newTx(db, file.now(), new Set())
   db.run('savepoint belfry_enqueue')
   try {
-    const results = enqueueRuns(tx, runs)
+    const results = atOnce(enqueueRuns(tx, runs))
     tx.counters.flush()
     db.run('release belfry_enqueue')
     return results

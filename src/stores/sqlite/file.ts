@@ -2,32 +2,20 @@
  * The handle on the file, and how it is shared.
  *
  * SQLite has one writer at a time, and its calls are synchronous. So every write is one short transaction that begins,
- * works and commits within a turn of the event loop; nothing of ours is ever open while others get theirs. A file that
- * another process is writing to is tried again after a few milliseconds, by a timer, never by waiting inside SQLite:
- * the loop goes on, and with it the beats.
- *
- * Writes that come while one waits, or in the same turn, share a transaction and its one sync to disk. Each has a
- * savepoint of its own, so that one that throws takes nothing else with it. After a while the turn is given up.
+ * works and commits within a turn of the event loop; `write-queue.ts` has how. A file that another process is writing to
+ * is tried again after a few milliseconds, by a timer, never by waiting inside SQLite: the loop goes on, and with it the
+ * beats.
  */
-import { setImmediate } from 'node:timers/promises'
 import { type Clock, sleep } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
 import type { Wake } from '../../core/store.js'
 import type { Connection } from './connection.js'
 import { fileError, isBusy } from './file-errors.js'
-import { newTx, type Tx } from './tx.js'
+import type { Tx } from './tx.js'
+import { type Steps, WriteQueue } from './write-queue.js'
 
-interface Pending {
-  readonly work: (tx: Tx) => unknown
-  readonly resolve: (result: never) => void
-  readonly reject: (error: unknown) => void
-}
-
-type Done = { readonly result: unknown } | { readonly error: unknown }
-
-/** For how long one transaction takes up more work, and for how long a turn begins new ones. */
-const TURN_MS = 10
-const MAX_WAIT_MS = 16
+/** The longest pause between two tries of a busy file. */
+export const MAX_WAIT_MS = 16
 
 export interface FileOptions {
   readonly path: string
@@ -43,15 +31,13 @@ export interface FileOptions {
 export class SqliteFile {
   readonly #options: FileOptions
   readonly #db: Connection
-  #queue: Pending[] = []
-  #flushing: Promise<void> | undefined
+  readonly #writes: WriteQueue
   #latest = 0
-  /** When the event loop last had its turn, as far as we know. */
-  #turnAt = 0
 
   constructor(db: Connection, options: FileOptions) {
     this.#db = db
     this.#options = options
+    this.#writes = new WriteQueue(db, options, this)
   }
 
   /**
@@ -73,24 +59,34 @@ export class SqliteFile {
 
   /** Looks at the file as it is now. */
   async read<Result>(work: (db: Connection, now: number) => Result): Promise<Result> {
-    return this.patiently(() => work(this.#db, this.now()))
+    return this.apart(() => work(this.#db, this.now()))
+  }
+
+  /** Does something on its own, while no transaction of ours is open. */
+  apart<Result>(attempt: () => Result): Promise<Result> {
+    return this.patiently(() => this.#writes.between(attempt))
   }
 
   /** Does its work in a write transaction: all of it or nothing. It may be begun more than once. */
   write<Result>(work: (tx: Tx) => Result): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      this.#queue.push({ work, resolve: resolve as Pending['resolve'], reject })
-      this.#flushing ??= this.#flush()
+    // biome-ignore lint/correctness/useYield: a short write is one step
+    return this.#writes.add(function* (tx) {
+      return work(tx)
     })
   }
 
+  /** The same for work that may take long: in one transaction, and in as many turns as it needs. */
+  writeInSteps<Result>(work: (tx: Tx) => Steps<Result>): Promise<Result> {
+    return this.#writes.add(work)
+  }
+
   /** Tries something again while the file is busy. */
-  async patiently<Result>(attempt: () => Result): Promise<Result> {
+  async patiently<Result>(attempt: () => Result | Promise<Result>): Promise<Result> {
     const { clock, busyMs, path } = this.#options
     const startedAt = clock.monotonic()
     for (let most = 1; ; most = Math.min(most * 2, MAX_WAIT_MS)) {
       try {
-        return attempt()
+        return await attempt()
       } catch (error) {
         if (!isBusy(error)) throw fileError(error, path)
         if (clock.monotonic() - startedAt >= busyMs) throw this.#unreachable(error)
@@ -100,90 +96,12 @@ export class SqliteFile {
   }
 
   /** Lets the event loop go on when this turn has taken long enough. */
-  async breathe(): Promise<void> {
-    const { clock } = this.#options
-    if (clock.monotonic() - this.#turnAt < TURN_MS) return
-    await setImmediate()
-    this.#turnAt = clock.monotonic()
+  breathe(): Promise<void> {
+    return this.#writes.breathe()
   }
 
-  async close(): Promise<void> {
-    await this.#flushing
-  }
-
-  async #flush(): Promise<void> {
-    // Writes of the same turn share a transaction.
-    await Promise.resolve()
-    this.#turnAt = this.#options.clock.monotonic()
-    while (this.#queue.length > 0) {
-      try {
-        await this.patiently(() => this.#commitGroup())
-      } catch (error) {
-        for (const { reject } of this.#queue.splice(0)) reject(error)
-      }
-      await this.breathe()
-    }
-    this.#flushing = undefined
-  }
-
-  /** One transaction for the writes at the head of the queue. They leave it when they are on disk. */
-  #commitGroup(): void {
-    const { clock, announce } = this.#options
-    const startedAt = clock.monotonic()
-    const wakes = new Set<Wake>()
-    const done: Done[] = []
-    this.#db.begin()
-    try {
-      const group = this.#queue.length > 1
-      for (const { work } of this.#queue) {
-        done.push(group ? this.#apart(work, wakes) : { result: this.#perform(work, wakes) })
-        if (clock.monotonic() - startedAt >= TURN_MS) break
-      }
-      this.#db.run('commit')
-    } catch (error) {
-      this.#rollBack()
-      if (this.#queue.length > 1 || isBusy(error)) throw error
-      // Alone: what it threw is its own answer.
-      this.#queue.shift()?.reject(fileError(error, this.#options.path))
-      return
-    }
-    for (const outcome of done) {
-      const pending = this.#queue.shift()
-      if ('error' in outcome) pending?.reject(fileError(outcome.error, this.#options.path))
-      else pending?.resolve(outcome.result as never)
-    }
-    announce(wakes)
-  }
-
-  #perform(work: Pending['work'], wakes: Set<Wake>): unknown {
-    const tx = newTx(this.#db, this.now(), wakes)
-    const result = work(tx)
-    tx.counters.flush()
-    return result
-  }
-
-  #apart(work: Pending['work'], wakes: Set<Wake>): Done {
-    this.#db.run('savepoint belfry')
-    try {
-      const result = this.#perform(work, wakes)
-      this.#db.run('release belfry')
-      return { result }
-    } catch (error) {
-      if (isBusy(error) || this.#db.driver.inTransaction === false) throw error
-      this.#db.run('rollback to belfry')
-      this.#db.run('release belfry')
-      return { error }
-    }
-  }
-
-  /** Some errors have already rolled back. */
-  #rollBack(): void {
-    this.#options.onRollback()
-    try {
-      this.#db.run('rollback')
-    } catch {
-      // There was nothing left to roll back.
-    }
+  close(): Promise<void> {
+    return this.#writes.drained()
   }
 
   #unreachable(cause: unknown) {

@@ -39,6 +39,7 @@ import {
 import { freeze, frozen, thaw } from './settings.js'
 import { settleInSteps } from './settle.js'
 import type { Tx } from './tx.js'
+import type { Steps } from './write-queue.js'
 
 export type { BetterSqliteHandle } from './driver.js'
 export type { SqliteOptions } from './open-file.js'
@@ -46,11 +47,15 @@ export type { SqliteOptions } from './open-file.js'
 export function sqlite(options: SqliteOptions): Store {
   const open = new OpenFile(options, options.clock ?? systemClock)
 
-  /** Operations that write in one transaction, that only look, and that take several steps. */
+  /** Operations that write in one transaction, short or long, that only look, and that take several transactions. */
   const writes =
     <Args extends readonly unknown[], Result>(work: (tx: Tx, ...args: Args) => Result) =>
     async (...args: Args): Promise<Result> =>
       (await open.file()).write((tx) => work(tx, ...args))
+  const writesInSteps =
+    <Args extends readonly unknown[], Result>(work: (tx: Tx, ...args: Args) => Steps<Result>) =>
+    async (...args: Args): Promise<Result> =>
+      (await open.file()).writeInSteps((tx) => work(tx, ...args))
   const reads =
     <Args extends readonly unknown[], Result>(work: (db: Connection, ...args: Args) => Result) =>
     async (...args: Args): Promise<Result> =>
@@ -64,14 +69,14 @@ export function sqlite(options: SqliteOptions): Store {
     async (...args: Args): Promise<Result> =>
       work(await open.file(), ...args)
 
-  const enqueue = writes(enqueueRuns)
+  const enqueue = writesInSteps(enqueueRuns)
   return {
     supports: { transactions: true, wakeups: false, durable: true, shared: true },
     schedules: {
-      put: writes(putSchedules),
+      put: writesInSteps(putSchedules),
       get: reads(getSchedule),
       list: steps(listSchedules),
-      remove: writes(removeSchedules),
+      remove: writesInSteps(removeSchedules),
       pause: writes(pauseSchedule),
       resume: writes(resumeSchedule),
       advance: steps((file, request) => advanceSchedules(file, open.definitions, request)),
@@ -86,23 +91,23 @@ export function sqlite(options: SqliteOptions): Store {
       available: readsNow(isAvailable),
       cancel: writes(cancelRun),
       retry: writes(retryRun),
-      stamp: writes(stampRuns),
+      stamp: writesInSteps(stampRuns),
       rescue: steps(rescueRuns),
       prune: steps(pruneHistory),
       transact: (attempt, work) => open.transact(attempt, work),
     },
     leases: {
       acquire: writes(acquireLease),
-      renew: writes(renewLeases),
+      renew: writesInSteps(renewLeases),
       release: writes(releaseLease),
       inspect: readsNow(inspectLease),
       list: readsNow(listLeases),
       reset: writes(resetLease),
     },
     instances: {
-      join: writes(joinInstance),
+      join: writesInSteps(joinInstance),
       beat: writes(beatInstance),
-      leave: writes(leaveInstance),
+      leave: writesInSteps(leaveInstance),
       list: reads(listInstances),
       jobs: reads(listJobs),
       declarations: reads(listDeclared),

@@ -6,6 +6,7 @@ import { takeOver } from './run-endings.js'
 import { RUN_COLUMNS, type RunRecord, type RunRow, runRecord } from './run-row.js'
 import { loadRun } from './run-write.js'
 import type { Tx } from './tx.js'
+import { type Steps, stepwise } from './write-queue.js'
 
 const STATUS = 'select dead from belfry_instances where id = ?'
 
@@ -19,13 +20,13 @@ const EXTEND = 'update belfry_instances set beat_at = ?, expires_at = ? where id
 const NOTE_JOB = `insert into belfry_jobs (name, info) values (?, ?)
   on conflict (name) do update set info = excluded.info`
 
-export function joinInstance(tx: Tx, info: InstanceInfo, leaseMs: number): { readonly now: number } {
+export function* joinInstance(tx: Tx, info: InstanceInfo, leaseMs: number): Steps<{ readonly now: number }> {
   const { db, now } = tx
   const { id, app = null, declarations = null } = info
   const dead = db.get<[number]>(STATUS, id)?.[0]
   if (dead === 0) db.run(EXTEND, now, now + leaseMs, id)
   else {
-    if (dead === 1) forget(tx, id, true)
+    if (dead === 1) yield* forget(tx, id, true)
     db.run(JOIN, id, JSON.stringify(info), app, declarations, now, now + leaseMs)
   }
   for (const job of info.jobs) db.run(NOTE_JOB, job.name, JSON.stringify(job))
@@ -75,17 +76,17 @@ function giveBackUnheard(tx: Tx, id: number): void {
   if (run !== undefined) takeOver(tx, run, false)
 }
 
-export function leaveInstance(tx: Tx, id: string): void {
+export function* leaveInstance(tx: Tx, id: string): Steps<void> {
   if (tx.db.get(STATUS, id) === undefined) return
-  forget(tx, id, false)
+  yield* forget(tx, id, false)
   handOn(tx)
 }
 
 const FORGET = 'delete from belfry_instances where id = ?'
 const FORGET_ALL_CLAIMS = 'delete from belfry_claims where instance = ?'
 
-function forget(tx: Tx, id: string, died: boolean): void {
-  for (const run of runningOf(tx, id)) takeOver(tx, run, died)
+function* forget(tx: Tx, id: string, died: boolean): Steps<void> {
+  yield* stepwise(runningOf(tx, id), (run) => takeOver(tx, run, died))
   forgetInstance(tx, id)
 }
 

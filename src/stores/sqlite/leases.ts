@@ -32,6 +32,7 @@ import { takeOver } from './run-endings.js'
 import { loadRun } from './run-write.js'
 import { afterPrefix } from './text-range.js'
 import type { Tx } from './tx.js'
+import { type Steps, stepwise } from './write-queue.js'
 
 const OWN = `${LEASES} where l.name = ? and l.holder = ?`
 
@@ -84,8 +85,8 @@ function extend({ db }: Tx, lease: LeaseRecord, expiresAt: number, released = fa
   return { ...lease, expiresAt, released }
 }
 
-export function renewLeases(tx: Tx, requests: readonly RenewRequest[]): (Lease | undefined)[] {
-  return requests.map(({ name, holder, token, ttlMs }) => {
+export function renewLeases(tx: Tx, requests: readonly RenewRequest[]): Steps<(Lease | undefined)[]> {
+  return stepwise(requests, ({ name, holder, token, ttlMs }) => {
     const lease = ownLease(tx, name, holder)
     if (lease === undefined || lease.token !== token || lease.released) return undefined
     return toLease(extend(tx, lease, tx.now + ttlMs))

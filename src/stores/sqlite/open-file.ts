@@ -81,7 +81,7 @@ export class OpenFile {
 
   async transact(attempt: AttemptRef, work: (tx: unknown) => unknown): Promise<TransactResult> {
     const file = await this.file()
-    const result = await file.patiently(() => this.#tryTransact(attempt, work))
+    const result = await file.apart(() => this.#tryTransact(attempt, work))
     if (result === 'stale' || 'result' in result) return result
     throw result.error
   }

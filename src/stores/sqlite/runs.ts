@@ -11,6 +11,7 @@ import { RUN_COLUMNS, type RunRecord, type RunRow, runRecord, stateNumber, waitN
 import { toRun } from './run-view.js'
 import { loadRun, runNumber, saveRun } from './run-write.js'
 import type { Tx } from './tx.js'
+import { type Steps, stepwise } from './write-queue.js'
 
 export function getRun(db: Connection, id: string): Run | undefined {
   const number = runNumber(id)
@@ -57,16 +58,18 @@ function reopen(tx: Tx, run: RunRecord): void {
   makeReady(tx, run)
 }
 
-export function stampRuns(tx: Tx, stamps: readonly Stamp[]): void {
-  for (const { run: id, key } of stamps) {
-    const run = find(tx, id)
-    if (run === undefined || !run.unstamped || isFinished(run)) continue
-    run.unstamped = false
-    run.key = key
-    if (run.waitsFor === 'stamp') makeReady(tx, run)
-    else saveRun(tx, run)
-  }
+export function* stampRuns(tx: Tx, stamps: readonly Stamp[]): Steps<void> {
+  yield* stepwise(stamps, (stamp) => stampRun(tx, stamp))
   handOn(tx)
+}
+
+function stampRun(tx: Tx, { run: id, key }: Stamp): void {
+  const run = find(tx, id)
+  if (run === undefined || !run.unstamped || isFinished(run)) return
+  run.unstamped = false
+  run.key = key
+  if (run.waitsFor === 'stamp') makeReady(tx, run)
+  else saveRun(tx, run)
 }
 
 /** How many runs one look may pass over: a search through the whole history must not hold up the event loop. */

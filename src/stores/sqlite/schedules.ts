@@ -13,10 +13,11 @@ import { getSchedule, SCHEDULES, type ScheduleRow, toSchedule } from './schedule
 import { afterPrefix } from './text-range.js'
 import type { Tx } from './tx.js'
 import { listReadyTicks, listRunningTicks } from './unlisted-ticks.js'
+import { type Steps, stepwise } from './write-queue.js'
 
 /** One that throws takes the whole transaction with it. */
-export function putSchedules(tx: Tx, writes: readonly ScheduleWrite[]): PutResult[] {
-  const results = writes.map((write) => putSchedule(tx, write))
+export function* putSchedules(tx: Tx, writes: readonly ScheduleWrite[]): Steps<PutResult[]> {
+  const results = yield* stepwise(writes, (write) => putSchedule(tx, write))
   handOn(tx)
   return results
 }
@@ -40,8 +41,8 @@ function putSchedule(tx: Tx, { id, definition, ifVersion }: ScheduleWrite): PutR
 
 const OF = 'select version, definition from belfry_schedules where id = ?'
 
-export function removeSchedules(tx: Tx, ids: readonly string[], ifVersion?: number): RemoveResult[] {
-  const results = ids.map((id): RemoveResult => {
+export function* removeSchedules(tx: Tx, ids: readonly string[], ifVersion?: number): Steps<RemoveResult[]> {
+  const results = yield* stepwise(ids, (id): RemoveResult => {
     const row = tx.db.get<[number, number]>(OF, id)
     if (row === undefined) return 'missing'
     const [version, definition] = row

@@ -1,0 +1,198 @@
+/**
+ * How the one writer is shared within a process.
+ *
+ * Writes that come while one waits, or in the same turn of the event loop, share a transaction and its one sync to disk.
+ * Each has a savepoint of its own, so that one that throws takes nothing else with it. After a while the turn is given
+ * up.
+ *
+ * A write that is long because it must be whole, such as ten thousand runs in one call, is done in steps: the turn is
+ * given up between them with the transaction open, and whoever wants to read meanwhile waits for its end.
+ */
+import { setImmediate } from 'node:timers/promises'
+import { sleep } from '../../core/clock.js'
+import type { Wake } from '../../core/store.js'
+import type { Connection } from './connection.js'
+import { type FileOptions, MAX_WAIT_MS, type SqliteFile } from './file.js'
+import { fileError, isBusy } from './file-errors.js'
+import { newTx, type Tx } from './tx.js'
+
+/** A write in steps: it yields wherever the event loop may have a turn. */
+export type Steps<Result> = Generator<undefined, Result, undefined>
+
+/** One step for each of them. */
+export function* stepwise<Item, Result>(items: readonly Item[], step: (item: Item) => Result): Steps<Result[]> {
+  const results: Result[] = []
+  for (const item of items) {
+    results.push(step(item))
+    yield
+  }
+  return results
+}
+
+/** All steps at once. */
+export function atOnce<Result>(steps: Steps<Result>): Result {
+  let step = steps.next()
+  while (!step.done) step = steps.next()
+  return step.value
+}
+
+type Work<Result> = (tx: Tx) => Steps<Result>
+
+interface Pending {
+  readonly work: Work<unknown>
+  readonly resolve: (result: never) => void
+  readonly reject: (error: unknown) => void
+}
+
+type Done = { readonly result: unknown } | { readonly error: unknown }
+
+/** For how long a turn takes up more work. */
+const TURN_MS = 10
+/** Whoever has kept others from writing for so long lets them have a try before it writes again. */
+const LONG_MS = 50
+
+export class WriteQueue {
+  readonly #db: Connection
+  readonly #options: FileOptions
+  readonly #file: Pick<SqliteFile, 'now' | 'patiently'>
+  #queue: Pending[] = []
+  #flushing: Promise<void> | undefined
+  /** Ends when the transaction does that was left open for a turn. */
+  #open: Promise<void> | undefined
+  /** When the event loop last had its turn, as far as we know. */
+  #turnAt = 0
+
+  constructor(db: Connection, options: FileOptions, file: Pick<SqliteFile, 'now' | 'patiently'>) {
+    this.#db = db
+    this.#options = options
+    this.#file = file
+  }
+
+  add<Result>(work: Work<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ work, resolve: resolve as Pending['resolve'], reject })
+      this.#flushing ??= this.#flush()
+    })
+  }
+
+  async drained(): Promise<void> {
+    await this.#flushing
+  }
+
+  /** At once, or when the transaction has ended that was left open for a turn. */
+  between<Result>(work: () => Result): Result | Promise<Result> {
+    return this.#open === undefined ? work() : this.#open.then(() => this.between(work))
+  }
+
+  async breathe(): Promise<void> {
+    if (this.#turnIsOver()) await this.#nextTurn()
+  }
+
+  async #flush(): Promise<void> {
+    // Writes of the same turn share a transaction.
+    await Promise.resolve()
+    const { clock } = this.#options
+    while (this.#queue.length > 0) {
+      const startedAt = clock.monotonic()
+      try {
+        await this.#file.patiently(() => this.#commitGroup())
+      } catch (error) {
+        for (const { reject } of this.#queue.splice(0)) reject(error)
+      }
+      if (clock.monotonic() - startedAt >= LONG_MS) await sleep(clock, MAX_WAIT_MS)
+      else await this.breathe()
+    }
+    this.#flushing = undefined
+  }
+
+  /** One transaction for the writes at the head of the queue, mostly within one turn. */
+  #commitGroup(): Promise<void> | undefined {
+    const group = this.#writeGroup([...this.#queue])
+    return group.next().done ? undefined : this.#goOn(group)
+  }
+
+  /** The rest of a transaction that takes several turns. */
+  async #goOn(group: Steps<void>): Promise<void> {
+    let ended = (): void => {}
+    this.#open = new Promise((resolve) => {
+      ended = resolve
+    })
+    try {
+      do await this.#nextTurn()
+      while (!group.next().done)
+    } finally {
+      this.#open = undefined
+      ended()
+    }
+  }
+
+  /** The writes leave the queue when they are on disk. */
+  *#writeGroup(group: readonly Pending[]): Steps<void> {
+    const { announce, clock, path } = this.#options
+    const wakes = new Set<Wake>()
+    const done: Done[] = []
+    this.#db.begin()
+    this.#turnAt = clock.monotonic()
+    try {
+      for (const { work } of group) {
+        done.push(group.length > 1 ? yield* this.#apart(work, wakes) : { result: yield* this.#perform(work, wakes) })
+        if (this.#turnIsOver()) break
+      }
+      this.#db.run('commit')
+    } catch (error) {
+      this.#rollBack()
+      if (group.length > 1 || isBusy(error)) throw error
+      // Alone: what it threw is its own answer.
+      this.#queue.shift()?.reject(fileError(error, path))
+      return
+    }
+    for (const outcome of done) {
+      const pending = this.#queue.shift()
+      if ('error' in outcome) pending?.reject(fileError(outcome.error, path))
+      else pending?.resolve(outcome.result as never)
+    }
+    announce(wakes)
+  }
+
+  *#perform(work: Work<unknown>, wakes: Set<Wake>): Steps<unknown> {
+    const tx = newTx(this.#db, this.#file.now(), wakes)
+    const steps = work(tx)
+    let step = steps.next()
+    for (; !step.done; step = steps.next()) if (this.#turnIsOver()) yield
+    tx.counters.flush()
+    return step.value
+  }
+
+  *#apart(work: Work<unknown>, wakes: Set<Wake>): Steps<Done> {
+    this.#db.run('savepoint belfry')
+    try {
+      const result = yield* this.#perform(work, wakes)
+      this.#db.run('release belfry')
+      return { result }
+    } catch (error) {
+      if (isBusy(error) || this.#db.driver.inTransaction === false) throw error
+      this.#db.run('rollback to belfry')
+      this.#db.run('release belfry')
+      return { error }
+    }
+  }
+
+  /** Some errors have already rolled back. */
+  #rollBack(): void {
+    this.#options.onRollback()
+    try {
+      this.#db.run('rollback')
+    } catch {
+      // There was nothing left to roll back.
+    }
+  }
+
+  #turnIsOver(): boolean {
+    return this.#options.clock.monotonic() - this.#turnAt >= TURN_MS
+  }
+
+  async #nextTurn(): Promise<void> {
+    await setImmediate()
+    this.#turnAt = this.#options.clock.monotonic()
+  }
+}
