@@ -3,9 +3,10 @@
  * One process of the chaos: an ordinary instance whose handlers write down what they do in a log of their own, beside
  * the store. It can be killed, stopped and continued at any instant.
  */
-import { appendFileSync, readFileSync } from 'node:fs'
+import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBelfry } from '../../dist/index.js'
+import { watchEventLoop } from './event-loop.js'
 import { openStore } from './stores.js'
 
 /** @type {import('./chaos.js').WorkerSettings} */
@@ -52,30 +53,7 @@ belfry.on('run:succeeded', ({ run }) => note({ kind: 'settled', run: run.id, tok
 belfry.on('run:stale', ({ run }) => note({ kind: 'stale', run: run.id, token: run.token }))
 belfry.on('instance:lost', ({ instance }) => note({ kind: 'lost', instance }))
 
-/**
- * How late the event loop comes to a timer says how long something blocked it; less the time in which the machine had
- * no core for this process, which is nobody's fault here.
- */
-const EVERY_MS = 10
-let expected = performance.now() + EVERY_MS
-let starved = starvedMs()
-setInterval(() => {
-  const now = performance.now()
-  const starvedNow = starvedMs()
-  const blockedMs = now - expected - (starvedNow - starved)
-  expected = now + EVERY_MS
-  starved = starvedNow
-  if (blockedMs > 50) note({ kind: 'blocked', lateMs: Math.round(blockedMs) })
-}, EVERY_MS).unref()
-
-/** Milliseconds that the main thread has waited for a core since it began. */
-function starvedMs() {
-  try {
-    return Number(readFileSync('/proc/self/schedstat', 'utf8').split(' ')[1]) / 1e6
-  } catch {
-    return 0
-  }
-}
+watchEventLoop(50, (lateMs) => note({ kind: 'blocked', lateMs: Math.round(lateMs) }))
 
 process.on('SIGTERM', async () => {
   await belfry.stop()

@@ -14,8 +14,11 @@ import { fileError, isBusy } from './file-errors.js'
 import type { Tx } from './tx.js'
 import { type Steps, WriteQueue } from './write-queue.js'
 
-/** The longest pause between two tries of a busy file. */
-export const MAX_WAIT_MS = 16
+/** The longest pause between two tries of a busy file, and after which wait it is tried every millisecond. */
+const MAX_PAUSE_MS = 8
+const URGENT_MS = 50
+/** For how long a file that was busy is taken to be shared with busy writers. */
+const CONTENDED_MS = 1_000
 
 export interface FileOptions {
   readonly path: string
@@ -33,6 +36,7 @@ export class SqliteFile {
   readonly #db: Connection
   readonly #writes: WriteQueue
   #latest = 0
+  #busyAt = Number.NEGATIVE_INFINITY
 
   constructor(db: Connection, options: FileOptions) {
     this.#db = db
@@ -84,15 +88,21 @@ export class SqliteFile {
   async patiently<Result>(attempt: () => Result | Promise<Result>): Promise<Result> {
     const { clock, busyMs, path } = this.#options
     const startedAt = clock.monotonic()
-    for (let most = 1; ; most = Math.min(most * 2, MAX_WAIT_MS)) {
+    for (let most = 1; ; most = Math.min(most * 2, MAX_PAUSE_MS)) {
       try {
         return await attempt()
       } catch (error) {
         if (!isBusy(error)) throw fileError(error, path)
-        if (clock.monotonic() - startedAt >= busyMs) throw this.#unreachable(error)
+        this.#busyAt = clock.monotonic()
+        if (this.#busyAt - startedAt >= busyMs) throw this.#unreachable(error)
       }
-      await sleep(clock, most * (0.5 + Math.random() / 2))
+      await sleep(clock, this.#busyAt - startedAt > URGENT_MS ? 1 : most * (0.5 + Math.random() / 2))
     }
+  }
+
+  /** Others want to write too: whoever has waited long tries every millisecond, and should find a gap. */
+  get contended(): boolean {
+    return this.#options.clock.monotonic() - this.#busyAt < CONTENDED_MS
   }
 
   /** Lets the event loop go on when this turn has taken long enough. */

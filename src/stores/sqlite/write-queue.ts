@@ -12,7 +12,7 @@ import { setImmediate } from 'node:timers/promises'
 import { sleep } from '../../core/clock.js'
 import type { Wake } from '../../core/store.js'
 import type { Connection } from './connection.js'
-import { type FileOptions, MAX_WAIT_MS, type SqliteFile } from './file.js'
+import type { FileOptions, SqliteFile } from './file.js'
 import { fileError, isBusy } from './file-errors.js'
 import { newTx, type Tx } from './tx.js'
 
@@ -48,21 +48,23 @@ type Done = { readonly result: unknown } | { readonly error: unknown }
 
 /** For how long a turn takes up more work. */
 const TURN_MS = 10
-/** Whoever has kept others from writing for so long lets them have a try before it writes again. */
-const LONG_MS = 50
+/** The gap that is left to others, when there are any, before we write again: in proportion, between these. */
+const GAP_MS = [4, 50] as const
 
 export class WriteQueue {
   readonly #db: Connection
   readonly #options: FileOptions
-  readonly #file: Pick<SqliteFile, 'now' | 'patiently'>
+  readonly #file: Pick<SqliteFile, 'now' | 'patiently' | 'contended'>
   #queue: Pending[] = []
   #flushing: Promise<void> | undefined
   /** Ends when the transaction does that was left open for a turn. */
   #open: Promise<void> | undefined
+  /** How long the last transaction kept others from writing. */
+  #heldMs = 0
   /** When the event loop last had its turn, as far as we know. */
   #turnAt = 0
 
-  constructor(db: Connection, options: FileOptions, file: Pick<SqliteFile, 'now' | 'patiently'>) {
+  constructor(db: Connection, options: FileOptions, file: Pick<SqliteFile, 'now' | 'patiently' | 'contended'>) {
     this.#db = db
     this.#options = options
     this.#file = file
@@ -93,13 +95,13 @@ export class WriteQueue {
     await Promise.resolve()
     const { clock } = this.#options
     while (this.#queue.length > 0) {
-      const startedAt = clock.monotonic()
+      this.#heldMs = 0
       try {
         await this.#file.patiently(() => this.#commitGroup())
       } catch (error) {
         for (const { reject } of this.#queue.splice(0)) reject(error)
       }
-      if (clock.monotonic() - startedAt >= LONG_MS) await sleep(clock, MAX_WAIT_MS)
+      if (this.#file.contended) await sleep(clock, Math.min(Math.max(this.#heldMs / 2, GAP_MS[0]), GAP_MS[1]))
       else await this.breathe()
     }
     this.#flushing = undefined
@@ -132,7 +134,8 @@ export class WriteQueue {
     const wakes = new Set<Wake>()
     const done: Done[] = []
     this.#db.begin()
-    this.#turnAt = clock.monotonic()
+    const begunAt = clock.monotonic()
+    this.#turnAt = begunAt
     try {
       for (const { work } of group) {
         done.push(group.length > 1 ? yield* this.#apart(work, wakes) : { result: yield* this.#perform(work, wakes) })
@@ -145,6 +148,8 @@ export class WriteQueue {
       // Alone: what it threw is its own answer.
       this.#queue.shift()?.reject(fileError(error, path))
       return
+    } finally {
+      this.#heldMs = clock.monotonic() - begunAt
     }
     for (const outcome of done) {
       const pending = this.#queue.shift()
