@@ -42,7 +42,7 @@ while (performance.now() < until) {
   const every = `${1 + (report.rounds % 50)}h`
   const ids = Array.from({ length: 200 }, (_, at) => `${name}/${at}`)
   await belfry.schedules.putMany(ids.map((id) => /** @type {const} */ ([id, { every, job }])))
-  await job.enqueueMany(Array.from({ length: 2_000 }, () => ({})))
+  await job.enqueueMany(Array.from({ length: 2_000 }, () => ({ payload: undefined })))
   await Promise.all(Array.from({ length: 50 }, (_, at) => belfry.withLock(`${name}/${at}`, async () => {})))
   if (report.rounds % 3 === 0) for (const id of ids.slice(0, 50)) await belfry.schedules.remove(id)
 }
