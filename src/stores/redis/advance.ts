@@ -1,0 +1,342 @@
+/**
+ * Recording ticks. One script reads a batch of due schedules, the planner plans them here, and another script writes
+ * ticks, skips and cursors. What a plan rests on travels with it and is compared before anything of it is written: the
+ * schedule's first line, with its version and its cursor, and, where ticks may not overlap, its unfinished runs. One that
+ * somebody else has moved on meanwhile is left alone. So a tick is recorded once, whoever plans at the same time.
+ *
+ * Two who plan at once would plan the same. A mark, which lasts half a second and is gone with the batch, makes the
+ * second one look behind the batch of the first. Nothing but the sharing of work rests on it.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Plan, Plannable, Unfinished } from '../../core/plan.js'
+import { DEFAULT_MISSED } from '../../core/policies.js'
+import type { AdvanceRequest, AdvanceResult } from '../../core/store.js'
+import { targetOptions } from '../../core/stored-text.js'
+import { listOf, type Reply, type Server, textsOf } from './connection.js'
+import { kindOf, madeParts } from './run-text.js'
+import { goesAt, rangeArgs } from './schedule-changes.js'
+import { type Body, type Head, progressText, toBody, toHead } from './schedule-text.js'
+import { runScript } from './script.js'
+import { numberOf, word } from './token-text.js'
+
+/** How many schedules one step takes. */
+const CHUNK = 500
+
+/** The unfinished runs of a schedule as one text. */
+const UNFINISHED = `
+local function unfinishedText(sched)
+  local words = {}
+  for at, r in ipairs(engagedRuns(sched)) do
+    words[at] = r.st .. (r.attempt == '0' and '0' or '1') .. (fixed(r).origin == 't' and r.tick or '-')
+  end
+  return table.concat(words, ' ')
+end`
+
+const DUE = runScript(`${UNFINISHED}
+local horizon, limit, self = now + tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
+local behind = 0
+local marks = call('HGETALL', P .. 'planners')
+for at = 1, #marks, 2 do
+  if tonumber(marks[at + 1]) <= now then call('HDEL', P .. 'planners', marks[at])
+  elseif marks[at] ~= self then behind = behind + limit end
+end
+local ids = call('ZRANGEBYSCORE', P .. 'due', '-inf', horizon, 'LIMIT', behind, limit)
+local lines, unfinished = {}, {}
+if #ids > 0 then
+  call('HSET', P .. 'planners', self, int(now + 500))
+  for at, text in ipairs(call('HMGET', P .. 's', unpack(ids))) do
+    lines[at] = text and match(text, '^[^\\n]*\\n[^\\n]*') or ''
+    -- A schedule that allows overlap does not ask.
+    if text and string.byte(text) ~= 97 then unfinished[at] = unfinishedText(escape(ids[at]))
+    else unfinished[at] = '' end
+  end
+end
+local first = call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')[2]
+return { int(now), ids, lines, unfinished, first and int(math.floor(first)) or '-', 0 }`)
+
+const RECORD = runScript(`${UNFINISHED}
+local at = 0
+local function arg()
+  at = at + 1
+  return ARGV[at]
+end
+
+call('HDEL', P .. 'planners', arg())
+local templates = {}
+for index = 1, tonumber(arg()) do
+  templates[index] = { prio = arg(), target = arg(), kind = arg(), before = arg(), after = arg(), options = arg(),
+    checks = arg() == '1' }
+end
+
+local plans, ids = {}, {}
+for index = 1, tonumber(arg()) do
+  local p = { id = arg(), sched = arg(), head = arg(), unfinished = arg(), template = templates[tonumber(arg())],
+    progress = arg(), due = arg(), fin = arg(), retract = arg(), cancels = arg(), ticks = arg(), skips = arg() }
+  if p.sched == '' then p.sched = p.id end
+  plans[index], ids[index] = p, p.id
+end
+
+local recorded, skipped = 0, 0
+local texts, due, written, numbered, added = {}, {}, {}, {}, {}
+local HEAD_BEFORE, HEAD_AFTER = 'R - 0 0 0 - 0 0 0 ', ' - - - '
+local created = int(now)
+
+-- A former schedule of this id may have had a tick at an instant that this one reaches back to.
+local function isKnown(sched, tick)
+  for _, set in ipairs({ 'e:', 'w:', 'l:' }) do
+    local ns = call('ZREVRANGE', P .. set .. sched, 0, 999)
+    loadAll(ns)
+    for _, n in ipairs(ns) do
+      if runs[n] and runs[n].tick == tick and fixed(runs[n]).origin == 't' then return true end
+    end
+  end
+  return false
+end
+
+local function record(p, payload, tick, readyAt, startBy, flags)
+  if find(flags, 'k', 1, true) and isKnown(p.sched, tick) then return end
+  local t = p.template
+  local n = format('%016.0f', nextSeq())
+  recorded = recorded + 1
+  numbered[#numbered + 1] = n
+  numbered[#numbered + 1] = n
+  local rest = '\\n' .. t.before .. ' ' .. p.sched .. ' ' .. t.after .. '\\n\\n\\n' .. t.options .. '\\n' .. payload
+  if flags == '-' and not t.checks then
+    written[#written + 1] = n
+    written[#written + 1] = HEAD_BEFORE .. readyAt .. ' ' .. startBy .. ' ' .. created .. HEAD_AFTER .. tick .. ' - - ' ..
+      t.kind .. rest
+    local queue = collect(added, t)
+    queue[#queue + 1] = readyAt
+    queue[#queue + 1] = n
+    call('ZADD', P .. 'e:' .. p.sched, n, n)
+    return
+  end
+  local r = { n = n, st = 'R', wait = '-', attempt = '0', failures = '0', takeovers = '0', token = '-', claim = '0',
+    rescued = '0', cancel = '0', readyAt = readyAt, startBy = startBy, createdAt = created, startedAt = '-',
+    finishedAt = '-', settled = '-', tick = tick, reason = '-', inst = '-', kind = t.kind, rest = rest, new = true }
+  runs[n] = r
+  change(r)
+  if find(flags, 'w', 1, true) then
+    makeWait(r, 'o')
+    touch(touchedLanes, p.sched)
+  else makeReady(r) end
+end
+
+-- Under a policy that drops what was missed, older ticks that never began are taken back.
+local function retract(p)
+  for _, r in ipairs(engagedRuns(p.sched)) do
+    if r.attempt == '0' and fixed(r).origin == 't' and tonumber(r.tick) <= tonumber(p.retract) then endRun(r, 'K', 'missed') end
+  end
+end
+
+local function apply(p, text)
+  local rest = sub(text, #p.head + 1)
+  if p.retract ~= '-' then retract(p) end
+  if p.cancels == '1' then makeWay(p.sched) end
+  if p.ticks ~= '' then
+    local payload = match(rest, '\\n[^\\n]*\\n(.*)$')
+    for tick, readyAt, startBy, flags in string.gmatch(p.ticks, '([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)') do
+      if readyAt == '=' then readyAt = tick end
+      record(p, payload, tick, readyAt, startBy, flags)
+    end
+  end
+  for from, to, count, reason in string.gmatch(p.skips, '([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)') do
+    addSkip(p.sched, from, to, count, reason)
+    skipped = skipped + tonumber(count)
+  end
+  texts[#texts + 1] = p.id
+  texts[#texts + 1] = match(p.head, '^[^ ]+ ') .. p.progress .. rest
+  if p.due == '-' then call('ZREM', P .. 'due', p.id)
+  else
+    local score = tonumber(p.due)
+    -- One that is still behind comes again behind the others: the fraction is its place in their line.
+    if score <= now then score = score + 0.25 + call('HINCRBY', P .. 'meta', 'line', 1) % 3072 / 4096 end
+    due[#due + 1] = score
+    due[#due + 1] = p.id
+  end
+  if p.fin ~= '-' then call('ZADD', P .. 'fin', p.fin, p.sched) end
+end
+
+for index, text in ipairs(#ids > 0 and call('HMGET', P .. 's', unpack(ids)) or {}) do
+  local p = plans[index]
+  -- Compared with its line's end, so that no line is taken for a longer one.
+  if text and sub(text, 1, #p.head + 1) == p.head .. '\\n'
+    and (string.byte(text) == 97 or unfinishedText(p.sched) == p.unfinished) then apply(p, text) end
+end
+batch('HSET', P .. 's', texts)
+batch('ZADD', P .. 'due', due)
+batch('HSET', P .. 'runs', written)
+batch('ZADD', P .. 'all', numbered)
+for t, pairs_ in pairs(added) do
+  knowQueue(t.prio, t.target)
+  batch('ZADD', P .. 'q:' .. t.prio .. ':' .. t.target, pairs_)
+end
+if recorded > 0 then wake(RUNS) end
+if #due > 0 then wake(SCHEDULES) end
+finish()
+local first = call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')[2]
+return { recorded, skipped, first and int(math.floor(first)) or '-', wakes }`)
+
+/** What was read before of definitions: many schedules share one. */
+export class Definitions {
+  readonly self = randomUUID()
+  readonly #known = new Map<string, Known>()
+
+  of(line: string, overlap: Head['overlap']): Known {
+    const known = this.#known.get(line)
+    if (known !== undefined && known.overlap === overlap) return known
+    const body = toBody(line)
+    const read = { body, overlap, template: templateArgs(body) }
+    if (this.#known.size >= CAPACITY) this.#known.clear()
+    this.#known.set(line, read)
+    return read
+  }
+}
+
+const CAPACITY = 20_000
+
+interface Known {
+  readonly body: Body
+  readonly overlap: Head['overlap']
+  readonly template: readonly (string | number)[]
+}
+
+/** What all runs of a schedule have in common. */
+function templateArgs({ target, priority, keep, key }: Body): (string | number)[] {
+  const made = { origin: 'tick', target, priority, keep, ...(key === undefined ? {} : { key }) } as const
+  const [before, after] = madeParts(made)
+  const [, , , targetWord = ''] = before.split(' ')
+  const kind = kindOf({ ...made, schedule: '-' })
+  return [priority, targetWord, kind, before, after, targetOptions(target) ?? '', key === undefined ? 0 : 1]
+}
+
+interface Due {
+  readonly id: string
+  readonly line: string
+  readonly head: Head
+  readonly known: Known
+  readonly unfinishedText: string
+}
+
+type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
+
+export async function advanceSchedules(
+  server: Server,
+  shard: number,
+  definitions: Definitions,
+  request: AdvanceRequest,
+): Promise<AdvanceResult> {
+  let [schedules, recorded, skipped] = [0, 0, 0]
+  const seen = new Set<string>()
+  for (;;) {
+    const limit = Math.min(CHUNK, request.limit - schedules)
+    const reply = listOf(await server.read(DUE, shard, [request.lookaheadMs, limit, definitions.self]))
+    const now = Number(reply[0])
+    // One that is due again after its step is not taken twice.
+    const batch = dueSchedules(definitions, reply).filter(({ id }) => !seen.has(id))
+    if (batch.length === 0) return result({ now, schedules, recorded, skipped }, reply[4])
+    for (const { id } of batch) seen.add(id)
+    const args = recordArgs(definitions.self, batch, request, now)
+    const [ticks, skips, next] = await server.write(RECORD, shard, args)
+    schedules += batch.length
+    recorded += Number(ticks)
+    skipped += Number(skips)
+    if (batch.length < limit || schedules >= request.limit) return result({ now, schedules, recorded, skipped }, next)
+  }
+}
+
+function result(advanced: Omit<AdvanceResult, 'nextDueAt'>, next: Reply | undefined): AdvanceResult {
+  const nextDueAt = numberOf(String(next))
+  return { ...advanced, ...(nextDueAt === undefined ? {} : { nextDueAt }) }
+}
+
+function dueSchedules(definitions: Definitions, [, ids, lines, unfinished]: readonly Reply[]): Due[] {
+  const [texts, open] = [textsOf(lines), textsOf(unfinished)]
+  const due: Due[] = []
+  for (const [at, id] of textsOf(ids).entries()) {
+    const text = texts[at] ?? ''
+    const end = text.indexOf('\n')
+    // It went away in this very moment.
+    if (end < 0) continue
+    const line = text.slice(0, end)
+    const head = toHead(line)
+    const known = definitions.of(text.slice(end + 1), head.overlap)
+    due.push({ id, line, head, known, unfinishedText: open[at] ?? '' })
+  }
+  return due
+}
+
+function recordArgs(
+  self: string,
+  batch: readonly Due[],
+  { plan, lookaheadMs }: AdvanceRequest,
+  now: number,
+): (string | number)[] {
+  const templates = new Map<Known['template'], number>()
+  const plans: (string | number)[] = []
+  for (const due of batch) {
+    const { template } = due.known
+    const place = templates.get(template) ?? templates.size + 1
+    templates.set(template, place)
+    const planned = plan(plannableOf(due), unfinishedRuns(due.unfinishedText), now, now + lookaheadMs)
+    plans.push(...planArgs(due, place, planned, now))
+  }
+  return [self, templates.size, ...[...templates.keys()].flat(), batch.length, ...plans]
+}
+
+/** A due schedule as the planner sees it. Field by field: this is done once a tick. */
+function plannableOf({ id, head, known: { body } }: Due): Plannable {
+  const { anchor, cursor, overlap, remaining, pausedAt } = head
+  const { timeline, jitterMs, missed = DEFAULT_MISSED } = body
+  const schedule: Mutable<Plannable> = { id, timeline, anchor, cursor, overlap, missed, jitterMs }
+  if (body.startsAt !== undefined) schedule.startsAt = body.startsAt
+  if (body.endsAt !== undefined) schedule.endsAt = body.endsAt
+  if (body.deadlineMs !== undefined) schedule.deadlineMs = body.deadlineMs
+  if (remaining !== undefined) schedule.remaining = remaining
+  if (pausedAt !== undefined) schedule.pausedAt = pausedAt
+  return schedule
+}
+
+function unfinishedRuns(text: string): Unfinished[] {
+  if (text === '') return []
+  return text.split(' ').map((each) => ({
+    state: each.startsWith('X') ? 'running' : each.startsWith('W') ? 'waiting' : 'ready',
+    started: each.charAt(1) === '1',
+    ...(each.charAt(2) === '-' ? {} : { tick: Number(each.slice(2)) }),
+  }))
+}
+
+function planArgs(due: Due, template: number, plan: Plan, now: number): (string | number)[] {
+  const { id, line, head, known, unfinishedText } = due
+  // A plan made from an older reading moves nothing back: cursors only grow.
+  const moved = plan.cursor < head.cursor ? head : movedBy(head, plan, now)
+  const goes = goesAt({ finishedAt: moved.finishedAt, definition: known.body } as Parameters<typeof goesAt>[0])
+  const escaped = word(id)
+  return [
+    ...[id, escaped === id ? '' : escaped, line, unfinishedText, template, progressText(moved)],
+    ...[moved.dueAt ?? '-', goes ?? '-', plan.retractThrough ?? '-', plan.cancelUnfinished ? 1 : 0],
+    ...[ticksText(head, plan), plan.skips.flatMap(rangeArgs).join(' ')],
+  ]
+}
+
+function movedBy(head: Head, { cursor, remaining, nextAt, dueAt }: Plan, now: number): Head {
+  const { overlap, version, anchor, createdAt, updatedAt, pausedAt } = head
+  const moved: Mutable<Head> = { overlap, version, anchor, createdAt, updatedAt, cursor }
+  if (pausedAt !== undefined) moved.pausedAt = pausedAt
+  if (remaining !== undefined) moved.remaining = remaining
+  if (nextAt === undefined) moved.finishedAt = now
+  else moved.nextAt = nextAt
+  if (dueAt !== undefined) moved.dueAt = dueAt
+  return moved
+}
+
+function ticksText({ cursor, createdAt }: Head, { ticks }: Plan): string {
+  let text = ''
+  for (const { at, readyAt, startBy, waits } of ticks) {
+    // A tick is unique by its instant: while its run is known, and behind the cursor for ever.
+    if (at <= cursor) continue
+    const flags = `${at <= createdAt ? 'k' : ''}${waits ? 'w' : ''}`
+    text += `${text === '' ? '' : ' '}${at} ${readyAt === at ? '=' : readyAt} ${startBy ?? '-'} ${flags === '' ? '-' : flags}`
+  }
+  return text
+}

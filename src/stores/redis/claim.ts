@@ -1,0 +1,191 @@
+/**
+ * Starting runs. The queues of all targets that were asked for are read from their beginning, in the order of claiming.
+ * A plain run costs no command of its own: what is taken from a queue, written to runs and noted as running is done by
+ * one command each for the whole claim.
+ */
+import type { Run } from '../../core/run.js'
+import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../core/store.js'
+import { listOf, type Server, textsOf } from './connection.js'
+import { runId, toRun } from './run-text.js'
+import { runScript } from './script.js'
+import { numberOf, word } from './token-text.js'
+
+/** How many runs one script looks at, at the most, that cannot start after all. */
+const MAX_STEPS = 2_000
+
+export const CLAIM = runScript(`
+local inst, claim, limit, floor = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local queues, left = {}, {}
+for at = 5, #ARGV, 2 do
+  local target = ARGV[at]
+  left[target] = tonumber(ARGV[at + 1])
+  for _, prio in ipairs(call('ZRANGE', P .. 'p:' .. target, 0, -1)) do
+    queues[#queues + 1] = { key = P .. 'q:' .. prio .. ':' .. target, prio = tonumber(prio), target = target }
+  end
+end
+
+local started, taken, steps, more = {}, {}, 0, false
+
+-- A key is free for a run when a permit is, and no older run that is due stands before it.
+local function mayTakeKey(r, m)
+  local permits = tonumber(r.limit)
+  serveWaiters(m)
+  if isBusy(m, permits) then
+    if r.attempt == '0' and r.busy == 's' then endRun(r, 'K', 'busy') else makeWait(r, 'k') end
+    return false
+  end
+  makeRoom(m, permits)
+  ripenKey(r.key)
+  local standing, waiting = call('ZRANGE', P .. 'ks:' .. r.key, 0, 0)[1], call('ZRANGE', P .. 'kw:' .. r.key, 0, 0)[1]
+  if (standing and standing < r.n) or (waiting and waiting < r.n) then
+    makeWait(r, 'k')
+    return false
+  end
+  return true
+end
+
+-- Starts a run, or takes it out of the queue because it may not start now.
+local function start(r, queue)
+  if r.attempt == '0' and r.startBy ~= '-' and now > tonumber(r.startBy) then
+    endRun(r, 'K', 'deadline')
+    return false
+  end
+  local last, m = tonumber(r.token) or 0, nil
+  if string.byte(r.kind) == 120 and fixed(r).key ~= '-' then
+    m = name(r.key)
+    if not mayTakeKey(r, m) then return false end
+    last = math.max(last, m.last)
+    withdraw(r)
+  else
+    local list = collect(taken, queue)
+    list[#list + 1] = r.n
+  end
+  local token = nextToken(last, floor)
+  r.st, r.token, r.startedAt, r.inst, r.claim = 'X', int(token), int(now), inst, claim
+  r.attempt = r.attempt == '0' and '1' or int(r.attempt + 1)
+  if r.rescued == '1' then
+    r.takeovers, r.rescued = int(r.takeovers + 1), '0'
+  end
+  change(r)
+  local running = collect(runningAdded, inst)
+  running[#running + 1] = r.n
+  running[#running + 1] = claim .. ' ' .. r.token .. ' ' .. r.cancel
+  if m then
+    addHolder(m, { holder = 'run:' .. r.n .. ':' .. r.token, token = token, acquired = now, expires = now, released = '0',
+      inst = inst, run = r.n })
+    call('ZADD', P .. 'k:' .. r.key, r.n, r.n)
+    -- With permits left, whoever waited only because this run stood before it is next.
+    if tonumber(r.limit) > 1 then wakeRuns(m) end
+  end
+  return true
+end
+
+-- The first of every queue, in the order of claiming.
+local function candidates()
+  local found = {}
+  for _, queue in ipairs(queues) do
+    local most = math.min(limit - #started, left[queue.target])
+    if most > 0 then
+      local members = call('ZRANGEBYSCORE', queue.key, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most)
+      for at = 1, #members, 2 do
+        found[#found + 1] = { n = members[at], readyAt = tonumber(members[at + 1]), prio = queue.prio, queue = queue }
+      end
+    end
+  end
+  if #queues > 1 then
+    table.sort(found, function(one, other)
+      if one.prio ~= other.prio then return one.prio > other.prio end
+      if one.readyAt ~= other.readyAt then return one.readyAt < other.readyAt end
+      return one.n < other.n
+    end)
+  end
+  local ns = {}
+  for at = 1, math.min(#found, limit - #started) do ns[at] = found[at].n end
+  loadAll(ns)
+  return found
+end
+
+local function startRuns()
+  repeat
+    more, queueChanged = false, false
+    for _, candidate in ipairs(candidates()) do
+      if #started >= limit or steps >= ${MAX_STEPS} then break end
+      local queue = candidate.queue
+      if left[queue.target] > 0 then
+        local r = load(candidate.n)
+        if not r then
+          call('ZREM', queue.key, candidate.n)
+          more = true
+        elseif start(r, queue.key) then
+          started[#started + 1] = r
+          left[queue.target] = left[queue.target] - 1
+        else
+          steps = steps + 1
+          more = true
+        end
+        if queueChanged then
+          more = true
+          break
+        end
+      end
+    end
+    for key, ns in pairs(taken) do batch('ZREM', key, ns) end
+    taken = {}
+  until not more or #started >= limit or steps >= ${MAX_STEPS}
+end
+
+-- The reply to this claim was lost: the answer is what it gave, as far as it is still this instance's.
+local function answerAgain()
+  local running = call('HGETALL', P .. 'ir:' .. inst)
+  for at = 1, #running, 2 do
+    local r = match(running[at + 1], '^[^ ]+') == claim and load(running[at])
+    if r then started[#started + 1] = r end
+  end
+end
+
+local info = call('GET', P .. 'i:' .. inst)
+if info and not call('HGET', P .. 'meta', 'frozen') then
+  local expires, dead, settled = match(info, '^(%d+) (%d) ([^ ]+)')
+  if dead == '0' and tonumber(expires) > now then
+    if tonumber(claim) <= tonumber(settled) or call('ZADD', P .. 'ic:' .. inst, 'NX', claim, claim) == 0 then answerAgain()
+    else startRuns() end
+  end
+end
+local answer = {}
+for at, r in ipairs(started) do
+  r.text = textOf(r)
+  answer[2 * at - 1], answer[2 * at] = r.n, r.text
+end
+finish()
+
+local nextReadyAt
+for _, queue in ipairs(queues) do
+  local later = call('ZRANGEBYSCORE', queue.key, '(' .. int(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  if later[2] then nextReadyAt = math.min(nextReadyAt or math.huge, tonumber(later[2]))
+  elseif call('EXISTS', queue.key) == 0 then call('ZREM', P .. 'p:' .. queue.target, queue.prio) end
+end
+if steps >= ${MAX_STEPS} then nextReadyAt = now end
+return { int(now), answer, nextReadyAt and int(nextReadyAt) or '-', wakes }`)
+
+export async function claimRuns(server: Server, shard: number, request: ClaimRequest): Promise<ClaimResult> {
+  const { instance, claim, limit, jobs, sinks, floor } = request
+  const asked = [
+    ...jobs.flatMap(({ name, limit }) => [word(`job:${name}`), limit]),
+    ...sinks.flatMap(({ name, limit }) => [word(`sink:${name}`), limit]),
+  ]
+  const [now, texts, next] = await server.write(CLAIM, shard, [word(instance), claim, limit, floor, ...asked])
+  const nextReadyAt = numberOf(String(next))
+  const runs = runsOf(shard, textsOf(listOf(texts))).filter(isClaimed)
+  return { now: Number(now), runs, ...(nextReadyAt === undefined ? {} : { nextReadyAt }) }
+}
+
+/** Runs from a list of their numbers and texts. */
+export function runsOf(shard: number, texts: readonly string[]): Run[] {
+  const runs: Run[] = []
+  for (let at = 0; at + 1 < texts.length; at += 2) runs.push(toRun(runId(shard, texts[at] ?? ''), texts[at + 1] ?? ''))
+  return runs
+}
+
+function isClaimed(run: Run): run is ClaimedRun {
+  return run.token !== undefined && run.startedAt !== undefined
+}

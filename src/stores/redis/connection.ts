@@ -1,0 +1,122 @@
+/**
+ * How operations reach the server: by scripts, each the whole of a step that nobody can come between. A script that the
+ * server does not know, because it is new to it or its scripts were flushed, is sent as text once.
+ *
+ * A command that is not answered in time has failed, as far as this side can tell. It may still be carried out: every
+ * script is safe to repeat.
+ */
+import type { Clock } from '../../core/clock.js'
+import { failure } from '../../core/errors.js'
+import type { Link } from './clients.js'
+import { errorWord, storeError } from './connection-errors.js'
+import type { ScriptSource } from './script.js'
+
+/** What a script answers: texts, numbers and lists of them. */
+export type Reply = null | string | number | readonly Reply[]
+
+export interface ServerOptions {
+  readonly link: Link
+  readonly prefix: string
+  readonly clock: Clock
+  readonly timeoutMs: number
+  /** How many replicas must have what was written before it counts. */
+  readonly waitReplicas: number
+  readonly handTurned: boolean
+  /** Told what changed, as bits. */
+  readonly announce: (wakes: number) => void
+}
+
+export class Server {
+  readonly #options: ServerOptions
+  /** The beginning of the keys of each shard. */
+  #shards: readonly string[] = []
+
+  constructor(options: ServerOptions) {
+    this.#options = options
+  }
+
+  get prefix(): string {
+    return this.#options.prefix
+  }
+
+  get shards(): number {
+    return this.#shards.length
+  }
+
+  useShards(keys: readonly string[]): void {
+    this.#shards = keys
+  }
+
+  announce(wakes: number): void {
+    if (wakes > 0) this.#options.announce(wakes)
+  }
+
+  /** A script that only looks. */
+  read(script: ScriptSource, shard: number, args: readonly (string | number)[] = []): Promise<Reply> {
+    return this.run(script, this.#shards[shard] ?? '', args)
+  }
+
+  /** A script that changes something. The last that it answers is what to hint at. */
+  async write(
+    script: ScriptSource,
+    shard: number,
+    args: readonly (string | number)[] = [],
+  ): Promise<readonly Reply[]> {
+    const key = this.#shards[shard] ?? ''
+    const { waitReplicas } = this.#options
+    const written = this.run(script, key, args)
+    // On the same connection, so that it waits for this very script.
+    const [reply] = await Promise.all([written, waitReplicas > 0 ? this.#waitForReplicas(key) : undefined])
+    const list = reply as readonly Reply[]
+    this.announce(Number(list.at(-1)))
+    return list
+  }
+
+  async run(script: ScriptSource, key: string, args: readonly (string | number)[]): Promise<Reply> {
+    const { sha, text } = this.#options.handTurned ? script.handTurned : script.real
+    const rest = ['1', key, ...args.map(String)]
+    try {
+      return await this.send(key, ['EVALSHA', sha, ...rest])
+    } catch (error) {
+      if (errorWord(error) !== 'NOSCRIPT' && errorWord((error as Error).cause) !== 'NOSCRIPT') throw error
+    }
+    return this.send(key, ['EVAL', text, ...rest])
+  }
+
+  async send(key: string, args: readonly string[]): Promise<Reply> {
+    try {
+      return (await this.#inTime(this.#options.link.send(key, args))) as Reply
+    } catch (error) {
+      throw storeError(error, this.#options.prefix)
+    }
+  }
+
+  async #waitForReplicas(key: string): Promise<void> {
+    const { waitReplicas, timeoutMs, prefix } = this.#options
+    const reached = Number(await this.send(key, ['WAIT', String(waitReplicas), String(Math.floor(timeoutMs / 2))]))
+    if (reached >= waitReplicas) return
+    throw failure(
+      'STORE_UNREACHABLE',
+      `the Redis server of "${prefix}" has reached ${reached} of ${waitReplicas} replicas (waitReplicas) in time: check the replicas`,
+    )
+  }
+
+  #inTime<Value>(answer: Promise<Value>): Promise<Value> {
+    const { clock, timeoutMs, prefix } = this.#options
+    return new Promise((resolve, reject) => {
+      const late = () =>
+        reject(failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${timeoutMs} ms`))
+      const cancel = clock.after(timeoutMs, late)
+      answer.then(resolve, reject).finally(cancel)
+    })
+  }
+}
+
+/** A list among what a script answered. */
+export function listOf(reply: Reply | undefined): readonly Reply[] {
+  return Array.isArray(reply) ? reply : []
+}
+
+export function textsOf(reply: Reply | undefined): readonly string[] {
+  return listOf(reply).map((text) => (text === null ? '' : String(text)))
+}

@@ -1,0 +1,139 @@
+/** Making runs. One without a key, a schedule or a dedupe key is only written down; the others are checked first. */
+import { failure } from '../../core/errors.js'
+import type { NewRun } from '../../core/run.js'
+import type { EnqueueResult } from '../../core/store.js'
+import { targetName } from '../../core/stored-text.js'
+import { listOf, type Server, textsOf } from './connection.js'
+import { bodyLines, kindOf, madeLine, runId } from './run-text.js'
+import { runScript, script } from './script.js'
+import { word } from './token-text.js'
+
+export const ENQUEUE = runScript(`
+local added, numbered = {}, {}
+
+local function newRun(a, readyAt)
+  local n = format('%016.0f', nextSeq())
+  numbered[#numbered + 1] = n
+  numbered[#numbered + 1] = n
+  local tick = a.tick == 'now' and int(now) or a.tick
+  local r = { n = n, st = 'R', wait = '-', attempt = '0', failures = '0', takeovers = '0', token = '-', claim = '0',
+    rescued = '0', cancel = '0', readyAt = int(readyAt), startBy = '-', createdAt = int(now), startedAt = '-',
+    finishedAt = '-', settled = '-', tick = tick, reason = '-', inst = '-', kind = a.kind,
+    rest = '\\n' .. a.made .. '\\n\\n\\n' .. a.body }
+  runs[n] = r
+  change(r)
+  return r
+end
+
+-- The run that has the key, when as many as its limit are due or executing, or one is ready at the same instant.
+local function keyWinner(f, readyAt)
+  ripenKey(f.key)
+  if readyAt > now then return call('ZRANGEBYSCORE', P .. 'kd:' .. f.key, int(readyAt), int(readyAt), 'LIMIT', 0, 1)[1] end
+  if call('ZCARD', P .. 'k:' .. f.key) < tonumber(f.limit) then return nil end
+  for _, h in ipairs(name(f.key).holders) do if h.run ~= '-' then return h.run end end
+  local standing, waiting = call('ZRANGE', P .. 'ks:' .. f.key, 0, 0)[1], call('ZRANGE', P .. 'kw:' .. f.key, 0, 0)[1]
+  if standing and waiting then return standing < waiting and standing or waiting end
+  return standing or waiting or call('ZRANGE', P .. 'k:' .. f.key, 0, 0)[1]
+end
+
+local function overlapWinner(sched, overlap)
+  if overlap == 's' then
+    ripenLane(sched)
+    local engaged, waiting = call('ZRANGE', P .. 'e:' .. sched, 0, 0)[1], call('ZRANGE', P .. 'w:' .. sched, 0, 0)[1]
+    if engaged and waiting then return engaged < waiting and engaged or waiting end
+    return engaged or waiting
+  end
+  if overlap == 'o' then return call('ZRANGE', P .. 'w:' .. sched, 0, 0)[1] end
+end
+
+local function refusal(f, a, readyAt)
+  local same = f.dedupe ~= '-' and dedupeOf(f.target, f.dedupe)
+  if same then return 'd', same end
+  if f.origin == 'b' then
+    local known = call('HGET', P .. 'b:' .. f.sched, a.tick .. '/' .. f.backfill)
+    if known then return 'd', known end
+  end
+  local winner = a.check == '1' and f.key ~= '-' and keyWinner(f, readyAt)
+  if not winner and f.sched ~= '-' then winner = overlapWinner(f.sched, a.overlap) end
+  if winner then return 'b', winner end
+end
+
+-- Answers whether the run has to wait for others of its schedule.
+local function meetOverlap(sched, overlap)
+  if sched == '-' or overlap == 'a' then return false end
+  if overlap == 'c' then makeWay(sched) end
+  ripenLane(sched)
+  return call('ZCARD', P .. 'e:' .. sched) + call('ZCARD', P .. 'w:' .. sched) > 0
+end
+
+local function enqueue(a)
+  local readyAt = a.readyAt ~= '-' and tonumber(a.readyAt) or now + tonumber(a.delay)
+  if sub(a.kind, 1, 1) == 'p' then
+    local r = newRun(a, readyAt)
+    knowQueue(a.prio, a.target)
+    local queue = collect(added, P .. 'q:' .. a.prio .. ':' .. a.target)
+    queue[#queue + 1] = r.readyAt
+    queue[#queue + 1] = r.n
+    wake(RUNS)
+    return 'e', r.n
+  end
+  local f = fixed({ rest = '\\n' .. a.made })
+  local refused, winner = refusal(f, a, readyAt)
+  if refused then return refused, winner end
+  local waits = meetOverlap(f.sched, a.overlap)
+  local r = fixed(newRun(a, readyAt))
+  if r.origin == 'b' then call('HSET', P .. 'b:' .. r.sched, r.tick .. '/' .. r.backfill, r.n) end
+  openDedupe(r)
+  r.new = true
+  if waits then makeWait(r, 'o') else makeReady(r) end
+  return 'e', r.n
+end
+
+local results = {}
+for at = 1, #ARGV, 10 do
+  local outcome, n = enqueue({ kind = ARGV[at], prio = ARGV[at + 1], target = ARGV[at + 2], made = ARGV[at + 3],
+    body = ARGV[at + 4], readyAt = ARGV[at + 5], delay = ARGV[at + 6], tick = ARGV[at + 7], check = ARGV[at + 8],
+    overlap = ARGV[at + 9] })
+  results[#results + 1] = outcome .. n
+end
+for key, pairs_ in pairs(added) do batch('ZADD', key, pairs_) end
+batch('ZADD', P .. 'all', numbered)
+finish()
+return { results, wakes }`)
+
+const OVERLAPS = { allow: 'a', skip: 's', 'queue-one': 'o', 'queue-all': 'q', 'cancel-running': 'c' } as const
+
+export async function enqueueRuns(
+  server: Server,
+  shard: number,
+  runs: readonly NewRun[],
+  tx: unknown,
+): Promise<EnqueueResult[]> {
+  if (tx !== undefined) {
+    throw failure('UNSUPPORTED', 'the Redis store has no transactions to enqueue in: enqueue without `tx`')
+  }
+  if (runs.length === 0) return []
+  const [results] = await server.write(ENQUEUE, shard, runs.flatMap(runArgs))
+  return textsOf(listOf(results)).map((text) => {
+    const run = runId(shard, text.slice(1))
+    const outcome = text.charAt(0)
+    return { outcome: outcome === 'e' ? 'enqueued' : outcome === 'd' ? 'duplicate' : 'busy', run }
+  })
+}
+
+function runArgs(run: NewRun): (string | number)[] {
+  const { target, priority, origin, readyAt, delayMs = 0, tick, checkKey, overlap = 'allow' } = run
+  const instant = tick ?? (origin === 'trigger' ? 'now' : '-')
+  return [
+    ...[kindOf(run), priority, word(targetName(target)), madeLine(run), bodyLines(run)],
+    ...[readyAt ?? '-', delayMs, instant, checkKey === true ? 1 : 0, OVERLAPS[overlap]],
+  ]
+}
+
+const AVAILABLE = script(`
+local key = ARGV[1]
+return call('ZCARD', P .. 'k:' .. key) + call('ZCOUNT', P .. 'kd:' .. key, '-inf', now)`)
+
+export async function isAvailable(server: Server, shard: number, key: string, limit: number): Promise<boolean> {
+  return Number(await server.read(AVAILABLE, shard, [word(key)])) < limit
+}

@@ -1,0 +1,169 @@
+/**
+ * Instances. Each is one text: when its lease runs out, whether it was declared dead, up to which claim all were
+ * answered, when it joined and beat, its app and declarations; then what it said of itself, as JSON.
+ */
+import type { BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from '../../core/instance.js'
+import type { DeclaredSet } from '../../core/store.js'
+import { listOf, type Server, textsOf } from './connection.js'
+import { runId, runPlace } from './run-text.js'
+import { runScript, script } from './script.js'
+import { word } from './token-text.js'
+
+const NOTE_ALIVE = `
+local function noteAlive(app, declarations)
+  if declarations == '-' then return end
+  if call('HEXISTS', P .. 'sets:' .. app, declarations) == 1 then call('HSET', P .. 'alive:' .. app, declarations, int(now)) end
+end`
+
+const JOIN = script(`${NOTE_ALIVE}
+local inst, lease, app, declarations, info = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local known = call('GET', P .. 'i:' .. inst)
+local _, dead, settled, joined = match(known or '', '^(%d+) (%d) ([^ ]+) (%d+)')
+if dead == '0' then info = match(known, '\\n(.*)$')
+else
+  settled, joined = '-1', int(now)
+  call('DEL', P .. 'ic:' .. inst)
+end
+local words = { int(now + lease), '0', settled, joined, int(now), app, declarations }
+call('SET', P .. 'i:' .. inst, table.concat(words, ' ') .. '\\n' .. info)
+call('ZADD', P .. 'instances', now + lease, inst)
+for at = 6, #ARGV, 2 do call('HSET', P .. 'jobs', ARGV[at], ARGV[at + 1]) end
+noteAlive(app, declarations)
+return { int(now), 0 }`)
+
+export async function joinInstance(
+  server: Server,
+  shard: number,
+  info: InstanceInfo,
+  leaseMs: number,
+): Promise<{ readonly now: number }> {
+  const { id, app, declarations, jobs } = info
+  const known = jobs.flatMap((job) => [job.name, JSON.stringify(job)])
+  const declared = app === undefined ? '-' : word(declarations)
+  const args = [word(id), leaseMs, word(app), declared, JSON.stringify(info), ...known]
+  const [now] = await server.write(JOIN, shard, args)
+  return { now: Number(now) }
+}
+
+const BEAT = runScript(`${NOTE_ALIVE}
+local inst, lease, settled = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local text = call('GET', P .. 'i:' .. inst)
+local _, dead, before, joined, _, app, declarations, info =
+  match(text or '', '^(%d+) (%d) ([^ ]+) (%d+) (%d+) ([^ ]+) ([^ \\n]+)\\n(.*)$')
+if dead ~= '0' then return { int(now), 0, {}, {}, 0 } end
+
+local words = { int(now + lease), '0', int(math.max(tonumber(before), settled)), joined, int(now), app, declarations }
+call('SET', P .. 'i:' .. inst, table.concat(words, ' ') .. '\\n' .. info)
+call('ZADD', P .. 'instances', now + lease, inst)
+call('ZREMRANGEBYSCORE', P .. 'ic:' .. inst, '-inf', settled)
+instanceEnds[inst] = now + lease
+noteAlive(app, declarations)
+
+local listed, lost, cancel, unheard = {}, {}, {}, {}
+for at = 4, #ARGV, 2 do collect(listed, ARGV[at])[ARGV[at + 1]] = true end
+local running = call('HGETALL', P .. 'ir:' .. inst)
+for at = 1, #running, 2 do
+  local n = running[at]
+  local claim, token, cancelled = match(running[at + 1], '^([^ ]+) ([^ ]+) (%d)')
+  if listed[n] and listed[n][token] then
+    listed[n] = nil
+    if cancelled == '1' then cancel[#cancel + 1] = n end
+  elseif tonumber(claim) <= settled then unheard[#unheard + 1] = n end
+end
+for n in pairs(listed) do lost[#lost + 1] = n end
+
+-- Runs of claims that were answered, of which the instance knows nothing: the answer was lost.
+table.sort(unheard)
+loadAll(unheard)
+for _, n in ipairs(unheard) do if runs[n] then takeOver(runs[n], false) end end
+finish()
+return { int(now), 1, lost, cancel, wakes }`)
+
+export async function beatInstance(server: Server, shard: number, request: BeatRequest): Promise<BeatResult> {
+  const { instance, leaseMs, attempts, claimsSettled } = request
+  const listed = attempts.flatMap(({ run, token }) => [runPlace(run)?.number ?? run, token])
+  const [now, alive, lost, cancel] = await server.write(BEAT, shard, [word(instance), leaseMs, claimsSettled, ...listed])
+  const ids = (reply: typeof lost) => textsOf(listOf(reply)).map((number) => runId(shard, number))
+  return {
+    alive: alive === 1,
+    lost: alive === 1 ? ids(lost) : attempts.map(({ run }) => run),
+    cancel: ids(cancel),
+    now: Number(now),
+  }
+}
+
+const LEAVE = runScript(`
+local inst = ARGV[1]
+if call('EXISTS', P .. 'i:' .. inst) == 0 then return { 0 } end
+local ns = call('HKEYS', P .. 'ir:' .. inst)
+table.sort(ns)
+loadAll(ns)
+for _, n in ipairs(ns) do if runs[n] then takeOver(runs[n], false) end end
+call('DEL', P .. 'i:' .. inst, P .. 'ic:' .. inst)
+call('ZREM', P .. 'instances', inst)
+finish()
+return { wakes }`)
+
+export async function leaveInstance(server: Server, shard: number, id: string): Promise<void> {
+  await server.write(LEAVE, shard, [word(id)])
+}
+
+const LIST = script(`
+local found = {}
+for _, inst in ipairs(call('ZRANGE', P .. 'instances', 0, -1)) do
+  local text = call('GET', P .. 'i:' .. inst)
+  if text then found[#found + 1] = text end
+end
+return found`)
+
+export async function listInstances(server: Server, shard: number): Promise<Instance[]> {
+  const instances: Instance[] = []
+  for (const text of textsOf(await server.read(LIST, shard))) {
+    const [head = '', info = '{}'] = text.split('\n')
+    const [expires, dead, , joined, beat] = head.split(' ')
+    const times = { joinedAt: Number(joined), beatAt: Number(beat), expiresAt: Number(expires) }
+    if (dead === '0') instances.push({ ...(JSON.parse(info) as InstanceInfo), ...times })
+  }
+  return instances.sort((one, other) => one.joinedAt - other.joinedAt)
+}
+
+const JOBS = script(`return call('HVALS', P .. 'jobs')`)
+
+export async function listJobs(server: Server, shard: number): Promise<JobInfo[]> {
+  return textsOf(await server.read(JOBS, shard)).map((text) => JSON.parse(text) as JobInfo)
+}
+
+const DECLARE = script(`
+local app, hash, set = ARGV[1], ARGV[2], ARGV[3]
+if call('HSETNX', P .. 'sets:' .. app, hash, int(now) .. ' ' .. set) == 1 then
+  call('HSET', P .. 'alive:' .. app, hash, int(now))
+end
+return { 0 }`)
+
+export async function declareSet(
+  server: Server,
+  shard: number,
+  app: string,
+  { hash, release, schedules }: Pick<DeclaredSet, 'hash' | 'release' | 'schedules'>,
+): Promise<void> {
+  const set = { hash, ...(release === undefined ? {} : { release }), schedules }
+  await server.write(DECLARE, shard, [word(app), word(hash), JSON.stringify(set)])
+}
+
+const DECLARED = script(`
+local found = {}
+local sets, alive = call('HGETALL', P .. 'sets:' .. ARGV[1]), {}
+local seen = call('HGETALL', P .. 'alive:' .. ARGV[1])
+for at = 1, #seen, 2 do alive[seen[at]] = seen[at + 1] end
+for at = 1, #sets, 2 do found[#found + 1] = (alive[sets[at]] or '0') .. ' ' .. sets[at + 1] end
+return found`)
+
+export async function listDeclared(server: Server, shard: number, app: string): Promise<DeclaredSet[]> {
+  const lines = textsOf(await server.read(DECLARED, shard, [word(app)]))
+  const sets = lines.map((line): DeclaredSet => {
+    const [, alive, first, json = '{}'] = /^(\d+) (\d+) (.*)$/s.exec(line) ?? []
+    const set = JSON.parse(json) as Pick<DeclaredSet, 'hash' | 'release' | 'schedules'>
+    return { ...set, firstSeenAt: Number(first), aliveAt: Number(alive) }
+  })
+  return sets.sort((one, other) => one.firstSeenAt - other.firstSeenAt)
+}

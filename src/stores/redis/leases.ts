@@ -1,0 +1,221 @@
+/**
+ * Locks. One rule decides everything: a lease is its holder's until its time is over AND somebody else took it.
+ *
+ * - Two that ask at once: scripts come one after the other, so the first takes the permit and the second finds it busy.
+ *   Its `until` says when to ask again, and with `waitMs` it has a place in the line.
+ * - A holder that stalls past its time and comes back: if nobody took the lease, it renews and goes on. If somebody
+ *   did, its line is gone, and renew, release and (for a run) settle are refused.
+ * - A holder that dies: nobody has to notice. The next that asks takes its place, with a higher token.
+ * - A waiter that dies: its place is given up `waitMs` after it last asked. If the lease was handed to it in between, it
+ *   runs out like any other.
+ * - A release that comes twice, or late: it only ever removes the holder's own line.
+ * - A failover that loses the last writes: the lease may be given to another while its holder still trusts it, until
+ *   its next renewal fails. The token of the new one is higher all the same, by the clock and by what clients have seen.
+ */
+import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from '../../core/lease.js'
+import type { Page } from '../../core/store.js'
+import { listOf, type Server, textsOf } from './connection.js'
+import { runId } from './run-text.js'
+import { runScript, script } from './script.js'
+import { fromWord, word } from './token-text.js'
+
+/** How a holder is told of: as in its line, with its end by its instance's where it is a run. */
+const TOLD = `
+local function told(m, h)
+  return h.holder .. ' ' .. int(h.token) .. ' ' .. int(h.acquired) .. ' ' .. int(endOf(h)) .. ' ' .. h.released .. ' ' ..
+    h.inst .. ' ' .. h.run
+end`
+
+const ACQUIRE = runScript(`${TOLD}
+local K, holder, ttl, permits, inst, floor, waitMs =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+local m = name(K)
+serveWaiters(m)
+
+local function takePermit()
+  local own = holderOf(m, holder)
+  if own and own.released == '0' then
+    if own.run == '-' then
+      own.expires = now + ttl
+      changeName(m)
+    end
+    return own
+  end
+  if isBusy(m, permits) then return nil end
+  if own then removeHolder(m, own) end
+  return grantLock(m, holder, ttl, permits, inst, floor)
+end
+
+-- Asking again keeps the place and prolongs it.
+local function keepPlace()
+  if waitMs <= 0 then return end
+  if not m.waits then
+    m.waits = true
+    changeName(m)
+    call('SADD', P .. 'blocked', K)
+  end
+  call('ZADD', P .. 'ww:' .. K, 'NX', int(nextSeq()), holder)
+  call('HSET', P .. 'wd:' .. K, holder, ttl .. ' ' .. permits .. ' ' .. inst .. ' ' .. int(floor) .. ' ' .. int(now + waitMs))
+end
+
+local lease, answer = takePermit(), nil
+if lease then
+  if m.waits then dropWaiter(m, holder) end
+  answer = told(m, lease)
+else
+  keepPlace()
+  local soonest
+  for _, h in ipairs(m.holders) do
+    local ends = endOf(h)
+    if ends > now then soonest = math.min(soonest or ends, ends) end
+  end
+  answer = int(soonest or now)
+end
+touch(touchedNames, K)
+finish()
+return { int(now), lease and 1 or 0, answer, wakes }`)
+
+export async function acquireLease(server: Server, shard: number, request: AcquireRequest): Promise<AcquireResult> {
+  const { name, holder, ttlMs, permits, instance, floor, waitMs = 0 } = request
+  const args = [word(name), word(holder), ttlMs, permits, word(instance), floor, waitMs]
+  const [at, acquired, answer] = await server.write(ACQUIRE, shard, args)
+  const now = Number(at)
+  if (acquired !== 1) return { acquired: false, until: Number(answer), now }
+  return { acquired: true, lease: toLease(shard, name, String(answer)), now }
+}
+
+function toLease(shard: number, name: string, line: string): Lease {
+  const [holder = '', token, acquired, expires, released, instance = '-', run = '-'] = line.split(' ')
+  return {
+    name,
+    holder: fromWord(holder) ?? '',
+    token: Number(token),
+    acquiredAt: Number(acquired),
+    expiresAt: Number(expires),
+    ...(instance === '-' ? {} : { instance: fromWord(instance) ?? '' }),
+    ...(run === '-' ? {} : { run: runId(shard, run) }),
+    ...(released === '1' ? { released: true as const } : {}),
+  }
+}
+
+const RENEW = runScript(`${TOLD}
+local results = {}
+for at = 1, #ARGV, 4 do
+  local m = name(ARGV[at])
+  local h = holderOf(m, ARGV[at + 1])
+  if h and int(h.token) == ARGV[at + 2] and h.released == '0' then
+    if h.run == '-' then
+      h.expires = now + tonumber(ARGV[at + 3])
+      changeName(m)
+    end
+    results[#results + 1] = told(m, h)
+  else results[#results + 1] = '' end
+end
+finish()
+return { results, wakes }`)
+
+export async function renewLeases(
+  server: Server,
+  shard: number,
+  requests: readonly RenewRequest[],
+): Promise<(Lease | undefined)[]> {
+  if (requests.length === 0) return []
+  const args = requests.flatMap(({ name, holder, token, ttlMs }) => [word(name), word(holder), token, ttlMs])
+  const [results] = await server.write(RENEW, shard, args)
+  const lines = textsOf(listOf(results))
+  return requests.map(({ name }, at) => {
+    const line = lines[at] ?? ''
+    return line === '' ? undefined : toLease(shard, name, line)
+  })
+}
+
+const RELEASE = runScript(`
+local K, holder, minHold = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local m = name(K)
+local h = holderOf(m, holder)
+local held = h ~= nil and h.run == '-' and h.released == '0'
+local waited = m.waits and dropWaiter(m, holder) == 1
+if held then
+  wake(LEASES)
+  if h.acquired + minHold <= now then removeHolder(m, h)
+  else
+    h.released, h.expires = '1', h.acquired + minHold
+    changeName(m)
+  end
+end
+touch(touchedNames, K)
+finish()
+return { (held or waited) and 1 or 0, wakes }`)
+
+export async function releaseLease(server: Server, shard: number, request: ReleaseRequest): Promise<boolean> {
+  const { name, holder, minHoldMs = 0 } = request
+  const [released] = await server.write(RELEASE, shard, [word(name), word(holder), minHoldMs])
+  return released === 1
+}
+
+const RESET = runScript(`
+local m = name(ARGV[1])
+local holders = {}
+for at, h in ipairs(m.holders) do holders[at] = h end
+for _, h in ipairs(holders) do
+  local r = h.run ~= '-' and load(h.run)
+  if r then takeOver(r, false) else removeHolder(m, h) end
+end
+if #holders > 0 then wake(LEASES + ATTEMPTS) end
+finish()
+return { #holders, wakes }`)
+
+export async function resetLease(server: Server, shard: number, name: string): Promise<number> {
+  const [count] = await server.write(RESET, shard, [word(name)])
+  return Number(count)
+}
+
+const INSPECT = runScript(`${TOLD}
+local found = {}
+for at = 1, #ARGV do
+  local m = name(ARGV[at])
+  for _, h in ipairs(m.holders) do if endOf(h) > now then found[#found + 1] = ARGV[at] .. ' ' .. told(m, h) end end
+end
+return found`)
+
+async function inspectAll(server: Server, shard: number, names: readonly string[]): Promise<Lease[]> {
+  const lines = textsOf(await server.read(INSPECT, shard, names.map(word)))
+  return lines.map((line) => {
+    const space = line.indexOf(' ')
+    return toLease(shard, fromWord(line.slice(0, space)) ?? '', line.slice(space + 1))
+  })
+}
+
+export function inspectLease(server: Server, shard: number, name: string): Promise<Lease[]> {
+  return inspectAll(server, shard, [name])
+}
+
+const NAMES_FROM = script(`return call('ZRANGEBYLEX', P .. 'names', ARGV[1], '+', 'LIMIT', 0, ARGV[2])`)
+const CHUNK = 200
+
+interface LeaseQuery {
+  readonly prefix?: string
+  readonly after?: string
+  readonly limit: number
+}
+
+/** In order of name and holder. The index may still know names that nobody holds any more. */
+export async function listLeases(server: Server, shard: number, query: LeaseQuery): Promise<Page<Lease>> {
+  const { prefix = '', after, limit } = query
+  const found: { readonly lease: Lease; readonly place: string }[] = []
+  const afterName = after?.slice(0, after.indexOf('\n'))
+  let from = afterName === undefined || afterName < prefix ? `[${prefix}` : `[${afterName}`
+  for (let more = true; more && found.length <= limit; ) {
+    const names = textsOf(await server.read(NAMES_FROM, shard, [from, CHUNK]))
+    const wanted = names.filter((name) => name.startsWith(prefix))
+    more = names.length === CHUNK && wanted.length === names.length
+    from = `(${names.at(-1) ?? ''}`
+    const leases = wanted.length === 0 ? [] : await inspectAll(server, shard, wanted)
+    const places = leases.map((lease) => ({ lease, place: `${lease.name}\n${lease.holder}` }))
+    const chunk = places.filter(({ place }) => after === undefined || place > after)
+    found.push(...chunk.sort((one, other) => (one.place < other.place ? -1 : 1)))
+  }
+  const page = found.slice(0, limit)
+  const items = page.map(({ lease }) => lease)
+  return found.length > limit ? { items, next: page.at(-1)?.place ?? '' } : { items }
+}

@@ -1,0 +1,54 @@
+/**
+ * What every script begins with. `KEYS[1]` is the beginning of all keys of its shard, hash tag included, so that a
+ * cluster knows where to send it.
+ *
+ * A script cannot be rolled back: it looks, decides, and only then writes. Writes of one kind are collected and done by
+ * few commands, because every command called from Lua costs about as much as the work in it.
+ */
+
+/** Time is the server's. */
+export const CLOCK = `
+local time = redis.call('TIME')
+local nowUs = time[1] * 1000000 + time[2]
+local function housekeeping(ms) return math.max(ms * 3, 1000) end`
+
+/** For tests: a clock that is turned by hand, in microseconds. Nothing goes away while it stands still. */
+export const HAND_TURNED_CLOCK = `
+local nowUs = tonumber(redis.call('GET', KEYS[1] .. 'clock') or '0')
+local function housekeeping(ms) return 86400000 end`
+
+export const BASE = `
+local P, call, format, match, find, sub = KEYS[1], redis.call, string.format, string.match, string.find, string.sub
+local now = math.floor(nowUs / 1000)
+local wakes = 0
+local SCHEDULES, RUNS, LEASES, ATTEMPTS, SETTLED = 1, 2, 4, 8, 16
+
+local function int(number) return format('%.0f', number) end
+
+-- Words, as token-text.ts makes them.
+local function escape(text)
+  if text == '' then return '%' end
+  if text == '-' then return '%2d' end
+  return (string.gsub(text, '[%%%c ]', function(char) return format('%%%02x', string.byte(char)) end))
+end
+local function unescape(word)
+  if word == '%' then return '' end
+  return (string.gsub(word, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
+end
+
+local function wake(bit_) wakes = bit.bor(wakes, bit_) end
+
+local function batch(command, key, args)
+  for first = 1, #args, 2000 do call(command, key, unpack(args, first, math.min(first + 1999, #args))) end
+end
+
+-- Numbers that only grow: of runs, of versions, of endings. They follow the clock, so that shards agree on what is older.
+local seq
+local function nextSeq()
+  if not seq then seq = tonumber(call('HGET', P .. 'meta', 'seq') or '0') end
+  seq = math.max(seq + 1, nowUs)
+  return seq
+end
+local function saveSeq()
+  if seq then call('HSET', P .. 'meta', 'seq', int(seq)) end
+end`

@@ -1,0 +1,46 @@
+import type { RescueResult } from '../../core/store.js'
+import type { Server } from './connection.js'
+import { runScript } from './script.js'
+
+/** How many instances and how many names one script looks at. */
+const INSTANCES = 20
+const NAMES = 500
+
+const RESCUE = runScript(`
+local limit, rescued, lost = tonumber(ARGV[1]), 0, 0
+
+local function declareDead(inst)
+  local text = call('GET', P .. 'i:' .. inst)
+  if text then call('SET', P .. 'i:' .. inst, (string.gsub(text, '^(%d+) %d ', '%1 1 ', 1))) end
+end
+
+for _, inst in ipairs(call('ZRANGEBYSCORE', P .. 'instances', '-inf', now, 'LIMIT', 0, ${INSTANCES})) do
+  if rescued + lost >= limit then break end
+  declareDead(inst)
+  local ns = call('HKEYS', P .. 'ir:' .. inst)
+  table.sort(ns)
+  local taken = 0
+  for _, n in ipairs(ns) do
+    if rescued + lost >= limit then break end
+    taken = taken + 1
+    local r = load(n)
+    if not r then call('HDEL', P .. 'ir:' .. inst, n)
+    elseif takeOver(r, true) == 'lost' then lost = lost + 1
+    else rescued = rescued + 1 end
+  end
+  if taken == #ns then
+    call('DEL', P .. 'i:' .. inst, P .. 'ic:' .. inst)
+    call('ZREM', P .. 'instances', inst)
+  end
+end
+
+-- Locks run out without anybody doing anything: whoever waits for one of those is next.
+for _, K in ipairs(call('SRANDMEMBER', P .. 'blocked', ${NAMES})) do touch(touchedNames, K) end
+finish()
+return { rescued, lost, wakes }`)
+
+/** Declares instances dead whose beats stopped, and takes over what they ran. */
+export async function rescueRuns(server: Server, shard: number, limit: number): Promise<RescueResult> {
+  const [rescued, lost] = await server.write(RESCUE, shard, [limit])
+  return { rescued: Number(rescued), lost: Number(lost) }
+}
