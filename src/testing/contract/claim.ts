@@ -1,7 +1,15 @@
 import { expect } from 'vitest'
-import { area, grows, ids, PAST_LEASE_MS, retryIn, SHORT_LEASE_MS } from './scene.js'
+import { area, grows, ids, key, PAST_LEASE_MS, retryIn, SHORT_LEASE_MS } from './scene.js'
 
 export const claim = area('claim', {
+  'runs are answered in the order in which they are taken, those with a key among those without': async (scene) => {
+    await scene.join()
+    const first = await scene.enqueue()
+    const second = await scene.enqueue({ key: key('k') })
+    const third = await scene.enqueue()
+    expect((await scene.claim()).map(({ id }) => id)).toEqual([first, second, third])
+  },
+
   'a claimed run is running, with a token and its instance': async (scene) => {
     await scene.join()
     const id = await scene.enqueue({ payload: { a: 1 } })
