@@ -1,5 +1,6 @@
+// @ts-check
 /**
- * A real Postgres for tests: the one that `BELFRY_TEST_POSTGRES` names, else a server of our own from the binaries on
+ * A real Postgres for tests and benches: the one that `BELFRY_TEST_POSTGRES` names, else a server of our own from the binaries on
  * this machine, which are installed if there are none. Durable as in production, on a free loopback port, its data in a
  * temp folder; it ends with the process that started it, however that ends.
  */
@@ -12,12 +13,14 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 
-export interface RunningServer {
-  readonly url: string
-  stop(): Promise<void>
-}
+/**
+ * @typedef {object} RunningServer
+ * @property {string} url
+ * @property {() => Promise<void>} stop
+ */
 
-export async function startPostgres(): Promise<RunningServer> {
+/** @returns {Promise<RunningServer>} */
+export async function startPostgres() {
   const given = process.env.BELFRY_TEST_POSTGRES
   if (given !== undefined && given !== '') {
     await untilReady(given, () => undefined, 10_000)
@@ -28,8 +31,11 @@ export async function startPostgres(): Promise<RunningServer> {
 
 const ROOT = '/usr/lib/postgresql'
 
-/** The newest version's folder. */
-function findBinaries(): string | undefined {
+/**
+ * The newest version's folder.
+ * @returns {string | undefined}
+ */
+function findBinaries() {
   const versions = existsSync(ROOT) ? readdirSync(ROOT) : []
   return versions
     .sort((one, other) => Number(other) - Number(one))
@@ -37,10 +43,10 @@ function findBinaries(): string | undefined {
     .find((folder) => existsSync(join(folder, 'initdb')))
 }
 
-function installBinaries(): string {
+function installBinaries() {
   const sudo = process.getuid?.() === 0 ? [] : ['sudo', '-n']
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  const apt = (...args: string[]) => {
+  const apt = (/** @type {string[]} */ ...args) => {
     const [command = '', ...rest] = [...sudo, 'apt-get', ...args]
     execFileSync(command, rest, { env, stdio: 'pipe' })
   }
@@ -57,12 +63,15 @@ function installBinaries(): string {
 
 const MISSING = `there is no Postgres for the tests: set BELFRY_TEST_POSTGRES to a URL, or install postgresql (looked in ${ROOT})`
 
-/** The server refuses to run as root. */
-function owner(): { readonly uid: number; readonly gid: number } | undefined {
+/**
+ * The server refuses to run as root.
+ * @returns {{ uid: number, gid: number } | undefined}
+ */
+function owner() {
   if (process.getuid?.() !== 0) return undefined
   for (const user of ['postgres', 'nobody']) {
     try {
-      const number = (flag: string) => Number(execFileSync('id', [flag, user], { encoding: 'utf8' }))
+      const number = (/** @type {string} */ flag) => Number(execFileSync('id', [flag, user], { encoding: 'utf8' }))
       return { uid: number('-u'), gid: number('-g') }
     } catch {
       // The next one, then.
@@ -79,7 +88,7 @@ const SETTINGS = {
   unix_socket_directories: '',
   max_connections: '200',
   log_min_messages: 'fatal',
-} satisfies Record<string, string>
+}
 
 /** Waits for its input to end, which it does when whoever started it is gone, and then clears everything away. */
 const KEEPER = `
@@ -89,7 +98,11 @@ kill -INT $server 2>/dev/null; wait $server
 rm -rf "$BELFRY_TEST_DATA"
 `
 
-async function startOwn(binaries: string): Promise<RunningServer> {
+/**
+ * @param {string} binaries
+ * @returns {Promise<RunningServer>}
+ */
+async function startOwn(binaries) {
   const user = owner()
   const folder = mkdtempSync(join(tmpdir(), 'belfry-postgres-'))
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
@@ -131,7 +144,7 @@ async function startOwn(binaries: string): Promise<RunningServer> {
   return { url, stop }
 }
 
-async function freePort(): Promise<number> {
+async function freePort() {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
@@ -140,7 +153,12 @@ async function freePort(): Promise<number> {
   return address.port
 }
 
-async function untilReady(url: string, failed: () => string | undefined, patienceMs: number): Promise<void> {
+/**
+ * @param {string} url
+ * @param {() => string | undefined} failed
+ * @param {number} patienceMs
+ */
+async function untilReady(url, failed, patienceMs) {
   const until = performance.now() + patienceMs
   for (;;) {
     const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
