@@ -32,6 +32,7 @@ export async function postgresGround(way: Way): Promise<Ground> {
       return counted(store, traffic)
     },
     clock,
+    poll: '200ms',
     elapse: (ms) => clock.advance(ms),
     close: async () => {
       await traffic.rest()

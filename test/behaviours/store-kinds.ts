@@ -16,6 +16,8 @@ export interface Ground {
   /** The clock of one more process, when they are not all the same. */
   processClock?(): Clock
   elapse(ms: number): Promise<void>
+  /** How often instances ask the store on their own account, where asking takes real time. */
+  readonly poll?: string
   close(): Promise<void>
 }
 

@@ -49,7 +49,7 @@ export class World {
     const lifeline = new Lifeline(wrap?.(handle) ?? handle, skewed(clock, skewMs))
     const lines: LogLine[] = []
     const belfry = createBelfry({
-      ...{ ...OPTIONS, ...options },
+      ...{ ...OPTIONS, ...(this.#ground.poll === undefined ? {} : { poll: this.#ground.poll }), ...options },
       store: lifeline.store,
       clock: lifeline.clock,
       logger: recorder(lines),
