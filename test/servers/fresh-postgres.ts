@@ -4,6 +4,9 @@ import { testDatabase, type Way } from './test-database.js'
 
 export interface FreshPostgres {
   readonly store: Store
+  readonly schema: string
+  /** A URL that reaches the server itself. */
+  readonly direct: string
   /** Lets time pass on the database's clock, which else stands still. */
   elapse(ms: number): Promise<void>
   /** Gives the schema back. Close the store first. */
@@ -17,6 +20,8 @@ export async function freshPostgres(way: Way = 'postgres'): Promise<FreshPostgre
   let now = Date.UTC(2026, 0, 1)
   await database.setClock(now)
   return {
+    schema,
+    direct,
     store: postgres({ pool: database.pool(), direct, schema }),
     async elapse(ms) {
       now += ms
