@@ -36,14 +36,15 @@ let made = 0
 export async function testDatabase(way: Way): Promise<TestDatabase> {
   const direct = await serverUrl('postgres')
   const url = way === 'postgres' ? direct : await serverUrl(way)
-  const owner = (admin ??= new pg.Pool({ connectionString: direct, max: 2 }))
+  admin ??= newPool(direct, 2)
+  const owner = admin
   const schema = freeSchemas.pop() ?? (await newSchema(owner))
   const pools: pg.Pool[] = []
   return {
     schema,
     direct,
     pool() {
-      const pool = freePools[way].pop() ?? new pg.Pool({ connectionString: url, max: POOL_SIZE, idleTimeoutMillis: 0 })
+      const pool = freePools[way].pop() ?? newPool(url, POOL_SIZE)
       pools.push(pool)
       return pool
     },
@@ -55,6 +56,12 @@ export async function testDatabase(way: Way): Promise<TestDatabase> {
       freePools[way].push(...pools.reverse())
     },
   }
+}
+
+function newPool(connectionString: string, max: number): pg.Pool {
+  const pool = new pg.Pool({ connectionString, max, idleTimeoutMillis: 0 })
+  pool.on('error', () => {})
+  return pool
 }
 
 async function newSchema(owner: pg.Pool): Promise<string> {
