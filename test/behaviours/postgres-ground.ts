@@ -9,11 +9,11 @@
  * What is asked at one instant by several instances really is on its way at once, each over its own connections: they
  * race, wait for each other's rows and lose as they would in production. Hints come when the server sends them.
  */
-import type { Clock } from '../../src/core/clock.js'
 import type { Store } from '../../src/core/store.js'
-import { type PgPool, postgres } from '../../src/stores/postgres/index.js'
+import { postgres } from '../../src/stores/postgres/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
-import { type TestDatabase, testDatabase, type Way } from '../servers/test-database.js'
+import { testDatabase, type Way } from '../servers/test-database.js'
+import { inTimeWith, timedPool } from '../servers/timed-pool.js'
 import { Traffic } from '../servers/traffic.js'
 import type { Ground } from './store-kinds.js'
 
@@ -22,12 +22,11 @@ export async function postgresGround(way: Way): Promise<Ground> {
   const { direct, schema } = database
   const traffic = new Traffic()
   const clock = manualClock(Date.UTC(2026, 0, 1), traffic.rest)
-  const inTime = clockwork(database, clock)
+  const inTime = inTimeWith(clock, database)
   const handles: Store[] = []
   return {
     handle: () => {
-      const pool = timed(database.pool(), traffic, inTime)
-      const store = postgres({ pool, direct, schema })
+      const store = postgres({ pool: timedPool(database.pool(), inTime, traffic), direct, schema })
       handles.push(store)
       return counted(store, traffic)
     },
@@ -40,30 +39,6 @@ export async function postgresGround(way: Way): Promise<Ground> {
       await traffic.rest()
       await database.close()
     },
-  }
-}
-
-/** Sets the database's clock to the instances' whenever that has moved. */
-function clockwork(database: TestDatabase, clock: Clock): () => Promise<unknown> {
-  let told: number | undefined
-  let telling: Promise<unknown> = Promise.resolve()
-  return () => {
-    if (told !== clock.now()) {
-      told = clock.now()
-      telling = database.setClock(told)
-    }
-    return telling
-  }
-}
-
-/** The first statement of each transaction is in time, and so are those after it: time waits for them. */
-function timed(pool: PgPool, traffic: Traffic, inTime: () => Promise<unknown>): PgPool {
-  return {
-    connect: () => traffic.during(() => inTime().then(() => pool.connect())),
-    query: (query) => traffic.during(() => inTime().then(() => pool.query(query))),
-    // The pool outlives the test, and has somebody who listens to its errors.
-    on: () => {},
-    end: async () => {},
   }
 }
 
