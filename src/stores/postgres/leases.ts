@@ -13,6 +13,7 @@
  *   waiter in the same step.
  */
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from '../../core/lease.js'
+import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
 import type { Database, Row } from './connection.js'
 import { EXPIRY, LEASE_INSTANCE } from './names.js'
@@ -212,6 +213,7 @@ export async function listLeases(
   query: { readonly prefix?: string; readonly after?: string; readonly limit: number },
 ): Promise<Page<Lease>> {
   const { prefix = '', after = '', limit } = query
+  checkPageLimit(limit)
   const [name = '', holder = ''] = after.split('\n')
   const rows = await db.read(LIST, [name, holder, prefix, `${prefix}\u{10ffff}`, limit + 1])
   const items = rows.slice(0, limit).map(toLease)

@@ -32,6 +32,20 @@ export const settle = area('settle', {
     expect(await scene.claimOne()).toMatchObject({ id, attempt: 2, failures: 1, takeovers: 0 })
   },
 
+  'every failure is counted, the last one too, and nothing else is': async (scene) => {
+    await scene.join()
+    const id = await scene.enqueue()
+    await scene.settle(await scene.claimOne(), retryIn(0))
+    await scene.settle(await scene.claimOne(), { kind: 'released' })
+    await scene.settle(await scene.claimOne(), failed())
+    expect(await scene.run(id)).toMatchObject({ state: 'failed', attempt: 3, failures: 2 })
+    await scene.store.runs.retry(id)
+    expect(await scene.run(id)).toMatchObject({ state: 'ready', failures: 0 })
+    await scene.settle(await scene.claimOne(), retryIn(0))
+    await scene.settle(await scene.claimOne())
+    expect(await scene.run(id)).toMatchObject({ state: 'succeeded', failures: 1 })
+  },
+
   'a run that is released is ready at once, and counts as nothing': async (scene) => {
     await scene.join()
     const id = await scene.enqueue()
