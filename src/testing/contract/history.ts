@@ -50,10 +50,10 @@ export const history = area('history', {
     const ready = await scene.enqueue({ delayMs: 600_000 })
     await scene.enqueue()
     const running = await scene.claimOne()
-    await scene.elapse(200)
+    await scene.elapse(900)
     const young = await scene.enqueue()
     await scene.store.runs.cancel(young)
-    await scene.store.runs.prune({ ...KEEP_ALL, maxAgeMs: 150 })
+    await scene.store.runs.prune({ ...KEEP_ALL, maxAgeMs: 800 })
     expect(await left(scene)).toEqual([ready, running.id, young])
   },
 

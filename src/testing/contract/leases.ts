@@ -136,13 +136,13 @@ export const leases = area('leases', {
 
   'a lease released before its minimum hold stays taken until then, and nobody can renew it': async (scene) => {
     const lease = await scene.acquire('l', 'a', { ttlMs: 60_000 })
-    expect(await scene.store.leases.release({ name: 'l', holder: 'a', minHoldMs: 300 })).toBe(true)
+    expect(await scene.store.leases.release({ name: 'l', holder: 'a', minHoldMs: 600 })).toBe(true)
     const [held] = await scene.store.leases.inspect('l')
-    expect(held).toMatchObject({ released: true, expiresAt: lease.acquiredAt + 300 })
+    expect(held).toMatchObject({ released: true, expiresAt: lease.acquiredAt + 600 })
     expect(await scene.store.leases.renew([{ ...lease, ttlMs: 60_000 }])).toEqual([undefined])
     expect(await scene.store.leases.release({ name: 'l', holder: 'a' })).toBe(false)
-    expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: false, until: lease.acquiredAt + 300 })
-    await scene.elapse(350)
+    expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: false, until: lease.acquiredAt + 600 })
+    await scene.elapse(650)
     expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: true })
   },
 
