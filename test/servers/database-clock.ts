@@ -16,8 +16,12 @@ export function setClock(schema: string, now: number): string {
 
 /** Lets go of the wait for the disk: nothing in these schemas outlives its test. Chaos kills servers that are durable. */
 export function notDurable(schema: string): string {
-  return `create or replace function ${schema}.durable() returns void language plpgsql
-    as $$ begin perform set_config('synchronous_commit', 'off', true); end $$`
+  return `alter function ${schema}.durable(boolean) rename to really_durable;
+    create function ${schema}.durable(v_inside boolean default false) returns void language plpgsql as $$
+    begin
+      perform ${schema}.really_durable(v_inside);
+      perform set_config('synchronous_commit', 'off', true);
+    end $$`
 }
 
 /** Empties all tables of a schema: what is left is as good as new. */
