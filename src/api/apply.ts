@@ -1,5 +1,6 @@
 import { sameDefinition } from '../core/declare.js'
 import { failure } from '../core/errors.js'
+import { inTurns } from '../core/in-turns.js'
 import type { Schedule, ScheduleDefinition } from '../core/schedule.js'
 import type { ScheduleWrite, Store } from '../core/store.js'
 import type { ScheduleInput } from './schedule-input.js'
@@ -42,8 +43,10 @@ export async function applySchedules(
   }
   const stray = prefix === undefined ? undefined : Object.keys(wanted).find((id) => !id.startsWith(prefix))
   if (stray !== undefined) throw failure('OPTION_INVALID', `schedule "${stray}" lies outside the prefix "${prefix}"`)
-  const writes: ScheduleWrite[] = []
-  for (const [id, input] of Object.entries(wanted)) writes.push({ id, definition: await parse(id, input) })
+  const writes = await inTurns(
+    Object.entries(wanted),
+    async ([id, input]): Promise<ScheduleWrite> => ({ id, definition: await parse(id, input) }),
+  )
   const changes = [...(await compare(store, writes)), ...(prune ? await surplus(store, wanted, prefix ?? '') : [])]
   if (!dryRun) await write(store, writes, changes)
   const written = changes.filter(({ change }) => change !== 'remove').length

@@ -1,4 +1,5 @@
 import { failure } from '../core/errors.js'
+import { inTurns } from '../core/in-turns.js'
 import { toJson } from '../core/json.js'
 import { checkName } from '../core/names.js'
 import type { NewRun } from '../core/run.js'
@@ -65,7 +66,7 @@ export class Job<Input> {
     items: readonly ({ readonly payload: Input } & Omit<EnqueueOptions, 'tx'>)[],
     { tx }: Pick<EnqueueOptions, 'tx'> = {},
   ): Promise<readonly Enqueued[]> {
-    const runs = await Promise.all(items.map(({ payload, ...options }) => this.#newRun(payload, options)))
+    const runs = await inTurns(items, ({ payload, ...options }) => this.#newRun(payload, options))
     return runs.length === 0 ? [] : this.#enqueue(runs, tx)
   }
 

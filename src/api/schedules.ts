@@ -1,4 +1,5 @@
 import { failure, quote } from '../core/errors.js'
+import { inTurns } from '../core/in-turns.js'
 import type { Json } from '../core/json.js'
 import { toJson } from '../core/json.js'
 import { checkName } from '../core/names.js'
@@ -68,9 +69,7 @@ export class Schedules {
 
   /** Many at once, in batches; each batch is written whole or not at all. */
   async putMany(entries: Iterable<readonly [id: string, input: ScheduleInput]>): Promise<readonly ScheduleView[]> {
-    const parsed = await Promise.all(
-      Array.from(entries, async ([id, input]) => ({ id, definition: await this.parse(id, input) })),
-    )
+    const parsed = await inTurns([...entries], async ([id, input]) => ({ id, definition: await this.parse(id, input) }))
     const views: ScheduleView[] = []
     for (let at = 0; at < parsed.length; at += PUT_BATCH) {
       const batch = parsed.slice(at, at + PUT_BATCH)

@@ -122,12 +122,13 @@ class Round {
     for (const due of batch) {
       if (this.#room <= 0 || !this.#has(due.run.target)) continue
       this.#looks -= 1
-      if (due.key === null && !isTooLate(due.run, this.#tx.now)) this.#note(due.run, plain)
-      else this.#startOther(due)
+      if (due.key === null && !isTooLate(due.run, this.#tx.now)) {
+        plain.push(due.run)
+        this.#note(due.run)
+      } else this.#startOther(due)
       if (due === upTo || this.#tx.readied > readied) break
     }
     startPlain(this.#tx, plain, this.#request)
-    for (const run of plain) this.started.push(run)
   }
 
   /** One that has a key, or is too late. */
@@ -135,7 +136,7 @@ class Round {
     const run = loadRun(this.#tx, id)
     if (run === undefined) return
     if (isTooLate(run, this.#tx.now)) skipRun(this.#tx, run, 'deadline')
-    else if (key !== null && startKeyed(this.#tx, run, key, this.#request)) this.#note(run, this.started)
+    else if (key !== null && startKeyed(this.#tx, run, key, this.#request)) this.#note(run)
   }
 
   /** The runs of some groups in the order of claiming; beyond `upTo` one of the groups may have more than was read. */
@@ -153,10 +154,10 @@ class Round {
     return { batch, upTo: ends.sort(byOrder)[0] }
   }
 
-  #note(run: RunRecord, started: RunRecord[]): void {
+  #note(run: RunRecord): void {
     this.#take(run.target)
     this.#room -= 1
-    started.push(run)
+    this.started.push(run)
   }
 
   #take(target: string): void {

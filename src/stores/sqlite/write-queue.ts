@@ -61,8 +61,8 @@ export class WriteQueue {
   #open: Promise<void> | undefined
   /** How long the last transaction kept others from writing. */
   #heldMs = 0
-  /** When the event loop last had its turn, as far as we know. */
-  #turnAt = 0
+  /** When we first wrote in this turn of the event loop. */
+  #turnAt: number | undefined
 
   constructor(db: Connection, options: FileOptions, file: Pick<SqliteFile, 'now' | 'patiently' | 'contended'>) {
     this.#db = db
@@ -95,6 +95,7 @@ export class WriteQueue {
     await Promise.resolve()
     const { clock } = this.#options
     while (this.#queue.length > 0) {
+      await this.breathe()
       this.#heldMs = 0
       try {
         await this.#file.patiently(() => this.#commitGroup())
@@ -102,7 +103,6 @@ export class WriteQueue {
         for (const { reject } of this.#queue.splice(0)) reject(error)
       }
       if (this.#file.contended) await sleep(clock, Math.min(Math.max(this.#heldMs / 2, GAP_MS[0]), GAP_MS[1]))
-      else await this.breathe()
     }
     this.#flushing = undefined
   }
@@ -120,8 +120,10 @@ export class WriteQueue {
       ended = resolve
     })
     try {
-      do await this.#nextTurn()
-      while (!group.next().done)
+      do {
+        await this.#nextTurn()
+        this.#noteTurn()
+      } while (!group.next().done)
     } finally {
       this.#open = undefined
       ended()
@@ -135,7 +137,7 @@ export class WriteQueue {
     const done: Done[] = []
     this.#db.begin()
     const begunAt = clock.monotonic()
-    this.#turnAt = begunAt
+    this.#noteTurn()
     try {
       for (const { work } of group) {
         done.push(group.length > 1 ? yield* this.#apart(work, wakes) : { result: yield* this.#perform(work, wakes) })
@@ -192,12 +194,19 @@ export class WriteQueue {
     }
   }
 
+  /** Operations that follow each other without a pause, each a promise after the other, are all one turn. */
+  #noteTurn(): void {
+    if (this.#turnAt !== undefined) return
+    this.#turnAt = this.#options.clock.monotonic()
+    void this.#nextTurn()
+  }
+
   #turnIsOver(): boolean {
-    return this.#options.clock.monotonic() - this.#turnAt >= TURN_MS
+    return this.#turnAt !== undefined && this.#options.clock.monotonic() - this.#turnAt >= TURN_MS
   }
 
   async #nextTurn(): Promise<void> {
     await setImmediate()
-    this.#turnAt = this.#options.clock.monotonic()
+    this.#turnAt = undefined
   }
 }

@@ -1,7 +1,15 @@
 import { expect } from 'vitest'
-import { area, grows, ids, PAST_LEASE_MS, retryIn, SHORT_LEASE_MS } from './scene.js'
+import { area, grows, ids, key, PAST_LEASE_MS, retryIn, SHORT_LEASE_MS } from './scene.js'
 
 export const claim = area('claim', {
+  'runs are answered in the order in which they are taken, those with a key among those without': async (scene) => {
+    await scene.join()
+    const first = await scene.enqueue()
+    const second = await scene.enqueue({ key: key('k') })
+    const third = await scene.enqueue()
+    expect((await scene.claim()).map(({ id }) => id)).toEqual([first, second, third])
+  },
+
   'a claimed run is running, with a token and its instance': async (scene) => {
     await scene.join()
     const id = await scene.enqueue({ payload: { a: 1 } })
@@ -75,20 +83,20 @@ export const claim = area('claim', {
 
   'a first attempt past its deadline is skipped': async (scene) => {
     await scene.join()
-    await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 200 })
+    await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 600 })
     await scene.advance()
     expect(await scene.statesOf('a')).toEqual(['ready'])
-    await scene.elapse(300)
+    await scene.elapse(700)
     expect(await scene.claim()).toEqual([])
     expect(await scene.statesOf('a')).toEqual(['skipped deadline'])
   },
 
   'retries are not held to the deadline': async (scene) => {
     await scene.join()
-    await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 300 })
+    await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 600 })
     await scene.advance()
     await scene.settle(await scene.claimOne(), retryIn(0))
-    await scene.elapse(400)
+    await scene.elapse(700)
     expect(await scene.claim()).toHaveLength(1)
   },
 
