@@ -27,6 +27,7 @@ import pg from 'pg'
  * @property {(place: Place) => string[]} prepare writes what the server needs, and answers with its command line
  * @property {'INT' | 'TERM'} signal what ends it at once and in order
  * @property {(port: number) => string} url
+ * @property {(url: string) => Promise<void>} [answers] resolves when it does; a database's, by default
  */
 
 /** Waits for its input to end, which it does when whoever started it is gone, and then clears everything away. */
@@ -41,7 +42,7 @@ rm -rf "$BELFRY_TEST_DATA"
  * @param {Recipe} recipe
  * @returns {Promise<RunningServer>}
  */
-export async function startOwn({ name, prepare, signal, url }) {
+export async function startOwn({ name, prepare, signal, url, answers = databaseAnswers }) {
   const user = owner()
   const folder = mkdtempSync(join(tmpdir(), `belfry-${name}-`))
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
@@ -68,7 +69,7 @@ export async function startOwn({ name, prepare, signal, url }) {
     await ended
   }
   try {
-    await untilReady(url(port), 30_000)
+    await untilReady(url(port), 30_000, answers)
   } catch (error) {
     await stop()
     throw new Error(`the ${name} for the tests did not start: ${said}`, { cause: error })
@@ -103,24 +104,35 @@ async function freePort() {
 }
 
 /**
- * Waits until a database answers, which it also does through a pooler.
+ * Waits until a server answers.
  * @param {string} url
  * @param {number} patienceMs
+ * @param {(url: string) => Promise<void>} [answers]
  */
-export async function untilReady(url, patienceMs) {
+export async function untilReady(url, patienceMs, answers = databaseAnswers) {
   const until = performance.now() + patienceMs
   for (;;) {
-    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
-    client.on('error', () => {})
     try {
-      await client.connect()
-      await client.query('select 1')
+      await answers(url)
       return
     } catch (error) {
       if (performance.now() > until) throw new Error(`nothing answers at ${url}`, { cause: error })
-    } finally {
-      await client.end().catch(() => {})
     }
     await sleep(50)
+  }
+}
+
+/**
+ * Which a database also does through a pooler.
+ * @param {string} url
+ */
+async function databaseAnswers(url) {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await client.query('select 1')
+  } finally {
+    await client.end().catch(() => {})
   }
 }

@@ -40,7 +40,7 @@ for at = 1, #marks, 2 do
   if tonumber(marks[at + 1]) <= now then call('HDEL', P .. 'planners', marks[at])
   elseif marks[at] ~= self then behind = behind + limit end
 end
-local ids = call('ZRANGEBYSCORE', P .. 'due', '-inf', horizon, 'LIMIT', behind, limit)
+local ids = call('ZRANGEBYSCORE', P .. 'due', '-inf', '(' .. int(horizon + 1), 'LIMIT', behind, limit)
 local lines, unfinished = {}, {}
 if #ids > 0 then
   call('HSET', P .. 'planners', self, int(now + 500))

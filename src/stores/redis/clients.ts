@@ -64,9 +64,16 @@ export function linkTo(client: RedisClient, owned: boolean): Link {
 
 /** Errors of a connection reach whoever sent the command; without a listener they would end the process. */
 const unheard = () => {}
+const heardOnce = new WeakSet<object>()
+
+function hearErrors(client: { on(event: 'error', listener: () => void): unknown }): void {
+  if (heardOnce.has(client)) return
+  heardOnce.add(client)
+  client.on('error', unheard)
+}
 
 function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
-  client.on('error', unheard)
+  hearErrors(client)
   return {
     isCluster: false,
     keepsOrder: true,
@@ -76,7 +83,7 @@ function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
     send: (_, args) => client.sendCommand(args),
     async listen(channel, heard, gap) {
       const listener = client.duplicate()
-      listener.on('error', unheard)
+      hearErrors(listener)
       await listener.connect()
       await listener.subscribe(channel, heard)
       listener.on('ready', gap)
@@ -89,7 +96,7 @@ function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
 }
 
 function clusterLink(cluster: NodeRedisCluster, owned: boolean): Link {
-  cluster.on('error', unheard)
+  hearErrors(cluster)
   return {
     isCluster: true,
     keepsOrder: true,
@@ -99,7 +106,7 @@ function clusterLink(cluster: NodeRedisCluster, owned: boolean): Link {
     send: (key, args) => cluster.sendCommand(key, false, [...args]),
     async listen(channel, heard) {
       const listener = cluster.duplicate()
-      listener.on('error', unheard)
+      hearErrors(listener)
       await listener.connect()
       await listener.subscribe(channel, heard)
       return () => void listener.destroy()
@@ -111,7 +118,7 @@ function clusterLink(cluster: NodeRedisCluster, owned: boolean): Link {
 }
 
 function ioredisLink(client: IoRedis, owned: boolean): Link {
-  client.on('error', unheard)
+  hearErrors(client)
   return {
     isCluster: client.isCluster,
     keepsOrder: !client.isCluster,
@@ -121,7 +128,7 @@ function ioredisLink(client: IoRedis, owned: boolean): Link {
     send: (_, [command = '', ...args]) => client.call(command, args),
     async listen(channel, heard, gap) {
       const listener = client.duplicate()
-      listener.on('error', unheard)
+      hearErrors(listener)
       listener.on('message', (_, message) => heard(message))
       if (listener.status === 'wait') await listener.connect()
       await listener.subscribe(channel)

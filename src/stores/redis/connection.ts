@@ -57,11 +57,7 @@ export class Server {
   }
 
   /** A script that changes something. The last that it answers is what to hint at. */
-  async write(
-    script: ScriptSource,
-    shard: number,
-    args: readonly (string | number)[] = [],
-  ): Promise<readonly Reply[]> {
+  async write(script: ScriptSource, shard: number, args: readonly (string | number)[] = []): Promise<readonly Reply[]> {
     const key = this.#shards[shard] ?? ''
     const { waitReplicas } = this.#options
     const written = this.run(script, key, args)

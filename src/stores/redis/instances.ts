@@ -4,7 +4,7 @@
  */
 import type { BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from '../../core/instance.js'
 import type { DeclaredSet } from '../../core/store.js'
-import { listOf, type Server, textsOf } from './connection.js'
+import { type Server, textsOf } from './connection.js'
 import { runId, runPlace } from './run-text.js'
 import { runScript, script } from './script.js'
 import { word } from './token-text.js'
@@ -82,12 +82,17 @@ return { int(now), 1, lost, cancel, wakes }`)
 export async function beatInstance(server: Server, shard: number, request: BeatRequest): Promise<BeatResult> {
   const { instance, leaseMs, attempts, claimsSettled } = request
   const listed = attempts.flatMap(({ run, token }) => [runPlace(run)?.number ?? run, token])
-  const [now, alive, lost, cancel] = await server.write(BEAT, shard, [word(instance), leaseMs, claimsSettled, ...listed])
-  const ids = (reply: typeof lost) => textsOf(listOf(reply)).map((number) => runId(shard, number))
+  const [now, alive, lost, cancel] = await server.write(BEAT, shard, [
+    word(instance),
+    leaseMs,
+    claimsSettled,
+    ...listed,
+  ])
+  const gone = new Set(textsOf(lost))
   return {
     alive: alive === 1,
-    lost: alive === 1 ? ids(lost) : attempts.map(({ run }) => run),
-    cancel: ids(cancel),
+    lost: attempts.map(({ run }) => run).filter((run) => alive !== 1 || gone.has(runPlace(run)?.number ?? run)),
+    cancel: textsOf(cancel).map((number) => runId(shard, number)),
     now: Number(now),
   }
 }

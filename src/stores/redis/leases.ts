@@ -13,6 +13,7 @@
  *   its next renewal fails. The token of the new one is higher all the same, by the clock and by what clients have seen.
  */
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from '../../core/lease.js'
+import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
 import { listOf, type Server, textsOf } from './connection.js'
 import { runId } from './run-text.js'
@@ -202,6 +203,7 @@ interface LeaseQuery {
 /** In order of name and holder. The index may still know names that nobody holds any more. */
 export async function listLeases(server: Server, shard: number, query: LeaseQuery): Promise<Page<Lease>> {
   const { prefix = '', after, limit } = query
+  checkPageLimit(limit)
   const found: { readonly lease: Lease; readonly place: string }[] = []
   const afterName = after?.slice(0, after.indexOf('\n'))
   let from = afterName === undefined || afterName < prefix ? `[${prefix}` : `[${afterName}`

@@ -1,4 +1,5 @@
 /** Looking at runs, and what people do to them by hand. */
+import { checkPageLimit } from '../../core/page-limit.js'
 import type { Run } from '../../core/run.js'
 import type { CancelResult, Page, RetryResult, RunQuery, Stamp } from '../../core/store.js'
 import { runsOf } from './claim.js'
@@ -125,6 +126,7 @@ async function readChunk(server: Server, shard: number, query: RunQuery, before:
 }
 
 export async function listRuns(server: Server, shard: number, query: RunQuery): Promise<Page<Run>> {
+  checkPageLimit(query.limit)
   const items: Run[] = []
   let before: string | undefined = query.after === undefined ? '-' : (runPlace(query.after)?.number ?? '-')
   while (before !== undefined) {

@@ -7,6 +7,7 @@ import {
   type UnclaimedTick,
 } from '../../core/declare.js'
 import { failure } from '../../core/errors.js'
+import { checkPageLimit } from '../../core/page-limit.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { SkipReason } from '../../core/policies.js'
 import { type Schedule, scheduleState } from '../../core/schedule.js'
@@ -27,7 +28,10 @@ async function change<Result>(
   server: Server,
   shard: number,
   ids: readonly string[],
-  decide: (found: readonly Found[], now: number) => { changes: readonly ScheduleChange[]; result: (base: number) => Result },
+  decide: (
+    found: readonly Found[],
+    now: number,
+  ) => { changes: readonly ScheduleChange[]; result: (base: number) => Result },
 ): Promise<Result> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const { now, found } = await readSchedules(server, shard, ids)
@@ -79,7 +83,10 @@ class PutBatch {
 
   decide({ id, definition, ifVersion }: ScheduleWrite): Decided {
     const found = this.#found.get(id)
-    const { schedule, unclaimed } = this.#staged.get(id) ?? { schedule: found?.schedule, unclaimed: found?.unclaimed ?? [] }
+    const { schedule, unclaimed } = this.#staged.get(id) ?? {
+      schedule: found?.schedule,
+      unclaimed: found?.unclaimed ?? [],
+    }
     if (found === undefined || (ifVersion !== undefined && ifVersion !== (schedule?.version ?? 0))) {
       return { result: { outcome: 'conflict', schedule } }
     }
@@ -194,6 +201,7 @@ const CHUNK = 500
 
 export async function listSchedules(server: Server, shard: number, query: ScheduleQuery): Promise<Page<Schedule>> {
   const { prefix = '', after, limit } = query
+  checkPageLimit(limit)
   const index = query.unstamped ? 'unstamped' : 'ids'
   const items: Schedule[] = []
   let from = after === undefined || after < prefix ? `[${prefix}` : `(${after}`

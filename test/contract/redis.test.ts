@@ -1,0 +1,4 @@
+import { storeContract } from '../../src/testing/store-contract.js'
+import { freshRedis } from '../servers/fresh-redis.js'
+
+storeContract({ name: 'redis', open: freshRedis })

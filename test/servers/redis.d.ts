@@ -1,0 +1,4 @@
+import type { RunningServer } from './postgres.js'
+
+export function startRedis(): Promise<RunningServer>
+export function startOwnRedis(settings?: readonly string[]): Promise<RunningServer>
