@@ -35,23 +35,23 @@ end`
 const DUE = runScript(`${UNFINISHED}
 local horizon, limit, self = now + tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local behind = 0
-local marks = call('HGETALL', P .. 'planners')
+local marks = redis.call('HGETALL', KEYS[1] .. 'planners')
 for at = 1, #marks, 2 do
-  if tonumber(marks[at + 1]) <= now then call('HDEL', P .. 'planners', marks[at])
+  if tonumber(marks[at + 1]) <= now then redis.call('HDEL', KEYS[1] .. 'planners', marks[at])
   elseif marks[at] ~= self then behind = behind + limit end
 end
-local ids = call('ZRANGEBYSCORE', P .. 'due', '-inf', '(' .. int(horizon + 1), 'LIMIT', behind, limit)
+local ids = redis.call('ZRANGEBYSCORE', KEYS[1] .. 'due', '-inf', '(' .. int(horizon + 1), 'LIMIT', behind, limit)
 local lines, unfinished = {}, {}
 if #ids > 0 then
-  call('HSET', P .. 'planners', self, int(now + 500))
-  for at, text in ipairs(call('HMGET', P .. 's', unpack(ids))) do
-    lines[at] = text and match(text, '^[^\\n]*\\n[^\\n]*') or ''
+  redis.call('HSET', KEYS[1] .. 'planners', self, int(now + 500))
+  for at, text in ipairs(redis.call('HMGET', KEYS[1] .. 's', unpack(ids))) do
+    lines[at] = text and string.match(text, '^[^\\n]*\\n[^\\n]*') or ''
     -- A schedule that allows overlap does not ask.
     if text and string.byte(text) ~= 97 then unfinished[at] = unfinishedText(escape(ids[at]))
     else unfinished[at] = '' end
   end
 end
-local first = call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')[2]
+local first = redis.call('ZRANGE', KEYS[1] .. 'due', 0, 0, 'WITHSCORES')[2]
 return { int(now), ids, lines, unfinished, first and int(math.floor(first)) or '-', 0 }`)
 
 const RECORD = runScript(`${UNFINISHED}
@@ -61,7 +61,7 @@ local function arg()
   return ARGV[at]
 end
 
-call('HDEL', P .. 'planners', arg())
+redis.call('HDEL', KEYS[1] .. 'planners', arg())
 local templates = {}
 for index = 1, tonumber(arg()) do
   templates[index] = { prio = arg(), target = arg(), kind = arg(), before = arg(), after = arg(), options = arg(),
@@ -78,13 +78,11 @@ end
 
 local recorded, skipped = 0, 0
 local texts, due, written, numbered, added = {}, {}, {}, {}, {}
-local HEAD_BEFORE, HEAD_AFTER = 'R - 0 0 0 - 0 0 0 ', ' - - - '
-local created = int(now)
 
 -- A former schedule of this id may have had a tick at an instant that this one reaches back to.
 local function isKnown(sched, tick)
   for _, set in ipairs({ 'e:', 'w:', 'l:' }) do
-    local ns = call('ZREVRANGE', P .. set .. sched, 0, 999)
+    local ns = redis.call('ZREVRANGE', KEYS[1] .. set .. sched, 0, 999)
     loadAll(ns)
     for _, n in ipairs(ns) do
       if runs[n] and runs[n].tick == tick and fixed(runs[n]).origin == 't' then return true end
@@ -94,29 +92,26 @@ local function isKnown(sched, tick)
 end
 
 local function record(p, payload, tick, readyAt, startBy, flags)
-  if find(flags, 'k', 1, true) and isKnown(p.sched, tick) then return end
+  if string.find(flags, 'k', 1, true) and isKnown(p.sched, tick) then return end
   local t = p.template
-  local n = format('%016.0f', nextSeq())
+  local n = string.format('%016.0f', nextSeq())
   recorded = recorded + 1
   numbered[#numbered + 1] = n
   numbered[#numbered + 1] = n
   local rest = '\\n' .. t.before .. ' ' .. p.sched .. ' ' .. t.after .. '\\n\\n\\n' .. t.options .. '\\n' .. payload
   if flags == '-' and not t.checks then
     written[#written + 1] = n
-    written[#written + 1] = HEAD_BEFORE .. readyAt .. ' ' .. startBy .. ' ' .. created .. HEAD_AFTER .. tick .. ' - - ' ..
-      t.kind .. rest
+    written[#written + 1] = newText(readyAt, startBy, tick, t.kind, rest)
     local queue = collect(added, t)
     queue[#queue + 1] = readyAt
     queue[#queue + 1] = n
-    call('ZADD', P .. 'e:' .. p.sched, n, n)
+    redis.call('ZADD', KEYS[1] .. 'e:' .. p.sched, n, n)
     return
   end
-  local r = { n = n, st = 'R', wait = '-', attempt = '0', failures = '0', takeovers = '0', token = '-', claim = '0',
-    rescued = '0', cancel = '0', readyAt = readyAt, startBy = startBy, createdAt = created, startedAt = '-',
-    finishedAt = '-', settled = '-', tick = tick, reason = '-', inst = '-', kind = t.kind, rest = rest, new = true }
-  runs[n] = r
+  local r = parse(n, newText(readyAt, startBy, tick, t.kind, rest))
+  r.new = true
   change(r)
-  if find(flags, 'w', 1, true) then
+  if string.find(flags, 'w', 1, true) then
     makeWait(r, 'o')
     touch(touchedLanes, p.sched)
   else makeReady(r) end
@@ -130,11 +125,11 @@ local function retract(p)
 end
 
 local function apply(p, text)
-  local rest = sub(text, #p.head + 1)
+  local rest = string.sub(text, #p.head + 1)
   if p.retract ~= '-' then retract(p) end
   if p.cancels == '1' then makeWay(p.sched) end
   if p.ticks ~= '' then
-    local payload = match(rest, '\\n[^\\n]*\\n(.*)$')
+    local payload = string.match(rest, '\\n[^\\n]*\\n(.*)$')
     for tick, readyAt, startBy, flags in string.gmatch(p.ticks, '([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)') do
       if readyAt == '=' then readyAt = tick end
       record(p, payload, tick, readyAt, startBy, flags)
@@ -145,36 +140,36 @@ local function apply(p, text)
     skipped = skipped + tonumber(count)
   end
   texts[#texts + 1] = p.id
-  texts[#texts + 1] = match(p.head, '^[^ ]+ ') .. p.progress .. rest
-  if p.due == '-' then call('ZREM', P .. 'due', p.id)
+  texts[#texts + 1] = string.match(p.head, '^[^ ]+ ') .. p.progress .. rest
+  if p.due == '-' then redis.call('ZREM', KEYS[1] .. 'due', p.id)
   else
     local score = tonumber(p.due)
     -- One that is still behind comes again behind the others: the fraction is its place in their line.
-    if score <= now then score = score + 0.25 + call('HINCRBY', P .. 'meta', 'line', 1) % 3072 / 4096 end
+    if score <= now then score = score + 0.25 + redis.call('HINCRBY', KEYS[1] .. 'meta', 'line', 1) % 3072 / 4096 end
     due[#due + 1] = score
     due[#due + 1] = p.id
   end
-  if p.fin ~= '-' then call('ZADD', P .. 'fin', p.fin, p.sched) end
+  if p.fin ~= '-' then redis.call('ZADD', KEYS[1] .. 'fin', p.fin, p.sched) end
 end
 
-for index, text in ipairs(#ids > 0 and call('HMGET', P .. 's', unpack(ids)) or {}) do
+for index, text in ipairs(#ids > 0 and redis.call('HMGET', KEYS[1] .. 's', unpack(ids)) or {}) do
   local p = plans[index]
   -- Compared with its line's end, so that no line is taken for a longer one.
-  if text and sub(text, 1, #p.head + 1) == p.head .. '\\n'
+  if text and string.sub(text, 1, #p.head + 1) == p.head .. '\\n'
     and (string.byte(text) == 97 or unfinishedText(p.sched) == p.unfinished) then apply(p, text) end
 end
-batch('HSET', P .. 's', texts)
-batch('ZADD', P .. 'due', due)
-batch('HSET', P .. 'runs', written)
-batch('ZADD', P .. 'all', numbered)
+batch('HSET', KEYS[1] .. 's', texts)
+batch('ZADD', KEYS[1] .. 'due', due)
+batch('HSET', KEYS[1] .. 'runs', written)
+batch('ZADD', KEYS[1] .. 'all', numbered)
 for t, pairs_ in pairs(added) do
   knowQueue(t.prio, t.target)
-  batch('ZADD', P .. 'q:' .. t.prio .. ':' .. t.target, pairs_)
+  batch('ZADD', KEYS[1] .. 'q:' .. t.prio .. ':' .. t.target, pairs_)
 end
 if recorded > 0 then wake(RUNS) end
 if #due > 0 then wake(SCHEDULES) end
 finish()
-local first = call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')[2]
+local first = redis.call('ZRANGE', KEYS[1] .. 'due', 0, 0, 'WITHSCORES')[2]
 return { recorded, skipped, first and int(math.floor(first)) or '-', wakes }`)
 
 /** What was read before of definitions: many schedules share one. */

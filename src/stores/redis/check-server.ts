@@ -3,7 +3,7 @@ import { failure } from '../../core/errors.js'
 import type { Server } from './connection.js'
 import { script } from './script.js'
 
-const INFO = script(`return call('INFO')`)
+const INFO = script(`return redis.call('INFO')`)
 
 const OLDEST = [6, 2] as const
 

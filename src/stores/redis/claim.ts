@@ -19,12 +19,15 @@ local queues, left = {}, {}
 for at = 5, #ARGV, 2 do
   local target = ARGV[at]
   left[target] = tonumber(ARGV[at + 1])
-  for _, prio in ipairs(call('ZRANGE', P .. 'p:' .. target, 0, -1)) do
-    queues[#queues + 1] = { key = P .. 'q:' .. prio .. ':' .. target, prio = tonumber(prio), target = target }
+  for _, prio in ipairs(redis.call('ZRANGE', KEYS[1] .. 'p:' .. target, 0, -1)) do
+    queues[#queues + 1] = { key = KEYS[1] .. 'q:' .. prio .. ':' .. target, prio = tonumber(prio), target = target }
   end
 end
 
 local started, taken, steps, more = {}, {}, 0, false
+-- The token of every run that had none.
+local first = nextToken(0, floor)
+local firstText = int(first)
 
 -- A key is free for a run when a permit is, and no older run that is due stands before it.
 local function mayTakeKey(r, m)
@@ -36,7 +39,7 @@ local function mayTakeKey(r, m)
   end
   makeRoom(m, permits)
   ripenKey(r.key)
-  local standing, waiting = call('ZRANGE', P .. 'ks:' .. r.key, 0, 0)[1], call('ZRANGE', P .. 'kw:' .. r.key, 0, 0)[1]
+  local standing, waiting = redis.call('ZRANGE', KEYS[1] .. 'ks:' .. r.key, 0, 0)[1], redis.call('ZRANGE', KEYS[1] .. 'kw:' .. r.key, 0, 0)[1]
   if (standing and standing < r.n) or (waiting and waiting < r.n) then
     makeWait(r, 'k')
     return false
@@ -61,7 +64,7 @@ local function start(r, queue)
     list[#list + 1] = r.n
   end
   local token = nextToken(last, floor)
-  r.st, r.token, r.startedAt, r.inst, r.claim = 'X', int(token), int(now), inst, claim
+  r.st, r.token, r.startedAt, r.inst, r.claim = 'X', token == first and firstText or int(token), nowText, inst, claim
   r.attempt = r.attempt == '0' and '1' or int(r.attempt + 1)
   if r.rescued == '1' then
     r.takeovers, r.rescued = int(r.takeovers + 1), '0'
@@ -73,7 +76,7 @@ local function start(r, queue)
   if m then
     addHolder(m, { holder = 'run:' .. r.n .. ':' .. r.token, token = token, acquired = now, expires = now, released = '0',
       inst = inst, run = r.n })
-    call('ZADD', P .. 'k:' .. r.key, r.n, r.n)
+    redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, r.n, r.n)
     -- With permits left, whoever waited only because this run stood before it is next.
     if tonumber(r.limit) > 1 then wakeRuns(m) end
   end
@@ -86,7 +89,7 @@ local function candidates()
   for _, queue in ipairs(queues) do
     local most = math.min(limit - #started, left[queue.target])
     if most > 0 then
-      local members = call('ZRANGEBYSCORE', queue.key, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most)
+      local members = redis.call('ZRANGEBYSCORE', queue.key, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most)
       for at = 1, #members, 2 do
         found[#found + 1] = { n = members[at], readyAt = tonumber(members[at + 1]), prio = queue.prio, queue = queue }
       end
@@ -114,7 +117,7 @@ local function startRuns()
       if left[queue.target] > 0 then
         local r = load(candidate.n)
         if not r then
-          call('ZREM', queue.key, candidate.n)
+          redis.call('ZREM', queue.key, candidate.n)
           more = true
         elseif start(r, queue.key) then
           started[#started + 1] = r
@@ -136,18 +139,18 @@ end
 
 -- The reply to this claim was lost: the answer is what it gave, as far as it is still this instance's.
 local function answerAgain()
-  local running = call('HGETALL', P .. 'ir:' .. inst)
+  local running = redis.call('HGETALL', KEYS[1] .. 'ir:' .. inst)
   for at = 1, #running, 2 do
-    local r = match(running[at + 1], '^[^ ]+') == claim and load(running[at])
+    local r = string.match(running[at + 1], '^[^ ]+') == claim and load(running[at])
     if r then started[#started + 1] = r end
   end
 end
 
-local info = call('GET', P .. 'i:' .. inst)
-if info and not call('HGET', P .. 'meta', 'frozen') then
-  local expires, dead, settled = match(info, '^(%d+) (%d) ([^ ]+)')
+local info = redis.call('GET', KEYS[1] .. 'i:' .. inst)
+if info and not redis.call('HGET', KEYS[1] .. 'meta', 'frozen') then
+  local expires, dead, settled = string.match(info, '^(%d+) (%d) ([^ ]+)')
   if dead == '0' and tonumber(expires) > now then
-    if tonumber(claim) <= tonumber(settled) or call('ZADD', P .. 'ic:' .. inst, 'NX', claim, claim) == 0 then answerAgain()
+    if tonumber(claim) <= tonumber(settled) or redis.call('ZADD', KEYS[1] .. 'ic:' .. inst, 'NX', claim, claim) == 0 then answerAgain()
     else startRuns() end
   end
 end
@@ -160,9 +163,9 @@ finish()
 
 local nextReadyAt
 for _, queue in ipairs(queues) do
-  local later = call('ZRANGEBYSCORE', queue.key, '(' .. int(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  local later = redis.call('ZRANGEBYSCORE', queue.key, '(' .. int(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if later[2] then nextReadyAt = math.min(nextReadyAt or math.huge, tonumber(later[2]))
-  elseif call('EXISTS', queue.key) == 0 then call('ZREM', P .. 'p:' .. queue.target, queue.prio) end
+  elseif redis.call('EXISTS', queue.key) == 0 then redis.call('ZREM', KEYS[1] .. 'p:' .. queue.target, queue.prio) end
 end
 if steps >= ${MAX_STEPS} then nextReadyAt = now end
 return { int(now), answer, nextReadyAt and int(nextReadyAt) or '-', wakes }`)

@@ -58,25 +58,32 @@ export class Server {
 
   /** A script that changes something. The last that it answers is what to hint at. */
   async write(script: ScriptSource, shard: number, args: readonly (string | number)[] = []): Promise<readonly Reply[]> {
-    const key = this.#shards[shard] ?? ''
-    const { waitReplicas } = this.#options
-    const written = this.run(script, key, args)
-    // On the same connection, so that it waits for this very script.
-    const [reply] = await Promise.all([written, waitReplicas > 0 ? this.#waitForReplicas(key) : undefined])
-    const list = reply as readonly Reply[]
-    this.announce(Number(list.at(-1)))
-    return list
+    const reply = listOf(await this.change(script, shard, args))
+    this.announce(Number(reply.at(-1)))
+    return reply
   }
 
-  async run(script: ScriptSource, key: string, args: readonly (string | number)[]): Promise<Reply> {
+  /** A script that changes something and leaves the hints to the caller. */
+  change(script: ScriptSource, shard: number, args: readonly (string | number)[]): Promise<Reply> {
+    return this.run(script, this.#shards[shard] ?? '', args, this.#options.waitReplicas > 0)
+  }
+
+  async run(script: ScriptSource, key: string, args: readonly (string | number)[], waits = false): Promise<Reply> {
     const { sha, text } = this.#options.handTurned ? script.handTurned : script.real
     const rest = ['1', key, ...args.map(String)]
     try {
-      return await this.send(key, ['EVALSHA', sha, ...rest])
+      return await this.#sendAndWait(key, ['EVALSHA', sha, ...rest], waits)
     } catch (error) {
       if (errorWord(error) !== 'NOSCRIPT' && errorWord((error as Error).cause) !== 'NOSCRIPT') throw error
     }
-    return this.send(key, ['EVAL', text, ...rest])
+    return this.#sendAndWait(key, ['EVAL', text, ...rest], waits)
+  }
+
+  /** Both over the same connection, one behind the other: the waiting is for this very command. */
+  async #sendAndWait(key: string, args: readonly string[], waits: boolean): Promise<Reply> {
+    if (!waits) return this.send(key, args)
+    const [reply] = await Promise.all([this.send(key, args), this.#waitForReplicas(key)])
+    return reply
   }
 
   async send(key: string, args: readonly string[]): Promise<Reply> {

@@ -9,48 +9,41 @@ import { runScript, script } from './script.js'
 import { word } from './token-text.js'
 
 export const ENQUEUE = runScript(`
-local added, numbered = {}, {}
+local added, numbered, written = {}, {}, {}
 
 local function newRun(a, readyAt)
-  local n = format('%016.0f', nextSeq())
+  local n = string.format('%016.0f', nextSeq())
   numbered[#numbered + 1] = n
   numbered[#numbered + 1] = n
-  local tick = a.tick == 'now' and int(now) or a.tick
-  local r = { n = n, st = 'R', wait = '-', attempt = '0', failures = '0', takeovers = '0', token = '-', claim = '0',
-    rescued = '0', cancel = '0', readyAt = int(readyAt), startBy = '-', createdAt = int(now), startedAt = '-',
-    finishedAt = '-', settled = '-', tick = tick, reason = '-', inst = '-', kind = a.kind,
-    rest = '\\n' .. a.made .. '\\n\\n\\n' .. a.body }
-  runs[n] = r
-  change(r)
-  return r
+  return n, newText(int(readyAt), '-', a.tick == 'now' and nowText or a.tick, a.kind, '\\n' .. a.made .. '\\n\\n\\n' .. a.body)
 end
 
 -- The run that has the key, when as many as its limit are due or executing, or one is ready at the same instant.
 local function keyWinner(f, readyAt)
   ripenKey(f.key)
-  if readyAt > now then return call('ZRANGEBYSCORE', P .. 'kd:' .. f.key, int(readyAt), int(readyAt), 'LIMIT', 0, 1)[1] end
-  if call('ZCARD', P .. 'k:' .. f.key) < tonumber(f.limit) then return nil end
+  if readyAt > now then return redis.call('ZRANGEBYSCORE', KEYS[1] .. 'kd:' .. f.key, int(readyAt), int(readyAt), 'LIMIT', 0, 1)[1] end
+  if redis.call('ZCARD', KEYS[1] .. 'k:' .. f.key) < tonumber(f.limit) then return nil end
   for _, h in ipairs(name(f.key).holders) do if h.run ~= '-' then return h.run end end
-  local standing, waiting = call('ZRANGE', P .. 'ks:' .. f.key, 0, 0)[1], call('ZRANGE', P .. 'kw:' .. f.key, 0, 0)[1]
+  local standing, waiting = redis.call('ZRANGE', KEYS[1] .. 'ks:' .. f.key, 0, 0)[1], redis.call('ZRANGE', KEYS[1] .. 'kw:' .. f.key, 0, 0)[1]
   if standing and waiting then return standing < waiting and standing or waiting end
-  return standing or waiting or call('ZRANGE', P .. 'k:' .. f.key, 0, 0)[1]
+  return standing or waiting or redis.call('ZRANGE', KEYS[1] .. 'k:' .. f.key, 0, 0)[1]
 end
 
 local function overlapWinner(sched, overlap)
   if overlap == 's' then
     ripenLane(sched)
-    local engaged, waiting = call('ZRANGE', P .. 'e:' .. sched, 0, 0)[1], call('ZRANGE', P .. 'w:' .. sched, 0, 0)[1]
+    local engaged, waiting = redis.call('ZRANGE', KEYS[1] .. 'e:' .. sched, 0, 0)[1], redis.call('ZRANGE', KEYS[1] .. 'w:' .. sched, 0, 0)[1]
     if engaged and waiting then return engaged < waiting and engaged or waiting end
     return engaged or waiting
   end
-  if overlap == 'o' then return call('ZRANGE', P .. 'w:' .. sched, 0, 0)[1] end
+  if overlap == 'o' then return redis.call('ZRANGE', KEYS[1] .. 'w:' .. sched, 0, 0)[1] end
 end
 
 local function refusal(f, a, readyAt)
   local same = f.dedupe ~= '-' and dedupeOf(f.target, f.dedupe)
   if same then return 'd', same end
   if f.origin == 'b' then
-    local known = call('HGET', P .. 'b:' .. f.sched, a.tick .. '/' .. f.backfill)
+    local known = redis.call('HGET', KEYS[1] .. 'b:' .. f.sched, a.tick .. '/' .. f.backfill)
     if known then return 'd', known end
   end
   local winner = a.check == '1' and f.key ~= '-' and keyWinner(f, readyAt)
@@ -63,26 +56,28 @@ local function meetOverlap(sched, overlap)
   if sched == '-' or overlap == 'a' then return false end
   if overlap == 'c' then makeWay(sched) end
   ripenLane(sched)
-  return call('ZCARD', P .. 'e:' .. sched) + call('ZCARD', P .. 'w:' .. sched) > 0
+  return redis.call('ZCARD', KEYS[1] .. 'e:' .. sched) + redis.call('ZCARD', KEYS[1] .. 'w:' .. sched) > 0
 end
 
 local function enqueue(a)
   local readyAt = a.readyAt ~= '-' and tonumber(a.readyAt) or now + tonumber(a.delay)
-  if sub(a.kind, 1, 1) == 'p' then
-    local r = newRun(a, readyAt)
+  if string.sub(a.kind, 1, 1) == 'p' then
+    local n, text = newRun(a, readyAt)
+    written[#written + 1] = n
+    written[#written + 1] = text
     knowQueue(a.prio, a.target)
-    local queue = collect(added, P .. 'q:' .. a.prio .. ':' .. a.target)
-    queue[#queue + 1] = r.readyAt
-    queue[#queue + 1] = r.n
-    wake(RUNS)
-    return 'e', r.n
+    local queue = collect(added, KEYS[1] .. 'q:' .. a.prio .. ':' .. a.target)
+    queue[#queue + 1] = readyAt
+    queue[#queue + 1] = n
+    return 'e', n
   end
   local f = fixed({ rest = '\\n' .. a.made })
   local refused, winner = refusal(f, a, readyAt)
   if refused then return refused, winner end
   local waits = meetOverlap(f.sched, a.overlap)
-  local r = fixed(newRun(a, readyAt))
-  if r.origin == 'b' then call('HSET', P .. 'b:' .. r.sched, r.tick .. '/' .. r.backfill, r.n) end
+  local r = fixed(parse(newRun(a, readyAt)))
+  change(r)
+  if r.origin == 'b' then redis.call('HSET', KEYS[1] .. 'b:' .. r.sched, r.tick .. '/' .. r.backfill, r.n) end
   openDedupe(r)
   r.new = true
   if waits then makeWait(r, 'o') else makeReady(r) end
@@ -97,7 +92,9 @@ for at = 1, #ARGV, 10 do
   results[#results + 1] = outcome .. n
 end
 for key, pairs_ in pairs(added) do batch('ZADD', key, pairs_) end
-batch('ZADD', P .. 'all', numbered)
+batch('ZADD', KEYS[1] .. 'all', numbered)
+batch('HSET', KEYS[1] .. 'runs', written)
+if #written > 0 then wake(RUNS) end
 finish()
 return { results, wakes }`)
 
@@ -132,7 +129,7 @@ function runArgs(run: NewRun): (string | number)[] {
 
 const AVAILABLE = script(`
 local key = ARGV[1]
-return call('ZCARD', P .. 'k:' .. key) + call('ZCOUNT', P .. 'kd:' .. key, '-inf', now)`)
+return redis.call('ZCARD', KEYS[1] .. 'k:' .. key) + redis.call('ZCOUNT', KEYS[1] .. 'kd:' .. key, '-inf', now)`)
 
 export async function isAvailable(server: Server, shard: number, key: string, limit: number): Promise<boolean> {
   return Number(await server.read(AVAILABLE, shard, [word(key)])) < limit

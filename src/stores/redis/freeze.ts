@@ -3,14 +3,14 @@ import type { Server } from './connection.js'
 import { script } from './script.js'
 
 const FREEZE = script(`
-call('HSETNX', P .. 'meta', 'frozen', int(now) .. ' ' .. ARGV[1])
+redis.call('HSETNX', KEYS[1] .. 'meta', 'frozen', int(now) .. ' ' .. ARGV[1])
 return { 0 }`)
 
 const THAW = script(`
-call('HDEL', P .. 'meta', 'frozen')
+redis.call('HDEL', KEYS[1] .. 'meta', 'frozen')
 return { RUNS }`)
 
-const FROZEN = script(`return call('HGET', P .. 'meta', 'frozen')`)
+const FROZEN = script(`return redis.call('HGET', KEYS[1] .. 'meta', 'frozen')`)
 
 export async function freezeStore(server: Server, shard: number, note: string | undefined): Promise<void> {
   await server.write(FREEZE, shard, [note === undefined ? '' : JSON.stringify(note)])

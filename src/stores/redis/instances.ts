@@ -12,22 +12,22 @@ import { word } from './token-text.js'
 const NOTE_ALIVE = `
 local function noteAlive(app, declarations)
   if declarations == '-' then return end
-  if call('HEXISTS', P .. 'sets:' .. app, declarations) == 1 then call('HSET', P .. 'alive:' .. app, declarations, int(now)) end
+  if redis.call('HEXISTS', KEYS[1] .. 'sets:' .. app, declarations) == 1 then redis.call('HSET', KEYS[1] .. 'alive:' .. app, declarations, int(now)) end
 end`
 
 const JOIN = script(`${NOTE_ALIVE}
 local inst, lease, app, declarations, info = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
-local known = call('GET', P .. 'i:' .. inst)
-local _, dead, settled, joined = match(known or '', '^(%d+) (%d) ([^ ]+) (%d+)')
-if dead == '0' then info = match(known, '\\n(.*)$')
+local known = redis.call('GET', KEYS[1] .. 'i:' .. inst)
+local _, dead, settled, joined = string.match(known or '', '^(%d+) (%d) ([^ ]+) (%d+)')
+if dead == '0' then info = string.match(known, '\\n(.*)$')
 else
   settled, joined = '-1', int(now)
-  call('DEL', P .. 'ic:' .. inst)
+  redis.call('DEL', KEYS[1] .. 'ic:' .. inst)
 end
 local words = { int(now + lease), '0', settled, joined, int(now), app, declarations }
-call('SET', P .. 'i:' .. inst, table.concat(words, ' ') .. '\\n' .. info)
-call('ZADD', P .. 'instances', now + lease, inst)
-for at = 6, #ARGV, 2 do call('HSET', P .. 'jobs', ARGV[at], ARGV[at + 1]) end
+redis.call('SET', KEYS[1] .. 'i:' .. inst, table.concat(words, ' ') .. '\\n' .. info)
+redis.call('ZADD', KEYS[1] .. 'instances', now + lease, inst)
+for at = 6, #ARGV, 2 do redis.call('HSET', KEYS[1] .. 'jobs', ARGV[at], ARGV[at + 1]) end
 noteAlive(app, declarations)
 return { int(now), 0 }`)
 
@@ -47,24 +47,24 @@ export async function joinInstance(
 
 const BEAT = runScript(`${NOTE_ALIVE}
 local inst, lease, settled = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local text = call('GET', P .. 'i:' .. inst)
+local text = redis.call('GET', KEYS[1] .. 'i:' .. inst)
 local _, dead, before, joined, _, app, declarations, info =
-  match(text or '', '^(%d+) (%d) ([^ ]+) (%d+) (%d+) ([^ ]+) ([^ \\n]+)\\n(.*)$')
+  string.match(text or '', '^(%d+) (%d) ([^ ]+) (%d+) (%d+) ([^ ]+) ([^ \\n]+)\\n(.*)$')
 if dead ~= '0' then return { int(now), 0, {}, {}, 0 } end
 
 local words = { int(now + lease), '0', int(math.max(tonumber(before), settled)), joined, int(now), app, declarations }
-call('SET', P .. 'i:' .. inst, table.concat(words, ' ') .. '\\n' .. info)
-call('ZADD', P .. 'instances', now + lease, inst)
-call('ZREMRANGEBYSCORE', P .. 'ic:' .. inst, '-inf', settled)
+redis.call('SET', KEYS[1] .. 'i:' .. inst, table.concat(words, ' ') .. '\\n' .. info)
+redis.call('ZADD', KEYS[1] .. 'instances', now + lease, inst)
+redis.call('ZREMRANGEBYSCORE', KEYS[1] .. 'ic:' .. inst, '-inf', settled)
 instanceEnds[inst] = now + lease
 noteAlive(app, declarations)
 
 local listed, lost, cancel, unheard = {}, {}, {}, {}
 for at = 4, #ARGV, 2 do collect(listed, ARGV[at])[ARGV[at + 1]] = true end
-local running = call('HGETALL', P .. 'ir:' .. inst)
+local running = redis.call('HGETALL', KEYS[1] .. 'ir:' .. inst)
 for at = 1, #running, 2 do
   local n = running[at]
-  local claim, token, cancelled = match(running[at + 1], '^([^ ]+) ([^ ]+) (%d)')
+  local claim, token, cancelled = string.match(running[at + 1], '^([^ ]+) ([^ ]+) (%d)')
   if listed[n] and listed[n][token] then
     listed[n] = nil
     if cancelled == '1' then cancel[#cancel + 1] = n end
@@ -99,13 +99,13 @@ export async function beatInstance(server: Server, shard: number, request: BeatR
 
 const LEAVE = runScript(`
 local inst = ARGV[1]
-if call('EXISTS', P .. 'i:' .. inst) == 0 then return { 0 } end
-local ns = call('HKEYS', P .. 'ir:' .. inst)
+if redis.call('EXISTS', KEYS[1] .. 'i:' .. inst) == 0 then return { 0 } end
+local ns = redis.call('HKEYS', KEYS[1] .. 'ir:' .. inst)
 table.sort(ns)
 loadAll(ns)
 for _, n in ipairs(ns) do if runs[n] then takeOver(runs[n], false) end end
-call('DEL', P .. 'i:' .. inst, P .. 'ic:' .. inst)
-call('ZREM', P .. 'instances', inst)
+redis.call('DEL', KEYS[1] .. 'i:' .. inst, KEYS[1] .. 'ic:' .. inst)
+redis.call('ZREM', KEYS[1] .. 'instances', inst)
 finish()
 return { wakes }`)
 
@@ -115,8 +115,8 @@ export async function leaveInstance(server: Server, shard: number, id: string): 
 
 const LIST = script(`
 local found = {}
-for _, inst in ipairs(call('ZRANGE', P .. 'instances', 0, -1)) do
-  local text = call('GET', P .. 'i:' .. inst)
+for _, inst in ipairs(redis.call('ZRANGE', KEYS[1] .. 'instances', 0, -1)) do
+  local text = redis.call('GET', KEYS[1] .. 'i:' .. inst)
   if text then found[#found + 1] = text end
 end
 return found`)
@@ -132,7 +132,7 @@ export async function listInstances(server: Server, shard: number): Promise<Inst
   return instances.sort((one, other) => one.joinedAt - other.joinedAt)
 }
 
-const JOBS = script(`return call('HVALS', P .. 'jobs')`)
+const JOBS = script(`return redis.call('HVALS', KEYS[1] .. 'jobs')`)
 
 export async function listJobs(server: Server, shard: number): Promise<JobInfo[]> {
   return textsOf(await server.read(JOBS, shard)).map((text) => JSON.parse(text) as JobInfo)
@@ -140,8 +140,8 @@ export async function listJobs(server: Server, shard: number): Promise<JobInfo[]
 
 const DECLARE = script(`
 local app, hash, set = ARGV[1], ARGV[2], ARGV[3]
-if call('HSETNX', P .. 'sets:' .. app, hash, int(now) .. ' ' .. set) == 1 then
-  call('HSET', P .. 'alive:' .. app, hash, int(now))
+if redis.call('HSETNX', KEYS[1] .. 'sets:' .. app, hash, int(now) .. ' ' .. set) == 1 then
+  redis.call('HSET', KEYS[1] .. 'alive:' .. app, hash, int(now))
 end
 return { 0 }`)
 
@@ -157,8 +157,8 @@ export async function declareSet(
 
 const DECLARED = script(`
 local found = {}
-local sets, alive = call('HGETALL', P .. 'sets:' .. ARGV[1]), {}
-local seen = call('HGETALL', P .. 'alive:' .. ARGV[1])
+local sets, alive = redis.call('HGETALL', KEYS[1] .. 'sets:' .. ARGV[1]), {}
+local seen = redis.call('HGETALL', KEYS[1] .. 'alive:' .. ARGV[1])
 for at = 1, #seen, 2 do alive[seen[at]] = seen[at + 1] end
 for at = 1, #sets, 2 do found[#found + 1] = (alive[sets[at]] or '0') .. ' ' .. sets[at + 1] end
 return found`)

@@ -17,8 +17,9 @@ import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
 import { listOf, type Server, textsOf } from './connection.js'
 import { runId } from './run-text.js'
-import { runScript, script } from './script.js'
+import { bareScript, runScript, script } from './script.js'
 import { fromWord, word } from './token-text.js'
+import { WAKE_LEASES } from './wakes.js'
 
 /** How a holder is told of: as in its line, with its end by its instance's where it is a run. */
 const TOLD = `
@@ -26,6 +27,28 @@ local function told(m, h)
   return h.holder .. ' ' .. int(h.token) .. ' ' .. int(h.acquired) .. ' ' .. int(endOf(h)) .. ' ' .. h.released .. ' ' ..
     h.inst .. ' ' .. h.run
 end`
+
+/**
+ * What most locks meet: a name that nobody holds or waits for, or one that somebody holds. It answers nothing when there
+ * is more to it.
+ */
+const ACQUIRE_FREE = bareScript(`
+local key, holder, ttl, permits, inst, floor = KEYS[1] .. 'n:' .. ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local now = math.floor(nowUs / 1000)
+local text = redis.call('GET', key)
+local last, flags, holders = '0', '-', ''
+if text then last, flags, holders = string.match(text, '^(%d+) ([^ \\n]+)(.*)$')
+else redis.call('ZADD', KEYS[1] .. 'names', 0, ARGV[8]) end
+if flags ~= '-' then return false end
+if holders ~= '' then
+  local other, expires = string.match(holders, '^\\n([^ ]+) %d+ %d+ (%d+) %d [^ ]+ %-$')
+  if permits ~= '1' or ARGV[7] ~= '0' or not other or other == holder or tonumber(expires) <= now then return false end
+  return { string.format('%.0f', now), 0, expires }
+end
+local token = string.format('%.0f', math.max(last + 1, nowUs, tonumber(floor)))
+local line = string.format('%s %s %.0f %.0f 0 %s -', holder, token, now, now + ttl, inst)
+redis.call('SET', key, token .. ' -\\n' .. line, 'PX', string.format('%.0f', housekeeping(tonumber(ttl))))
+return { string.format('%.0f', now), 1, line }`)
 
 const ACQUIRE = runScript(`${TOLD}
 local K, holder, ttl, permits, inst, floor, waitMs =
@@ -53,10 +76,10 @@ local function keepPlace()
   if not m.waits then
     m.waits = true
     changeName(m)
-    call('SADD', P .. 'blocked', K)
+    redis.call('SADD', KEYS[1] .. 'blocked', K)
   end
-  call('ZADD', P .. 'ww:' .. K, 'NX', int(nextSeq()), holder)
-  call('HSET', P .. 'wd:' .. K, holder, ttl .. ' ' .. permits .. ' ' .. inst .. ' ' .. int(floor) .. ' ' .. int(now + waitMs))
+  redis.call('ZADD', KEYS[1] .. 'ww:' .. K, 'NX', int(nextSeq()), holder)
+  redis.call('HSET', KEYS[1] .. 'wd:' .. K, holder, ttl .. ' ' .. permits .. ' ' .. inst .. ' ' .. int(floor) .. ' ' .. int(now + waitMs))
 end
 
 local lease, answer = takePermit(), nil
@@ -79,7 +102,8 @@ return { int(now), lease and 1 or 0, answer, wakes }`)
 export async function acquireLease(server: Server, shard: number, request: AcquireRequest): Promise<AcquireResult> {
   const { name, holder, ttlMs, permits, instance, floor, waitMs = 0 } = request
   const args = [word(name), word(holder), ttlMs, permits, word(instance), floor, waitMs]
-  const [at, acquired, answer] = await server.write(ACQUIRE, shard, args)
+  const reply = await server.change(ACQUIRE_FREE, shard, [...args, name])
+  const [at, acquired, answer] = reply === null ? await server.write(ACQUIRE, shard, args) : listOf(reply)
   const now = Number(at)
   if (acquired !== 1) return { acquired: false, until: Number(answer), now }
   return { acquired: true, lease: toLease(shard, name, String(answer)), now }
@@ -130,6 +154,14 @@ export async function renewLeases(
   })
 }
 
+/** What most locks come to: given back by the one who holds it, while nobody waits. */
+const RELEASE_HELD = bareScript(`
+local key = KEYS[1] .. 'n:' .. ARGV[1]
+local last, holder = string.match(redis.call('GET', key) or '', '^(%d+) %-\\n([^ ]+) %d+ %d+ %d+ 0 [^ ]+ %-$')
+if holder ~= ARGV[2] then return false end
+redis.call('SET', key, last .. ' -', 'PX', 86400000)
+return 1`)
+
 const RELEASE = runScript(`
 local K, holder, minHold = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local m = name(K)
@@ -150,7 +182,12 @@ return { (held or waited) and 1 or 0, wakes }`)
 
 export async function releaseLease(server: Server, shard: number, request: ReleaseRequest): Promise<boolean> {
   const { name, holder, minHoldMs = 0 } = request
-  const [released] = await server.write(RELEASE, shard, [word(name), word(holder), minHoldMs])
+  const args = [word(name), word(holder)]
+  if (minHoldMs === 0 && (await server.change(RELEASE_HELD, shard, args)) === 1) {
+    server.announce(WAKE_LEASES)
+    return true
+  }
+  const [released] = await server.write(RELEASE, shard, [...args, minHoldMs])
   return released === 1
 }
 
@@ -191,7 +228,7 @@ export function inspectLease(server: Server, shard: number, name: string): Promi
   return inspectAll(server, shard, [name])
 }
 
-const NAMES_FROM = script(`return call('ZRANGEBYLEX', P .. 'names', ARGV[1], '+', 'LIMIT', 0, ARGV[2])`)
+const NAMES_FROM = script(`return redis.call('ZRANGEBYLEX', KEYS[1] .. 'names', ARGV[1], '+', 'LIMIT', 0, ARGV[2])`)
 const CHUNK = 200
 
 interface LeaseQuery {

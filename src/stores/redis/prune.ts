@@ -17,14 +17,14 @@ local forgotten = 0
 local function left() return limit - forgotten end
 
 local function pruneRuns()
-  local kept = call('ZCARD', P .. 'ended')
+  local kept = redis.call('ZCARD', KEYS[1] .. 'ended')
   if left() <= 0 or kept == 0 then return end
   -- Most often nothing is to be forgotten, and the oldest tells.
-  local ns = call('ZRANGE', P .. 'ended', 0, 0)
+  local ns = redis.call('ZRANGE', KEYS[1] .. 'ended', 0, 0)
   loadAll(ns)
   local oldest = runs[ns[1]]
   if oldest and tonumber(oldest.finishedAt) > now - maxAge and kept <= maxRuns then return end
-  ns = call('ZRANGE', P .. 'ended', 0, left() - 1)
+  ns = redis.call('ZRANGE', KEYS[1] .. 'ended', 0, left() - 1)
   loadAll(ns)
   for _, n in ipairs(ns) do
     local r = runs[n]
@@ -37,20 +37,20 @@ end
 
 local function pruneSkips()
   if left() <= 0 then return end
-  for _, place in ipairs(call('ZRANGEBYSCORE', P .. 'skips', '-inf', now - maxAge, 'LIMIT', 0, left())) do
-    local sched, member = match(place, '^([^ ]+) (.*)$')
-    call('ZREM', P .. 'sk:' .. sched, member)
-    call('ZREM', P .. 'skips', place)
+  for _, place in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'skips', '-inf', now - maxAge, 'LIMIT', 0, left())) do
+    local sched, member = string.match(place, '^([^ ]+) (.*)$')
+    redis.call('ZREM', KEYS[1] .. 'sk:' .. sched, member)
+    redis.call('ZREM', KEYS[1] .. 'skips', place)
     forgotten = forgotten + 1
   end
 end
 
 -- A finished schedule goes with its history, once nothing of it is unfinished.
 local function pruneSchedules()
-  for _, sched in ipairs(call('ZRANGEBYSCORE', P .. 'fin', '-inf', now - maxAge, 'LIMIT', 0, 1000)) do
+  for _, sched in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'fin', '-inf', now - maxAge, 'LIMIT', 0, 1000)) do
     if left() <= 0 then return end
     ripenLane(sched)
-    if call('ZCARD', P .. 'e:' .. sched) + call('ZCARD', P .. 'w:' .. sched) == 0 then
+    if redis.call('ZCARD', KEYS[1] .. 'e:' .. sched) + redis.call('ZCARD', KEYS[1] .. 'w:' .. sched) == 0 then
       forgetSchedule(unescape(sched), sched)
       forgotten = forgotten + 1
     end
@@ -59,13 +59,13 @@ end
 
 -- Locks whose holders went away without a word.
 local function pruneNames()
-  local from = call('HGET', P .. 'meta', 'swept')
-  local found = call('ZRANGEBYLEX', P .. 'names', from and '(' .. from or '-', '+', 'LIMIT', 0, ${NAMES})
-  if #found < ${NAMES} then call('HDEL', P .. 'meta', 'swept') else call('HSET', P .. 'meta', 'swept', found[#found]) end
+  local from = redis.call('HGET', KEYS[1] .. 'meta', 'swept')
+  local found = redis.call('ZRANGEBYLEX', KEYS[1] .. 'names', from and '(' .. from or '-', '+', 'LIMIT', 0, ${NAMES})
+  if #found < ${NAMES} then redis.call('HDEL', KEYS[1] .. 'meta', 'swept') else redis.call('HSET', KEYS[1] .. 'meta', 'swept', found[#found]) end
   for _, each in ipairs(found) do
     if left() <= 0 then return end
     local m = name(escape(each))
-    if not m.known then call('ZREM', P .. 'names', each) end
+    if not m.known then redis.call('ZREM', KEYS[1] .. 'names', each) end
     for at = #m.holders, 1, -1 do
       local h = m.holders[at]
       if h.run == '-' and h.expires <= now - leaseAge then
@@ -78,9 +78,9 @@ end
 
 local function pruneDedupes()
   if left() <= 0 then return end
-  for _, field in ipairs(call('ZRANGEBYSCORE', P .. 'dt', '-inf', now, 'LIMIT', 0, left())) do
-    call('ZREM', P .. 'dt', field)
-    call('HDEL', P .. 'dd', field)
+  for _, field in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'dt', '-inf', now, 'LIMIT', 0, left())) do
+    redis.call('ZREM', KEYS[1] .. 'dt', field)
+    redis.call('HDEL', KEYS[1] .. 'dd', field)
     forgotten = forgotten + 1
   end
 end

@@ -10,32 +10,32 @@ const RESCUE = runScript(`
 local limit, rescued, lost = tonumber(ARGV[1]), 0, 0
 
 local function declareDead(inst)
-  local text = call('GET', P .. 'i:' .. inst)
-  if text then call('SET', P .. 'i:' .. inst, (string.gsub(text, '^(%d+) %d ', '%1 1 ', 1))) end
+  local text = redis.call('GET', KEYS[1] .. 'i:' .. inst)
+  if text then redis.call('SET', KEYS[1] .. 'i:' .. inst, (string.gsub(text, '^(%d+) %d ', '%1 1 ', 1))) end
 end
 
-for _, inst in ipairs(call('ZRANGEBYSCORE', P .. 'instances', '-inf', now, 'LIMIT', 0, ${INSTANCES})) do
+for _, inst in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'instances', '-inf', now, 'LIMIT', 0, ${INSTANCES})) do
   if rescued + lost >= limit then break end
   declareDead(inst)
-  local ns = call('HKEYS', P .. 'ir:' .. inst)
+  local ns = redis.call('HKEYS', KEYS[1] .. 'ir:' .. inst)
   table.sort(ns)
   local taken = 0
   for _, n in ipairs(ns) do
     if rescued + lost >= limit then break end
     taken = taken + 1
     local r = load(n)
-    if not r then call('HDEL', P .. 'ir:' .. inst, n)
+    if not r then redis.call('HDEL', KEYS[1] .. 'ir:' .. inst, n)
     elseif takeOver(r, true) == 'lost' then lost = lost + 1
     else rescued = rescued + 1 end
   end
   if taken == #ns then
-    call('DEL', P .. 'i:' .. inst, P .. 'ic:' .. inst)
-    call('ZREM', P .. 'instances', inst)
+    redis.call('DEL', KEYS[1] .. 'i:' .. inst, KEYS[1] .. 'ic:' .. inst)
+    redis.call('ZREM', KEYS[1] .. 'instances', inst)
   end
 end
 
 -- Locks run out without anybody doing anything: whoever waits for one of those is next.
-for _, K in ipairs(call('SRANDMEMBER', P .. 'blocked', ${NAMES})) do touch(touchedNames, K) end
+for _, K in ipairs(redis.call('SRANDMEMBER', KEYS[1] .. 'blocked', ${NAMES})) do touch(touchedNames, K) end
 finish()
 return { rescued, lost, wakes }`)
 

@@ -8,7 +8,7 @@ import { keyWords, runPlace, toRun } from './run-text.js'
 import { runScript, script } from './script.js'
 import { word } from './token-text.js'
 
-const GET = script(`return call('HGET', P .. 'runs', ARGV[1])`)
+const GET = script(`return redis.call('HGET', KEYS[1] .. 'runs', ARGV[1])`)
 
 export async function getRun(server: Server, id: string): Promise<Run | undefined> {
   const place = runPlace(id)
@@ -47,7 +47,7 @@ fixed(r)
 local same = r.dedupe ~= '-' and dedupeOf(r.target, r.dedupe)
 if same and same ~= r.n then return { 'refused', 0 } end
 unended[#unended + 1] = r.n
-if r.sched ~= '-' then call('ZREM', P .. 'l:' .. r.sched, r.n) end
+if r.sched ~= '-' then redis.call('ZREM', KEYS[1] .. 'l:' .. r.sched, r.n) end
 r.finishedAt, r.reason, r.cancel, r.rescued, r.failures, r.takeovers, r.startBy = '-', '-', '0', '0', '0', '0', '-'
 r.readyAt = int(now)
 setTexts(r, '', '')
@@ -68,8 +68,8 @@ const STAMP = runScript(`
 for at = 1, #ARGV, 2 do
   local r = load(ARGV[at])
   if r and (r.st == 'W' or r.st == 'R') and fixed(r).unst == '1' then
-    local text = sub(r.rest, r.at)
-    r.key, r.limit, r.busy, r.unst = match(ARGV[at + 1], '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)')
+    local text = string.sub(r.rest, r.at)
+    r.key, r.limit, r.busy, r.unst = string.match(ARGV[at + 1], '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)')
     r.rest = fixedText(r) .. text
     change(r)
     if r.wait == 's' then makeReady(r) end
@@ -88,20 +88,20 @@ const LIST = script(`
 local before, limit, where = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local from = before == '-' and '+inf' or '(' .. before
 local ns = {}
-if where == '-' then ns = call('ZREVRANGEBYSCORE', P .. 'all', from, '-inf', 'LIMIT', 0, limit)
-elseif where == 's' then ns = call('ZREVRANGEBYSCORE', P .. 'unst', from, '-inf', 'LIMIT', 0, limit)
+if where == '-' then ns = redis.call('ZREVRANGEBYSCORE', KEYS[1] .. 'all', from, '-inf', 'LIMIT', 0, limit)
+elseif where == 's' then ns = redis.call('ZREVRANGEBYSCORE', KEYS[1] .. 'unst', from, '-inf', 'LIMIT', 0, limit)
 else
   for _, set in ipairs({ 'e:', 'w:', 'l:' }) do
-    for _, n in ipairs(call('ZREVRANGEBYSCORE', P .. set .. ARGV[4], from, '-inf', 'LIMIT', 0, limit)) do ns[#ns + 1] = n end
+    for _, n in ipairs(redis.call('ZREVRANGEBYSCORE', KEYS[1] .. set .. ARGV[4], from, '-inf', 'LIMIT', 0, limit)) do ns[#ns + 1] = n end
   end
-  for _, n in ipairs(call('ZRANGE', P .. 'd:' .. ARGV[4], 0, -1)) do
+  for _, n in ipairs(redis.call('ZRANGE', KEYS[1] .. 'd:' .. ARGV[4], 0, -1)) do
     if before == '-' or n < before then ns[#ns + 1] = n end
   end
   table.sort(ns, function(one, other) return one > other end)
 end
 local found = {}
 for at = 1, math.min(#ns, limit) do
-  local text = call('HGET', P .. 'runs', ns[at])
+  local text = redis.call('HGET', KEYS[1] .. 'runs', ns[at])
   if text then
     found[#found + 1] = ns[at]
     found[#found + 1] = text

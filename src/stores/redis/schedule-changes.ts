@@ -13,11 +13,11 @@ import { word } from './token-text.js'
 
 export const FORGET_SCHEDULE = `
 local function forgetSchedule(id, sched)
-  call('HDEL', P .. 's', id)
-  call('ZREM', P .. 'ids', id)
-  call('ZREM', P .. 'due', id)
-  call('ZREM', P .. 'unstamped', id)
-  call('ZREM', P .. 'fin', sched)
+  redis.call('HDEL', KEYS[1] .. 's', id)
+  redis.call('ZREM', KEYS[1] .. 'ids', id)
+  redis.call('ZREM', KEYS[1] .. 'due', id)
+  redis.call('ZREM', KEYS[1] .. 'unstamped', id)
+  redis.call('ZREM', KEYS[1] .. 'fin', sched)
 end`
 
 /** The schedule's ticks that were recorded and never claimed, as one text: what a decision rests on. */
@@ -39,7 +39,7 @@ end`
 const READ = runScript(`${UNCLAIMED}
 local texts, unclaimed, count = {}, {}, #ARGV / 2
 for first = 1, count, 2000 do
-  for _, text in ipairs(call('HMGET', P .. 's', unpack(ARGV, first, math.min(first + 1999, count)))) do
+  for _, text in ipairs(redis.call('HMGET', KEYS[1] .. 's', unpack(ARGV, first, math.min(first + 1999, count)))) do
     texts[#texts + 1] = text or ''
   end
 end
@@ -100,7 +100,7 @@ end
 
 -- Looks at all of it before it writes any.
 for _, c in ipairs(changes) do
-  if (call('HGET', P .. 's', c.id) or '') ~= c.was then return { 0, '0', 0 } end
+  if (redis.call('HGET', KEYS[1] .. 's', c.id) or '') ~= c.was then return { 0, '0', 0 } end
   if c.was ~= '' and unclaimedText(c.sched) ~= c.unclaimed then return { 0, '0', 0 } end
 end
 
@@ -137,16 +137,16 @@ for _, c in ipairs(changes) do
       due[#due + 1] = c.due
       due[#due + 1] = c.id
       wake(SCHEDULES)
-    elseif c.was ~= '' then call('ZREM', P .. 'due', c.id) end
-    if c.unstamped == '1' then call('ZADD', P .. 'unstamped', 0, c.id)
-    elseif c.was ~= '' then call('ZREM', P .. 'unstamped', c.id) end
-    if c.fin ~= '-' then call('ZADD', P .. 'fin', c.fin, c.sched)
-    elseif c.was ~= '' then call('ZREM', P .. 'fin', c.sched) end
+    elseif c.was ~= '' then redis.call('ZREM', KEYS[1] .. 'due', c.id) end
+    if c.unstamped == '1' then redis.call('ZADD', KEYS[1] .. 'unstamped', 0, c.id)
+    elseif c.was ~= '' then redis.call('ZREM', KEYS[1] .. 'unstamped', c.id) end
+    if c.fin ~= '-' then redis.call('ZADD', KEYS[1] .. 'fin', c.fin, c.sched)
+    elseif c.was ~= '' then redis.call('ZREM', KEYS[1] .. 'fin', c.sched) end
   end
 end
-batch('HSET', P .. 's', texts)
-batch('ZADD', P .. 'ids', ids)
-batch('ZADD', P .. 'due', due)
+batch('HSET', KEYS[1] .. 's', texts)
+batch('ZADD', KEYS[1] .. 'ids', ids)
+batch('ZADD', KEYS[1] .. 'due', due)
 finish()
 return { 1, int(base), wakes }`)
 

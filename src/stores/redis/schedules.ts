@@ -183,7 +183,7 @@ export function resumeSchedule(server: Server, shard: number, id: string): Promi
   })
 }
 
-const GET = script(`return call('HGET', P .. 's', ARGV[1])`)
+const GET = script(`return redis.call('HGET', KEYS[1] .. 's', ARGV[1])`)
 
 export async function getSchedule(server: Server, shard: number, id: string): Promise<Schedule | undefined> {
   const text = await server.read(GET, shard, [id])
@@ -191,9 +191,9 @@ export async function getSchedule(server: Server, shard: number, id: string): Pr
 }
 
 const LIST = script(`
-local ids = call('ZRANGEBYLEX', P .. ARGV[1], ARGV[2], '+', 'LIMIT', 0, ARGV[3])
+local ids = redis.call('ZRANGEBYLEX', KEYS[1] .. ARGV[1], ARGV[2], '+', 'LIMIT', 0, ARGV[3])
 if #ids == 0 then return { {}, {} } end
-local texts = call('HMGET', P .. 's', unpack(ids))
+local texts = redis.call('HMGET', KEYS[1] .. 's', unpack(ids))
 for at = 1, #ids do texts[at] = texts[at] or '' end
 return { ids, texts }`)
 
@@ -231,7 +231,9 @@ function matches(schedule: Schedule, { state, job, sink, app }: ScheduleQuery): 
   )
 }
 
-const SKIPS = script(`return call('ZRANGEBYSCORE', P .. 'sk:' .. ARGV[1], ARGV[2], '+inf', 'LIMIT', 0, ARGV[3])`)
+const SKIPS = script(
+  `return redis.call('ZRANGEBYSCORE', KEYS[1] .. 'sk:' .. ARGV[1], ARGV[2], '+inf', 'LIMIT', 0, ARGV[3])`,
+)
 
 export async function skippedRanges(
   server: Server,

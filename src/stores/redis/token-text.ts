@@ -2,6 +2,7 @@
  * Words as they stand in the store's texts, where a space separates words and `-` stands for none. Scripts compare them
  * and make keys of them without knowing what they say.
  */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const SPECIAL = /[%\u0000-\u0020\u007f]/g
 
 export function word(value: string | undefined): string {

@@ -7,6 +7,7 @@ import type { Clock } from '../../core/clock.js'
 import type { Wake } from '../../core/store.js'
 
 const WAKES: readonly Wake[] = ['schedules', 'runs', 'leases', 'attempts', 'settled']
+export const WAKE_LEASES = 4
 export const EVERYTHING = 31
 
 const PUBLISH_EVERY_MS = 10

@@ -18,18 +18,18 @@ local nowUs = tonumber(redis.call('GET', KEYS[1] .. 'clock') or '0')
 local function housekeeping(ms) return 86400000 end`
 
 export const BASE = `
-local P, call, format, match, find, sub = KEYS[1], redis.call, string.format, string.match, string.find, string.sub
 local now = math.floor(nowUs / 1000)
 local wakes = 0
 local SCHEDULES, RUNS, LEASES, ATTEMPTS, SETTLED = 1, 2, 4, 8, 16
 
-local function int(number) return format('%.0f', number) end
+local function int(number) return string.format('%.0f', number) end
+local nowText = int(now)
 
 -- Words, as token-text.ts makes them.
 local function escape(text)
   if text == '' then return '%' end
   if text == '-' then return '%2d' end
-  return (string.gsub(text, '[%%%c ]', function(char) return format('%%%02x', string.byte(char)) end))
+  return (string.gsub(text, '[%%%c ]', function(char) return string.format('%%%02x', string.byte(char)) end))
 end
 local function unescape(word)
   if word == '%' then return '' end
@@ -39,16 +39,16 @@ end
 local function wake(bit_) wakes = bit.bor(wakes, bit_) end
 
 local function batch(command, key, args)
-  for first = 1, #args, 2000 do call(command, key, unpack(args, first, math.min(first + 1999, #args))) end
+  for first = 1, #args, 2000 do redis.call(command, key, unpack(args, first, math.min(first + 1999, #args))) end
 end
 
 -- Numbers that only grow: of runs, of versions, of endings. They follow the clock, so that shards agree on what is older.
 local seq
 local function nextSeq()
-  if not seq then seq = tonumber(call('HGET', P .. 'meta', 'seq') or '0') end
+  if not seq then seq = tonumber(redis.call('HGET', KEYS[1] .. 'meta', 'seq') or '0') end
   seq = math.max(seq + 1, nowUs)
   return seq
 end
 local function saveSeq()
-  if seq then call('HSET', P .. 'meta', 'seq', int(seq)) end
+  if seq then redis.call('HSET', KEYS[1] .. 'meta', 'seq', int(seq)) end
 end`

@@ -25,15 +25,15 @@ local function name(K)
   if m then return m end
   m = { K = K, last = 0, waits = false, runs = false, holders = {} }
   names[K] = m
-  local text = call('GET', P .. 'n:' .. K)
+  local text = redis.call('GET', KEYS[1] .. 'n:' .. K)
   if not text then return m end
   m.known = true
-  local last, flags, at = match(text, '^(%d+) ([^ \\n]+)()')
+  local last, flags, at = string.match(text, '^(%d+) ([^ \\n]+)()')
   m.last = tonumber(last)
-  m.waits = find(flags, 'w', 1, true) ~= nil
-  m.runs = find(flags, 'r', 1, true) ~= nil
+  m.waits = string.find(flags, 'w', 1, true) ~= nil
+  m.runs = string.find(flags, 'r', 1, true) ~= nil
   for holder, token, acquired, expires, released, inst, run in
-    string.gmatch(sub(text, at), '\\n([^ ]+) (%d+) (%d+) (%d+) (%d) ([^ ]+) ([^ \\n]+)') do
+    string.gmatch(string.sub(text, at), '\\n([^ ]+) (%d+) (%d+) (%d+) (%d) ([^ ]+) ([^ \\n]+)') do
     m.holders[#m.holders + 1] = { holder = holder, token = tonumber(token), acquired = tonumber(acquired),
       expires = tonumber(expires), released = released, inst = inst, run = run }
   end
@@ -55,11 +55,11 @@ local function saveName(m)
       h.released .. ' ' .. h.inst .. ' ' .. h.run
     if h.run ~= '-' then stays = true else longest = math.max(longest, h.expires) end
   end
-  if not m.known then call('ZADD', P .. 'names', 0, unescape(m.K)) end
+  if not m.known then redis.call('ZADD', KEYS[1] .. 'names', 0, unescape(m.K)) end
   local text = table.concat(lines, '\\n')
-  if stays then call('SET', P .. 'n:' .. m.K, text)
-  elseif #m.holders == 0 then call('SET', P .. 'n:' .. m.K, text, 'PX', DAY)
-  else call('SET', P .. 'n:' .. m.K, text, 'PX', int(housekeeping(longest - now))) end
+  if stays then redis.call('SET', KEYS[1] .. 'n:' .. m.K, text)
+  elseif #m.holders == 0 then redis.call('SET', KEYS[1] .. 'n:' .. m.K, text, 'PX', DAY)
+  else redis.call('SET', KEYS[1] .. 'n:' .. m.K, text, 'PX', int(housekeeping(longest - now))) end
 end
 
 local function saveNames()
@@ -69,8 +69,8 @@ end
 local function instanceEnd(inst)
   local ends = instanceEnds[inst]
   if not ends then
-    local text = call('GET', P .. 'i:' .. inst)
-    ends = text and tonumber(match(text, '^%d+')) or 0
+    local text = redis.call('GET', KEYS[1] .. 'i:' .. inst)
+    ends = text and tonumber(string.match(text, '^%d+')) or 0
     instanceEnds[inst] = ends
   end
   return ends
@@ -131,26 +131,26 @@ local function grantLock(m, holder, ttl, permits, inst, floor)
 end
 
 local function dropWaiter(m, holder)
-  call('HDEL', P .. 'wd:' .. m.K, holder)
-  return call('ZREM', P .. 'ww:' .. m.K, holder)
+  redis.call('HDEL', KEYS[1] .. 'wd:' .. m.K, holder)
+  return redis.call('ZREM', KEYS[1] .. 'ww:' .. m.K, holder)
 end
 
 -- Gives free permits to the locks that wait, oldest first. Places that were not asked for again in time are gone.
 local function serveWaiters(m)
   while m.waits do
-    local holder = call('ZRANGE', P .. 'ww:' .. m.K, 0, 0)[1]
+    local holder = redis.call('ZRANGE', KEYS[1] .. 'ww:' .. m.K, 0, 0)[1]
     if not holder then
       m.waits = false
       changeName(m)
       return
     end
     local ttl, permits, inst, floor, untilAt =
-      match(call('HGET', P .. 'wd:' .. m.K, holder) or '', '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)')
+      string.match(redis.call('HGET', KEYS[1] .. 'wd:' .. m.K, holder) or '', '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)')
     if untilAt and tonumber(untilAt) > now then
       if isBusy(m, tonumber(permits)) then return end
       grantLock(m, holder, tonumber(ttl), tonumber(permits), inst, tonumber(floor))
       wake(LEASES)
-      call('PUBLISH', match(P, '^(.*){') .. 'wakes', '- ' .. LEASES)
+      redis.call('PUBLISH', string.match(KEYS[1], '^(.*){') .. 'wakes', '- ' .. LEASES)
     end
     dropWaiter(m, holder)
   end
@@ -158,10 +158,10 @@ end
 
 -- Runs whose time has come stand in line from then on.
 local function ripenKey(K)
-  for _, n in ipairs(call('ZRANGEBYSCORE', P .. 'kd:' .. K, '-inf', now, 'LIMIT', 0, 1000)) do
-    call('ZREM', P .. 'kd:' .. K, n)
-    call('ZADD', P .. 'k:' .. K, n, n)
-    call('ZADD', P .. 'ks:' .. K, n, n)
+  for _, n in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'kd:' .. K, '-inf', now, 'LIMIT', 0, 1000)) do
+    redis.call('ZREM', KEYS[1] .. 'kd:' .. K, n)
+    redis.call('ZADD', KEYS[1] .. 'k:' .. K, n, n)
+    redis.call('ZADD', KEYS[1] .. 'ks:' .. K, n, n)
   end
 end
 
@@ -170,10 +170,10 @@ end
 local function wakeRuns(m)
   if not m.runs then return end
   ripenKey(m.K)
-  local before = call('ZRANGE', P .. 'ks:' .. m.K, 0, 0)[1]
+  local before = redis.call('ZRANGE', KEYS[1] .. 'ks:' .. m.K, 0, 0)[1]
   local taken = countLive(m)
   while true do
-    local n = call('ZRANGE', P .. 'kw:' .. m.K, 0, 0)[1]
+    local n = redis.call('ZRANGE', KEYS[1] .. 'kw:' .. m.K, 0, 0)[1]
     if not n then
       m.runs = false
       changeName(m)
@@ -181,7 +181,7 @@ local function wakeRuns(m)
     end
     if before and n > before then return end
     local r = load(n)
-    if not r then call('ZREM', P .. 'kw:' .. m.K, n)
+    if not r then redis.call('ZREM', KEYS[1] .. 'kw:' .. m.K, n)
     else
       if taken >= tonumber(fixed(r).limit) then return end
       taken = taken + 1
@@ -195,24 +195,24 @@ local function serveName(m)
   local waited = m.waits or m.runs
   serveWaiters(m)
   wakeRuns(m)
-  if waited and not m.waits and not m.runs then call('SREM', P .. 'blocked', m.K) end
+  if waited and not m.waits and not m.runs then redis.call('SREM', KEYS[1] .. 'blocked', m.K) end
 end
 
 local function ripenLane(sched)
-  for _, n in ipairs(call('ZRANGEBYSCORE', P .. 'd:' .. sched, '-inf', now, 'LIMIT', 0, 1000)) do
-    call('ZREM', P .. 'd:' .. sched, n)
-    call('ZADD', P .. 'e:' .. sched, n, n)
+  for _, n in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'd:' .. sched, '-inf', now, 'LIMIT', 0, 1000)) do
+    redis.call('ZREM', KEYS[1] .. 'd:' .. sched, n)
+    redis.call('ZADD', KEYS[1] .. 'e:' .. sched, n, n)
   end
 end
 
 -- When all that is left of a schedule's runs waits for the others, the oldest goes on.
 local function serveLane(sched)
-  local n = call('ZRANGE', P .. 'w:' .. sched, 0, 0)[1]
+  local n = redis.call('ZRANGE', KEYS[1] .. 'w:' .. sched, 0, 0)[1]
   if not n then return end
   ripenLane(sched)
-  if call('ZCARD', P .. 'e:' .. sched) > 0 then return end
+  if redis.call('ZCARD', KEYS[1] .. 'e:' .. sched) > 0 then return end
   local r = load(n)
-  if r then makeReady(r) else call('ZREM', P .. 'w:' .. sched, n) end
+  if r then makeReady(r) else redis.call('ZREM', KEYS[1] .. 'w:' .. sched, n) end
 end
 
 -- Ends every operation: what it freed goes to the oldest that waits for it.

@@ -18,13 +18,13 @@ export const RUN_CHANGES = `
 local MAX_TAKEOVERS, ENOUGH = ${MAX_TAKEOVERS}, 1000
 local queueKnown, queueChanged = {}, false
 
-local function queueKey(r) return P .. 'q:' .. r.prio .. ':' .. r.target end
+local function queueKey(r) return KEYS[1] .. 'q:' .. r.prio .. ':' .. r.target end
 
 local function knowQueue(prio, target)
   local both = prio .. ':' .. target
   if queueKnown[both] then return end
   queueKnown[both] = true
-  call('ZADD', P .. 'p:' .. target, -tonumber(prio), prio)
+  redis.call('ZADD', KEYS[1] .. 'p:' .. target, -tonumber(prio), prio)
 end
 
 -- Takes a run out of every queue that it stands in.
@@ -38,17 +38,17 @@ local function withdraw(r)
     gone[#gone + 1] = r.n
   elseif r.st == 'R' then
     fixed(r)
-    call('ZREM', queueKey(r), r.n)
+    redis.call('ZREM', queueKey(r), r.n)
     if r.key ~= '-' then
-      call('ZREM', P .. 'ks:' .. r.key, r.n)
-      if r.attempt == '0' then call('ZREM', P .. 'kd:' .. r.key, r.n) end
+      redis.call('ZREM', KEYS[1] .. 'ks:' .. r.key, r.n)
+      if r.attempt == '0' then redis.call('ZREM', KEYS[1] .. 'kd:' .. r.key, r.n) end
     end
   elseif r.st == 'W' then
     fixed(r)
     r.engaged = true
-    if r.wait == 's' then call('ZREM', P .. 'unst', r.n)
-    elseif r.wait == 'o' then call('ZREM', P .. 'w:' .. r.sched, r.n)
-    else call('ZREM', P .. 'kw:' .. r.key, r.n) end
+    if r.wait == 's' then redis.call('ZREM', KEYS[1] .. 'unst', r.n)
+    elseif r.wait == 'o' then redis.call('ZREM', KEYS[1] .. 'w:' .. r.sched, r.n)
+    else redis.call('ZREM', KEYS[1] .. 'kw:' .. r.key, r.n) end
   end
   r.wait = '-'
 end
@@ -59,21 +59,21 @@ local function makeWait(r, why)
   r.st, r.wait = 'W', why
   change(r)
   if r.sched ~= '-' then
-    if r.origin ~= 't' then call('ZREM', P .. 'd:' .. r.sched, r.n) end
+    if r.origin ~= 't' then redis.call('ZREM', KEYS[1] .. 'd:' .. r.sched, r.n) end
     if why == 'o' then
-      call('ZREM', P .. 'e:' .. r.sched, r.n)
-      call('ZADD', P .. 'w:' .. r.sched, r.n, r.n)
-    else call('ZADD', P .. 'e:' .. r.sched, r.n, r.n) end
+      redis.call('ZREM', KEYS[1] .. 'e:' .. r.sched, r.n)
+      redis.call('ZADD', KEYS[1] .. 'w:' .. r.sched, r.n, r.n)
+    else redis.call('ZADD', KEYS[1] .. 'e:' .. r.sched, r.n, r.n) end
   end
-  if r.key ~= '-' and tonumber(r.readyAt) <= now then call('ZADD', P .. 'k:' .. r.key, r.n, r.n) end
-  if why == 's' then call('ZADD', P .. 'unst', r.n, r.n)
+  if r.key ~= '-' and tonumber(r.readyAt) <= now then redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, r.n, r.n) end
+  if why == 's' then redis.call('ZADD', KEYS[1] .. 'unst', r.n, r.n)
   elseif why == 'k' then
-    call('ZADD', P .. 'kw:' .. r.key, r.n, r.n)
+    redis.call('ZADD', KEYS[1] .. 'kw:' .. r.key, r.n, r.n)
     local m = name(r.key)
     if not m.runs then
       m.runs = true
       changeName(m)
-      call('SADD', P .. 'blocked', r.key)
+      redis.call('SADD', KEYS[1] .. 'blocked', r.key)
     end
   end
 end
@@ -87,20 +87,20 @@ function makeReady(r)
   change(r)
   queueChanged = true
   knowQueue(r.prio, r.target)
-  call('ZADD', queueKey(r), r.readyAt, r.n)
+  redis.call('ZADD', queueKey(r), r.readyAt, r.n)
   local due = tonumber(r.readyAt) <= now
   if r.sched ~= '-' then
     -- What is not due yet blocks nobody, but for ticks: only one is recorded ahead where they may not overlap.
     if due or r.origin == 't' or r.attempt ~= '0' or r.engaged then
-      if r.origin ~= 't' then call('ZREM', P .. 'd:' .. r.sched, r.n) end
-      call('ZADD', P .. 'e:' .. r.sched, r.n, r.n)
-    else call('ZADD', P .. 'd:' .. r.sched, r.readyAt, r.n) end
+      if r.origin ~= 't' then redis.call('ZREM', KEYS[1] .. 'd:' .. r.sched, r.n) end
+      redis.call('ZADD', KEYS[1] .. 'e:' .. r.sched, r.n, r.n)
+    else redis.call('ZADD', KEYS[1] .. 'd:' .. r.sched, r.readyAt, r.n) end
   end
   if r.key ~= '-' then
     if due then
-      call('ZADD', P .. 'k:' .. r.key, r.n, r.n)
-      call('ZADD', P .. 'ks:' .. r.key, r.n, r.n)
-    elseif r.attempt == '0' then call('ZADD', P .. 'kd:' .. r.key, r.readyAt, r.n) end
+      redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, r.n, r.n)
+      redis.call('ZADD', KEYS[1] .. 'ks:' .. r.key, r.n, r.n)
+    elseif r.attempt == '0' then redis.call('ZADD', KEYS[1] .. 'kd:' .. r.key, r.readyAt, r.n) end
   end
   wake(RUNS)
 end
@@ -122,19 +122,19 @@ local function holdsKey(r)
 end
 
 local function addSkip(sched, from, to, count, reason)
-  local member = format('%016.0f', nextSeq()) .. ' ' .. from .. ' ' .. to .. ' ' .. count .. ' ' .. reason
-  call('ZADD', P .. 'sk:' .. sched, to, member)
-  call('ZADD', P .. 'skips', now, sched .. ' ' .. member)
+  local member = string.format('%016.0f', nextSeq()) .. ' ' .. from .. ' ' .. to .. ' ' .. count .. ' ' .. reason
+  redis.call('ZADD', KEYS[1] .. 'sk:' .. sched, to, member)
+  redis.call('ZADD', KEYS[1] .. 'skips', now, sched .. ' ' .. member)
 end
 
 local function disengage(r)
   if r.sched ~= '-' then
-    call('ZREM', P .. 'e:' .. r.sched, r.n)
-    if r.origin ~= 't' then call('ZREM', P .. 'd:' .. r.sched, r.n) end
+    redis.call('ZREM', KEYS[1] .. 'e:' .. r.sched, r.n)
+    if r.origin ~= 't' then redis.call('ZREM', KEYS[1] .. 'd:' .. r.sched, r.n) end
     touch(touchedLanes, r.sched)
   end
   if r.key ~= '-' then
-    call('ZREM', P .. 'k:' .. r.key, r.n)
+    redis.call('ZREM', KEYS[1] .. 'k:' .. r.key, r.n)
     touch(touchedNames, r.key)
   end
 end
@@ -145,34 +145,34 @@ local function forget(r)
   runs[r.n] = false
   if plain(r) then return end
   fixed(r)
-  if r.sched ~= '-' then call('ZREM', P .. 'l:' .. r.sched, r.n) end
-  if r.origin == 'b' then call('HDEL', P .. 'b:' .. r.sched, r.tick .. '/' .. r.backfill) end
+  if r.sched ~= '-' then redis.call('ZREM', KEYS[1] .. 'l:' .. r.sched, r.n) end
+  if r.origin == 'b' then redis.call('HDEL', KEYS[1] .. 'b:' .. r.sched, r.tick .. '/' .. r.backfill) end
 end
 
 -- A dedupe key refuses while its run is unfinished, and after its end for as long as was asked for.
 local function openDedupe(r)
   if r.dedupe == '-' then return end
   local field = r.target .. ' ' .. r.dedupe
-  call('ZREM', P .. 'dt', field)
-  call('HSET', P .. 'dd', field, r.n .. ' 0')
+  redis.call('ZREM', KEYS[1] .. 'dt', field)
+  redis.call('HSET', KEYS[1] .. 'dd', field, r.n .. ' 0')
 end
 
 local function dedupeOf(target, dedupe)
-  local n, untilAt = match(call('HGET', P .. 'dd', target .. ' ' .. dedupe) or '', '^([^ ]+) ([^ ]+)')
+  local n, untilAt = string.match(redis.call('HGET', KEYS[1] .. 'dd', target .. ' ' .. dedupe) or '', '^([^ ]+) ([^ ]+)')
   if n and (untilAt == '0' or tonumber(untilAt) > now) then return n end
 end
 
 local function closeDedupe(r)
   if r.dedupe == '-' then return end
   local field = r.target .. ' ' .. r.dedupe
-  if match(call('HGET', P .. 'dd', field) or '', '^([^ ]+)') ~= r.n then return end
+  if string.match(redis.call('HGET', KEYS[1] .. 'dd', field) or '', '^([^ ]+)') ~= r.n then return end
   local untilAt = now + tonumber(r.dedupeMs)
   if untilAt <= now then
-    call('ZREM', P .. 'dt', field)
-    call('HDEL', P .. 'dd', field)
+    redis.call('ZREM', KEYS[1] .. 'dt', field)
+    redis.call('HDEL', KEYS[1] .. 'dd', field)
   else
-    call('HSET', P .. 'dd', field, r.n .. ' ' .. int(untilAt))
-    call('ZADD', P .. 'dt', untilAt, field)
+    redis.call('HSET', KEYS[1] .. 'dd', field, r.n .. ' ' .. int(untilAt))
+    redis.call('ZADD', KEYS[1] .. 'dt', untilAt, field)
   end
 end
 
@@ -192,11 +192,11 @@ local function endRun(r, to, reason, err, result)
   wake(SETTLED)
   local kept = keep(r)
   if kept == 'a' or (kept == 'f' and to ~= 'S') then
-    r.finishedAt, r.reason = int(now), reason or '-'
+    r.finishedAt, r.reason = nowText, reason or '-'
     setTexts(r, result or '', err or '')
-    endings[#endings + 1] = int(nextSeq())
+    endings[#endings + 1] = nextSeq()
     endings[#endings + 1] = r.n
-    if not simple and r.sched ~= '-' then call('ZADD', P .. 'l:' .. r.sched, r.n, r.n) end
+    if not simple and r.sched ~= '-' then redis.call('ZADD', KEYS[1] .. 'l:' .. r.sched, r.n, r.n) end
   else
     -- What the history does not keep of a skipped tick, the skips do.
     if reason and not simple and r.origin == 't' then addSkip(r.sched, r.tick, r.tick, '1', reason) end
@@ -237,15 +237,15 @@ end
 local function requestCancel(r)
   r.cancel = '1'
   change(r)
-  call('HSET', P .. 'ir:' .. r.inst, r.n, r.claim .. ' ' .. r.token .. ' 1')
+  redis.call('HSET', KEYS[1] .. 'ir:' .. r.inst, r.n, r.claim .. ' ' .. r.token .. ' 1')
   wake(ATTEMPTS)
 end
 
 -- What a schedule has unfinished that is due, waits, or began.
 local function engagedRuns(sched)
   ripenLane(sched)
-  local ns = call('ZRANGE', P .. 'e:' .. sched, 0, ENOUGH - 1)
-  for _, n in ipairs(call('ZRANGE', P .. 'w:' .. sched, -ENOUGH, -1)) do ns[#ns + 1] = n end
+  local ns = redis.call('ZRANGE', KEYS[1] .. 'e:' .. sched, 0, ENOUGH - 1)
+  for _, n in ipairs(redis.call('ZRANGE', KEYS[1] .. 'w:' .. sched, -ENOUGH, -1)) do ns[#ns + 1] = n end
   loadAll(ns)
   local found = {}
   for _, n in ipairs(ns) do if runs[n] then found[#found + 1] = runs[n] end end

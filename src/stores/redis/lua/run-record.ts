@@ -9,10 +9,12 @@ local runs, changed = {}, {}
 local runningAdded, runningGone, endings, unended = {}, {}, {}, {}
 
 local function parse(n, text)
-  local r, at = { n = n }
-  r.st, r.wait, r.attempt, r.failures, r.takeovers, r.token, r.claim, r.rescued, r.cancel, r.readyAt, r.startBy,
-    r.createdAt, r.startedAt, r.finishedAt, r.settled, r.tick, r.reason, r.inst, r.kind, at = match(text, HEAD)
-  r.rest = sub(text, at)
+  local st, wait, attempt, failures, takeovers, token, claim, rescued, cancel, readyAt, startBy, createdAt, startedAt,
+    finishedAt, settled, tick, reason, inst, kind, at = string.match(text, HEAD)
+  local r = { n = n, st = st, wait = wait, attempt = attempt, failures = failures, takeovers = takeovers, token = token,
+    claim = claim, rescued = rescued, cancel = cancel, readyAt = readyAt, startBy = startBy, createdAt = createdAt,
+    startedAt = startedAt, finishedAt = finishedAt, settled = settled, tick = tick, reason = reason, inst = inst,
+    kind = kind, rest = string.sub(text, at), changed = false }
   runs[n] = r
   return r
 end
@@ -20,7 +22,7 @@ end
 local function load(n)
   local r = runs[n]
   if r ~= nil then return r end
-  local text = call('HGET', P .. 'runs', n)
+  local text = redis.call('HGET', KEYS[1] .. 'runs', n)
   if text then return parse(n, text) end
   runs[n] = false
   return false
@@ -29,7 +31,7 @@ end
 local function loadAll(ns)
   for first = 1, #ns, 2000 do
     local last = math.min(first + 1999, #ns)
-    local texts = call('HMGET', P .. 'runs', unpack(ns, first, last))
+    local texts = redis.call('HMGET', KEYS[1] .. 'runs', unpack(ns, first, last))
     for at = 1, #texts do
       local n = ns[first + at - 1]
       if runs[n] == nil then
@@ -48,12 +50,12 @@ end
 
 -- Most runs are plain: without a key, a schedule, or anything to dedupe by.
 local function plain(r) return string.byte(r.kind) == 112 end
-local function keep(r) return sub(r.kind, 2, 2) end
+local function keep(r) return string.sub(r.kind, 2, 2) end
 
 local function fixed(r)
   if not r.origin then
     r.origin, r.prio, r.keep, r.target, r.sched, r.backfill, r.key, r.limit, r.busy, r.unst, r.dedupe, r.dedupeMs, r.at =
-      match(r.rest, FIXED)
+      string.match(r.rest, FIXED)
   end
   return r
 end
@@ -65,16 +67,23 @@ end
 
 -- Result and error, as JSON or nothing.
 local function setTexts(r, result, err)
-  local fixedEnd = find(r.rest, '\\n', 2, true)
-  local resultEnd = find(r.rest, '\\n', fixedEnd + 1, true)
-  local errorEnd = find(r.rest, '\\n', resultEnd + 1, true)
+  local fixedEnd = string.find(r.rest, '\\n', 2, true)
+  local resultEnd = string.find(r.rest, '\\n', fixedEnd + 1, true)
+  local errorEnd = string.find(r.rest, '\\n', resultEnd + 1, true)
   if resultEnd == fixedEnd + 1 and errorEnd == resultEnd + 1 and result == '' and err == '' then return end
-  r.rest = sub(r.rest, 1, fixedEnd) .. result .. '\\n' .. err .. sub(r.rest, errorEnd)
+  r.rest = string.sub(r.rest, 1, fixedEnd) .. result .. '\\n' .. err .. string.sub(r.rest, errorEnd)
 end
 
 local function textOf(r)
-  return table.concat({ r.st, r.wait, r.attempt, r.failures, r.takeovers, r.token, r.claim, r.rescued, r.cancel, r.readyAt,
-    r.startBy, r.createdAt, r.startedAt, r.finishedAt, r.settled, r.tick, r.reason, r.inst, r.kind }, ' ') .. r.rest
+  return r.st .. ' ' .. r.wait .. ' ' .. r.attempt .. ' ' .. r.failures .. ' ' .. r.takeovers .. ' ' .. r.token .. ' ' ..
+    r.claim .. ' ' .. r.rescued .. ' ' .. r.cancel .. ' ' .. r.readyAt .. ' ' .. r.startBy .. ' ' .. r.createdAt .. ' ' ..
+    r.startedAt .. ' ' .. r.finishedAt .. ' ' .. r.settled .. ' ' .. r.tick .. ' ' .. r.reason .. ' ' .. r.inst .. ' ' ..
+    r.kind .. r.rest
+end
+
+-- A run that is ready at an instant, as text.
+local function newText(readyAt, startBy, tick, kind, rest)
+  return 'R - 0 0 0 - 0 0 0 ' .. readyAt .. ' ' .. startBy .. ' ' .. nowText .. ' - - - ' .. tick .. ' - - ' .. kind .. rest
 end
 
 local function collect(lists, name)
@@ -95,11 +104,11 @@ local function saveRuns()
       written[#written + 1] = r.text or textOf(r)
     end
   end
-  for inst, ns in pairs(runningGone) do batch('HDEL', P .. 'ir:' .. inst, ns) end
-  for inst, pairs_ in pairs(runningAdded) do batch('HSET', P .. 'ir:' .. inst, pairs_) end
-  batch('HSET', P .. 'runs', written)
-  batch('HDEL', P .. 'runs', gone)
-  batch('ZREM', P .. 'all', gone)
-  batch('ZADD', P .. 'ended', endings)
-  batch('ZREM', P .. 'ended', unended)
+  for inst, ns in pairs(runningGone) do batch('HDEL', KEYS[1] .. 'ir:' .. inst, ns) end
+  for inst, pairs_ in pairs(runningAdded) do batch('HSET', KEYS[1] .. 'ir:' .. inst, pairs_) end
+  batch('HSET', KEYS[1] .. 'runs', written)
+  batch('HDEL', KEYS[1] .. 'runs', gone)
+  batch('ZREM', KEYS[1] .. 'all', gone)
+  batch('ZADD', KEYS[1] .. 'ended', endings)
+  batch('ZREM', KEYS[1] .. 'ended', unended)
 end`
