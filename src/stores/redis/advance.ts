@@ -143,10 +143,7 @@ local function apply(p, text)
   texts[#texts + 1] = string.match(p.head, '^[^ ]+ ') .. p.progress .. rest
   if p.due == '-' then redis.call('ZREM', KEYS[1] .. 'due', p.id)
   else
-    local score = tonumber(p.due)
-    -- One that is still behind comes again behind the others: the fraction is its place in their line.
-    if score <= now then score = score + 0.25 + redis.call('HINCRBY', KEYS[1] .. 'meta', 'line', 1) % 3072 / 4096 end
-    due[#due + 1] = score
+    due[#due + 1] = inLine(tonumber(p.due))
     due[#due + 1] = p.id
   end
   if p.fin ~= '-' then redis.call('ZADD', KEYS[1] .. 'fin', p.fin, p.sched) end

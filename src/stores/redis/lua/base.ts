@@ -49,6 +49,16 @@ local function nextSeq()
   seq = math.max(seq + 1, nowUs)
   return seq
 end
+
+-- Schedules that are due at one instant come in the order in which they were written: the fraction is their place in line.
+local line
+local function inLine(due)
+  if not line then line = tonumber(redis.call('HGET', KEYS[1] .. 'meta', 'line') or '0') end
+  line = (line + 1) % 4096
+  return due + line / 4096
+end
+
 local function saveSeq()
   if seq then redis.call('HSET', KEYS[1] .. 'meta', 'seq', int(seq)) end
+  if line then redis.call('HSET', KEYS[1] .. 'meta', 'line', line) end
 end`
