@@ -7,6 +7,7 @@ import { manualClock } from '../../src/testing/manual-clock.js'
 import { type Random, seededRandom } from '../../src/testing/random.js'
 import { temporaryFile } from '../stores/temporary-file.js'
 import { postgresGround } from './postgres-ground.js'
+import { redisGround } from './redis-ground.js'
 
 /** What a kind of store brings: its own handle for each instance, on shared data, and how its time passes. */
 export interface Ground {
@@ -70,5 +71,6 @@ export const storeKinds: readonly StoreKind[] = [
   memoryKind,
   sqliteKind,
   { name: 'postgres', open: () => postgresGround('postgres') },
+  { name: 'redis', open: () => redisGround() },
   { name: 'postgres through pgbouncer', open: () => postgresGround('pgbouncer') },
 ]

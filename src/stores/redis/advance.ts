@@ -22,11 +22,14 @@ import { numberOf, word } from './token-text.js'
 /** How many schedules one step takes. */
 const CHUNK = 500
 
+/** A planner that knows a thousand unfinished runs, and the newest that wait, knows enough. */
+const ENOUGH = 1_000
+
 /** The unfinished runs of a schedule as one text. */
 const UNFINISHED = `
 local function unfinishedText(sched)
   local words = {}
-  for at, r in ipairs(engagedRuns(sched)) do
+  for at, r in ipairs(engagedRuns(sched, ${ENOUGH})) do
     words[at] = r.st .. (r.attempt == '0' and '0' or '1') .. (fixed(r).origin == 't' and r.tick or '-')
   end
   return table.concat(words, ' ')

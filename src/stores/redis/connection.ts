@@ -53,7 +53,7 @@ export class Server {
 
   /** A script that only looks. */
   read(script: ScriptSource, shard: number, args: readonly (string | number)[] = []): Promise<Reply> {
-    return this.run(script, this.#shards[shard] ?? '', args)
+    return this.run(script, this.#key(shard), args)
   }
 
   /** A script that changes something. The last that it answers is what to hint at. */
@@ -65,7 +65,7 @@ export class Server {
 
   /** A script that changes something and leaves the hints to the caller. */
   change(script: ScriptSource, shard: number, args: readonly (string | number)[]): Promise<Reply> {
-    return this.run(script, this.#shards[shard] ?? '', args, this.#options.waitReplicas > 0)
+    return this.run(script, this.#key(shard), args, this.#options.waitReplicas > 0)
   }
 
   async run(script: ScriptSource, key: string, args: readonly (string | number)[], waits = false): Promise<Reply> {
@@ -77,6 +77,12 @@ export class Server {
       if (errorWord(error) !== 'NOSCRIPT' && errorWord((error as Error).cause) !== 'NOSCRIPT') throw error
     }
     return this.#sendAndWait(key, ['EVAL', text, ...rest], waits)
+  }
+
+  #key(shard: number): string {
+    const key = this.#shards[shard]
+    if (key !== undefined) return key
+    throw failure('NOT_RUNNING', 'the Redis store is not open: call open() first')
   }
 
   /** Both over the same connection, one behind the other: the waiting is for this very command. */

@@ -68,10 +68,11 @@ export function redisStore(options: RedisOptions, { handTurned = false }: RedisT
     supports: { transactions: false, wakeups: true, durable: true, shared: true },
     subscribe: wakes.subscribe,
     async open() {
+      if (server.shards > 0) return
       await link.open()
-      server.useShards([`${prefix}{0}:`])
       await checkServer(server, `${prefix}{0}:`)
       stopListening = await link.listen(channel, heard, () => wakes.heard(EVERYTHING))
+      server.useShards([`${prefix}{0}:`])
     },
     async close() {
       wakes.close()

@@ -15,7 +15,7 @@ import { MAX_TAKEOVERS } from '../../../core/run.js'
  * | all, ended   | every run by its number, and those that ended by when                         |
  */
 export const RUN_CHANGES = `
-local MAX_TAKEOVERS, ENOUGH = ${MAX_TAKEOVERS}, 1000
+local MAX_TAKEOVERS = ${MAX_TAKEOVERS}
 local queueKnown, queueChanged = {}, false
 
 local function queueKey(r) return KEYS[1] .. 'q:' .. r.prio .. ':' .. r.target end
@@ -241,11 +241,11 @@ local function requestCancel(r)
   wake(ATTEMPTS)
 end
 
--- What a schedule has unfinished that is due, waits, or began.
-local function engagedRuns(sched)
+-- What a schedule has unfinished that is due, waits, or began; at the most so many of each, and of the waiting the newest.
+local function engagedRuns(sched, most)
   ripenLane(sched)
-  local ns = redis.call('ZRANGE', KEYS[1] .. 'e:' .. sched, 0, ENOUGH - 1)
-  for _, n in ipairs(redis.call('ZRANGE', KEYS[1] .. 'w:' .. sched, -ENOUGH, -1)) do ns[#ns + 1] = n end
+  local ns = redis.call('ZRANGE', KEYS[1] .. 'e:' .. sched, 0, most and most - 1 or -1)
+  for _, n in ipairs(redis.call('ZRANGE', KEYS[1] .. 'w:' .. sched, most and -most or 0, -1)) do ns[#ns + 1] = n end
   loadAll(ns)
   local found = {}
   for _, n in ipairs(ns) do if runs[n] then found[#found + 1] = runs[n] end end
