@@ -37,6 +37,7 @@ export class HandlerTransaction {
       )
     }
     this.#abandon ??= new AbortController()
+    this.#abandon.signal.throwIfAborted()
     const pending = transact({ run: id, token }, work, this.#abandon.signal)
     this.#pending = pending
     const answer = await pending

@@ -8,11 +8,6 @@ import { type Tx, transactionScene } from './transaction-scene.js'
 
 const run = { target: { job: 'work' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' } as const
 
-/** Libraries wrap the errors of their drivers. */
-function messagesOf(error: unknown): string {
-  return error instanceof Error ? `${error.message} ${messagesOf(error.cause)}` : ''
-}
-
 describe.each(LIBRARIES)('%s', (name, open) => {
   let at: Awaited<ReturnType<typeof transactionScene>>
   let library: Library
@@ -88,14 +83,18 @@ describe.each(LIBRARIES)('%s', (name, open) => {
     expect(await at.effects()).toEqual(['paid', `by ${name}`])
   })
 
-  it('cannot begin a transaction of its own in that of a handler', async () => {
+  it('nests a transaction of its own in that of a handler', async () => {
     await at.scene.enqueue({ priority: 1 })
     const attempt = await at.scene.claimOne()
-    const nested = at.transact(attempt, async (tx) => {
-      await at.write(tx, 'half')
-      await library.nestInside(tx)
+    const before = await at.effects()
+    const answer = await at.transact(attempt, async (tx) => {
+      await library.nestInside(tx, 'inner', async () => {})
+      const undone = library.nestInside(tx, 'undone', () => Promise.reject(new Error('inner no')))
+      await expect(undone).rejects.toThrow('inner no')
+      expect(await at.effects()).toEqual(before)
+      return at.write(tx, 'outer')
     })
-    expect(await nested.catch(messagesOf)).toMatch(/begins and ends/)
-    expect(await at.effects()).not.toContain('half')
+    expect(answer).toEqual({ result: 'outer' })
+    expect(await at.effects()).toEqual([...before, 'inner', 'outer'])
   })
 })

@@ -227,6 +227,51 @@ describe('a callback that misuses its transaction', () => {
   })
 })
 
+describe('the pool of one that a callback gets', () => {
+  it('serves one after the other, and refuses what is no savepoint', async () => {
+    const answer = await at.transact(await claimed(), async ({ pool }) => {
+      const first = await pool.connect()
+      const order: string[] = []
+      const second = pool.query('select 1').then(() => order.push('second'))
+      await first.query('begin')
+      await at.write(first, 'one')
+      await first.query('commit')
+      const outer = { code: 'OPTION_INVALID', message: /begins and ends/ }
+      await expect(first.query('commit')).rejects.toMatchObject(outer)
+      await expect(first.query('begin isolation level serializable')).rejects.toMatchObject(outer)
+      await first.query('begin')
+      await at.write(first, 'forgotten')
+      order.push('first')
+      first.release()
+      await second
+      return order
+    })
+    expect(answer).toEqual({ result: ['first', 'second'] })
+    expect(await at.effects()).toEqual(['one'])
+  })
+
+  it('lets a commit that failed be rolled back', async () => {
+    const answer = await at.transact(await claimed(), async ({ pool }) => {
+      const client = await pool.connect()
+      await client.query('begin')
+      await client.query('select 1 / 0').catch(() => {})
+      await expect(client.query('commit')).rejects.toMatchObject({ code: '25P02' })
+      await client.query('rollback')
+      return at.write(client, 'after')
+    })
+    expect(answer).toEqual({ result: 'after' })
+  })
+
+  it('keeps nobody waiting when the connection is lost', async () => {
+    const stuck = at.transact(await claimed(), async ({ pool }) => {
+      const client = await pool.connect()
+      await client.query(`set local idle_in_transaction_session_timeout = 100`)
+      await pool.query('select 1')
+    })
+    await expect(stuck).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' })
+  })
+})
+
 describe('the clients of handlers’ transactions', () => {
   it('go back to the pool without a transaction, or not at all', async () => {
     await withPool({ max: 2 }, async (pool, transact) => {

@@ -9,6 +9,8 @@
 import { failure } from '../../core/errors.js'
 import type { PgClient, PgPool } from './connection.js'
 import { sqlState } from './connection-errors.js'
+import { poolOfOne } from './pool-of-one.js'
+import { standIn, statementText } from './stand-in.js'
 
 /** A handler's transaction. Name the types of your driver to pass the client on: `PostgresTransaction<PoolClient>`. */
 export interface PostgresTransaction<Client = unknown, Pool = unknown> {
@@ -18,7 +20,7 @@ export interface PostgresTransaction<Client = unknown, Pool = unknown> {
   ): Promise<{ readonly rows: Row[]; readonly rowCount: number | null }>
   /** The client of `pg`, for libraries that take one. */
   readonly client: Client
-  /** The same client as a pool of one, for libraries that take a pool. */
+  /** The same as a pool of one, for libraries that take a pool: transactions that they begin are savepoints. */
   readonly pool: Pool
 }
 
@@ -39,14 +41,14 @@ export class HandlerClient {
   #open = true
   #problem: unknown
 
-  constructor(client: PgClient, pool: PgPool) {
+  constructor(pool: PgPool, { client, over }: { readonly client: PgClient; readonly over: Promise<void> }) {
     this.#client = client
     const query = (...args: readonly unknown[]) => this.#query(args)
-    const own = instead(client, { query, release: () => {}, end: async () => {} })
-    const ignore = () => ownPool
-    const events = { on: ignore, once: ignore, off: ignore, addListener: ignore, removeListener: ignore }
-    const ownPool = instead(pool, { query, connect: async () => own, end: async () => {}, ...events })
-    this.tx = { query: query as PostgresTransaction['query'], client: own, pool: ownPool }
+    this.tx = {
+      query: query as PostgresTransaction['query'],
+      client: standIn(client, { query, release: () => {}, end: async () => {} }),
+      pool: poolOfOne(pool, client, (args) => this.#query(args), over),
+    }
   }
 
   /** The last statement's error that was not the consequence of another's. */
@@ -60,7 +62,7 @@ export class HandlerClient {
   }
 
   #query(args: readonly unknown[]): unknown {
-    const refusal = this.#refusal(textOf(args[0]))
+    const refusal = this.#refusal(statementText(args[0]))
     const callback = args.at(-1)
     if (typeof callback !== 'function') {
       if (refusal !== undefined) return refuse(args[0], refusal)
@@ -96,22 +98,4 @@ export class HandlerClient {
 function refuse(query: unknown, refusal: Error): Promise<never> {
   if (typeof (query as { readonly submit?: unknown } | null | undefined)?.submit === 'function') throw refusal
   return Promise.reject(refusal)
-}
-
-/** Texts, and whatever `pg` takes instead of one. */
-function textOf(query: unknown): string {
-  if (typeof query === 'string') return query
-  const text = (query as { readonly text?: unknown } | null | undefined)?.text
-  return typeof text === 'string' ? text : ''
-}
-
-/** An object as it is, to `instanceof` too, with some of its members replaced. */
-function instead<Target extends object>(target: Target, members: Readonly<Record<string, unknown>>): Target {
-  return new Proxy(target, {
-    get(_, name) {
-      if (typeof name === 'string' && Object.hasOwn(members, name)) return members[name]
-      const value: unknown = Reflect.get(target, name, target)
-      return typeof value === 'function' && name !== 'constructor' ? value.bind(target) : value
-    },
-  })
 }

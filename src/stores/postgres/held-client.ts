@@ -18,14 +18,20 @@ const IDLE_TOO_LONG = '25P03'
 
 export class HeldClient {
   readonly client: PgClient
+  /** Resolves when the connection is lost, or given back. */
+  readonly over: Promise<void>
   readonly #db: Database
   #backend: Backend | undefined
   #lost: Error | undefined
+  #end = () => {}
   #state: 'open' | 'committing' | 'ended' | 'released' = 'open'
 
   private constructor(db: Database, client: PgClient) {
     this.#db = db
     this.client = client
+    this.over = new Promise((resolve) => {
+      this.#end = resolve
+    })
     client.on('error', this.#hear)
   }
 
@@ -50,6 +56,7 @@ export class HeldClient {
   /** A connection that breaks between two statements says so only here. */
   readonly #hear = (error: Error): void => {
     this.#lost ??= error
+    this.#end()
   }
 
   begun(backend: Backend): void {
@@ -77,7 +84,7 @@ export class HeldClient {
     if (sqlState(this.#lost) !== IDLE_TOO_LONG) return undefined
     return failure(
       'TRANSACTION_ABORTED',
-      'transaction(): the callback sent no statement for 15 seconds, and Postgres rolled it back; await what takes long before transaction(), not in it',
+      'transaction(): the callback sent no statement for too long (15 s, unless you set idle_in_transaction_session_timeout in it), and Postgres rolled it back; await what takes long before transaction(), not in it',
       { cause: this.#lost },
     )
   }
@@ -104,6 +111,7 @@ export class HeldClient {
   #release(broken: boolean): void {
     if (this.#state === 'released') return
     this.#state = 'released'
+    this.#end()
     if (!broken) this.client.removeListener('error', this.#hear)
     this.client.release(broken)
   }

@@ -84,13 +84,14 @@ async function perform(
   work: Work,
   signal: AbortSignal | undefined,
 ): Promise<TransactResult> {
-  const client = new HandlerClient(held.client, db.pool)
+  const client = new HandlerClient(db.pool, held)
   try {
     const value = await unlessAborted(signal, async () => work(client.tx))
     client.close()
     const result = toJson(value, 'the result of transaction()')
     const { run, token, xid } = transaction
     const marks = `${db.text(COMMIT)}(${run}, ${token}, '${xid}', ${textLiteral(toText(result))}); commit`
+    signal?.throwIfAborted()
     const problem = await held.commit(marks)
     if (problem === undefined) return { result }
     if (sqlState(problem) === STALE) return 'stale'
