@@ -3,8 +3,8 @@ import { createBelfry } from '../../src/belfry.js'
 import type { Logger } from '../../src/core/logger.js'
 import type { HandlerContext } from '../../src/engine/work.js'
 import { postgres } from '../../src/stores/postgres/index.js'
-import { key } from '../../src/testing/contract/scene.js'
-import { gate, type Tx, transactionScene } from './transaction-scene.js'
+import { key, Scene } from '../../src/testing/contract/scene.js'
+import { gate, type Tx, transactionScene, transactOn } from './transaction-scene.js'
 
 let at: Awaited<ReturnType<typeof transactionScene>>
 
@@ -216,24 +216,30 @@ describe('transact on postgres', () => {
     }
     expect(await scene.store.leases.inspect('k')).toEqual([])
   })
+})
 
-  it('is on disk when it is acknowledged, whatever the callback has set', async () => {
-    const { scene, transact, table } = at
-    await scene.enqueue()
-    // A trigger that is deferred runs with the commit itself.
-    await table.pool.query(`
-      create function ${table.name}_note() returns trigger language plpgsql as $$
-      begin insert into ${table.name} (what) values (current_setting('synchronous_commit')); return null; end $$;
-      create constraint trigger note after update on ${table.name} deferrable initially deferred
-        for each row execute function ${table.name}_note();
-      insert into ${table.name} (what) values ('seed')`)
-    await transact(await scene.claimOne(), async (tx) => {
-      await tx.query('set local synchronous_commit = off')
-      await tx.query(`update ${table.name} set what = 'changed'`)
-    })
-    expect(await at.effects()).toEqual(['changed', 'on'])
-    await table.pool.query(`drop function ${table.name}_note() cascade`)
+it('a handler’s transaction is on disk when it is acknowledged, whatever its callback has set', async () => {
+  const { direct, table } = at
+  const schema = `durable_${process.pid}`
+  const store = postgres({ url: direct, schema, migrate: true, listen: false })
+  const scene = new Scene({ store, elapse: async () => {} })
+  // A trigger that is deferred runs with the commit itself.
+  await table.pool.query(`
+    create function ${table.name}_note() returns trigger language plpgsql as $$
+    begin insert into ${table.name} (what) values (current_setting('synchronous_commit')); return null; end $$;
+    create constraint trigger note after update on ${table.name} deferrable initially deferred
+      for each row execute function ${table.name}_note();
+    insert into ${table.name} (what) values ('seed')`)
+  await store.open()
+  await scene.join('one', 60_000)
+  await scene.enqueue()
+  await transactOn(store, await scene.claimOne(), async (tx) => {
+    await tx.query('set local synchronous_commit = off')
+    await tx.query(`update ${table.name} set what = 'changed'`)
   })
+  expect(await at.effects()).toEqual(['changed', 'on'])
+  await store.close()
+  await table.pool.query(`drop schema ${schema} cascade; drop function ${table.name}_note() cascade`)
 })
 
 describe('transaction() in a handler on postgres', () => {
