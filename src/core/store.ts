@@ -186,9 +186,10 @@ export interface RunStore {
    * succeeded: its settlement (with any outcome, answered `settled`), a takeover, a reset, a cancel. Repeated with the
    * same token, it answers with the first value and does nothing.
    *
-   * The value must be JSON. A store whose transactions are synchronous refuses work that returns a promise.
+   * The value must be JSON. A store whose transactions are synchronous refuses work that returns a promise. In any other
+   * the signal ends work that would not end by itself: it is rolled back, and the signal's reason is thrown.
    */
-  transact?(attempt: AttemptRef, work: (tx: unknown) => unknown): Promise<TransactResult>
+  transact?(attempt: AttemptRef, work: (tx: unknown) => unknown, signal?: AbortSignal): Promise<TransactResult>
   /** Forgets history beyond age or count, in bounded steps; cursors outlive it. Answers how much was forgotten. */
   prune(request: PruneRequest): Promise<number>
 }

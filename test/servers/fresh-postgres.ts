@@ -8,6 +8,9 @@ import { emptySchema, setClock, turnedByHand } from './database-clock.js'
 
 export interface FreshPostgres {
   readonly store: Store
+  readonly schema: string
+  /** A URL that reaches the server itself. */
+  readonly direct: string
   /** Lets time pass on the database's clock, which else stands still. */
   elapse(ms: number): Promise<void>
   /** Gives the schema back. Close the store first. */
@@ -29,6 +32,8 @@ export async function freshPostgres(): Promise<FreshPostgres> {
   let now = START
   await pool.query(setClock(schema, now))
   return {
+    schema,
+    direct: url,
     store: postgres({ pool, direct: url, schema }),
     async elapse(ms) {
       now += ms

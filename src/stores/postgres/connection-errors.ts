@@ -1,7 +1,7 @@
 /** What can be wrong with a database, said in words that tell what to do. Told apart by SQLSTATE, never by message. */
 import { BelfryError, type ErrorCode, failure } from '../../core/errors.js'
 
-function sqlState(error: unknown): string | undefined {
+export function sqlState(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   const { code } = error as { code?: unknown }
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined

@@ -27,10 +27,12 @@ interface Result {
 export interface PgClient {
   query(query: Query): Promise<Result | readonly Result[]>
   on(event: 'error', listener: (error: Error) => void): unknown
+  removeListener(event: 'error', listener: (error: Error) => void): unknown
   release(broken?: boolean): void
 }
 
 export interface PgPool {
+  readonly options?: { readonly max?: number | undefined }
   connect(): Promise<PgClient>
   query(query: Query): Promise<Result>
   on(event: 'error', listener: (error: Error) => void): unknown
@@ -50,6 +52,8 @@ export interface DatabaseOptions {
   readonly clock: Clock
   /** Told what changed, as bits. */
   readonly announce: (wakes: number) => void
+  /** Where other processes listen for hints; absent when none are sent. */
+  readonly channel?: string
 }
 
 const MAX_TRIES = 100
@@ -69,6 +73,18 @@ export class Database {
 
   get schema(): string {
     return this.#options.schema
+  }
+
+  get pool(): PgPool {
+    return this.#options.pool
+  }
+
+  get clock(): Clock {
+    return this.#options.clock
+  }
+
+  get channel(): string | undefined {
+    return this.#options.channel
   }
 
   announce(wakes: number): void {
@@ -127,11 +143,11 @@ export class Database {
   }
 
   #query(sql: string, values?: readonly unknown[]): Query {
-    return { text: this.#text(sql), ...(values === undefined ? {} : { values }), rowMode: 'array', types: RAW }
+    return rawQuery(this.text(sql), values)
   }
 
   /** The SQL for this schema: made once for each statement, of which there are few. */
-  #text(sql: string): string {
+  text(sql: string): string {
     const known = this.#texts.get(sql)
     if (known !== undefined) return known
     const text = inSchema(sql, this.#options.schema)
@@ -151,7 +167,12 @@ export class Database {
   }
 }
 
-function rowsOf(result: Result | readonly Result[]): readonly Row[] {
+/** A statement whose answer comes as rows of texts. */
+export function rawQuery(text: string, values?: readonly unknown[]): Query {
+  return { text, ...(values === undefined ? {} : { values }), rowMode: 'array', types: RAW }
+}
+
+export function rowsOf(result: Result | readonly Result[]): readonly Row[] {
   const last = Array.isArray(result) ? (result as readonly Result[]).at(-1) : (result as Result)
   return (last?.rows ?? []) as readonly Row[]
 }

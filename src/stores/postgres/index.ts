@@ -16,7 +16,13 @@ import { checkSchema, migrationSql } from './schema.js'
 import { operationsOn } from './store.js'
 import { Wakes } from './wakes.js'
 
+export { fromDrizzle } from './adapters/drizzle.js'
+export { fromKnex } from './adapters/knex.js'
+export { fromKysely } from './adapters/kysely.js'
+export { fromPrisma } from './adapters/prisma.js'
+export type { PostgresTx } from './callers-transaction.js'
 export type { PgClient, PgPool } from './connection.js'
+export type { PostgresTransaction } from './handler-client.js'
 
 export interface PostgresOptions {
   /** A pool of `pg`, or of anything that follows it. It stays yours: closing the store does not end it. */
@@ -45,14 +51,15 @@ export function postgres(options: PostgresOptions): Store {
   const notify = (bits: number) => void db.read(NOTIFY, [channel, `${self} ${bits}`]).catch(() => {})
   // A hint to nobody costs a round trip, but this process cannot know whether others listen.
   const wakes = new Wakes(clock, options.listen === false ? undefined : notify)
-  const db: Database = new Database({ pool, schema, clock, announce: wakes.announce })
+  const hints = options.listen === false ? {} : { channel }
+  const db: Database = new Database({ pool, schema, clock, announce: wakes.announce, ...hints })
   const heard = (bits: number) => wakes.heard(bits)
   const listener =
     listenTo === undefined ? undefined : new Listener({ open: () => newClient(listenTo), channel, self, clock, heard })
 
   return {
     ...operationsOn(db),
-    supports: { transactions: false, wakeups: listener !== undefined, durable: true, shared: true },
+    supports: { transactions: true, wakeups: listener !== undefined, durable: true, shared: true },
     subscribe: wakes.subscribe,
     async open() {
       await checkServer(db)

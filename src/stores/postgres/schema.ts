@@ -12,7 +12,9 @@
 import { failure, quote } from '../../core/errors.js'
 import { ADVANCE_FUNCTIONS } from './advance.js'
 import { CLAIM_FUNCTIONS } from './claim.js'
+import { COMMIT_RUN_FUNCTION } from './commit-run.js'
 import { ENQUEUE_FUNCTIONS } from './enqueue.js'
+import { ENQUEUE_INSIDE_FUNCTION } from './enqueue-inside.js'
 import { INSTANCE_FUNCTIONS } from './instances.js'
 import { LEASE_FUNCTIONS } from './leases.js'
 import { NAME_FUNCTIONS } from './names.js'
@@ -30,8 +32,10 @@ const FUNCTIONS = [
   SCHEDULE_FUNCTIONS,
   ADVANCE_FUNCTIONS,
   ENQUEUE_FUNCTIONS,
+  ENQUEUE_INSIDE_FUNCTION,
   CLAIM_FUNCTIONS,
   SETTLE_FUNCTIONS,
+  COMMIT_RUN_FUNCTION,
   RUN_FUNCTIONS,
   RESCUE_FUNCTIONS,
   PRUNE_FUNCTIONS,
