@@ -59,7 +59,10 @@ export interface Frozen {
   readonly note?: string
 }
 
-/** A page of a list by keyset: pass `next` as `after` to go on. */
+/**
+ * A page of a list by keyset: pass `next` as `after` to go on. A limit that is no whole number from 1 on is refused, by
+ * `checkPageLimit`.
+ */
 export interface Page<Item> {
   readonly items: readonly Item[]
   readonly next?: string
@@ -154,7 +157,8 @@ export interface RunStore {
    */
   claim(request: ClaimRequest): Promise<ClaimResult>
   /**
-   * Ends attempts. `stale` when the token is not the run's newest, the run is not running, or its key was lost; then
+   * Ends attempts. A failure counts in `failures`, whether it is tried again or is the last; an end for other reasons does
+   * not. `stale` when the token is not the run's newest, the run is not running, or its key was lost; then
    * nothing is changed. In the same transaction the key is freed and what waited for it, or for the schedule, becomes
    * ready. Settling again with the token that settled is `settled` while the run is in the history.
    */

@@ -24,7 +24,11 @@ interface Timer {
   place: number
 }
 
-export function manualClock(startAt = Date.UTC(2026, 0, 1)): ManualClock {
+/**
+ * `rest` resolves when everything that goes on has come to rest, as far as it can without time passing. By default that
+ * is where chains of promises end; what waits for the outside world, such as a database, has to be waited for there.
+ */
+export function manualClock(startAt = Date.UTC(2026, 0, 1), rest: () => Promise<void> = nextTurn): ManualClock {
   const timers = new Heap<'place', Timer>('place', sooner)
   let elapsed = 0
   let offset = startAt
@@ -44,7 +48,7 @@ export function manualClock(startAt = Date.UTC(2026, 0, 1)): ManualClock {
     const at = timers.first?.at ?? elapsed
     elapsed = Math.max(elapsed, at)
     while (timers.first?.at === at) timers.pop()?.callback()
-    await settle()
+    await rest()
   }
 
   return {
@@ -53,16 +57,16 @@ export function manualClock(startAt = Date.UTC(2026, 0, 1)): ManualClock {
     after,
     async advance(ms) {
       const end = elapsed + ms
-      await settle()
+      await rest()
       while (timers.first !== undefined && timers.first.at <= end) await fireNext()
       elapsed = end
-      await settle()
+      await rest()
     },
     set(now) {
       offset = now - elapsed
     },
     skewed: (ms) => ({ now: () => offset + elapsed + ms, monotonic: () => elapsed, after }),
-    settle,
+    settle: rest,
   }
 }
 
@@ -72,7 +76,7 @@ function sooner(one: Timer, other: Timer): boolean {
 }
 
 /** Chains of promises run to their end before the runtime comes to its next turn. */
-function settle(): Promise<void> {
+function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve)
   })

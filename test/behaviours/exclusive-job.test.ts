@@ -1,5 +1,6 @@
 /** What exclusive scheduled jobs on lock rows promise, without the clocks to agree and the expiry to tune. */
 import { expect } from 'vitest'
+import type { Lock } from '../../src/api/lock.js'
 import type { Belfry } from '../../src/belfry.js'
 import type { AcquireResult } from '../../src/core/lease.js'
 import { isFinished, type Run } from '../../src/core/run.js'
@@ -401,6 +402,92 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
       expect(run?.instance).toBe(second.belfry.instance)
     },
   )
+
+  behaviour(
+    'X9',
+    'Every lock operation is its own short transaction; connection pooling (PgBouncer in transaction mode included) does not affect correctness. (each step over another connection)',
+    async (world) => {
+      const handles = await openHandles(world, 4)
+      const via = (number: number) => handles[number % handles.length] ?? world.store
+      let last = 0
+      for (let round = 0; round < 8; round += 1) {
+        const holder = `holder ${round}`
+        const { token } = leaseOf(await acquire(via(round), 'report', holder, 1_000))
+        expect(token).toBeGreaterThan(last)
+        last = token
+        // Whoever asks in between, over whichever connection, meets a lock that is held.
+        const step = async <Result>(work: Promise<Result>, rivals: number): Promise<Result> => {
+          const asked = handles.map((handle, number) => acquire(handle, 'report', `rival ${rivals} ${number}`))
+          const [result, ...lost] = await Promise.all([work, ...asked])
+          expect(lost.map(({ acquired }) => acquired)).toEqual(handles.map(() => false))
+          return result
+        }
+        const renewal = { name: 'report', holder, token, ttlMs: 2_000 }
+        expect(await step(via(round + 1).leases.renew([renewal]), 1)).toMatchObject([{ holder, token }])
+        expect(await step(via(round + 2).leases.inspect('report'), 2)).toMatchObject([{ holder, token }])
+        expect(leaseOf(await step(acquire(via(round + 3), 'report', holder, 2_000), 3)).token).toBe(token)
+        expect(await via(round + 2).leases.release({ name: 'report', holder })).toBe(true)
+        expect(await via(round + 1).leases.release({ name: 'report', holder })).toBe(false)
+        expect(await via(round).leases.renew([renewal])).toEqual([undefined])
+      }
+    },
+  )
+
+  behaviour(
+    'X9',
+    'Every lock operation is its own short transaction. (an instance that is stopped right after one holds nobody up)',
+    async (world) => {
+      const other = await start(world)
+      const operations: [string, (belfry: Belfry, lock: Lock) => Promise<unknown>][] = [
+        ['lock', (belfry) => belfry.lock('second')],
+        ['wait', (belfry) => belfry.lock('busy', { wait: '20s' })],
+        ['extend', (_, lock) => lock.extend('1m')],
+        ['release', (_, lock) => lock.release()],
+        ['reset', (belfry) => belfry.locks.reset('report')],
+      ]
+      const busy = some(await other.lock('busy'))
+      for (const [operation, run] of operations) {
+        const stopped = await start(world)
+        const lock = some(await stopped.lock('report', { ttl: '1m' }))
+        const answer = run(stopped, lock)
+        world.hold(stopped)
+        await world.elapse(100)
+        // Its locks may be held. Nothing else is: not the name, nor the table, nor a connection.
+        for (const name of ['report', 'second', 'third']) {
+          await world.settled(other.locks.reset(name), 1_000)
+          const taken = await world.settled(other.lock(name, { ttl: '1m' }), 1_000)
+          expect(taken, `${name} after ${operation}`).toBeDefined()
+          await taken?.release()
+        }
+        world.resume(stopped)
+        if (operation === 'wait') await busy.release()
+        await world.settled(answer)
+        await world.settled(stopped.stop())
+      }
+    },
+  )
+
+  behaviour('X9', 'Connection pooling does not affect correctness. (a crowd over few connections)', async (world) => {
+    const instances = [await start(world), await start(world), await start(world)]
+    const tokens: number[] = []
+    const most = await atOnce(world, async (inside) => {
+      const turns = Array.from({ length: 30 }, (_, number) =>
+        some(instances[number % 3]).withLock(
+          'report',
+          async ({ token }) => {
+            tokens.push(token)
+            await inside(10)
+          },
+          { wait: '30s', ttl: '2s' },
+        ),
+      )
+      await world.settled(Promise.all(turns), 30_000)
+    })
+    expect(most).toBe(1)
+    expect(tokens).toHaveLength(30)
+    expect(tokens).toEqual([...new Set(tokens)].sort((one, another) => one - another))
+    expect((await world.store.leases.list({ limit: 10 })).items).toEqual([])
+  })
 
   behaviour(
     'X10',

@@ -466,6 +466,60 @@ behaviours('que-locks', (behaviour) => {
     },
   )
 
+  behaviour('Q14', '(fix) Locks are visible: listed by API with holder, token, age, expiry.', async (world) => {
+    const { opened, open } = gate()
+    const [one, other] = [await world.instance(), await world.instance()]
+    const job = one.job('sync', { exclusive: true, run: () => opened })
+    await one.start()
+    await other.start()
+    const before = await world.now()
+    const { run } = await job.enqueue('eu')
+    await untilState(world, run, 'running')
+    const lock = await one.lock('report', { ttl: '10s' })
+    const permits = [await one.lock('seats', { permits: 2 }), await other.lock('seats', { permits: 2 })]
+    await world.elapse(2_000)
+    const now = await world.now()
+    // Whoever asks sees all of them, also those that are the keys of runs.
+    const { items } = await other.locks.list()
+    expect(items.map(({ name }) => name)).toEqual(['job:sync:"eu"', 'report', 'seats', 'seats'])
+    expect(new Set(items.map(({ holder }) => holder)).size).toBe(4)
+    for (const { holder, acquiredAt, expiresAt } of items) {
+      expect(holder).not.toBe('')
+      expect(acquiredAt).toBeGreaterThanOrEqual(before)
+      expect(now - acquiredAt).toBeGreaterThanOrEqual(2_000)
+      // Held for longer than a lease lasts, and still renewed.
+      expect(expiresAt).toBeGreaterThan(now)
+    }
+    const [key, report, ...seats] = items
+    expect(key).toMatchObject({ run, instance: one.instance, token: (await one.runs.get(run))?.token })
+    expect(report).toMatchObject({ token: lock?.token, instance: one.instance })
+    expect(report?.expiresAt).toBeLessThanOrEqual(now + 10_000)
+    expect(seats.map(({ token }) => token).sort()).toEqual(permits.map((permit) => permit?.token).sort())
+    expect(seats.map(({ instance }) => instance).sort()).toEqual([one.instance, other.instance].sort())
+    expect(await other.locks.inspect('report')).toEqual([report])
+    open()
+    await untilState(world, run, 'succeeded')
+    await lock?.release()
+    expect((await other.locks.list()).items.map(({ name }) => name)).toEqual(['seats', 'seats'])
+  })
+
+  behaviour('Q14', 'Locks are visible: page by page, by prefix, and only while they are held.', async (world) => {
+    const belfry = await world.instance()
+    await belfry.start()
+    for (const name of ['b/2', 'a/1', 'b/1', 'b/3']) await belfry.lock(name, { ttl: '1m' })
+    await belfry.lock('b/short', { ttl: '500ms', renew: false })
+    expect((await belfry.locks.list({ prefix: 'b/' })).items).toHaveLength(4)
+    await world.elapse(600)
+    const names: string[] = []
+    let after: string | undefined
+    do {
+      const page = await belfry.locks.list({ prefix: 'b/', limit: 2, ...(after === undefined ? {} : { after }) })
+      names.push(...page.items.map(({ name }) => name))
+      after = page.next
+    } while (after !== undefined)
+    expect(names).toEqual(['b/1', 'b/2', 'b/3'])
+  })
+
   behaviour('Q15', '(fix) Limits above one: N permits per key (a semaphore), same guarantees.', async (world) => {
     const { seen, during } = gauge()
     const job = await workers(world, 3, {

@@ -1,37 +1,16 @@
 /**
  * Where behaviours are tested: a fresh store, as many instances on it as a test wants, and time. The same tests run on
- * every store; only how time passes differs. On stores that take a clock it is virtual, on the others it is real, so
- * tests wait for conditions and keep waits short.
+ * every store, in virtual time on all of them.
  */
 import { describe, it } from 'vitest'
 import type { BelfryOptions } from '../../src/api/options.js'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
-import { type Clock, systemClock } from '../../src/core/clock.js'
+import type { Clock } from '../../src/core/clock.js'
 import type { Logger } from '../../src/core/logger.js'
 import type { Run } from '../../src/core/run.js'
 import type { Store } from '../../src/core/store.js'
-import { memory } from '../../src/stores/memory/index.js'
-import { sqlite } from '../../src/stores/sqlite/index.js'
 import { Lifeline } from '../../src/testing/lifeline.js'
-import { manualClock } from '../../src/testing/manual-clock.js'
-import { type Random, seededRandom } from '../../src/testing/random.js'
-import { temporaryFile } from '../stores/temporary-file.js'
-
-/** What a kind of store brings: its own handle for each instance, on shared data, and how its time passes. */
-export interface Ground {
-  /** A new handle on the same data, as another process would have it. */
-  handle(): Promise<Store> | Store
-  readonly clock: Clock
-  /** The clock of one more process, when they are not all the same. */
-  processClock?(): Clock
-  elapse(ms: number): Promise<void>
-  close(): Promise<void>
-}
-
-export interface StoreKind {
-  readonly name: string
-  open(): Promise<Ground>
-}
+import { type Ground, storeKinds } from './store-kinds.js'
 
 export interface LogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error'
@@ -70,7 +49,7 @@ export class World {
     const lifeline = new Lifeline(wrap?.(handle) ?? handle, skewed(clock, skewMs))
     const lines: LogLine[] = []
     const belfry = createBelfry({
-      ...{ ...OPTIONS, ...options },
+      ...{ ...OPTIONS, ...(this.#ground.poll === undefined ? {} : { poll: this.#ground.poll }), ...options },
       store: lifeline.store,
       clock: lifeline.clock,
       logger: recorder(lines),
@@ -148,48 +127,6 @@ export class World {
   }
 }
 
-const memoryKind: StoreKind = {
-  name: 'memory',
-  open: async () => {
-    const clock = manualClock(Date.UTC(2026, 0, 1))
-    const store = memory({ clock })
-    await store.open()
-    return { handle: () => store, clock, elapse: (ms) => clock.advance(ms), close: async () => {} }
-  },
-}
-
-/**
- * Every instance has a connection of its own. Time is virtual: within one process a transaction is over before another
- * can begin, so nothing here ever waits for the file; `test/stores` and the chaos let processes contend in real time.
- */
-const sqliteKind: StoreKind = {
-  name: 'sqlite',
-  open: async () => {
-    const clock = manualClock(Date.UTC(2026, 0, 1))
-    const file = temporaryFile()
-    const handles: Store[] = []
-    const handle = () => {
-      const store = sqlite({ path: file.path, clock })
-      handles.push(store)
-      return store
-    }
-    const close = async () => {
-      for (const store of handles) await store.close()
-      await file.remove()
-    }
-    const random = seededRandom(1)
-    const processClock = () => unpunctual(clock, random)
-    return { handle, clock, processClock, elapse: (ms) => clock.advance(ms), close }
-  },
-}
-
-/** Timers of different processes never fire at quite the same instant, nor always in the same order. */
-function unpunctual(clock: Clock, random: Random): Clock {
-  return { ...clock, after: (delayMs, callback) => clock.after(delayMs + 2 * random.next(), callback) }
-}
-
-export const storeKinds: readonly StoreKind[] = [memoryKind, sqliteKind]
-
 type Behaviour = (id: string, sentence: string, test: (world: World) => Promise<void>) => void
 
 /** Declares the behaviours of one document, for every store. */
@@ -220,5 +157,3 @@ function recorder(lines: LogLine[]): Logger {
     void lines.push({ level, message, fields })
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
-
-export { systemClock }

@@ -1,7 +1,9 @@
 import { inject } from 'vitest'
 
+export type ServerName = 'postgres' | 'pgbouncer'
+
 /** The URL of a server that the tests share; the first who asks has it started. */
-export async function serverUrl(name: 'postgres'): Promise<string> {
+export async function serverUrl(name: ServerName): Promise<string> {
   const answer = await fetch(`${inject('servers')}/${name}`)
   const text = await answer.text()
   if (!answer.ok) throw new Error(text)

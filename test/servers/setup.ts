@@ -6,6 +6,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestProject } from 'vitest/node'
+import type { ServerName } from './ask.js'
+import { startPgBouncer } from './pgbouncer.js'
 import { type RunningServer, startPostgres } from './postgres.js'
 
 declare module 'vitest' {
@@ -15,18 +17,25 @@ declare module 'vitest' {
   }
 }
 
-const STARTERS: Readonly<Record<string, () => Promise<RunningServer>>> = { postgres: startPostgres }
+type Ask = (name: ServerName) => Promise<RunningServer>
+
+const STARTERS: Readonly<Record<ServerName, (ask: Ask) => Promise<RunningServer>>> = {
+  postgres: startPostgres,
+  pgbouncer: async (ask) => startPgBouncer((await ask('postgres')).url),
+}
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const running = new Map<string, Promise<RunningServer>>()
+  const running = new Map<ServerName, Promise<RunningServer>>()
+  const ask: Ask = (name) => {
+    const server = running.get(name) ?? STARTERS[name](ask)
+    running.set(name, server)
+    return server
+  }
   const desk = createServer(async (request, response) => {
     const name = request.url?.slice(1) ?? ''
     try {
-      const start = STARTERS[name]
-      if (start === undefined) throw new Error(`there is no server called ${name}`)
-      const server = running.get(name) ?? start()
-      running.set(name, server)
-      response.end((await server).url)
+      if (!isServerName(name)) throw new Error(`there is no server called ${name}`)
+      response.end((await ask(name)).url)
     } catch (error) {
       response.statusCode = 500
       response.end(error instanceof Error ? error.message : String(error))
@@ -40,4 +49,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
     const servers = await Promise.allSettled(running.values())
     for (const server of servers) if (server.status === 'fulfilled') await server.value.stop()
   }
+}
+
+function isServerName(name: string): name is ServerName {
+  return Object.hasOwn(STARTERS, name)
 }

@@ -11,6 +11,7 @@
  * - A release that comes twice, or late: it only ever removes the holder's own record.
  */
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from '../../core/lease.js'
+import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
 import { dropLease, expiryOf, grantLock, handOn, isBusy, liveHolders, serveWaiters, toLease } from './names.js'
 import { takeOver } from './run-endings.js'
@@ -105,6 +106,7 @@ export function listLeases(
   query: { readonly prefix?: string; readonly after?: string; readonly limit: number },
 ): Page<Lease> {
   const { prefix = '', after, limit } = query
+  checkPageLimit(limit)
   const now = state.clock.now()
   const found = [...state.names.values()]
     .filter(({ name, holders }) => holders.size > 0 && name.startsWith(prefix))

@@ -1,3 +1,4 @@
+import { checkPageLimit } from '../../core/page-limit.js'
 import { isFinished, type Run } from '../../core/run.js'
 import type { CancelResult, Page, RetryResult, RunQuery, Stamp } from '../../core/store.js'
 import { dedupeOf, openDedupe } from './dedupe.js'
@@ -69,6 +70,7 @@ export function stampRuns(state: MemoryState, stamps: readonly Stamp[]): void {
 }
 
 export function listRuns(state: MemoryState, query: RunQuery): Page<Run> {
+  checkPageLimit(query.limit)
   const items: RunRecord[] = []
   for (const run of candidates(state, query)) {
     if (!matches(run, query)) continue

@@ -6,6 +6,7 @@ import {
   type TakeBack,
   type UnclaimedTick,
 } from '../../core/declare.js'
+import { checkPageLimit } from '../../core/page-limit.js'
 import type { SkipRange } from '../../core/plan.js'
 import { type Schedule, scheduleState } from '../../core/schedule.js'
 import type { Page, PutResult, RemoveResult, ScheduleQuery, ScheduleWrite } from '../../core/store.js'
@@ -124,6 +125,7 @@ export function getSchedule(state: MemoryState, id: string): Schedule | undefine
 }
 
 export function listSchedules(state: MemoryState, query: ScheduleQuery): Page<Schedule> {
+  checkPageLimit(query.limit)
   const ids = query.unstamped ? [...state.unstamped].sort() : sortedIds(state)
   const prefix = query.prefix ?? ''
   const items: Schedule[] = []

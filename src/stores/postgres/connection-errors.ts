@@ -13,6 +13,13 @@ export function isConflict(error: unknown): boolean {
   return state === '40001' || state === '40P01' || state === '23505'
 }
 
+/** What an operation raises that was begun at an isolation level at which it would see the past. Nothing was changed. */
+export const WRONG_ISOLATION = 'BF001'
+
+export function isWrongIsolation(error: unknown): boolean {
+  return sqlState(error) === WRONG_ISOLATION
+}
+
 type Explanation = readonly [ErrorCode, string]
 
 const UNREACHABLE: Explanation = ['STORE_UNREACHABLE', 'does not answer: check the server, the network and the URL']

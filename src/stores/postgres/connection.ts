@@ -6,7 +6,7 @@
  * changed something: that is the caller's to know.
  */
 import { type Clock, sleep } from '../../core/clock.js'
-import { isConflict, storeError } from './connection-errors.js'
+import { isConflict, isWrongIsolation, storeError } from './connection-errors.js'
 import { inSchema } from './schema.js'
 
 /** Values come as the text that the server sent, in the order of the columns. */
@@ -106,9 +106,17 @@ export class Database {
     return this.#patiently(work)
   }
 
-  /** One statement of an attempt: if others were faster, it is for the whole attempt to be tried again. */
+  /**
+   * One statement of an attempt: if others were faster, it is for the whole attempt to be tried again. On a connection
+   * that was left at an isolation level of somebody else's it needs a transaction of its own.
+   */
   async once(sql: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    return rowsOf(await this.#options.pool.query(this.#query(sql, values)))
+    try {
+      return rowsOf(await this.#options.pool.query(this.#query(sql, values)))
+    } catch (error) {
+      if (!isWrongIsolation(error)) throw error
+      return this.#transact('', (_, tx) => tx.run(sql, values))
+    }
   }
 
   /**

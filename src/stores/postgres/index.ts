@@ -94,13 +94,17 @@ export function postgresMigrationSql(schema = 'belfry'): string {
 
 const NOTIFY = 'select pg_notify($1, $2)'
 
+/** A pool may serve one store after another: it is listened to once. */
+const heeded = new WeakSet<PgPool>()
+
 function poolOf({ pool, url }: PostgresOptions): { readonly pool: PgPool; readonly ends: boolean } {
   if ((pool === undefined) === (url === undefined)) {
     throw failure('OPTION_INVALID', 'the Postgres store needs either a pool or a url')
   }
   const used = pool ?? new (loadPg().Pool)({ connectionString: url ?? '', max: 10 })
   // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
-  used.on('error', () => {})
+  if (!heeded.has(used)) used.on('error', () => {})
+  heeded.add(used)
   return { pool: used, ends: pool === undefined }
 }
 

@@ -13,6 +13,7 @@
  *   waiter in the same step.
  */
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from '../../core/lease.js'
+import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
 import type { Database, Row } from './connection.js'
 import { EXPIRY, LEASE_INSTANCE } from './names.js'
@@ -41,6 +42,8 @@ const COUNT_HOLDERS = `
     min(${EXPIRY}) filter (where ${EXPIRY} > v_now)
     into v_holders, v_live, v_own, v_until ${FROM} where l.name = v_name`
 
+const MOMENT_MS = 10
+
 const NO_LEASE = `null::text, null::text, null::bigint, null::bigint, null::bigint, null::text, null::bigint,
       null::boolean`
 
@@ -58,6 +61,7 @@ declare
   v_until bigint;
   v_token bigint;
   v_lanes text[];
+  v_granted text[];
   v_wakes integer;
 begin
   if v_wait <= 0 then
@@ -88,10 +92,12 @@ begin
   ${COUNT_HOLDERS};
   if v_own and exists (select 1 from belfry.leases l where l.name = v_name and l.holder = v_holder and not l.released) then
     update belfry.leases l set expires_at = v_now + v_ttl where l.name = v_name and l.holder = v_holder and l.run is null;
+    v_granted := '{}';
   elsif v_live < v_permits then
     delete from belfry.leases l where l.name = v_name and l.holder = v_holder;
-    v_lanes := v_lanes || belfry.grant_lock(v_name, v_holder, v_ttl, v_permits, v_instance, v_floor, v_us);
-  else
+    v_granted := belfry.grant_lock(v_name, v_holder, v_ttl, v_permits, v_instance, v_floor, v_us);
+  end if;
+  if v_granted is null then
     if v_wait > 0 then
       insert into belfry.waiters as w (name, holder, ttl_ms, permits, instance, floor, until)
         values (v_name, v_holder, v_ttl, v_permits, v_instance, v_floor, v_now + v_wait)
@@ -99,9 +105,11 @@ begin
           instance = excluded.instance, floor = excluded.floor, until = excluded.until;
     end if;
     v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us);
-    return query select v_now, v_until, v_wakes, ${NO_LEASE};
+    -- Without anybody whose time is still to come, one just now proves that it lives: that is over in a moment.
+    return query select v_now, coalesce(v_until, v_now + ${MOMENT_MS}), v_wakes, ${NO_LEASE};
     return;
   end if;
+  v_lanes := v_lanes || v_granted;
   delete from belfry.waiters w where w.name = v_name and w.holder = v_holder;
   v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us);
   return query select v_now, null::bigint, v_wakes, ${COLUMNS} ${FROM} where l.name = v_name and l.holder = v_holder;
@@ -205,6 +213,7 @@ export async function listLeases(
   query: { readonly prefix?: string; readonly after?: string; readonly limit: number },
 ): Promise<Page<Lease>> {
   const { prefix = '', after = '', limit } = query
+  checkPageLimit(limit)
   const [name = '', holder = ''] = after.split('\n')
   const rows = await db.read(LIST, [name, holder, prefix, `${prefix}\u{10ffff}`, limit + 1])
   const items = rows.slice(0, limit).map(toLease)

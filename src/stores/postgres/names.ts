@@ -50,7 +50,11 @@ begin
 end`,
 )
 
-/** Removes holders whose time is over, the longest first, until there is room for one more. Answers lanes to look at. */
+/**
+ * Removes holders whose time is over, the longest first, until there is room for one more. Answers lanes to look at, or
+ * null when there is no room after all: a holder that is just now proving that it lives is not removed. Its renewal has
+ * its lease's row, its beat its instance's; whoever of the two comes second sees what the first has done.
+ */
 const MAKE_ROOM = step(
   'make_room(v_name text, v_permits integer, v_now bigint)',
   'text[]',
@@ -63,10 +67,14 @@ declare
 begin
   select count(*) - v_permits + 1 into v_surplus from belfry.leases where name = v_name;
   if v_surplus <= 0 then return v_lanes; end if;
-  for v_lease in select l.holder, l.run from belfry.leases l ${LEASE_INSTANCE}
-    where l.name = v_name and ${EXPIRY} <= v_now order by ${EXPIRY}, l.seq limit v_surplus
+  for v_lease in select l.holder, l.run, l.instance from belfry.leases l ${LEASE_INSTANCE}
+    where l.name = v_name and ${EXPIRY} <= v_now order by ${EXPIRY}, l.seq for update of l skip locked
   loop
     if v_lease.run is not null then
+      if exists (select 1 from belfry.instances where id = v_lease.instance) then
+        perform 1 from belfry.instances where id = v_lease.instance and expires_at <= v_now for update skip locked;
+        continue when not found;
+      end if;
       select * into r from belfry.runs where id = v_lease.run for update;
       if found then
         perform belfry.take_over(r, v_now, true);
@@ -74,12 +82,14 @@ begin
       end if;
     end if;
     delete from belfry.leases where name = v_name and holder = v_lease.holder;
+    v_surplus := v_surplus - 1;
+    exit when v_surplus <= 0;
   end loop;
-  return v_lanes;
+  return case when v_surplus <= 0 then v_lanes end;
 end`,
 )
 
-/** A lock's new lease. */
+/** A lock's new lease. Answers lanes to look at, or null when there was no room for it. */
 const GRANT_LOCK = step(
   'grant_lock(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_us bigint)',
   'text[]',
@@ -89,6 +99,7 @@ declare
   v_lanes text[] := belfry.make_room(v_name, v_permits, v_now);
   v_token bigint;
 begin
+  if v_lanes is null then return null; end if;
   update belfry.names set last_token = greatest(last_token + 1, v_us, v_floor) where name = v_name
     returning last_token into v_token;
   insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance)
@@ -104,13 +115,16 @@ const SERVE_WAITERS = step(
   `
 declare
   w belfry.waiters;
+  v_granted text[];
 begin
   lanes := '{}';
   wakes := 0;
   for w in select * from belfry.waiters where name = v_name order by seq loop
     if w.until > v_us / 1000 then
       exit when belfry.live_holders(v_name, v_us / 1000) >= w.permits;
-      lanes := lanes || belfry.grant_lock(v_name, w.holder, w.ttl_ms, w.permits, w.instance, w.floor, v_us);
+      v_granted := belfry.grant_lock(v_name, w.holder, w.ttl_ms, w.permits, w.instance, w.floor, v_us);
+      exit when v_granted is null;
+      lanes := lanes || v_granted;
       wakes := ${WAKE_LEASES};
     end if;
     delete from belfry.waiters where name = v_name and holder = w.holder;

@@ -1,3 +1,4 @@
+import { checkPageLimit } from '../../core/page-limit.js'
 import type { Run } from '../../core/run.js'
 import type { CancelResult, Page, RetryResult, RunQuery, Stamp } from '../../core/store.js'
 import type { Database } from './connection.js'
@@ -125,6 +126,7 @@ export async function stampRuns(db: Database, stamps: readonly Stamp[]): Promise
 
 /** Newest first. */
 export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>> {
+  checkPageLimit(query.limit)
   const values: unknown[] = []
   const bind = (value: unknown) => `$${values.push(value)}`
   const { schedule, tick, job, sink, key, states, waitsFor, after, limit } = query

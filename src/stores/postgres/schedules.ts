@@ -1,4 +1,5 @@
 import { decidePause, decidePut, decideRemove, decideResume } from '../../core/declare.js'
+import { checkPageLimit } from '../../core/page-limit.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { SkipReason } from '../../core/policies.js'
 import type { Schedule } from '../../core/schedule.js'
@@ -131,6 +132,7 @@ const STATES = {
 const LAST = '\u{10ffff}'
 
 export async function listSchedules(db: Database, query: ScheduleQuery): Promise<Page<Schedule>> {
+  checkPageLimit(query.limit)
   const { prefix, after, limit, state, job, sink, app, unstamped } = query
   const values: unknown[] = []
   const bind = (value: unknown) => `$${values.push(value)}`

@@ -4,7 +4,7 @@ import { waitingForKey } from './waiting-line.js'
 
 /**
  * Starts a run that has a key, or puts it aside. Answers what became of it (started, skipped, busy: it waits for a permit,
- * waits: behind an older one, or later: somebody else is at the name), which lanes it freed, and whether other runs became
+ * waits: behind an older one, or later: somebody else is at the name, or its holder just proves that it lives), which lanes it freed, and whether other runs became
  * ready by it.
  */
 export const START_KEYED = step(
@@ -15,6 +15,7 @@ export const START_KEYED = step(
 declare
   v_now bigint := v_us / 1000;
   v_token bigint;
+  v_room text[];
 begin
   readied := false;
   lanes := '{}';
@@ -39,8 +40,13 @@ begin
     readied := cardinality(lanes) > 0;
     return;
   end if;
-  lanes := lanes || belfry.make_room(r.key, r.key_limit, v_now);
+  v_room := belfry.make_room(r.key, r.key_limit, v_now);
+  lanes := lanes || v_room;
   readied := cardinality(lanes) > 0;
+  if v_room is null then
+    outcome := 'later';
+    return;
+  end if;
   if exists (select 1 from belfry.runs where key = r.key and state = 1 and id < r.id and ready_at <= v_now)
     or exists (select 1 from belfry.runs where ${waitingForKey('r.key')} and id < r.id) then
     perform belfry.make_wait(r.id, 3::smallint);

@@ -11,6 +11,7 @@
  * - A release that comes twice, or late: it only ever removes the holder's own row.
  */
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from '../../core/lease.js'
+import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
 import type { Connection } from './connection.js'
 import {
@@ -122,6 +123,7 @@ export function listLeases(
   query: { readonly prefix?: string; readonly after?: string; readonly limit: number },
 ): Page<Lease> {
   const { prefix = '', after = '', limit } = query
+  checkPageLimit(limit)
   const [name = '', holder = ''] = after.split('\n')
   const rows = db.all<LeaseRow>(LIST, name, holder, prefix, afterPrefix(prefix), now, limit + 1)
   const items = rows.slice(0, limit).map((row) => toLease(leaseRecord(row)))

@@ -1,3 +1,4 @@
+import { checkPageLimit } from '../../core/page-limit.js'
 import { isFinished, type Run } from '../../core/run.js'
 import type { CancelResult, Page, RetryResult, RunQuery, Stamp } from '../../core/store.js'
 import type { Connection } from './connection.js'
@@ -82,6 +83,7 @@ const LOOKS = 5
  * loop goes on between them.
  */
 export async function listRuns(file: SqliteFile, query: RunQuery): Promise<Page<Run>> {
+  checkPageLimit(query.limit)
   const { text, values, alone } = conditions(query)
   const select = `select ${RUN_COLUMNS} from belfry_runs where id < ? and id >= ?${text} order by id desc limit ?`
   const found: RunRecord[] = []

@@ -1,4 +1,5 @@
 import { decidePause, decidePut, decideRemove, decideResume } from '../../core/declare.js'
+import { checkPageLimit } from '../../core/page-limit.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { SkipReason } from '../../core/policies.js'
 import type { Schedule } from '../../core/schedule.js'
@@ -91,6 +92,7 @@ const WINDOW = 2_000
 /** In windows of ids, so that a search for the few among many does not hold up the event loop. */
 export async function listSchedules(file: SqliteFile, query: ScheduleQuery): Promise<Page<Schedule>> {
   const { prefix = '', limit } = query
+  checkPageLimit(limit)
   const { text, values } = conditions(query)
   const select = `${SCHEDULES} where s.id > ? and s.id <= ? and s.id >= ?${text} order by s.id limit ?`
   const items: Schedule[] = []

@@ -62,19 +62,19 @@ export const advance = area('advance', {
 
   'ticks within the look-ahead are recorded ahead and cannot be claimed early': async (scene) => {
     await scene.join()
-    const [tick] = await scene.putTicks('a', [300, 90_000_000])
+    const [tick] = await scene.putTicks('a', [600, 90_000_000])
     expect(await scene.advance({ lookaheadMs: 1_000 })).toMatchObject({ recorded: 1 })
     const early = await scene.claimAll()
     expect(early.runs).toEqual([])
     expect(early.nextReadyAt).toBe(tick)
-    await scene.elapse(350)
+    await scene.elapse(650)
     expect(await scene.claim()).toHaveLength(1)
   },
 
   'a batch takes no more than its limit, those due longest first': async (scene) => {
-    await scene.putTicks('late', [-10, 90_000_000])
-    await scene.putTicks('latest', [-30, 90_000_000])
-    await scene.putTicks('later', [-20, 90_000_000])
+    await scene.putTicks('late', [-10_000, 90_000_000])
+    await scene.putTicks('latest', [-30_000, 90_000_000])
+    await scene.putTicks('later', [-20_000, 90_000_000])
     expect(await scene.advance({ limit: 2 })).toMatchObject({ schedules: 2, recorded: 2 })
     expect(await scene.runsOf('late')).toEqual([])
     expect(await scene.advance({ limit: 2 })).toMatchObject({ schedules: 1, recorded: 1 })
@@ -82,8 +82,8 @@ export const advance = area('advance', {
 
   'a schedule that is behind after its step is due again at now, behind the others': async (scene) => {
     const behind: typeof plan = (schedule, unfinished, now, horizon) => plan(schedule, unfinished, now, horizon, 1)
-    await scene.putTicks('a', [-40, -30, 90_000_000])
-    await scene.putTicks('b', [-20, -15, 90_000_000])
+    await scene.putTicks('a', [-40_000, -30_000, 90_000_000])
+    await scene.putTicks('b', [-20_000, -15_000, 90_000_000])
     for (let step = 0; step < 2; step += 1) await scene.advance({ limit: 1, plan: behind })
     expect([await scene.runsOf('a'), await scene.runsOf('b')].map(({ length }) => length)).toEqual([1, 1])
     for (let step = 0; step < 4; step += 1) await scene.advance({ limit: 1, plan: behind })
@@ -106,12 +106,12 @@ export const advance = area('advance', {
   },
 
   'under `latest` a catch-up takes back older ticks that nobody claimed': async (scene) => {
-    const missed = { policy: 'latest', max: 10, graceMs: 300 } as const
+    const missed = { policy: 'latest', max: 10, graceMs: 400 } as const
     const now = await scene.store.now()
-    await scene.put('a', { timeline: { at: [now - 20, now + 200, now + 210, now + 90_000_000] }, missed })
+    await scene.put('a', { timeline: { at: [now - 20, now + 500, now + 510, now + 90_000_000] }, missed })
     await scene.advance()
     expect(await scene.statesOf('a')).toEqual(['ready'])
-    await scene.elapse(600)
+    await scene.elapse(1_000)
     await scene.advance()
     expect(await scene.statesOf('a')).toEqual(['skipped missed', 'ready'])
     expect(await scene.skipsOf('a')).toEqual(['1 missed'])

@@ -83,20 +83,20 @@ export const claim = area('claim', {
 
   'a first attempt past its deadline is skipped': async (scene) => {
     await scene.join()
-    await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 200 })
+    await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 600 })
     await scene.advance()
     expect(await scene.statesOf('a')).toEqual(['ready'])
-    await scene.elapse(300)
+    await scene.elapse(700)
     expect(await scene.claim()).toEqual([])
     expect(await scene.statesOf('a')).toEqual(['skipped deadline'])
   },
 
   'retries are not held to the deadline': async (scene) => {
     await scene.join()
-    await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 300 })
+    await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 600 })
     await scene.advance()
     await scene.settle(await scene.claimOne(), retryIn(0))
-    await scene.elapse(400)
+    await scene.elapse(700)
     expect(await scene.claim()).toHaveLength(1)
   },
 

@@ -16,14 +16,14 @@ export const enqueue = area('enqueue', {
   'a run can be put off by a delay or to an instant, also one that has passed': async (scene) => {
     await scene.join()
     const now = await scene.store.now()
-    const delayed = await scene.enqueue({ delayMs: 200 })
+    const delayed = await scene.enqueue({ delayMs: 600 })
     const later = await scene.enqueue({ readyAt: now + 60_000 })
     const past = await scene.enqueue({ readyAt: now - 60_000 })
-    expect((await scene.run(delayed)).readyAt).toBe((await scene.run(delayed)).createdAt + 200)
+    expect((await scene.run(delayed)).readyAt).toBe((await scene.run(delayed)).createdAt + 600)
     const first = await scene.claimAll()
     expect(first.runs.map(({ id }) => id)).toEqual([past])
     expect(first.nextReadyAt).toBe((await scene.run(delayed)).readyAt)
-    await scene.elapse(250)
+    await scene.elapse(650)
     const second = await scene.claimAll()
     expect(second.runs.map(({ id }) => id)).toEqual([delayed])
     expect(second.nextReadyAt).toBe((await scene.run(later)).readyAt)
@@ -56,14 +56,14 @@ export const enqueue = area('enqueue', {
 
   'a dedupe key with a time to keep refuses for that long after the end, whatever the history keeps': async (scene) => {
     await scene.join()
-    const once = { dedupe: 'once', dedupeForMs: 300, keep: 'none' } as const
+    const once = { dedupe: 'once', dedupeForMs: 600, keep: 'none' } as const
     const first = await scene.enqueue(once)
     await scene.settle(await scene.claimOne())
     expect(await scene.store.runs.get(first)).toBeUndefined()
     expect(await scene.tryEnqueue(once)).toEqual({ outcome: 'duplicate', run: first })
     await scene.store.runs.prune({ maxAgeMs: 0, maxRuns: 0, leaseAgeMs: 0, limit: 100 })
     expect(await scene.tryEnqueue(once)).toEqual({ outcome: 'duplicate', run: first })
-    await scene.elapse(350)
+    await scene.elapse(650)
     expect((await scene.tryEnqueue(once)).outcome).toBe('enqueued')
   },
 
@@ -114,13 +114,13 @@ export const enqueue = area('enqueue', {
   },
 
   'runs put off neither block a checked key nor are blocked until they are due': async (scene) => {
-    const later = { key: key('k'), checkKey: true, delayMs: 300 }
+    const later = { key: key('k'), checkKey: true, delayMs: 600 }
     const delayed = await scene.enqueue(later)
     expect(await scene.store.runs.available('k', 1)).toBe(true)
     const now = await scene.enqueue({ key: key('k'), checkKey: true })
     expect((await scene.tryEnqueue({ ...later, delayMs: 60_000 })).outcome).toBe('enqueued')
     await scene.store.runs.cancel(now)
-    await scene.elapse(350)
+    await scene.elapse(650)
     expect(await scene.tryEnqueue({ key: key('k'), checkKey: true })).toEqual({ outcome: 'busy', run: delayed })
     expect(await scene.store.runs.available('k', 1)).toBe(false)
   },

@@ -24,6 +24,19 @@ export const history = area('history', {
     expect(await left(scene)).toEqual(made)
   },
 
+  'a list whose limit is no whole number from 1 on is refused': async (scene) => {
+    await scene.put('a')
+    await scene.enqueue()
+    await scene.acquire('l', 'x')
+    const { schedules, runs, leases } = scene.store
+    for (const limit of [-1, 0, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      for (const list of [schedules.list, runs.list, leases.list]) {
+        await expect(list({ limit })).rejects.toMatchObject({ code: 'OPTION_INVALID', message: /limit/ })
+      }
+    }
+    expect((await runs.list({ limit: 1 })).items).toHaveLength(1)
+  },
+
   'ended runs beyond the count go, the oldest first, in bounded steps': async (scene) => {
     const made = await endedRuns(scene, 5)
     expect(await scene.store.runs.prune({ ...KEEP_ALL, maxRuns: 1, limit: 2 })).toBe(2)
@@ -37,10 +50,10 @@ export const history = area('history', {
     const ready = await scene.enqueue({ delayMs: 600_000 })
     await scene.enqueue()
     const running = await scene.claimOne()
-    await scene.elapse(200)
+    await scene.elapse(900)
     const young = await scene.enqueue()
     await scene.store.runs.cancel(young)
-    await scene.store.runs.prune({ ...KEEP_ALL, maxAgeMs: 150 })
+    await scene.store.runs.prune({ ...KEEP_ALL, maxAgeMs: 800 })
     expect(await left(scene)).toEqual([ready, running.id, young])
   },
 

@@ -37,9 +37,9 @@ export const leaseQueue = area('waiting for a lease', {
 
   'a place is given up when its time is over': async (scene) => {
     await scene.acquire('l', 'a')
-    await scene.tryAcquire('l', 'gone', { waitMs: 200 })
+    await scene.tryAcquire('l', 'gone', { waitMs: 600 })
     await scene.tryAcquire('l', 'b', WAIT)
-    await scene.elapse(250)
+    await scene.elapse(650)
     await scene.store.leases.release({ name: 'l', holder: 'a' })
     expect(await scene.store.leases.inspect('l')).toMatchObject([{ holder: 'b' }])
   },

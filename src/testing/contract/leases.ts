@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { area, grows, PAST_LEASE_MS, SHORT_LEASE_MS } from './scene.js'
+import { area, grows, LONG_LEASE_MS, PAST_LEASE_MS, SHORT_LEASE_MS } from './scene.js'
 
 export const leases = area('leases', {
   'a free name is taken, with a token and an end': async (scene) => {
@@ -58,6 +58,21 @@ export const leases = area('leases', {
     const [lease] = await scene.store.leases.renew([{ name: 'l', holder: 'a', token, ttlMs: 60_000 }])
     expect(lease).toMatchObject({ token })
     expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: false })
+  },
+
+  'of a renewal and a takeover at the same moment one wins': async (scene) => {
+    for (let round = 0; round < 5; round += 1) {
+      const name = `l${round}`
+      const { token } = await scene.acquire(name, 'a', { ttlMs: SHORT_LEASE_MS })
+      await scene.elapse(PAST_LEASE_MS)
+      const [[renewed], taken] = await Promise.all([
+        scene.store.leases.renew([{ name, holder: 'a', token, ttlMs: LONG_LEASE_MS }]),
+        scene.tryAcquire(name, 'b'),
+      ])
+      const holder = taken.acquired ? 'b' : 'a'
+      expect(renewed === undefined).toBe(taken.acquired)
+      expect(await scene.store.leases.inspect(name)).toMatchObject([{ holder }])
+    }
   },
 
   'renewals are a batch, and each is by holder and token': async (scene) => {
@@ -121,13 +136,13 @@ export const leases = area('leases', {
 
   'a lease released before its minimum hold stays taken until then, and nobody can renew it': async (scene) => {
     const lease = await scene.acquire('l', 'a', { ttlMs: 60_000 })
-    expect(await scene.store.leases.release({ name: 'l', holder: 'a', minHoldMs: 300 })).toBe(true)
+    expect(await scene.store.leases.release({ name: 'l', holder: 'a', minHoldMs: 600 })).toBe(true)
     const [held] = await scene.store.leases.inspect('l')
-    expect(held).toMatchObject({ released: true, expiresAt: lease.acquiredAt + 300 })
+    expect(held).toMatchObject({ released: true, expiresAt: lease.acquiredAt + 600 })
     expect(await scene.store.leases.renew([{ ...lease, ttlMs: 60_000 }])).toEqual([undefined])
     expect(await scene.store.leases.release({ name: 'l', holder: 'a' })).toBe(false)
-    expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: false, until: lease.acquiredAt + 300 })
-    await scene.elapse(350)
+    expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: false, until: lease.acquiredAt + 600 })
+    await scene.elapse(650)
     expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: true })
   },
 

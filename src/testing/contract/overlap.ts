@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { area, retryIn, type Scene } from './scene.js'
 
 /** From tick to tick: far enough apart for a slow store. */
-const STEP = 200
+const STEP = 500
 
 /** A schedule whose first tick runs, and whose second is due as soon as `elapse` says. */
 async function twoTicks(scene: Scene, overlap: 'allow' | 'skip' | 'queue-one' | 'queue-all' | 'cancel-running') {

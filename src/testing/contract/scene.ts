@@ -39,7 +39,7 @@ export function area(name: string, tests: Record<string, (scene: Scene) => Promi
 }
 
 /** Long enough for a slow store to do a few operations, short enough to wait for. */
-export const SHORT_LEASE_MS = 300
+export const SHORT_LEASE_MS = 600
 export const LONG_LEASE_MS = 600_000
 /** After this a short lease has run out. */
 export const PAST_LEASE_MS = SHORT_LEASE_MS + 100

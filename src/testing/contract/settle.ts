@@ -23,13 +23,27 @@ export const settle = area('settle', {
   'a retry is ready again after its delay, and counts as a failure': async (scene) => {
     await scene.join()
     const id = await scene.enqueue()
-    await scene.settle(await scene.claimOne(), retryIn(300))
+    await scene.settle(await scene.claimOne(), retryIn(600))
     expect(await scene.run(id)).toMatchObject({ state: 'ready', failures: 1, error: { message: 'it broke' } })
     const early = await scene.claimAll()
     expect(early.runs).toEqual([])
     expect(early.nextReadyAt).toBe((await scene.run(id)).readyAt)
-    await scene.elapse(350)
+    await scene.elapse(650)
     expect(await scene.claimOne()).toMatchObject({ id, attempt: 2, failures: 1, takeovers: 0 })
+  },
+
+  'every failure is counted, the last one too, and nothing else is': async (scene) => {
+    await scene.join()
+    const id = await scene.enqueue()
+    await scene.settle(await scene.claimOne(), retryIn(0))
+    await scene.settle(await scene.claimOne(), { kind: 'released' })
+    await scene.settle(await scene.claimOne(), failed())
+    expect(await scene.run(id)).toMatchObject({ state: 'failed', attempt: 3, failures: 2 })
+    await scene.store.runs.retry(id)
+    expect(await scene.run(id)).toMatchObject({ state: 'ready', failures: 0 })
+    await scene.settle(await scene.claimOne(), retryIn(0))
+    await scene.settle(await scene.claimOne())
+    expect(await scene.run(id)).toMatchObject({ state: 'succeeded', failures: 1 })
   },
 
   'a run that is released is ready at once, and counts as nothing': async (scene) => {
@@ -133,9 +147,9 @@ export const settle = area('settle', {
 
   'with history off, a tick that is skipped at its start is still accounted for': async (scene) => {
     await scene.join()
-    await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 200, keep: 'none' })
+    await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 600, keep: 'none' })
     await scene.advance()
-    await scene.elapse(300)
+    await scene.elapse(700)
     expect(await scene.claim()).toEqual([])
     expect(await scene.runsOf('a')).toEqual([])
     expect(await scene.skipsOf('a')).toEqual(['1 deadline'])

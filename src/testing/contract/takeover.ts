@@ -55,6 +55,20 @@ export const takeover = area('takeover', {
     expect(await scene.settle(run)).toBe('settled')
   },
 
+  'of a beat and somebody who takes its run’s key at the same moment one wins': async (scene) => {
+    for (let round = 0; round < 5; round += 1) {
+      const name = `k${round}`
+      await scene.join(`slow${round}`, SHORT_LEASE_MS)
+      const id = await scene.enqueue({ key: key(name) })
+      const run = await scene.claimOne(`slow${round}`)
+      await scene.elapse(PAST_LEASE_MS)
+      const [beat, taken] = await Promise.all([scene.beat(`slow${round}`, [run]), scene.tryAcquire(name, 'a')])
+      expect(beat).toMatchObject({ alive: true, lost: taken.acquired ? [id] : [] })
+      expect(await scene.store.leases.inspect(name)).toMatchObject([taken.acquired ? { holder: 'a' } : { run: id }])
+      expect(await scene.settle(run)).toBe(taken.acquired ? 'stale' : 'settled')
+    }
+  },
+
   'a run that was asked to cancel is cancelled when its instance dies': async (scene) => {
     await scene.join('dying', SHORT_LEASE_MS)
     const id = await scene.enqueue()

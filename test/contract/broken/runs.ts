@@ -170,6 +170,30 @@ export const brokenRuns: readonly BrokenStore[] = [
     },
   },
   {
+    fault: 'does not count the last failure',
+    caughtBy: 'every failure is counted, the last one too, and nothing else is',
+    breaks: (store, state) => ({
+      runs: {
+        async settle(settlements) {
+          const before = settlements.map(({ run }) => state.runs.get(run)?.failures ?? 0)
+          const results = await store.runs.settle(settlements)
+          for (const [at, { run: id, outcome }] of settlements.entries()) {
+            const run = state.runs.get(id)
+            if (run !== undefined && outcome.kind === 'failed') run.failures = before[at] ?? 0
+          }
+          return results
+        },
+      },
+    }),
+  },
+  {
+    fault: 'takes a negative limit for all',
+    caughtBy: 'a list whose limit is no whole number from 1 on is refused',
+    breaks: (store) => ({
+      runs: { list: (query) => store.runs.list({ ...query, limit: query.limit < 0 ? 1_000 : query.limit }) },
+    }),
+  },
+  {
     fault: 'does not count a retry as a failure',
     caughtBy: 'a retry is ready again after its delay, and counts as a failure',
     breaks: (store, state) => ({

@@ -1,0 +1,74 @@
+/** The stores that behaviours are tested on, and how each of them gets virtual time. */
+import type { Clock } from '../../src/core/clock.js'
+import type { Store } from '../../src/core/store.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { sqlite } from '../../src/stores/sqlite/index.js'
+import { manualClock } from '../../src/testing/manual-clock.js'
+import { type Random, seededRandom } from '../../src/testing/random.js'
+import { temporaryFile } from '../stores/temporary-file.js'
+import { postgresGround } from './postgres-ground.js'
+
+/** What a kind of store brings: its own handle for each instance, on shared data, and how its time passes. */
+export interface Ground {
+  /** A new handle on the same data, as another process would have it. */
+  handle(): Promise<Store> | Store
+  readonly clock: Clock
+  /** The clock of one more process, when they are not all the same. */
+  processClock?(): Clock
+  elapse(ms: number): Promise<void>
+  /** How often instances ask the store on their own account, where asking takes real time. */
+  readonly poll?: string
+  close(): Promise<void>
+}
+
+export interface StoreKind {
+  readonly name: string
+  open(): Promise<Ground>
+}
+
+const memoryKind: StoreKind = {
+  name: 'memory',
+  open: async () => {
+    const clock = manualClock(Date.UTC(2026, 0, 1))
+    const store = memory({ clock })
+    await store.open()
+    return { handle: () => store, clock, elapse: (ms) => clock.advance(ms), close: async () => {} }
+  },
+}
+
+/**
+ * Every instance has a connection of its own. Time is virtual: within one process a transaction is over before another
+ * can begin, so nothing here ever waits for the file; `test/stores` and the chaos let processes contend in real time.
+ */
+const sqliteKind: StoreKind = {
+  name: 'sqlite',
+  open: async () => {
+    const clock = manualClock(Date.UTC(2026, 0, 1))
+    const file = temporaryFile()
+    const handles: Store[] = []
+    const handle = () => {
+      const store = sqlite({ path: file.path, clock })
+      handles.push(store)
+      return store
+    }
+    const close = async () => {
+      for (const store of handles) await store.close()
+      await file.remove()
+    }
+    const random = seededRandom(1)
+    const processClock = () => unpunctual(clock, random)
+    return { handle, clock, processClock, elapse: (ms) => clock.advance(ms), close }
+  },
+}
+
+/** Timers of different processes never fire at quite the same instant, nor always in the same order. */
+function unpunctual(clock: Clock, random: Random): Clock {
+  return { ...clock, after: (delayMs, callback) => clock.after(delayMs + 2 * random.next(), callback) }
+}
+
+export const storeKinds: readonly StoreKind[] = [
+  memoryKind,
+  sqliteKind,
+  { name: 'postgres', open: () => postgresGround('postgres') },
+  { name: 'postgres through pgbouncer', open: () => postgresGround('pgbouncer') },
+]

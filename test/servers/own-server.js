@@ -1,0 +1,126 @@
+// @ts-check
+/**
+ * A server of our own for the tests: on a free loopback port, its data in a temp folder, not as root. It ends with the
+ * process that started it, however that ends.
+ */
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+
+/**
+ * @typedef {object} RunningServer
+ * @property {string} url
+ * @property {() => Promise<void>} stop
+ *
+ * @typedef {object} Place where a server may put its files, and as whom it runs
+ * @property {string} folder
+ * @property {number} port
+ * @property {{ cwd: string, uid?: number, gid?: number }} as
+ *
+ * @typedef {object} Recipe
+ * @property {string} name
+ * @property {(place: Place) => string[]} prepare writes what the server needs, and answers with its command line
+ * @property {'INT' | 'TERM'} signal what ends it at once and in order
+ * @property {(port: number) => string} url
+ */
+
+/** Waits for its input to end, which it does when whoever started it is gone, and then clears everything away. */
+const KEEPER = `
+"$@" 1>&2 & server=$!
+cat > /dev/null
+kill -"$BELFRY_TEST_SIGNAL" $server 2>/dev/null; wait $server
+rm -rf "$BELFRY_TEST_DATA"
+`
+
+/**
+ * @param {Recipe} recipe
+ * @returns {Promise<RunningServer>}
+ */
+export async function startOwn({ name, prepare, signal, url }) {
+  const user = owner()
+  const folder = mkdtempSync(join(tmpdir(), `belfry-${name}-`))
+  if (user !== undefined) chownSync(folder, user.uid, user.gid)
+  const port = await freePort()
+  const as = { cwd: folder, ...(user ?? {}) }
+  let command
+  try {
+    command = prepare({ folder, port, as })
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true })
+    throw error
+  }
+  const env = { ...process.env, BELFRY_TEST_DATA: folder, BELFRY_TEST_SIGNAL: signal }
+  // In a group of its own: what ends all of a test run at once must leave somebody to clear away.
+  const options = { ...as, env, detached: true }
+  const keeper = spawn('sh', ['-c', KEEPER, 'sh', ...command], { ...options, stdio: ['pipe', 'ignore', 'pipe'] })
+  let said = ''
+  keeper.stderr.on('data', (chunk) => {
+    said = (said + String(chunk)).slice(-4_000)
+  })
+  const ended = once(keeper, 'exit')
+  const stop = async () => {
+    keeper.stdin.end()
+    await ended
+  }
+  try {
+    await untilReady(url(port), 30_000)
+  } catch (error) {
+    await stop()
+    throw new Error(`the ${name} for the tests did not start: ${said}`, { cause: error })
+  }
+  return { url: url(port), stop }
+}
+
+/**
+ * These servers refuse to run as root.
+ * @returns {{ uid: number, gid: number } | undefined}
+ */
+function owner() {
+  if (process.getuid?.() !== 0) return undefined
+  for (const user of ['postgres', 'nobody']) {
+    try {
+      const number = (/** @type {string} */ flag) => Number(execFileSync('id', [flag, user], { encoding: 'utf8' }))
+      return { uid: number('-u'), gid: number('-g') }
+    } catch {
+      // The next one, then.
+    }
+  }
+  throw new Error('the servers for the tests refuse to run as root, and there is no user postgres or nobody')
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  if (address === null || typeof address === 'string') throw new Error('there is no free port')
+  return address.port
+}
+
+/**
+ * Waits until a database answers, which it also does through a pooler.
+ * @param {string} url
+ * @param {number} patienceMs
+ */
+export async function untilReady(url, patienceMs) {
+  const until = performance.now() + patienceMs
+  for (;;) {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      await client.query('select 1')
+      return
+    } catch (error) {
+      if (performance.now() > until) throw new Error(`nothing answers at ${url}`, { cause: error })
+    } finally {
+      await client.end().catch(() => {})
+    }
+    await sleep(50)
+  }
+}

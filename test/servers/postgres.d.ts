@@ -1,0 +1,7 @@
+/** What `postgres.js` exports: it is plain JavaScript so that the benches, which are not compiled, can start one too. */
+export interface RunningServer {
+  readonly url: string
+  stop(): Promise<void>
+}
+
+export function startPostgres(): Promise<RunningServer>

@@ -1,0 +1,52 @@
+/** D10 on Postgres, by counting: the server says how many rows were read, however busy the machine is. */
+import pg from 'pg'
+import { expect, it } from 'vitest'
+import { postgres } from '../../src/stores/postgres/index.js'
+import { definition, Scene } from '../../src/testing/contract/scene.js'
+import { freshPostgres } from '../servers/fresh-postgres.js'
+
+const SCHEDULES = 10_000
+const TICKS = 20
+const READ = `select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) as read, sum(n_tup_upd) as updated
+  from pg_stat_user_tables where schemaname = $1 and relname in ('schedules', 'definitions', 'runs')`
+
+it('D10 the cost of a tick does not grow with the number of schedules', { timeout: 60_000 }, async () => {
+  const { store, schema, direct, elapse, close } = await freshPostgres()
+  await store.close()
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  /** Does something over connections of its own, and answers how many rows that read. Counts come when those end. */
+  const rowsReadBy = async (updates: number, work: (scene: Scene) => Promise<void>): Promise<number> => {
+    const look = async () => (await observer.query(READ, [schema])).rows[0]
+    const before = await look()
+    const pool = new pg.Pool({ connectionString: direct, max: 2 })
+    const own = postgres({ pool, schema, listen: false })
+    await work(new Scene({ store: own, elapse }))
+    await own.close()
+    await pool.end()
+    const updated = async () => Number((await look()).updated) - Number(before.updated)
+    await expect.poll(updated, { timeout: 20_000, interval: 100 }).toBeGreaterThanOrEqual(updates)
+    return Number((await look()).read) - Number(before.read)
+  }
+  /** A schedule's cursor, a run that starts and a run that ends: three updates a tick. */
+  const ticks = (instance: string) =>
+    rowsReadBy(3 * TICKS, async (scene) => {
+      await scene.join(instance)
+      for (let tick = 0; tick < TICKS; tick += 1) {
+        await elapse(1_000)
+        expect(await scene.advance()).toMatchObject({ schedules: 1, recorded: 1 })
+        expect(await scene.settle(await scene.claimOne(instance))).toBe('settled')
+      }
+    })
+  await rowsReadBy(0, async (scene) => void (await scene.put('bell', { timeline: { every: 1_000 } })))
+  const alone = await ticks('one')
+  await rowsReadBy(0, async ({ store: own }) => {
+    const others = Array.from({ length: SCHEDULES }, (_, at) => ({ id: `other/${at}`, definition: definition() }))
+    for (let at = 0; at < SCHEDULES; at += 1_000) await own.schedules.put(others.slice(at, at + 1_000))
+  })
+  expect(alone).toBeGreaterThanOrEqual(TICKS)
+  const amongAll = await ticks('other')
+  expect(amongAll).toBeLessThan(2 * alone + 100)
+  await observer.end()
+  await close()
+})

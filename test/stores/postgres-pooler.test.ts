@@ -1,0 +1,145 @@
+/** What a pooler does to the connections behind it, and that it does nothing to the store. */
+import pg from 'pg'
+import { afterAll, describe, expect, it } from 'vitest'
+import type { Store } from '../../src/core/store.js'
+import { postgres } from '../../src/stores/postgres/index.js'
+import { LONG_LEASE_MS, newRun } from '../../src/testing/contract/scene.js'
+import { contractCases, type Opened, runCase } from '../../src/testing/store-contract.js'
+import { serverUrl } from '../servers/ask.js'
+import { freshPostgres } from '../servers/fresh-postgres.js'
+
+const pools = new Map<string, pg.Pool>()
+
+afterAll(() => Promise.all([...pools.values()].map((pool) => pool.end())))
+
+/** A store on connections on which somebody else has set something, as happens behind a pooler in transaction mode. */
+async function onLeftovers(settings: Readonly<Record<string, string>>): Promise<Opened> {
+  const fresh = await freshPostgres()
+  const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value.replaceAll(' ', '\\ ')}`)
+  const pool = poolWith(fresh.direct, options.join(' '))
+  await fresh.store.close()
+  const store = postgres({ pool, schema: fresh.schema, listen: false })
+  // Opening looks at what a session defaults to. What is left there afterwards, nobody looks at.
+  return { ...fresh, store: { ...store, open: async () => {} } }
+}
+
+function poolWith(connectionString: string, options: string): pg.Pool {
+  const pool = pools.get(options) ?? new pg.Pool({ connectionString, max: 4, options })
+  pools.set(options, pool)
+  return pool
+}
+
+const LEFT = {
+  search_path: 'nowhere',
+  standard_conforming_strings: 'off',
+  timezone: 'Asia/Kathmandu',
+  datestyle: 'German',
+  intervalstyle: 'sql_standard',
+  extra_float_digits: '-15',
+  enable_indexscan: 'off',
+  enable_bitmapscan: 'off',
+  synchronous_commit: 'off',
+}
+
+describe('the postgres store', () => {
+  for (const { area, name, ...test } of contractCases.filter(({ area }) => ['leases', 'keys'].includes(area))) {
+    it(`minds no settings that others left on a connection: ${name}`, () =>
+      runCase({ area, name, ...test }, () => onLeftovers(LEFT)))
+  }
+
+  for (const { area, name, ...test } of contractCases.filter(({ name }) => /at once|moment/.test(name))) {
+    for (const level of ['repeatable read', 'serializable']) {
+      it(`minds no isolation level (${level}) that others left on a connection: ${name}`, () =>
+        runCase({ area, name, ...test }, () => onLeftovers({ default_transaction_isolation: level })))
+    }
+  }
+
+  it('lets no operation begin at an isolation level that shows it the past, and begins it anew', async () => {
+    const { store, schema, direct, close } = await freshPostgres()
+    const pool = poolWith(direct, '-c default_transaction_isolation=repeatable\\ read')
+    const asked = pool.query(`select * from ${schema}.release('l', 'a', 0)`)
+    await expect(asked).rejects.toMatchObject({ code: 'BF001', message: /repeatable read/ })
+    const left = postgres({ pool, schema, listen: false })
+    expect(await left.leases.acquire({ ...LOCK, holder: 'a' })).toMatchObject({ acquired: true })
+    expect(await left.leases.release({ name: 'l', holder: 'a' })).toBe(true)
+    await store.close()
+    await close()
+  })
+
+  it('holds nothing of the database between two operations', async () => {
+    const { store, schema, direct, close } = await freshPostgres('pgbouncer')
+    const observer = new pg.Client({ connectionString: direct })
+    await observer.connect()
+    const held = async () => {
+      const { rows } = await observer.query(HELD, [schema])
+      return rows.map(({ what }) => what)
+    }
+    for (const [what, operation] of everyLockOperation(store)) {
+      await operation()
+      expect(await held(), `after ${what}`).toEqual([])
+    }
+    await observer.end()
+    await store.close()
+    await close()
+  })
+
+  it('hears hints over a direct connection beside the pooler', async () => {
+    const { store: one, schema, direct, close } = await freshPostgres('pgbouncer')
+    const other = postgres({ url: await serverUrl('pgbouncer'), direct, schema })
+    await one.open()
+    await other.open()
+    const heard = new Set<string>()
+    other.subscribe((wake) => heard.add(wake))
+    await one.runs.enqueue([newRun()])
+    await expect.poll(() => [...heard], { timeout: 10_000 }).toContain('runs')
+    await one.close()
+    await other.close()
+    await close()
+  })
+
+  it('goes on by asking when its LISTEN went through the pooler by mistake', async () => {
+    const { store: one, schema, close } = await freshPostgres('pgbouncer')
+    const other = postgres({ url: await serverUrl('pgbouncer'), schema })
+    await other.open()
+    for (let round = 0; round < 20; round += 1) {
+      const { acquired } = await (round % 2 === 0 ? one : other).leases.acquire({ ...LOCK, holder: `holder ${round}` })
+      expect(acquired).toBe(true)
+      expect(await (round % 2 === 0 ? other : one).leases.release({ name: 'l', holder: `holder ${round}` })).toBe(true)
+    }
+    await other.close()
+    await one.close()
+    await close()
+  })
+
+  it('listens to the errors of a pool once, however many stores it serves', async () => {
+    const pool = new pg.Pool({ connectionString: await serverUrl('postgres') })
+    for (let count = 0; count < 20; count += 1) await postgres({ pool, listen: false }).close()
+    expect(pool.listenerCount('error')).toBe(1)
+    await pool.end()
+  })
+})
+
+/** Locks of any kind that clients hold on anything of a schema, and transactions that were left open after it was used. */
+const HELD = `select c.relname || ' ' || l.mode as what from pg_locks l join pg_class c on c.oid = l.relation
+    join pg_stat_activity a on a.pid = l.pid
+    where c.relnamespace = $1::regnamespace and a.backend_type = 'client backend' and a.pid <> pg_backend_pid()
+  union all select state || ': ' || query from pg_stat_activity
+    where state like 'idle in transaction%' and query like '%' || $1 || '%'
+  union all select 'advisory' from pg_locks l join pg_stat_activity a on a.pid = l.pid
+    where l.locktype = 'advisory' and a.query like '%' || $1 || '%'`
+
+const LOCK = { name: 'l', ttlMs: LONG_LEASE_MS, permits: 1, floor: 0 }
+
+function everyLockOperation(store: Store): [string, () => Promise<unknown>][] {
+  const { leases } = store
+  return [
+    ['an acquire', () => leases.acquire({ ...LOCK, holder: 'a' })],
+    ['a lost acquire', () => leases.acquire({ ...LOCK, holder: 'b' })],
+    ['a wait', () => leases.acquire({ ...LOCK, holder: 'c', waitMs: 60_000 })],
+    ['a renewal', () => leases.renew([{ ...LOCK, holder: 'a', token: 1 }])],
+    ['an inspection', () => leases.inspect('l')],
+    ['a list', () => leases.list({ limit: 10 })],
+    ['a release', () => leases.release({ name: 'l', holder: 'a' })],
+    ['a reset', () => leases.reset('l')],
+  ]
+}
