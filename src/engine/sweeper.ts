@@ -25,7 +25,7 @@ const LEASE_AGE_MS = 24 * 3_600_000
 /** Pruning and releases are looked at every so many sweeps. */
 const HOUSEKEEPING_EVERY = 8
 /** How often to look for the dead where the store knows at once of them. */
-const PROVEN_EVERY_MS = 1_000
+const PROVEN_EVERY_MS = 500
 
 export function sweeper(options: SweeperOptions): () => Promise<number> {
   const { store, log, leaseMs, batch, onRescued, instance } = options
