@@ -65,6 +65,14 @@ export interface Frozen {
   readonly note?: string
 }
 
+/** What a migration did, or would do. Versions are whole numbers; 0 is a place where Belfry has never been. */
+export interface MigrationReport {
+  readonly from: number
+  readonly to: number
+  /** Empty when there was nothing to do. */
+  readonly sql: string
+}
+
 /** A page of a list by keyset: pass `next` as `after` to go on. */
 export interface Page<Item> {
   readonly items: readonly Item[]

@@ -19,6 +19,8 @@ interface Query {
   readonly text: string
   readonly values?: readonly unknown[]
   readonly rowMode: 'array'
+  /** How long to wait for the answer, in milliseconds; 0 for as long as it takes. */
+  readonly query_timeout: number
   readonly types: { getTypeParser(): (value: string) => unknown }
 }
 
@@ -58,10 +60,14 @@ export interface DatabaseOptions {
   readonly announce: (wakes: number) => void
   /** Present when instances prove that they live. */
   readonly proof?: Proof
+  /** How long a statement may take; 0 for as long as it wants. */
+  readonly limitMs?: number
 }
 
 const MAX_TRIES = 100
 const MAX_WAIT_MS = 60
+/** A network may swallow an answer, and TCP would wait for a quarter of an hour. */
+const LIMIT_MS = 30_000
 /** Between tries to reach the server. Who has more patience has it elsewhere: the loops of the engine never give up. */
 const TROUBLE_WAITS_MS = [50, 150, 450] as const
 
@@ -193,7 +199,9 @@ export class Database {
   }
 
   #query(sql: string, values?: readonly unknown[]): Query {
-    return { text: this.text(sql), ...(values === undefined ? {} : { values }), rowMode: 'array', types: RAW }
+    const { limitMs = LIMIT_MS } = this.#options
+    const query = { text: this.text(sql), rowMode: 'array', types: RAW, query_timeout: limitMs } as const
+    return values === undefined ? query : { ...query, values }
   }
 
   /** The SQL for this schema: made once for each statement, of which there are few. */

@@ -9,15 +9,14 @@ interface Pg {
   readonly Client: new (options: Readonly<Record<string, unknown>>) => DirectClient
 }
 
-/** Whatever hangs longer than this is taken for lost: a network may swallow an answer, and TCP waits for a quarter of an hour. */
-const LIMITS = { connectionTimeoutMillis: 5_000, query_timeout: 30_000, keepAlive: true } as const
+const LIMITS = { connectionTimeoutMillis: 5_000, keepAlive: true } as const
 
 export function newPool(url: string): PgPool {
   return new (loadPg().Pool)({ connectionString: url, max: 10, ...LIMITS })
 }
 
 export function newClient(url: string): DirectClient {
-  return new (loadPg().Client)({ connectionString: url, ...LIMITS })
+  return new (loadPg().Client)({ connectionString: url, query_timeout: 10_000, ...LIMITS })
 }
 
 function loadPg(): Pg {

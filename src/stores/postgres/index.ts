@@ -7,14 +7,14 @@
  */
 import { type Clock, systemClock } from '../../core/clock.js'
 import { failure, quote } from '../../core/errors.js'
-import type { Store } from '../../core/store.js'
+import type { MigrationReport, Store } from '../../core/store.js'
 import { checkServer } from './check-server.js'
 import { Database, type PgPool } from './connection.js'
 import { storeError } from './connection-errors.js'
 import { DirectConnection, type DirectUse } from './direct-connection.js'
 import { newClient, newPool } from './driver.js'
 import { Listener } from './listener.js'
-import { checkSchemaVersion, migrateSchema } from './migrate.js'
+import { checkSchemaVersion, migrateSchema, planMigration } from './migrate.js'
 import { Proof } from './proof.js'
 import { IS_GONE } from './proof-sql.js'
 import { checkSchema, migrationSql } from './schema.js'
@@ -80,7 +80,7 @@ export function postgres(options: PostgresOptions): Store {
     ...(proof === undefined ? {} : { onLost: proof.onLost }),
     async open() {
       await checkServer(db)
-      if (migrate) await migrateSchema(db)
+      if (migrate) await migrateSchema(patient(pool.used, schema))
       else await checkSchemaVersion(db)
       await connect()
     },
@@ -116,13 +116,20 @@ export function postgres(options: PostgresOptions): Store {
   }
 }
 
+export interface MigrateOptions extends Pick<PostgresOptions, 'pool' | 'url' | 'schema'> {
+  /** Only say what would be done. */
+  readonly dryRun?: boolean
+}
+
 /** Migrates without opening a store: what `belfry migrate` does. */
-export async function migratePostgres(options: Pick<PostgresOptions, 'pool' | 'url' | 'schema'>): Promise<void> {
+export async function migratePostgres({ dryRun = false, ...options }: MigrateOptions): Promise<MigrationReport> {
   const { schema = 'belfry' } = options
   checkSchema(schema)
   const pool = poolOf(options)
+  const db = patient(pool.used, schema)
   try {
-    await migrateSchema(new Database({ pool: pool.used, schema, clock: systemClock, announce: () => {} }))
+    await checkServer(db)
+    return await (dryRun ? planMigration(db, schema) : migrateSchema(db))
   } finally {
     await pool.leave()
   }
@@ -134,6 +141,11 @@ export function postgresMigrationSql(schema = 'belfry'): string {
 }
 
 const NOTIFY = 'select pg_notify($1, $2)'
+
+/** For migrations, which take as long as they take. */
+function patient(pool: PgPool, schema: string): Database {
+  return new Database({ pool, schema, clock: systemClock, announce: () => {}, limitMs: 0 })
+}
 
 interface UsedPool {
   readonly used: PgPool
