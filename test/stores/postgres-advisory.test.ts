@@ -1,7 +1,6 @@
 /** Q7: a holder whose connection dies frees what it held at once, with no heartbeat and no TTL to wait for. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer, type Socket, connect as tcpConnect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
@@ -9,6 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import { migratePostgres, type PostgresOptions, postgres } from '../../src/stores/postgres/index.js'
 import { serverUrl } from '../servers/ask.js'
+import { lossyProxy } from './lossy-proxy.js'
 import { type LogLine, recorder } from './recorder.js'
 
 const SCHEMA = `advisory_${process.pid}`
@@ -225,7 +225,7 @@ describe('an instance whose direct connection is cut', () => {
   })
 
   it('finds out although nobody tells it', async () => {
-    const proxy = await forgetfulProxy(new URL(url))
+    const proxy = await lossyProxy(new URL(url))
     cleanups.push(() => proxy.close())
     const pool = new pg.Pool({ connectionString: url })
     cleanups.push(() => pool.end())
@@ -284,30 +284,3 @@ describe('the advisory mode is refused', () => {
     await store.close()
   })
 })
-
-/** Stands between a client and the server, and can lose the server without telling the client. */
-async function forgetfulProxy(server: URL) {
-  const pairs: { readonly client: Socket; readonly upstream: Socket }[] = []
-  const proxy = createServer((client) => {
-    const upstream = tcpConnect(Number(server.port), server.hostname)
-    pairs.push({ client, upstream })
-    client.on('error', () => {})
-    upstream.on('error', () => {})
-    client.pipe(upstream, { end: false })
-    upstream.pipe(client, { end: false })
-    client.on('close', () => upstream.destroy())
-  })
-  proxy.listen(0, '127.0.0.1')
-  await once(proxy, 'listening')
-  const { port } = proxy.address() as { readonly port: number }
-  return {
-    url: Object.assign(new URL(server), { host: `127.0.0.1:${port}` }).toString(),
-    forget() {
-      for (const { upstream } of pairs.splice(0)) upstream.destroy()
-    },
-    close() {
-      for (const { client } of pairs) client.destroy()
-      proxy.close()
-    },
-  }
-}
