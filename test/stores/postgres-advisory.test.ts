@@ -151,12 +151,12 @@ describe('Q7 in the advisory mode of the postgres store', () => {
 })
 
 it('in the lease mode a lock and a run of a killed process are waited for', async () => {
-  const children = [await holder('lease', 'lock'), await holder('lease', 'run')]
+  const holders = [await holder('lease', 'lock'), await holder('lease', 'run')]
   const attempts: number[] = []
   const belfry = instance()
   belfry.job('long', { exclusive: { name: 'shared' }, run: ({ run }) => void attempts.push(run.attempt) })
   await belfry.start()
-  for (const child of children) child.kill('SIGKILL')
+  for (const child of holders) child.kill('SIGKILL')
   await sleep(2_500)
   expect(await belfry.lock('a')).toBeUndefined()
   expect(attempts).toEqual([])

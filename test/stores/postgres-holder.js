@@ -6,16 +6,17 @@ import { postgres } from '../../dist/stores/postgres/index.js'
 const [url = '', schema = '', liveness = '', what = ''] = process.argv.slice(2)
 const store = postgres({ url, schema, liveness: liveness === 'advisory' ? 'advisory' : 'lease' })
 const belfry = createBelfry({ store, lease: '60s', poll: '50ms' })
-const job = belfry.job('long', {
-  exclusive: { name: 'shared' },
-  run: async () => {
-    process.stdout.write('held\n')
-    await new Promise(() => {})
-  },
-})
-await belfry.start()
-if (what === 'run') await job.enqueue()
-else {
-  await belfry.lock('a', { ttl: '60s' })
+
+async function hold() {
   process.stdout.write('held\n')
+  await new Promise(() => {})
+}
+
+if (what === 'run') {
+  const job = belfry.job('long', { exclusive: { name: 'shared' }, run: hold })
+  await belfry.start()
+  await job.enqueue()
+} else {
+  await belfry.start()
+  await belfry.withLock('a', hold, { ttl: '60s' })
 }

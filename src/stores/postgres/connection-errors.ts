@@ -51,7 +51,7 @@ export async function driven<Result>(call: Promise<Result>): Promise<Result> {
   }
 }
 
-function isOfDriver(error: unknown): error is Error {
+export function isOfDriver(error: unknown): error is Error {
   return error instanceof Error && ofDriver.has(error)
 }
 
@@ -85,9 +85,9 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   '57P05': ['STORE_UNREACHABLE', 'ended a connection that was idle'],
 }
 
-/** An error of the driver in our words, as far as we have any; any other error as it is. */
+/** An error of the driver in our words, as far as we have any; one of ours, or a mistake in a program, as it is. */
 export function storeError(error: unknown, schema: string): unknown {
-  if (!isOfDriver(error)) return error
+  if (error instanceof BelfryError || error instanceof TypeError || !(error instanceof Error)) return error
   const state = sqlState(error)
   // Without a state it did not come from the server: the connection is what failed.
   const lost = state === undefined || state.startsWith('08')

@@ -8,7 +8,7 @@
  * is safe to repeat is repeated for that same moment, and what is not is the caller's to know.
  */
 import { type Clock, sleep } from '../../core/clock.js'
-import { driven, storeError, troubleOf } from './connection-errors.js'
+import { driven, isOfDriver, storeError, troubleOf } from './connection-errors.js'
 import { type Proof, unproven } from './proof.js'
 import { inSchema } from './schema.js'
 
@@ -130,7 +130,7 @@ export class Database {
         else troubles += 1
         const hopeless = trouble === undefined || (trouble === 'broken' && !repeatable)
         if (hopeless || conflicts >= MAX_TRIES || troubles > TROUBLE_WAITS_MS.length) {
-          throw storeError(error, this.#options.schema)
+          throw isOfDriver(error) ? storeError(error, this.#options.schema) : error
         }
         await this.#rest(trouble === 'conflict' ? Math.min(2 ** conflicts, MAX_WAIT_MS) : waitOf(troubles))
       }

@@ -10,15 +10,14 @@ import { failure, quote } from '../../core/errors.js'
 import type { MigrationReport, Store } from '../../core/store.js'
 import { checkServer } from './check-server.js'
 import { Database, type PgPool } from './connection.js'
-import { storeError } from './connection-errors.js'
-import { DirectConnection, type DirectUse } from './direct-connection.js'
-import { newClient, newPool } from './driver.js'
+import { DirectConnection } from './direct-connection.js'
+import { newClient } from './driver.js'
 import { Listener } from './listener.js'
 import { checkSchemaVersion, migrateSchema, planMigration } from './migrate.js'
 import { Proof } from './proof.js'
-import { IS_GONE } from './proof-sql.js'
 import { checkSchema, migrationSql } from './schema.js'
 import { operationsOn } from './store.js'
+import { poolOf } from './used-pool.js'
 import { Wakes } from './wakes.js'
 
 export { fromDrizzle } from './adapters/drizzle.js'
@@ -63,7 +62,8 @@ export function postgres(options: PostgresOptions): Store {
   const notify = (bits: number) => void db.read(NOTIFY, [channel, `${self} ${bits}`]).catch(() => {})
   // A hint to nobody costs a round trip, but this process cannot know whether others listen.
   const wakes = new Wakes(clock, options.listen === false ? undefined : notify)
-  const proof = options.liveness === 'advisory' ? new Proof({ clock, isGone, text, connect, drop }) : undefined
+  const proves = options.liveness === 'advisory'
+  const proof = proves ? new Proof({ clock, database: () => db, direct: () => direct }) : undefined
   const db: Database = new Database({
     ...{ pool: pool.used, schema, clock, announce: wakes.announce },
     ...(proof === undefined ? {} : { proof }),
@@ -71,7 +71,7 @@ export function postgres(options: PostgresOptions): Store {
   const listens = options.listen !== false && directUrl !== undefined
   const listener = listens ? new Listener({ channel, self, heard: (bits) => wakes.heard(bits) }) : undefined
   const uses = [proof, listener].filter((use): use is Proof | Listener => use !== undefined)
-  const direct = directUrl === undefined || uses.length === 0 ? undefined : directTo(directUrl, uses)
+  const direct = new DirectConnection({ open: () => newClient(directUrl ?? ''), clock, uses, insist: proves })
 
   return {
     ...operationsOn(db),
@@ -82,37 +82,15 @@ export function postgres(options: PostgresOptions): Store {
       await checkServer(db)
       if (migrate) await migrateSchema(patient(pool.used, schema))
       else await checkSchemaVersion(db)
-      await connect()
+      if (listens && !proves) await direct.open()
+      await proof?.number()
     },
     async close() {
       wakes.close()
       proof?.close()
-      await direct?.close()
+      await direct.close()
       await pool.leave()
     },
-  }
-
-  function directTo(url: string, uses: readonly DirectUse[]): DirectConnection {
-    return new DirectConnection({ open: () => newClient(url), clock, uses, insist: proof !== undefined })
-  }
-
-  async function connect(): Promise<void> {
-    await direct?.open().catch((error: unknown) => {
-      throw storeError(error, schema)
-    })
-  }
-
-  function drop(): void {
-    direct?.drop()
-  }
-
-  function text(sql: string): string {
-    return db.text(sql)
-  }
-
-  async function isGone(number: number): Promise<boolean> {
-    const [row] = await db.read(IS_GONE, [number])
-    return row?.[0] === 't'
   }
 }
 
@@ -145,29 +123,6 @@ const NOTIFY = 'select pg_notify($1, $2)'
 /** For migrations, which take as long as they take. */
 function patient(pool: PgPool, schema: string): Database {
   return new Database({ pool, schema, clock: systemClock, announce: () => {}, limitMs: 0 })
-}
-
-interface UsedPool {
-  readonly used: PgPool
-  /** One that was made here is ended; one that was given is left as it was found. */
-  leave(): Promise<void>
-}
-
-function poolOf({ pool, url }: PostgresOptions): UsedPool {
-  if ((pool === undefined) === (url === undefined)) {
-    throw failure('OPTION_INVALID', 'the Postgres store needs either a pool or a url')
-  }
-  const used = pool ?? newPool(url ?? '')
-  // An idle connection that breaks is replaced by the pool; with nobody to hear of it, it would end the process.
-  const ignore = () => {}
-  used.on('error', ignore)
-  return {
-    used,
-    async leave() {
-      if (pool === undefined) await used.end()
-      else used.removeListener('error', ignore)
-    },
-  }
 }
 
 /** Where the connection that stays goes to, if there is to be one. */

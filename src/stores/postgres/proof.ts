@@ -12,17 +12,15 @@
  */
 import { type Clock, sleep } from '../../core/clock.js'
 import { type BelfryError, failure } from '../../core/errors.js'
-import type { DirectClient, DirectUse } from './direct-connection.js'
-import { KEEP_SESSION, TAKE_NUMBER } from './proof-sql.js'
+import type { Database } from './connection.js'
+import { storeError } from './connection-errors.js'
+import type { DirectClient, DirectConnection, DirectUse } from './direct-connection.js'
+import { IS_GONE, KEEP_SESSION, TAKE_NUMBER } from './proof-sql.js'
 
 export interface ProofOptions {
   readonly clock: Clock
-  /** Whether others would get the lock on a number, as they would find out. */
-  readonly isGone: (number: number) => Promise<boolean>
-  /** For the schema in use. */
-  readonly text: (sql: string) => string
-  readonly connect: () => Promise<void>
-  readonly drop: () => void
+  readonly database: () => Database
+  readonly direct: () => DirectConnection
 }
 
 const LOOK_EVERY_MS = 1_000
@@ -53,7 +51,12 @@ export class Proof implements DirectUse {
 
   /** The number that proves life now. */
   async number(): Promise<number> {
-    await this.#options.connect()
+    const { database, direct } = this.#options
+    await direct()
+      .open()
+      .catch((error: unknown) => {
+        throw storeError(error, database().schema)
+      })
     if (this.#number === undefined) await this.#untilReady()
     if (this.#number === undefined) throw unproven('there is no direct connection to prove it with')
     return this.#number
@@ -65,11 +68,10 @@ export class Proof implements DirectUse {
   }
 
   async prepare(client: DirectClient): Promise<void> {
-    const { text, isGone } = this.#options
     await client.query(KEEP_SESSION)
-    const number = await takeNumber(client, text(TAKE_NUMBER))
+    const number = await takeNumber(client, this.#options.database().text(TAKE_NUMBER))
     // Nobody could be proven alive, and every lock would be free to take.
-    if (await isGone(number)) {
+    if (await this.#isGone(number)) {
       throw failure(
         'OPTION_INVALID',
         '`direct` reaches another server or database than the pool: they must be the same',
@@ -97,14 +99,20 @@ export class Proof implements DirectUse {
   }
 
   #lookAfter(number: number): void {
-    const { clock, isGone, drop } = this.#options
+    const { clock, direct } = this.#options
     this.#stopLooking = clock.after(LOOK_EVERY_MS, async () => {
       // A pool that does not answer proves nothing: leases run out by themselves.
-      const gone = await isGone(number).catch(() => false)
+      const gone = await this.#isGone(number).catch(() => false)
       if (!this.holds(number)) return
-      if (gone) drop()
+      if (gone) direct().drop()
       else this.#lookAfter(number)
     })
+  }
+
+  /** Whether others would get the lock on a number, as they would find out. */
+  async #isGone(number: number): Promise<boolean> {
+    const [row] = await this.#options.database().read(IS_GONE, [number])
+    return row?.[0] === 't'
   }
 
   async #untilReady(): Promise<void> {
