@@ -277,6 +277,14 @@ describe('the advisory mode is refused', () => {
     await store.close()
   })
 
+  it('when a pooler stands in between, as far as it can be told', async () => {
+    const proxy = await lossyProxy(new URL(url), { asPooler: true })
+    cleanups.push(() => proxy.close())
+    const store = postgres({ pool: admin, direct: proxy.url, schema: SCHEMA, liveness: 'advisory' })
+    await expect(store.open()).rejects.toMatchObject({ code: 'OPTION_INVALID', message: /a pooler in between/ })
+    await store.close()
+  })
+
   it('when the direct connection cannot be made', async () => {
     const direct = 'postgres://nobody@127.0.0.1:1/none'
     const store = postgres({ pool: admin, direct, schema: SCHEMA, liveness: 'advisory' })
