@@ -20,7 +20,7 @@ interface Query {
   readonly values?: readonly unknown[]
   readonly rowMode: 'array'
   /** How long to wait for the answer, in milliseconds; 0 for as long as it takes. */
-  readonly query_timeout: number
+  readonly query_timeout?: number
   readonly types: { getTypeParser(): (value: string) => unknown }
 }
 
@@ -58,6 +58,8 @@ export interface DatabaseOptions {
   readonly clock: Clock
   /** Told what changed, as bits. */
   readonly announce: (wakes: number) => void
+  /** Where other processes listen for hints; absent when none are sent. */
+  readonly channel?: string
   /** Present when instances prove that they live. */
   readonly proof?: Proof
   /** How long a statement may take; 0 for as long as it wants. */
@@ -200,8 +202,7 @@ export class Database {
 
   #query(sql: string, values?: readonly unknown[]): Query {
     const { limitMs = LIMIT_MS } = this.#options
-    const query = { text: this.text(sql), rowMode: 'array', types: RAW, query_timeout: limitMs } as const
-    return values === undefined ? query : { ...query, values }
+    return { ...rawQuery(this.text(sql), values), query_timeout: limitMs }
   }
 
   /** The SQL for this schema: made once for each statement, of which there are few. */

@@ -171,9 +171,7 @@ const ENQUEUE = `select outcome, run from belfry.enqueue($1, ${NAMES.map((_, at)
 
 export async function enqueueRuns(db: Database, runs: readonly NewRun[]): Promise<EnqueueResult[]> {
   if (runs.length === 0) return []
-  const rows = runs.map(columnsOf)
-  const columns = NAMES.map((_, at) => textArray(rows.map((row) => row[at] ?? null)))
-  const values = [runs.every(isPlain), ...columns]
+  const values = [runs.every(isPlain), ...columnsOf(runs)]
   const results = await (runs.every(isUnique) ? db.write(ENQUEUE, values) : db.writeOnce(ENQUEUE, values))
   db.announce(runs.some(({ overlap }) => overlap === 'cancel-running') ? MADE_WAY : WAKE_RUNS)
   return results.map(([outcome, run]) => ({ outcome: outcome as EnqueueResult['outcome'], run: run ?? '' }))

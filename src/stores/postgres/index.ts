@@ -67,6 +67,7 @@ export function postgres(options: PostgresOptions): Store {
   const db: Database = new Database({
     ...{ pool: pool.used, schema, clock, announce: wakes.announce },
     ...(proof === undefined ? {} : { proof }),
+    ...(options.listen === false ? {} : { channel }),
   })
   const listens = options.listen !== false && directUrl !== undefined
   const listener = listens ? new Listener({ channel, self, heard: (bits) => wakes.heard(bits) }) : undefined
@@ -75,7 +76,7 @@ export function postgres(options: PostgresOptions): Store {
 
   return {
     ...operationsOn(db),
-    supports: { transactions: false, wakeups: listens, durable: true, shared: true },
+    supports: { transactions: true, wakeups: listens, durable: true, shared: true },
     subscribe: wakes.subscribe,
     ...(proof === undefined ? {} : { onLost: proof.onLost }),
     async open() {
