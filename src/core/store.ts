@@ -34,6 +34,12 @@ export interface Store {
    * was done through this same handle.
    */
   subscribe(listener: (wake: Wake) => void): () => void
+  /**
+   * Present where life is proven by more than the beat, so that instances which are gone are known at once. Tells when the
+   * proof of this very process is lost: whatever it holds may be others' by now, so all of it is to be given up, and the
+   * instance joins anew. The returned function unsubscribes.
+   */
+  onLost?(listener: (why: string) => void): () => void
   /** Stops and allows starting runs, for all instances. Ticks are recorded all the same. */
   freeze(note: string | undefined): Promise<void>
   thaw(): Promise<void>
@@ -57,6 +63,14 @@ export type Wake = 'schedules' | 'runs' | 'leases' | 'attempts' | 'settled'
 export interface Frozen {
   readonly at: number
   readonly note?: string
+}
+
+/** What a migration did, or would do. Versions are whole numbers; 0 is a place where Belfry has never been. */
+export interface MigrationReport {
+  readonly from: number
+  readonly to: number
+  /** Empty when there was nothing to do. */
+  readonly sql: string
 }
 
 /**

@@ -172,13 +172,19 @@ const ENQUEUE = `select outcome, run from belfry.enqueue($1, ${NAMES.map((_, at)
 
 export async function enqueueRuns(db: Database, runs: readonly NewRun[]): Promise<EnqueueResult[]> {
   if (runs.length === 0) return []
-  const results = await db.write(ENQUEUE, [runs.every(isPlain), ...columnsOf(runs)])
+  const values = [runs.every(isPlain), ...columnsOf(runs)]
+  const results = await (runs.every(isUnique) ? db.write(ENQUEUE, values) : db.writeOnce(ENQUEUE, values))
   db.announce(runs.some(({ overlap }) => overlap === 'cancel-running') ? MADE_WAY : WAKE_RUNS)
   return results.map(([outcome, run]) => ({ outcome: outcome as EnqueueResult['outcome'], run: run ?? '' }))
 }
 
 /** Where others made way, attempts are to be cancelled and runs have ended, too. */
 const MADE_WAY = WAKE_RUNS | WAKE_ATTEMPTS | WAKE_SETTLED
+
+/** Made twice, it is there once. */
+function isUnique({ dedupe, backfill }: NewRun): boolean {
+  return dedupe !== undefined || backfill !== undefined
+}
 
 /** Nothing can refuse it. */
 export function isPlain({ dedupe, checkKey, origin, overlap = 'allow' }: NewRun): boolean {
