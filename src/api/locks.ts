@@ -37,9 +37,16 @@ export class Locks {
     this.#floor = floor
     this.#keeper = keeper
     this.#instance = instance
-    this.#unsubscribe = store.subscribe((wake) => {
+    const unsubscribe = store.subscribe((wake) => {
       if (wake === 'leases') for (const look of this.#waiters) look()
     })
+    const forgetLoss = store.onLost?.((why) => {
+      for (const lock of keeper.held) lock.lose(why)
+    })
+    this.#unsubscribe = () => {
+      unsubscribe()
+      forgetLoss?.()
+    }
   }
 
   /** In order of name: who holds what, since when, until when. Keys of exclusive runs are among them. */

@@ -2,14 +2,16 @@
 import { CommanderError } from 'commander'
 import { BelfryError } from '../core/errors.js'
 
-export const EXIT = { ok: 0, failure: 1, usage: 2 } as const
+export const EXIT = { ok: 0, failure: 1, usage: 2, unreachable: 5 } as const
 
 /** Codes of mistakes in what was typed. */
 const USAGE = /^(TIMELINE|EXPRESSION|ZONE|DST|DURATION|INTERVAL|INSTANT|INSTANTS|OPTION|NAME|PAYLOAD)_/
 
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
-  return error instanceof BelfryError && USAGE.test(error.code) ? EXIT.usage : EXIT.failure
+  if (!(error instanceof BelfryError)) return EXIT.failure
+  if (error.code === 'STORE_UNREACHABLE') return EXIT.unreachable
+  return USAGE.test(error.code) ? EXIT.usage : EXIT.failure
 }
 
 export function printError(error: unknown): void {

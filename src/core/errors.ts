@@ -34,6 +34,8 @@ export type ErrorCode =
   | 'WAIT_TIMEOUT'
   /** Belfry was stopped, or not started yet. */
   | 'NOT_RUNNING'
+  /** Inside `transaction()` the database has rolled back before the callback returned; nothing was committed. */
+  | 'TRANSACTION_ABORTED'
   | 'UNSUPPORTED'
   /** The store does not answer. */
   | 'STORE_UNREACHABLE'

@@ -34,6 +34,12 @@ export interface Store {
    * was done through this same handle.
    */
   subscribe(listener: (wake: Wake) => void): () => void
+  /**
+   * Present where life is proven by more than the beat, so that instances which are gone are known at once. Tells when the
+   * proof of this very process is lost: whatever it holds may be others' by now, so all of it is to be given up, and the
+   * instance joins anew. The returned function unsubscribes.
+   */
+  onLost?(listener: (why: string) => void): () => void
   /** Stops and allows starting runs, for all instances. Ticks are recorded all the same. */
   freeze(note: string | undefined): Promise<void>
   thaw(): Promise<void>
@@ -57,6 +63,14 @@ export type Wake = 'schedules' | 'runs' | 'leases' | 'attempts' | 'settled'
 export interface Frozen {
   readonly at: number
   readonly note?: string
+}
+
+/** What a migration did, or would do. Versions are whole numbers; 0 is a place where Belfry has never been. */
+export interface MigrationReport {
+  readonly from: number
+  readonly to: number
+  /** Empty when there was nothing to do. */
+  readonly sql: string
 }
 
 /**
@@ -190,9 +204,10 @@ export interface RunStore {
    * succeeded: its settlement (with any outcome, answered `settled`), a takeover, a reset, a cancel. Repeated with the
    * same token, it answers with the first value and does nothing.
    *
-   * The value must be JSON. A store whose transactions are synchronous refuses work that returns a promise.
+   * The value must be JSON. A store whose transactions are synchronous refuses work that returns a promise. In any other
+   * the signal ends work that would not end by itself: it is rolled back, and the signal's reason is thrown.
    */
-  transact?(attempt: AttemptRef, work: (tx: unknown) => unknown): Promise<TransactResult>
+  transact?(attempt: AttemptRef, work: (tx: unknown) => unknown, signal?: AbortSignal): Promise<TransactResult>
   /** Forgets history beyond age or count, in bounded steps; cursors outlive it. Answers how much was forgotten. */
   prune(request: PruneRequest): Promise<number>
 }

@@ -51,6 +51,7 @@ export class Engine {
   readonly #keeper: Keeper
   readonly #loops: Readonly<Record<'ticker' | 'dispatcher' | 'keeper' | 'sweeper', Loop>>
   #unsubscribe = () => {}
+  #forgetLoss = () => {}
   #hurry = () => {}
 
   constructor(options: EngineOptions) {
@@ -97,6 +98,7 @@ export class Engine {
     const { roles, store } = this.#options
     this.#unsubscribe = store.subscribe((wake) => this.#wake(wake))
     if (roles.length === 0) return
+    this.#forgetLoss = store.onLost?.((why) => this.#keeper.giveUp(why)) ?? this.#forgetLoss
     this.#loops.keeper.start()
     this.#loops.sweeper.start()
     if (roles.includes('tick')) this.#loops.ticker.start()
@@ -120,6 +122,7 @@ export class Engine {
     for (const attempt of this.#dispatcher.attempts.values()) attempt.abort('stop', STOP_WINDOW_MS)
     await this.#drain(finished)
     this.#keeper.stop()
+    this.#forgetLoss()
     const left = Promise.all([this.#loops.keeper.stop(), this.#loops.sweeper.stop()]).then(() =>
       this.#membership.leave(),
     )

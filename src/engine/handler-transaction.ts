@@ -10,6 +10,7 @@ export class HandlerTransaction {
   readonly #store: Pick<RunStore, 'transact'>
   readonly #run: ClaimedRun
   #pending: Promise<unknown> | undefined
+  #abandon: AbortController | undefined
   #committed: { readonly result: Json } | undefined
 
   constructor(store: Pick<RunStore, 'transact'>, run: ClaimedRun) {
@@ -35,7 +36,9 @@ export class HandlerTransaction {
         `transaction() was called before in attempt ${attempt} of run ${id}: it commits once`,
       )
     }
-    const pending = transact({ run: id, token }, work)
+    this.#abandon ??= new AbortController()
+    this.#abandon.signal.throwIfAborted()
+    const pending = transact({ run: id, token }, work, this.#abandon.signal)
     this.#pending = pending
     const answer = await pending
     if (answer === 'stale') {
@@ -43,6 +46,12 @@ export class HandlerTransaction {
     }
     this.#committed = answer
     return answer.result
+  }
+
+  /** The attempt is fenced: what has not been committed never will be, and holds nothing any longer. */
+  abandon(reason: Error): void {
+    this.#abandon ??= new AbortController()
+    this.#abandon.abort(reason)
   }
 
   /** Still under way: a handler that returned without waiting for it has not ended yet. Never rejects. */

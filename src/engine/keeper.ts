@@ -10,6 +10,8 @@
  * - A beat whose reply was lost: repeated; extending twice is extending once.
  * - Declared dead: the beat is refused. Everything is aborted and the instance joins anew under a new id, so that
  *   nothing of its former life is ever mistaken for the new one.
+ * - Proven dead: where life is proven by more than the beat, the store tells at once that the proof was lost. Then it is
+ *   the same as if the store had declared the instance dead.
  * - An attempt that the store no longer counts as ours: aborted alone.
  */
 import type { Clock } from '../core/clock.js'
@@ -60,18 +62,27 @@ export class Keeper {
       return heartbeatMs
     }
     const attempts = [...this.#options.attempts().values()].filter(({ reason }) => reason !== 'lost')
+    const { id } = membership
     const result = await store.instances.beat({
-      instance: membership.id,
+      instance: id,
       leaseMs,
       attempts: attempts.map(({ run }) => ({ run: run.id, token: run.token })),
       claimsSettled: this.#options.claimsSettled(),
     })
     floor.sawTime(result.now)
+    // Given up meanwhile: what is said of the former life does not concern the new one.
+    if (id !== membership.id) return 0
     if (!result.alive) return this.#rejoin('the store declared this instance dead')
     this.#trustUntil(sentAt + trustMs(leaseMs))
     abortAll(attempts, new Set(result.lost), 'lost')
     abortAll(attempts, new Set(result.cancel), 'cancel')
     return heartbeatMs
+  }
+
+  /** The store says that this process can no longer prove that it lives. */
+  giveUp(why: string): void {
+    this.#rejoin(why)
+    this.#options.onLost()
   }
 
   stop(): void {
@@ -81,15 +92,14 @@ export class Keeper {
   #trustUntil(deadline: number): void {
     const { clock, leaseMs } = this.#options
     this.#cancelDeadline()
-    this.#cancelDeadline = clock.after(deadline - clock.monotonic(), () => {
-      this.#rejoin(`no beat has reached the store for ${Math.round(trustMs(leaseMs))} ms`)
-      this.#options.onLost()
-    })
+    const why = `no beat has reached the store for ${Math.round(trustMs(leaseMs))} ms`
+    this.#cancelDeadline = clock.after(deadline - clock.monotonic(), () => this.giveUp(why))
   }
 
   /** Gives everything up and takes a new identity. */
   #rejoin(why: string): number {
     const { membership, log, events } = this.#options
+    this.#cancelDeadline()
     const attempts = this.#options.attempts()
     const fields = { instance: membership.id, attempts: attempts.size }
     // With nothing at work nothing is lost, and that the store cannot be reached has been said.

@@ -120,6 +120,7 @@ export function measured(store: Store, metrics: Metrics, clock: Clock): Store {
     close: () => store.close(),
     now: () => store.now(),
     subscribe: (listener) => store.subscribe(listener),
+    ...(store.onLost === undefined ? {} : { onLost: store.onLost.bind(store) }),
     freeze: (note) => store.freeze(note),
     thaw: () => store.thaw(),
     frozen: () => store.frozen(),

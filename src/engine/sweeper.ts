@@ -24,22 +24,27 @@ export interface SweeperOptions {
 const LEASE_AGE_MS = 24 * 3_600_000
 /** Pruning and releases are looked at every so many sweeps. */
 const HOUSEKEEPING_EVERY = 8
+/** How often to look for the dead where the store knows at once of them. */
+const PROVEN_EVERY_MS = 500
 
 export function sweeper(options: SweeperOptions): () => Promise<number> {
   const { store, log, leaseMs, batch, onRescued, instance } = options
+  const sweepMs = store.onLost === undefined ? leaseMs / 4 : Math.min(leaseMs / 4, PROVEN_EVERY_MS)
+  /** All but taking over has time. */
+  const restEvery = Math.max(Math.round(leaseMs / 4 / sweepMs), 1)
   let round = 0
   return async function sweep() {
     const { rescued, lost } = await store.runs.rescue(batch)
     if (rescued > 0) onRescued()
     if (rescued > 0 || lost > 0) log.info({ rescued, lost }, 'took over runs of instances that are gone')
     if (rescued + lost >= batch) return 0
-    await options.stampKeys()
-    if (round % HOUSEKEEPING_EVERY === 0) {
+    if (round % restEvery === 0) await options.stampKeys()
+    if (round % (restEvery * HOUSEKEEPING_EVERY) === 0) {
       await options.syncReleases()
       await prune(options)
     }
     round += 1
-    return desynchronise(leaseMs / 4, instance(), round)
+    return desynchronise(sweepMs, instance(), round)
   }
 }
 

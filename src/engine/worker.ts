@@ -31,7 +31,10 @@ export async function runAttempt(
   attempt.abortAfter(job.timeoutMs, ABORT_WINDOW_MS)
   try {
     const value = await attempt.outcome(callHandler(attempt, job, transaction, log))
-    if (value === FENCED) return committedOutcome(attempt, transaction) ?? fencedOutcome(attempt, job, log)
+    if (value === FENCED) {
+      transaction.abandon(abortError(attempt.reason ?? 'lost', attempt.run))
+      return committedOutcome(attempt, transaction) ?? fencedOutcome(attempt, job, log)
+    }
     if (attempt.reason === 'lost') return undefined
     return committedOutcome(attempt, transaction) ?? { kind: 'succeeded', result: resultOf(job, value) }
   } catch (error) {

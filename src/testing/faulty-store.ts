@@ -64,9 +64,10 @@ export function faultyStore(store: Store, { random, clock, faults }: FaultyOptio
     return Object.fromEntries(wrapped) as Group
   }
 
-  const { supports, schedules, runs, leases, instances, open, close, subscribe, ...own } = store
+  const { supports, schedules, runs, leases, instances, open, close, subscribe, onLost, ...own } = store
   return {
     ...{ supports, open, close },
+    ...(onLost === undefined ? {} : { onLost }),
     ...wrap(own, ''),
     schedules: wrap(schedules, 'schedules.'),
     runs: wrap(runs, 'runs.'),

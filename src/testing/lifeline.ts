@@ -20,6 +20,7 @@ export class Lifeline {
       monotonic: () => clock.monotonic(),
       after: (delayMs, callback) => clock.after(delayMs, () => this.#fire(callback)),
     }
+    const { onLost } = store
     const part = <Part extends object>(area: Part): Part => this.#gated(area)
     this.store = {
       supports: store.supports,
@@ -31,6 +32,7 @@ export class Lifeline {
       close: async () => {},
       now: () => this.#through(() => store.now()),
       subscribe: (listener) => store.subscribe((wake) => this.#fire(() => listener(wake))),
+      ...(onLost === undefined ? {} : { onLost: (listener) => onLost((why) => this.#fire(() => listener(why))) }),
       freeze: (note) => this.#through(() => store.freeze(note)),
       thaw: () => this.#through(() => store.thaw()),
       frozen: () => this.#through(() => store.frozen()),

@@ -24,6 +24,7 @@ export function timedPool(pool: PgPool, inTime: () => Promise<unknown>, traffic 
     query: (query) => traffic.during(() => inTime().then(() => pool.query(query))),
     // The pool outlives the test, and has somebody who listens to its errors.
     on: () => {},
+    removeListener: () => {},
     end: async () => {},
   }
 }

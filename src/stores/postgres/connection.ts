@@ -2,11 +2,14 @@
  * How operations reach the database. Each is one statement that commits by itself, or one short transaction; nothing of
  * a session is relied on, so that any pooler may hand every transaction to another connection.
  *
- * A deadlock or a serialization failure has changed nothing, and is tried again. A connection that breaks may have
- * changed something: that is the caller's to know.
+ * What went wrong is one of three things. A deadlock or a serialization failure has changed nothing, and is tried again
+ * for as long as it takes. A server that was not reached, or refused, has changed nothing either: that is tried again for
+ * a moment, because a restart or a failover may be over by then. A connection that broke may have changed something: what
+ * is safe to repeat is repeated for that same moment, and what is not is the caller's to know.
  */
 import { type Clock, sleep } from '../../core/clock.js'
-import { isConflict, isWrongIsolation, storeError } from './connection-errors.js'
+import { driven, isOfDriver, isWrongIsolation, storeError, troubleOf } from './connection-errors.js'
+import { type Proof, unproven } from './proof.js'
 import { inSchema } from './schema.js'
 
 /** Values come as the text that the server sent, in the order of the columns. */
@@ -16,6 +19,8 @@ interface Query {
   readonly text: string
   readonly values?: readonly unknown[]
   readonly rowMode: 'array'
+  /** How long to wait for the answer, in milliseconds; 0 for as long as it takes. */
+  readonly query_timeout?: number
   readonly types: { getTypeParser(): (value: string) => unknown }
 }
 
@@ -27,13 +32,16 @@ interface Result {
 export interface PgClient {
   query(query: Query): Promise<Result | readonly Result[]>
   on(event: 'error', listener: (error: Error) => void): unknown
+  removeListener(event: 'error', listener: (error: Error) => void): unknown
   release(broken?: boolean): void
 }
 
 export interface PgPool {
+  readonly options?: { readonly max?: number | undefined }
   connect(): Promise<PgClient>
   query(query: Query): Promise<Result>
   on(event: 'error', listener: (error: Error) => void): unknown
+  removeListener(event: 'error', listener: (error: Error) => void): unknown
   end(): Promise<void>
 }
 
@@ -50,10 +58,20 @@ export interface DatabaseOptions {
   readonly clock: Clock
   /** Told what changed, as bits. */
   readonly announce: (wakes: number) => void
+  /** Where other processes listen for hints; absent when none are sent. */
+  readonly channel?: string
+  /** Present when instances prove that they live. */
+  readonly proof?: Proof
+  /** How long a statement may take; 0 for as long as it wants. */
+  readonly limitMs?: number
 }
 
 const MAX_TRIES = 100
 const MAX_WAIT_MS = 60
+/** A network may swallow an answer, and TCP would wait for a quarter of an hour. */
+const LIMIT_MS = 30_000
+/** Between tries to reach the server. Who has more patience has it elsewhere: the loops of the engine never give up. */
+const TROUBLE_WAITS_MS = [50, 150, 450] as const
 
 /** A stopped process must not hold rows. */
 const IDLE_TIMEOUT_MS = 10_000
@@ -71,23 +89,70 @@ export class Database {
     return this.#options.schema
   }
 
+  get pool(): PgPool {
+    return this.#options.pool
+  }
+
+  get clock(): Clock {
+    return this.#options.clock
+  }
+
+  get channel(): string | undefined {
+    return this.#options.channel
+  }
+
   announce(wakes: number): void {
     if (wakes > 0) this.#options.announce(wakes)
   }
 
   /** One statement that only looks. */
   read(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
-    return this.#patiently(() => this.once(sql, values))
+    return this.attempt(() => this.once(sql, values))
   }
 
-  /** One statement that changes something: all of it or nothing. */
+  /** One statement that changes something: all of it or nothing. Repeating it must change nothing more. */
   write(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
     return this.read(sql, values)
   }
 
+  /** One statement that must not be done twice: when it is not known whether it was done, it fails. */
+  writeOnce(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
+    return this.attempt(() => this.once(sql, values), { repeatable: false })
+  }
+
   /** Several statements, with something to think about between them: all is done again when others were faster. */
-  attempt<Outcome>(work: () => Promise<Outcome>): Promise<Outcome> {
-    return this.#patiently(work)
+  async attempt<Outcome>(work: () => Promise<Outcome>, { repeatable = true } = {}): Promise<Outcome> {
+    let [conflicts, troubles] = [0, 0]
+    for (;;) {
+      try {
+        return await work()
+      } catch (error) {
+        const trouble = troubleOf(error)
+        if (trouble === 'conflict') conflicts += 1
+        else troubles += 1
+        const hopeless = trouble === undefined || (trouble === 'broken' && !repeatable)
+        if (hopeless || conflicts >= MAX_TRIES || troubles > TROUBLE_WAITS_MS.length) {
+          throw isOfDriver(error) ? storeError(error, this.#options.schema) : error
+        }
+        await this.#rest(trouble === 'conflict' ? Math.min(2 ** conflicts, MAX_WAIT_MS) : waitOf(troubles))
+      }
+    }
+  }
+
+  /**
+   * Does something in the name of this process, with the number that proves that it lives if it has one. An answer that
+   * comes when the number has changed counts for nothing, because what was obtained may be somebody else's by now: it is
+   * done `again` with the new number, or fails.
+   */
+  async inPerson<Outcome>(work: (proof: number | null) => Promise<Outcome>, { again = false } = {}): Promise<Outcome> {
+    const { proof } = this.#options
+    if (proof === undefined) return work(null)
+    for (;;) {
+      const number = await proof.number()
+      const outcome = await work(number)
+      if (proof.holds(number)) return outcome
+      if (!again) throw unproven('its direct connection broke meanwhile')
+    }
   }
 
   /**
@@ -96,7 +161,7 @@ export class Database {
    */
   async once(sql: string, values: readonly unknown[]): Promise<readonly Row[]> {
     try {
-      return rowsOf(await this.#options.pool.query(this.#query(sql, values)))
+      return rowsOf(await driven(this.#options.pool.query(this.#query(sql, values))))
     } catch (error) {
       if (!isWrongIsolation(error)) throw error
       return this.#transact('', (_, tx) => tx.run(sql, values))
@@ -110,58 +175,72 @@ export class Database {
     first: string,
     work: (rows: readonly Row[], tx: Transaction) => Promise<Outcome>,
   ): Promise<Outcome> {
-    return this.#patiently(() => this.#transact(first, work))
+    return this.attempt(() => this.#transact(first, work))
   }
 
   async #transact<Outcome>(
     first: string,
     work: (rows: readonly Row[], tx: Transaction) => Promise<Outcome>,
   ): Promise<Outcome> {
-    const client = await this.#options.pool.connect()
+    const client = await driven(this.#options.pool.connect())
     let broken = true
+    // A connection that breaks between two statements tells nobody else, and would end the process.
+    const ignore = () => {}
+    client.on('error', ignore)
     try {
       const run = async (sql: string, values?: readonly unknown[]) =>
-        rowsOf(await client.query(this.#query(sql, values)))
+        rowsOf(await driven(client.query(this.#query(sql, values))))
       const outcome = await work(await run(BEGIN + first), { run })
       await run('commit')
       broken = false
       return outcome
     } catch (error) {
-      broken = await isBroken(client, this.#query('rollback'))
+      broken = isLost(error) || (await isBroken(client, this.#query('rollback')))
       throw error
     } finally {
+      client.removeListener('error', ignore)
       client.release(broken)
     }
   }
 
+  /** Half of a wait is by chance, so that those who failed together do not come back together. */
+  async #rest(waitMs: number): Promise<void> {
+    await sleep(this.#options.clock, waitMs * (0.5 + Math.random() / 2))
+  }
+
   #query(sql: string, values?: readonly unknown[]): Query {
-    return { text: this.#text(sql), ...(values === undefined ? {} : { values }), rowMode: 'array', types: RAW }
+    const { limitMs = LIMIT_MS } = this.#options
+    return { ...rawQuery(this.text(sql), values), query_timeout: limitMs }
   }
 
   /** The SQL for this schema: made once for each statement, of which there are few. */
-  #text(sql: string): string {
+  text(sql: string): string {
     const known = this.#texts.get(sql)
     if (known !== undefined) return known
     const text = inSchema(sql, this.#options.schema)
     if (this.#texts.size < 1_000) this.#texts.set(sql, text)
     return text
   }
-
-  async #patiently<Outcome>(work: () => Promise<Outcome>): Promise<Outcome> {
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await work()
-      } catch (error) {
-        if (tries >= MAX_TRIES || !isConflict(error)) throw storeError(error, this.#options.schema)
-      }
-      await sleep(this.#options.clock, Math.min(2 ** tries, MAX_WAIT_MS) * Math.random())
-    }
-  }
 }
 
-function rowsOf(result: Result | readonly Result[]): readonly Row[] {
+/** A statement whose answer comes as rows of texts. */
+export function rawQuery(text: string, values?: readonly unknown[]): Query {
+  return { text, ...(values === undefined ? {} : { values }), rowMode: 'array', types: RAW }
+}
+
+export function rowsOf(result: Result | readonly Result[]): readonly Row[] {
   const last = Array.isArray(result) ? (result as readonly Result[]).at(-1) : (result as Result)
   return (last?.rows ?? []) as readonly Row[]
+}
+
+function waitOf(troubles: number): number {
+  return TROUBLE_WAITS_MS[troubles - 1] ?? 0
+}
+
+/** Nothing good will come over this connection any more, even if it still answers. */
+function isLost(error: unknown): boolean {
+  const trouble = troubleOf(error)
+  return trouble === 'refused' || trouble === 'broken'
 }
 
 /** A connection whose transaction cannot even be rolled back is of no use to anybody. */

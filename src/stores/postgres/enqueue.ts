@@ -3,7 +3,6 @@
  * dedupe key is reserved by its row, an exclusive key is checked under its name's lock, and a run that waits for others
  * of its schedule holds on to those, so that none of them can end without seeing it.
  */
-import { failure } from '../../core/errors.js'
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { targetName, targetOptions, toText } from '../../core/stored-text.js'
@@ -20,7 +19,10 @@ const FIELDS = `target, options, origin, schedule, tick, backfill, payload, prio
 const TYPES = `text, text, smallint, text, bigint, text, text, integer, smallint, bigint, bigint,
   text, integer, boolean, boolean, boolean, text, bigint, text`
 const NAMES = FIELDS.split(',').map((field) => field.trim())
-const PARAMETERS = TYPES.split(',').map((type, at) => `p_${NAMES[at]} ${type.trim()}[]`)
+/** The types of those arrays, in the same order. */
+export const COLUMN_TYPES = TYPES.split(',').map((type) => `${type.trim()}[]`)
+export const CHECK_KEY_COLUMN = NAMES.indexOf('check_key')
+const PARAMETERS = COLUMN_TYPES.map((type, at) => `p_${NAMES[at]} ${type}`)
 const GIVEN = `unnest(${NAMES.map((field) => `p_${field}`).join(', ')}) with ordinality as g(${FIELDS}, at)`
 
 /** How many runs of a key are due or began and have not ended, as far as the limit. */
@@ -168,14 +170,10 @@ export const ENQUEUE_FUNCTIONS = [ENGAGED_OF_KEY, KEY_WINNER, HOLD_LANE, ENQUEUE
 
 const ENQUEUE = `select outcome, run from belfry.enqueue($1, ${NAMES.map((_, at) => `$${at + 2}`).join(', ')})`
 
-export async function enqueueRuns(db: Database, runs: readonly NewRun[], tx?: unknown): Promise<EnqueueResult[]> {
-  if (tx !== undefined) {
-    throw failure('UNSUPPORTED', 'enqueue inside a transaction of yours is not there yet: enqueue without `tx`')
-  }
+export async function enqueueRuns(db: Database, runs: readonly NewRun[]): Promise<EnqueueResult[]> {
   if (runs.length === 0) return []
-  const rows = runs.map(columnsOf)
-  const columns = NAMES.map((_, at) => textArray(rows.map((row) => row[at] ?? null)))
-  const results = await db.write(ENQUEUE, [runs.every(isPlain), ...columns])
+  const values = [runs.every(isPlain), ...columnsOf(runs)]
+  const results = await (runs.every(isUnique) ? db.write(ENQUEUE, values) : db.writeOnce(ENQUEUE, values))
   db.announce(runs.some(({ overlap }) => overlap === 'cancel-running') ? MADE_WAY : WAKE_RUNS)
   return results.map(([outcome, run]) => ({ outcome: outcome as EnqueueResult['outcome'], run: run ?? '' }))
 }
@@ -183,12 +181,23 @@ export async function enqueueRuns(db: Database, runs: readonly NewRun[], tx?: un
 /** Where others made way, attempts are to be cancelled and runs have ended, too. */
 const MADE_WAY = WAKE_RUNS | WAKE_ATTEMPTS | WAKE_SETTLED
 
+/** Made twice, it is there once. */
+function isUnique({ dedupe, backfill }: NewRun): boolean {
+  return dedupe !== undefined || backfill !== undefined
+}
+
 /** Nothing can refuse it. */
-function isPlain({ dedupe, checkKey, origin, overlap = 'allow' }: NewRun): boolean {
+export function isPlain({ dedupe, checkKey, origin, overlap = 'allow' }: NewRun): boolean {
   return dedupe === undefined && !checkKey && origin !== 'backfill' && overlap === 'allow'
 }
 
-function columnsOf(run: NewRun): (string | null)[] {
+/** New runs as one array for each of the columns, as text. */
+export function columnsOf(runs: readonly NewRun[]): string[] {
+  const rows = runs.map(valuesOf)
+  return NAMES.map((_, at) => textArray(rows.map((row) => row[at] ?? null)))
+}
+
+function valuesOf(run: NewRun): (string | null)[] {
   const { target, origin, schedule, tick, backfill, payload, priority, keep, readyAt, delayMs = 0, key } = run
   const { checkKey = false, dedupe, dedupeForMs = 0, overlap = 'allow' } = run
   return [

@@ -2,29 +2,46 @@
  * The Postgres store: schedules, runs and locks in the database that the app already has. Postgres 13 and newer.
  *
  * Every operation is one statement, or one short transaction; time is the database's; and nothing of a session is relied
- * on, so all of it works through a pooler in transaction mode. Only LISTEN needs a connection that stays.
+ * on, so all of it works through a pooler in transaction mode. Only LISTEN and the advisory mode need a connection that
+ * stays.
  */
-import { createRequire } from 'node:module'
 import { type Clock, systemClock } from '../../core/clock.js'
-import { failure } from '../../core/errors.js'
-import type { Store } from '../../core/store.js'
+import { failure, quote } from '../../core/errors.js'
+import type { MigrationReport, Store } from '../../core/store.js'
 import { checkServer } from './check-server.js'
 import { Database, type PgPool } from './connection.js'
-import { type ListenClient, Listener } from './listener.js'
-import { checkSchemaVersion, migrateSchema } from './migrate.js'
+import { DirectConnection } from './direct-connection.js'
+import { newClient } from './driver.js'
+import { Listener } from './listener.js'
+import { checkSchemaVersion, migrateSchema, planMigration } from './migrate.js'
+import { Proof } from './proof.js'
 import { checkSchema, migrationSql } from './schema.js'
 import { operationsOn } from './store.js'
+import { poolOf } from './used-pool.js'
 import { Wakes } from './wakes.js'
 
+export { fromDrizzle } from './adapters/drizzle.js'
+export { fromKnex } from './adapters/knex.js'
+export { fromKysely } from './adapters/kysely.js'
+export { fromPrisma } from './adapters/prisma.js'
+export type { PostgresTx } from './callers-transaction.js'
 export type { PgClient, PgPool } from './connection.js'
+export type { PostgresTransaction } from './handler-client.js'
+
+export type Liveness = 'lease' | 'advisory'
 
 export interface PostgresOptions {
   /** A pool of `pg`, or of anything that follows it. It stays yours: closing the store does not end it. */
   readonly pool?: PgPool
   /** Instead of a pool: where the database is. Needs `pg`. */
   readonly url?: string
-  /** A direct connection for LISTEN, where the pool or the URL goes through a pooler. */
+  /** A URL that reaches the server itself, where the pool or the URL goes through a pooler: for one connection that stays. */
   readonly direct?: string
+  /**
+   * How others know that this process lives. `lease`: by time alone. `advisory`: also by a lock that its direct connection
+   * holds, so that what it held is free at once when it dies. Default `lease`.
+   */
+  readonly liveness?: Liveness
   /** The schema that everything lives in. */
   readonly schema?: string
   /** Whether to hear at once of what other processes do. By default, where there is a URL to connect to. */
@@ -38,45 +55,62 @@ export interface PostgresOptions {
 export function postgres(options: PostgresOptions): Store {
   const { schema = 'belfry', migrate = false, clock = systemClock } = options
   checkSchema(schema)
-  const { pool, ends } = poolOf(options)
-  const listenTo = listenUrl(options)
+  const directUrl = checkDirect(options)
+  const pool = poolOf(options)
   const self = globalThis.crypto.randomUUID()
   const channel = `belfry_${schema}`
   const notify = (bits: number) => void db.read(NOTIFY, [channel, `${self} ${bits}`]).catch(() => {})
   // A hint to nobody costs a round trip, but this process cannot know whether others listen.
   const wakes = new Wakes(clock, options.listen === false ? undefined : notify)
-  const db: Database = new Database({ pool, schema, clock, announce: wakes.announce })
-  const heard = (bits: number) => wakes.heard(bits)
-  const listener =
-    listenTo === undefined ? undefined : new Listener({ open: () => newClient(listenTo), channel, self, clock, heard })
+  const proves = options.liveness === 'advisory'
+  const proof = proves ? new Proof({ clock, database: () => db, direct: () => direct }) : undefined
+  const db: Database = new Database({
+    ...{ pool: pool.used, schema, clock, announce: wakes.announce },
+    ...(proof === undefined ? {} : { proof }),
+    ...(options.listen === false ? {} : { channel }),
+  })
+  const listens = options.listen !== false && directUrl !== undefined
+  const listener = listens ? new Listener({ channel, self, heard: (bits) => wakes.heard(bits) }) : undefined
+  const uses = [proof, listener].filter((use): use is Proof | Listener => use !== undefined)
+  const direct = new DirectConnection({ open: () => newClient(directUrl ?? ''), clock, uses, insist: proves })
 
   return {
     ...operationsOn(db),
-    supports: { transactions: false, wakeups: listener !== undefined, durable: true, shared: true },
+    supports: { transactions: true, wakeups: listens, durable: true, shared: true },
     subscribe: wakes.subscribe,
+    ...(proof === undefined ? {} : { onLost: proof.onLost }),
     async open() {
       await checkServer(db)
-      if (migrate) await migrateSchema(db)
+      if (migrate) await migrateSchema(patient(pool.used, schema))
       else await checkSchemaVersion(db)
-      await listener?.open()
+      if (listens && !proves) await direct.open()
+      await proof?.number()
     },
     async close() {
       wakes.close()
-      await listener?.close()
-      if (ends) await pool.end()
+      proof?.close()
+      await direct.close()
+      await pool.leave()
     },
   }
 }
 
+export interface MigrateOptions extends Pick<PostgresOptions, 'pool' | 'url' | 'schema'> {
+  /** Only say what would be done. */
+  readonly dryRun?: boolean
+}
+
 /** Migrates without opening a store: what `belfry migrate` does. */
-export async function migratePostgres(options: Pick<PostgresOptions, 'pool' | 'url' | 'schema'>): Promise<void> {
+export async function migratePostgres({ dryRun = false, ...options }: MigrateOptions): Promise<MigrationReport> {
   const { schema = 'belfry' } = options
   checkSchema(schema)
-  const { pool, ends } = poolOf(options)
+  const pool = poolOf(options)
+  const db = patient(pool.used, schema)
   try {
-    await migrateSchema(new Database({ pool, schema, clock: systemClock, announce: () => {} }))
+    await checkServer(db)
+    return await (dryRun ? planMigration(db, schema) : migrateSchema(db))
   } finally {
-    if (ends) await pool.end()
+    await pool.leave()
   }
 }
 
@@ -87,45 +121,23 @@ export function postgresMigrationSql(schema = 'belfry'): string {
 
 const NOTIFY = 'select pg_notify($1, $2)'
 
-/** A pool may serve one store after another: it is listened to once. */
-const heeded = new WeakSet<PgPool>()
-
-function poolOf({ pool, url }: PostgresOptions): { readonly pool: PgPool; readonly ends: boolean } {
-  if ((pool === undefined) === (url === undefined)) {
-    throw failure('OPTION_INVALID', 'the Postgres store needs either a pool or a url')
-  }
-  const used = pool ?? new (loadPg().Pool)({ connectionString: url ?? '', max: 10 })
-  // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
-  if (!heeded.has(used)) used.on('error', () => {})
-  heeded.add(used)
-  return { pool: used, ends: pool === undefined }
+/** For migrations, which take as long as they take. */
+function patient(pool: PgPool, schema: string): Database {
+  return new Database({ pool, schema, clock: systemClock, announce: () => {}, limitMs: 0 })
 }
 
-function listenUrl({ direct, url, listen }: PostgresOptions): string | undefined {
-  if (listen === false) return undefined
+/** Where the connection that stays goes to, if there is to be one. */
+function checkDirect({ direct, url, listen, liveness = 'lease' }: PostgresOptions): string | undefined {
+  if (liveness !== 'lease' && liveness !== 'advisory') {
+    throw failure('OPTION_INVALID', `liveness is ${quote(String(liveness))}: allowed are lease and advisory`)
+  }
   const found = direct ?? url
-  if (found === undefined && listen) {
+  if (found === undefined && (listen || liveness === 'advisory')) {
+    const purpose = listen ? 'to listen' : 'for the advisory mode'
     throw failure(
       'OPTION_INVALID',
-      'to listen, the Postgres store needs a connection of its own: pass `direct` with a URL',
+      `${purpose}, the Postgres store needs a connection of its own: pass \`direct\` with a URL that reaches the server itself`,
     )
   }
   return found
-}
-
-function newClient(url: string): ListenClient {
-  return new (loadPg().Client)({ connectionString: url, keepAlive: true })
-}
-
-interface Pg {
-  readonly Pool: new (options: { readonly connectionString: string; readonly max: number }) => PgPool
-  readonly Client: new (options: { readonly connectionString: string; readonly keepAlive: boolean }) => ListenClient
-}
-
-function loadPg(): Pg {
-  try {
-    return createRequire(import.meta.url)('pg') as Pg
-  } catch (cause) {
-    throw failure('UNSUPPORTED', 'the Postgres store needs the driver `pg` for a url: npm install pg', { cause })
-  }
 }

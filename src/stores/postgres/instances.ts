@@ -30,7 +30,7 @@ end`,
 
 const JOIN_FUNCTION = operation(
   `join_instance(v_id text, v_info text, v_app text, v_declarations text, v_lease bigint, v_jobs text[],
-    v_job_infos text[])`,
+    v_job_infos text[], v_proof integer)`,
   'bigint',
   `
 declare
@@ -46,9 +46,9 @@ begin
     perform belfry.take_all(array(select id from belfry.runs where state = 2 and instance = v_id), true, v_us);
     delete from belfry.instances where id = v_id;
   end if;
-  insert into belfry.instances (id, info, app, declarations, joined_at, beat_at, expires_at)
-    values (v_id, v_info, v_app, v_declarations, v_now, v_now, v_now + v_lease)
-    on conflict (id) do update set beat_at = excluded.beat_at, expires_at = excluded.expires_at;
+  insert into belfry.instances (id, info, app, declarations, joined_at, beat_at, expires_at, proof)
+    values (v_id, v_info, v_app, v_declarations, v_now, v_now, v_now + v_lease, v_proof)
+    on conflict (id) do update set beat_at = excluded.beat_at, expires_at = excluded.expires_at, proof = excluded.proof;
   insert into belfry.jobs as j (name, info) select * from unnest(v_jobs, v_job_infos) as g(name, info) order by g.name
     on conflict (name) do update set info = excluded.info where j.info <> excluded.info;
   update belfry.declarations set alive_at = v_now where app = v_app and hash = v_declarations;
@@ -56,7 +56,7 @@ begin
 end`,
 )
 
-const JOIN = 'select belfry.join_instance($1, $2, $3, $4, $5, $6, $7)'
+const JOIN = 'select belfry.join_instance($1, $2, $3, $4, $5, $6, $7, $8)'
 
 export async function joinInstance(
   db: Database,
@@ -66,7 +66,8 @@ export async function joinInstance(
   const { id, app = null, declarations = null } = info
   const jobs = [...new Map(info.jobs.map((job) => [job.name, job])).values()]
   const texts = [jobs.map(({ name }) => name), jobs.map((job) => JSON.stringify(job))]
-  const [row] = await db.write(JOIN, [id, JSON.stringify(info), app, declarations, Math.ceil(leaseMs), ...texts])
+  const values = [id, JSON.stringify(info), app, declarations, Math.ceil(leaseMs), ...texts]
+  const [row] = await db.inPerson((proof) => db.write(JOIN, [...values, proof]))
   return { now: Number(row?.[0]) }
 }
 

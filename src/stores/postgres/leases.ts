@@ -6,7 +6,8 @@
  * - One that asks for what is plainly busy and does not queue: it only looks. A crowd that polls a lock costs it nothing.
  * - A holder that stalls past its time and comes back: if nobody took the lease, it renews and goes on. If somebody
  *   did, its row is gone, and renew, release and (for a run) settle are refused.
- * - A holder that dies: nobody has to notice. The next that asks takes its place, with a higher token.
+ * - A holder that dies: nobody has to notice. The next that asks takes its place, with a higher token: when its time is
+ *   over or, where instances prove that they live, at once.
  * - A waiter that dies: its place is given up `waitMs` after it last asked. If the lease was handed to it in between, it
  *   runs out like any other.
  * - A release that comes twice, or late: it only ever removes the holder's own row. It hands the lease to the oldest
@@ -16,11 +17,11 @@ import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest
 import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
 import type { Database, Row } from './connection.js'
-import { EXPIRY, LEASE_INSTANCE } from './names.js'
+import { EXPIRY, LEASE_EXPIRY, LEASE_INSTANCE } from './names.js'
 import { operation } from './sql-function.js'
 import { waitingForKey } from './waiting-line.js'
 
-const COLUMNS = `l.name, l.holder, l.token, l.acquired_at, ${EXPIRY}, l.instance, l.run, l.released`
+const COLUMNS = `l.name, l.holder, l.token, l.acquired_at, ${LEASE_EXPIRY}, l.instance, l.run, l.released`
 const FROM = `from belfry.leases l ${LEASE_INSTANCE}`
 
 function toLease([name, holder, token, acquiredAt, expiresAt, instance, run, released]: Row): Lease {
@@ -48,7 +49,8 @@ const NO_LEASE = `null::text, null::text, null::bigint, null::bigint, null::bigi
       null::boolean`
 
 const ACQUIRE_FUNCTION = operation(
-  `acquire(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_wait bigint)`,
+  `acquire(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_wait bigint,
+    v_proof integer)`,
   `table (now_ms bigint, until bigint, wakes integer, name text, holder text, token bigint, acquired_at bigint,
     expires_at bigint, instance text, run bigint, released boolean)`,
   `
@@ -81,8 +83,8 @@ begin
     -- Plainly free.
     update belfry.names n set last_token = greatest(n.last_token + 1, v_us, v_floor) where n.name = v_name
       returning n.last_token into v_token;
-    insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance)
-      values (v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance);
+    insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
+      values (v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, v_proof);
     return query select v_now, null::bigint, 0, v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, null::bigint,
       false;
     return;
@@ -91,18 +93,19 @@ begin
   select s.lanes, s.wakes into v_lanes, v_wakes from belfry.serve_waiters(v_name, v_us) s;
   ${COUNT_HOLDERS};
   if v_own and exists (select 1 from belfry.leases l where l.name = v_name and l.holder = v_holder and not l.released) then
-    update belfry.leases l set expires_at = v_now + v_ttl where l.name = v_name and l.holder = v_holder and l.run is null;
+    update belfry.leases l set expires_at = v_now + v_ttl, proof = v_proof
+      where l.name = v_name and l.holder = v_holder and l.run is null;
     v_granted := '{}';
   elsif v_live < v_permits then
     delete from belfry.leases l where l.name = v_name and l.holder = v_holder;
-    v_granted := belfry.grant_lock(v_name, v_holder, v_ttl, v_permits, v_instance, v_floor, v_us);
+    v_granted := belfry.grant_lock(v_name, v_holder, v_ttl, v_permits, v_instance, v_proof, v_floor, v_us);
   end if;
   if v_granted is null then
     if v_wait > 0 then
-      insert into belfry.waiters as w (name, holder, ttl_ms, permits, instance, floor, until)
-        values (v_name, v_holder, v_ttl, v_permits, v_instance, v_floor, v_now + v_wait)
+      insert into belfry.waiters as w (name, holder, ttl_ms, permits, instance, proof, floor, until)
+        values (v_name, v_holder, v_ttl, v_permits, v_instance, v_proof, v_floor, v_now + v_wait)
         on conflict on constraint waiters_pkey do update set ttl_ms = excluded.ttl_ms, permits = excluded.permits,
-          instance = excluded.instance, floor = excluded.floor, until = excluded.until;
+          instance = excluded.instance, proof = excluded.proof, floor = excluded.floor, until = excluded.until;
     end if;
     v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us);
     -- Without anybody whose time is still to come, one just now proves that it lives: that is over in a moment.
@@ -117,12 +120,12 @@ end`,
 )
 
 const ACQUIRE = `select now_ms, until, wakes, name, holder, token, acquired_at, expires_at, instance, run, released
-  from belfry.acquire($1, $2, $3, $4, $5, $6, $7)`
+  from belfry.acquire($1, $2, $3, $4, $5, $6, $7, $8)`
 
 export async function acquireLease(db: Database, request: AcquireRequest): Promise<AcquireResult> {
   const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0 } = request
   const values = [name, holder, Math.ceil(ttlMs), permits, instance, floor, Math.ceil(waitMs)]
-  const [row = []] = await db.write(ACQUIRE, values)
+  const [row = []] = await db.inPerson((proof) => db.write(ACQUIRE, [...values, proof]), { again: true })
   const [now, until, wakes, ...lease] = row
   db.announce(Number(wakes))
   return lease[0] === null
@@ -135,7 +138,8 @@ const RENEW = `with given as (
     select * from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) with ordinality
       as g(name, holder, token, ttl, at)
   ), renewed as (
-    update belfry.leases l set expires_at = case when l.run is null then belfry.now_us() / 1000 + g.ttl end from given g
+    update belfry.leases l set expires_at = case when l.run is null then belfry.now_us() / 1000 + g.ttl end,
+      proof = case when l.run is null then $5::integer end from given g
     where l.name = g.name and l.holder = g.holder and l.token = g.token and not l.released
     returning g.at, l.*
   )
@@ -143,12 +147,13 @@ const RENEW = `with given as (
 
 export async function renewLeases(db: Database, requests: readonly RenewRequest[]): Promise<(Lease | undefined)[]> {
   if (requests.length === 0) return []
-  const rows = await db.write(RENEW, [
+  const values = [
     requests.map(({ name }) => name),
     requests.map(({ holder }) => holder),
     requests.map(({ token }) => token),
     requests.map(({ ttlMs }) => Math.ceil(ttlMs)),
-  ])
+  ]
+  const rows = await db.inPerson((proof) => db.write(RENEW, [...values, proof]))
   const renewed = new Map(rows.map(([at, ...lease]) => [Number(at), toLease(lease)]))
   return requests.map((_, at) => renewed.get(at + 1))
 }
@@ -257,7 +262,7 @@ export const LEASE_FUNCTIONS = [ACQUIRE_FUNCTION, RELEASE_FUNCTION, RESET_FUNCTI
 const RESET = 'select count, wakes from belfry.reset($1)'
 
 export async function resetLease(db: Database, name: string): Promise<number> {
-  const [row] = await db.write(RESET, [name])
+  const [row] = await db.writeOnce(RESET, [name])
   db.announce(Number(row?.[1]))
   return Number(row?.[0])
 }

@@ -1,5 +1,6 @@
 /** Bringing a schema up to date: asked for, never on the way. Any number of processes may do it at once. */
 import { failure, quote } from '../../core/errors.js'
+import type { MigrationReport } from '../../core/store.js'
 import type { Database } from './connection.js'
 import { checkVersion, lockSql, migrationSql, SCHEMA_VERSION } from './schema.js'
 
@@ -17,19 +18,22 @@ async function schemaVersion(db: Pick<Database, 'read'>, schema: string): Promis
 }
 
 /** Migrates if there is something to do. Whoever comes second waits, and then looks again. */
-export async function migrateSchema(db: Database): Promise<void> {
-  const { schema } = db
-  if ((await checked(db)) === SCHEMA_VERSION) return
-  await db.transaction(lockSql(schema), async (_, tx) => {
-    const version = await checked({ read: (sql, values) => tx.run(sql, values) })
-    if (version < SCHEMA_VERSION) await tx.run(migrationSql(schema, version))
+export async function migrateSchema(db: Database): Promise<MigrationReport> {
+  const planned = await planMigration(db, db.schema)
+  if (planned.sql === '') return planned
+  return db.transaction(lockSql(db.schema), async (_, tx) => {
+    const found = await planMigration({ read: (sql, values) => tx.run(sql, values) }, db.schema)
+    if (found.sql !== '') await tx.run(found.sql)
+    return found
   })
+}
 
-  async function checked(from: Pick<Database, 'read'>): Promise<number> {
-    const version = await schemaVersion(from, schema)
-    checkVersion(version, schema)
-    return version
-  }
+/** What migrating would do now. */
+export async function planMigration(from: Pick<Database, 'read'>, schema: string): Promise<MigrationReport> {
+  const version = await schemaVersion(from, schema)
+  checkVersion(version, schema)
+  const sql = version < SCHEMA_VERSION ? migrationSql(schema, version) : ''
+  return { from: version, to: SCHEMA_VERSION, sql }
 }
 
 /** Refuses a schema that is not of this version. */

@@ -9,12 +9,16 @@
  * taken in this order: instance, schedule, names (by name), runs (by id). A claim comes the other way round, from the
  * run to its name, and therefore never waits for a name: it leaves the run for later.
  */
+import { gone } from './proof-sql.js'
 import { step } from './sql-function.js'
 import { waitingForKey, waitingForLane } from './waiting-line.js'
 import { WAKE_LEASES, WAKE_RUNS } from './wakes.js'
 
 /** When a lease `l` runs out, with its instance as `i`. */
-export const EXPIRY = 'case when l.run is null then l.expires_at else coalesce(i.expires_at, 0) end'
+export const LEASE_EXPIRY = 'case when l.run is null then l.expires_at else coalesce(i.expires_at, 0) end'
+/** The same, and long ago for a holder that is proven to be gone. One that gave back early holds on to the end. */
+export const EXPIRY = `case when ${gone('case when not l.released then coalesce(l.proof, i.proof) end')} then 0
+  else ${LEASE_EXPIRY} end`
 export const LEASE_INSTANCE = 'left join belfry.instances i on l.run is not null and i.id = l.instance'
 
 /** Takes the rows of names, in order, and makes those that are missing. */
@@ -72,7 +76,8 @@ begin
   loop
     if v_lease.run is not null then
       if exists (select 1 from belfry.instances where id = v_lease.instance) then
-        perform 1 from belfry.instances where id = v_lease.instance and expires_at <= v_now for update skip locked;
+        perform 1 from belfry.instances where id = v_lease.instance and (expires_at <= v_now or ${gone('proof')})
+          for update skip locked;
         continue when not found;
       end if;
       select * into r from belfry.runs where id = v_lease.run for update;
@@ -91,7 +96,8 @@ end`,
 
 /** A lock's new lease. Answers lanes to look at, or null when there was no room for it. */
 const GRANT_LOCK = step(
-  'grant_lock(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_us bigint)',
+  `grant_lock(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_proof integer,
+    v_floor bigint, v_us bigint)`,
   'text[]',
   `
 declare
@@ -102,8 +108,8 @@ begin
   if v_lanes is null then return null; end if;
   update belfry.names set last_token = greatest(last_token + 1, v_us, v_floor) where name = v_name
     returning last_token into v_token;
-  insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance)
-    values (v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance);
+  insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
+    values (v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, v_proof);
   return v_lanes;
 end`,
 )
@@ -122,7 +128,7 @@ begin
   for w in select * from belfry.waiters where name = v_name order by seq loop
     if w.until > v_us / 1000 then
       exit when belfry.live_holders(v_name, v_us / 1000) >= w.permits;
-      v_granted := belfry.grant_lock(v_name, w.holder, w.ttl_ms, w.permits, w.instance, w.floor, v_us);
+      v_granted := belfry.grant_lock(v_name, w.holder, w.ttl_ms, w.permits, w.instance, w.proof, w.floor, v_us);
       exit when v_granted is null;
       lanes := lanes || v_granted;
       wakes := ${WAKE_LEASES};

@@ -4,6 +4,7 @@
  */
 import type { RescueResult } from '../../core/store.js'
 import type { Database } from './connection.js'
+import { gone } from './proof-sql.js'
 import { operation, step } from './sql-function.js'
 import { LINE, waitingForKey, waitingForLane } from './waiting-line.js'
 import { WAKE_RUNS } from './wakes.js'
@@ -94,7 +95,8 @@ begin
   rescued := 0;
   lost := 0;
   wakes := 0;
-  v_dead := array(select id from belfry.instances where expires_at <= v_us / 1000 order by seq for update skip locked);
+  v_dead := array(select id from belfry.instances where expires_at <= v_us / 1000 or ${gone('proof')}
+    order by seq for update skip locked);
   if cardinality(v_dead) > 0 then
     update belfry.instances set dead = true where id = any (v_dead) and not dead;
     select t.rescued, t.lost, t.wakes into rescued, lost, wakes from belfry.take_all(

@@ -62,12 +62,26 @@ begin
 end`,
 )
 
+/** Its handler's transaction has committed: however the attempt ends, the run has succeeded. */
+const HAS_COMMITTED = step(
+  'has_committed(r belfry.runs)',
+  'boolean',
+  `
+begin
+  return r.state = 2 and r.settled_token is not distinct from r.token;
+end`,
+)
+
 /** Takes a run from whoever runs it: its token settles no more, and it is ready for another. */
 const TAKE_OVER = step(
   'take_over(r belfry.runs, v_now bigint, v_died boolean)',
   'text',
   `
 begin
+  if belfry.has_committed(r) then
+    perform belfry.end_run(r, 3, v_now, null, null, r.result);
+    return 'ended';
+  end if;
   if r.cancel then
     perform belfry.end_run(r, 5, v_now, null, null, null);
     return 'ended';
@@ -109,4 +123,12 @@ begin
 end`,
 )
 
-export const RUN_ENDING_FUNCTIONS = [MAKE_READY, MAKE_WAIT, END_RUN, GIVE_BACK, TAKE_OVER, MAKE_WAY].join('\n')
+export const RUN_ENDING_FUNCTIONS = [
+  MAKE_READY,
+  MAKE_WAIT,
+  END_RUN,
+  GIVE_BACK,
+  HAS_COMMITTED,
+  TAKE_OVER,
+  MAKE_WAY,
+].join('\n')

@@ -79,7 +79,8 @@ export function toRun(row: Row, at = 0): Run {
   if (has(25)) run.startedAt = number(25)
   if (has(26)) run.finishedAt = number(26)
   if (text(27) === 't') run.cancelRequested = true
-  if (has(28)) run.result = fromText(text(28))
+  // What a transaction committed shows when the run has ended.
+  if (has(28) && run.state === 'succeeded') run.result = fromText(text(28))
   if (has(29)) run.error = JSON.parse(text(29)) as ErrorRecord
   return run
 }

@@ -85,7 +85,7 @@ const RETRY = 'select belfry.retry($1)'
 export async function retryRun(db: Database, id: string): Promise<RetryResult> {
   const number = runNumber(id)
   if (number === undefined) return 'missing'
-  const [row] = await db.write(RETRY, [number])
+  const [row] = await db.writeOnce(RETRY, [number])
   db.announce(WAKE_RUNS)
   return (row?.[0] ?? 'missing') as RetryResult
 }

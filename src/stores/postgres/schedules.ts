@@ -20,19 +20,27 @@ export const SCHEDULE_FUNCTIONS = SCHEDULE_CHANGE_FUNCTIONS
 const UNKNOWN_VERSION = -1
 
 export function putSchedules(db: Database, writes: readonly ScheduleWrite[]): Promise<PutResult[]> {
-  return db.attempt(async () => {
-    if (writes.length === 0) return []
-    const ids = writes.map(({ id }) => id)
-    const { now, seen } = await readSchedules(db, ids)
-    const changes = new Map<string, Change>()
-    const results = writes.map((write) => {
-      const before = seen.get(write.id) ?? { schedule: undefined, unclaimed: [], mark: null }
-      return decideWrite(write, before, changes, now)
-    })
-    if (changes.size === 0) return results
-    const versions = await changeSchedules(db, [...changes.values()], now)
-    return results.map((result) => withVersion(result, versions))
-  })
+  return db.attempt(
+    async () => {
+      if (writes.length === 0) return []
+      const ids = writes.map(({ id }) => id)
+      const { now, seen } = await readSchedules(db, ids)
+      const changes = new Map<string, Change>()
+      const results = writes.map((write) => {
+        const before = seen.get(write.id) ?? { schedule: undefined, unclaimed: [], mark: null }
+        return decideWrite(write, before, changes, now)
+      })
+      if (changes.size === 0) return results
+      const versions = await changeSchedules(db, [...changes.values()], now)
+      return results.map((result) => withVersion(result, versions))
+    },
+    unconditional(writes.every(({ ifVersion }) => ifVersion === undefined)),
+  )
+}
+
+/** What was written over one version would, repeated, take itself for somebody else's. */
+function unconditional(repeatable: boolean) {
+  return { repeatable }
 }
 
 /** Several writes to one schedule in a batch build on each other, and are written as one. */
@@ -68,21 +76,24 @@ function withVersion(result: PutResult, versions: ReadonlyMap<string, number>): 
 }
 
 export function removeSchedules(db: Database, ids: readonly string[], ifVersion?: number): Promise<RemoveResult[]> {
-  return db.attempt(async () => {
-    if (ids.length === 0) return []
-    const { now, seen } = await readSchedules(db, ids)
-    const changes = new Map<string, Change>()
-    const results = ids.map((id): RemoveResult => {
-      const found = seen.get(id)
-      if (found?.schedule === undefined || changes.has(id)) return 'missing'
-      if (ifVersion !== undefined && ifVersion !== found.schedule.version) return 'conflict'
-      const takeBack = decideRemove(found.schedule, found.unclaimed, now)
-      changes.set(id, { seen: found, schedule: undefined, takeBack })
-      return 'removed'
-    })
-    if (changes.size > 0) await changeSchedules(db, [...changes.values()], now)
-    return results
-  })
+  return db.attempt(
+    async () => {
+      if (ids.length === 0) return []
+      const { now, seen } = await readSchedules(db, ids)
+      const changes = new Map<string, Change>()
+      const results = ids.map((id): RemoveResult => {
+        const found = seen.get(id)
+        if (found?.schedule === undefined || changes.has(id)) return 'missing'
+        if (ifVersion !== undefined && ifVersion !== found.schedule.version) return 'conflict'
+        const takeBack = decideRemove(found.schedule, found.unclaimed, now)
+        changes.set(id, { seen: found, schedule: undefined, takeBack })
+        return 'removed'
+      })
+      if (changes.size > 0) await changeSchedules(db, [...changes.values()], now)
+      return results
+    },
+    unconditional(ifVersion === undefined),
+  )
 }
 
 export function pauseSchedule(db: Database, id: string, note: string | undefined): Promise<Schedule | undefined> {

@@ -1,6 +1,6 @@
 /**
- * The tables, in versions. Each migration is written once and, once released, never changed again. Functions follow the
- * tables: every operation that locks before it looks is a function in the database, kept in the operation's own module,
+ * The tables, in versions. Each migration is written once and, once released, never changed again; it only adds, so that
+ * the version before goes on working beside this one. Functions are made anew by every migration: every operation that locks before it looks is a function in the database, kept in the operation's own module,
  * because only there each statement sees what was committed while it waited for a lock, and only there all of it is one
  * round trip that no stopped process can hold open.
  *
@@ -12,10 +12,13 @@
 import { failure, quote } from '../../core/errors.js'
 import { ADVANCE_FUNCTIONS } from './advance.js'
 import { CLAIM_FUNCTIONS } from './claim.js'
+import { COMMIT_RUN_FUNCTION } from './commit-run.js'
 import { ENQUEUE_FUNCTIONS } from './enqueue.js'
+import { ENQUEUE_INSIDE_FUNCTION } from './enqueue-inside.js'
 import { INSTANCE_FUNCTIONS } from './instances.js'
 import { LEASE_FUNCTIONS } from './leases.js'
 import { NAME_FUNCTIONS } from './names.js'
+import { PROOF_TABLES } from './proof-sql.js'
 import { PRUNE_FUNCTIONS } from './prune.js'
 import { RESCUE_FUNCTIONS } from './rescue.js'
 import { RUN_ENDING_FUNCTIONS } from './run-endings.js'
@@ -30,8 +33,10 @@ const FUNCTIONS = [
   SCHEDULE_FUNCTIONS,
   ADVANCE_FUNCTIONS,
   ENQUEUE_FUNCTIONS,
+  ENQUEUE_INSIDE_FUNCTION,
   CLAIM_FUNCTIONS,
   SETTLE_FUNCTIONS,
+  COMMIT_RUN_FUNCTION,
   RUN_FUNCTIONS,
   RESCUE_FUNCTIONS,
   PRUNE_FUNCTIONS,
@@ -39,7 +44,7 @@ const FUNCTIONS = [
   INSTANCE_FUNCTIONS,
 ].join('\n')
 
-const MIGRATIONS: readonly string[] = [`${TABLES}\n${FUNCTIONS}`]
+const MIGRATIONS: readonly string[] = [TABLES, PROOF_TABLES]
 
 export const SCHEMA_VERSION = MIGRATIONS.length
 
@@ -65,7 +70,7 @@ const LOCK = 'select pg_advisory_xact_lock(7237132, hashtext(:schema))'
 /** The statements that bring a schema from a version to this one, to be run in one transaction. */
 export function migrationSql(schema: string, from = 0): string {
   checkSchema(schema)
-  const steps = MIGRATIONS.slice(from).map((sql) => inSchema(sql, schema))
+  const steps = [...MIGRATIONS.slice(from), FUNCTIONS].map((sql) => inSchema(sql, schema))
   return [
     LOCK.replace(':schema', `'${schema}'`),
     `create schema if not exists "${schema}"`,

@@ -33,7 +33,8 @@ begin
     where g.kind = 0 and r.key is null and r.dedupe is null
   ), kept as (
     update belfry.runs r set state = 3, finished_at = v_now, ended = nextval('belfry.endings'), reason = null,
-      error = null, result = c.result, settled_token = r.token
+      error = null, result = case when r.settled_token = r.token then r.result else c.result end,
+      settled_token = r.token
     from current c where r.id = c.id and r.state = 2 and r.token = c.token and c.keep = 0 returning c.at, r.schedule
   ), gone as (
     delete from belfry.runs r using current c where r.id = c.id and r.state = 2 and r.token = c.token and c.keep > 0
@@ -51,7 +52,7 @@ begin
     loop
       select * into r from belfry.runs where id = g.id for update;
       continue when not found;
-      if r.settled_token = g.token then
+      if r.settled_token = g.token and r.state <> 2 then
         settled := settled || g.at::integer;
         continue;
       end if;
@@ -59,6 +60,11 @@ begin
       continue when r.state <> 2 or r.token <> g.token
         or (r.key is not null and not exists (select 1 from belfry.leases where run = r.id));
       settled := settled || g.at::integer;
+      if belfry.has_committed(r) then
+        g.kind := 0;
+        g.result := r.result;
+        g.error := null;
+      end if;
       r.settled_token := g.token;
       if g.kind in (1, 2) and not (g.kind = 2 and r.cancel) then r.failures := r.failures + 1; end if;
       if g.kind in (2, 3) and not r.cancel then

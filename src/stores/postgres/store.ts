@@ -4,6 +4,7 @@ import { advanceSchedules, Definitions } from './advance.js'
 import { claimRuns } from './claim.js'
 import type { Database } from './connection.js'
 import { enqueueRuns, isAvailable } from './enqueue.js'
+import { enqueueInside } from './enqueue-inside.js'
 import { freezeStore, frozenSince, thawStore } from './freeze.js'
 import {
   beatInstance,
@@ -28,12 +29,15 @@ import {
   skippedRanges,
 } from './schedules.js'
 import { settleRuns } from './settle.js'
+import { transactRun } from './transact.js'
+import { TransactionSlots } from './transaction-slots.js'
 
 const NOW = 'select belfry.now_us() / 1000'
 
 /** All but opening and closing, which are the handle's. */
 export function operationsOn(db: Database): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
+  const slots = new TransactionSlots(db.pool)
 
   function op<Args extends readonly unknown[], Result>(work: (db: Database, ...args: Args) => Promise<Result>) {
     return (...args: Args): Promise<Result> => work(db, ...args)
@@ -51,9 +55,10 @@ export function operationsOn(db: Database): Omit<Store, 'open' | 'close' | 'subs
       skips: op(skippedRanges),
     },
     runs: {
-      enqueue: op(enqueueRuns),
+      enqueue: (runs, tx) => (tx === undefined ? enqueueRuns(db, runs) : enqueueInside(db, runs, tx)),
       claim: op(claimRuns),
       settle: op(settleRuns),
+      transact: (attempt, work, signal) => transactRun(db, slots, attempt, work, signal),
       get: op(getRun),
       list: op(listRuns),
       available: op(isAvailable),

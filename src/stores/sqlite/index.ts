@@ -42,6 +42,7 @@ import type { Tx } from './tx.js'
 import type { Steps } from './write-queue.js'
 
 export type { BetterSqliteHandle } from './driver.js'
+export { type MigrateOptions, migrateSqlite } from './migrate.js'
 export type { SqliteOptions } from './open-file.js'
 
 export function sqlite(options: SqliteOptions): Store {

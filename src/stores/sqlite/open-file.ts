@@ -29,6 +29,8 @@ const BUSY_MS = 5_000
 export class OpenFile {
   readonly listeners = new Listeners()
   readonly definitions = new Definitions()
+  /** Of which version the file was before this handle opened it. */
+  foundVersion = SCHEMA_VERSION
   readonly #options: SqliteOptions
   readonly #clock: Clock
   readonly #path: string
@@ -110,7 +112,7 @@ export class OpenFile {
       await file.patiently(() => configure(db))
       const version = await file.read(schemaVersion)
       checkVersion(version, this.#path)
-      if (version < SCHEMA_VERSION) await file.write((tx) => migrate(tx.db, this.#path))
+      if (version < SCHEMA_VERSION) this.foundVersion = await file.write((tx) => migrate(tx.db, this.#path))
     } catch (error) {
       if ('path' in this.#options) db.close()
       throw error

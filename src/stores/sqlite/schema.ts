@@ -228,12 +228,22 @@ export function checkVersion(version: number, file: string): void {
   )
 }
 
-/** Brings the file up to date. Call it inside a write transaction. */
-export function migrate(db: Connection, file: string): void {
+const META = 'create table if not exists belfry_meta (name text primary key, value integer not null) without rowid'
+
+/** Brings the file up to date, and answers from which version. Call it inside a write transaction. */
+export function migrate(db: Connection, file: string): number {
   const version = schemaVersion(db)
   checkVersion(version, file)
-  if (version === SCHEMA_VERSION) return
-  db.exec('create table if not exists belfry_meta (name text primary key, value integer not null) without rowid')
+  if (version === SCHEMA_VERSION) return version
+  db.exec(META)
   for (const migration of MIGRATIONS.slice(version)) db.exec(migration)
   db.run(SET_VERSION, SCHEMA_VERSION)
+  return version
+}
+
+/** The statements that `migrate` would run, for those who want to read them. */
+export function migrationSql(from: number): string {
+  if (from === SCHEMA_VERSION) return ''
+  const statements = [META, ...MIGRATIONS.slice(from), SET_VERSION.replace('?', String(SCHEMA_VERSION))]
+  return statements.map((sql) => `${sql.trim().replace(/;$/, '')};\n`).join('\n')
 }

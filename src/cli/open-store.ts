@@ -1,0 +1,65 @@
+/** Which store a command works on: the one place that knows what a store may be called on the command line. */
+import { Option } from 'commander'
+import { failure, quote } from '../core/errors.js'
+import type { MigrationReport, Store } from '../core/store.js'
+
+export interface StoreOptions {
+  readonly store?: string
+  readonly schema?: string
+}
+
+export interface StorePlace {
+  /** For people: it never holds a password. */
+  readonly name: string
+  open(): Promise<Store>
+  migrate(dryRun: boolean): Promise<MigrationReport>
+}
+
+export const storeOption = new Option('--store <where>', 'postgres://… or the path of a SQLite file').env(
+  'BELFRY_STORE',
+)
+export const schemaOption = new Option('--schema <name>', 'the Postgres schema that everything lives in')
+
+const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i
+
+export function storePlace({ store = '', schema }: StoreOptions): StorePlace {
+  if (store === '') {
+    throw failure(
+      'OPTION_INVALID',
+      'there is no store: pass --store, or set BELFRY_STORE (postgres://… or a file path)',
+    )
+  }
+  const scheme = SCHEME.exec(store)?.[1]?.toLowerCase()
+  if (scheme === 'postgres' || scheme === 'postgresql') return postgresPlace(store, schema ?? 'belfry')
+  if (scheme !== undefined) {
+    throw failure('OPTION_INVALID', `there is no store called ${scheme}://: use postgres://… or the path of a file`)
+  }
+  if (schema !== undefined) throw failure('OPTION_INVALID', '--schema is for Postgres: a SQLite file has none')
+  return sqlitePlace(store)
+}
+
+/** Opens the store; the caller closes it. */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const store = await storePlace(options).open()
+  await store.open()
+  return store
+}
+
+function postgresPlace(url: string, schema: string): StorePlace {
+  if (!URL.canParse(url)) {
+    throw failure('OPTION_INVALID', 'the URL of --store cannot be read: postgres://user:password@host:5432/database')
+  }
+  return {
+    name: `schema ${quote(schema)} on ${new URL(url).host || 'the local server'}`,
+    open: async () => (await import('../stores/postgres/index.js')).postgres({ url, schema }),
+    migrate: async (dryRun) => (await import('../stores/postgres/index.js')).migratePostgres({ url, schema, dryRun }),
+  }
+}
+
+function sqlitePlace(path: string): StorePlace {
+  return {
+    name: `file ${quote(path)}`,
+    open: async () => (await import('../stores/sqlite/index.js')).sqlite({ path }),
+    migrate: async (dryRun) => (await import('../stores/sqlite/index.js')).migrateSqlite({ path, dryRun }),
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * One connection to the server itself, for what a pooler would take away: LISTEN, and the lock that proves that this
+ * process lives. When it breaks it is opened again, ever less often, for as long as the store is open.
+ */
+import { type Clock, sleep } from '../../core/clock.js'
+import { driven } from './connection-errors.js'
+
+/** What is called of a client of `pg` that is used for this alone. */
+export interface DirectClient {
+  /** The server process at the other end, as the server announced it. */
+  readonly processID?: number | null
+  connect(): Promise<unknown>
+  query(sql: string): Promise<{ readonly rows: readonly unknown[] }>
+  on(event: 'notification', listener: (message: { readonly payload?: string | undefined }) => void): unknown
+  on(event: 'error' | 'end', listener: () => void): unknown
+  end(): Promise<void>
+}
+
+/** What the connection is for. */
+export interface DirectUse {
+  /** Sets a new connection up. If it throws, or the connection breaks meanwhile, there is another one later. */
+  prepare(client: DirectClient): Promise<void>
+  /** The connection that was set up last is good. */
+  ready(first: boolean): void
+  /** It broke: told once, and before anything else happens. */
+  broken(): void
+}
+
+export interface DirectOptions {
+  readonly open: () => DirectClient
+  readonly clock: Clock
+  readonly uses: readonly DirectUse[]
+  /** Whether `open` fails when the first attempt does. */
+  readonly insist: boolean
+}
+
+interface Connected {
+  readonly broken: Promise<void>
+  /** Resolves when it is closed, too: one that hangs may take its time. */
+  readonly ended: Promise<void>
+  readonly drop: () => void
+}
+
+const FIRST_WAIT_MS = 100
+const MAX_WAIT_MS = 5_000
+const CLOSE_MS = 1_000
+
+export class DirectConnection {
+  readonly #options: DirectOptions
+  readonly #closed = new AbortController()
+  #opened: Promise<void> | undefined
+  #current: Connected | undefined
+  #first = true
+
+  constructor(options: DirectOptions) {
+    this.#options = options
+  }
+
+  /** Resolves when the first connection is good, or has failed and there is no insisting. Opens once. */
+  open(): Promise<void> {
+    this.#opened ??= this.#open().catch((error: unknown) => {
+      this.#opened = undefined
+      throw error
+    })
+    return this.#opened
+  }
+
+  /** Gives the connection up, for a new one. */
+  drop(): void {
+    this.#current?.drop()
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort()
+    this.drop()
+    const patience = new AbortController()
+    await Promise.race([this.#current?.ended, sleep(this.#options.clock, CLOSE_MS, patience.signal)])
+    patience.abort()
+  }
+
+  async #open(): Promise<void> {
+    try {
+      this.#current = await this.#connect()
+    } catch (error) {
+      if (this.#options.insist) throw error
+    }
+    void this.#stayConnected()
+  }
+
+  async #stayConnected(): Promise<void> {
+    const { clock } = this.#options
+    const { signal } = this.#closed
+    for (let waitMs = FIRST_WAIT_MS; !signal.aborted; ) {
+      if (this.#current !== undefined) {
+        await this.#current.broken
+        waitMs = FIRST_WAIT_MS
+      }
+      await sleep(clock, waitMs * (0.5 + Math.random() / 2), signal)
+      if (signal.aborted) return
+      waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)
+      // Whatever is wrong with it, the store itself will say so.
+      this.#current = await this.#connect().catch(() => undefined)
+    }
+  }
+
+  async #connect(): Promise<Connected> {
+    const { open, uses } = this.#options
+    const client = open()
+    let state: 'opening' | 'good' | 'broken' = 'opening'
+    const [broken, ended] = [deferred(), deferred()]
+    const breaks = () => {
+      if (isBroken()) return
+      const wasGood = state === 'good'
+      state = 'broken'
+      if (wasGood) for (const use of uses) use.broken()
+      broken.resolve()
+      client.end().then(ended.resolve, ended.resolve)
+    }
+    client.on('error', breaks)
+    client.on('end', breaks)
+    try {
+      await driven(client.connect())
+      for (const use of uses) await driven(use.prepare(client))
+      if (isBroken() || this.#closed.signal.aborted) throw new Error('the direct connection was closed at once')
+    } catch (error) {
+      breaks()
+      throw error
+    }
+    state = 'good'
+    for (const use of uses) use.ready(this.#first)
+    this.#first = false
+    return { broken: broken.promise, ended: ended.promise, drop: breaks }
+
+    function isBroken(): boolean {
+      return state === 'broken'
+    }
+  }
+}
+
+function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = () => {}
+  const promise = new Promise<void>((done) => {
+    resolve = done
+  })
+  return { promise, resolve }
+}

@@ -1,0 +1,28 @@
+/** The driver, which the user installs: it is only needed where there is a URL to connect to. */
+import { createRequire } from 'node:module'
+import { failure } from '../../core/errors.js'
+import type { PgPool } from './connection.js'
+import type { DirectClient } from './direct-connection.js'
+
+interface Pg {
+  readonly Pool: new (options: Readonly<Record<string, unknown>>) => PgPool
+  readonly Client: new (options: Readonly<Record<string, unknown>>) => DirectClient
+}
+
+const LIMITS = { connectionTimeoutMillis: 5_000, keepAlive: true } as const
+
+export function newPool(url: string): PgPool {
+  return new (loadPg().Pool)({ connectionString: url, max: 10, ...LIMITS })
+}
+
+export function newClient(url: string): DirectClient {
+  return new (loadPg().Client)({ connectionString: url, query_timeout: 10_000, ...LIMITS })
+}
+
+function loadPg(): Pg {
+  try {
+    return createRequire(import.meta.url)('pg') as Pg
+  } catch (cause) {
+    throw failure('UNSUPPORTED', 'the Postgres store needs the driver `pg` for a url: npm install pg', { cause })
+  }
+}

@@ -1,0 +1,45 @@
+/** The pool that a store uses: one that was given, which stays its owner's, or one that is made here. */
+import { failure } from '../../core/errors.js'
+import type { PgPool } from './connection.js'
+import { newPool } from './driver.js'
+
+export interface UsedPool {
+  readonly used: PgPool
+  /** One that was made here is ended; one that was given is left as it was found. */
+  leave(): Promise<void>
+}
+
+export function poolOf({ pool, url }: { readonly pool?: PgPool; readonly url?: string }): UsedPool {
+  if ((pool === undefined) === (url === undefined)) {
+    throw failure('OPTION_INVALID', 'the Postgres store needs either a pool or a url')
+  }
+  const used = pool ?? newPool(url ?? '')
+  const heedNoMore = heed(used)
+  return {
+    used,
+    async leave() {
+      if (pool === undefined) await used.end()
+      heedNoMore()
+    },
+  }
+}
+
+const heeded = new WeakMap<PgPool, number>()
+
+/** An idle connection that breaks is replaced by the pool; with nobody to hear of it, it would end the process. */
+function ignore(): void {}
+
+/** Listens to a pool's errors, once for all stores that use it, beside whoever else does. */
+function heed(pool: PgPool): () => void {
+  const users = heeded.get(pool) ?? 0
+  if (users === 0) pool.on('error', ignore)
+  heeded.set(pool, users + 1)
+  let done = false
+  return () => {
+    if (done) return
+    done = true
+    const left = (heeded.get(pool) ?? 1) - 1
+    heeded.set(pool, left)
+    if (left === 0) pool.removeListener('error', ignore)
+  }
+}

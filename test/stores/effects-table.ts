@@ -1,0 +1,25 @@
+import pg from 'pg'
+import { serverUrl } from '../servers/ask.js'
+
+let made = 0
+
+/** A table of the user's, in the database of the store. */
+export async function effectsTable() {
+  made += 1
+  const name = `effects_${process.pid}_${made}`
+  const pool = new pg.Pool({ connectionString: await serverUrl('postgres'), max: 3 })
+  await pool.query(`create table ${name} (id serial primary key, what text not null unique)`)
+  return {
+    name,
+    pool,
+    /** What was written and committed, in order. */
+    async effects(): Promise<string[]> {
+      const { rows } = await pool.query<{ what: string }>(`select what from ${name} order by id`)
+      return rows.map(({ what }) => what)
+    },
+    async drop(): Promise<void> {
+      await pool.query(`drop table ${name}`)
+      await pool.end()
+    },
+  }
+}

@@ -1,0 +1,59 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+
+export interface LossyProxy {
+  readonly url: string
+  /** The server gets the request and answers it, but the answer is lost, and the connection with it. */
+  loseAnswer(nth?: number): void
+  /** The server's end of every connection is cut, and the client does not hear of it. */
+  forget(): void
+  close(): void
+}
+
+/** Stands between clients and a server, and loses what it is told to. */
+export async function lossyProxy(server: URL, { asPooler = false } = {}): Promise<LossyProxy> {
+  const pairs = new Set<{ readonly client: Socket; readonly upstream: Socket }>()
+  let untilLost = 0
+  const proxy = createServer((client) => {
+    const upstream = connect(Number(server.port), server.hostname)
+    const pair = { client, upstream }
+    pairs.add(pair)
+    for (const socket of [client, upstream]) socket.on('error', () => {})
+    client.on('data', (chunk) => void upstream.write(chunk))
+    upstream.on('data', (chunk) => {
+      untilLost -= 1
+      if (untilLost === 0) client.resetAndDestroy()
+      else client.write(asPooler ? withOwnNumber(chunk) : chunk)
+    })
+    client.on('close', () => {
+      upstream.destroy()
+      pairs.delete(pair)
+    })
+  })
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  const { port } = proxy.address() as { readonly port: number }
+  return {
+    url: Object.assign(new URL(server), { host: `127.0.0.1:${port}` }).toString(),
+    loseAnswer(nth = 1) {
+      untilLost = nth
+    },
+    forget() {
+      for (const { upstream } of pairs) upstream.destroy()
+    },
+    close() {
+      for (const { client } of pairs) client.destroy()
+      proxy.close()
+    },
+  }
+}
+
+/** As the message that tells a client which process it talks to begins. */
+const BACKEND_KEY = Buffer.from([0x4b, 0, 0, 0, 12])
+
+/** A pooler has no one process to name, and makes a number up. */
+function withOwnNumber(chunk: Buffer): Buffer {
+  const at = chunk.indexOf(BACKEND_KEY)
+  if (at >= 0) chunk.writeInt32BE(chunk.readInt32BE(at + BACKEND_KEY.length) + 1, at + BACKEND_KEY.length)
+  return chunk
+}

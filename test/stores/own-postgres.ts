@@ -1,0 +1,99 @@
+/** A Postgres of a test's own, to be stopped, crashed and misconfigured. It ends with the process that started it. */
+import { execFile, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import pg from 'pg'
+
+export interface OwnPostgres {
+  readonly url: string
+  /** `immediate` is what a crash looks like. */
+  stop(mode: 'fast' | 'immediate'): Promise<void>
+  start(): Promise<void>
+  /** As the superuser, over a connection of its own. */
+  sql(text: string): Promise<readonly unknown[]>
+  remove(): Promise<void>
+}
+
+const ROOT = '/usr/lib/postgresql'
+
+/** Ends the server when its input ends, which it does when whoever started it is gone. */
+const KEEPER = `cat > /dev/null
+"$1" -D "$2/data" -m immediate stop > /dev/null 2>&1
+rm -rf "$2"`
+
+export async function ownPostgres(settings: Readonly<Record<string, string>> = {}): Promise<OwnPostgres> {
+  const binaries = newestBinaries()
+  const folder = mkdtempSync(join(tmpdir(), 'belfry-own-postgres-'))
+  const user = process.getuid?.() === 0 ? { uid: idOf('-u'), gid: idOf('-g') } : {}
+  if (user.uid !== undefined) chownSync(folder, user.uid, user.gid)
+  // Without waiting in place: whoever is being tested is to go on meanwhile.
+  const run = async (command: string, ...args: string[]) => {
+    const options = { cwd: folder, ...user }
+    await promisify(execFile)(join(binaries, command), ['-D', join(folder, 'data'), ...args], options)
+  }
+  await run('initdb', '-U', 'belfry', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync')
+  const port = await freePort()
+  const all = {
+    port,
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    log_min_messages: 'fatal',
+    ...settings,
+  }
+  const flags = Object.entries(all).map(([name, value]) => `-c ${name}='${value}'`)
+  const start = () => run('pg_ctl', '-w', '-s', '-l', join(folder, 'log'), '-o', flags.join(' '), 'start')
+  await start()
+  const keeper = spawn('sh', ['-c', KEEPER, 'sh', join(binaries, 'pg_ctl'), folder], {
+    ...{ cwd: folder, ...user, detached: true },
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  const url = `postgres://belfry@127.0.0.1:${port}/postgres`
+  return {
+    url,
+    start,
+    stop: (mode) => run('pg_ctl', '-w', '-s', '-m', mode, 'stop'),
+    sql: (text) => queried(url, text),
+    async remove() {
+      keeper.stdin.end()
+      await once(keeper, 'exit')
+    },
+  }
+}
+
+async function queried(connectionString: string, text: string): Promise<readonly unknown[]> {
+  const client = new pg.Client({ connectionString })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    return (await client.query(text)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+function newestBinaries(): string {
+  const versions = existsSync(ROOT) ? readdirSync(ROOT) : []
+  const found = versions
+    .sort((one, other) => Number(other) - Number(one))
+    .map((version) => join(ROOT, version, 'bin'))
+    .find((folder) => existsSync(join(folder, 'pg_ctl')))
+  if (found === undefined) throw new Error(`there is no Postgres to crash: install postgresql (looked in ${ROOT})`)
+  return found
+}
+
+/** The server refuses to run as root. */
+function idOf(flag: '-u' | '-g'): number {
+  return Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { readonly port: number }
+  server.close()
+  return port
+}

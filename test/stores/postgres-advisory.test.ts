@@ -1,0 +1,294 @@
+/** Q7: a holder whose connection dies frees what it held at once, with no heartbeat and no TTL to wait for. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type Belfry, createBelfry } from '../../src/belfry.js'
+import { migratePostgres, type PostgresOptions, postgres } from '../../src/stores/postgres/index.js'
+import { serverUrl } from '../servers/ask.js'
+import { lossyProxy } from './lossy-proxy.js'
+import { type LogLine, recorder } from './recorder.js'
+
+const SCHEMA = `advisory_${process.pid}`
+const HOLDER = fileURLToPath(new URL('./postgres-holder.js', import.meta.url))
+/** Far below any lease here, and far above what a busy machine needs. */
+const SOON_MS = 5_000
+
+let url = ''
+let admin: pg.Pool
+const children: ChildProcess[] = []
+const belfries: Belfry[] = []
+const cleanups: (() => unknown)[] = []
+
+beforeAll(async () => {
+  url = await serverUrl('postgres')
+  admin = new pg.Pool({ connectionString: url, max: 2 })
+  await migratePostgres({ pool: admin, schema: SCHEMA })
+})
+
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+  await Promise.all(belfries.splice(0).map((belfry) => belfry.stop({ grace: 0 })))
+  for (const cleanup of cleanups.splice(0)) await cleanup()
+  const { rows } = await admin.query(
+    `select tablename from pg_tables where schemaname = '${SCHEMA}' and tablename <> 'meta'`,
+  )
+  for (const { tablename } of rows) await admin.query(`delete from ${SCHEMA}.${tablename}`)
+})
+
+afterAll(async () => {
+  await admin.query(`drop schema ${SCHEMA} cascade`)
+  await admin.end()
+})
+
+function instance(options: Partial<PostgresOptions> = {}, lines: LogLine[] = []): Belfry {
+  const where = options.pool === undefined ? { url } : {}
+  const store = postgres({ ...where, schema: SCHEMA, liveness: 'advisory', ...options })
+  const belfry = createBelfry({ store, lease: '60s', poll: '50ms', logger: recorder(lines) })
+  belfries.push(belfry)
+  return belfry
+}
+
+async function holder(liveness: 'advisory' | 'lease', what: 'lock' | 'run'): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [HOLDER, url, SCHEMA, liveness, what], { stdio: ['ignore', 'pipe', 'inherit'] })
+  children.push(child)
+  const [said] = await once(child.stdout as NonNullable<typeof child.stdout>, 'data')
+  expect(String(said)).toBe('held\n')
+  return child
+}
+
+/** Cuts the connections that hold a lock as proof, as a server does that is told to. */
+async function cutDirectConnections(): Promise<void> {
+  const { rowCount } = await admin.query(
+    `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted
+      and classid = '${SCHEMA}.proofs'::regclass::oid and mode = 'ExclusiveLock'`,
+  )
+  expect(rowCount).toBeGreaterThan(0)
+}
+
+async function msUntil(condition: () => unknown): Promise<number> {
+  const startedAt = performance.now()
+  await expect.poll(condition, { timeout: 20_000, interval: 10 }).toBeTruthy()
+  return performance.now() - startedAt
+}
+
+describe('Q7 in the advisory mode of the postgres store', () => {
+  it('a lock of a process that was killed is free at once, with a lease of a minute', async () => {
+    const child = await holder('advisory', 'lock')
+    const belfry = instance()
+    await belfry.start()
+    expect(await belfry.lock('a')).toBeUndefined()
+    const [held] = await belfry.locks.inspect('a')
+    child.kill('SIGKILL')
+    let lock: Awaited<ReturnType<Belfry['lock']>>
+    const tookMs = await msUntil(async () => {
+      lock = await belfry.lock('a')
+      return lock
+    })
+    expect(tookMs).toBeLessThan(SOON_MS)
+    expect(lock?.token).toBeGreaterThan(held?.token ?? Number.POSITIVE_INFINITY)
+  })
+
+  it('a killed process’ exclusive run goes on elsewhere at once, with a lease of a minute', async () => {
+    const child = await holder('advisory', 'run')
+    const attempts: number[] = []
+    const belfry = instance()
+    belfry.job('long', { exclusive: { name: 'shared' }, run: ({ run }) => void attempts.push(run.attempt) })
+    await belfry.start()
+    child.kill('SIGKILL')
+    expect(await msUntil(() => attempts.length > 0)).toBeLessThan(SOON_MS)
+    expect(attempts).toEqual([2])
+  })
+
+  it('a run that waits for the key of a killed process starts at once', async () => {
+    const child = await holder('advisory', 'run')
+    const started: string[] = []
+    const belfry = instance()
+    belfry.job('long', { exclusive: { name: 'shared' }, run: () => void started.push('long') })
+    const next = belfry.job('next', {
+      exclusive: { name: 'shared', whenBusy: 'wait', checkOnEnqueue: false },
+      run: () => void started.push('next'),
+    })
+    await belfry.start()
+    await next.enqueue()
+    await sleep(300)
+    expect(started).toEqual([])
+    child.kill('SIGKILL')
+    expect(await msUntil(() => started.includes('next'))).toBeLessThan(SOON_MS)
+  })
+
+  it('whoever waits in line for the lock of a killed process gets it at once', async () => {
+    const child = await holder('advisory', 'lock')
+    const belfry = instance()
+    await belfry.start()
+    const waiting = belfry.lock('a', { wait: '30s' })
+    await sleep(300)
+    const killedAt = performance.now()
+    child.kill('SIGKILL')
+    expect(await waiting).toBeDefined()
+    expect(performance.now() - killedAt).toBeLessThan(SOON_MS)
+  })
+
+  it('nobody sees a lock of a killed process in the list', async () => {
+    const child = await holder('advisory', 'lock')
+    const belfry = instance()
+    await belfry.start()
+    expect((await belfry.locks.list()).items).toHaveLength(1)
+    child.kill('SIGKILL')
+    expect(await msUntil(async () => (await belfry.locks.list()).items.length === 0)).toBeLessThan(SOON_MS)
+  })
+
+  it('a lock of a process that lives is not free, whoever asks', async () => {
+    const [one, other] = [instance(), instance({ liveness: 'lease' })]
+    await one.start()
+    await other.start()
+    const lock = await one.lock('a', { ttl: '60s' })
+    expect(lock).toBeDefined()
+    for (const belfry of [one, other]) expect(await belfry.lock('a')).toBeUndefined()
+  })
+})
+
+it('in the lease mode a lock and a run of a killed process are waited for', async () => {
+  const holders = [await holder('lease', 'lock'), await holder('lease', 'run')]
+  const attempts: number[] = []
+  const belfry = instance()
+  belfry.job('long', { exclusive: { name: 'shared' }, run: ({ run }) => void attempts.push(run.attempt) })
+  await belfry.start()
+  for (const child of holders) child.kill('SIGKILL')
+  await sleep(2_500)
+  expect(await belfry.lock('a')).toBeUndefined()
+  expect(attempts).toEqual([])
+})
+
+describe('an instance whose direct connection is cut', () => {
+  it('gives up its locks and its runs, joins anew, and goes on', async () => {
+    const lines: LogLine[] = []
+    const [one, other] = [instance({}, lines), instance()]
+    const reasons: string[] = []
+    const starts: number[] = []
+    const job = one.job('work', {
+      exclusive: true,
+      run: async ({ signal, run }) => {
+        starts.push(run.attempt)
+        if (run.attempt > 1) return
+        await new Promise((resolve) => signal.addEventListener('abort', resolve))
+        reasons.push((signal.reason as { code: string }).code)
+      },
+    })
+    await one.start()
+    await job.enqueue()
+    const lock = await one.lock('a', { ttl: '60s' })
+    await msUntil(() => starts.length > 0)
+    const before = one.instance
+    await cutDirectConnections()
+    expect(await msUntil(() => lock?.signal.aborted)).toBeLessThan(SOON_MS)
+    expect(lock?.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
+    await other.start()
+    expect(await msUntil(() => other.lock('a'))).toBeLessThan(SOON_MS)
+    await msUntil(() => starts.length > 1)
+    expect({ starts, reasons }).toEqual({ starts: [1, 2], reasons: ['LEASE_LOST'] })
+    expect(one.instance).not.toBe(before)
+    expect(await lock?.extend('60s')).toBe(false)
+    expect(lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
+      'lost the lease: the connection that proved that this process lives broke; aborting what runs here and joining anew',
+    ])
+  })
+
+  it('may hold on to a lock that nobody took, if it asks', async () => {
+    const belfry = instance()
+    await belfry.start()
+    const lock = await belfry.lock('a', { ttl: '60s' })
+    await cutDirectConnections()
+    await msUntil(() => lock?.signal.aborted)
+    expect(await lock?.extend('60s')).toBe(true)
+    expect(lock?.signal.aborted).toBe(false)
+    const other = instance()
+    await other.start()
+    expect(await other.lock('a')).toBeUndefined()
+  })
+
+  it('keeps its place in the line for a lock', async () => {
+    const [one, other] = [instance(), instance({ liveness: 'lease' })]
+    await one.start()
+    await other.start()
+    const held = await other.lock('a', { ttl: '60s' })
+    const waiting = one.lock('a', { wait: '30s' })
+    await sleep(300)
+    await cutDirectConnections()
+    await sleep(300)
+    await held?.release()
+    const lock = await waiting
+    expect(lock?.signal.aborted).toBe(false)
+    expect(await other.lock('a')).toBeUndefined()
+  })
+
+  it('finds out although nobody tells it', async () => {
+    const proxy = await lossyProxy(new URL(url))
+    cleanups.push(() => proxy.close())
+    const pool = new pg.Pool({ connectionString: url })
+    cleanups.push(() => pool.end())
+    const belfry = instance({ pool, direct: proxy.url })
+    await belfry.start()
+    const lock = await belfry.lock('a', { ttl: '60s' })
+    proxy.forget()
+    expect(await msUntil(() => lock?.signal.aborted)).toBeLessThan(SOON_MS)
+    expect(await msUntil(() => belfry.lock('a').catch(() => undefined))).toBeLessThan(SOON_MS)
+  })
+})
+
+it('a minimum hold outlives the process that asked for it', async () => {
+  const [one, other] = [instance(), instance()]
+  const lock = await one.lock('a', { ttl: '60s', minHold: '60s' })
+  await lock?.release()
+  await one.stop()
+  await other.start()
+  expect(await other.lock('a')).toBeUndefined()
+})
+
+it('an instance that stops in order leaves nothing to take over, and loses nothing by it', async () => {
+  const lines: LogLine[] = []
+  const belfry = instance({}, lines)
+  await belfry.start()
+  await belfry.lock('a')
+  await belfry.stop()
+  expect(lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([])
+  const { rows } = await admin.query(`select from ${SCHEMA}.instances union all select from ${SCHEMA}.leases`)
+  expect(rows).toEqual([])
+})
+
+describe('the advisory mode is refused', () => {
+  it('without a connection to prove anything with', () => {
+    expect(() => postgres({ pool: admin, liveness: 'advisory' })).toThrow(/pass `direct` with a URL/)
+  })
+
+  it('when it is misspelt', () => {
+    expect(() => postgres({ pool: admin, liveness: 'advice' as never })).toThrow(/allowed are lease and advisory/)
+  })
+
+  it('when the direct connection leads to another database', async () => {
+    await admin.query(`create database ${SCHEMA}`)
+    cleanups.push(() => admin.query(`drop database ${SCHEMA} with (force)`))
+    const elsewhere = Object.assign(new URL(url), { pathname: `/${SCHEMA}` }).toString()
+    await migratePostgres({ url: elsewhere, schema: SCHEMA })
+    const store = postgres({ pool: admin, direct: elsewhere, schema: SCHEMA, liveness: 'advisory' })
+    await expect(store.open()).rejects.toMatchObject({ code: 'OPTION_INVALID', message: /another server or database/ })
+    await store.close()
+  })
+
+  it('when a pooler stands in between, as far as it can be told', async () => {
+    const proxy = await lossyProxy(new URL(url), { asPooler: true })
+    cleanups.push(() => proxy.close())
+    const store = postgres({ pool: admin, direct: proxy.url, schema: SCHEMA, liveness: 'advisory' })
+    await expect(store.open()).rejects.toMatchObject({ code: 'OPTION_INVALID', message: /a pooler in between/ })
+    await store.close()
+  })
+
+  it('when the direct connection cannot be made', async () => {
+    const direct = 'postgres://nobody@127.0.0.1:1/none'
+    const store = postgres({ pool: admin, direct, schema: SCHEMA, liveness: 'advisory' })
+    await expect(store.open()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE', cause: { code: 'ECONNREFUSED' } })
+    await store.close()
+  })
+})
