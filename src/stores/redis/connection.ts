@@ -102,7 +102,7 @@ export class Server {
 
   async #waitForReplicas(key: string): Promise<void> {
     const { waitReplicas, timeoutMs, prefix } = this.#options
-    const reached = Number(await this.send(key, ['WAIT', String(waitReplicas), String(Math.floor(timeoutMs / 2))]))
+    const reached = Number(await this.send(key, ['WAIT', String(waitReplicas), String(Math.floor(timeoutMs / 4))]))
     if (reached >= waitReplicas) return
     throw failure(
       'STORE_UNREACHABLE',
