@@ -12,14 +12,14 @@ export interface FreshRedis {
 }
 
 /** An empty store of its own, on the server that the tests share, with a clock that is turned by hand. */
-export async function freshRedis(): Promise<FreshRedis> {
+export async function freshRedis(shards = 1): Promise<FreshRedis> {
   const redis = await testRedis()
   const { prefix } = redis
   let now = Date.UTC(2026, 0, 1)
   await redis.setClock(now)
   return {
     prefix,
-    store: redisStore({ client: await redis.client(), prefix }, { handTurned: true }),
+    store: redisStore({ client: await redis.client(), prefix, shards }, { handTurned: true }),
     async elapse(ms) {
       now += ms
       await redis.setClock(now)

@@ -13,6 +13,7 @@ import { DEFAULT_MISSED } from '../../core/policies.js'
 import type { AdvanceRequest, AdvanceResult } from '../../core/store.js'
 import { targetOptions } from '../../core/stored-text.js'
 import { listOf, type Reply, type Server, textsOf } from './connection.js'
+import { peekDue } from './peek.js'
 import { kindOf, madeParts } from './run-text.js'
 import { goesAt, rangeArgs } from './schedule-changes.js'
 import { type Body, type Head, progressText, toBody, toHead } from './schedule-text.js'
@@ -216,6 +217,29 @@ interface Due {
 type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 export async function advanceSchedules(
+  server: Server,
+  definitions: Definitions,
+  request: AdvanceRequest,
+): Promise<AdvanceResult> {
+  if (server.shards === 1) return advanceShard(server, 0, definitions, request)
+  const { now, shares, nextDueAt } = await peekDue(server, request.lookaheadMs, request.limit)
+  const steps = shares.map((limit, shard) =>
+    limit === 0 ? undefined : advanceShard(server, shard, definitions, { ...request, limit }),
+  )
+  const results = (await Promise.all(steps)).filter((step) => step !== undefined)
+  if (results.length === 0)
+    return { now, schedules: 0, recorded: 0, skipped: 0, ...(nextDueAt === undefined ? {} : { nextDueAt }) }
+  const after = await peekDue(server, 0, 0)
+  return {
+    now: Math.max(...results.map((each) => each.now)),
+    schedules: results.reduce((sum, each) => sum + each.schedules, 0),
+    recorded: results.reduce((sum, each) => sum + each.recorded, 0),
+    skipped: results.reduce((sum, each) => sum + each.skipped, 0),
+    ...(after.nextDueAt === undefined ? {} : { nextDueAt: after.nextDueAt }),
+  }
+}
+
+async function advanceShard(
   server: Server,
   shard: number,
   definitions: Definitions,

@@ -5,7 +5,8 @@
  */
 import type { Run } from '../../core/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../core/store.js'
-import { listOf, type Server, textsOf } from './connection.js'
+import { type Server, textsOf } from './connection.js'
+import { type Asked, peekReady } from './peek.js'
 import { runId, toRun } from './run-text.js'
 import { runScript } from './script.js'
 import { numberOf, word } from './token-text.js'
@@ -170,16 +171,47 @@ end
 if steps >= ${MAX_STEPS} then nextReadyAt = now end
 return { int(now), answer, nextReadyAt and int(nextReadyAt) or '-', wakes }`)
 
-export async function claimRuns(server: Server, shard: number, request: ClaimRequest): Promise<ClaimResult> {
-  const { instance, claim, limit, jobs, sinks, floor } = request
+export async function claimRuns(server: Server, request: ClaimRequest): Promise<ClaimResult> {
   const asked = [
-    ...jobs.flatMap(({ name, limit }) => [word(`job:${name}`), limit]),
-    ...sinks.flatMap(({ name, limit }) => [word(`sink:${name}`), limit]),
+    ...request.jobs.map(({ name, limit }) => ({ name: `job:${name}`, limit })),
+    ...request.sinks.map(({ name, limit }) => ({ name: `sink:${name}`, limit })),
   ]
-  const [now, texts, next] = await server.write(CLAIM, shard, [word(instance), claim, limit, floor, ...asked])
+  return server.shards === 1 ? claimShard(server, 0, request, asked) : claimAcross(server, request, asked)
+}
+
+async function claimShard(
+  server: Server,
+  shard: number,
+  { instance, claim, limit, floor }: ClaimRequest,
+  asked: readonly Asked[],
+): Promise<ClaimResult> {
+  const targets = asked.flatMap(({ name, limit: most }) => [word(name), most])
+  const [now, texts, next] = await server.write(CLAIM, shard, [word(instance), claim, limit, floor, ...targets])
   const nextReadyAt = numberOf(String(next))
-  const runs = runsOf(shard, textsOf(listOf(texts))).filter(isClaimed)
+  const runs = runsOf(shard, textsOf(texts)).filter(isClaimed)
   return { now: Number(now), runs, ...(nextReadyAt === undefined ? {} : { nextReadyAt }) }
+}
+
+/** Looks at all shards, and claims from those that have what comes first. */
+async function claimAcross(server: Server, request: ClaimRequest, asked: readonly Asked[]): Promise<ClaimResult> {
+  const { now, shares, nextReadyAt, known } = await peekReady(server, request, asked)
+  const claims = shares.map((share, shard) => {
+    const limit = known ? 0 : share.reduce((sum, count) => sum + count, 0)
+    if (limit === 0 && !known) return undefined
+    const own = asked.map(({ name }, at) => ({ name, limit: known ? 0 : (share[at] ?? 0) }))
+    return claimShard(server, shard, { ...request, limit }, own)
+  })
+  const results = (await Promise.all(claims)).filter((result) => result !== undefined)
+  const runs = results.flatMap((result) => result.runs).sort(inClaimOrder)
+  const nexts = [nextReadyAt, ...results.map((result) => result.nextReadyAt)].filter((next) => next !== undefined)
+  const next = nexts.length === 0 ? {} : { nextReadyAt: Math.min(...nexts) }
+  return { now: Math.max(now, ...results.map((result) => result.now)), runs, ...next }
+}
+
+function inClaimOrder(one: Run, other: Run): number {
+  if (one.priority !== other.priority) return other.priority - one.priority
+  if (one.readyAt !== other.readyAt) return one.readyAt - other.readyAt
+  return one.id < other.id ? -1 : 1
 }
 
 /** Runs from a list of their numbers and texts. */

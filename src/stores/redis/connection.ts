@@ -30,6 +30,7 @@ export class Server {
   readonly #options: ServerOptions
   /** The beginning of the keys of each shard. */
   #shards: readonly string[] = []
+  #turn = 0
 
   constructor(options: ServerOptions) {
     this.#options = options
@@ -41,6 +42,12 @@ export class Server {
 
   get shards(): number {
     return this.#shards.length
+  }
+
+  /** One shard after the other, for what may be anywhere. */
+  anyShard(): number {
+    this.#turn = (this.#turn + 1) % this.#shards.length
+    return this.#turn
   }
 
   useShards(keys: readonly string[]): void {

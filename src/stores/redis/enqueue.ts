@@ -3,9 +3,10 @@ import { failure } from '../../core/errors.js'
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { targetName } from '../../core/stored-text.js'
-import { listOf, type Server, textsOf } from './connection.js'
+import { type Server, textsOf } from './connection.js'
 import { bodyLines, kindOf, madeLine, runId } from './run-text.js'
 import { runScript, script } from './script.js'
+import { inShards, shardOf } from './shards.js'
 import { word } from './token-text.js'
 
 export const ENQUEUE = runScript(`
@@ -100,22 +101,31 @@ return { results, wakes }`)
 
 const OVERLAPS = { allow: 'a', skip: 's', 'queue-one': 'o', 'queue-all': 'q', 'cancel-running': 'c' } as const
 
-export async function enqueueRuns(
-  server: Server,
-  shard: number,
-  runs: readonly NewRun[],
-  tx: unknown,
-): Promise<EnqueueResult[]> {
+export async function enqueueRuns(server: Server, runs: readonly NewRun[], tx: unknown): Promise<EnqueueResult[]> {
   if (tx !== undefined) {
     throw failure('UNSUPPORTED', 'the Redis store has no transactions to enqueue in: enqueue without `tx`')
   }
-  if (runs.length === 0) return []
-  const [results] = await server.write(ENQUEUE, shard, runs.flatMap(runArgs))
-  return textsOf(listOf(results)).map((text) => {
-    const run = runId(shard, text.slice(1))
-    const outcome = text.charAt(0)
-    return { outcome: outcome === 'e' ? 'enqueued' : outcome === 'd' ? 'duplicate' : 'busy', run }
-  })
+  return inShards(
+    runs,
+    (run) => homeFor(server, run),
+    async (shard, own) => {
+      const [results] = await server.write(ENQUEUE, shard, own.flatMap(runArgs))
+      return textsOf(results).map((text): EnqueueResult => {
+        const run = runId(shard, text.slice(1))
+        const outcome = text.charAt(0)
+        return { outcome: outcome === 'e' ? 'enqueued' : outcome === 'd' ? 'duplicate' : 'busy', run }
+      })
+    },
+  )
+}
+
+/** Where a run must be to meet those that it has to do with. One that has to do with nobody may be anywhere. */
+function homeFor(server: Server, { schedule, dedupe, target, key }: NewRun): number {
+  const { shards } = server
+  if (schedule !== undefined) return shardOf(schedule, shards)
+  if (dedupe !== undefined) return shardOf(`${targetName(target)} ${dedupe}`, shards)
+  if (key !== undefined && key !== 'unstamped') return shardOf(key.name, shards)
+  return server.anyShard()
 }
 
 function runArgs(run: NewRun): (string | number)[] {
@@ -131,6 +141,6 @@ const AVAILABLE = script(`
 local key = ARGV[1]
 return redis.call('ZCARD', KEYS[1] .. 'k:' .. key) + redis.call('ZCOUNT', KEYS[1] .. 'kd:' .. key, '-inf', now)`)
 
-export async function isAvailable(server: Server, shard: number, key: string, limit: number): Promise<boolean> {
-  return Number(await server.read(AVAILABLE, shard, [word(key)])) < limit
+export async function isAvailable(server: Server, key: string, limit: number): Promise<boolean> {
+  return Number(await server.read(AVAILABLE, shardOf(key, server.shards), [word(key)])) < limit
 }

@@ -11,6 +11,7 @@ import { checkServer } from './check-server.js'
 import { type Link, linkTo, type RedisClient } from './clients.js'
 import { Server } from './connection.js'
 import { clientFor } from './load-client.js'
+import { agreeOnShards, CLUSTER_SHARDS, firstShard, MAX_SHARDS, shardKeys } from './shards.js'
 import { operationsOn } from './store.js'
 import { EVERYTHING, Wakes } from './wakes.js'
 
@@ -25,6 +26,8 @@ export interface RedisOptions {
   readonly nodes?: readonly string[]
   /** What all keys begin with. */
   readonly prefix?: string
+  /** Into how many parts a new store is divided: 1 by default, and 12 in a cluster. It cannot be changed later. */
+  readonly shards?: number
   /** How many replicas must have each write before it counts: 0, which does not wait, by default. */
   readonly waitReplicas?: number
   /** After how long without an answer the server counts as gone: 5 seconds by default. */
@@ -44,14 +47,15 @@ export function redis(options: RedisOptions): Store {
 }
 
 export function redisStore(options: RedisOptions, { handTurned = false }: RedisTestOptions): Store {
-  const { prefix = 'belfry:', waitReplicas = 0, timeoutMs = 5_000, clock = systemClock } = options
+  const { prefix = 'belfry:', shards, waitReplicas = 0, timeoutMs = 5_000, clock = systemClock } = options
   checkPrefix(prefix)
+  checkShards(shards)
   const link = linkOf(options)
   checkWaitReplicas(waitReplicas, link)
   const self = globalThis.crypto.randomUUID()
   const channel = `${prefix}wakes`
   const publish = (bits: number) =>
-    void server.send(`${prefix}{0}:`, ['PUBLISH', channel, `${self} ${bits}`]).catch(() => {})
+    void server.send(firstShard(prefix), ['PUBLISH', channel, `${self} ${bits}`]).catch(() => {})
   const wakes = new Wakes(clock, publish)
   const server: Server = new Server({
     ...{ link, prefix, clock, timeoutMs, waitReplicas, handTurned, announce: wakes.announce },
@@ -70,9 +74,11 @@ export function redisStore(options: RedisOptions, { handTurned = false }: RedisT
     async open() {
       if (server.shards > 0) return
       await link.open()
-      await checkServer(server, `${prefix}{0}:`)
+      await checkServer(server, firstShard(prefix))
+      const keys = shardKeys(prefix, await agreeOnShards(server, shards, link.isCluster ? CLUSTER_SHARDS : 1))
+      await Promise.all(keys.slice(1).map((key) => checkServer(server, key)))
       stopListening = await link.listen(channel, heard, () => wakes.heard(EVERYTHING))
-      server.useShards([`${prefix}{0}:`])
+      server.useShards(keys)
     },
     async close() {
       wakes.close()
@@ -97,6 +103,11 @@ function checkPrefix(prefix: string): void {
     'OPTION_INVALID',
     `the Redis prefix ${JSON.stringify(prefix)} is not usable: 1 to 100 letters, digits and : . / _ -`,
   )
+}
+
+function checkShards(shards: number | undefined): void {
+  if (shards === undefined || (Number.isInteger(shards) && shards >= 1 && shards <= MAX_SHARDS)) return
+  throw failure('OPTION_INVALID', `shards is ${shards}; it must be a whole number from 1 to ${MAX_SHARDS}`)
 }
 
 function checkWaitReplicas(waitReplicas: number, link: Link): void {

@@ -6,7 +6,9 @@ import type { BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from '.
 import type { DeclaredSet } from '../../core/store.js'
 import { type Server, textsOf } from './connection.js'
 import { runId, runPlace } from './run-text.js'
+import { homeOf } from './runs.js'
 import { runScript, script } from './script.js'
+import { byShard, everywhere } from './shards.js'
 import { word } from './token-text.js'
 
 const NOTE_ALIVE = `
@@ -33,7 +35,6 @@ return { int(now), 0 }`)
 
 export async function joinInstance(
   server: Server,
-  shard: number,
   info: InstanceInfo,
   leaseMs: number,
 ): Promise<{ readonly now: number }> {
@@ -41,8 +42,8 @@ export async function joinInstance(
   const known = jobs.flatMap((job) => [job.name, JSON.stringify(job)])
   const declared = app === undefined ? '-' : word(declarations)
   const args = [word(id), leaseMs, word(app), declared, JSON.stringify(info), ...known]
-  const [now] = await server.write(JOIN, shard, args)
-  return { now: Number(now) }
+  const replies = await everywhere(server, (shard) => server.write(JOIN, shard, args))
+  return { now: Math.max(...replies.map(([now]) => Number(now))) }
 }
 
 const BEAT = runScript(`${NOTE_ALIVE}
@@ -79,8 +80,26 @@ for _, n in ipairs(unheard) do if runs[n] then takeOver(runs[n], false) end end
 finish()
 return { int(now), 1, lost, cancel, wakes }`)
 
-export async function beatInstance(server: Server, shard: number, request: BeatRequest): Promise<BeatResult> {
-  const { instance, leaseMs, attempts, claimsSettled } = request
+/** Every shard is told of it. What one of them declared dead is dead. */
+export async function beatInstance(server: Server, request: BeatRequest): Promise<BeatResult> {
+  const groups = byShard(request.attempts, ({ run }) => homeOf(server, run))
+  const attempts = new Map(groups.map(({ shard, items }) => [shard, items]))
+  const beats = await everywhere(server, (shard) => beatShard(server, shard, request, attempts.get(shard) ?? []))
+  const alive = beats.every((beat) => beat.alive)
+  return {
+    alive,
+    lost: alive ? beats.flatMap(({ lost }) => lost) : request.attempts.map(({ run }) => run),
+    cancel: alive ? beats.flatMap(({ cancel }) => cancel) : [],
+    now: Math.max(...beats.map(({ now }) => now)),
+  }
+}
+
+async function beatShard(
+  server: Server,
+  shard: number,
+  { instance, leaseMs, claimsSettled }: BeatRequest,
+  attempts: BeatRequest['attempts'],
+): Promise<BeatResult> {
   const listed = attempts.flatMap(({ run, token }) => [runPlace(run)?.number ?? run, token])
   const [now, alive, lost, cancel] = await server.write(BEAT, shard, [
     word(instance),
@@ -91,7 +110,7 @@ export async function beatInstance(server: Server, shard: number, request: BeatR
   const gone = new Set(textsOf(lost))
   return {
     alive: alive === 1,
-    lost: attempts.map(({ run }) => run).filter((run) => alive !== 1 || gone.has(runPlace(run)?.number ?? run)),
+    lost: attempts.map(({ run }) => run).filter((run) => gone.has(runPlace(run)?.number ?? run)),
     cancel: textsOf(cancel).map((number) => runId(shard, number)),
     now: Number(now),
   }
@@ -109,8 +128,8 @@ redis.call('ZREM', KEYS[1] .. 'instances', inst)
 finish()
 return { wakes }`)
 
-export async function leaveInstance(server: Server, shard: number, id: string): Promise<void> {
-  await server.write(LEAVE, shard, [word(id)])
+export async function leaveInstance(server: Server, id: string): Promise<void> {
+  await everywhere(server, (shard) => server.write(LEAVE, shard, [word(id)]))
 }
 
 const LIST = script(`
@@ -121,9 +140,9 @@ for _, inst in ipairs(redis.call('ZRANGE', KEYS[1] .. 'instances', 0, -1)) do
 end
 return found`)
 
-export async function listInstances(server: Server, shard: number): Promise<Instance[]> {
+export async function listInstances(server: Server): Promise<Instance[]> {
   const instances: Instance[] = []
-  for (const text of textsOf(await server.read(LIST, shard))) {
+  for (const text of textsOf(await server.read(LIST, 0))) {
     const [head = '', info = '{}'] = text.split('\n')
     const [expires, dead, , joined, beat] = head.split(' ')
     const times = { joinedAt: Number(joined), beatAt: Number(beat), expiresAt: Number(expires) }
@@ -134,8 +153,8 @@ export async function listInstances(server: Server, shard: number): Promise<Inst
 
 const JOBS = script(`return redis.call('HVALS', KEYS[1] .. 'jobs')`)
 
-export async function listJobs(server: Server, shard: number): Promise<JobInfo[]> {
-  return textsOf(await server.read(JOBS, shard)).map((text) => JSON.parse(text) as JobInfo)
+export async function listJobs(server: Server): Promise<JobInfo[]> {
+  return textsOf(await server.read(JOBS, 0)).map((text) => JSON.parse(text) as JobInfo)
 }
 
 const DECLARE = script(`
@@ -147,12 +166,11 @@ return { 0 }`)
 
 export async function declareSet(
   server: Server,
-  shard: number,
   app: string,
   { hash, release, schedules }: Pick<DeclaredSet, 'hash' | 'release' | 'schedules'>,
 ): Promise<void> {
   const set = { hash, ...(release === undefined ? {} : { release }), schedules }
-  await server.write(DECLARE, shard, [word(app), word(hash), JSON.stringify(set)])
+  await server.write(DECLARE, 0, [word(app), word(hash), JSON.stringify(set)])
 }
 
 const DECLARED = script(`
@@ -163,8 +181,8 @@ for at = 1, #seen, 2 do alive[seen[at]] = seen[at + 1] end
 for at = 1, #sets, 2 do found[#found + 1] = (alive[sets[at]] or '0') .. ' ' .. sets[at + 1] end
 return found`)
 
-export async function listDeclared(server: Server, shard: number, app: string): Promise<DeclaredSet[]> {
-  const lines = textsOf(await server.read(DECLARED, shard, [word(app)]))
+export async function listDeclared(server: Server, app: string): Promise<DeclaredSet[]> {
+  const lines = textsOf(await server.read(DECLARED, 0, [word(app)]))
   const sets = lines.map((line): DeclaredSet => {
     const [, alive, first, json = '{}'] = /^(\d+) (\d+) (.*)$/s.exec(line) ?? []
     const set = JSON.parse(json) as Pick<DeclaredSet, 'hash' | 'release' | 'schedules'>

@@ -16,8 +16,10 @@ import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest
 import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
 import { listOf, type Server, textsOf } from './connection.js'
+import { firstOf } from './pages.js'
 import { runId } from './run-text.js'
 import { bareScript, runScript, script } from './script.js'
+import { everywhere, inShards, shardOf } from './shards.js'
 import { fromWord, word } from './token-text.js'
 import { WAKE_LEASES } from './wakes.js'
 
@@ -99,8 +101,9 @@ touch(touchedNames, K)
 finish()
 return { int(now), lease and 1 or 0, answer, wakes }`)
 
-export async function acquireLease(server: Server, shard: number, request: AcquireRequest): Promise<AcquireResult> {
+export async function acquireLease(server: Server, request: AcquireRequest): Promise<AcquireResult> {
   const { name, holder, ttlMs, permits, instance, floor, waitMs = 0 } = request
+  const shard = shardOf(name, server.shards)
   const args = [word(name), word(holder), ttlMs, permits, word(instance), floor, waitMs]
   const reply = await server.change(ACQUIRE_FREE, shard, [...args, name])
   const [at, acquired, answer] = reply === null ? await server.write(ACQUIRE, shard, args) : listOf(reply)
@@ -139,19 +142,17 @@ end
 finish()
 return { results, wakes }`)
 
-export async function renewLeases(
-  server: Server,
-  shard: number,
-  requests: readonly RenewRequest[],
-): Promise<(Lease | undefined)[]> {
-  if (requests.length === 0) return []
-  const args = requests.flatMap(({ name, holder, token, ttlMs }) => [word(name), word(holder), token, ttlMs])
-  const [results] = await server.write(RENEW, shard, args)
-  const lines = textsOf(listOf(results))
-  return requests.map(({ name }, at) => {
-    const line = lines[at] ?? ''
-    return line === '' ? undefined : toLease(shard, name, line)
-  })
+export function renewLeases(server: Server, requests: readonly RenewRequest[]): Promise<(Lease | undefined)[]> {
+  return inShards(
+    requests,
+    ({ name }) => shardOf(name, server.shards),
+    async (shard, own) => {
+      const args = own.flatMap(({ name, holder, token, ttlMs }) => [word(name), word(holder), token, ttlMs])
+      const [results] = await server.write(RENEW, shard, args)
+      const lines = textsOf(results)
+      return own.map(({ name }, at) => (lines[at] ? toLease(shard, name, lines[at]) : undefined))
+    },
+  )
 }
 
 /** What most locks come to: given back by the one who holds it, while nobody waits. */
@@ -180,8 +181,9 @@ touch(touchedNames, K)
 finish()
 return { (held or waited) and 1 or 0, wakes }`)
 
-export async function releaseLease(server: Server, shard: number, request: ReleaseRequest): Promise<boolean> {
+export async function releaseLease(server: Server, request: ReleaseRequest): Promise<boolean> {
   const { name, holder, minHoldMs = 0 } = request
+  const shard = shardOf(name, server.shards)
   const args = [word(name), word(holder)]
   if (minHoldMs === 0 && (await server.change(RELEASE_HELD, shard, args)) === 1) {
     server.announce(WAKE_LEASES)
@@ -203,8 +205,8 @@ if #holders > 0 then wake(LEASES + ATTEMPTS) end
 finish()
 return { #holders, wakes }`)
 
-export async function resetLease(server: Server, shard: number, name: string): Promise<number> {
-  const [count] = await server.write(RESET, shard, [word(name)])
+export async function resetLease(server: Server, name: string): Promise<number> {
+  const [count] = await server.write(RESET, shardOf(name, server.shards), [word(name)])
   return Number(count)
 }
 
@@ -224,8 +226,8 @@ async function inspectAll(server: Server, shard: number, names: readonly string[
   })
 }
 
-export function inspectLease(server: Server, shard: number, name: string): Promise<Lease[]> {
-  return inspectAll(server, shard, [name])
+export function inspectLease(server: Server, name: string): Promise<Lease[]> {
+  return inspectAll(server, shardOf(name, server.shards), [name])
 }
 
 const NAMES_FROM = script(`return redis.call('ZRANGEBYLEX', KEYS[1] .. 'names', ARGV[1], '+', 'LIMIT', 0, ARGV[2])`)
@@ -238,9 +240,18 @@ interface LeaseQuery {
 }
 
 /** In order of name and holder. The index may still know names that nobody holds any more. */
-export async function listLeases(server: Server, shard: number, query: LeaseQuery): Promise<Page<Lease>> {
+export async function listLeases(server: Server, query: LeaseQuery): Promise<Page<Lease>> {
+  checkPageLimit(query.limit)
+  const pages = await everywhere(server, (shard) => listShard(server, shard, query))
+  return firstOf(pages, query.limit, (one, other) => (placeOf(one) < placeOf(other) ? -1 : 1), placeOf)
+}
+
+function placeOf({ name, holder }: Lease): string {
+  return `${name}\n${holder}`
+}
+
+async function listShard(server: Server, shard: number, query: LeaseQuery): Promise<Page<Lease>> {
   const { prefix = '', after, limit } = query
-  checkPageLimit(limit)
   const found: { readonly lease: Lease; readonly place: string }[] = []
   const afterName = after?.slice(0, after.indexOf('\n'))
   let from = afterName === undefined || afterName < prefix ? `[${prefix}` : `[${afterName}`
@@ -250,7 +261,7 @@ export async function listLeases(server: Server, shard: number, query: LeaseQuer
     more = names.length === CHUNK && wanted.length === names.length
     from = `(${names.at(-1) ?? ''}`
     const leases = wanted.length === 0 ? [] : await inspectAll(server, shard, wanted)
-    const places = leases.map((lease) => ({ lease, place: `${lease.name}\n${lease.holder}` }))
+    const places = leases.map((lease) => ({ lease, place: placeOf(lease) }))
     const chunk = places.filter(({ place }) => after === undefined || place > after)
     found.push(...chunk.sort((one, other) => (one.place < other.place ? -1 : 1)))
   }

@@ -5,8 +5,10 @@
  */
 import type { PruneRequest } from '../../core/store.js'
 import type { Server } from './connection.js'
+import { peekEnded } from './peek.js'
 import { FORGET_SCHEDULE } from './schedule-changes.js'
 import { runScript } from './script.js'
+import { everywhere } from './shards.js'
 
 const NAMES = 200
 
@@ -93,7 +95,18 @@ pruneDedupes()
 finish()
 return { forgotten, wakes }`)
 
-export async function pruneHistory(server: Server, shard: number, request: PruneRequest): Promise<number> {
+export async function pruneHistory(server: Server, request: PruneRequest): Promise<number> {
+  const { maxRuns, limit } = request
+  if (server.shards === 1) return pruneShard(server, 0, request)
+  const kept = await peekEnded(server, maxRuns, limit)
+  const share = Math.ceil(limit / server.shards)
+  const counts = await everywhere(server, (shard) =>
+    pruneShard(server, shard, { ...request, maxRuns: kept[shard] ?? maxRuns, limit: share }),
+  )
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+async function pruneShard(server: Server, shard: number, request: PruneRequest): Promise<number> {
   const { maxAgeMs, maxRuns, leaseAgeMs, limit } = request
   const [forgotten] = await server.write(PRUNE, shard, [maxAgeMs, maxRuns, leaseAgeMs, limit])
   return Number(forgotten)

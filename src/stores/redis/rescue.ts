@@ -39,8 +39,13 @@ for _, K in ipairs(redis.call('SRANDMEMBER', KEYS[1] .. 'blocked', ${NAMES})) do
 finish()
 return { rescued, lost, wakes }`)
 
-/** Declares instances dead whose beats stopped, and takes over what they ran. */
-export async function rescueRuns(server: Server, shard: number, limit: number): Promise<RescueResult> {
-  const [rescued, lost] = await server.write(RESCUE, shard, [limit])
-  return { rescued: Number(rescued), lost: Number(lost) }
+/** Declares instances dead whose beats stopped, and takes over what they ran. Each shard goes by its own beats. */
+export async function rescueRuns(server: Server, limit: number): Promise<RescueResult> {
+  let [rescued, lost] = [0, 0]
+  for (let shard = 0; shard < server.shards; shard += 1) {
+    const reply = await server.write(RESCUE, shard, [Math.max(limit - rescued - lost, 0)])
+    rescued += Number(reply[0])
+    lost += Number(reply[1])
+  }
+  return { rescued, lost }
 }

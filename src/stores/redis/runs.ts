@@ -4,8 +4,10 @@ import type { Run } from '../../core/run.js'
 import type { CancelResult, Page, RetryResult, RunQuery, Stamp } from '../../core/store.js'
 import { runsOf } from './claim.js'
 import { listOf, type Server, textsOf } from './connection.js'
+import { firstOf } from './pages.js'
 import { keyWords, runPlace, toRun } from './run-text.js'
 import { runScript, script } from './script.js'
+import { everywhere, inShards, shardOf } from './shards.js'
 import { word } from './token-text.js'
 
 const GET = script(`return redis.call('HGET', KEYS[1] .. 'runs', ARGV[1])`)
@@ -78,9 +80,25 @@ end
 finish()
 return { wakes }`)
 
-export async function stampRuns(server: Server, shard: number, stamps: readonly Stamp[]): Promise<void> {
-  const args = stamps.flatMap(({ run, key }) => [runPlace(run)?.number ?? '-', keyWords(key)])
-  if (args.length > 0) await server.write(STAMP, shard, args)
+export async function stampRuns(server: Server, stamps: readonly Stamp[]): Promise<void> {
+  await inShards(
+    stamps,
+    ({ run }) => homeOf(server, run),
+    async (shard, own) => {
+      await server.write(
+        STAMP,
+        shard,
+        own.flatMap(({ run, key }) => [runPlace(run)?.number ?? '-', keyWords(key)]),
+      )
+      return []
+    },
+  )
+}
+
+/** The shard that an id names. What no store gave out is in none, and is looked for in the first. */
+export function homeOf(server: Server, run: string): number {
+  const shard = runPlace(run)?.shard ?? 0
+  return shard < server.shards ? shard : 0
 }
 
 /** Newest first, from the smallest set that holds all that were asked for. */
@@ -125,10 +143,25 @@ async function readChunk(server: Server, shard: number, query: RunQuery, before:
   return Number(reply[1]) < CHUNK ? { runs } : { runs, next: String(reply[2]) }
 }
 
-export async function listRuns(server: Server, shard: number, query: RunQuery): Promise<Page<Run>> {
+export async function listRuns(server: Server, query: RunQuery): Promise<Page<Run>> {
   checkPageLimit(query.limit)
+  const { schedule, limit } = query
+  if (schedule !== undefined) return listShard(server, shardOf(schedule, server.shards), query)
+  const pages = await everywhere(server, (shard) => listShard(server, shard, query))
+  return firstOf(pages, limit, newestFirst, ({ id }) => id)
+}
+
+function newestFirst(one: Run, other: Run): number {
+  const [here, there] = [runPlace(one.id), runPlace(other.id)]
+  if (here === undefined || there === undefined || here.number === there.number) {
+    return (there?.shard ?? 0) - (here?.shard ?? 0)
+  }
+  return here.number < there.number ? 1 : -1
+}
+
+async function listShard(server: Server, shard: number, query: RunQuery): Promise<Page<Run>> {
   const items: Run[] = []
-  let before: string | undefined = query.after === undefined ? '-' : (runPlace(query.after)?.number ?? '-')
+  let before: string | undefined = firstBefore(shard, query.after)
   while (before !== undefined) {
     const chunk: Chunk = await readChunk(server, shard, query, before)
     for (const run of chunk.runs) {
@@ -139,6 +172,13 @@ export async function listRuns(server: Server, shard: number, query: RunQuery): 
     before = chunk.next
   }
   return { items }
+}
+
+/** Runs of one number are in the order of their shards. */
+function firstBefore(shard: number, after: string | undefined): string {
+  const place = after === undefined ? undefined : runPlace(after)
+  if (place === undefined) return '-'
+  return shard < place.shard ? String(Number(place.number) + 1).padStart(16, '0') : place.number
 }
 
 function matches(run: Run, query: RunQuery): boolean {

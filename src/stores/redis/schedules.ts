@@ -13,9 +13,11 @@ import type { SkipReason } from '../../core/policies.js'
 import { type Schedule, scheduleState } from '../../core/schedule.js'
 import type { Page, PutResult, RemoveResult, ScheduleQuery, ScheduleWrite } from '../../core/store.js'
 import { listOf, type Server, textsOf } from './connection.js'
+import { firstOf } from './pages.js'
 import { type Found, readSchedules, type ScheduleChange, writeSchedules } from './schedule-changes.js'
 import { toSchedule } from './schedule-text.js'
 import { script } from './script.js'
+import { everywhere, inShards, shardOf } from './shards.js'
 import { word } from './token-text.js'
 
 /** How often a write is decided anew because others were faster: more than that is no coincidence. */
@@ -23,19 +25,36 @@ const MAX_TRIES = 100
 
 const NO_TICKS: TakeBack = { remove: [], skip: [], reason: 'replaced', unrecorded: [] }
 
-/** Decides on what is there, and writes if it is still there: as often as it takes. */
+interface Decision<Result> {
+  readonly changes: readonly ScheduleChange[]
+  /** What is answered once all is written: versions count from this one on. */
+  readonly result: (base: number) => Result
+}
+
+type Decide<Result> = (found: readonly Found[], now: number) => Decision<Result>
+
+/** Decides on what is there. */
+async function decided<Result>(
+  server: Server,
+  shard: number,
+  ids: readonly string[],
+  decide: Decide<Result>,
+): Promise<Decision<Result>> {
+  const { now, found } = await readSchedules(server, shard, ids)
+  return decide(found, now)
+}
+
+/** Writes if what was decided on is still there, and decides anew if not: as often as it takes. */
 async function change<Result>(
   server: Server,
   shard: number,
   ids: readonly string[],
-  decide: (
-    found: readonly Found[],
-    now: number,
-  ) => { changes: readonly ScheduleChange[]; result: (base: number) => Result },
+  decide: Decide<Result>,
+  first?: Decision<Result>,
 ): Promise<Result> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const { now, found } = await readSchedules(server, shard, ids)
-    const { changes, result } = decide(found, now)
+    const known = tries === 0 ? first : undefined
+    const { changes, result } = known ?? (await decided(server, shard, ids, decide))
     const base = changes.length === 0 ? 0 : await writeSchedules(server, shard, changes)
     if (base !== undefined) return result(base)
   }
@@ -50,22 +69,30 @@ interface Staged {
 
 type Decided = { readonly result: PutResult; readonly place?: number }
 
-export async function putSchedules(
-  server: Server,
-  shard: number,
-  writes: readonly ScheduleWrite[],
-): Promise<PutResult[]> {
-  const ids = [...new Set(writes.map(({ id }) => id))]
-  if (ids.length === 0) return []
-  return change(server, shard, ids, (found, now) => {
-    const before = new Map(found.map((each) => [each.id, each]))
-    const batch = new PutBatch(before, now)
-    const decided = writes.map((write) => batch.decide(write))
+/** Nothing is written in any shard before all has been decided in every one. */
+export async function putSchedules(server: Server, writes: readonly ScheduleWrite[]): Promise<PutResult[]> {
+  const home = ({ id }: ScheduleWrite) => shardOf(id, server.shards)
+  const first = new Map<number, Decision<PutResult[]>>()
+  await inShards(writes, home, async (shard, own) => {
+    first.set(shard, await decided(server, shard, idsOf(own), decidePuts(own)))
+    return []
+  })
+  return inShards(writes, home, (shard, own) => change(server, shard, idsOf(own), decidePuts(own), first.get(shard)))
+}
+
+function idsOf(writes: readonly ScheduleWrite[]): string[] {
+  return [...new Set(writes.map(({ id }) => id))]
+}
+
+function decidePuts(writes: readonly ScheduleWrite[]): Decide<PutResult[]> {
+  return (found, now) => {
+    const batch = new PutBatch(new Map(found.map((each) => [each.id, each])), now)
+    const results = writes.map((write) => batch.decide(write))
     return {
       changes: batch.changes(),
-      result: (base) => decided.map(({ result, place }) => withVersion(result, place, base)),
+      result: (base) => results.map(({ result, place }) => withVersion(result, place, base)),
     }
-  })
+  }
 }
 
 /** Decides on all writes before the first is done, because one that throws must leave nothing behind. */
@@ -121,38 +148,38 @@ function withVersion(result: PutResult, place: number | undefined, base: number)
   return { outcome: result.outcome, schedule: { ...result.schedule, version: base + place } }
 }
 
-export async function removeSchedules(
-  server: Server,
-  shard: number,
-  ids: readonly string[],
-  ifVersion?: number,
-): Promise<RemoveResult[]> {
-  const distinct = [...new Set(ids)]
-  if (distinct.length === 0) return []
-  return change(server, shard, distinct, (found, now) => {
-    const removed = new Map(found.map((each) => [each.id, each]))
+export function removeSchedules(server: Server, ids: readonly string[], ifVersion?: number): Promise<RemoveResult[]> {
+  return inShards(
+    ids,
+    (id) => shardOf(id, server.shards),
+    (shard, own) => change(server, shard, [...new Set(own)], decideRemovals(own, ifVersion)),
+  )
+}
+
+function decideRemovals(ids: readonly string[], ifVersion: number | undefined): Decide<RemoveResult[]> {
+  return (found, now) => {
+    const left = new Map(found.map((each) => [each.id, each]))
     const changes: ScheduleChange[] = []
     const results = ids.map((id): RemoveResult => {
-      const each = removed.get(id)
+      const each = left.get(id)
       if (each?.schedule === undefined) return 'missing'
       if (ifVersion !== undefined && ifVersion !== each.schedule.version) return 'conflict'
-      removed.delete(id)
+      left.delete(id)
       const takeBack = decideRemove(each.schedule, each.unclaimed, now)
       changes.push({ found: each, schedule: undefined, place: 0, takeBack })
       return 'removed'
     })
     return { changes, result: () => results }
-  })
+  }
 }
 
 /** Decides on one schedule: answers it as it is, or as it becomes. */
 function changeOne(
   server: Server,
-  shard: number,
   id: string,
   decide: (found: Found, schedule: Schedule, now: number) => { schedule: Schedule; takeBack: TakeBack } | undefined,
 ): Promise<Schedule | undefined> {
-  return change<Schedule | undefined>(server, shard, [id], ([found], now) => {
+  return change<Schedule | undefined>(server, shardOf(id, server.shards), [id], ([found], now) => {
     const decision = found?.schedule === undefined ? undefined : decide(found, found.schedule, now)
     if (found === undefined || decision === undefined) return { changes: [], result: () => found?.schedule }
     const { schedule, takeBack } = decision
@@ -163,20 +190,15 @@ function changeOne(
   })
 }
 
-export function pauseSchedule(
-  server: Server,
-  shard: number,
-  id: string,
-  note: string | undefined,
-): Promise<Schedule | undefined> {
-  return changeOne(server, shard, id, ({ unclaimed }, schedule, now) => {
+export function pauseSchedule(server: Server, id: string, note: string | undefined): Promise<Schedule | undefined> {
+  return changeOne(server, id, ({ unclaimed }, schedule, now) => {
     if (schedule.pausedAt !== undefined && schedule.pauseNote === note) return undefined
     return decidePause(schedule, unclaimed, 0, now, note)
   })
 }
 
-export function resumeSchedule(server: Server, shard: number, id: string): Promise<Schedule | undefined> {
-  return changeOne(server, shard, id, (_, before, now) => {
+export function resumeSchedule(server: Server, id: string): Promise<Schedule | undefined> {
+  return changeOne(server, id, (_, before, now) => {
     if (before.pausedAt === undefined) return undefined
     const { schedule, skips } = decideResume(before, 0, now)
     return { schedule, takeBack: { ...NO_TICKS, unrecorded: skips } }
@@ -185,8 +207,8 @@ export function resumeSchedule(server: Server, shard: number, id: string): Promi
 
 const GET = script(`return redis.call('HGET', KEYS[1] .. 's', ARGV[1])`)
 
-export async function getSchedule(server: Server, shard: number, id: string): Promise<Schedule | undefined> {
-  const text = await server.read(GET, shard, [id])
+export async function getSchedule(server: Server, id: string): Promise<Schedule | undefined> {
+  const text = await server.read(GET, shardOf(id, server.shards), [id])
   return text === null ? undefined : toSchedule(id, String(text))
 }
 
@@ -199,9 +221,19 @@ return { ids, texts }`)
 
 const CHUNK = 500
 
-export async function listSchedules(server: Server, shard: number, query: ScheduleQuery): Promise<Page<Schedule>> {
+export async function listSchedules(server: Server, query: ScheduleQuery): Promise<Page<Schedule>> {
+  checkPageLimit(query.limit)
+  const pages = await everywhere(server, (shard) => listShard(server, shard, query))
+  return firstOf(
+    pages,
+    query.limit,
+    (one, other) => (one.id < other.id ? -1 : 1),
+    ({ id }) => id,
+  )
+}
+
+async function listShard(server: Server, shard: number, query: ScheduleQuery): Promise<Page<Schedule>> {
   const { prefix = '', after, limit } = query
-  checkPageLimit(limit)
   const index = query.unstamped ? 'unstamped' : 'ids'
   const items: Schedule[] = []
   let from = after === undefined || after < prefix ? `[${prefix}` : `(${after}`
@@ -237,13 +269,12 @@ const SKIPS = script(
 
 export async function skippedRanges(
   server: Server,
-  shard: number,
   schedule: string,
   from: number,
   to: number,
   limit: number,
 ): Promise<SkipRange[]> {
-  const members = textsOf(await server.read(SKIPS, shard, [word(schedule), from, limit]))
+  const members = textsOf(await server.read(SKIPS, shardOf(schedule, server.shards), [word(schedule), from, limit]))
   const ranges = [...members].sort().map((member) => {
     const [, first, last, count, reason] = member.split(' ')
     return { from: Number(first), to: Number(last), count: Number(count), reason: reason as SkipReason }

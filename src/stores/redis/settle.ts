@@ -4,7 +4,9 @@ import type { Settlement, SettleResult } from '../../core/store.js'
 import { toText } from '../../core/stored-text.js'
 import type { Server } from './connection.js'
 import { runPlace } from './run-text.js'
+import { homeOf } from './runs.js'
 import { runScript } from './script.js'
+import { inShards } from './shards.js'
 
 export const SETTLE = runScript(`
 local ns = {}
@@ -52,11 +54,15 @@ return { table.concat(results), wakes }`)
 /** How many are settled by one script. */
 const CHUNK = 500
 
-export async function settleRuns(
-  server: Server,
-  shard: number,
-  settlements: readonly Settlement[],
-): Promise<SettleResult[]> {
+export function settleRuns(server: Server, settlements: readonly Settlement[]): Promise<SettleResult[]> {
+  return inShards(
+    settlements,
+    ({ run }) => homeOf(server, run),
+    (shard, own) => settleShard(server, shard, own),
+  )
+}
+
+async function settleShard(server: Server, shard: number, settlements: readonly Settlement[]): Promise<SettleResult[]> {
   const results: SettleResult[] = []
   for (let first = 0; first < settlements.length; first += CHUNK) {
     const args = settlements.slice(first, first + CHUNK).flatMap(settlementArgs)

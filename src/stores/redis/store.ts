@@ -36,10 +36,8 @@ const NOW = script('return int(now)')
 export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
 
-  function op<Args extends readonly unknown[], Result>(
-    work: (server: Server, shard: number, ...args: Args) => Promise<Result>,
-  ) {
-    return (...args: Args): Promise<Result> => work(server, 0, ...args)
+  function op<Args extends readonly unknown[], Result>(work: (server: Server, ...args: Args) => Promise<Result>) {
+    return (...args: Args): Promise<Result> => work(server, ...args)
   }
 
   return {
@@ -50,18 +48,18 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       remove: op(removeSchedules),
       pause: op(pauseSchedule),
       resume: op(resumeSchedule),
-      advance: (request) => advanceSchedules(server, 0, definitions, request),
+      advance: (request) => advanceSchedules(server, definitions, request),
       skips: op(skippedRanges),
     },
     runs: {
-      enqueue: (runs, tx) => enqueueRuns(server, 0, runs, tx),
+      enqueue: (runs, tx) => enqueueRuns(server, runs, tx),
       claim: op(claimRuns),
       settle: op(settleRuns),
-      get: (id) => getRun(server, id),
+      get: op(getRun),
       list: op(listRuns),
       available: op(isAvailable),
-      cancel: (id) => cancelRun(server, id),
-      retry: (id) => retryRun(server, id),
+      cancel: op(cancelRun),
+      retry: op(retryRun),
       stamp: op(stampRuns),
       rescue: op(rescueRuns),
       prune: op(pruneHistory),

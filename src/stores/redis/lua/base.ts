@@ -10,12 +10,18 @@
 export const CLOCK = `
 local time = redis.call('TIME')
 local nowUs = time[1] * 1000000 + time[2]
-local function housekeeping(ms) return math.max(ms * 3, 1000) end`
+local function housekeeping(ms) return math.max(ms * 3, 1000) end
+local function passed(us) end`
 
-/** For tests: a clock that is turned by hand, in microseconds. Nothing goes away while it stands still. */
+/**
+ * For tests: a clock that is turned by hand, and that all shards of one server share. It moves on by a microsecond with
+ * every script and every number that a script gave out, so that what came first is older. Nothing expires meanwhile.
+ */
 export const HAND_TURNED_CLOCK = `
-local nowUs = tonumber(redis.call('GET', KEYS[1] .. 'clock') or '0')
-local function housekeeping(ms) return 86400000 end`
+local clock = string.match(KEYS[1], '^(.*){') .. '{0}:clock'
+local nowUs = redis.call('INCR', clock)
+local function housekeeping(ms) return 86400000 end
+local function passed(us) redis.call('SET', clock, string.format('%.0f', math.max(us, nowUs))) end`
 
 export const BASE = `
 local now = math.floor(nowUs / 1000)
@@ -59,6 +65,9 @@ local function inLine(due)
 end
 
 local function saveSeq()
-  if seq then redis.call('HSET', KEYS[1] .. 'meta', 'seq', int(seq)) end
+  if seq then
+    redis.call('HSET', KEYS[1] .. 'meta', 'seq', int(seq))
+    passed(seq)
+  end
   if line then redis.call('HSET', KEYS[1] .. 'meta', 'line', line) end
 end`
