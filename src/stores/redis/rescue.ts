@@ -15,7 +15,7 @@ local function declareDead(inst)
 end
 
 for _, inst in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'instances', '-inf', now, 'LIMIT', 0, ${INSTANCES})) do
-  if rescued + lost >= limit then break end
+  -- Dead here is dead everywhere: also where nothing more is to be taken over in this step.
   declareDead(inst)
   local ns = redis.call('HKEYS', KEYS[1] .. 'ir:' .. inst)
   table.sort(ns)
