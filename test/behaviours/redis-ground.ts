@@ -10,7 +10,7 @@ import { Traffic } from '../servers/traffic.js'
 import { counted } from './counted-store.js'
 import type { Ground } from './store-kinds.js'
 
-export async function redisGround(): Promise<Ground> {
+export async function redisGround(shards = 1): Promise<Ground> {
   const redis = await testRedis()
   const traffic = new Traffic()
   const clock = manualClock(Date.UTC(2026, 0, 1), traffic.rest)
@@ -19,7 +19,7 @@ export async function redisGround(): Promise<Ground> {
   return {
     handle: async () => {
       const client = timedClient(await redis.client(), inTime, traffic)
-      const store = redisStore({ client, prefix: redis.prefix }, { handTurned: true })
+      const store = redisStore({ client, prefix: redis.prefix, shards }, { handTurned: true })
       handles.push(store)
       // The world asks it at once, and an instance opens it again.
       await store.open()

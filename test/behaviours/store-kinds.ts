@@ -72,5 +72,6 @@ export const storeKinds: readonly StoreKind[] = [
   sqliteKind,
   { name: 'postgres', open: () => postgresGround('postgres') },
   { name: 'redis', open: () => redisGround() },
+  { name: 'redis in three shards', open: () => redisGround(3) },
   { name: 'postgres through pgbouncer', open: () => postgresGround('pgbouncer') },
 ]

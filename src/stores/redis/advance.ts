@@ -18,6 +18,7 @@ import { kindOf, madeParts } from './run-text.js'
 import { goesAt, rangeArgs } from './schedule-changes.js'
 import { type Body, type Head, progressText, toBody, toHead } from './schedule-text.js'
 import { runScript } from './script.js'
+import { keyElsewhere } from './shards.js'
 import { numberOf, word } from './token-text.js'
 
 /** How many schedules one step takes. */
@@ -176,15 +177,17 @@ return { recorded, skipped, first and int(math.floor(first)) or '-', wakes }`)
 /** What was read before of definitions: many schedules share one. */
 export class Definitions {
   readonly self = randomUUID()
-  readonly #known = new Map<string, Known>()
+  readonly #known = new Map<number, Map<string, Known>>()
 
-  of(line: string, overlap: Head['overlap']): Known {
-    const known = this.#known.get(line)
+  of(server: Server, shard: number, line: string, overlap: Head['overlap']): Known {
+    const own = this.#known.get(shard) ?? new Map<string, Known>()
+    this.#known.set(shard, own)
+    const known = own.get(line)
     if (known !== undefined && known.overlap === overlap) return known
     const body = toBody(line)
-    const read = { body, overlap, template: templateArgs(body) }
-    if (this.#known.size >= CAPACITY) this.#known.clear()
-    this.#known.set(line, read)
+    const read = { body, overlap, template: templateArgs(body, keyElsewhere(server, shard, body.key)) }
+    if (own.size >= CAPACITY) own.clear()
+    own.set(line, read)
     return read
   }
 }
@@ -198,9 +201,9 @@ interface Known {
 }
 
 /** What all runs of a schedule have in common. */
-function templateArgs({ target, priority, keep, key }: Body): (string | number)[] {
+function templateArgs({ target, priority, keep, key }: Body, elsewhere: number | undefined): (string | number)[] {
   const made = { origin: 'tick', target, priority, keep, ...(key === undefined ? {} : { key }) } as const
-  const [before, after] = madeParts(made)
+  const [before, after] = madeParts(made, elsewhere)
   const [, , , targetWord = ''] = before.split(' ')
   const kind = kindOf({ ...made, schedule: '-' })
   return [priority, targetWord, kind, before, after, targetOptions(target) ?? '', key === undefined ? 0 : 1]
@@ -252,7 +255,7 @@ async function advanceShard(
     const reply = listOf(await server.read(DUE, shard, [request.lookaheadMs, limit, definitions.self]))
     const now = Number(reply[0])
     // One that is due again after its step is not taken twice.
-    const batch = dueSchedules(definitions, reply).filter(({ id }) => !seen.has(id))
+    const batch = dueSchedules(server, shard, definitions, reply).filter(({ id }) => !seen.has(id))
     if (batch.length === 0) return result({ now, schedules, recorded, skipped }, reply[4])
     for (const { id } of batch) seen.add(id)
     const args = recordArgs(definitions.self, batch, request, now)
@@ -269,7 +272,12 @@ function result(advanced: Omit<AdvanceResult, 'nextDueAt'>, next: Reply | undefi
   return { ...advanced, ...(nextDueAt === undefined ? {} : { nextDueAt }) }
 }
 
-function dueSchedules(definitions: Definitions, [, ids, lines, unfinished]: readonly Reply[]): Due[] {
+function dueSchedules(
+  server: Server,
+  shard: number,
+  definitions: Definitions,
+  [, ids, lines, unfinished]: readonly Reply[],
+): Due[] {
   const [texts, open] = [textsOf(lines), textsOf(unfinished)]
   const due: Due[] = []
   for (const [at, id] of textsOf(ids).entries()) {
@@ -279,7 +287,7 @@ function dueSchedules(definitions: Definitions, [, ids, lines, unfinished]: read
     if (end < 0) continue
     const line = text.slice(0, end)
     const head = toHead(line)
-    const known = definitions.of(text.slice(end + 1), head.overlap)
+    const known = definitions.of(server, shard, text.slice(end + 1), head.overlap)
     due.push({ id, line, head, known, unfinishedText: open[at] ?? '' })
   }
   return due

@@ -7,8 +7,9 @@ import type { Run } from '../../core/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../core/store.js'
 import { type Server, textsOf } from './connection.js'
 import { type Asked, peekReady } from './peek.js'
-import { runId, toRun } from './run-text.js'
+import { isTicket, runId, toRun } from './run-text.js'
 import { runScript } from './script.js'
+import { startTickets } from './tickets.js'
 import { numberOf, word } from './token-text.js'
 
 /** How many runs one script looks at, at the most, that cannot start after all. */
@@ -77,7 +78,7 @@ local function start(r, queue)
   if m then
     addHolder(m, { holder = 'run:' .. r.n .. ':' .. r.token, token = token, acquired = now, expires = now, released = '0',
       inst = inst, run = r.n })
-    redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, r.n, r.n)
+    redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, order(r.n), r.n)
     -- With permits left, whoever waited only because this run stood before it is next.
     if tonumber(r.limit) > 1 then wakeRuns(m) end
   end
@@ -182,13 +183,14 @@ export async function claimRuns(server: Server, request: ClaimRequest): Promise<
 async function claimShard(
   server: Server,
   shard: number,
-  { instance, claim, limit, floor }: ClaimRequest,
+  request: ClaimRequest,
   asked: readonly Asked[],
 ): Promise<ClaimResult> {
+  const { instance, claim, limit, floor } = request
   const targets = asked.flatMap(({ name, limit: most }) => [word(name), most])
   const [now, texts, next] = await server.write(CLAIM, shard, [word(instance), claim, limit, floor, ...targets])
   const nextReadyAt = numberOf(String(next))
-  const runs = runsOf(shard, textsOf(texts)).filter(isClaimed)
+  const runs = await claimedRuns(server, shard, request, textsOf(texts))
   return { now: Number(now), runs, ...(nextReadyAt === undefined ? {} : { nextReadyAt }) }
 }
 
@@ -212,6 +214,20 @@ function inClaimOrder(one: Run, other: Run): number {
   if (one.priority !== other.priority) return other.priority - one.priority
   if (one.readyAt !== other.readyAt) return one.readyAt - other.readyAt
   return one.id < other.id ? -1 : 1
+}
+
+/** What was claimed here, and the runs of other shards whose tickets were. */
+async function claimedRuns(
+  server: Server,
+  shard: number,
+  request: ClaimRequest,
+  texts: readonly string[],
+): Promise<ClaimedRun[]> {
+  const claimed = runsOf(shard, texts).filter(isClaimed)
+  const tickets = claimed.filter((_, at) => isTicket(texts[2 * at] ?? ''))
+  if (tickets.length === 0) return claimed
+  const started = await startTickets(server, shard, request, tickets)
+  return [...claimed.filter((run) => !tickets.includes(run)), ...started]
 }
 
 /** Runs from a list of their numbers and texts. */

@@ -10,6 +10,7 @@ import { failure } from '../../core/errors.js'
 import type { Link } from './clients.js'
 import { errorWord, storeError } from './connection-errors.js'
 import type { ScriptSource } from './script.js'
+import { WAKE_TICKETS } from './wakes.js'
 
 /** What a script answers: texts, numbers and lists of them. */
 export type Reply = null | string | number | readonly Reply[]
@@ -24,6 +25,8 @@ export interface ServerOptions {
   readonly handTurned: boolean
   /** Told what changed, as bits. */
   readonly announce: (wakes: number) => void
+  /** Sends the tickets that a shard has for others. */
+  readonly deliver: (shard: number) => Promise<void>
 }
 
 export class Server {
@@ -31,6 +34,8 @@ export class Server {
   /** The beginning of the keys of each shard. */
   #shards: readonly string[] = []
   #turn = 0
+  /** Runs that were started here by a ticket, with the shard of their key. */
+  readonly tickets = new Map<string, number>()
 
   constructor(options: ServerOptions) {
     this.#options = options
@@ -66,7 +71,9 @@ export class Server {
   /** A script that changes something. The last that it answers is what to hint at. */
   async write(script: ScriptSource, shard: number, args: readonly (string | number)[] = []): Promise<readonly Reply[]> {
     const reply = listOf(await this.change(script, shard, args))
-    this.announce(Number(reply.at(-1)))
+    const bits = Number(reply.at(-1))
+    this.announce(bits & ~WAKE_TICKETS)
+    if ((bits & WAKE_TICKETS) !== 0) await this.#options.deliver(shard)
     return reply
   }
 

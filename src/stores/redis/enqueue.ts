@@ -6,19 +6,10 @@ import { targetName } from '../../core/stored-text.js'
 import { type Server, textsOf } from './connection.js'
 import { bodyLines, kindOf, madeLine, runId } from './run-text.js'
 import { runScript, script } from './script.js'
-import { inShards, shardOf } from './shards.js'
+import { inShards, keyElsewhere, shardOf } from './shards.js'
 import { word } from './token-text.js'
 
-export const ENQUEUE = runScript(`
-local added, numbered, written = {}, {}, {}
-
-local function newRun(a, readyAt)
-  local n = string.format('%016.0f', nextSeq())
-  numbered[#numbered + 1] = n
-  numbered[#numbered + 1] = n
-  return n, newText(int(readyAt), '-', a.tick == 'now' and nowText or a.tick, a.kind, '\\n' .. a.made .. '\\n\\n\\n' .. a.body)
-end
-
+const KEY_WINNER = `
 -- The run that has the key, when as many as its limit are due or executing, or one is ready at the same instant.
 local function keyWinner(f, readyAt)
   ripenKey(f.key)
@@ -28,6 +19,16 @@ local function keyWinner(f, readyAt)
   local standing, waiting = redis.call('ZRANGE', KEYS[1] .. 'ks:' .. f.key, 0, 0)[1], redis.call('ZRANGE', KEYS[1] .. 'kw:' .. f.key, 0, 0)[1]
   if standing and waiting then return standing < waiting and standing or waiting end
   return standing or waiting or redis.call('ZRANGE', KEYS[1] .. 'k:' .. f.key, 0, 0)[1]
+end`
+
+export const ENQUEUE = runScript(`${KEY_WINNER}
+local added, numbered, written = {}, {}, {}
+
+local function newRun(a, readyAt)
+  local n = string.format('%016.0f', nextSeq())
+  numbered[#numbered + 1] = n
+  numbered[#numbered + 1] = n
+  return n, newText(int(readyAt), '-', a.tick == 'now' and nowText or a.tick, a.kind, '\\n' .. a.made .. '\\n\\n\\n' .. a.body)
 end
 
 local function overlapWinner(sched, overlap)
@@ -108,15 +109,38 @@ export async function enqueueRuns(server: Server, runs: readonly NewRun[], tx: u
   return inShards(
     runs,
     (run) => homeFor(server, run),
-    async (shard, own) => {
-      const [results] = await server.write(ENQUEUE, shard, own.flatMap(runArgs))
-      return textsOf(results).map((text): EnqueueResult => {
-        const run = runId(shard, text.slice(1))
-        const outcome = text.charAt(0)
-        return { outcome: outcome === 'e' ? 'enqueued' : outcome === 'd' ? 'duplicate' : 'busy', run }
-      })
-    },
+    (shard, own) => enqueueIn(server, shard, own),
   )
+}
+
+async function enqueueIn(server: Server, shard: number, runs: readonly NewRun[]): Promise<EnqueueResult[]> {
+  const winners = await Promise.all(runs.map((run) => winnerElsewhere(server, shard, run)))
+  const accepted = runs.filter((_, at) => winners[at] === undefined)
+  const args = accepted.flatMap((run) => runArgs(run, keyElsewhere(server, shard, run.key)))
+  const [results] = args.length === 0 ? [] : await server.write(ENQUEUE, shard, args)
+  const answers = textsOf(results).map((text): EnqueueResult => {
+    const [run, outcome] = [runId(shard, text.slice(1)), text.charAt(0)]
+    return { outcome: outcome === 'e' ? 'enqueued' : outcome === 'd' ? 'duplicate' : 'busy', run }
+  })
+  let next = 0
+  return winners.map((winner): EnqueueResult => {
+    if (winner !== undefined) return { outcome: 'busy', run: winner }
+    next += 1
+    return answers[next - 1] ?? { outcome: 'busy', run: '' }
+  })
+}
+
+const CHECK = runScript(`${KEY_WINNER}
+local readyAt = ARGV[3] ~= '-' and tonumber(ARGV[3]) or now + tonumber(ARGV[4])
+return keyWinner({ key = ARGV[1], limit = ARGV[2] }, readyAt) or false`)
+
+/** Who has a checked key that is in another shard. Two that ask at once may both pass: the claim still keeps them apart. */
+async function winnerElsewhere(server: Server, shard: number, run: NewRun): Promise<string | undefined> {
+  const { key, checkKey, readyAt, delayMs = 0 } = run
+  const home = keyElsewhere(server, shard, key)
+  if (!checkKey || home === undefined || key === undefined || key === 'unstamped') return undefined
+  const winner = await server.read(CHECK, home, [word(key.name), key.limit, readyAt ?? '-', delayMs])
+  return winner === null ? undefined : runId(home, String(winner))
 }
 
 /** Where a run must be to meet those that it has to do with. One that has to do with nobody may be anywhere. */
@@ -128,11 +152,11 @@ function homeFor(server: Server, { schedule, dedupe, target, key }: NewRun): num
   return server.anyShard()
 }
 
-function runArgs(run: NewRun): (string | number)[] {
+function runArgs(run: NewRun, elsewhere: number | undefined): (string | number)[] {
   const { target, priority, origin, readyAt, delayMs = 0, tick, checkKey, overlap = 'allow' } = run
   const instant = tick ?? (origin === 'trigger' ? 'now' : '-')
   return [
-    ...[kindOf(run), priority, word(targetName(target)), madeLine(run), bodyLines(run)],
+    ...[kindOf(run), priority, word(targetName(target)), madeLine(run, elsewhere), bodyLines(run)],
     ...[readyAt ?? '-', delayMs, instant, checkKey === true ? 1 : 0, OVERLAPS[overlap]],
   ]
 }

@@ -13,6 +13,7 @@ import { Server } from './connection.js'
 import { clientFor } from './load-client.js'
 import { agreeOnShards, CLUSTER_SHARDS, firstShard, MAX_SHARDS, shardKeys } from './shards.js'
 import { operationsOn } from './store.js'
+import { deliverTickets } from './tickets.js'
 import { EVERYTHING, Wakes } from './wakes.js'
 
 export type { IoRedis, NodeRedis, NodeRedisCluster, RedisClient } from './clients.js'
@@ -59,6 +60,7 @@ export function redisStore(options: RedisOptions, { handTurned = false }: RedisT
   const wakes = new Wakes(clock, publish)
   const server: Server = new Server({
     ...{ link, prefix, clock, timeoutMs, waitReplicas, handTurned, announce: wakes.announce },
+    deliver: (shard) => deliverTickets(server, shard),
   })
   let stopListening = () => {}
 

@@ -5,7 +5,7 @@
 import type { BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from '../../core/instance.js'
 import type { DeclaredSet } from '../../core/store.js'
 import { type Server, textsOf } from './connection.js'
-import { runId, runPlace } from './run-text.js'
+import { runId, runPlace, ticketOf } from './run-text.js'
 import { homeOf } from './runs.js'
 import { runScript, script } from './script.js'
 import { byShard, everywhere } from './shards.js'
@@ -82,25 +82,41 @@ return { int(now), 1, lost, cancel, wakes }`)
 
 /** Every shard is told of it. What one of them declared dead is dead. */
 export async function beatInstance(server: Server, request: BeatRequest): Promise<BeatResult> {
-  const groups = byShard(request.attempts, ({ run }) => homeOf(server, run))
-  const attempts = new Map(groups.map(({ shard, items }) => [shard, items]))
+  const tickets = request.attempts.filter(({ run }) => server.tickets.has(run))
+  const listed = [
+    ...request.attempts.map(({ run, token }) => ({
+      shard: homeOf(server, run),
+      run,
+      number: runPlace(run)?.number ?? run,
+      token,
+    })),
+    ...tickets.map(({ run, token }) => ({ shard: server.tickets.get(run) ?? 0, run, number: ticketOf(run), token })),
+  ]
+  const attempts = new Map(byShard(listed, ({ shard }) => shard).map(({ shard, items }) => [shard, items]))
   const beats = await everywhere(server, (shard) => beatShard(server, shard, request, attempts.get(shard) ?? []))
   const alive = beats.every((beat) => beat.alive)
   return {
     alive,
-    lost: alive ? beats.flatMap(({ lost }) => lost) : request.attempts.map(({ run }) => run),
+    lost: alive ? [...new Set(beats.flatMap(({ lost }) => lost))] : request.attempts.map(({ run }) => run),
     cancel: alive ? beats.flatMap(({ cancel }) => cancel) : [],
     now: Math.max(...beats.map(({ now }) => now)),
   }
+}
+
+/** An attempt as a shard knows it: by its run, or by the ticket that stands for it. */
+interface Listed {
+  readonly run: string
+  readonly number: string
+  readonly token: number
 }
 
 async function beatShard(
   server: Server,
   shard: number,
   { instance, leaseMs, claimsSettled }: BeatRequest,
-  attempts: BeatRequest['attempts'],
+  attempts: readonly Listed[],
 ): Promise<BeatResult> {
-  const listed = attempts.flatMap(({ run, token }) => [runPlace(run)?.number ?? run, token])
+  const listed = attempts.flatMap(({ number, token }) => [number, token])
   const [now, alive, lost, cancel] = await server.write(BEAT, shard, [
     word(instance),
     leaseMs,
@@ -110,7 +126,7 @@ async function beatShard(
   const gone = new Set(textsOf(lost))
   return {
     alive: alive === 1,
-    lost: attempts.map(({ run }) => run).filter((run) => gone.has(runPlace(run)?.number ?? run)),
+    lost: attempts.filter(({ number }) => gone.has(number)).map(({ run }) => run),
     cancel: textsOf(cancel).map((number) => runId(shard, number)),
     now: Number(now),
   }

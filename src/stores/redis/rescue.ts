@@ -1,6 +1,8 @@
 import type { RescueResult } from '../../core/store.js'
 import type { Server } from './connection.js'
 import { runScript } from './script.js'
+import { everywhere } from './shards.js'
+import { deliverTickets } from './tickets.js'
 
 /** How many instances and how many names one script looks at. */
 const INSTANCES = 20
@@ -14,7 +16,9 @@ local function declareDead(inst)
   if text then redis.call('SET', KEYS[1] .. 'i:' .. inst, (string.gsub(text, '^(%d+) %d ', '%1 1 ', 1))) end
 end
 
-for _, inst in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'instances', '-inf', now, 'LIMIT', 0, ${INSTANCES})) do
+local gone = redis.call('ZRANGEBYSCORE', KEYS[1] .. 'instances', '-inf', now, 'WITHSCORES', 'LIMIT', 0, ${INSTANCES})
+for at = 1, #gone, 2 do
+  local inst, expired = gone[at], tonumber(gone[at + 1])
   -- Dead here is dead everywhere: also where nothing more is to be taken over in this step.
   declareDead(inst)
   local ns = redis.call('HKEYS', KEYS[1] .. 'ir:' .. inst)
@@ -22,9 +26,12 @@ for _, inst in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'instances', '-inf'
   local taken = 0
   for _, n in ipairs(ns) do
     if rescued + lost >= limit then break end
-    taken = taken + 1
-    local r = load(n)
-    if not r then redis.call('HDEL', KEYS[1] .. 'ir:' .. inst, n)
+    -- A ticket's run may be trusted a little longer in its own shard.
+    local waits = isTicket(n) and expired + TICKET_GRACE > now
+    local r = not waits and load(n)
+    if not waits then taken = taken + 1 end
+    if waits then
+    elseif not r then redis.call('HDEL', KEYS[1] .. 'ir:' .. inst, n)
     elseif takeOver(r, true) == 'lost' then lost = lost + 1
     else rescued = rescued + 1 end
   end
@@ -47,5 +54,7 @@ export async function rescueRuns(server: Server, limit: number): Promise<RescueR
     rescued += Number(reply[0])
     lost += Number(reply[1])
   }
+  // What a crash left undelivered, or a failover lost.
+  if (server.shards > 1) await everywhere(server, (shard) => deliverTickets(server, shard))
   return { rescued, lost }
 }

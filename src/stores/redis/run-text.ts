@@ -38,16 +38,16 @@ export function kindOf({ schedule, key, dedupe, keep }: Made): string {
 }
 
 /** The second line, in two parts between which the schedule's word stands. */
-export function madeParts(made: Omit<Made, 'schedule'>): readonly [string, string] {
+export function madeParts(made: Omit<Made, 'schedule'>, elsewhere?: number): readonly [string, string] {
   const { origin, priority, keep, target, backfill, key, dedupe, dedupeForMs = 0 } = made
   return [
     `${ORIGIN_LETTERS[origin]} ${priority} ${KEEP_LETTERS[keep]} ${word(targetName(target))}`,
-    `${word(backfill)} ${keyWords(key)} ${word(dedupe)} ${dedupeForMs}`,
+    `${word(backfill)} ${keyWords(key, elsewhere)} ${word(dedupe)} ${dedupeForMs}`,
   ]
 }
 
-export function madeLine(made: Made): string {
-  const [before, after] = madeParts(made)
+export function madeLine(made: Made, elsewhere?: number): string {
+  const [before, after] = madeParts(made, elsewhere)
   return `${before} ${word(made.schedule)} ${after}`
 }
 
@@ -56,9 +56,11 @@ export function bodyLines({ target, payload }: Pick<NewRun, 'target' | 'payload'
   return `${targetOptions(target) ?? ''}\n${toText(payload)}`
 }
 
-export function keyWords(key: RunKey | 'unstamped' | undefined): string {
+/** A key of another shard is marked with that shard's number. */
+export function keyWords(key: RunKey | 'unstamped' | undefined, elsewhere?: number): string {
   if (key === undefined || key === 'unstamped') return `- 0 - ${key === undefined ? 0 : 1}`
-  return `${word(key.name)} ${key.limit} ${key.whenBusy === 'skip' ? 's' : 'w'} 0`
+  const mark = elsewhere === undefined ? '0' : `r${elsewhere}`
+  return `${word(key.name)} ${key.limit} ${key.whenBusy === 'skip' ? 's' : 'w'} ${mark}`
 }
 
 type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
@@ -105,9 +107,17 @@ export function toRun(id: string, text: string): Run {
   return run
 }
 
-/** A run's id says in which shard it is; its number says how old it is. */
+/** A run's id says in which shard it is; its number says how old it is. A ticket stands for a run of another shard. */
 export function runId(shard: number, number: string): string {
-  return `${number}-${shard}`
+  return isTicket(number) ? number.replace('t', '-') : `${number}-${shard}`
+}
+
+export function isTicket(number: string): boolean {
+  return number.includes('t')
+}
+
+export function ticketOf(run: string): string {
+  return run.replace('-', 't')
 }
 
 export function runPlace(id: string): { readonly shard: number; readonly number: string } | undefined {

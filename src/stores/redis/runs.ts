@@ -7,7 +7,7 @@ import { listOf, type Server, textsOf } from './connection.js'
 import { firstOf } from './pages.js'
 import { keyWords, runPlace, toRun } from './run-text.js'
 import { runScript, script } from './script.js'
-import { everywhere, inShards, shardOf } from './shards.js'
+import { everywhere, inShards, keyElsewhere, shardOf } from './shards.js'
 import { word } from './token-text.js'
 
 const GET = script(`return redis.call('HGET', KEYS[1] .. 'runs', ARGV[1])`)
@@ -73,6 +73,8 @@ for at = 1, #ARGV, 2 do
     local text = string.sub(r.rest, r.at)
     r.key, r.limit, r.busy, r.unst = string.match(ARGV[at + 1], '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)')
     r.rest = fixedText(r) .. text
+    r.origin = nil
+    fixed(r)
     change(r)
     if r.wait == 's' then makeReady(r) end
   end
@@ -88,7 +90,7 @@ export async function stampRuns(server: Server, stamps: readonly Stamp[]): Promi
       await server.write(
         STAMP,
         shard,
-        own.flatMap(({ run, key }) => [runPlace(run)?.number ?? '-', keyWords(key)]),
+        own.flatMap(({ run, key }) => [runPlace(run)?.number ?? '-', keyWords(key, keyElsewhere(server, shard, key))]),
       )
       return []
     },

@@ -7,6 +7,7 @@ import { runPlace } from './run-text.js'
 import { homeOf } from './runs.js'
 import { runScript } from './script.js'
 import { inShards } from './shards.js'
+import { settleTickets } from './tickets.js'
 
 export const SETTLE = runScript(`
 local ns = {}
@@ -15,8 +16,10 @@ loadAll(ns)
 
 local function isCurrent(r, token)
   if r.st ~= 'X' or r.token ~= token then return false end
-  -- A lease that ran out counts as held until somebody took it.
-  return string.byte(r.kind) ~= 120 or fixed(r).key == '-' or holdsKey(r)
+  if string.byte(r.kind) ~= 120 then return true end
+  -- A lease that ran out counts as held until somebody took it, which cannot be seen of one in another shard.
+  if fixed(r).remote then return instanceEnd(r.inst) > now end
+  return r.key == '-' or holdsKey(r)
 end
 
 local function apply(r, kind, delay, json)
@@ -54,7 +57,19 @@ return { table.concat(results), wakes }`)
 /** How many are settled by one script. */
 const CHUNK = 500
 
-export function settleRuns(server: Server, settlements: readonly Settlement[]): Promise<SettleResult[]> {
+export async function settleRuns(server: Server, settlements: readonly Settlement[]): Promise<SettleResult[]> {
+  const ticketed = settlements.filter(({ run }) => server.tickets.has(run))
+  if (ticketed.length === 0) return settleAll(server, settlements)
+  const others = settlements.filter((each) => !ticketed.includes(each))
+  const [first, second] = await Promise.all([
+    settleTickets(server, ticketed, (confirmed) => settleAll(server, confirmed)),
+    settleAll(server, others),
+  ])
+  const [theirs, ours] = [[...first], [...second]]
+  return settlements.map((each) => (ticketed.includes(each) ? theirs.shift() : ours.shift()) ?? 'stale')
+}
+
+function settleAll(server: Server, settlements: readonly Settlement[]): Promise<SettleResult[]> {
   return inShards(
     settlements,
     ({ run }) => homeOf(server, run),

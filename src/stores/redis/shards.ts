@@ -7,6 +7,7 @@
  * everything would be looked for in the wrong place.
  */
 import { failure } from '../../core/errors.js'
+import type { RunKey } from '../../core/key.js'
 import type { Server } from './connection.js'
 import { script } from './script.js'
 
@@ -71,6 +72,13 @@ export function shardOf(name: string, count: number): number {
   for (let at = 0; at < name.length; at += 1) hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193)
   hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
   return (hash >>> 8) % count
+}
+
+/** The shard of a run's key, when it is not the run's own. */
+export function keyElsewhere(server: Server, shard: number, key: RunKey | 'unstamped' | undefined): number | undefined {
+  if (key === undefined || key === 'unstamped' || server.shards === 1) return undefined
+  const home = shardOf(key.name, server.shards)
+  return home === shard ? undefined : home
 }
 
 /** Items by the shard that each belongs to, with their places in the list. */

@@ -9,6 +9,8 @@ import type { Wake } from '../../core/store.js'
 const WAKES: readonly Wake[] = ['schedules', 'runs', 'leases', 'attempts', 'settled']
 export const WAKE_LEASES = 4
 export const EVERYTHING = 31
+/** Not a hint for anybody: runs and tickets of different shards have something to tell each other. */
+export const WAKE_TICKETS = 32
 
 const PUBLISH_EVERY_MS = 10
 

@@ -26,7 +26,7 @@ local function passed(us) redis.call('SET', clock, string.format('%.0f', math.ma
 export const BASE = `
 local now = math.floor(nowUs / 1000)
 local wakes = 0
-local SCHEDULES, RUNS, LEASES, ATTEMPTS, SETTLED = 1, 2, 4, 8, 16
+local SCHEDULES, RUNS, LEASES, ATTEMPTS, SETTLED, TICKETS = 1, 2, 4, 8, 16, 32
 
 local function int(number) return string.format('%.0f', number) end
 local nowText = int(now)

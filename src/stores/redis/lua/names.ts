@@ -76,9 +76,16 @@ local function instanceEnd(inst)
   return ends
 end
 
+-- Runs are numbered, and tickets have the number of their run and its shard.
+local function order(n) return string.sub(n, 1, 16) end
+local function isTicket(n) return #n > 16 end
+
+-- A key outlives the lease of a run in another shard, whose beat may have come a moment later.
+local TICKET_GRACE = 2000
+
 local function endOf(h)
   if h.run == '-' then return h.expires end
-  return instanceEnd(h.inst)
+  return instanceEnd(h.inst) + (isTicket(h.run) and TICKET_GRACE or 0)
 end
 
 local function countLive(m)
@@ -160,8 +167,8 @@ end
 local function ripenKey(K)
   for _, n in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'kd:' .. K, '-inf', now, 'LIMIT', 0, 1000)) do
     redis.call('ZREM', KEYS[1] .. 'kd:' .. K, n)
-    redis.call('ZADD', KEYS[1] .. 'k:' .. K, n, n)
-    redis.call('ZADD', KEYS[1] .. 'ks:' .. K, n, n)
+    redis.call('ZADD', KEYS[1] .. 'k:' .. K, order(n), n)
+    redis.call('ZADD', KEYS[1] .. 'ks:' .. K, order(n), n)
   end
 end
 

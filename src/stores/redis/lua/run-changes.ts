@@ -11,6 +11,8 @@ import { MAX_TAKEOVERS } from '../../../core/run.js'
  * | b:           | a schedule's backfills, by instant and name                                   |
  * | k: ks: kw: kd:| a key's runs: all that are due or began, and of these the standing and the waiting; and those not due |
  * | ir:          | an instance's running runs, with claim, token, and whether to cancel          |
+ * | out, sent    | runs whose key is in another shard: without a ticket there yet, and with one  |
+ * | notices      | tickets that were skipped, with the reason, until their runs are told         |
  * | unst         | runs that wait for their stamp                                                |
  * | all, ended   | every run by its number, and those that ended by when                         |
  */
@@ -38,7 +40,10 @@ local function withdraw(r)
     gone[#gone + 1] = r.n
   elseif r.st == 'R' then
     fixed(r)
-    redis.call('ZREM', queueKey(r), r.n)
+    if r.remote then
+      redis.call('ZREM', KEYS[1] .. 'out', r.n)
+      redis.call('ZREM', KEYS[1] .. 'sent', r.n)
+    else redis.call('ZREM', queueKey(r), r.n) end
     if r.key ~= '-' then
       redis.call('ZREM', KEYS[1] .. 'ks:' .. r.key, r.n)
       if r.attempt == '0' then redis.call('ZREM', KEYS[1] .. 'kd:' .. r.key, r.n) end
@@ -65,10 +70,10 @@ local function makeWait(r, why)
       redis.call('ZADD', KEYS[1] .. 'w:' .. r.sched, r.n, r.n)
     else redis.call('ZADD', KEYS[1] .. 'e:' .. r.sched, r.n, r.n) end
   end
-  if r.key ~= '-' and tonumber(r.readyAt) <= now then redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, r.n, r.n) end
+  if r.key ~= '-' and tonumber(r.readyAt) <= now then redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, order(r.n), r.n) end
   if why == 's' then redis.call('ZADD', KEYS[1] .. 'unst', r.n, r.n)
   elseif why == 'k' then
-    redis.call('ZADD', KEYS[1] .. 'kw:' .. r.key, r.n, r.n)
+    redis.call('ZADD', KEYS[1] .. 'kw:' .. r.key, order(r.n), r.n)
     local m = name(r.key)
     if not m.runs then
       m.runs = true
@@ -85,9 +90,14 @@ function makeReady(r)
   withdraw(r)
   r.st = 'R'
   change(r)
-  queueChanged = true
-  knowQueue(r.prio, r.target)
-  redis.call('ZADD', queueKey(r), r.readyAt, r.n)
+  if r.remote then
+    redis.call('ZADD', KEYS[1] .. 'out', now, r.n)
+    wake(TICKETS)
+  else
+    queueChanged = true
+    knowQueue(r.prio, r.target)
+    redis.call('ZADD', queueKey(r), r.readyAt, r.n)
+  end
   local due = tonumber(r.readyAt) <= now
   if r.sched ~= '-' then
     -- What is not due yet blocks nobody, but for ticks: only one is recorded ahead where they may not overlap.
@@ -98,8 +108,8 @@ function makeReady(r)
   end
   if r.key ~= '-' then
     if due then
-      redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, r.n, r.n)
-      redis.call('ZADD', KEYS[1] .. 'ks:' .. r.key, r.n, r.n)
+      redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, order(r.n), r.n)
+      redis.call('ZADD', KEYS[1] .. 'ks:' .. r.key, order(r.n), r.n)
     elseif r.attempt == '0' then redis.call('ZADD', KEYS[1] .. 'kd:' .. r.key, r.readyAt, r.n) end
   end
   wake(RUNS)
@@ -199,7 +209,12 @@ local function endRun(r, to, reason, err, result)
     if not simple and r.sched ~= '-' then redis.call('ZADD', KEYS[1] .. 'l:' .. r.sched, r.n, r.n) end
   else
     -- What the history does not keep of a skipped tick, the skips do.
-    if reason and not simple and r.origin == 't' then addSkip(r.sched, r.tick, r.tick, '1', reason) end
+    if reason and not simple and r.origin == 't' then addSkip(r.sched, r.tick, r.tick, '1', reason)
+    elseif reason and isTicket(r.n) then
+      -- Its run has to be told.
+      redis.call('HSET', KEYS[1] .. 'notices', r.n, reason)
+      wake(TICKETS)
+    end
     forget(r)
   end
 end

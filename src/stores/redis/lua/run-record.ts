@@ -56,13 +56,15 @@ local function fixed(r)
   if not r.origin then
     r.origin, r.prio, r.keep, r.target, r.sched, r.backfill, r.key, r.limit, r.busy, r.unst, r.dedupe, r.dedupeMs, r.at =
       string.match(r.rest, FIXED)
+    -- A key of another shard is none here: a ticket stands in its line there.
+    if string.byte(r.unst) == 114 then r.remote, r.remoteKey, r.key = string.sub(r.unst, 2), r.key, '-' end
   end
   return r
 end
 
 local function fixedText(r)
-  return '\\n' .. table.concat({ r.origin, r.prio, r.keep, r.target, r.sched, r.backfill, r.key, r.limit, r.busy, r.unst,
-    r.dedupe, r.dedupeMs }, ' ')
+  return '\\n' .. table.concat({ r.origin, r.prio, r.keep, r.target, r.sched, r.backfill, r.remoteKey or r.key, r.limit,
+    r.busy, r.unst, r.dedupe, r.dedupeMs }, ' ')
 end
 
 -- Result and error, as JSON or nothing.
