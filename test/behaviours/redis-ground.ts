@@ -5,10 +5,12 @@
 import type { Store } from '../../src/core/store.js'
 import { redisStore } from '../../src/stores/redis/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
+import { seededRandom } from '../../src/testing/random.js'
 import { inTimeWith, testRedis, timedClient } from '../servers/test-redis.js'
 import { Traffic } from '../servers/traffic.js'
 import { counted } from './counted-store.js'
 import type { Ground } from './store-kinds.js'
+import { unpunctual } from './unpunctual.js'
 
 export async function redisGround(shards = 1): Promise<Ground> {
   const redis = await testRedis()
@@ -16,6 +18,7 @@ export async function redisGround(shards = 1): Promise<Ground> {
   const clock = manualClock(Date.UTC(2026, 0, 1), traffic.rest)
   const inTime = inTimeWith(clock, redis)
   const handles: Store[] = []
+  const random = seededRandom(1)
   return {
     handle: async () => {
       const client = timedClient(await redis.client(), inTime, traffic)
@@ -26,6 +29,7 @@ export async function redisGround(shards = 1): Promise<Ground> {
       return counted(store, traffic)
     },
     clock,
+    processClock: () => unpunctual(clock, random),
     poll: '200ms',
     elapse: (ms) => clock.advance(ms),
     close: async () => {

@@ -57,7 +57,7 @@ local words = { int(now + lease), '0', int(math.max(tonumber(before), settled)),
 redis.call('SET', KEYS[1] .. 'i:' .. inst, table.concat(words, ' ') .. '\\n' .. info)
 redis.call('ZADD', KEYS[1] .. 'instances', now + lease, inst)
 redis.call('ZREMRANGEBYSCORE', KEYS[1] .. 'ic:' .. inst, '-inf', settled)
-instanceEnds[inst] = now + lease
+instanceEnds[inst], instanceGraces[inst] = now + lease, lease / 10
 noteAlive(app, declarations)
 
 local listed, lost, cancel, unheard = {}, {}, {}, {}

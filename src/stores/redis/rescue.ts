@@ -16,9 +16,7 @@ local function declareDead(inst)
   if text then redis.call('SET', KEYS[1] .. 'i:' .. inst, (string.gsub(text, '^(%d+) %d ', '%1 1 ', 1))) end
 end
 
-local gone = redis.call('ZRANGEBYSCORE', KEYS[1] .. 'instances', '-inf', now, 'WITHSCORES', 'LIMIT', 0, ${INSTANCES})
-for at = 1, #gone, 2 do
-  local inst, expired = gone[at], tonumber(gone[at + 1])
+for _, inst in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'instances', '-inf', now, 'LIMIT', 0, ${INSTANCES})) do
   -- Dead here is dead everywhere: also where nothing more is to be taken over in this step.
   declareDead(inst)
   local ns = redis.call('HKEYS', KEYS[1] .. 'ir:' .. inst)
@@ -27,7 +25,7 @@ for at = 1, #gone, 2 do
   for _, n in ipairs(ns) do
     if rescued + lost >= limit then break end
     -- A ticket's run may be trusted a little longer in its own shard.
-    local waits = isTicket(n) and expired + TICKET_GRACE > now
+    local waits = isTicket(n) and ticketEnd(inst) > now
     local r = not waits and load(n)
     if not waits then taken = taken + 1 end
     if waits then

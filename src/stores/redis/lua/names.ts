@@ -66,26 +66,32 @@ local function saveNames()
   for _, m in ipairs(changedNames) do saveName(m) end
 end
 
-local function instanceEnd(inst)
-  local ends = instanceEnds[inst]
-  if not ends then
-    local text = redis.call('GET', KEYS[1] .. 'i:' .. inst)
-    ends = text and tonumber(string.match(text, '^%d+')) or 0
-    instanceEnds[inst] = ends
-  end
-  return ends
-end
-
 -- Runs are numbered, and tickets have the number of their run and its shard.
 local function order(n) return string.sub(n, 1, 16) end
 local function isTicket(n) return #n > 16 end
 
--- A key outlives the lease of a run in another shard, whose beat may have come a moment later.
-local TICKET_GRACE = 2000
+-- When an instance's lease runs out, and how much longer its tickets hold their keys: a key outlives the lease of a run
+-- in another shard, whose beat may have come a moment later.
+local instanceGraces = {}
+local function instanceEnd(inst)
+  local ends = instanceEnds[inst]
+  if not ends then
+    local text = redis.call('GET', KEYS[1] .. 'i:' .. inst) or '0 1 0 0 0'
+    local expires, beat = string.match(text, '^(%d+) %d [^ ]+ %d+ (%d+)')
+    ends = tonumber(expires)
+    instanceEnds[inst], instanceGraces[inst] = ends, (ends - tonumber(beat)) / 10
+  end
+  return ends
+end
+local function ticketEnd(inst)
+  local ends = instanceEnd(inst)
+  return ends + (instanceGraces[inst] or 0)
+end
 
 local function endOf(h)
   if h.run == '-' then return h.expires end
-  return instanceEnd(h.inst) + (isTicket(h.run) and TICKET_GRACE or 0)
+  if isTicket(h.run) then return ticketEnd(h.inst) end
+  return instanceEnd(h.inst)
 end
 
 local function countLive(m)
