@@ -27,6 +27,7 @@ import pg from 'pg'
  * @property {(place: Place) => string[]} prepare writes what the server needs, and answers with its command line
  * @property {'INT' | 'TERM'} signal what ends it at once and in order
  * @property {(port: number) => string} url
+ * @property {number} [port] where it listens; wherever there is room, by default
  * @property {(url: string) => Promise<void>} [answers] resolves when it does; a database's, by default
  */
 
@@ -42,11 +43,11 @@ rm -rf "$BELFRY_TEST_DATA"
  * @param {Recipe} recipe
  * @returns {Promise<RunningServer>}
  */
-export async function startOwn({ name, prepare, signal, url, answers = databaseAnswers }) {
+export async function startOwn({ name, prepare, signal, url, port: given, answers = databaseAnswers }) {
   const user = owner()
   const folder = mkdtempSync(join(tmpdir(), `belfry-${name}-`))
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
-  const port = await freePort()
+  const port = given ?? (await freePort())
   const as = { cwd: folder, ...(user ?? {}) }
   let command
   try {
@@ -94,8 +95,12 @@ function owner() {
   throw new Error('the servers for the tests refuse to run as root, and there is no user postgres or nobody')
 }
 
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
+/**
+ * A port that is free, or this one, if it is.
+ * @param {number} [wanted]
+ */
+export async function freePort(wanted = 0) {
+  const server = createServer().listen(wanted, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
   server.close()

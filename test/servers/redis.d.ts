@@ -1,4 +1,5 @@
 import type { RunningServer } from './postgres.js'
 
 export function startRedis(): Promise<RunningServer>
-export function startOwnRedis(settings?: readonly string[]): Promise<RunningServer>
+export function startOwnRedis(settings?: readonly string[], port?: number): Promise<RunningServer>
+export function startRedisCluster(): Promise<RunningServer & { readonly nodes: readonly RunningServer[] }>
