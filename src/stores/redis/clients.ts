@@ -3,6 +3,7 @@
  * cluster. Only the few calls that are made are typed, and everything else sees them as a `Link`.
  */
 import { failure } from '../../core/errors.js'
+import { slotOfKey } from './slots.js'
 
 /** A client of `@redis/client`. */
 export interface NodeRedis {
@@ -19,6 +20,8 @@ export interface NodeRedis {
 export interface NodeRedisCluster {
   readonly isOpen: boolean
   readonly masters: readonly unknown[]
+  readonly slots: readonly { readonly master: unknown }[]
+  nodeClient(node: unknown): NodeRedis | Promise<NodeRedis>
   sendCommand(key: string | undefined, isReadonly: boolean | undefined, args: string[]): Promise<unknown>
   connect(): Promise<unknown>
   duplicate(): NodeRedisCluster
@@ -50,6 +53,8 @@ export interface Link {
   open(): Promise<void>
   /** Sends a command to whoever has the key. */
   send(key: string, args: readonly string[]): Promise<unknown>
+  /** Sends two commands to whoever has the key, one behind the other on the same connection. */
+  sendBoth(key: string, first: readonly string[], second: readonly string[]): Promise<readonly [unknown, unknown]>
   /** Listens on a connection of its own; `gap` is called when it was lost in between. The answer ends it. */
   listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<() => void>
   close(): void
@@ -81,6 +86,7 @@ function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
       if (!client.isOpen) await client.connect()
     },
     send: (_, args) => client.sendCommand(args),
+    sendBoth: (_, first, second) => Promise.all([client.sendCommand(first), client.sendCommand(second)]),
     async listen(channel, heard, gap) {
       const listener = client.duplicate()
       hearErrors(listener)
@@ -104,6 +110,18 @@ function clusterLink(cluster: NodeRedisCluster, owned: boolean): Link {
       if (!cluster.isOpen) await cluster.connect()
     },
     send: (key, args) => cluster.sendCommand(key, false, [...args]),
+    async sendBoth(key, first, second) {
+      const node = cluster.slots[slotOfKey(key)]?.master
+      try {
+        if (node === undefined) throw new Error('no master has this slot')
+        const client = await cluster.nodeClient(node)
+        return await Promise.all([client.sendCommand(first), client.sendCommand(second)])
+      } catch (error) {
+        // The slot may have moved, or its master be gone: a command that is sent the usual way makes the client look.
+        await cluster.sendCommand(key, false, ['EXISTS', key]).catch(unheard)
+        throw error
+      }
+    },
     async listen(channel, heard) {
       const listener = cluster.duplicate()
       hearErrors(listener)
@@ -126,6 +144,8 @@ function ioredisLink(client: IoRedis, owned: boolean): Link {
       if (client.status === 'wait') await client.connect()
     },
     send: (_, [command = '', ...args]) => client.call(command, args),
+    sendBoth: (_, [one = '', ...first], [other = '', ...second]) =>
+      Promise.all([client.call(one, first), client.call(other, second)]),
     async listen(channel, heard, gap) {
       const listener = client.duplicate()
       hearErrors(listener)

@@ -102,26 +102,26 @@ export class Server {
   /** Both over the same connection, one behind the other: the waiting is for this very command. */
   async #sendAndWait(key: string, args: readonly string[], waits: boolean): Promise<Reply> {
     if (!waits) return this.send(key, args)
-    const [reply] = await Promise.all([this.send(key, args), this.#waitForReplicas(key)])
-    return reply
+    const { link, waitReplicas, timeoutMs, prefix } = this.#options
+    const wait = ['WAIT', String(waitReplicas), String(Math.floor(timeoutMs / 4))]
+    const [reply, reached] = await this.#answered(link.sendBoth(key, args, wait))
+    if (Number(reached) >= waitReplicas) return reply as Reply
+    throw failure(
+      'STORE_UNREACHABLE',
+      `the Redis server of "${prefix}" has reached ${Number(reached)} of ${waitReplicas} replicas (waitReplicas) in time: check the replicas`,
+    )
   }
 
   async send(key: string, args: readonly string[]): Promise<Reply> {
+    return (await this.#answered(this.#options.link.send(key, args))) as Reply
+  }
+
+  async #answered<Value>(answer: Promise<Value>): Promise<Value> {
     try {
-      return (await this.#inTime(this.#options.link.send(key, args))) as Reply
+      return await this.#inTime(answer)
     } catch (error) {
       throw storeError(error, this.#options.prefix)
     }
-  }
-
-  async #waitForReplicas(key: string): Promise<void> {
-    const { waitReplicas, timeoutMs, prefix } = this.#options
-    const reached = Number(await this.send(key, ['WAIT', String(waitReplicas), String(Math.floor(timeoutMs / 4))]))
-    if (reached >= waitReplicas) return
-    throw failure(
-      'STORE_UNREACHABLE',
-      `the Redis server of "${prefix}" has reached ${reached} of ${waitReplicas} replicas (waitReplicas) in time: check the replicas`,
-    )
   }
 
   #inTime<Value>(answer: Promise<Value>): Promise<Value> {

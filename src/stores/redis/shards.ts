@@ -10,11 +10,11 @@ import { failure } from '../../core/errors.js'
 import type { RunKey } from '../../core/key.js'
 import type { Server } from './connection.js'
 import { script } from './script.js'
+import { SLOTS, slotOf } from './slots.js'
 
 export const MAX_SHARDS = 256
 /** Divisible by the usual numbers of masters. */
 export const CLUSTER_SHARDS = 12
-const SLOTS = 16_384
 
 const OPEN = script(`
 if ARGV[1] ~= '-' then redis.call('HSETNX', KEYS[1] .. 'meta', 'shards', ARGV[1]) end
@@ -52,17 +52,6 @@ function tagNear(shard: number, wanted: number, tolerance: number): string {
     const tag = at === 0 ? String(shard) : `${shard}.${at.toString(36)}`
     if (Math.abs(slotOf(tag) - wanted) <= tolerance) return tag
   }
-}
-
-/** The slot of a hash tag, as Redis Cluster computes it: CRC-16 (XMODEM) modulo 16384. */
-function slotOf(tag: string): number {
-  let crc = 0
-  for (let at = 0; at < tag.length; at += 1) {
-    crc ^= tag.charCodeAt(at) << 8
-    for (let bit = 0; bit < 8; bit += 1)
-      crc = (crc & 0x8000) !== 0 ? ((crc << 1) ^ 0x1021) & 0xffff : (crc << 1) & 0xffff
-  }
-  return crc % SLOTS
 }
 
 /** In which shard a name is. FNV-1a, with a last stir so that names which differ at their end are spread too. */
