@@ -1,12 +1,12 @@
 import { failure, quote } from '../core/errors.js'
 import type { Json } from '../core/json.js'
 import type { KeyRule } from '../core/key.js'
+import { checkOptions } from '../core/known-options.js'
 import { checkName } from '../core/names.js'
 import { exponentialBackoff, fixedBackoff, type RetryPolicy } from '../core/retry.js'
 import type { Keep } from '../core/run.js'
 import type { Exclusive, HandlerContext, JobDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
-import { checkOptions } from './known-options.js'
 import { located } from './located.js'
 import { type StandardSchema, validate } from './standard-schema.js'
 

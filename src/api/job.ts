@@ -1,6 +1,7 @@
 import { failure } from '../core/errors.js'
 import { inTurns } from '../core/in-turns.js'
 import { toJson } from '../core/json.js'
+import { checkOptions } from '../core/known-options.js'
 import { checkName } from '../core/names.js'
 import type { NewRun } from '../core/run.js'
 import type { EnqueueResult, Store } from '../core/store.js'
@@ -8,7 +9,6 @@ import type { JobDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
 import { type Instant, instantMs } from '../time/instant.js'
 import type { Catalogue } from './catalogue.js'
-import { checkOptions } from './known-options.js'
 import { located } from './located.js'
 
 export interface EnqueueOptions {

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../core/clock.js'
 import { failure } from '../core/errors.js'
+import { checkOptions } from '../core/known-options.js'
 import { guarded, type Logger, stderrLogger } from '../core/logger.js'
 import { checkName } from '../core/names.js'
 import { DEFAULT_MISSED } from '../core/policies.js'
@@ -10,7 +11,6 @@ import type { Role } from '../engine/engine.js'
 import { checkHeartbeat } from '../engine/keeper.js'
 import type { SinkDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
-import { checkOptions } from './known-options.js'
 import { located } from './located.js'
 
 export interface BelfryOptions {

@@ -1,5 +1,6 @@
 import { failure, quote } from '../core/errors.js'
 import { toJson } from '../core/json.js'
+import { checkOptions } from '../core/known-options.js'
 import { checkName } from '../core/names.js'
 import { DEFAULT_MISSED, type Missed, type Overlap } from '../core/policies.js'
 import type { Keep, Target } from '../core/run.js'
@@ -10,7 +11,6 @@ import { type Instant, instantMs } from '../time/instant.js'
 import { parseTimeline, type TimelineSpec } from '../time/timeline.js'
 import { zone } from '../time/zone.js'
 import { checkKeep } from './job-options.js'
-import { checkOptions } from './known-options.js'
 import { located } from './located.js'
 
 /** A schedule as its author writes it: exactly one of cron, every and at; exactly one of job and to. */

@@ -5,8 +5,8 @@ import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.js'
 import { Connection, openDriver } from '../../src/stores/sqlite/connection.js'
-import { networkKind } from '../../src/stores/sqlite/file-errors.js'
-import { type BetterSqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
+import { type SqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
+import { networkKind } from '../../src/stores/sqlite/network-file-system.js'
 import { migrate, SCHEMA_VERSION, schemaVersion } from '../../src/stores/sqlite/schema.js'
 import { newRun } from '../../src/testing/contract/scene.js'
 import { temporaryFile } from './temporary-file.js'
@@ -29,14 +29,14 @@ function open(options: { path?: string; busyMs?: number } = {}): Store {
   return store
 }
 
-function openOn(database: BetterSqliteHandle): Store {
+function openOn(database: SqliteHandle): Store {
   const store = sqlite({ database })
   stores.push(store)
   return store
 }
 
-function rawHandle(): BetterSqliteHandle {
-  return openDriver(file.path).handle as BetterSqliteHandle
+function rawHandle(): SqliteHandle {
+  return openDriver(file.path).handle as SqliteHandle
 }
 
 describe('a SQLite file that cannot be used says why, and what to do', () => {
@@ -96,9 +96,11 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
   })
 
   it('on a network file system', () => {
-    expect(networkKind('/anywhere', () => 0x6969)).toBe('NFS')
-    expect(networkKind('/anywhere', () => 0xff534d42 | 0)).toBe('CIFS')
-    expect(networkKind('/anywhere', () => 0xef53)).toBeUndefined()
+    const kindOf = (type: number) => networkKind('/anywhere', { typeOf: () => type, mounts: () => [] })
+    expect(kindOf(0x6969)).toBe('NFS')
+    expect(kindOf(0xff534d42 | 0)).toBe('CIFS')
+    expect(kindOf(0x01021997)).toBe('9p')
+    expect(kindOf(0xef53)).toBeUndefined()
   })
 
   it('that is none', () => {

@@ -3,8 +3,8 @@ import { type Belfry, createBelfry } from '../../src/belfry.js'
 import type { Logger } from '../../src/core/logger.js'
 import type { HandlerContext } from '../../src/engine/work.js'
 import { openDriver } from '../../src/stores/sqlite/connection.js'
-import { betterSqlite } from '../../src/stores/sqlite/driver.js'
-import { type BetterSqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
+import { driverOf } from '../../src/stores/sqlite/driver.js'
+import { type SqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
 import { key, Scene } from '../../src/testing/contract/scene.js'
 import { type ManualClock, manualClock } from '../../src/testing/manual-clock.js'
 import { temporaryFile } from './temporary-file.js'
@@ -28,8 +28,8 @@ afterEach(async () => {
   await file.remove()
 })
 
-function withFile<T>(work: (db: BetterSqliteHandle) => T): T {
-  const db = openDriver(file.path).handle as BetterSqliteHandle
+function withFile<T>(work: (db: SqliteHandle) => T): T {
+  const db = openDriver(file.path).handle as SqliteHandle
   try {
     return work(db)
   } finally {
@@ -39,15 +39,15 @@ function withFile<T>(work: (db: BetterSqliteHandle) => T): T {
 
 /** What handlers have written and committed. */
 function effects(): string[] {
-  return withFile((db) => betterSqlite(db).prepare('select what from effects').all([])).map(([what]) => String(what))
+  return withFile((db) => driverOf(db).prepare('select what from effects').all([])).map(([what]) => String(what))
 }
 
-function write(tx: BetterSqliteHandle, what: string): string {
-  tx.prepare('insert into effects values (?)').run([what])
+function write(tx: SqliteHandle, what: string): string {
+  driverOf(tx).prepare('insert into effects values (?)').run([what])
   return what
 }
 
-const transact = (run: { id: string; token: number }, work: (tx: BetterSqliteHandle) => unknown) => {
+const transact = (run: { id: string; token: number }, work: (tx: SqliteHandle) => unknown) => {
   const { transact: operation } = scene.store.runs
   if (operation === undefined) throw new Error('no transactions')
   return operation({ run: run.id, token: run.token }, work as (tx: unknown) => unknown)
@@ -189,7 +189,7 @@ describe('transaction() in a handler', () => {
 
   it('commits with the run, and its value is the run’s result', async () => {
     const run = await outcomeOf(async ({ transaction }) => {
-      const value = await transaction((tx: BetterSqliteHandle) => write(tx, 'paid'))
+      const value = await transaction((tx: SqliteHandle) => write(tx, 'paid'))
       return `not ${value}`
     })
     expect(run).toMatchObject({ state: 'succeeded', result: 'paid' })
@@ -199,8 +199,8 @@ describe('transaction() in a handler', () => {
   it('is there once per attempt', async () => {
     const errors: unknown[] = []
     await outcomeOf(async ({ transaction }) => {
-      await transaction((tx: BetterSqliteHandle) => write(tx, 'one'))
-      await transaction((tx: BetterSqliteHandle) => write(tx, 'two')).catch((error) => errors.push(error))
+      await transaction((tx: SqliteHandle) => write(tx, 'one'))
+      await transaction((tx: SqliteHandle) => write(tx, 'two')).catch((error) => errors.push(error))
     })
     expect(errors).toMatchObject([{ code: 'OPTION_INVALID' }])
     expect(effects()).toEqual(['one'])
@@ -208,7 +208,7 @@ describe('transaction() in a handler', () => {
 
   it('stands when the handler throws afterwards, which is logged', async () => {
     const run = await outcomeOf(async ({ transaction }) => {
-      await transaction((tx: BetterSqliteHandle) => write(tx, 'paid'))
+      await transaction((tx: SqliteHandle) => write(tx, 'paid'))
       throw new Error('afterwards')
     })
     expect(run).toMatchObject({ state: 'succeeded', result: 'paid' })
@@ -217,7 +217,7 @@ describe('transaction() in a handler', () => {
 
   it('is waited for when the handler does not', async () => {
     const run = await outcomeOf(({ transaction }) => {
-      void transaction((tx: BetterSqliteHandle) => write(tx, 'paid'))
+      void transaction((tx: SqliteHandle) => write(tx, 'paid'))
     })
     expect(run).toMatchObject({ state: 'succeeded', result: 'paid' })
     expect(effects()).toEqual(['paid'])
@@ -237,7 +237,7 @@ describe('enqueue inside a transaction of the caller’s', () => {
   const run = { target: { job: 'work' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' } as const
 
   it('makes the run with the commit, and not with a rollback', async () => {
-    const db = openDriver(file.path).handle as BetterSqliteHandle
+    const db = openDriver(file.path).handle as SqliteHandle
     for (const end of ['rollback', 'commit']) {
       db.exec('begin immediate')
       await scene.store.runs.enqueue([run], db)
@@ -250,10 +250,10 @@ describe('enqueue inside a transaction of the caller’s', () => {
   it('refuses what is no transaction on this file', async () => {
     const refused = { code: 'OPTION_INVALID' }
     await expect(scene.store.runs.enqueue([run], {})).rejects.toMatchObject(refused)
-    const idle = openDriver(file.path).handle as BetterSqliteHandle
+    const idle = openDriver(file.path).handle as SqliteHandle
     await expect(scene.store.runs.enqueue([run], idle)).rejects.toMatchObject(refused)
     idle.close()
-    const other = openDriver(`${file.path}-other`).handle as BetterSqliteHandle
+    const other = openDriver(`${file.path}-other`).handle as SqliteHandle
     other.exec('begin')
     await expect(scene.store.runs.enqueue([run], other)).rejects.toMatchObject(refused)
     other.close()
