@@ -126,6 +126,69 @@ describe('transact', () => {
     expect(begun).toBe(false)
   })
 
+  it.each([
+    ['ends it', ['commit']],
+    ['ends it and begins another', ['commit', 'begin']],
+    ['undoes it and begins another', ['rollback', 'begin immediate']],
+  ])('refuses a callback that %s, and the run has not succeeded', async (_, statements) => {
+    const id = await scene.enqueue()
+    const run = await scene.claimOne()
+    const refused = transact(run, (tx) => {
+      for (const statement of statements) tx.exec(statement)
+      write(tx, 'astray')
+    })
+    await expect(refused).rejects.toMatchObject({
+      code: 'OPTION_INVALID',
+      message: expect.stringContaining('ended the transaction itself'),
+    })
+    expect(await scene.run(id)).toMatchObject({ state: 'running' })
+    expect(await transact(run, (tx) => write(tx, 'whole'))).toEqual({ result: 'whole' })
+    // What it did outside of any transaction is there; what it did in one of its own was rolled back.
+    expect(effects()).toEqual(statements.length === 1 ? ['astray', 'whole'] : ['whole'])
+  })
+
+  it('lets a callback have savepoints of its own', async () => {
+    await scene.enqueue()
+    const run = await scene.claimOne()
+    await transact(run, (tx) => {
+      write(tx, 'kept')
+      tx.exec('savepoint mine')
+      write(tx, 'undone')
+      tx.exec('rollback to mine')
+      tx.exec('release mine')
+    })
+    expect(effects()).toEqual(['kept'])
+  })
+
+  it('says in its own words what is wrong with the file, and leaves what is wrong with the work as it is', async () => {
+    await scene.enqueue()
+    const run = await scene.claimOne()
+    const full = transact(run, (tx) => {
+      tx.exec('pragma max_page_count = 1')
+      write(tx, 'x'.repeat(1_000_000))
+    })
+    await expect(full).rejects.toMatchObject({ code: 'STORE_FULL', message: expect.stringContaining(file.path) })
+    const readOnly = transact(run, (tx) => {
+      tx.exec('pragma query_only = on')
+      try {
+        write(tx, 'no')
+      } finally {
+        tx.exec('pragma query_only = off; pragma max_page_count = 100000')
+      }
+    })
+    await expect(readOnly).rejects.toMatchObject({ code: 'STORE_READ_ONLY', cause: expect.anything() })
+    const wrong = transact(run, (tx) => tx.exec('insert into nowhere values (1)'))
+    await expect(wrong).rejects.toThrow('nowhere')
+    await expect(wrong).rejects.not.toMatchObject({ name: 'BelfryError' })
+    const own = Object.assign(new Error('the bank says no'), { errcode: 13 })
+    const thrown = transact(run, () => {
+      throw own
+    })
+    await expect(thrown).rejects.toBe(own)
+    expect(await transact(run, (tx) => write(tx, 'paid'))).toEqual({ result: 'paid' })
+    expect(effects()).toEqual(['paid'])
+  })
+
   it('keeps the key until the handler has returned', async () => {
     await scene.enqueue({ key: key('k') })
     const next = await scene.enqueue({ key: key('k') })

@@ -5,6 +5,9 @@
  * that. It tells of our own commits as well, so the connection is asked whether anybody else's is among them: that is
  * one number, and costs microseconds. Nothing is looked at while nothing is written.
  *
+ * The log is written first, then synced, and only then is the commit there to be seen: of that the system tells
+ * nothing. So after a write there are several looks, further and further apart.
+ *
  * These are hints: where the log cannot be watched, or the system forgets to tell, everything is found by polling.
  */
 import { type FSWatcher, watch } from 'node:fs'
@@ -12,8 +15,10 @@ import type { Clock } from '../../core/clock.js'
 import type { Wake } from '../../core/store.js'
 import type { Connection } from './connection.js'
 
-/** However much others write, they are looked at no more often than this. */
-const LOOK_MS = 25
+/** When to look after a write, each counted from the one before. */
+const LOOKS_MS = [5, 20, 60, 200] as const
+/** However much is written, there are no more looks than this. */
+const APART_MS = 20
 
 const DATA_VERSION = 'pragma data_version'
 const CANCELLED = 'select id from belfry_runs where state = 2 and cancel = 1'
@@ -26,7 +31,9 @@ export class OtherWriters {
   #version: number | undefined
   #cancelled: ReadonlySet<number> = new Set()
   #lookedAt = Number.NEGATIVE_INFINITY
-  #cancelLook: (() => void) | undefined
+  /** How many looks there were since the last write, and the next one. */
+  #looks = 0
+  #next: { readonly at: number; readonly cancel: () => void } | undefined
 
   constructor(db: Connection, clock: Clock, announce: (wakes: ReadonlySet<Wake>) => void) {
     this.#db = db
@@ -47,18 +54,30 @@ export class OtherWriters {
   close(): void {
     this.#watcher?.close()
     this.#watcher = undefined
-    this.#cancelLook?.()
-    this.#cancelLook = undefined
+    this.#next?.cancel()
+    this.#next = undefined
   }
 
   #written(): void {
-    if (this.#cancelLook !== undefined) return
-    const pauseMs = Math.max(this.#lookedAt + LOOK_MS - this.#clock.monotonic(), 0)
-    this.#cancelLook = this.#clock.after(pauseMs, () => {
-      this.#cancelLook = undefined
+    this.#looks = 0
+    this.#lookIn(LOOKS_MS[0])
+  }
+
+  /** One that comes sooner stays, so that somebody who writes all the time does not put it off for ever. */
+  #lookIn(delayMs: number): void {
+    const now = this.#clock.monotonic()
+    const at = Math.max(now + delayMs, this.#lookedAt + APART_MS)
+    if (this.#next !== undefined && this.#next.at <= at) return
+    this.#next?.cancel()
+    const look = () => {
+      this.#next = undefined
       this.#lookedAt = this.#clock.monotonic()
+      this.#looks += 1
+      const delay = LOOKS_MS[this.#looks]
+      if (delay !== undefined) this.#lookIn(delay)
       this.#look()
-    })
+    }
+    this.#next = { at, cancel: this.#clock.after(at - now, look) }
   }
 
   #look(): void {
