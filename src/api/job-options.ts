@@ -60,11 +60,11 @@ const KEEPS: readonly Keep[] = ['all', 'failures', 'none']
 /** Checks a job's options, once, when it is defined. */
 export function parseJob<Payload>(
   name: string,
-  options: JobOptions<Payload>,
-  schema: StandardSchema | undefined,
+  options: JobOptions<Payload> & { readonly payload?: StandardSchema | undefined },
 ): JobDefinition {
   checkName(name, 'job name')
   checkOptions(options, KNOWN, `job "${name}"`)
+  const { payload: schema } = options
   if (schema !== undefined && typeof schema?.['~standard']?.validate !== 'function') {
     throw invalid(name, 'payload must be a Standard Schema, such as one of zod, valibot or arktype')
   }

@@ -1,5 +1,6 @@
+import { constants } from 'node:os'
 import { type Clock, systemClock } from '../core/clock.js'
-import { failure } from '../core/errors.js'
+import { failure, quote } from '../core/errors.js'
 import { checkOptions } from '../core/known-options.js'
 import { guarded, type Logger, stderrLogger } from '../core/logger.js'
 import { checkName } from '../core/names.js'
@@ -119,10 +120,14 @@ function parseLogger(logger: Logger | undefined): Logger {
   return guarded(logger)
 }
 
+const UNSTOPPABLE = ['SIGKILL', 'SIGSTOP']
+
 function parseSignals(signals: boolean | readonly NodeJS.Signals[]): readonly NodeJS.Signals[] {
   if (signals === true) return ['SIGTERM', 'SIGINT']
   if (signals === false) return []
   if (!Array.isArray(signals)) throw invalid('signals must be true, false or a list of signal names')
+  const stranger = signals.find((signal) => !Object.hasOwn(constants.signals, signal) || UNSTOPPABLE.includes(signal))
+  if (stranger !== undefined) throw invalid(`signals names ${quote(stranger)}, which a process cannot wait for`)
   return signals as readonly NodeJS.Signals[]
 }
 

@@ -129,13 +129,14 @@ function parseTarget(id: string, { job, to, toOptions }: ScheduleInput): Target 
   }
   if (job !== undefined) {
     if (toOptions !== undefined) throw invalid(id, 'toOptions belong to a sink, and this schedule runs a job')
-    return { job: checkName(typeof job === 'string' ? job : job.name, 'job name') }
+    return { job: checkName(typeof job === 'string' ? job : job?.name, `job name of schedule "${id}"`) }
   }
-  const sink = checkName(to, 'sink name')
+  const sink = checkName(to, `sink name of schedule "${id}"`)
   return toOptions === undefined ? { sink } : { sink, options: toJson(toOptions, `toOptions of schedule "${id}"`) }
 }
 
 function parseMissed(id: string, given: Missed['policy'] | MissedInput, graceMs: number): Missed {
+  if (typeof given !== 'string') checkOptions(given, ['policy', 'within', 'max'], `schedule "${id}": missed`)
   const { policy, within, max }: MissedInput = typeof given === 'string' ? { policy: given } : given
   oneOf(id, 'missed.policy', policy, POLICIES)
   if (policy === 'skip' && within !== undefined)

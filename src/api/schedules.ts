@@ -3,11 +3,11 @@ import { inTurns } from '../core/in-turns.js'
 import type { Json } from '../core/json.js'
 import { toJson } from '../core/json.js'
 import { checkOptions } from '../core/known-options.js'
-import { checkName } from '../core/names.js'
+import { checkName, checkText } from '../core/names.js'
 import { plan } from '../core/plan.js'
 import type { Overlap } from '../core/policies.js'
 import type { NewRun } from '../core/run.js'
-import { plannable, type Schedule, type ScheduleDefinition } from '../core/schedule.js'
+import { plannable, type Schedule, type ScheduleDefinition, type ScheduleState } from '../core/schedule.js'
 import { scheduleTimeline } from '../core/schedule-timeline.js'
 import type { Page, PutResult, ScheduleQuery, Store } from '../core/store.js'
 import { type Instant, instantMs, isoText } from '../time/instant.js'
@@ -15,6 +15,8 @@ import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
 import type { Catalogue } from './catalogue.js'
 import { type Explanation, explain } from './explain.js'
 import type { Enqueued } from './job.js'
+import { listQuery } from './list-query.js'
+import { located } from './located.js'
 import { OVERLAPS, parseSchedule, type ScheduleInput } from './schedule-input.js'
 import { type ScheduleView, scheduleView } from './schedule-view.js'
 
@@ -47,6 +49,9 @@ export interface PreviewedTick {
 
 const PUT_BATCH = 1_000
 const MAX_BACKFILL = 100_000
+const MAX_PREVIEW = 100_000
+const FILTERS = ['prefix', 'after', 'state', 'job', 'sink', 'app', 'unstamped'] as const
+const SCHEDULE_STATES: readonly ScheduleState[] = ['active', 'paused', 'finished']
 
 export class Schedules {
   readonly #store: Store
@@ -59,7 +64,8 @@ export class Schedules {
     this.#graceMs = graceMs
   }
 
-  async put(id: string, input: ScheduleInput, { ifVersion }: PutOptions = {}): Promise<ScheduleView> {
+  async put(id: string, input: ScheduleInput, options: PutOptions = {}): Promise<ScheduleView> {
+    const ifVersion = versionOf(options, `put of ${quote(id)}`)
     const definition = await this.parse(id, input)
     const [result] = await this.#store.schedules.put([
       { id, definition, ...(ifVersion === undefined ? {} : { ifVersion }) },
@@ -69,7 +75,8 @@ export class Schedules {
 
   /** Many at once, in batches; each batch is written whole or not at all. */
   async putMany(entries: Iterable<readonly [id: string, input: ScheduleInput]>): Promise<readonly ScheduleView[]> {
-    const parsed = await inTurns([...entries], async ([id, input]) => ({ id, definition: await this.parse(id, input) }))
+    const pairs = checkEntries(entries)
+    const parsed = await inTurns(pairs, async ([id, input]) => ({ id, definition: await this.parse(id, input) }))
     const views: ScheduleView[] = []
     for (let at = 0; at < parsed.length; at += PUT_BATCH) {
       const batch = parsed.slice(at, at + PUT_BATCH)
@@ -80,18 +87,24 @@ export class Schedules {
   }
 
   async get(id: string): Promise<ScheduleView | undefined> {
-    const schedule = await this.#store.schedules.get(id)
+    const schedule = await this.#store.schedules.get(checkText(id, 'schedule id'))
     return schedule === undefined ? undefined : scheduleView(schedule)
   }
 
   /** In order of id; pass `next` as `after` to go on. */
   async list(query: Partial<ScheduleQuery> = {}): Promise<Page<ScheduleView>> {
-    const { items, next } = await this.#store.schedules.list({ limit: 100, ...query })
+    const checked = listQuery(query, FILTERS, 'schedules.list()', {
+      state: (state) => SCHEDULE_STATES.includes(state as ScheduleState),
+      unstamped: (unstamped) => typeof unstamped === 'boolean',
+    })
+    const { items, next } = await this.#store.schedules.list(checked)
     return { items: items.map(scheduleView), ...(next === undefined ? {} : { next }) }
   }
 
   /** False when there was none. Running work goes on; what never started is skipped as removed. */
-  async remove(id: string, { ifVersion }: PutOptions = {}): Promise<boolean> {
+  async remove(id: string, options: PutOptions = {}): Promise<boolean> {
+    checkText(id, 'schedule id')
+    const ifVersion = versionOf(options, `remove of ${quote(id)}`)
     const [result] = await this.#store.schedules.remove([id], ifVersion)
     if (result === 'conflict') throw conflict(id, await this.#store.schedules.get(id), ifVersion)
     return result === 'removed'
@@ -99,15 +112,20 @@ export class Schedules {
 
   /** Stops firing until resumed. The note says why, to whoever looks. */
   async pause(id: string, note?: string): Promise<ScheduleView> {
+    checkText(id, 'schedule id')
+    if (note !== undefined) checkText(note, `the note of a pause of ${quote(id)}`)
     return scheduleView(found(id, await this.#store.schedules.pause(id, note)))
   }
 
   async resume(id: string): Promise<ScheduleView> {
-    return scheduleView(found(id, await this.#store.schedules.resume(id)))
+    return scheduleView(found(id, await this.#store.schedules.resume(checkText(id, 'schedule id'))))
   }
 
   /** Runs it now, beside its timeline: the next tick stays what it was. */
-  async trigger(id: string, { payload, overlap = 'allow' }: TriggerOptions = {}): Promise<Enqueued> {
+  async trigger(id: string, options: TriggerOptions = {}): Promise<Enqueued> {
+    checkText(id, 'schedule id')
+    checkOptions(options, ['payload', 'overlap'], `trigger of "${id}"`)
+    const { payload, overlap = 'allow' } = options
     checkOverlap(`trigger of "${id}"`, overlap)
     const { definition } = found(id, await this.#store.schedules.get(id))
     const given = payload === undefined ? definition.payload : toJson(payload, `payload of a trigger of "${id}"`)
@@ -119,6 +137,7 @@ export class Schedules {
 
   /** Runs the ticks of a past stretch of time (again). Repeating the call adds nothing. */
   async backfill(id: string, options: BackfillOptions): Promise<{ readonly runs: readonly Enqueued[] }> {
+    checkText(id, 'schedule id')
     checkOptions(options, ['from', 'to', 'name', 'overlap'], `backfill of "${id}"`)
     checkOverlap(`backfill of "${id}"`, options.overlap ?? 'queue-all')
     if (options.name !== undefined) checkName(options.name, 'backfill name')
@@ -147,8 +166,16 @@ export class Schedules {
   /** The next ticks of a schedule, or of one that is not saved yet. */
   async preview(
     what: string | ScheduleInput,
-    { count = 5, from }: { readonly count?: number; readonly from?: Instant } = {},
-  ) {
+    options: { readonly count?: number; readonly from?: Instant } = {},
+  ): Promise<readonly PreviewedTick[]> {
+    checkOptions(options, ['count', 'from'], 'preview')
+    const { count = 5, from } = options
+    if (!Number.isInteger(count) || count < 0 || count > MAX_PREVIEW) {
+      throw failure(
+        'OPTION_INVALID',
+        `preview: count is ${quote(count)}; it must be a whole number up to ${MAX_PREVIEW}`,
+      )
+    }
     const now = await this.#store.now()
     const after = from === undefined ? now : instantMs(from) - 1
     const schedule =
@@ -161,11 +188,15 @@ export class Schedules {
 
   /** Why a tick ran, was skipped, or has not happened yet. */
   async explain(id: string, at: Instant): Promise<Explanation> {
-    return explain(this.#store, id, instantMs(at))
+    return explain(
+      this.#store,
+      checkText(id, 'schedule id'),
+      located(`explain of "${id}"`, () => instantMs(at)),
+    )
   }
 
   /** Makes the store's schedules be exactly these, within a scope. */
-  apply(wanted: Readonly<Record<string, ScheduleInput>>, options: ApplyOptions = {}): Promise<ApplyResult> {
+  async apply(wanted: Readonly<Record<string, ScheduleInput>>, options: ApplyOptions = {}): Promise<ApplyResult> {
     return applySchedules(this.#store, (id, input) => this.parse(id, input), wanted, options)
   }
 
@@ -205,6 +236,26 @@ export class Schedules {
   }
 }
 
+function versionOf(options: PutOptions, where: string): number | undefined {
+  checkOptions(options, ['ifVersion'], where)
+  const { ifVersion } = options
+  if (ifVersion === undefined || (Number.isInteger(ifVersion) && ifVersion >= 0)) return ifVersion
+  throw failure('OPTION_INVALID', `${where}: ifVersion is ${quote(ifVersion)}; it must be a version, or 0 for none yet`)
+}
+
+type Entry = readonly [id: string, input: ScheduleInput]
+
+function checkEntries(entries: Iterable<Entry>): readonly Entry[] {
+  const hint = 'give pairs, as in putMany([["digest/eu", { cron: "0 9 * * *", job: "digest" }]])'
+  if (typeof (entries as Partial<Iterable<Entry>> | undefined)?.[Symbol.iterator] !== 'function') {
+    throw failure('OPTION_INVALID', `putMany: ${quote(entries)} is no list; ${hint}`)
+  }
+  const list = [...entries]
+  const odd = list.findIndex((entry) => !Array.isArray(entry) || entry.length !== 2)
+  if (odd === -1) return list
+  throw failure('OPTION_INVALID', `putMany: entry ${odd} is ${quote(list[odd])}; ${hint}`)
+}
+
 function checkOverlap(where: string, overlap: Overlap): void {
   if (OVERLAPS.includes(overlap)) return
   throw failure('OPTION_INVALID', `${where}: overlap is ${quote(overlap)}; allowed are ${OVERLAPS.join(', ')}`)
@@ -225,6 +276,9 @@ function ticksLeft({ definition, anchor, cursor, remaining }: Schedule, after: n
 
 /** A schedule as it would be if it were put now. */
 function draft(input: ScheduleInput, graceMs: number, now: number): Schedule {
+  if (typeof input !== 'object' || input === null) {
+    throw failure('OPTION_INVALID', `preview: ${quote(input)} is neither the id of a schedule nor a schedule`)
+  }
   const target = input.job === undefined && input.to === undefined ? { job: 'preview' } : {}
   const definition = parseSchedule('preview', { ...input, ...target }, graceMs)
   const { timeline, startsAt, times } = definition

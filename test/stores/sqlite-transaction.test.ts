@@ -278,6 +278,16 @@ describe('transaction() in a handler', () => {
     expect(warnings).toEqual([expect.stringContaining('failed after its transaction had committed')])
   })
 
+  it('says so when it is given nothing to do, and may be called again', async () => {
+    const errors: unknown[] = []
+    const run = await outcomeOf(async ({ transaction }) => {
+      await transaction(undefined as never).catch((error) => errors.push(error))
+      return transaction((tx: SqliteHandle) => write(tx, 'paid'))
+    })
+    expect(errors).toMatchObject([{ code: 'OPTION_INVALID', message: expect.stringContaining('give it a function') }])
+    expect(run).toMatchObject({ state: 'succeeded', result: 'paid' })
+  })
+
   it('is waited for when the handler does not', async () => {
     const run = await outcomeOf(({ transaction }) => {
       void transaction((tx: SqliteHandle) => write(tx, 'paid'))
