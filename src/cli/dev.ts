@@ -20,5 +20,5 @@ Examples:
 function replicasOf(text: string): number {
   const count = Number(text)
   if (Number.isInteger(count) && count >= 1 && count <= 9) return count
-  throw new InvalidArgumentError('a whole number from 1 to 9 is needed.')
+  throw new InvalidArgumentError('It must be a whole number from 1 to 9.')
 }

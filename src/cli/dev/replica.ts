@@ -5,7 +5,7 @@ import { sqlite } from '../../stores/sqlite/index.js'
 import type { Note } from './account.js'
 import { declareDemo, LEASE } from './demo.js'
 
-export async function startReplica(path: string, tell: (note: Note) => void): Promise<Belfry> {
+export async function startReplica(path: string, helloAt: number, tell: (note: Note) => void): Promise<Belfry> {
   const belfry = createBelfry({
     store: sqlite({ path }),
     app: 'belfry-dev',
@@ -13,7 +13,7 @@ export async function startReplica(path: string, tell: (note: Note) => void): Pr
     poll: '250ms',
     stopGrace: '500ms',
   })
-  declareDemo(belfry)
+  declareDemo(belfry, helloAt)
   const note = (kind: Note['kind'], run: ClaimedRun): Note => ({
     kind,
     at: Date.now(),
