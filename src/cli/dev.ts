@@ -9,7 +9,7 @@ export function devCommand(): Command {
       `
 Examples:
   belfry dev                 one process, three schedules
-  belfry dev --replicas 3    three processes: press 1, 2 or 3 to kill one and watch the takeover`,
+  belfry dev --replicas 3    three processes to kill, by 1, 2 and 3`,
     )
     .action(async ({ replicas }: { readonly replicas: number }) => {
       const { runDev } = await import('./dev/run-dev.js')
