@@ -86,7 +86,7 @@ describe('belfry next, in a hurry', () => {
       ['--help'],
       ['next', '--help'],
       ['dev', '--help'],
-      ['next', '0 9 L * MON#2', '--tz', 'America/New_York'],
+      ['next', '0 9 * * 1-5', '--tz', 'America/New_York'],
     ]) {
       const { stdout } = await belfry(...args)
       expect(stdout).not.toContain('\u001b')
