@@ -220,7 +220,7 @@ describe('misuse is told with what to do instead', () => {
     ],
     [
       'a signal that cannot be caught',
-      async () => createBelfry({ store: memory(), signals: ['SIGKILL'] }),
+      async () => createBelfry({ store: memory(), signals: ['SIGKILL' as never] }),
       /signals names "SIGKILL"/,
     ],
   ])('%s', async (_, act, message) => {
