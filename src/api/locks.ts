@@ -105,6 +105,8 @@ export class Locks {
     held.acquisitions -= 1
     if (held.acquisitions > 0) return !held.isLost
     this.#keeper.drop(held)
+    // Stopping has given it back, and closed the store.
+    if (this.#closed) return false
     const { name, holder, minHoldMs } = held
     return this.#store.leases.release({ name, holder, ...(minHoldMs === 0 ? {} : { minHoldMs }) })
   }

@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createBelfry } from '../../src/belfry.js'
 import type { Store } from '../../src/core/store.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { newRun, Scene } from '../../src/testing/contract/scene.js'
@@ -49,6 +50,15 @@ async function use(store: Store): Promise<void> {
 
 /** libsql ends a statement when it is collected, and its connection with the last of them. */
 const endsAtOnce = process.versions.sqlite !== undefined
+
+describe('a lock', () => {
+  it('that is given back after its instance has stopped is no error: it was given back by that', async () => {
+    const belfry = createBelfry({ store: sqlite({ path: file.path }) })
+    const lock = await belfry.lock('invoice')
+    await belfry.stop()
+    expect(await lock?.release()).toBe(false)
+  })
+})
 
 describe.runIf(process.platform === 'linux')('a SQLite store that is closed', () => {
   it('has no handle of the file left, at the latest when garbage was collected', async () => {
