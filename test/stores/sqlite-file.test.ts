@@ -54,6 +54,14 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
     await expect(open().open()).rejects.toMatchObject({ code: 'STORE_INVALID' })
   })
 
+  it('in a folder that takes no files', async () => {
+    await expect(open({ path: '/proc/belfry.db' }).open()).rejects.toMatchObject({
+      code: 'STORE_UNREACHABLE',
+      message: expect.stringContaining('cannot be opened'),
+      cause: expect.anything(),
+    })
+  })
+
   it('that is no database', async () => {
     writeFileSync(file.path, 'once upon a time '.repeat(500))
     await expect(open().open()).rejects.toMatchObject({

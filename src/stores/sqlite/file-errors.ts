@@ -63,7 +63,15 @@ const EXPLANATIONS: Readonly<Record<number, Explanation>> = {
 export function fileError(error: unknown, file: string): unknown {
   if (error instanceof BelfryError) return error
   if (extendedCode(error) === READONLY_DBMOVED) return moved(file, false)
-  const code = resultCode(error)
+  return explained(error, file, resultCode(error))
+}
+
+/** An error of opening: libsql throws some of these without a code. */
+export function openError(error: unknown, file: string): unknown {
+  return error instanceof BelfryError ? error : explained(error, file, resultCode(error) ?? CANTOPEN)
+}
+
+function explained(error: unknown, file: string, code: number | undefined): unknown {
   const explanation = code === undefined ? undefined : EXPLANATIONS[code]
   if (explanation === undefined) return error
   return failure(explanation[0], `the SQLite file ${file} ${explanation[1]}`, { cause: error })

@@ -6,7 +6,7 @@ import { checkPath } from './check-path.js'
 import { Connection, configure, openDriver } from './connection.js'
 import { driverOf } from './driver.js'
 import { SqliteFile } from './file.js'
-import { fileError } from './file-errors.js'
+import { fileError, openError } from './file-errors.js'
 import { FileIdentity } from './file-identity.js'
 import { Listeners } from './listeners.js'
 import { OtherWriters } from './other-writers.js'
@@ -125,7 +125,7 @@ export class OpenFile {
     try {
       return new Connection(openDriver(path))
     } catch (error) {
-      throw fileError(error, path)
+      throw openError(error, path)
     }
   }
 
