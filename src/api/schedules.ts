@@ -7,7 +7,7 @@ import { checkName, checkText } from '../core/names.js'
 import { plan } from '../core/plan.js'
 import type { Overlap } from '../core/policies.js'
 import type { NewRun } from '../core/run.js'
-import { plannable, type Schedule, type ScheduleDefinition, type ScheduleState } from '../core/schedule.js'
+import { plannable, type Schedule, type ScheduleDefinition } from '../core/schedule.js'
 import { scheduleTimeline } from '../core/schedule-timeline.js'
 import type { Page, PutResult, ScheduleQuery, Store } from '../core/store.js'
 import { type Instant, instantMs, isoText } from '../time/instant.js'
@@ -15,9 +15,16 @@ import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
 import type { Catalogue } from './catalogue.js'
 import { type Explanation, explain } from './explain.js'
 import type { Enqueued } from './job.js'
-import { listQuery } from './list-query.js'
 import { located } from './located.js'
-import { OVERLAPS, parseSchedule, type ScheduleInput } from './schedule-input.js'
+import {
+  checkEntries,
+  checkOverlap,
+  type PreviewOptions,
+  previewOptions,
+  scheduleQuery,
+  versionOf,
+} from './schedule-arguments.js'
+import { parseSchedule, type ScheduleInput } from './schedule-input.js'
 import { type ScheduleView, scheduleView } from './schedule-view.js'
 
 export interface PutOptions {
@@ -49,9 +56,6 @@ export interface PreviewedTick {
 
 const PUT_BATCH = 1_000
 const MAX_BACKFILL = 100_000
-const MAX_PREVIEW = 100_000
-const FILTERS = ['prefix', 'after', 'state', 'job', 'sink', 'app', 'unstamped'] as const
-const SCHEDULE_STATES: readonly ScheduleState[] = ['active', 'paused', 'finished']
 
 export class Schedules {
   readonly #store: Store
@@ -93,11 +97,7 @@ export class Schedules {
 
   /** In order of id; pass `next` as `after` to go on. */
   async list(query: Partial<ScheduleQuery> = {}): Promise<Page<ScheduleView>> {
-    const checked = listQuery(query, FILTERS, 'schedules.list()', {
-      state: (state) => SCHEDULE_STATES.includes(state as ScheduleState),
-      unstamped: (unstamped) => typeof unstamped === 'boolean',
-    })
-    const { items, next } = await this.#store.schedules.list(checked)
+    const { items, next } = await this.#store.schedules.list(scheduleQuery(query))
     return { items: items.map(scheduleView), ...(next === undefined ? {} : { next }) }
   }
 
@@ -164,18 +164,8 @@ export class Schedules {
   }
 
   /** The next ticks of a schedule, or of one that is not saved yet. */
-  async preview(
-    what: string | ScheduleInput,
-    options: { readonly count?: number; readonly from?: Instant } = {},
-  ): Promise<readonly PreviewedTick[]> {
-    checkOptions(options, ['count', 'from'], 'preview')
-    const { count = 5, from } = options
-    if (!Number.isInteger(count) || count < 0 || count > MAX_PREVIEW) {
-      throw failure(
-        'OPTION_INVALID',
-        `preview: count is ${quote(count)}; it must be a whole number up to ${MAX_PREVIEW}`,
-      )
-    }
+  async preview(what: string | ScheduleInput, options: PreviewOptions = {}): Promise<readonly PreviewedTick[]> {
+    const { count, from } = previewOptions(options)
     const now = await this.#store.now()
     const after = from === undefined ? now : instantMs(from) - 1
     const schedule =
@@ -234,31 +224,6 @@ export class Schedules {
     }
     return { from, to }
   }
-}
-
-function versionOf(options: PutOptions, where: string): number | undefined {
-  checkOptions(options, ['ifVersion'], where)
-  const { ifVersion } = options
-  if (ifVersion === undefined || (Number.isInteger(ifVersion) && ifVersion >= 0)) return ifVersion
-  throw failure('OPTION_INVALID', `${where}: ifVersion is ${quote(ifVersion)}; it must be a version, or 0 for none yet`)
-}
-
-type Entry = readonly [id: string, input: ScheduleInput]
-
-function checkEntries(entries: Iterable<Entry>): readonly Entry[] {
-  const hint = 'give pairs, as in putMany([["digest/eu", { cron: "0 9 * * *", job: "digest" }]])'
-  if (typeof (entries as Partial<Iterable<Entry>> | undefined)?.[Symbol.iterator] !== 'function') {
-    throw failure('OPTION_INVALID', `putMany: ${quote(entries)} is no list; ${hint}`)
-  }
-  const list = [...entries]
-  const odd = list.findIndex((entry) => !Array.isArray(entry) || entry.length !== 2)
-  if (odd === -1) return list
-  throw failure('OPTION_INVALID', `putMany: entry ${odd} is ${quote(list[odd])}; ${hint}`)
-}
-
-function checkOverlap(where: string, overlap: Overlap): void {
-  if (OVERLAPS.includes(overlap)) return
-  throw failure('OPTION_INVALID', `${where}: overlap is ${quote(overlap)}; allowed are ${OVERLAPS.join(', ')}`)
 }
 
 /** Ticks by the planner itself, so that what is shown is what would fire. */
