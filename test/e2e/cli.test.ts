@@ -86,6 +86,7 @@ describe('belfry next, in a hurry', () => {
       ['--help'],
       ['next', '--help'],
       ['dev', '--help'],
+      ['migrate', '--help'],
       ['next', '0 9 * * 1-5', '--tz', 'America/New_York'],
     ]) {
       const { stdout } = await belfry(...args)
