@@ -5,6 +5,6 @@ export default defineConfig({
     include: ['src/**/*.test.ts', 'test/**/*.test.{ts,js}'],
     testTimeout: 30_000,
     maxWorkers: 2,
-    globalSetup: ['test/servers/setup.ts'],
+    globalSetup: ['test/servers/temporary-folder.ts', 'test/servers/setup.ts'],
   },
 })
