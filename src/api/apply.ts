@@ -72,9 +72,10 @@ function checkApply(wanted: unknown, options: ApplyOptions): ApplyOptions {
 }
 
 async function compare(store: Store, writes: readonly ScheduleWrite[]): Promise<ApplyChange[]> {
+  const known = await inTurns(writes, ({ id }) => store.schedules.get(id))
   const changes: ApplyChange[] = []
-  for (const { id, definition } of writes) {
-    const before = (await store.schedules.get(id))?.definition
+  for (const [at, { id, definition }] of writes.entries()) {
+    const before = known[at]?.definition
     if (before === undefined) changes.push({ id, change: 'create', after: definition })
     else if (!sameDefinition(before, definition)) changes.push({ id, change: 'update', before, after: definition })
   }
