@@ -15,6 +15,7 @@ import { plannable, type Schedule, type ScheduleDefinition } from '../../core/sc
 import type { AdvanceRequest, AdvanceResult } from '../../core/store.js'
 import { numberArray, textArray } from './array-text.js'
 import type { Database, Row, Transaction } from './connection.js'
+import { lockRuns } from './lock-order.js'
 import { definitionOf, PROGRESS_COLUMNS, withProgress } from './schedule-row.js'
 import { operation } from './sql-function.js'
 
@@ -31,11 +32,22 @@ function takeDue(limit: number, lookaheadMs: number): string {
     order by due_at, place limit ${Math.ceil(limit)} for update skip locked) s order by s.due_at, s.place`
 }
 
+/** What was recorded before and is to make room, or is to be waited for: all of it, before anything is decided. */
+const LOCK_EARLIER = `
+    perform belfry.lock_names(array(select key from belfry.runs
+      where schedule = any (v_retract || v_way || v_behind) and state < 3 and key is not null));
+    ${lockRuns(
+      'schedule = any (v_retract || v_way || v_behind) and state < 3 and (engaged or ready_at <= v_now)',
+      'schedule = any (v_retract || v_way) and state < 3',
+    )}
+    perform belfry.lock_dedupes(array(select id from belfry.runs
+      where schedule = any (v_way) and state < 3 and dedupe is not null));`
+
 const RECORD_FUNCTION = operation(
   `record_ticks(v_now bigint,
     s_ids text[], s_cursors bigint[], s_remaining bigint[], s_next bigint[], s_due bigint[], s_finished bigint[],
     t_schedules text[], t_definitions bigint[], t_at bigint[], t_ready bigint[], t_start_by bigint[], t_waits boolean[],
-    k_schedules text[], k_from bigint[], k_to bigint[], k_count bigint[], k_reasons text[],
+    t_keys text[], k_schedules text[], k_from bigint[], k_to bigint[], k_count bigint[], k_reasons text[],
     v_retract text[], v_through bigint[], v_way text[],
     out recorded integer, out next_due_at bigint, out wakes integer)`,
   'record',
@@ -43,11 +55,19 @@ const RECORD_FUNCTION = operation(
 declare
   v_names text[] := '{}';
   v_lanes text[] := '{}';
+  v_behind text[] := '{}';
   v_step record;
   g record;
   r belfry.runs;
 begin
   wakes := 0;
+  perform belfry.make_names(t_keys);
+  if true = any (t_waits) then
+    v_behind := array(select distinct schedule from unnest(t_schedules, t_waits) as g(schedule, waits) where waits);
+  end if;
+  if cardinality(v_retract || v_way || v_behind) > 0 then
+    ${LOCK_EARLIER}
+  end if;
   for g in select * from unnest(v_retract, v_through) as g(schedule, through) order by schedule loop
     v_names := v_names || array(select key from belfry.runs where schedule = g.schedule and state < 2 and origin = 0
       and attempt = 0 and tick <= g.through and key is not null);
@@ -67,11 +87,7 @@ begin
     wakes := wakes | v_step.wakes;
   end loop;
 
-  if true = any (t_waits) then
-    perform belfry.hold_lane(schedule, v_now) from (
-      select distinct schedule from unnest(t_schedules, t_waits) as g(schedule, waits) where waits order by schedule) w;
-    v_lanes := v_lanes || array(select schedule from unnest(t_schedules, t_waits) as g(schedule, waits) where waits);
-  end if;
+  v_lanes := v_lanes || v_behind;
   with made as (
     insert into belfry.runs (id, target, options, origin, schedule, tick, payload, priority, keep, key, key_limit,
       key_waits, unstamped, state, waits_for, engaged, created_at, ready_at, start_by)
@@ -104,7 +120,7 @@ end`,
 export const ADVANCE_FUNCTIONS = RECORD_FUNCTION
 
 const RECORD = `select recorded, next_due_at, wakes from belfry.record_ticks(
-  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
+  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 const LOOK = `select belfry.now_us() / 1000,
   (select due_at from belfry.schedules where due_at is not null order by due_at limit 1)`
 
@@ -156,11 +172,22 @@ function toUnfinished(text: string | null): Unfinished[] {
   }))
 }
 
+interface NewTick {
+  readonly tick: PlannedTick
+  readonly definition: string
+  readonly schedule: string
+  readonly key: string | undefined
+}
+
 async function record(tx: Transaction, planned: readonly Planned[], now: number) {
   // Behind the cursor a tick is accounted for, for ever.
-  const ticks: { readonly tick: PlannedTick; readonly definition: string; readonly schedule: string }[] = []
+  const ticks: NewTick[] = []
   for (const { before, definition, plan } of planned) {
-    for (const tick of plan.ticks) if (tick.at > before.cursor) ticks.push({ tick, definition, schedule: before.id })
+    const { key } = before.definition
+    const name = key === undefined || key === 'unstamped' ? undefined : key.name
+    for (const tick of plan.ticks) {
+      if (tick.at > before.cursor) ticks.push({ tick, definition, schedule: before.id, key: name })
+    }
   }
   const skips = planned.flatMap(({ before, plan }) => plan.skips.map((range) => ({ ...range, schedule: before.id })))
   const retracts = planned.filter(({ plan }) => plan.retractThrough !== undefined)
@@ -178,6 +205,7 @@ async function record(tx: Transaction, planned: readonly Planned[], now: number)
     numberArray(ticks.map(({ tick }) => tick.readyAt)),
     numberArray(ticks.map(({ tick }) => tick.startBy)),
     textArray(ticks.map(({ tick }) => (tick.waits ? 't' : 'f'))),
+    textArray([...new Set(ticks.flatMap(({ key }) => key ?? []))]),
     textArray(skips.map(({ schedule }) => schedule)),
     numberArray(skips.map(({ from }) => from)),
     numberArray(skips.map(({ to }) => to)),

@@ -71,7 +71,6 @@ declare
   v_lane text;
 begin
   if cardinality(v_names) > 0 then
-    insert into belfry.names (name) select n from unnest(v_names) n order by n on conflict do nothing;
     v_names := array(select name from belfry.names where name = any (v_names) order by name for update skip locked);
     v_wakes := belfry.hand_on(v_names, '{}', v_us);
   end if;

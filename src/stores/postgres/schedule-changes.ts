@@ -6,6 +6,7 @@ import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { Schedule } from '../../core/schedule.js'
 import type { Database } from './connection.js'
+import { lockRuns } from './lock-order.js'
 import { definitionRow, progressRow, SCHEDULE_COLUMNS, toSchedule } from './schedule-row.js'
 import { operation, step } from './sql-function.js'
 
@@ -96,7 +97,7 @@ const CREATE = `
     insert into belfry.definitions (id, schedule, ${DEFINITION_NAMES}) select definition, id, ${DEFINITION_NAMES} from given
   ), made as (
     insert into belfry.schedules (id, version, definition, place, ${PROGRESS_NAMES}, ${OWN_NAMES})
-    select id, version, definition, place, ${PROGRESS_NAMES}, ${OWN_NAMES} from given
+    select id, version, definition, place, ${PROGRESS_NAMES}, ${OWN_NAMES} from given order by id
     on conflict do nothing returning id, version
   )
   select coalesce(json_object_agg(id, version), '{}') into v_versions from made`
@@ -107,6 +108,7 @@ const CHANGE_FUNCTION = operation(
   `
 declare
   v_us bigint := v_now * 1000;
+  v_ids text[];
   v_versions json;
   v_all jsonb;
   v_names text[] := '{}';
@@ -122,8 +124,11 @@ begin
   ${CREATE};
   v_all := v_versions::jsonb;
   if (select count(*) from json_object_keys(v_versions)) <> json_array_length(v_new) then ${VOID}; end if;
-  perform 1 from belfry.schedules where id = any (array(select value ->> 'id' from json_array_elements(v_changed)))
-    order by id for update;
+  v_ids := array(select value ->> 'id' from json_array_elements(v_changed));
+  perform 1 from belfry.schedules where id = any (v_ids) order by id for update;
+  perform belfry.lock_names(array(select key from belfry.runs
+    where schedule = any (v_ids) and state < 2 and origin = 0 and key is not null));
+  ${lockRuns('schedule = any (v_ids) and state < 2 and origin = 0')}
   for g in select * from json_to_recordset(v_changed) as g(id text, mark text, gone boolean, redefined boolean,
     unclaimed json, remove json, skip json, reason text, skips json, ${DEFINITION}, ${PROGRESS}, ${OWN})
   loop

@@ -20,6 +20,7 @@ import { ENQUEUE_FUNCTIONS } from './enqueue.js'
 import { ENQUEUE_INSIDE_FUNCTION } from './enqueue-inside.js'
 import { INSTANCE_FUNCTIONS } from './instances.js'
 import { LEASE_FUNCTIONS } from './leases.js'
+import { LOCK_FUNCTIONS } from './lock-order.js'
 import { NAME_FUNCTIONS } from './names.js'
 import { PROOF_TABLES } from './proof-sql.js'
 import { PRUNE_FUNCTIONS } from './prune.js'
@@ -31,6 +32,7 @@ import { SETTLE_FUNCTIONS } from './settle.js'
 import { TABLES } from './tables.js'
 
 const FUNCTIONS = [
+  LOCK_FUNCTIONS,
   NAME_FUNCTIONS,
   RUN_ENDING_FUNCTIONS,
   SCHEDULE_FUNCTIONS,
