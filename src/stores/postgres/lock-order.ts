@@ -3,7 +3,8 @@
  * never back up; within a line it goes in the order that the line names.
  *
  * 1. instances
- * 2. schedules, by id: first those that it makes, then those that are there
+ * 2. schedules, by id: first those that it makes, then those that are there. Before that, the right to change schedules,
+ *    together with others or alone
  * 3. names, by name: first those that it makes, then those that are there. Leases and waiters belong to their name, and
  *    are touched by nobody who does not hold it
  * 4. runs, by id. One that has a key only with its name in hand, so that runs of one key never need an order

@@ -1,14 +1,13 @@
 /**
- * How a schedule is written: it is read without a lock, decided upon in `core/declare.ts`, and written by one function
- * that finds out whether it is still what was read. If not, everything is read and decided again.
+ * How a schedule is written: it is read, decided upon in `core/declare.ts`, and written by one function that finds out
+ * whether it is still what was read.
  */
 import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { Schedule } from '../../core/schedule.js'
-import type { Database } from './connection.js'
-import { lockRuns } from './lock-order.js'
 import { definitionRow, progressRow, SCHEDULE_COLUMNS, toSchedule } from './schedule-row.js'
 import { operation, step } from './sql-function.js'
+import { HOLD_FUNCTION, type Run, WITH_OTHERS } from './with-schedules.js'
 
 const READ = `select g.id, (select belfry.now_us() / 1000), s.xmin::text,
   case when s.id is not null then (select json_agg(json_build_array(r.id::text, r.tick) order by r.id) from belfry.runs r
@@ -25,10 +24,10 @@ export interface Seen {
 }
 
 export async function readSchedules(
-  db: Database,
+  run: Run,
   ids: readonly string[],
 ): Promise<{ readonly now: number; readonly seen: ReadonlyMap<string, Seen> }> {
-  const rows = await db.once(READ, [[...new Set(ids)]])
+  const rows = await run(READ, [[...new Set(ids)]])
   const seen = new Map<string, Seen>()
   for (const row of rows) {
     const [id, , mark = null, unclaimed] = row
@@ -108,7 +107,6 @@ const CHANGE_FUNCTION = operation(
   `
 declare
   v_us bigint := v_now * 1000;
-  v_ids text[];
   v_versions json;
   v_all jsonb;
   v_names text[] := '{}';
@@ -120,15 +118,12 @@ declare
   g record;
 begin
   perform belfry.durable();
+  perform ${WITH_OTHERS};
   wakes := 1;
   ${CREATE};
   v_all := v_versions::jsonb;
   if (select count(*) from json_object_keys(v_versions)) <> json_array_length(v_new) then ${VOID}; end if;
-  v_ids := array(select value ->> 'id' from json_array_elements(v_changed));
-  perform 1 from belfry.schedules where id = any (v_ids) order by id for update;
-  perform belfry.lock_names(array(select key from belfry.runs
-    where schedule = any (v_ids) and state < 2 and origin = 0 and key is not null));
-  ${lockRuns('schedule = any (v_ids) and state < 2 and origin = 0')}
+  perform belfry.hold_schedules(array(select value ->> 'id' from json_array_elements(v_changed)));
   for g in select * from json_to_recordset(v_changed) as g(id text, mark text, gone boolean, redefined boolean,
     unclaimed json, remove json, skip json, reason text, skips json, ${DEFINITION}, ${PROGRESS}, ${OWN})
   loop
@@ -185,7 +180,7 @@ begin
 end`,
 )
 
-export const SCHEDULE_CHANGE_FUNCTIONS = [TAKE_BACK, CANCEL_TICKS, CHANGE_FUNCTION].join('\n')
+export const SCHEDULE_CHANGE_FUNCTIONS = [HOLD_FUNCTION, TAKE_BACK, CANCEL_TICKS, CHANGE_FUNCTION].join('\n')
 
 function list(of: string, names: string): string {
   return names
@@ -196,18 +191,18 @@ function list(of: string, names: string): string {
 
 const CHANGE = 'select versions, wakes from belfry.change_schedules($1, $2, $3)'
 
-/** Writes all of it or nothing. Answers the new version of each schedule. */
+/** Writes all of it or nothing. Answers the new version of each schedule, and what to hint at. */
 export async function changeSchedules(
-  db: Database,
+  run: Run,
   changes: readonly Change[],
   now: number,
-): Promise<ReadonlyMap<string, number>> {
+): Promise<{ readonly versions: ReadonlyMap<string, number>; readonly wakes: number }> {
   const made = changes.filter(({ seen }) => seen.schedule === undefined)
   const changed = changes.filter(({ seen }) => seen.schedule !== undefined)
   const rows = [JSON.stringify(made.map(newRow)), JSON.stringify(changed.map(changedRow))]
-  const [row] = await db.once(CHANGE, [...rows, now])
-  db.announce(Number(row?.[1]))
-  return new Map(Object.entries(JSON.parse(row?.[0] ?? '{}') as Record<string, number>))
+  const [row] = await run(CHANGE, [...rows, now])
+  const versions = new Map(Object.entries(JSON.parse(row?.[0] ?? '{}') as Record<string, number>))
+  return { versions, wakes: Number(row?.[1]) }
 }
 
 function newRow({ schedule }: Change) {
