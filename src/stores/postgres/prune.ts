@@ -12,7 +12,7 @@ function forget(statement: string): string {
   if v_left > 0 then
     ${statement.trim()};
     get diagnostics v_count = row_count;
-    v_left := v_left - v_count;
+    v_left := greatest(v_left - v_count, 0);
   end if;`
 }
 
