@@ -89,9 +89,9 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
   }
 }
 
-/** A tenth are exclusive, each with its own key; a twentieth takes its time. @param {number} at */
+/** A tenth are exclusive, each with its own key; a fifth take their time. @param {number} at */
 function scheduleInput(at) {
-  const job = at % 10 === 0 ? 'solo' : at % 20 === 5 ? 'slow' : 'quick'
+  const job = at % 10 === 0 ? 'solo' : at % 5 === 3 ? 'slow' : 'quick'
   return { every: '1s', job, payload: { at }, missed: { policy: /** @type {const} */ ('all') } }
 }
 

@@ -22,7 +22,7 @@ const WEIGHTS = { kill: 5, stop: 3, term: 1, cut: 2, lose: 3, sever: 1, delay: 1
 const LEASES = { stop: [1.2, 2.2], sever: [0.2, 1.5], delay: [0.2, 0.8], crash: [0.1, 1.5] }
 
 /** The store crashes about this often, and at least once. */
-const CRASH_EVERY_MS = 20_000
+const CRASH_EVERY_MS = 30_000
 
 /**
  * @param {object} options
