@@ -1,5 +1,6 @@
 // @ts-check
 /** `npm run chaos -- --store postgres --minutes 5 --seed 42`: the long form. */
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,11 +21,24 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     processes: { type: 'string' },
     schedules: { type: 'string' },
+    stress: { type: 'boolean', default: false },
   },
 })
 if (values.store !== 'sqlite' && values.store !== 'postgres') {
   console.error(`store "${values.store}" is unknown: allowed are ${Object.keys(STORES).join(' and ')}`)
   process.exit(2)
+}
+if (values.stress) {
+  if (values.store !== 'postgres') {
+    console.error('--stress is there for --store postgres')
+    process.exit(2)
+  }
+  const env = { ...process.env, BELFRY_STRESS_SECONDS: String(Number(values.minutes) * 60), SEED: values.seed }
+  const { status } = spawnSync('npx', ['vitest', 'run', 'test/stores/postgres-stress.test.ts'], {
+    env,
+    stdio: 'inherit',
+  })
+  process.exit(status ?? 1)
 }
 const byDefault = STORES[values.store]
 const settings = {
