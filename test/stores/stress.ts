@@ -49,6 +49,7 @@ type Operation = (store: Store, random: Random, shared: Shared) => Promise<unkno
 const OPERATIONS: Readonly<Record<string, readonly [weight: number, operation: Operation]>> = {
   claim: [20, claim],
   settle: [20, settle],
+  transact: [4, transact],
   advance: [10, (store) => store.schedules.advance({ limit: 10, lookaheadMs: 100, plan })],
   enqueue: [14, enqueue],
   beat: [6, beat],
@@ -198,6 +199,12 @@ function settle(store: Store, random: Random, { attempts }: Shared): Promise<unk
     .slice(0, 12)
     .map((attempt) => ({ ...attempt, outcome: random.pick(OUTCOMES) }))
   return store.runs.settle(settlements)
+}
+
+/** Some handlers commit by themselves, the same attempt more than once among them. */
+async function transact(store: Store, random: Random, { attempts }: Shared): Promise<void> {
+  const attempt = attempts[random.integer(0, attempts.length - 1)]
+  if (attempt !== undefined) await store.runs.transact?.(attempt, async () => 1)
 }
 
 function beat(store: Store, random: Random, { attempts, claim: claimsSettled }: Shared): Promise<unknown> {
