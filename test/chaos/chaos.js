@@ -40,10 +40,8 @@ const RECOVERY_MS = 15_000
 
 /** What happened, besides what the handlers wrote down. */
 class History {
-  /** When the store was down. @type {Outage[]} */
+  /** When the store was down, until everybody was back. @type {Outage[]} */
   outages = []
-  /** When a process was cut off from it, or reached it slowly. @type {Outage[]} */
-  troubles = []
   /** How long it took until everybody was back, each time. @type {number[]} */
   recoveries = []
   /** @type {string[]} */
@@ -130,10 +128,11 @@ async function strike(fault, { crew, site, operator, history, say }) {
   const from = monotonicMs()
   await site.strike(fault, (ms) => sleep(ms))
   const to = monotonicMs()
-  history.troubles.push({ from, to })
   if (fault.kind !== 'crash') return
-  history.outages.push({ from, to })
+  const outage = { from, to }
+  history.outages.push(outage)
   const tookMs = await untilAllTakePart(operator, crew, Date.now(), history)
+  outage.to = monotonicMs()
   if (tookMs !== undefined) say(`everybody takes part again, ${tookMs} ms after the store was back`)
 }
 

@@ -82,7 +82,8 @@ async function postgresSite(processes, seed) {
 
   return {
     kinds: [...PROCESS_FAULTS, 'cut', 'lose', 'sever', 'delay', 'crash'],
-    leaseMs: 3_000,
+    // Long enough that a busy machine's delays are small beside it.
+    leaseMs: 4_000,
     store: { name: 'postgres', url: server.url },
     storeOf: (at) => ({ name: 'postgres', url: urls[at] ?? '' }),
     environmentOf: (at) => environments[at] ?? {},

@@ -27,7 +27,7 @@ const store = await openStore(kind)
 const belfry = createBelfry({
   store,
   lease,
-  poll: '200ms',
+  poll: store.supports.wakeups ? '1s' : '200ms',
   concurrency: 50,
   stopGrace: '2s',
   logger: {
