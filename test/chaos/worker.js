@@ -27,7 +27,7 @@ const store = await openStore(kind)
 const belfry = createBelfry({
   store,
   lease,
-  poll: store.supports.wakeups ? '1s' : '200ms',
+  poll: kind.name === 'sqlite' ? '200ms' : '1s',
   concurrency: 50,
   stopGrace: '2s',
   logger: {
