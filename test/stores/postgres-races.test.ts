@@ -1,0 +1,54 @@
+/** Races that only chance would bring about are held open here, by locks that stop one side in mid-operation. */
+import pg from 'pg'
+import { expect, it } from 'vitest'
+import { Scene } from '../../src/testing/contract/scene.js'
+import { freshPostgres } from '../servers/fresh-postgres.js'
+
+/** Keeps everybody from a table while something else is done. */
+async function whileLocked<Result>(direct: string, table: string, work: () => Promise<Result>): Promise<Result> {
+  const client = new pg.Client({ connectionString: direct })
+  await client.connect()
+  try {
+    await client.query(`begin; lock table ${table} in access exclusive mode`)
+    return await work()
+  } finally {
+    await client.query('commit')
+    await client.end()
+  }
+}
+
+/** Waits until somebody stands before the lock. */
+async function untilSomebodyWaits(direct: string, table: string): Promise<void> {
+  const client = new pg.Client({ connectionString: direct })
+  await client.connect()
+  const waiting = `select 1 from pg_locks where relation = '${table}'::regclass and not granted`
+  await expect.poll(async () => (await client.query(waiting)).rowCount).toBeGreaterThan(0)
+  await client.end()
+}
+
+it('a key is not taken from an instance whose beat is under way', async () => {
+  const opened = await freshPostgres()
+  const { direct, schema } = opened
+  const { join, enqueue, claimOne, beat, tryAcquire, claim, elapse, settle, store } = new Scene(opened)
+  await join('slow', 300)
+  await join('quick')
+  const id = await enqueue({ key: { name: 'k', limit: 1, whenBusy: 'wait' } })
+  const run = await claimOne('slow')
+  const younger = await enqueue({ key: { name: 'k', limit: 1, whenBusy: 'wait' } })
+  await elapse(400)
+  const table = `${schema}.declarations`
+  let beating: Promise<unknown> | undefined
+  await whileLocked(direct, table, async () => {
+    // The beat has written that the instance lives, and nobody can see it yet.
+    beating = beat('slow', [run])
+    await untilSomebodyWaits(direct, table)
+    expect(await tryAcquire('k', 'thief')).toMatchObject({ acquired: false })
+    expect(await claim('quick')).toEqual([])
+  })
+  expect(await beating).toMatchObject({ alive: true, lost: [] })
+  expect(await store.leases.inspect('k')).toMatchObject([{ run: id }])
+  expect(await settle(run)).toBe('settled')
+  expect(await claimOne('quick')).toMatchObject({ id: younger })
+  await store.close()
+  await opened.close()
+})
