@@ -199,7 +199,8 @@ export class Database {
       broken = isLost(error) || (await isBroken(client, this.#query('rollback')))
       throw error
     } finally {
-      client.removeListener('error', ignore)
+      // One that is thrown away may break once more while it ends.
+      if (!broken) client.removeListener('error', ignore)
       client.release(broken)
     }
   }
