@@ -2,7 +2,7 @@
 /** Locks: acquire and release, alone, many at a time on names of their own, and many on one name. */
 import { createBelfry } from '../dist/index.js'
 import { median } from './harness/measure.js'
-import { openRaw } from './harness/raw-sqlite.js'
+import { openRawSqlite } from './harness/raw-sqlite.js'
 import { hundredths, report, reportSettings } from './harness/report.js'
 import { openStore } from './harness/stores.js'
 
@@ -23,7 +23,7 @@ export default async function locks({ store = 'sqlite', n = 50 }) {
 async function uncontended(name, clients) {
   const bench = await openStore(name)
   const belfry = createBelfry({ store: bench.store })
-  const raw = openRaw()
+  const raw = openRawSqlite()
   /** @type {{ ours: number[], raw: number[] }} */
   const rates = { ours: [], raw: [] }
   for (let round = 0; round < ROUNDS; round += 1) {

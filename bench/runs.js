@@ -5,7 +5,7 @@ import { plan } from '../dist/core/plan.js'
 import { createBelfry } from '../dist/index.js'
 import { makeBacklog } from './harness/backlog.js'
 import { median, watchEventLoop } from './harness/measure.js'
-import { openRaw } from './harness/raw-sqlite.js'
+import { openRawSqlite } from './harness/raw-sqlite.js'
 import { hundredths, report, reportSettings } from './harness/report.js'
 import { openStore } from './harness/stores.js'
 
@@ -50,7 +50,7 @@ const RAW_SQLITE = {
   name: 'raw prepared statements on SQLite: record, claim and settle, in batches of 1,000',
   /** @param {string} _name @param {number} n @param {'all' | 'none'} keep */
   measure: async (_name, n, keep) => {
-    const raw = openRaw()
+    const raw = openRawSqlite()
     const startedAt = performance.now()
     for (let done = 0; done < n; ) done += raw.cycle(keep)
     const perSecond = (n / (performance.now() - startedAt)) * 1_000

@@ -5,6 +5,11 @@ export function numberArray(values: readonly (number | string | null | undefined
   return `{${text.slice(1)}}`
 }
 
+/** For a column next to others that has no value in most rows: where it has none at all, it is left empty. */
+export function sparseArray(values: readonly (number | string | null | undefined)[]): string {
+  return values.every((value) => value === null || value === undefined) ? '{}' : numberArray(values)
+}
+
 const SPECIAL = /["\\]/
 
 export function textArray(values: readonly (string | null | undefined)[]): string {

@@ -6,7 +6,7 @@ import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { Schedule } from '../../core/schedule.js'
 import type { Database } from './connection.js'
-import { definitionRow, progressRow, SCHEDULE_COLUMNS, toSchedule } from './schedule-row.js'
+import { definitionRow, PLACE, progressRow, SCHEDULE_COLUMNS, toSchedule } from './schedule-row.js'
 import { operation, step } from './sql-function.js'
 
 const READ = `select g.id, (select belfry.now_us() / 1000), s.xmin::text,
@@ -85,7 +85,6 @@ const PROGRESS_NAMES =
   'anchor, cursor, remaining, next_at, due_at, paused_at, pause_note, created_at, updated_at, finished_at'
 const OWN = 'minds_overlap boolean, removable boolean'
 const OWN_NAMES = 'minds_overlap, removable'
-const PLACE = `nextval('belfry.places')`
 
 /** New schedules, all at once. */
 const CREATE = `

@@ -12,6 +12,9 @@ const PROGRESS_WIDTH = 13
 /** With its definition as `d`: all of it. */
 export const SCHEDULE_COLUMNS = `${PROGRESS_COLUMNS}, d.body, d.payload`
 
+/** A new place in the line of those that are due at the same instant. */
+export const PLACE = `nextval('belfry.places')`
+
 type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 /** Reads the columns of `PROGRESS_COLUMNS`, from a place in the row on. Done once a tick, so it is written out. */
