@@ -37,7 +37,7 @@ interface Due {
   /** Where its row is. It cannot move: it is locked. */
   readonly row: string
   readonly id: string
-  readonly definition: string
+  readonly definition: number
   readonly anchor: number
   readonly cursor: number
   readonly remaining: string | null
@@ -137,7 +137,7 @@ export async function advanceSchedules(db: Database, definitions: Definitions, r
     if (rows.length === 0) return { result: await lookAround(tx), wakes: 0 }
     await definitions.load(
       tx,
-      rows.map((row) => row[4] ?? ''),
+      rows.map((row) => Number(row[4])),
     )
     return record(tx, rows, definitions, request)
   })
@@ -162,11 +162,15 @@ function toUnfinished(text: string | null): Unfinished[] {
   }))
 }
 
+/** Written out, as all that is done once a tick. */
 function toDue(row: Row): Due {
-  const [, , place, id, definition, anchor, cursor, remaining = null] = row
   return {
-    ...{ row: place ?? '', id: id ?? '', definition: definition ?? '', remaining },
-    ...{ anchor: Number(anchor), cursor: Number(cursor) },
+    row: row[2] ?? '',
+    id: row[3] ?? '',
+    definition: Number(row[4]),
+    anchor: Number(row[5]),
+    cursor: Number(row[6]),
+    remaining: row[7] ?? null,
   }
 }
 
@@ -266,7 +270,9 @@ const LOAD = 'select id, body from belfry.definitions where id = any ($1::bigint
  * is known stays true. The payload is not among what planning needs.
  */
 export class Definitions {
-  readonly #known = new Map<string, ScheduleDefinition>()
+  readonly #known = new Map<number, ScheduleDefinition>()
+  /** Thousands of schedules that differ by nothing but their names and payloads share one. */
+  readonly #bodies = new Map<string, ScheduleDefinition>()
   readonly #most: number
 
   constructor(most = 20_000) {
@@ -286,16 +292,24 @@ export class Definitions {
     return schedule
   }
 
-  async load(tx: Transaction, ids: readonly string[]): Promise<void> {
+  async load(tx: Transaction, ids: readonly number[]): Promise<void> {
     const missing = ids.filter((id) => !this.#known.has(id))
     if (missing.length === 0) return
     if (this.#known.size + missing.length > this.#most) this.#forget(new Set(ids))
-    for (const [id, body] of await tx.run(LOAD, [missing]))
-      this.#known.set(id ?? '', definitionOf(body ?? '{}', 'null'))
+    for (const [id, body] of await tx.run(LOAD, [missing])) this.#known.set(Number(id), this.#parse(body ?? '{}'))
+  }
+
+  #parse(body: string): ScheduleDefinition {
+    const known = this.#bodies.get(body)
+    if (known !== undefined) return known
+    if (this.#bodies.size >= this.#most) this.#bodies.clear()
+    const definition = definitionOf(body, 'null')
+    this.#bodies.set(body, definition)
+    return definition
   }
 
   /** The oldest go first, but none that is needed now. */
-  #forget(needed: ReadonlySet<string>): void {
+  #forget(needed: ReadonlySet<number>): void {
     for (const id of this.#known.keys()) {
       if (this.#known.size <= this.#most / 2) return
       if (!needed.has(id)) this.#known.delete(id)
