@@ -130,3 +130,20 @@ export async function rateOf(count, work) {
   await work()
   return (count / (performance.now() - startedAt)) * 1_000
 }
+
+/**
+ * Keeps so many calls under way for a while.
+ * @param {number} clients
+ * @param {number} forMs
+ * @param {(client: number) => Promise<unknown>} call
+ * @returns {Promise<number>} How many a second.
+ */
+export async function inFlight(clients, forMs, call) {
+  const startedAt = performance.now()
+  let done = 0
+  const client = async (/** @type {number} */ at) => {
+    for (; performance.now() - startedAt < forMs; done += 1) await call(at)
+  }
+  await Promise.all(Array.from({ length: clients }, (_, at) => client(at)))
+  return (done / (performance.now() - startedAt)) * 1_000
+}
