@@ -46,15 +46,18 @@ async function recordTicks(name, schedules, each, blockedMs) {
   const bench = await openStore(name)
   await makeBacklog(bench, { schedules, each: 0, job: 'noop', keep: 'all', every: '1h' })
   const stopWatching = watchEventLoop()
+  let recorded = 0
   const perSecond = await rateOf(schedules * each, async () => {
     for (let tick = 0; tick < each; tick += 1) {
       await bench.skip(EVERY_MS)
       for (let left = true; left; ) {
         const result = await bench.store.schedules.advance({ limit: BATCH, lookaheadMs: 0, plan })
+        recorded += result.recorded
         left = result.schedules === BATCH
       }
     }
   })
+  if (recorded !== schedules * each) throw new Error(`${recorded} ticks were recorded, not ${schedules * each}`)
   blockedMs.push(stopWatching())
   await bench.close()
   return perSecond

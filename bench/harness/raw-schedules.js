@@ -3,8 +3,9 @@
  * Schedules as the least that Postgres has to write for each: one row that is as wide as Belfry's two, and the indexes
  * by id, by what is due and by target.
  */
+
+import { toText } from '../../dist/core/stored-text.js'
 import { numberArray, textArray } from '../../dist/stores/postgres/array-text.js'
-import { definitionRow } from '../../dist/stores/postgres/schedule-row.js'
 import { openRawPostgres, RAW_BATCH } from './raw-postgres.js'
 
 const TABLE = `
@@ -29,7 +30,8 @@ const ONE = `insert into raw.made (${COLUMNS}) values ($1, ${values('$2::bigint'
 /** @param {import('../../dist/core/schedule.js').ScheduleDefinition} definition */
 export async function openRawSchedules(definition) {
   const raw = await openRawPostgres()
-  const { body, payload } = definitionRow(definition)
+  const body = JSON.stringify({ ...definition, payload: undefined })
+  const payload = toText(definition.payload)
   await raw.pool.query(raw.here(TABLE))
   const many = { name: 'raw-put-many', text: raw.here(MANY) }
   const one = { name: 'raw-put-one', text: raw.here(ONE) }
