@@ -111,10 +111,12 @@ describe('the postgres store', () => {
     await close()
   })
 
-  it('listens to the errors of a pool once, however many stores it serves', async () => {
+  it('listens to the errors of a pool once, however many stores it serves, and no more when they are closed', async () => {
     const pool = new pg.Pool({ connectionString: await serverUrl('postgres') })
-    for (let count = 0; count < 20; count += 1) await postgres({ pool, listen: false }).close()
+    const stores = Array.from({ length: 20 }, () => postgres({ pool, listen: false }))
     expect(pool.listenerCount('error')).toBe(1)
+    for (const store of stores) await store.close()
+    expect(pool.listenerCount('error')).toBe(0)
     await pool.end()
   })
 })

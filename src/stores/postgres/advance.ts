@@ -14,6 +14,7 @@ import type { ScheduleDefinition } from '../../core/schedule.js'
 import type { AdvanceRequest, AdvanceResult } from '../../core/store.js'
 import { numberArray, sparseArray, textArray } from './array-text.js'
 import type { Database, Row, Transaction } from './connection.js'
+import { lockRuns } from './lock-order.js'
 import { definitionOf, PLACE } from './schedule-row.js'
 import { operation } from './sql-function.js'
 
@@ -56,13 +57,24 @@ const NEW_RUNS = `
 const KNOWN_TICK = `(select r.id from belfry.runs r where r.schedule = d.schedule and r.tick = t.at
       and coalesce(r.backfill, '') = '' and r.origin in (0, 2) limit 1)`
 
+/** What was recorded before and is to make room, or is to be waited for: all of it, before anything is decided. */
+const LOCK_EARLIER = `
+    perform belfry.lock_names(array(select key from belfry.runs
+      where schedule = any (v_retract || v_way || v_behind) and state < 3 and key is not null));
+    ${lockRuns(
+      'schedule = any (v_retract || v_way || v_behind) and state < 3 and (engaged or ready_at <= v_now)',
+      'schedule = any (v_retract || v_way) and state < 3',
+    )}
+    perform belfry.lock_dedupes(array(select id from belfry.runs
+      where schedule = any (v_way) and state < 3 and dedupe is not null));`
+
 /** Arrays that say nothing may be left empty: what is missing at their ends is null. */
 const RECORD_FUNCTION = operation(
   `record_ticks(v_now bigint, v_due bigint, v_place bigint,
     s_rows tid[], s_cursors bigint[], s_remaining bigint[], s_next bigint[], s_due bigint[], s_finished bigint[],
     t_definitions bigint[], t_at bigint[], t_ready bigint[], t_start_by bigint[], t_waits boolean[],
     k_schedules text[], k_from bigint[], k_to bigint[], k_count bigint[], k_reasons text[],
-    v_retract text[], v_through bigint[], v_way text[], v_waiting text[],
+    v_retract text[], v_through bigint[], v_way text[], v_behind text[], v_keys text[],
     out recorded integer, out next_due_at bigint, out wakes integer)`,
   'record',
   `
@@ -74,6 +86,10 @@ declare
   r belfry.runs;
 begin
   wakes := 0;
+  if cardinality(v_keys) > 0 then perform belfry.make_names(v_keys); end if;
+  if cardinality(v_retract || v_way || v_behind) > 0 then
+    ${LOCK_EARLIER}
+  end if;
   for g in select * from unnest(v_retract, v_through) as g(schedule, through) order by schedule loop
     v_names := v_names || array(select key from belfry.runs where schedule = g.schedule and state < 2 and origin = 0
       and attempt = 0 and tick <= g.through and key is not null);
@@ -93,11 +109,7 @@ begin
     wakes := wakes | v_step.wakes;
   end loop;
 
-  if cardinality(v_waiting) > 0 then
-    perform belfry.hold_lane(schedule, v_now) from (
-      select distinct schedule from unnest(v_waiting) as g(schedule) order by schedule) w;
-    v_lanes := v_lanes || v_waiting;
-  end if;
+  v_lanes := v_lanes || v_behind;
   begin
     ${NEW_RUNS};
     get diagnostics recorded = row_count;
@@ -127,7 +139,7 @@ end`,
 export const ADVANCE_FUNCTIONS = RECORD_FUNCTION
 
 const RECORD = `select recorded, next_due_at, wakes from belfry.record_ticks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-  $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`
+  $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
 const LOOK = `select belfry.now_us() / 1000,
   (select due_at from belfry.schedules where due_at is not null order by due_at limit 1)`
 
@@ -180,7 +192,8 @@ async function record(tx: Transaction, rows: readonly Row[], definitions: Defini
   for (const row of rows) {
     const due = toDue(row)
     const unfinished = toUnfinished(row[1] ?? null)
-    writes.add(due, request.plan(definitions.plannable(due), unfinished, now, now + request.lookaheadMs))
+    const plan = request.plan(definitions.plannable(due), unfinished, now, now + request.lookaheadMs)
+    writes.add(due, plan, definitions.keyOf(due))
   }
   const last = rows.at(-1)
   const [row] = await tx.run(RECORD, [now, last?.[8], last?.[9], ...writes.arrays()])
@@ -205,13 +218,14 @@ class Writes {
   readonly #reasons: string[] = []
   readonly #retracts = { schedule: [] as string[], through: [] as Numbers }
   readonly #ways: string[] = []
-  readonly #waiting: string[] = []
+  readonly #behind = new Set<string>()
+  readonly #keys = new Set<string>()
 
   constructor(now: number) {
     this.#now = now
   }
 
-  add({ row, id, definition, cursor }: Due, plan: Plan): void {
+  add({ row, id, definition, cursor }: Due, plan: Plan, key: string | undefined): void {
     // Cursors only grow.
     if (plan.cursor >= cursor) {
       this.#schedules.rows.push(row)
@@ -229,7 +243,8 @@ class Writes {
       this.#ticks.ready.push(readyAt === at ? undefined : readyAt)
       this.#ticks.startBy.push(startBy)
       this.#waits.push(waits ? 't' : undefined)
-      if (waits) this.#waiting.push(id)
+      if (waits) this.#behind.add(id)
+      if (key !== undefined) this.#keys.add(key)
     }
     for (const { from, to, count, reason } of plan.skips) {
       this.skipped += count
@@ -256,7 +271,7 @@ class Writes {
       ...[numberArray(definition), numberArray(at), sparseArray(ready), sparseArray(startBy), sparseArray(this.#waits)],
       ...[textArray(schedule), numberArray(from), numberArray(to), numberArray(count), textArray(this.#reasons)],
       ...[textArray(this.#retracts.schedule), numberArray(this.#retracts.through)],
-      ...[textArray(this.#ways), textArray(this.#waiting)],
+      ...[textArray(this.#ways), textArray([...this.#behind]), textArray([...this.#keys])],
     ]
   }
 }
@@ -279,10 +294,15 @@ export class Definitions {
     this.#most = most
   }
 
+  /** The name that its runs must hold. */
+  keyOf({ definition }: Due): string | undefined {
+    const { key } = this.#get(definition)
+    return key === undefined || key === 'unstamped' ? undefined : key.name
+  }
+
   /** A due schedule as the planner sees it. Field by field: this is done once a tick. */
   plannable({ id, definition, anchor, cursor, remaining }: Due): Plannable {
-    const known = this.#known.get(definition)
-    if (known === undefined) throw new Error(`definition ${definition} is gone although its schedule is locked`)
+    const known = this.#get(definition)
     const { timeline, overlap, missed, jitterMs } = known
     const schedule: Mutable<Plannable> = { id, timeline, anchor, cursor, overlap, missed, jitterMs }
     if (known.startsAt !== undefined) schedule.startsAt = known.startsAt
@@ -297,6 +317,12 @@ export class Definitions {
     if (missing.length === 0) return
     if (this.#known.size + missing.length > this.#most) this.#forget(new Set(ids))
     for (const [id, body] of await tx.run(LOAD, [missing])) this.#known.set(Number(id), this.#parse(body ?? '{}'))
+  }
+
+  #get(definition: number): ScheduleDefinition {
+    const known = this.#known.get(definition)
+    if (known === undefined) throw new Error(`definition ${definition} is gone although its schedule is locked`)
+    return known
   }
 
   #parse(body: string): ScheduleDefinition {

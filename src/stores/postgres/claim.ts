@@ -4,7 +4,8 @@
  *
  * - Two that claim at once: rows that one of them looks at are skipped by the other, so they take different runs.
  * - A claim whose reply was lost and that is sent again: its number is known, and it is answered with what it gave.
- * - An instance that is declared dead meanwhile: both hold its row, one after the other.
+ * - An instance that is declared dead meanwhile: both hold its row, one after the other. It is taken before any run: with
+ *   runs in hand, a claim waits for nobody.
  * - Thousands of runs behind one busy key: a claim moves a bounded number of them to where no claim looks, and asks to
  *   be called again.
  */
@@ -44,6 +45,9 @@ const DUE = `
           limit least(v_left[l.at], v_limit - v_place) + cardinality(v_skip) for update skip locked
       ) n where v_left[l.at] > 0`
 const IN_ORDER = 'priority desc, ready_at, id'
+
+const SOMETHING_DUE = `exists (select 1 from ${LEVELS} where exists (select 1 from belfry.runs r where r.state = 1
+    and r.target = l.target and r.priority = l.priority and r.ready_at <= v_now))`
 
 const NEXT_READY = `(select min((select r.ready_at from belfry.runs r where r.state = 1 and r.target = l.target
     and r.priority = l.priority and r.ready_at > v_now order by r.ready_at limit 1)) from ${LEVELS})`
@@ -89,7 +93,12 @@ declare
 begin
   perform belfry.durable();
   ${FIND_LEVELS};
-  select last_claim into v_last from belfry.instances where id = v_instance and not dead and expires_at > v_now;
+  if ${SOMETHING_DUE} then
+    select last_claim into v_last from belfry.instances
+      where id = v_instance and not dead and expires_at > v_now for update;
+  else
+    select last_claim into v_last from belfry.instances where id = v_instance and not dead and expires_at > v_now;
+  end if;
   if v_last >= v_claim then
     -- The reply was lost: the answer is what it gave, as far as it is still this instance's.
     return query select v_now, null::bigint, 0, u.id, ${runColumns('u')} from belfry.runs u
@@ -127,7 +136,10 @@ begin
     for r in select * from (${DUE}) due order by ${IN_ORDER} loop
       exit when v_place >= v_limit;
       continue when r.id = any (v_skip) or v_left[r.at] <= 0;
-      if r.attempt = 0 and r.start_by < v_now then
+      if r.attempt = 0 and r.start_by < v_now and r.key is not null and not belfry.try_name(r.key) then
+        v_later := true;
+        v_skip := v_skip || r.id;
+      elsif r.attempt = 0 and r.start_by < v_now then
         perform belfry.end_run(u, 6, v_now, 'deadline', null, null) from belfry.runs u where u.id = r.id;
         v_names := v_names || r.key;
         v_lanes := v_lanes || r.schedule;

@@ -174,8 +174,9 @@ export class Database {
   transaction<Outcome>(
     first: string,
     work: (rows: readonly Row[], tx: Transaction) => Promise<Outcome>,
+    { repeatable = true } = {},
   ): Promise<Outcome> {
-    return this.attempt(() => this.#transact(first, work))
+    return this.attempt(() => this.#transact(first, work), { repeatable })
   }
 
   async #transact<Outcome>(

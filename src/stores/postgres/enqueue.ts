@@ -8,6 +8,7 @@ import type { EnqueueResult } from '../../core/store.js'
 import { targetName, targetOptions, toText } from '../../core/stored-text.js'
 import { sparseArray, sparseTexts } from './array-text.js'
 import type { Database } from './connection.js'
+import { lockRuns } from './lock-order.js'
 import { keepNumber, keyValues, originNumber } from './run-row.js'
 import { operation, step } from './sql-function.js'
 import { waitingForKey, waitingForLane } from './waiting-line.js'
@@ -102,6 +103,32 @@ const PLAIN = `
     from ${GIVEN} order by g.at returning 'enqueued'::text, id;
     return;`
 
+/**
+ * What can refuse a run, or is to make way for one: all of it, before anything is decided. A dedupe key that is not
+ * taken is made as one whose time is over.
+ */
+const LOCK_EARLIER = `
+  select coalesce(array_agg(distinct g.schedule) filter (where g.overlap is not null), '{}'),
+      coalesce(array_agg(distinct g.schedule) filter (where g.overlap = 'cancel-running'), '{}')
+    into v_behind, v_ways from ${GIVEN} where g.schedule is not null;
+  perform belfry.make_names(p_key);
+  perform belfry.lock_names(array(select g.key from ${GIVEN} where g.check_key)
+    || array(select key from belfry.runs where schedule = any (v_behind) and state < 3 and key is not null));
+  if cardinality(v_behind) > 0 then
+    v_now := belfry.now_us() / 1000;
+    ${lockRuns(
+      'schedule = any (v_behind) and state < 3 and (engaged or ready_at <= v_now)',
+      'schedule = any (v_ways) and state < 3',
+    )}
+  end if;
+  insert into belfry.dedupes as d (target, dedupe, run, until)
+    select target, dedupe, 0, 0 from (
+      select g.target, g.dedupe from ${GIVEN} where g.dedupe is not null
+      union select r.target, r.dedupe from belfry.runs r
+        where r.schedule = any (v_ways) and r.state < 3 and r.dedupe is not null) given
+    order by target, dedupe
+    on conflict (target, dedupe) do update set run = d.run where false;`
+
 const ENQUEUE_FUNCTION = operation(
   `enqueue(v_plain boolean, ${PARAMETERS.join(', ')})`,
   'table (outcome text, run bigint)',
@@ -115,6 +142,8 @@ declare
   v_lane bigint[];
   v_names text[] := '{}';
   v_lanes text[] := '{}';
+  v_behind text[];
+  v_ways text[];
   v_way record;
   g record;
 begin
@@ -122,9 +151,10 @@ begin
   perform belfry.durable(true <> all (p_check_key));
   if v_plain then
     v_now := belfry.now_us() / 1000;
+    perform belfry.make_names(p_key);
     ${PLAIN}
   end if;
-  perform belfry.lock_names(array(select g.key from ${GIVEN} where g.check_key));
+  ${LOCK_EARLIER}
   v_us := belfry.now_us();
   v_now := v_us / 1000;
   for g in select * from ${GIVEN} order by g.at loop

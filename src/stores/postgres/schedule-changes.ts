@@ -1,14 +1,14 @@
 /**
- * How a schedule is written: it is read without a lock, decided upon in `core/declare.ts`, and written by one function
- * that finds out whether it is still what was read. If not, everything is read and decided again.
+ * How a schedule is written: it is read, decided upon in `core/declare.ts`, and written by one function that finds out
+ * whether it is still what was read.
  */
 import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { Schedule } from '../../core/schedule.js'
 import { sparseArray, sparseTexts, textArray } from './array-text.js'
-import type { Database } from './connection.js'
 import { PLACE, SCHEDULE_COLUMNS, scheduleValues, toSchedule } from './schedule-row.js'
 import { operation, step } from './sql-function.js'
+import { HOLD_FUNCTION, type Run, WITH_OTHERS } from './with-schedules.js'
 
 /** Those that exist; the first row has the time even if there are none. */
 const READ = `select n.now_ms, s.* from (select belfry.now_us() / 1000 as now_ms) n left join lateral (
@@ -25,10 +25,10 @@ export interface Seen {
 }
 
 export async function readSchedules(
-  db: Database,
+  run: Run,
   ids: readonly string[],
 ): Promise<{ readonly now: number; readonly seen: ReadonlyMap<string, Seen> }> {
-  const rows = await db.once(READ, [textArray(ids)])
+  const rows = await run(READ, [textArray(ids)])
   const seen = new Map<string, Seen>()
   for (const row of rows) {
     const [, mark = null, unclaimed] = row
@@ -99,13 +99,13 @@ const BEGINNING = 'anchor, cursor, remaining, next_at, due_at, minds_overlap, re
 /** All at once. If another has made one of them meanwhile, nothing is written. A definition has its version's number. */
 const CREATE = `
   with given as materialized (
-    select *, nextval('belfry.versions') as version
+    select *, nextval('belfry.versions') as version, ${PLACE} as place
     from unnest(${NEW_NAMES.map((name) => `p_${name}`).join(', ')}) with ordinality as g(${NEW_NAMES.join(', ')}, at)
   ), defined as (
     insert into belfry.definitions (id, schedule, ${DEFINITION_NAMES}) select version, id, ${DEFINITION_NAMES} from given
   ), made as (
     insert into belfry.schedules (id, version, definition, place, created_at, updated_at, ${BEGINNING})
-    select id, version, version, ${PLACE}, v_now, v_now, ${BEGINNING} from given
+    select id, version, version, place, v_now, v_now, ${BEGINNING} from given order by id collate "C"
   )
   select array_agg(version order by at) into created from given`
 
@@ -125,12 +125,12 @@ declare
   g record;
 begin
   perform belfry.durable();
+  perform ${WITH_OTHERS};
   wakes := 1;
   changed := '{}';
   if cardinality(p_id) > 0 then ${CREATE}; end if;
   if v_changed is null then return; end if;
-  perform 1 from belfry.schedules where id = any (array(select value ->> 'id' from json_array_elements(v_changed)))
-    order by id for update;
+  perform belfry.hold_schedules(array(select value ->> 'id' from json_array_elements(v_changed)));
   for g in select * from json_to_recordset(v_changed) as g(id text, mark text, gone boolean, redefined boolean,
     unclaimed json, remove json, skip json, reason text, skips json, ${DEFINITION}, ${PROGRESS}, ${OWN})
   loop
@@ -187,7 +187,7 @@ begin
 end`,
 )
 
-export const SCHEDULE_CHANGE_FUNCTIONS = [TAKE_BACK, CANCEL_TICKS, CHANGE_FUNCTION].join('\n')
+export const SCHEDULE_CHANGE_FUNCTIONS = [HOLD_FUNCTION, TAKE_BACK, CANCEL_TICKS, CHANGE_FUNCTION].join('\n')
 
 function list(of: string, names: string): string {
   return names
@@ -199,21 +199,20 @@ function list(of: string, names: string): string {
 const CHANGE = `select array_to_json(created), array_to_json(changed), wakes
   from belfry.change_schedules($1, $2, ${NEW_NAMES.map((_, at) => `$${at + 3}`).join(', ')})`
 
-/** Writes all of it or nothing. Answers the new version of each schedule. */
+/** Writes all of it or nothing. Answers the new version of each schedule, and what to hint at. */
 export async function changeSchedules(
-  db: Database,
+  run: Run,
   changes: readonly Change[],
   now: number,
-): Promise<ReadonlyMap<string, number>> {
+): Promise<{ readonly versions: ReadonlyMap<string, number>; readonly wakes: number }> {
   const made = changes.flatMap(({ seen, schedule }) => (seen.schedule === undefined && schedule ? [schedule] : []))
   const changed = changes.filter(({ seen }) => seen.schedule !== undefined)
   const given = changed.length === 0 ? null : JSON.stringify(changed.map(changedRow))
-  const [row] = await db.once(CHANGE, [now, given, ...newColumns(made)])
-  db.announce(Number(row?.[2]))
+  const [row] = await run(CHANGE, [now, given, ...newColumns(made)])
   const versions = new Map<string, number>()
   for (const [at, version] of numbersOf(row?.[0]).entries()) versions.set(made[at]?.id ?? '', version)
   for (const [at, version] of numbersOf(row?.[1]).entries()) versions.set(changed[at]?.seen.schedule?.id ?? '', version)
-  return versions
+  return { versions, wakes: Number(row?.[2]) }
 }
 
 function numbersOf(text: string | null | undefined): number[] {

@@ -52,7 +52,9 @@ export function operationsOn(db: Database): Omit<Store, 'open' | 'close' | 'subs
 
   return {
     schedules: {
-      put: (writes) => puts.write(writes),
+      // What asks for a version may not be repeated, and goes by itself.
+      put: (writes) =>
+        writes.every(({ ifVersion }) => ifVersion === undefined) ? puts.write(writes) : putSchedules(db, writes),
       get: op(getSchedule),
       list: op(listSchedules),
       remove: op(removeSchedules),

@@ -18,8 +18,9 @@ export function poolOf({ pool, url }: { readonly pool?: PgPool; readonly url?: s
   return {
     used,
     async leave() {
+      // Its last connections may break while they end: somebody must still hear of it.
       if (pool === undefined) await used.end()
-      heedNoMore()
+      else heedNoMore()
     },
   }
 }
