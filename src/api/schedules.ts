@@ -9,7 +9,7 @@ import type { Overlap } from '../core/policies.js'
 import type { NewRun } from '../core/run.js'
 import { plannable, type Schedule, type ScheduleDefinition } from '../core/schedule.js'
 import { scheduleTimeline } from '../core/schedule-timeline.js'
-import type { Page, PutResult, ScheduleQuery, Store } from '../core/store.js'
+import type { Page, PutResult, ScheduleQuery, ScheduleWrite, Store } from '../core/store.js'
 import { type Instant, instantMs, isoText } from '../time/instant.js'
 import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
 import type { Catalogue } from './catalogue.js'
@@ -79,15 +79,32 @@ export class Schedules {
 
   /** Many at once, in batches; each batch is written whole or not at all. */
   async putMany(entries: Iterable<readonly [id: string, input: ScheduleInput]>): Promise<readonly ScheduleView[]> {
-    const pairs = checkEntries(entries)
-    const parsed = await inTurns(pairs, async ([id, input]) => ({ id, definition: await this.parse(id, input) }))
-    const views: ScheduleView[] = []
-    for (let at = 0; at < parsed.length; at += PUT_BATCH) {
-      const batch = parsed.slice(at, at + PUT_BATCH)
-      const results = await this.#store.schedules.put(batch)
-      views.push(...batch.map(({ id }, index) => scheduleView(written(id, results[index]))))
+    const parsed = await inTurns(checkEntries(entries), async ([id, input]) => ({
+      id,
+      definition: await this.parse(id, input),
+    }))
+    const batches: (typeof parsed)[] = []
+    for (let at = 0; at < parsed.length; at += PUT_BATCH) batches.push(parsed.slice(at, at + PUT_BATCH))
+    const views: ScheduleView[][] = []
+    let next = 0
+    const putNext = async (): Promise<void> => {
+      for (let at = next; at < batches.length; at = next) {
+        next += 1
+        views[at] = await this.#putBatch(batches[at] ?? []).catch((error: unknown) => {
+          next = batches.length
+          throw error
+        })
+      }
     }
-    return views
+    // While the store writes one batch the next is made ready, unless it builds on an earlier one.
+    const distinct = new Set(parsed.map(({ id }) => id)).size === parsed.length
+    await Promise.all(distinct ? [putNext(), putNext()] : [putNext()])
+    return views.flat()
+  }
+
+  async #putBatch(batch: readonly ScheduleWrite[]): Promise<ScheduleView[]> {
+    const results = await this.#store.schedules.put(batch)
+    return batch.map(({ id }, at) => scheduleView(written(id, results[at])))
   }
 
   async get(id: string): Promise<ScheduleView | undefined> {
@@ -195,9 +212,11 @@ export class Schedules {
     const definition = parseSchedule(id, input, this.#graceMs, app)
     const { target, payload } = definition
     const job = 'job' in target ? this.#catalogue.jobs.get(target.job) : undefined
-    await job?.parse?.(payload)
-    const key = await this.#catalogue.keyOf(target, payload)
+    if (job?.parse !== undefined) await job.parse(payload)
     const keep = input.keep ?? job?.keep ?? definition.keep
+    // Most jobs have no keys: then there is nothing to wait for.
+    if (job !== undefined && job.exclusive === undefined) return { ...definition, keep }
+    const key = await this.#catalogue.keyOf(target, payload)
     return { ...definition, keep, ...(key === undefined ? {} : { key }) }
   }
 

@@ -6,7 +6,7 @@
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { targetName, targetOptions, toText } from '../../core/stored-text.js'
-import { textArray } from './array-text.js'
+import { sparseArray, sparseTexts } from './array-text.js'
 import type { Database } from './connection.js'
 import { lockRuns } from './lock-order.js'
 import { keepNumber, keyValues, originNumber } from './run-row.js'
@@ -14,14 +14,34 @@ import { operation, step } from './sql-function.js'
 import { waitingForKey, waitingForLane } from './waiting-line.js'
 import { WAKE_ATTEMPTS, WAKE_RUNS, WAKE_SETTLED } from './wakes.js'
 
-/** The order of the arrays that describe new runs. */
-const FIELDS = `target, options, origin, schedule, tick, backfill, payload, priority, keep, ready_at, delay_ms,
-  key, key_limit, key_waits, unstamped, check_key, dedupe, dedupe_ms, overlap`
-const TYPES = `text, text, smallint, text, bigint, text, text, integer, smallint, bigint, bigint,
-  text, integer, boolean, boolean, boolean, text, bigint, text`
-const NAMES = FIELDS.split(',').map((field) => field.trim())
+type Value = string | number | boolean | null | undefined
+
+/** The arrays that describe new runs, in order: their types, and what each has of a run. */
+const COLUMNS: Readonly<Record<string, readonly [type: string, of: (run: NewRun) => Value]>> = {
+  target: ['text', ({ target }) => targetName(target)],
+  options: ['text', ({ target }) => targetOptions(target)],
+  origin: ['smallint', ({ origin }) => originNumber(origin)],
+  schedule: ['text', ({ schedule }) => schedule],
+  tick: ['bigint', ({ tick }) => tick],
+  backfill: ['text', ({ backfill }) => backfill],
+  payload: ['text', ({ payload }) => toText(payload)],
+  priority: ['integer', ({ priority }) => priority],
+  keep: ['smallint', ({ keep }) => keepNumber(keep)],
+  ready_at: ['bigint', ({ readyAt }) => readyAt],
+  delay_ms: ['bigint', ({ delayMs = 0 }) => Math.ceil(delayMs)],
+  key: ['text', ({ key }) => keyValues(key)[0]],
+  key_limit: ['integer', ({ key }) => keyValues(key)[1]],
+  key_waits: ['boolean', ({ key }) => keyValues(key)[2]],
+  unstamped: ['boolean', ({ key }) => key === 'unstamped'],
+  check_key: ['boolean', ({ key, checkKey = false }) => checkKey && key !== 'unstamped'],
+  dedupe: ['text', ({ dedupe }) => dedupe],
+  dedupe_ms: ['bigint', ({ dedupe, dedupeForMs = 0 }) => (dedupe === undefined ? null : Math.ceil(dedupeForMs))],
+  overlap: ['text', ({ overlap = 'allow' }) => (overlap === 'allow' ? null : overlap)],
+}
+const NAMES = Object.keys(COLUMNS)
+const FIELDS = NAMES.join(', ')
 /** The types of those arrays, in the same order. */
-export const COLUMN_TYPES = TYPES.split(',').map((type) => `${type.trim()}[]`)
+export const COLUMN_TYPES = Object.values(COLUMNS).map(([type]) => `${type}[]`)
 export const CHECK_KEY_COLUMN = NAMES.indexOf('check_key')
 const PARAMETERS = COLUMN_TYPES.map((type, at) => `p_${NAMES[at]} ${type}`)
 const GIVEN = `unnest(${NAMES.map((field) => `p_${field}`).join(', ')}) with ordinality as g(${FIELDS}, at)`
@@ -221,21 +241,17 @@ export function isPlain({ dedupe, checkKey, origin, overlap = 'allow' }: NewRun)
   return dedupe === undefined && !checkKey && origin !== 'backfill' && overlap === 'allow'
 }
 
-/** New runs as one array for each of the columns, as text. */
+/** New runs as one array for each of the columns, as text. Those that say nothing are empty. */
 export function columnsOf(runs: readonly NewRun[]): string[] {
-  const rows = runs.map(valuesOf)
-  return NAMES.map((_, at) => textArray(rows.map((row) => row[at] ?? null)))
+  return Object.values(COLUMNS).map(([type, of]) => {
+    const values = runs.map((run) => textOf(of(run)))
+    return type === 'text' ? sparseTexts(values) : sparseArray(values)
+  })
 }
 
-function valuesOf(run: NewRun): (string | null)[] {
-  const { target, origin, schedule, tick, backfill, payload, priority, keep, readyAt, delayMs = 0, key } = run
-  const { checkKey = false, dedupe, dedupeForMs = 0, overlap = 'allow' } = run
-  return [
-    ...[targetName(target), targetOptions(target), originNumber(origin), schedule, tick, backfill, toText(payload)],
-    ...[priority, keepNumber(keep), readyAt, Math.ceil(delayMs), ...keyValues(key), key === 'unstamped'],
-    ...[checkKey && key !== 'unstamped', dedupe, dedupe === undefined ? undefined : Math.ceil(dedupeForMs)],
-    overlap === 'allow' ? undefined : overlap,
-  ].map((value) => (value === undefined || value === null ? null : String(value)))
+function textOf(value: Value): string | null {
+  if (typeof value === 'string') return value
+  return value === undefined || value === null ? null : String(value)
 }
 
 const AVAILABLE = 'select belfry.engaged_of_key($1, $2, belfry.now_us() / 1000) < $2'

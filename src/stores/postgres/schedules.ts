@@ -71,7 +71,8 @@ function joined(one: TakeBack | undefined, other: TakeBack): TakeBack {
 function withVersion(result: PutResult, versions: ReadonlyMap<string, number>): PutResult {
   const { schedule } = result
   if (schedule === undefined || schedule.version !== UNKNOWN_VERSION) return result
-  return { ...result, schedule: { ...schedule, version: versions.get(schedule.id) ?? schedule.version } } as PutResult
+  const version = versions.get(schedule.id) ?? schedule.version
+  return { outcome: result.outcome, schedule: { ...schedule, version } }
 }
 
 export async function removeSchedules(
