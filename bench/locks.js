@@ -1,97 +1,118 @@
 // @ts-check
 /** Locks: acquire and release, alone, many at a time on names of their own, and many on one name. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import { createBelfry } from '../dist/index.js'
-import { median } from './harness/measure.js'
-import { openRaw } from './harness/raw-sqlite.js'
+import { inFlight, median, ratioOf, takeTurns } from './harness/measure.js'
+import { postgresUrl } from './harness/postgres.js'
+import { openRaw, rawName } from './harness/raw.js'
 import { hundredths, report, reportSettings } from './harness/report.js'
-import { openStore } from './harness/stores.js'
+import { openStore, storeSettings } from './harness/stores.js'
+import { cycleAll, lockAndUnlock } from './locks/cycle-all.js'
 
 const ROUNDS = 3
 const TURN_MS = 2_000
+const CROWD_MS = 3 * TURN_MS
 
 /** @type {import('./run.js').Bench} */
-export default async function locks({ store = 'sqlite', n = 50 }) {
-  reportSettings('locks', { store, clients: n, rounds: ROUNDS, turnMs: TURN_MS })
-  for (const clients of [1, n]) await uncontended(store, clients)
-  await contended(store, n)
+export default async function locks({ store = 'sqlite', n = 50, wants }) {
+  reportSettings('locks', { store, clients: n, rounds: ROUNDS, turnMs: TURN_MS, ...(await storeSettings(store)) })
+  for (const clients of [1, n]) await uncontended(store, clients, wants)
+  await contended(store, n, wants)
 }
 
 /**
  * @param {string} name
  * @param {number} clients
+ * @param {(title: string) => boolean} wants
  */
-async function uncontended(name, clients) {
+async function uncontended(name, clients, wants) {
+  const title = `lock and unlock, ${clients} in flight`
+  if (!wants(title)) return
   const bench = await openStore(name)
   const belfry = createBelfry({ store: bench.store })
-  const raw = openRaw()
-  /** @type {{ ours: number[], raw: number[] }} */
-  const rates = { ours: [], raw: [] }
+  const raw = await openRaw(name)
+  const rates = await takeTurns(ROUNDS, {
+    ours: () => inFlight(clients, TURN_MS, (client) => lockAndUnlock(belfry, `lock/${client}`)),
+    raw: () => inFlight(clients, TURN_MS, async (client) => raw.lockAndUnlock(`lock/${client}`)),
+  })
+  report({
+    bench: 'locks',
+    case: title,
+    store: name,
+    perSecond: Math.round(median(rates.ours)),
+    reference: `${rawName(name)}: take a row, commit, free it, commit`,
+    referencePerSecond: Math.round(median(rates.raw)),
+    ratio: hundredths(ratioOf(rates.ours, rates.raw)),
+  })
+  await raw.close()
+  await belfry.stop()
+  await bench.close()
+}
+
+/**
+ * @param {string} name
+ * @param {number} clients
+ * @param {(title: string) => boolean} wants
+ */
+async function contended(name, clients, wants) {
+  const processes = name === 'postgres' ? 2 : 1
+  const title = `${clients} clients on one lock${processes === 1 ? '' : `, in ${processes} processes`}`
+  if (!wants(title)) return
+  /** @type {number[][]} */
+  const rounds = []
   for (let round = 0; round < ROUNDS; round += 1) {
-    const cycles = await cycleAll(clients, TURN_MS, (client) => lockAndUnlock(belfry, `lock/${client}`))
-    rates.ours.push(sum(cycles) / (TURN_MS / 1_000))
-    const startedAt = performance.now()
-    let done = 0
-    for (; performance.now() - startedAt < TURN_MS; done += 1) raw.lockAndUnlock('lock')
-    rates.raw.push((done / (performance.now() - startedAt)) * 1_000)
+    rounds.push(processes === 1 ? await crowdHere(name, clients) : await crowdElsewhere(clients, processes))
   }
   report({
     bench: 'locks',
-    case: `lock and unlock, ${clients} in flight`,
+    case: title,
     store: name,
-    perSecond: Math.round(median(rates.ours)),
-    reference: 'raw prepared statements on SQLite: insert, commit, delete, commit',
-    referencePerSecond: Math.round(median(rates.raw)),
-    ratio: hundredths(median(rates.ours) / median(rates.raw)),
+    perSecond: Math.round(median(rounds.map(sum)) / (CROWD_MS / 1_000)),
+    fairness: hundredths(median(rounds.map(fairness))),
   })
-  raw.close()
-  await belfry.stop()
 }
 
 /**
  * @param {string} name
  * @param {number} clients
  */
-async function contended(name, clients) {
+async function crowdHere(name, clients) {
   const bench = await openStore(name)
   const belfry = createBelfry({ store: bench.store })
-  const cycles = await cycleAll(clients, 3 * TURN_MS, () => lockAndUnlock(belfry, 'one', '30s'))
-  report({
-    bench: 'locks',
-    case: `${clients} clients on one lock`,
-    store: name,
-    perSecond: Math.round(sum(cycles) / ((3 * TURN_MS) / 1_000)),
-    fairness: hundredths(sum(cycles) ** 2 / (cycles.length * sum(cycles.map((own) => own ** 2)))),
-  })
+  const cycles = await cycleAll(clients, CROWD_MS, () => lockAndUnlock(belfry, 'one', '30s'))
   await belfry.stop()
+  await bench.close()
+  return cycles
 }
 
-/**
- * @param {import('../dist/index.js').Belfry} belfry
- * @param {string} name
- * @param {string} [wait]
- */
-async function lockAndUnlock(belfry, name, wait) {
-  const lock = await belfry.lock(name, wait === undefined ? {} : { wait })
-  if (lock === undefined) return false
-  await lock.release()
-  return true
-}
+const CONTENDER = fileURLToPath(new URL('locks/contender.js', import.meta.url))
 
 /**
- * How often each client came round.
  * @param {number} clients
- * @param {number} forMs
- * @param {(client: number) => Promise<boolean>} cycle
+ * @param {number} processes
  */
-function cycleAll(clients, forMs, cycle) {
-  const end = performance.now() + forMs
-  return Promise.all(
-    Array.from({ length: clients }, async (_, client) => {
-      let done = 0
-      while (performance.now() < end) if (await cycle(client)) done += 1
-      return done
-    }),
-  )
+async function crowdElsewhere(clients, processes) {
+  const bench = await openStore('postgres')
+  const args = [await postgresUrl(), bench.schema ?? '', String(clients / processes), String(CROWD_MS)]
+  const children = Array.from({ length: processes }, () => fork(CONTENDER, args))
+  await Promise.all(children.map((child) => once(child, 'message')))
+  const exits = children.map((child) => once(child, 'exit'))
+  const answers = children.map((child) => once(child, 'message'))
+  for (const child of children) child.send('go')
+  const cycles = await Promise.all(answers)
+  await Promise.all(exits)
+  await bench.close()
+  return cycles.flat(2).map(Number)
+}
+
+/**
+ * Jain's index: 1 when all came round equally often.
+ * @param {readonly number[]} cycles
+ */
+function fairness(cycles) {
+  return sum(cycles) ** 2 / (cycles.length * sum(cycles.map((own) => own ** 2)))
 }
 
 /** @param {readonly number[]} values */

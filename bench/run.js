@@ -1,17 +1,19 @@
 // @ts-check
 /**
- * `npm run bench -- <name> [--store S] [--n N]`: every file beside this one is a bench, known by its file name.
+ * `npm run bench -- <name> [--store S] [--n N] [--only TEXT]`: every file beside this one is a bench, known by its file name.
  * Standard output carries JSON lines and nothing else.
  */
 import { readdirSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { installPeers } from './harness/peers.js'
+import { stopPostgres } from './harness/postgres.js'
 import { UsageError } from './harness/usage-error.js'
 
 /**
  * @typedef {object} BenchOptions
  * @property {string | undefined} store
  * @property {number | undefined} n
+ * @property {(title: string) => boolean} wants Whether a case was asked for.
  * @typedef {(options: BenchOptions) => Promise<void>} Bench
  */
 
@@ -30,7 +32,9 @@ function benchNames() {
  * @returns {never}
  */
 function refuse(problem) {
-  console.error(`${problem}\nusage: npm run bench -- <name> [--store S] [--n N]\nbenches: ${benchNames().join(', ')}`)
+  console.error(
+    `${problem}\nusage: npm run bench -- <name> [--store S] [--n N] [--only TEXT]\nbenches: ${benchNames().join(', ')}`,
+  )
   process.exit(2)
 }
 
@@ -38,15 +42,15 @@ function readArguments() {
   try {
     const { positionals, values } = parseArgs({
       allowPositionals: true,
-      options: { store: { type: 'string' }, n: { type: 'string' } },
+      options: { store: { type: 'string' }, n: { type: 'string' }, only: { type: 'string' } },
     })
-    return { positionals, store: values.store, n: values.n }
+    return { positionals, store: values.store, n: values.n, only: values.only ?? '' }
   } catch (error) {
     return refuse(error instanceof Error ? error.message : String(error))
   }
 }
 
-const { positionals, store, n } = readArguments()
+const { positionals, store, n, only } = readArguments()
 const [name] = positionals
 if (name === undefined) refuse('which bench?')
 if (positionals.length > 1) refuse(`one bench at a time, not ${positionals.join(' and ')}`)
@@ -57,8 +61,11 @@ installPeers()
 /** @type {{ default: Bench }} */
 const bench = await import(new URL(`${name}.js`, HERE).href)
 try {
-  await bench.default({ store, n: n === undefined ? undefined : Number(n) })
+  const wants = (/** @type {string} */ title) => title.includes(only)
+  await bench.default({ store, n: n === undefined ? undefined : Number(n), wants })
 } catch (error) {
   if (error instanceof UsageError) refuse(error.message)
   throw error
+} finally {
+  await stopPostgres()
 }

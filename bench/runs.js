@@ -5,16 +5,27 @@ import { plan } from '../dist/core/plan.js'
 import { createBelfry } from '../dist/index.js'
 import { makeBacklog } from './harness/backlog.js'
 import { median, watchEventLoop } from './harness/measure.js'
-import { openRaw } from './harness/raw-sqlite.js'
+import { openRawSqlite } from './harness/raw-sqlite.js'
 import { hundredths, report, reportSettings } from './harness/report.js'
-import { openStore } from './harness/stores.js'
+import { openStore, storeSettings } from './harness/stores.js'
+import { delayed } from './runs/delayed.js'
+import { CONCURRENCY as DRAIN_CONCURRENCY, drained } from './runs/drained.js'
+import { enqueued } from './runs/enqueued.js'
 
 const CONCURRENCY = 1_000
 const ROUNDS = 3
 const SCHEDULES = 100
 
 /** @type {import('./run.js').Bench} */
-export default async function runs({ store = 'memory', n = 100_000 }) {
+export default async function runs({ store = 'memory', n = store === 'postgres' ? 200_000 : 100_000, wants }) {
+  if (store === 'postgres') {
+    const settings = { runs: n, rounds: ROUNDS, concurrency: DRAIN_CONCURRENCY, batch: 1_000, rawBatch: 1_000 }
+    reportSettings('runs', { store, ...settings, ...(await storeSettings(store)) })
+    await drained(n, wants)
+    await enqueued(n, wants)
+    await delayed(store, wants)
+    return
+  }
   reportSettings('runs', {
     store,
     runs: n,
@@ -44,13 +55,14 @@ export default async function runs({ store = 'memory', n = 100_000 }) {
       rssMB: rates.rssMB,
     })
   }
+  await delayed(store, wants)
 }
 
 const RAW_SQLITE = {
   name: 'raw prepared statements on SQLite: record, claim and settle, in batches of 1,000',
   /** @param {string} _name @param {number} n @param {'all' | 'none'} keep */
   measure: async (_name, n, keep) => {
-    const raw = openRaw()
+    const raw = openRawSqlite()
     const startedAt = performance.now()
     for (let done = 0; done < n; ) done += raw.cycle(keep)
     const perSecond = (n / (performance.now() - startedAt)) * 1_000

@@ -4,6 +4,7 @@ import { Catalogue, jobInfo } from './api/catalogue.js'
 import { Declarations } from './api/declarations.js'
 import { Job } from './api/job.js'
 import { type JobOptions, parseJob } from './api/job-options.js'
+import { located } from './api/located.js'
 import type { Lock } from './api/lock.js'
 import type { LockOptions } from './api/lock-options.js'
 import { Locks } from './api/locks.js'
@@ -13,9 +14,11 @@ import { Runs } from './api/runs.js'
 import type { ScheduleInput } from './api/schedule-input.js'
 import { Schedules } from './api/schedules.js'
 import type { InputOf, OutputOf, StandardSchema } from './api/standard-schema.js'
-import { failure } from './core/errors.js'
+import { failure, quote } from './core/errors.js'
 import type { Instance } from './core/instance.js'
 import type { Json } from './core/json.js'
+import { checkOptions } from './core/known-options.js'
+import { checkName, checkText } from './core/names.js'
 import type { Frozen, Store } from './core/store.js'
 import { TokenFloor } from './core/token.js'
 import { Engine } from './engine/engine.js'
@@ -106,7 +109,7 @@ export class Belfry implements AsyncDisposable {
   ): Job<null extends Payload ? Payload | undefined : Payload>
   job(name: string, options: JobOptions<never> & { readonly payload?: StandardSchema | undefined }): Job<never> {
     this.#mustBeNew('job', 'define jobs before start()')
-    const definition = parseJob(name, options, options.payload)
+    const definition = parseJob(name, options)
     this.#catalogue.add(definition)
     if (this.#options.jobs?.includes(name) ?? true) this.#runnable.set(name, definition)
     return new Job(definition, this.#catalogue, this.#store)
@@ -115,6 +118,7 @@ export class Belfry implements AsyncDisposable {
   /** Declares a schedule in code: it is put when the instance starts. For others use `schedules.put`. */
   schedule<Input = unknown>(id: string, input: ScheduleInput<Input>): void {
     this.#mustBeNew('schedule', 'declare schedules before start(), or use schedules.put()')
+    checkName(id, 'schedule id')
     this.#declarations.add(id, input)
   }
 
@@ -134,27 +138,33 @@ export class Belfry implements AsyncDisposable {
   }
 
   /** Claims no more, gives running work its grace, then hands the rest over and releases all locks. */
-  async stop({ grace }: { readonly grace?: Duration } = {}): Promise<void> {
-    const graceMs = grace === undefined ? undefined : durationMs(grace)
+  async stop(options: { readonly grace?: Duration } = {}): Promise<void> {
+    checkOptions(options, ['grace'], 'stop()')
+    const { grace } = options
+    const graceMs = grace === undefined ? undefined : located('stop(): grace', () => durationMs(grace))
     if (this.#stopped === undefined) this.#stopped = this.#stop(graceMs ?? this.#options.stopGraceMs)
     else if (graceMs !== undefined) this.#engine.hurry(graceMs)
     await this.#stopped
   }
 
   /** Acquires a lock; undefined when somebody else has it. */
-  lock(name: string, options: LockOptions = {}): Promise<Lock | undefined> {
+  async lock(name: string, options: LockOptions = {}): Promise<Lock | undefined> {
     return this.locks.acquire(name, options)
   }
 
   /** Does something while holding a lock. Throws `LOCK_BUSY` when it is not to be had. */
   async withLock<T>(name: string, work: (lock: Lock) => T | Promise<T>, options: LockOptions = {}): Promise<T> {
+    if (typeof work !== 'function') {
+      throw failure('OPTION_INVALID', `withLock(name, work, options): work is ${quote(work)}; it must be a function`)
+    }
     await using lock = await this.locks.acquire(name, options)
     if (lock === undefined) throw failure('LOCK_BUSY', `the lock "${name}" is held by somebody else`)
     return await work(lock)
   }
 
   /** Stops all runs of the whole store from starting. Ticks are recorded all the same. */
-  freeze(note?: string): Promise<void> {
+  async freeze(note?: string): Promise<void> {
+    if (note !== undefined) checkText(note, 'the note of a freeze')
     return this.#store.freeze(note)
   }
 

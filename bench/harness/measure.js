@@ -92,3 +92,58 @@ export function watchEventLoop() {
     return longest
   }
 }
+
+/**
+ * For work that is long enough to be a turn by itself: in each round every contender takes one, in another order each
+ * time, and answers with its rate.
+ * @template {string} Name
+ * @param {number} rounds At least three.
+ * @param {Readonly<Record<Name, () => Promise<number>>>} contenders
+ * @returns {Promise<Record<Name, number[]>>}
+ */
+export async function takeTurns(rounds, contenders) {
+  const names = /** @type {Name[]} */ (Object.keys(contenders))
+  const rates = /** @type {Record<string, number[]>} */ (Object.fromEntries(names.map((name) => [name, []])))
+  for (let round = 0; round < rounds; round += 1) {
+    const first = round % names.length
+    for (const name of [...names.slice(first), ...names.slice(0, first)]) rates[name]?.push(await contenders[name]())
+  }
+  return rates
+}
+
+/**
+ * How one stands to another: the median of the rounds, because both were measured within the same minute in each.
+ * @param {readonly number[]} ours
+ * @param {readonly number[]} theirs
+ */
+export function ratioOf(ours, theirs) {
+  return median(ours.map((rate, round) => rate / (theirs[round] ?? Number.NaN)))
+}
+
+/**
+ * @param {number} count
+ * @param {() => Promise<unknown>} work
+ * @returns {Promise<number>} How many a second.
+ */
+export async function rateOf(count, work) {
+  const startedAt = performance.now()
+  await work()
+  return (count / (performance.now() - startedAt)) * 1_000
+}
+
+/**
+ * Keeps so many calls under way for a while.
+ * @param {number} clients
+ * @param {number} forMs
+ * @param {(client: number) => Promise<unknown>} call
+ * @returns {Promise<number>} How many a second.
+ */
+export async function inFlight(clients, forMs, call) {
+  const startedAt = performance.now()
+  let done = 0
+  const client = async (/** @type {number} */ at) => {
+    for (; performance.now() - startedAt < forMs; done += 1) await call(at)
+  }
+  await Promise.all(Array.from({ length: clients }, (_, at) => client(at)))
+  return (done / (performance.now() - startedAt)) * 1_000
+}

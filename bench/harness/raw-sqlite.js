@@ -20,7 +20,7 @@ create table locks (name text primary key, holder text, expires_at integer) with
 export const RAW_BATCH = 1_000
 
 /** @param {number} schedules */
-export function openRaw(schedules = 0) {
+export function openRawSqlite(schedules = 0) {
   const { path, remove } = temporaryFile()
   const driver = openDriver(path)
   driver.exec(SCHEMA)

@@ -4,7 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { memory } from '../../dist/stores/memory/index.js'
+import { postgres } from '../../dist/stores/postgres/index.js'
 import { sqlite } from '../../dist/stores/sqlite/index.js'
+import { dropSchema, freshSchema, postgresUrl, serverSettings, withClient } from './postgres.js'
 import { UsageError } from './usage-error.js'
 
 /**
@@ -15,17 +17,28 @@ import { UsageError } from './usage-error.js'
  * @property {Store} store
  * @property {(ms: number) => Promise<void>} skip Lets the store's clock jump.
  * @property {() => Promise<void>} close
+ * @property {string | undefined} [schema] Where it is, if it is on Postgres.
  */
 
 /**
- * @typedef {(clock: Clock) => { store: Store, remove?: () => void }} Maker
- * @type {Record<string, Maker>}
+ * @typedef {{ store: Store, skip: (ms: number) => Promise<void>, remove?: () => void | Promise<void>, schema?: string }} Made
+ * @type {Record<string, () => Promise<Made>>}
  */
 const MAKERS = {
-  memory: (clock) => ({ store: memory({ clock }) }),
-  sqlite: (clock) => {
+  memory: async () => {
+    const clock = leapingClock()
+    return { store: memory({ clock }), skip: clock.leap }
+  },
+  sqlite: async () => {
     const { path, remove } = temporaryFile()
-    return { store: sqlite({ path, clock }), remove }
+    process.once('exit', remove)
+    const clock = leapingClock()
+    return { store: sqlite({ path, clock }), skip: clock.leap, remove }
+  },
+  postgres: async () => {
+    const schema = await freshSchema()
+    const store = postgres({ url: await postgresUrl(), schema, migrate: true })
+    return { store, skip: leapingDatabase(schema), remove: () => dropSchema(schema), schema }
   },
 }
 
@@ -36,15 +49,21 @@ const MAKERS = {
 export async function openStore(name) {
   const make = MAKERS[name]
   if (make === undefined) throw new UsageError(`store "${name}" is unknown: ${Object.keys(MAKERS).join(', ')} are`)
-  const clock = leapingClock()
-  const { store, remove } = make(clock)
-  if (remove !== undefined) process.once('exit', remove)
+  const { store, skip, remove, schema } = await make()
   await store.open()
   const close = async () => {
     await store.close()
-    remove?.()
+    await remove?.()
   }
-  return { name, store, skip: async (ms) => clock.leap(ms), close }
+  return { name, store, skip, close, schema }
+}
+
+/**
+ * What there is to know of a store's server.
+ * @param {string} name
+ */
+export async function storeSettings(name) {
+  return name === 'postgres' ? { postgres: await serverSettings() } : {}
 }
 
 /** The path of a database that is not there yet, in a folder of its own. */
@@ -65,8 +84,22 @@ function leapingClock() {
       return () => clearTimeout(timer)
     },
     /** @param {number} ms */
-    leap(ms) {
+    leap: async (ms) => {
       offset += ms
     },
+  }
+}
+
+/**
+ * The same for a schema: all of it reads the time from one function.
+ * @param {string} schema
+ */
+function leapingDatabase(schema) {
+  let offset = 0
+  return async (/** @type {number} */ ms) => {
+    offset += ms
+    const now = `select (extract(epoch from clock_timestamp()) * 1000000)::bigint + ${Math.round(offset * 1_000)}`
+    const sql = `create or replace function ${schema}.now_us() returns bigint language sql volatile parallel safe as $$ ${now} $$`
+    await withClient((client) => client.query(sql))
   }
 }

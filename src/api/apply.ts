@@ -1,6 +1,7 @@
 import { sameDefinition } from '../core/declare.js'
-import { failure } from '../core/errors.js'
+import { failure, quote } from '../core/errors.js'
 import { inTurns } from '../core/in-turns.js'
+import { checkOptions } from '../core/known-options.js'
 import type { Schedule, ScheduleDefinition } from '../core/schedule.js'
 import type { ScheduleWrite, Store } from '../core/store.js'
 import type { ScheduleInput } from './schedule-input.js'
@@ -33,8 +34,9 @@ export async function applySchedules(
   store: Store,
   parse: Parse,
   wanted: Readonly<Record<string, ScheduleInput>>,
-  { dryRun = false, prune = false, prefix }: ApplyOptions,
+  options: ApplyOptions,
 ): Promise<ApplyResult> {
+  const { dryRun = false, prune = false, prefix } = checkApply(wanted, options)
   if (prune && prefix === undefined) {
     throw failure(
       'OPTION_INVALID',
@@ -53,10 +55,27 @@ export async function applySchedules(
   return { changes, unchanged: writes.length - written }
 }
 
+function checkApply(wanted: unknown, options: ApplyOptions): ApplyOptions {
+  if (typeof wanted !== 'object' || wanted === null || Symbol.iterator in wanted) {
+    throw failure(
+      'OPTION_INVALID',
+      `apply: ${quote(wanted)} is no set of schedules; give an object, as in apply({ "digest/eu": { … } })`,
+    )
+  }
+  checkOptions(options, ['dryRun', 'prune', 'prefix'], 'apply')
+  for (const [name, value] of Object.entries(options) as [keyof ApplyOptions, unknown][]) {
+    const wants = name === 'prefix' ? 'string' : 'boolean'
+    if (value === undefined || typeof value === wants) continue
+    throw failure('OPTION_INVALID', `apply: ${name} is ${quote(value)}; it must be a ${wants}`)
+  }
+  return options
+}
+
 async function compare(store: Store, writes: readonly ScheduleWrite[]): Promise<ApplyChange[]> {
+  const known = await inTurns(writes, ({ id }) => store.schedules.get(id))
   const changes: ApplyChange[] = []
-  for (const { id, definition } of writes) {
-    const before = (await store.schedules.get(id))?.definition
+  for (const [at, { id, definition }] of writes.entries()) {
+    const before = known[at]?.definition
     if (before === undefined) changes.push({ id, change: 'create', after: definition })
     else if (!sameDefinition(before, definition)) changes.push({ id, change: 'update', before, after: definition })
   }

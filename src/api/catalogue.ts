@@ -19,7 +19,7 @@ export class Catalogue {
   readonly #store: Store
   readonly #clock: Clock
   readonly #log: Logger
-  #others: { readonly at: number; readonly jobs: ReadonlyMap<string, JobInfo> } | undefined
+  #others: { readonly at: number; readonly jobs: Promise<ReadonlyMap<string, JobInfo>> } | undefined
 
   constructor(store: Store, clock: Clock, log: Logger) {
     this.#store = store
@@ -111,13 +111,21 @@ export class Catalogue {
     return keyFrom(name, rule, toJson(value, `the exclusive key of job "${name}"`))
   }
 
-  async #knownJobs(): Promise<ReadonlyMap<string, JobInfo>> {
+  /** Asked for once, however many schedules of a batch need it. */
+  #knownJobs(): Promise<ReadonlyMap<string, JobInfo>> {
     const now = this.#clock.monotonic()
     if (this.#others === undefined || now - this.#others.at > FRESH_MS) {
-      const jobs = await this.#store.instances.jobs()
-      this.#others = { at: now, jobs: new Map(jobs.map((job) => [job.name, job])) }
+      const asked = { at: now, jobs: this.#askForJobs() }
+      this.#others = asked
+      asked.jobs.catch(() => {
+        if (this.#others === asked) this.#others = undefined
+      })
     }
     return this.#others.jobs
+  }
+
+  async #askForJobs(): Promise<ReadonlyMap<string, JobInfo>> {
+    return new Map((await this.#store.instances.jobs()).map((job) => [job.name, job]))
   }
 }
 

@@ -1,12 +1,12 @@
 import { failure, quote } from '../core/errors.js'
 import type { Json } from '../core/json.js'
 import type { KeyRule } from '../core/key.js'
+import { checkOptions } from '../core/known-options.js'
 import { checkName } from '../core/names.js'
 import { exponentialBackoff, fixedBackoff, type RetryPolicy } from '../core/retry.js'
 import type { Keep } from '../core/run.js'
 import type { Exclusive, HandlerContext, JobDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
-import { checkOptions } from './known-options.js'
 import { located } from './located.js'
 import { type StandardSchema, validate } from './standard-schema.js'
 
@@ -60,11 +60,11 @@ const KEEPS: readonly Keep[] = ['all', 'failures', 'none']
 /** Checks a job's options, once, when it is defined. */
 export function parseJob<Payload>(
   name: string,
-  options: JobOptions<Payload>,
-  schema: StandardSchema | undefined,
+  options: JobOptions<Payload> & { readonly payload?: StandardSchema | undefined },
 ): JobDefinition {
   checkName(name, 'job name')
   checkOptions(options, KNOWN, `job "${name}"`)
+  const { payload: schema } = options
   if (schema !== undefined && typeof schema?.['~standard']?.validate !== 'function') {
     throw invalid(name, 'payload must be a Standard Schema, such as one of zod, valibot or arktype')
   }

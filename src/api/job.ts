@@ -1,6 +1,7 @@
-import { failure } from '../core/errors.js'
+import { failure, quote } from '../core/errors.js'
 import { inTurns } from '../core/in-turns.js'
 import { toJson } from '../core/json.js'
+import { checkOptions } from '../core/known-options.js'
 import { checkName } from '../core/names.js'
 import type { NewRun } from '../core/run.js'
 import type { EnqueueResult, Store } from '../core/store.js'
@@ -8,7 +9,6 @@ import type { JobDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
 import { type Instant, instantMs } from '../time/instant.js'
 import type { Catalogue } from './catalogue.js'
-import { checkOptions } from './known-options.js'
 import { located } from './located.js'
 
 export interface EnqueueOptions {
@@ -57,16 +57,21 @@ export class Job<Input> {
   }
 
   async enqueue(...[payload, options = {}]: EnqueueArguments<Input>): Promise<Enqueued> {
-    const [result] = await this.#enqueue([await this.#newRun(payload, options)], options.tx)
+    const run = await this.#newRun(payload, options)
+    const [result] = await this.#enqueue([run], options.tx)
     return result as Enqueued
   }
 
   /** Many at once, in one transaction: all or none. */
   async enqueueMany(
     items: readonly ({ readonly payload: Input } & Omit<EnqueueOptions, 'tx'>)[],
-    { tx }: Pick<EnqueueOptions, 'tx'> = {},
+    options: Pick<EnqueueOptions, 'tx'> = {},
   ): Promise<readonly Enqueued[]> {
-    const runs = await inTurns(items, ({ payload, ...options }) => this.#newRun(payload, options))
+    const where = `enqueueMany of job "${this.name}"`
+    checkOptions(options, ['tx'], where)
+    checkItems(items, where)
+    const { tx } = options
+    const runs = await inTurns(items, ({ payload, ...rest }) => this.#newRun(payload, rest))
     return runs.length === 0 ? [] : this.#enqueue(runs, tx)
   }
 
@@ -83,6 +88,7 @@ export class Job<Input> {
   }
 
   async #newRun(payload: Input | undefined, options: EnqueueOptions): Promise<NewRun> {
+    const fields = enqueueFields(this.name, options)
     const stored = toJson(payload, `payload of job "${this.name}"`)
     await this.#definition.parse?.(stored)
     const target = { job: this.name }
@@ -92,10 +98,17 @@ export class Job<Input> {
       origin: 'enqueue',
       payload: stored,
       keep: this.#definition.keep,
-      ...enqueueFields(this.name, options),
+      ...fields,
       ...(key === undefined ? {} : { key, checkKey: this.#definition.exclusive?.rule.checkOnEnqueue ?? false }),
     }
   }
+}
+
+function checkItems(items: unknown, where: string): void {
+  const hint = 'give a list, as in enqueueMany([{ payload: { … } }])'
+  if (!Array.isArray(items)) throw failure('OPTION_INVALID', `${where}: ${quote(items)} is no list; ${hint}`)
+  const odd = items.findIndex((item) => typeof item !== 'object' || item === null || Array.isArray(item))
+  if (odd !== -1) throw failure('OPTION_INVALID', `${where}: item ${odd} is ${quote(items[odd])}; ${hint}`)
 }
 
 const KNOWN = ['in', 'at', 'key', 'keyFor', 'priority', 'tx']

@@ -1,7 +1,7 @@
 import { failure } from '../core/errors.js'
+import { checkOptions } from '../core/known-options.js'
 import { checkHeartbeat } from '../engine/keeper.js'
 import { type Duration, durationMs } from '../time/duration.js'
-import { checkOptions } from './known-options.js'
 import { located } from './located.js'
 import { Lock } from './lock.js'
 

@@ -9,6 +9,7 @@ import type { TokenFloor } from '../core/token.js'
 import { HeldLock } from '../engine/held-lock.js'
 import type { LockKeeper } from '../engine/lock-keeper.js'
 import { type Duration, durationMs } from '../time/duration.js'
+import { listQuery } from './list-query.js'
 import { located } from './located.js'
 import { Lock } from './lock.js'
 import { checkTtl, type LockOptions, parseLockOptions } from './lock-options.js'
@@ -50,10 +51,10 @@ export class Locks {
   }
 
   /** In order of name: who holds what, since when, until when. Keys of exclusive runs are among them. */
-  list(
+  async list(
     query: { readonly prefix?: string; readonly after?: string; readonly limit?: number } = {},
   ): Promise<Page<Lease>> {
-    return this.#store.leases.list({ ...query, limit: query.limit ?? 100 })
+    return this.#store.leases.list(listQuery(query, ['prefix', 'after'], 'locks.list()'))
   }
 
   async inspect(name: string): Promise<readonly Lease[]> {
@@ -104,6 +105,8 @@ export class Locks {
     held.acquisitions -= 1
     if (held.acquisitions > 0) return !held.isLost
     this.#keeper.drop(held)
+    // Stopping has given it back, and closed the store.
+    if (this.#closed) return false
     const { name, holder, minHoldMs } = held
     return this.#store.leases.release({ name, holder, ...(minHoldMs === 0 ? {} : { minHoldMs }) })
   }

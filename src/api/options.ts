@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../core/clock.js'
-import { failure } from '../core/errors.js'
+import { failure, quote } from '../core/errors.js'
+import { checkOptions } from '../core/known-options.js'
 import { guarded, type Logger, stderrLogger } from '../core/logger.js'
 import { checkName } from '../core/names.js'
 import { DEFAULT_MISSED } from '../core/policies.js'
@@ -10,8 +11,8 @@ import type { Role } from '../engine/engine.js'
 import { checkHeartbeat } from '../engine/keeper.js'
 import type { SinkDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
-import { checkOptions } from './known-options.js'
 import { located } from './located.js'
+import { STOP_SIGNALS, type StopSignal } from './process-signals.js'
 
 export interface BelfryOptions {
   readonly store: Store
@@ -44,7 +45,7 @@ export interface BelfryOptions {
   /** How long running work may go on after `stop()`. Default 10 s. */
   readonly stopGrace?: Duration
   /** Stop on these signals, then let them end the process. Default none. */
-  readonly signals?: boolean | readonly NodeJS.Signals[]
+  readonly signals?: boolean | readonly StopSignal[]
   /** Pino-shaped. Default: warnings and errors on standard error. */
   readonly logger?: Logger
   readonly clock?: Clock
@@ -119,11 +120,13 @@ function parseLogger(logger: Logger | undefined): Logger {
   return guarded(logger)
 }
 
-function parseSignals(signals: boolean | readonly NodeJS.Signals[]): readonly NodeJS.Signals[] {
+function parseSignals(signals: boolean | readonly StopSignal[]): readonly StopSignal[] {
   if (signals === true) return ['SIGTERM', 'SIGINT']
   if (signals === false) return []
   if (!Array.isArray(signals)) throw invalid('signals must be true, false or a list of signal names')
-  return signals as readonly NodeJS.Signals[]
+  const stranger = signals.find((signal) => !STOP_SIGNALS.includes(signal))
+  if (stranger === undefined) return signals
+  throw invalid(`signals names ${quote(stranger)}; allowed are ${STOP_SIGNALS.join(', ')}`)
 }
 
 function ms(value: Duration | undefined, byDefault: number, option: string, least: number): number {

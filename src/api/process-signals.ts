@@ -2,12 +2,15 @@
  * Stopping on signals, for all instances of the process together: when the last has stopped, the signal does what it
  * would have done without us. A second signal is not held up.
  */
+export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGBREAK', 'SIGUSR1', 'SIGUSR2'] as const
+export type StopSignal = (typeof STOP_SIGNALS)[number]
+
 type Stop = () => Promise<void>
 
-const stops = new Map<NodeJS.Signals, Set<Stop>>()
+const stops = new Map<StopSignal, Set<Stop>>()
 
 /** Stops when the signal comes; the returned function takes that back. */
-export function stopOn(signal: NodeJS.Signals, stop: Stop): () => void {
+export function stopOn(signal: StopSignal, stop: Stop): () => void {
   const known = stops.get(signal)
   const group = known ?? new Set<Stop>()
   group.add(stop)
@@ -23,7 +26,7 @@ export function stopOn(signal: NodeJS.Signals, stop: Stop): () => void {
   }
 }
 
-async function stopAll(signal: NodeJS.Signals): Promise<void> {
+async function stopAll(signal: StopSignal): Promise<void> {
   const group = stops.get(signal) ?? new Set()
   stops.delete(signal)
   await Promise.allSettled([...group].map((stop) => stop()))

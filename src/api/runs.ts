@@ -1,11 +1,25 @@
 import { type Clock, sleep } from '../core/clock.js'
 import { failure } from '../core/errors.js'
+import { checkOptions } from '../core/known-options.js'
+import { checkText } from '../core/names.js'
 import { isFinished, type Run, type RunState } from '../core/run.js'
 import type { CancelResult, Page, RunQuery, Store } from '../core/store.js'
 import { type Duration, durationMs } from '../time/duration.js'
+import { listQuery } from './list-query.js'
+import { located } from './located.js'
 
 const FIRST_LOOK_MS = 20
 const LOOK_MS = 1_000
+
+const FILTERS = ['after', 'schedule', 'tick', 'job', 'sink', 'key', 'state', 'states', 'waitsFor'] as const
+const STATES: readonly RunState[] = ['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped']
+const isState = (state: unknown) => STATES.includes(state as RunState)
+const CHECKS = {
+  tick: Number.isInteger,
+  state: isState,
+  states: (states: unknown) => Array.isArray(states) && states.every(isState),
+  waitsFor: (waitsFor: unknown) => ['key', 'overlap', 'stamp'].includes(waitsFor as string),
+}
 
 export class Runs {
   readonly #store: Store
@@ -18,26 +32,26 @@ export class Runs {
     this.#ending = ending
   }
 
-  get(id: string): Promise<Run | undefined> {
-    return this.#store.runs.get(id)
+  async get(id: string): Promise<Run | undefined> {
+    return this.#store.runs.get(checkText(id, 'run id'))
   }
 
   /** Newest first. */
-  list(query: Partial<RunQuery> & { readonly state?: RunState } = {}): Promise<Page<Run>> {
-    const { state, ...rest } = query
-    return this.#store.runs.list({ limit: 100, ...rest, ...(state === undefined ? {} : { states: [state] }) })
+  async list(query: Partial<RunQuery> & { readonly state?: RunState } = {}): Promise<Page<Run>> {
+    const { state, ...rest } = listQuery(query, FILTERS, 'runs.list()', CHECKS)
+    return this.#store.runs.list({ ...rest, ...(state === undefined ? {} : { states: [state] }) })
   }
 
   /** Cancels a run that has not started; asks a running one to end. */
   async cancel(id: string): Promise<Exclude<CancelResult, 'missing'>> {
-    const result = await this.#store.runs.cancel(id)
+    const result = await this.#store.runs.cancel(checkText(id, 'run id'))
     if (result === 'missing') throw missing(id)
     return result
   }
 
   /** Runs a failed, cancelled or skipped run again, with all its attempts ahead. */
   async retry(id: string): Promise<void> {
-    const result = await this.#store.runs.retry(id)
+    const result = await this.#store.runs.retry(checkText(id, 'run id'))
     if (result === 'missing') throw missing(id)
     if (result === 'refused') {
       const state = (await this.#store.runs.get(id))?.state
@@ -52,8 +66,12 @@ export class Runs {
    * Resolves when the run has ended. Undefined when there is no record of it: it was never there, or it ended and its
    * job keeps no history.
    */
-  async wait(id: string, { timeout }: { readonly timeout?: Duration } = {}): Promise<Run | undefined> {
-    const until = timeout === undefined ? Number.POSITIVE_INFINITY : this.#clock.monotonic() + durationMs(timeout)
+  async wait(id: string, options: { readonly timeout?: Duration } = {}): Promise<Run | undefined> {
+    const where = `wait for run ${checkText(id, 'run id')}`
+    checkOptions(options, ['timeout'], where)
+    const { timeout } = options
+    const waitMs = timeout === undefined ? Number.POSITIVE_INFINITY : located(where, () => durationMs(timeout))
+    const until = this.#clock.monotonic() + waitMs
     let hint = new AbortController()
     const look = () => hint.abort()
     const unsubscribe = this.#store.subscribe((wake) => {

@@ -1,5 +1,6 @@
 import { failure, quote } from '../core/errors.js'
 import { toJson } from '../core/json.js'
+import { checkOptions } from '../core/known-options.js'
 import { checkName } from '../core/names.js'
 import { DEFAULT_MISSED, type Missed, type Overlap } from '../core/policies.js'
 import type { Keep, Target } from '../core/run.js'
@@ -10,7 +11,6 @@ import { type Instant, instantMs } from '../time/instant.js'
 import { parseTimeline, type TimelineSpec } from '../time/timeline.js'
 import { zone } from '../time/zone.js'
 import { checkKeep } from './job-options.js'
-import { checkOptions } from './known-options.js'
 import { located } from './located.js'
 
 /** A schedule as its author writes it: exactly one of cron, every and at; exactly one of job and to. */
@@ -129,13 +129,14 @@ function parseTarget(id: string, { job, to, toOptions }: ScheduleInput): Target 
   }
   if (job !== undefined) {
     if (toOptions !== undefined) throw invalid(id, 'toOptions belong to a sink, and this schedule runs a job')
-    return { job: checkName(typeof job === 'string' ? job : job.name, 'job name') }
+    return { job: checkName(typeof job === 'string' ? job : job?.name, `job name of schedule "${id}"`) }
   }
-  const sink = checkName(to, 'sink name')
+  const sink = checkName(to, `sink name of schedule "${id}"`)
   return toOptions === undefined ? { sink } : { sink, options: toJson(toOptions, `toOptions of schedule "${id}"`) }
 }
 
 function parseMissed(id: string, given: Missed['policy'] | MissedInput, graceMs: number): Missed {
+  if (typeof given !== 'string') checkOptions(given, ['policy', 'within', 'max'], `schedule "${id}": missed`)
   const { policy, within, max }: MissedInput = typeof given === 'string' ? { policy: given } : given
   oneOf(id, 'missed.policy', policy, POLICIES)
   if (policy === 'skip' && within !== undefined)

@@ -1,5 +1,5 @@
 import { type Schedule, type ScheduleState, scheduleState } from '../core/schedule.js'
-import { scheduleTimeline } from '../core/schedule-timeline.js'
+import { cutTimeline } from '../core/schedule-timeline.js'
 
 /** A schedule as users see it. */
 export interface ScheduleView extends Schedule {
@@ -10,10 +10,11 @@ export interface ScheduleView extends Schedule {
 }
 
 export function scheduleView(schedule: Schedule): ScheduleView {
+  const { timeline, startsAt, endsAt } = schedule.definition
   return {
     ...schedule,
     state: scheduleState(schedule),
-    description: scheduleTimeline({ ...schedule.definition, anchor: schedule.anchor }).describe(),
+    description: cutTimeline(timeline, schedule.anchor, startsAt, endsAt).describe(),
     next: schedule.nextAt === undefined || schedule.pausedAt !== undefined ? undefined : new Date(schedule.nextAt),
   }
 }

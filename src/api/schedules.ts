@@ -2,20 +2,29 @@ import { failure, quote } from '../core/errors.js'
 import { inTurns } from '../core/in-turns.js'
 import type { Json } from '../core/json.js'
 import { toJson } from '../core/json.js'
-import { checkName } from '../core/names.js'
+import { checkOptions } from '../core/known-options.js'
+import { checkName, checkText } from '../core/names.js'
 import { plan } from '../core/plan.js'
 import type { Overlap } from '../core/policies.js'
 import type { NewRun } from '../core/run.js'
 import { plannable, type Schedule, type ScheduleDefinition } from '../core/schedule.js'
 import { scheduleTimeline } from '../core/schedule-timeline.js'
-import type { Page, PutResult, ScheduleQuery, Store } from '../core/store.js'
+import type { Page, PutResult, ScheduleQuery, ScheduleWrite, Store } from '../core/store.js'
 import { type Instant, instantMs, isoText } from '../time/instant.js'
 import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
 import type { Catalogue } from './catalogue.js'
 import { type Explanation, explain } from './explain.js'
 import type { Enqueued } from './job.js'
-import { checkOptions } from './known-options.js'
-import { OVERLAPS, parseSchedule, type ScheduleInput } from './schedule-input.js'
+import { located } from './located.js'
+import {
+  checkEntries,
+  checkOverlap,
+  type PreviewOptions,
+  previewOptions,
+  scheduleQuery,
+  versionOf,
+} from './schedule-arguments.js'
+import { parseSchedule, type ScheduleInput } from './schedule-input.js'
 import { type ScheduleView, scheduleView } from './schedule-view.js'
 
 export interface PutOptions {
@@ -59,7 +68,8 @@ export class Schedules {
     this.#graceMs = graceMs
   }
 
-  async put(id: string, input: ScheduleInput, { ifVersion }: PutOptions = {}): Promise<ScheduleView> {
+  async put(id: string, input: ScheduleInput, options: PutOptions = {}): Promise<ScheduleView> {
+    const ifVersion = versionOf(options, `put of ${quote(id)}`)
     const definition = await this.parse(id, input)
     const [result] = await this.#store.schedules.put([
       { id, definition, ...(ifVersion === undefined ? {} : { ifVersion }) },
@@ -69,29 +79,49 @@ export class Schedules {
 
   /** Many at once, in batches; each batch is written whole or not at all. */
   async putMany(entries: Iterable<readonly [id: string, input: ScheduleInput]>): Promise<readonly ScheduleView[]> {
-    const parsed = await inTurns([...entries], async ([id, input]) => ({ id, definition: await this.parse(id, input) }))
-    const views: ScheduleView[] = []
-    for (let at = 0; at < parsed.length; at += PUT_BATCH) {
-      const batch = parsed.slice(at, at + PUT_BATCH)
-      const results = await this.#store.schedules.put(batch)
-      views.push(...batch.map(({ id }, index) => scheduleView(written(id, results[index]))))
+    const parsed = await inTurns(checkEntries(entries), async ([id, input]) => ({
+      id,
+      definition: await this.parse(id, input),
+    }))
+    const batches: (typeof parsed)[] = []
+    for (let at = 0; at < parsed.length; at += PUT_BATCH) batches.push(parsed.slice(at, at + PUT_BATCH))
+    const views: ScheduleView[][] = []
+    let next = 0
+    const putNext = async (): Promise<void> => {
+      for (let at = next; at < batches.length; at = next) {
+        next += 1
+        views[at] = await this.#putBatch(batches[at] ?? []).catch((error: unknown) => {
+          next = batches.length
+          throw error
+        })
+      }
     }
-    return views
+    // While the store writes one batch the next is made ready, unless it builds on an earlier one.
+    const distinct = new Set(parsed.map(({ id }) => id)).size === parsed.length
+    await Promise.all(distinct ? [putNext(), putNext()] : [putNext()])
+    return views.flat()
+  }
+
+  async #putBatch(batch: readonly ScheduleWrite[]): Promise<ScheduleView[]> {
+    const results = await this.#store.schedules.put(batch)
+    return batch.map(({ id }, at) => scheduleView(written(id, results[at])))
   }
 
   async get(id: string): Promise<ScheduleView | undefined> {
-    const schedule = await this.#store.schedules.get(id)
+    const schedule = await this.#store.schedules.get(checkText(id, 'schedule id'))
     return schedule === undefined ? undefined : scheduleView(schedule)
   }
 
   /** In order of id; pass `next` as `after` to go on. */
   async list(query: Partial<ScheduleQuery> = {}): Promise<Page<ScheduleView>> {
-    const { items, next } = await this.#store.schedules.list({ limit: 100, ...query })
+    const { items, next } = await this.#store.schedules.list(scheduleQuery(query))
     return { items: items.map(scheduleView), ...(next === undefined ? {} : { next }) }
   }
 
   /** False when there was none. Running work goes on; what never started is skipped as removed. */
-  async remove(id: string, { ifVersion }: PutOptions = {}): Promise<boolean> {
+  async remove(id: string, options: PutOptions = {}): Promise<boolean> {
+    checkText(id, 'schedule id')
+    const ifVersion = versionOf(options, `remove of ${quote(id)}`)
     const [result] = await this.#store.schedules.remove([id], ifVersion)
     if (result === 'conflict') throw conflict(id, await this.#store.schedules.get(id), ifVersion)
     return result === 'removed'
@@ -99,15 +129,20 @@ export class Schedules {
 
   /** Stops firing until resumed. The note says why, to whoever looks. */
   async pause(id: string, note?: string): Promise<ScheduleView> {
+    checkText(id, 'schedule id')
+    if (note !== undefined) checkText(note, `the note of a pause of ${quote(id)}`)
     return scheduleView(found(id, await this.#store.schedules.pause(id, note)))
   }
 
   async resume(id: string): Promise<ScheduleView> {
-    return scheduleView(found(id, await this.#store.schedules.resume(id)))
+    return scheduleView(found(id, await this.#store.schedules.resume(checkText(id, 'schedule id'))))
   }
 
   /** Runs it now, beside its timeline: the next tick stays what it was. */
-  async trigger(id: string, { payload, overlap = 'allow' }: TriggerOptions = {}): Promise<Enqueued> {
+  async trigger(id: string, options: TriggerOptions = {}): Promise<Enqueued> {
+    checkText(id, 'schedule id')
+    checkOptions(options, ['payload', 'overlap'], `trigger of "${id}"`)
+    const { payload, overlap = 'allow' } = options
     checkOverlap(`trigger of "${id}"`, overlap)
     const { definition } = found(id, await this.#store.schedules.get(id))
     const given = payload === undefined ? definition.payload : toJson(payload, `payload of a trigger of "${id}"`)
@@ -119,6 +154,7 @@ export class Schedules {
 
   /** Runs the ticks of a past stretch of time (again). Repeating the call adds nothing. */
   async backfill(id: string, options: BackfillOptions): Promise<{ readonly runs: readonly Enqueued[] }> {
+    checkText(id, 'schedule id')
     checkOptions(options, ['from', 'to', 'name', 'overlap'], `backfill of "${id}"`)
     checkOverlap(`backfill of "${id}"`, options.overlap ?? 'queue-all')
     if (options.name !== undefined) checkName(options.name, 'backfill name')
@@ -145,10 +181,8 @@ export class Schedules {
   }
 
   /** The next ticks of a schedule, or of one that is not saved yet. */
-  async preview(
-    what: string | ScheduleInput,
-    { count = 5, from }: { readonly count?: number; readonly from?: Instant } = {},
-  ) {
+  async preview(what: string | ScheduleInput, options: PreviewOptions = {}): Promise<readonly PreviewedTick[]> {
+    const { count, from } = previewOptions(options)
     const now = await this.#store.now()
     const after = from === undefined ? now : instantMs(from) - 1
     const schedule =
@@ -161,11 +195,15 @@ export class Schedules {
 
   /** Why a tick ran, was skipped, or has not happened yet. */
   async explain(id: string, at: Instant): Promise<Explanation> {
-    return explain(this.#store, id, instantMs(at))
+    return explain(
+      this.#store,
+      checkText(id, 'schedule id'),
+      located(`explain of "${id}"`, () => instantMs(at)),
+    )
   }
 
   /** Makes the store's schedules be exactly these, within a scope. */
-  apply(wanted: Readonly<Record<string, ScheduleInput>>, options: ApplyOptions = {}): Promise<ApplyResult> {
+  async apply(wanted: Readonly<Record<string, ScheduleInput>>, options: ApplyOptions = {}): Promise<ApplyResult> {
     return applySchedules(this.#store, (id, input) => this.parse(id, input), wanted, options)
   }
 
@@ -174,9 +212,11 @@ export class Schedules {
     const definition = parseSchedule(id, input, this.#graceMs, app)
     const { target, payload } = definition
     const job = 'job' in target ? this.#catalogue.jobs.get(target.job) : undefined
-    await job?.parse?.(payload)
-    const key = await this.#catalogue.keyOf(target, payload)
+    if (job?.parse !== undefined) await job.parse(payload)
     const keep = input.keep ?? job?.keep ?? definition.keep
+    // Most jobs have no keys: then there is nothing to wait for.
+    if (job !== undefined && job.exclusive === undefined) return { ...definition, keep }
+    const key = await this.#catalogue.keyOf(target, payload)
     return { ...definition, keep, ...(key === undefined ? {} : { key }) }
   }
 
@@ -205,11 +245,6 @@ export class Schedules {
   }
 }
 
-function checkOverlap(where: string, overlap: Overlap): void {
-  if (OVERLAPS.includes(overlap)) return
-  throw failure('OPTION_INVALID', `${where}: overlap is ${quote(overlap)}; allowed are ${OVERLAPS.join(', ')}`)
-}
-
 /** Ticks by the planner itself, so that what is shown is what would fire. */
 function planned(schedule: Schedule, after: number, until: number, limit: number) {
   const { remaining: _, pausedAt: __, deadlineMs: ___, ...rest } = plannable({ ...schedule, cursor: after })
@@ -225,6 +260,9 @@ function ticksLeft({ definition, anchor, cursor, remaining }: Schedule, after: n
 
 /** A schedule as it would be if it were put now. */
 function draft(input: ScheduleInput, graceMs: number, now: number): Schedule {
+  if (typeof input !== 'object' || input === null) {
+    throw failure('OPTION_INVALID', `preview: ${quote(input)} is neither the id of a schedule nor a schedule`)
+  }
   const target = input.job === undefined && input.to === undefined ? { job: 'preview' } : {}
   const definition = parseSchedule('preview', { ...input, ...target }, graceMs)
   const { timeline, startsAt, times } = definition

@@ -9,7 +9,7 @@ export function devCommand(): Command {
       `
 Examples:
   belfry dev                 one process, three schedules
-  belfry dev --replicas 3    three processes: press 1, 2 or 3 to kill one and watch the takeover`,
+  belfry dev --replicas 3    three processes to kill, by 1, 2 and 3`,
     )
     .action(async ({ replicas }: { readonly replicas: number }) => {
       const { runDev } = await import('./dev/run-dev.js')
@@ -20,5 +20,5 @@ Examples:
 function replicasOf(text: string): number {
   const count = Number(text)
   if (Number.isInteger(count) && count >= 1 && count <= 9) return count
-  throw new InvalidArgumentError('a whole number from 1 to 9 is needed.')
+  throw new InvalidArgumentError('It must be a whole number from 1 to 9.')
 }

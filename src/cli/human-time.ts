@@ -2,6 +2,18 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../time/calendar.js'
 
 /** "Mon 2026-11-16 09:00:00 +01:00": sortable, and the weekday is what people look for first. */
 export function wallClock(instant: number, timezone: string): string {
+  const part = partsOf(instant, timezone)
+  const offset = part('timeZoneName').replace('GMT', '') || '+00:00'
+  return `${part('weekday')} ${dateOf(instant, timezone)} ${part('hour')}:${part('minute')}:${part('second')} ${offset}`
+}
+
+/** "2026-11-16", where it is that day. */
+function dateOf(instant: number, timezone: string): string {
+  const part = partsOf(instant, timezone)
+  return `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`
+}
+
+function partsOf(instant: number, timezone: string): (type: Intl.DateTimeFormatPartTypes) => string {
   const parts = new Intl.DateTimeFormat('en-GB', {
     timeZone: timezone,
     weekday: 'short',
@@ -14,27 +26,48 @@ export function wallClock(instant: number, timezone: string): string {
     hourCycle: 'h23',
     timeZoneName: 'longOffset',
   }).formatToParts(instant)
-  const part = (type: Intl.DateTimeFormatPartTypes) => parts.find((each) => each.type === type)?.value ?? ''
-  const offset = part('timeZoneName').replace('GMT', '') || '+00:00'
-  const date = `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`
-  return `${part('weekday')} ${date} ${part('hour')}:${part('minute')}:${part('second')} ${offset}`
+  return (type) => parts.find((each) => each.type === type)?.value ?? ''
 }
 
-const UNITS = [
-  ['year', 365.25 * DAY_MS],
-  ['month', 30.44 * DAY_MS],
-  ['day', DAY_MS],
-  ['hour', HOUR_MS],
-  ['minute', MINUTE_MS],
-  ['second', SECOND_MS],
+const YEAR_MS = 365.25 * DAY_MS
+const MONTH_MS = YEAR_MS / 12
+
+/** From this long on, in these two units. */
+const SCALES = [
+  [YEAR_MS, ['year', YEAR_MS], ['month', MONTH_MS]],
+  [2 * MONTH_MS, ['month', MONTH_MS], undefined],
+  [7 * DAY_MS, ['day', DAY_MS], undefined],
+  [DAY_MS, ['day', DAY_MS], ['h', HOUR_MS]],
+  [HOUR_MS, ['h', HOUR_MS], ['min', MINUTE_MS]],
+  [10 * MINUTE_MS, ['min', MINUTE_MS], undefined],
+  [MINUTE_MS, ['min', MINUTE_MS], ['s', SECOND_MS]],
 ] as const
 
-/** "in 2 days", "in 45 seconds", "3 hours ago": the largest unit of which there are at least two, or one. */
-export function relative(ms: number): string {
-  const distance = Math.abs(ms)
-  const [unit, size] = UNITS.find(([, each]) => distance >= each * 1.5) ?? ['second', SECOND_MS]
-  const count = Math.round(distance / size)
-  const words = `${count} ${unit}${count === 1 ? '' : 's'}`
-  if (count === 0) return 'now'
-  return ms >= 0 ? `in ${words}` : `${words} ago`
+const WORDS = new Set<string>(['year', 'month', 'day'])
+
+/** "1 h 30 min", "3 days 4 h", "45 s", "2 years": what one would say, in at most two units. */
+function lengthOf(ms: number): string {
+  const scale = SCALES.find(([from]) => ms >= from)
+  if (scale === undefined) return `${Math.max(Math.floor(ms / SECOND_MS), 0)} s`
+  const [, [unit, size], smaller] = scale
+  const count = Math.floor(ms / size)
+  const rest = smaller === undefined ? 0 : Math.floor((ms - count * size) / smaller[1])
+  return smaller === undefined || rest === 0
+    ? counted(count, unit)
+    : `${counted(count, unit)} ${counted(rest, smaller[0])}`
+}
+
+function counted(count: number, unit: string): string {
+  return `${count} ${WORDS.has(unit) && count !== 1 ? `${unit}s` : unit}`
+}
+
+/** "in 1 h 30 min", "tomorrow, in 16 h 5 min", "3 h ago": how far an instant is from now, for somebody in a zone. */
+export function relative(instant: number, now: number, timezone: string): string {
+  const ms = instant - now
+  if (Math.abs(ms) < SECOND_MS) return 'now'
+  const length = lengthOf(Math.abs(ms))
+  const words = ms > 0 ? `in ${length}` : `${length} ago`
+  if (Math.abs(ms) >= DAY_MS) return words
+  const [day, today] = [dateOf(instant, timezone), dateOf(now, timezone)]
+  return day === today ? words : `${day > today ? 'tomorrow' : 'yesterday'}, ${words}`
 }

@@ -13,13 +13,17 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 const program = new Command('belfry')
   .description('Distributed cron and exclusive jobs: every tick recorded exactly once.')
   .version(version)
-  .showSuggestionAfterError()
-  .configureOutput({ outputError: (text, write) => write(text) })
-  .addHelpText('after', '\nDocs: docs/getting-started.md · Exit codes: 0 ok, 1 failure, 2 usage, 5 store unreachable')
+  .addHelpText('after', '\nExit codes: 0 ok, 1 failure, 2 usage, 5 store unreachable\nDocs: docs/getting-started.md')
 
 for (const command of [devCommand(), migrateCommand(), nextCommand()]) program.addCommand(command)
-// Commands are made apart, so each is told to throw, and to suggest.
-for (const command of [program, ...program.commands]) command.exitOverride().showSuggestionAfterError()
+// Commands are made apart, so each is told to throw, to suggest, and to speak as the rest of us does.
+for (const command of [program, ...program.commands]) {
+  command
+    .exitOverride()
+    .showSuggestionAfterError()
+    .showHelpAfterError('(--help shows examples)')
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'belfry: ')) })
+}
 
 try {
   await program.parseAsync()

@@ -11,7 +11,8 @@ export function migrateCommand(): Command {
     .addHelpText(
       'after',
       `
-Any number of processes may do this at once: one does it, the others wait and find it done.
+Any number of processes may do this at once: one does it, the others wait and
+find it done.
 
 Examples:
   belfry migrate --store postgres://app@db.example/app

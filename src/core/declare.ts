@@ -8,7 +8,7 @@ import { canonicalJson, type Json } from './json.js'
 import { type Plan, plan, type SkipRange, skipRange } from './plan.js'
 import type { SkipReason } from './policies.js'
 import { plannable, type Schedule, type ScheduleDefinition } from './schedule.js'
-import { scheduleTimeline } from './schedule-timeline.js'
+import { cutTimeline, scheduleTimeline } from './schedule-timeline.js'
 
 /** A tick that was recorded and never claimed. */
 export interface UnclaimedTick {
@@ -224,8 +224,8 @@ function passedOver(ended: Schedule, now: number, successor?: Schedule): SkipRan
   return ranges
 }
 
-function lineOf({ definition, anchor }: Schedule): Timeline {
-  return scheduleTimeline({ ...definition, anchor })
+function lineOf({ definition: { timeline, startsAt, endsAt }, anchor }: Schedule): Timeline {
+  return cutTimeline(timeline, anchor, startsAt, endsAt)
 }
 
 function withPause(schedule: Schedule, { pausedAt, pauseNote }: Schedule): Schedule {
@@ -233,10 +233,20 @@ function withPause(schedule: Schedule, { pausedAt, pauseNote }: Schedule): Sched
   return { ...schedule, pausedAt, ...(pauseNote === undefined ? {} : { pauseNote }) }
 }
 
-/** Works out when the schedule ticks next, and whether it still does. */
+/** Works out when the schedule ticks next, and whether it still does. Field by field, as in `applyPlan`. */
 function withNext(schedule: Schedule, now: number): Schedule {
-  const { nextAt: _, dueAt: __, finishedAt: ___, ...rest } = schedule
-  const nextAt = schedule.remaining === 0 ? undefined : lineOf(schedule).next(schedule.cursor)
-  if (nextAt === undefined) return { ...rest, finishedAt: schedule.finishedAt ?? now }
-  return { ...rest, nextAt, ...(schedule.pausedAt === undefined ? { dueAt: nextAt } : {}) }
+  const { id, version, definition, anchor, cursor, createdAt, updatedAt, remaining, pausedAt, pauseNote } = schedule
+  const next: Mutable<Schedule> = { id, version, definition, anchor, cursor, createdAt, updatedAt }
+  if (remaining !== undefined) next.remaining = remaining
+  if (pausedAt !== undefined) next.pausedAt = pausedAt
+  if (pauseNote !== undefined) next.pauseNote = pauseNote
+  const nextAt = remaining === 0 ? undefined : lineOf(schedule).next(cursor)
+  if (nextAt === undefined) next.finishedAt = schedule.finishedAt ?? now
+  else {
+    next.nextAt = nextAt
+    if (pausedAt === undefined) next.dueAt = nextAt
+  }
+  return next
 }
+
+type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }

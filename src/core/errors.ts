@@ -41,6 +41,8 @@ export type ErrorCode =
   | 'STORE_UNREACHABLE'
   /** What is there is not a store of this version: damaged, written by a newer one, or in a place that cannot work. */
   | 'STORE_INVALID'
+  /** The file that was opened is no longer where it was: deleted, moved away or replaced. */
+  | 'STORE_MOVED'
   | 'STORE_READ_ONLY'
   /** Nothing can be written until there is space again. */
   | 'STORE_FULL'

@@ -15,6 +15,12 @@ export function checkName(name: unknown, what: string): string {
   return name
 }
 
+/** Ids to look something up by. Text that is no allowed name finds nothing; anything else is a mistake. */
+export function checkText(text: unknown, what: string): string {
+  if (typeof text === 'string') return text
+  throw failure('NAME_INVALID', `${what} must be text, not ${quote(text)}`)
+}
+
 function invalid(what: string, name: unknown, problem: string) {
   return failure('NAME_INVALID', `${what} ${quote(name)} is not allowed: ${problem}`)
 }

@@ -12,6 +12,10 @@ export interface TimelineFields {
 
 /** The ticks of a schedule: its timeline, cut to its bounds. */
 export function scheduleTimeline({ timeline, anchor, startsAt, endsAt }: TimelineFields): Timeline {
+  return cutTimeline(timeline, anchor, startsAt, endsAt)
+}
+
+export function cutTimeline(timeline: ParsedTimeline, anchor: number, startsAt?: number, endsAt?: number): Timeline {
   const whole = openTimeline(timeline, anchor)
   if (startsAt === undefined && endsAt === undefined) return whole
   return new BoundedTimeline(whole, startsAt ?? Number.NEGATIVE_INFINITY, endsAt ?? Number.POSITIVE_INFINITY)

@@ -1,4 +1,4 @@
-import { type ErrorRecord, errorRecord } from '../core/errors.js'
+import { type ErrorRecord, errorRecord, failure, quote } from '../core/errors.js'
 import type { Json } from '../core/json.js'
 import type { Logger } from '../core/logger.js'
 import type { ClaimedRun } from '../core/store.js'
@@ -28,6 +28,24 @@ export interface EventMap {
 }
 
 export type EventName = keyof EventMap
+
+const NAMES: Readonly<Record<EventName, true>> = {
+  'ticks:recorded': true,
+  'run:started': true,
+  'run:succeeded': true,
+  'run:failed': true,
+  'run:retrying': true,
+  'run:cancelled': true,
+  'run:released': true,
+  'run:stale': true,
+  'lock:lost': true,
+  'instance:joined': true,
+  'instance:lost': true,
+  'store:unreachable': true,
+  'store:recovered': true,
+}
+const EVENTS = Object.keys(NAMES)
+
 type Listener<Name extends EventName> = (event: EventMap[Name]) => void
 
 export class Events {
@@ -39,6 +57,12 @@ export class Events {
   }
 
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
+    if (!EVENTS.includes(name)) {
+      throw failure('OPTION_INVALID', `on(): there is no event ${quote(name)}; there are ${EVENTS.join(', ')}`)
+    }
+    if (typeof listener !== 'function') {
+      throw failure('OPTION_INVALID', `on(): the listener of ${name} is ${quote(listener)}; it must be a function`)
+    }
     const listeners = this.#listeners.get(name) ?? new Set()
     this.#listeners.set(name, listeners)
     listeners.add(listener as Listener<never>)

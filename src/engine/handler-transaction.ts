@@ -1,4 +1,4 @@
-import { failure } from '../core/errors.js'
+import { failure, quote } from '../core/errors.js'
 import type { Json } from '../core/json.js'
 import type { ClaimedRun, RunStore } from '../core/store.js'
 
@@ -29,6 +29,9 @@ export class HandlerTransaction {
     const { transact } = this.#store
     if (transact === undefined) {
       throw failure('UNSUPPORTED', 'this store has no transactions: use Postgres or SQLite for transaction()')
+    }
+    if (typeof work !== 'function') {
+      throw failure('OPTION_INVALID', `transaction(): give it a function that does the work, not ${quote(work)}`)
     }
     if (this.#pending !== undefined) {
       throw failure(

@@ -10,6 +10,7 @@
  */
 import type { BelfryOptions } from '../api/options.js'
 import { type Belfry, createBelfry } from '../belfry.js'
+import { checkOptions } from '../core/known-options.js'
 import { silentLogger } from '../core/logger.js'
 import type { Run } from '../core/run.js'
 import type { Store } from '../core/store.js'
@@ -47,7 +48,9 @@ const PAGE = 10_000
 /** Tests look back as far as they like. */
 const FOREVER = { maxAge: '36500d', maxRuns: 1_000_000_000 }
 
-export function createTestBelfry({ now = '2026-01-01T00:00:00Z', ...options }: TestOptions = {}): TestBelfry {
+export function createTestBelfry(given: TestOptions = {}): TestBelfry {
+  if (typeof given !== 'object' || given === null) checkOptions(given, [], 'createTestBelfry()')
+  const { now = '2026-01-01T00:00:00Z', ...options } = given
   const clock = manualClock(instantMs(now))
   const store = memory({ clock })
   const lifelines = new Map<Belfry, Lifeline>()

@@ -30,6 +30,7 @@ export class CronTimeline implements Timeline {
   readonly #zone: Zone
   readonly #shiftsGaps: boolean
   readonly #firstOnly: boolean
+  #description: string | undefined
 
   constructor(expression: string, fields: CronFields, zone: Zone, dst: DstRule | undefined) {
     this.#expression = expression
@@ -97,7 +98,8 @@ export class CronTimeline implements Timeline {
   }
 
   describe(): string {
-    return describeCron(this.#expression, this.#zone.name)
+    this.#description ??= describeCron(this.#expression, this.#zone.name)
+    return this.#description
   }
 
   /** The first local time of a segment that may fire: after a repeat, where the earlier segment left off. */

@@ -1,149 +1,174 @@
 // @ts-check
 /**
  * Chaos on real processes: several instances share a store and many schedules that tick every second, while processes
- * are killed, stopped past their lease and started again, by a seed. Then all is let come to rest, and the log that
- * the handlers wrote is compared with what the store says.
+ * are killed, stopped past their lease and started again, connections break and the store itself crashes, by a plan that
+ * a seed repeats. Then all is let come to rest, and the log that the handlers wrote is compared with what the store says.
  */
-import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { createBelfry } from '../../dist/index.js'
-import { openStore } from './stores.js'
+import { Crew } from './crew.js'
+import { monotonicMs } from './monotonic.js'
+import { describeFault, planFaults } from './plan.js'
+import { openSite } from './sites.js'
+import { makeEffectsTable, openStore, readEffects } from './stores.js'
 import { verify } from './verify.js'
 
-const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url))
-const LEASE_MS = 2_000
+/** How soon everybody must take part again after the store was down. */
+const RECOVERY_MS = 15_000
 
 /**
  * @typedef {object} WorkerSettings
  * @property {import('./stores.js').StoreKind} store
  * @property {string} log
  * @property {number} lease
+ * @property {number} place
  *
  * @typedef {object} ChaosOptions
- * @property {import('./stores.js').StoreKind} store
+ * @property {import('./sites.js').SiteKind} store
  * @property {number} seconds
  * @property {number} processes
  * @property {number} schedules
  * @property {number} seed
  * @property {(line: string) => void} [say]
  *
- * @typedef {{ from: number, to: number, pid: number }} Stop
  * @typedef {import('./verify.js').Findings} Findings
+ * @typedef {{ from: number, to: number }} Outage
  */
 
-/** Small and seeded: the order of events is repeatable, their timing is not. @param {number} seed */
-function randomFrom(seed) {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
+/** What happened, besides what the handlers wrote down. */
+class History {
+  /** When the store was down, until everybody was back. @type {Outage[]} */
+  outages = []
+  /** How long it took until everybody was back, each time. @type {number[]} */
+  recoveries = []
+  /** @type {string[]} */
+  violations = []
 }
 
 /**
  * @param {ChaosOptions} options
  * @returns {Promise<Findings>}
  */
-export async function chaos({ store, seconds, processes, schedules, seed, say = () => {} }) {
+export async function chaos({ store: kind, seconds, processes, schedules, seed, say = () => {} }) {
   const folder = mkdtempSync(join(tmpdir(), 'belfry-chaos-'))
   const log = join(folder, 'handlers.jsonl')
   writeFileSync(log, '')
-  const settings = JSON.stringify({ store, log, lease: LEASE_MS })
-  const operator = createBelfry({ store: await openStore(store), roles: [] })
+  const site = await openSite(kind, processes, seed)
+  const { leaseMs } = site
+  const plan = planFaults({ seed, seconds, processes, leaseMs, kinds: site.kinds })
+  for (const fault of plan) say(`planned: ${describeFault(fault)}`)
+  const store = await openStore(site.store)
+  const operator = createBelfry({ store, roles: [], logger: { debug() {}, info() {}, warn() {}, error() {} } })
   await operator.start()
-  /** @type {import('node:child_process').ChildProcess[]} */
-  const crew = []
-  /** @type {Stop[]} */
-  const stops = []
-  const hire = () => spawn(process.execPath, [WORKER, settings], { stdio: ['ignore', 'ignore', 'inherit'] })
+  await makeEffectsTable(site.store)
+  const history = new History()
+  const settingsOf = (/** @type {number} */ place) => ({ store: site.storeOf(place), log, lease: leaseMs, place })
+  const crew = new Crew(processes, settingsOf, site.environmentOf)
   try {
-    for (let at = 0; at < processes; at += 1) crew.push(hire())
-    await operator.schedules.putMany(
-      Array.from({ length: schedules }, (_, at) => /** @type {const} */ ([`s/${at}`, scheduleInput(at)])),
-    )
-    await disturb({ crew, stops, hire, seconds, random: randomFrom(seed), say })
-    say('coming to rest')
     const ids = Array.from({ length: schedules }, (_, at) => `s/${at}`)
+    await operator.schedules.putMany(ids.map((id, at) => /** @type {const} */ ([id, scheduleInput(at)])))
+    await disturb({ plan, seconds, crew, site, operator, history, say })
+    say('coming to rest')
     for (const id of ids) await operator.schedules.pause(id)
     await comeToRest(operator)
-    const lines = readFileSync(log, 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line))
-    return await verify(operator, ids, lines, stops)
+    await untilAllTakePart(operator, crew, await store.now(), history)
+    const lines = readLines(log)
+    const effects = store.supports.transactions ? await readEffects(site.store) : undefined
+    const skews = Array.from({ length: processes }, (_, at) => site.skewOf(at))
+    return await verify({ operator, ids, lines, effects, crew, history, skews, leaseMs })
   } finally {
-    for (const child of crew) child.kill('SIGKILL')
+    await crew.dismissAll()
     await operator.stop()
+    await site.close()
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-/** A tenth are exclusive, each with its own key. @param {number} at */
+/** A tenth are exclusive, each with its own key; a fifth take their time. @param {number} at */
 function scheduleInput(at) {
-  const solo = at % 10 === 0
-  return {
-    every: '1s',
-    job: solo ? 'solo' : 'quick',
-    payload: { at },
-    missed: { policy: /** @type {const} */ ('all') },
-  }
+  const job = at % 10 === 0 ? 'solo' : at % 5 === 3 ? 'slow' : 'quick'
+  return { every: '1s', job, payload: { at }, missed: { policy: /** @type {const} */ ('all') } }
 }
 
 /**
+ * Carries the plan out, each fault at its time. Those that last go on beside the others.
  * @param {object} options
- * @param {import('node:child_process').ChildProcess[]} options.crew
- * @param {Stop[]} options.stops
- * @param {() => import('node:child_process').ChildProcess} options.hire
+ * @param {import('./plan.js').Fault[]} options.plan
  * @param {number} options.seconds
- * @param {() => number} options.random
+ * @param {Crew} options.crew
+ * @param {import('./sites.js').Site} options.site
+ * @param {import('../../dist/index.js').Belfry} options.operator
+ * @param {History} options.history
  * @param {(line: string) => void} options.say
  */
-async function disturb({ crew, stops, hire, seconds, random, say }) {
-  const until = Date.now() + seconds * 1_000
+async function disturb({ plan, seconds, crew, site, operator, history, say }) {
+  const began = monotonicMs()
   /** @type {Promise<void>[]} */
-  const resumptions = []
-  while (Date.now() < until) {
-    await sleep(500 + random() * 1_500)
-    const at = Math.floor(random() * crew.length)
-    const child = crew[at]
-    if (child?.pid === undefined) continue
-    const dice = random()
-    if (dice < 0.5) {
-      say(`kill -9 ${child.pid}`)
-      child.kill('SIGKILL')
-      crew[at] = hire()
-    } else if (dice < 0.8) resumptions.push(stopFor(child, LEASE_MS * (1.2 + random()), stops, say))
-    else if (dice < 0.9) {
-      say(`SIGTERM ${child.pid}`)
-      child.kill('SIGCONT')
-      child.kill('SIGTERM')
-      crew[at] = hire()
-    }
+  const pending = []
+  for (const fault of plan) {
+    await sleep(Math.max(began + fault.atMs - monotonicMs(), 0))
+    say(describeFault(fault))
+    if (fault.kind === 'kill') crew.kill(fault.process)
+    else if (fault.kind === 'term') crew.terminate(fault.process)
+    else if (fault.kind === 'stop') pending.push(crew.stop(fault.process, sleep(fault.forMs)))
+    else pending.push(strike(fault, { crew, site, operator, history, say }))
   }
-  await Promise.all(resumptions)
+  await sleep(Math.max(began + seconds * 1_000 - monotonicMs(), 0))
+  await Promise.all(pending)
 }
 
 /**
- * @param {import('node:child_process').ChildProcess} child
- * @param {number} ms
- * @param {Stop[]} stops
- * @param {(line: string) => void} say
+ * @param {import('./plan.js').Fault} fault
+ * @param {Pick<Parameters<typeof disturb>[0], 'crew' | 'site' | 'operator' | 'history' | 'say'>} options
  */
-async function stopFor(child, ms, stops, say) {
-  const { pid } = child
-  if (pid === undefined) return
-  say(`SIGSTOP ${pid} for ${Math.round(ms)} ms`)
-  const from = Date.now()
-  child.kill('SIGSTOP')
-  await sleep(ms)
-  child.kill('SIGCONT')
-  stops.push({ pid, from, to: Date.now() })
+async function strike(fault, { crew, site, operator, history, say }) {
+  const from = monotonicMs()
+  await site.strike(fault, (ms) => sleep(ms))
+  const to = monotonicMs()
+  if (fault.kind !== 'crash') return
+  const outage = { from, to }
+  history.outages.push(outage)
+  const tookMs = await untilAllTakePart(operator, crew, Date.now(), history)
+  outage.to = monotonicMs()
+  if (tookMs !== undefined) say(`everybody takes part again, ${tookMs} ms after the store was back`)
+}
+
+/**
+ * Every process that is at work proves that it lives, without having been started again. Answers how long that took.
+ * @param {import('../../dist/index.js').Belfry} operator
+ * @param {Crew} crew
+ * @param {number} since by the store's clock, which is this machine's
+ * @param {History} history
+ */
+async function untilAllTakePart(operator, crew, since, history) {
+  const from = monotonicMs()
+  const expected = new Set(crew.atWork(0))
+  for (;;) {
+    const instances = await operator.instances().catch(() => [])
+    const beating = new Set(instances.filter(({ beatAt }) => beatAt >= since).map(({ pid }) => pid))
+    // Whoever was killed or stopped meanwhile cannot be waited for.
+    const atWork = new Set(crew.atWork(0))
+    const missing = [...expected].filter((pid) => atWork.has(pid) && !beating.has(pid))
+    const tookMs = Math.round(monotonicMs() - from)
+    if (missing.length === 0) {
+      history.recoveries.push(tookMs)
+      return tookMs
+    }
+    if (tookMs > RECOVERY_MS) {
+      history.violations.push(`processes ${missing.join(', ')} do not take part ${tookMs} ms after the store was back`)
+      return undefined
+    }
+    await sleep(50)
+  }
+}
+
+/** @param {string} log @returns {import('./verify.js').Line[]} */
+function readLines(log) {
+  const text = readFileSync(log, 'utf8').trim()
+  return text === '' ? [] : text.split('\n').map((line) => JSON.parse(line))
 }
 
 /**
@@ -151,11 +176,11 @@ async function stopFor(child, ms, stops, say) {
  * @param {import('../../dist/index.js').Belfry} operator
  */
 async function comeToRest(operator) {
-  const until = Date.now() + 60_000
+  const until = monotonicMs() + 60_000
   for (;;) {
     const { items } = await operator.runs.list({ states: ['waiting', 'ready', 'running'], limit: 10 })
     if (items.length === 0) return
-    if (Date.now() > until) {
+    if (monotonicMs() > until) {
       throw new Error(`still unfinished a minute later: ${JSON.stringify(items.slice(0, 3))}`)
     }
     await sleep(250)

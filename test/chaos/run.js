@@ -1,41 +1,65 @@
 // @ts-check
-/** `npm run chaos -- --store sqlite --minutes 5 --seed 42`: the long form. */
+/** `npm run chaos -- --store postgres --minutes 5 --seed 42`: the long form. */
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { chaos } from './chaos.js'
+import { repeatCommand } from './repeat-command.js'
+
+/** How many processes and schedules each store is tried with, unless told otherwise. */
+const STORES = {
+  sqlite: { processes: 4, schedules: 200 },
+  postgres: { processes: 8, schedules: 100 },
+}
 
 const { values } = parseArgs({
   options: {
     store: { type: 'string', default: 'sqlite' },
     minutes: { type: 'string', default: '2' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    processes: { type: 'string', default: '4' },
-    schedules: { type: 'string', default: '200' },
+    processes: { type: 'string' },
+    schedules: { type: 'string' },
+    stress: { type: 'boolean', default: false },
   },
 })
-if (values.store !== 'sqlite') {
-  console.error(`store "${values.store}" is unknown: sqlite is`)
+if (values.store !== 'sqlite' && values.store !== 'postgres') {
+  console.error(`store "${values.store}" is unknown: allowed are ${Object.keys(STORES).join(' and ')}`)
   process.exit(2)
 }
-const folder = mkdtempSync(join(tmpdir(), 'belfry-chaos-store-'))
-console.log(`seed ${values.seed}`)
-const { violations, counts } = await chaos({
-  store: { name: 'sqlite', path: join(folder, 'belfry.db') },
+if (values.stress) {
+  if (values.store !== 'postgres') {
+    console.error('--stress is there for --store postgres')
+    process.exit(2)
+  }
+  const env = { ...process.env, BELFRY_STRESS_SECONDS: String(Number(values.minutes) * 60), SEED: values.seed }
+  const { status } = spawnSync('npx', ['vitest', 'run', 'test/stores/postgres-stress.test.ts'], {
+    env,
+    stdio: 'inherit',
+  })
+  process.exit(status ?? 1)
+}
+const byDefault = STORES[values.store]
+const settings = {
+  store: values.store,
   seconds: Number(values.minutes) * 60,
-  processes: Number(values.processes),
-  schedules: Number(values.schedules),
+  processes: Number(values.processes ?? byDefault.processes),
+  schedules: Number(values.schedules ?? byDefault.schedules),
   seed: Number(values.seed),
+}
+const folder = mkdtempSync(join(tmpdir(), 'belfry-chaos-store-'))
+console.log(`seed ${settings.seed}; to repeat it: ${repeatCommand(settings)}`)
+const { violations, counts } = await chaos({
+  ...settings,
+  store: values.store === 'sqlite' ? { name: 'sqlite', path: join(folder, 'belfry.db') } : { name: 'postgres' },
   say: (line) => console.log(`${new Date().toISOString()} ${line}`),
 })
 rmSync(folder, { recursive: true, force: true })
 console.log(JSON.stringify(counts))
 for (const violation of violations.slice(0, 20)) console.error(`VIOLATION ${violation}`)
 if (violations.length > 0) {
-  console.error(
-    `${violations.length} violations; repeat with: npm run chaos -- --store ${values.store} --seed ${values.seed}`,
-  )
+  console.error(`${violations.length} violations of seed ${settings.seed}; repeat with: ${repeatCommand(settings)}`)
   process.exit(1)
 }
 console.log('nothing lost, nothing twice, nothing overlapping')

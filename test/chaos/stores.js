@@ -1,11 +1,87 @@
 // @ts-check
-/** Stores by what a worker is told of them. */
+/**
+ * Stores by what a process is told of them. Each can write an effect inside a handler's transaction, into a table that
+ * does not mind how often a run writes: that nothing is there twice is what the chaos is to show.
+ */
+import { createRequire } from 'node:module'
+import pg from 'pg'
+import { postgres } from '../../dist/stores/postgres/index.js'
 import { sqlite } from '../../dist/stores/sqlite/index.js'
 
 /**
- * @typedef {{ name: 'sqlite', path: string }} StoreKind
- * @param {StoreKind} kind
+ * @typedef {{ name: 'sqlite', path: string } | { name: 'postgres', url: string }} StoreKind
+ *
+ * @typedef {object} Effect
+ * @property {string} run
+ * @property {string} key
+ * @property {number} token
  */
+
+/** @param {StoreKind} kind */
 export async function openStore(kind) {
-  return sqlite({ path: kind.path })
+  return kind.name === 'sqlite' ? sqlite({ path: kind.path }) : postgres({ url: kind.url, migrate: true })
+}
+
+const INSERT = 'insert into chaos_effects (run, key, token) values'
+
+/**
+ * For `transaction()`.
+ * @param {StoreKind} kind
+ * @param {any} tx
+ * @param {Effect} effect
+ */
+export function writeEffect(kind, tx, { run, key, token }) {
+  if (kind.name === 'sqlite') return tx.prepare(`${INSERT} (?, ?, ?)`).run([run, key, token])
+  return tx.query(`${INSERT} ($1, $2, $3)`, [run, key, token])
+}
+
+/** @param {StoreKind} kind */
+export async function makeEffectsTable(kind) {
+  const columns = 'run text not null, key text not null, token bigint not null'
+  if (kind.name === 'sqlite') withFile(kind.path, (db) => db.exec(`create table chaos_effects (${columns})`))
+  else await withClient(kind.url, (client) => client.query(`create table chaos_effects (seq serial, ${columns})`))
+}
+
+/**
+ * What was committed, in the order of writing.
+ * @param {StoreKind} kind
+ * @returns {Promise<Effect[]>}
+ */
+export async function readEffects(kind) {
+  const select = 'select run, key, token from chaos_effects order by'
+  const rows =
+    kind.name === 'sqlite'
+      ? withFile(kind.path, (db) => db.prepare(`${select} rowid`).all())
+      : (await withClient(kind.url, (client) => client.query(`${select} seq`))).rows
+  return rows.map((/** @type {any} */ row) => ({ ...row, token: Number(row.token) }))
+}
+
+/**
+ * @template Result
+ * @param {string} path
+ * @param {(db: any) => Result} work
+ */
+function withFile(path, work) {
+  const Database = createRequire(import.meta.url)('libsql')
+  const db = new Database(path, { timeout: 10_000 })
+  try {
+    return work(db)
+  } finally {
+    db.close()
+  }
+}
+
+/**
+ * @template Result
+ * @param {string} url
+ * @param {(client: pg.Client) => Promise<Result>} work
+ */
+async function withClient(url, work) {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
 }

@@ -1,5 +1,8 @@
 // @ts-check
 /** What must hold, whatever happened: the store's account and the handlers' own log, side by side. */
+import { checkCommits } from './commits.js'
+import { monotonicMs } from './monotonic.js'
+import { measureTakeovers } from './takeovers.js'
 
 /**
  * @typedef {object} Line
@@ -12,62 +15,74 @@
  * @property {string} [event]
  * @property {string} [key]
  * @property {number} [lateMs]
+ * @property {number} [place]
+ * @property {number} [clock]
  *
  * @typedef {object} Findings
  * @property {string[]} violations
  * @property {Record<string, number>} counts
+ *
+ * @typedef {object} Evidence
+ * @property {import('../../dist/index.js').Belfry} operator
+ * @property {readonly string[]} ids
+ * @property {readonly Line[]} lines
+ * @property {readonly import('./stores.js').Effect[] | undefined} effects
+ * @property {Pick<import('./crew.js').Crew, 'kills' | 'stops' | 'deserters'>} crew
+ * @property {{ outages: import('./chaos.js').Outage[], recoveries: number[], violations: string[] }} history
+ * @property {readonly number[]} skews
+ * @property {number} leaseMs
+ *
+ * @typedef {import('../../dist/index.js').Run} Run
  */
 
 /**
- * @param {import('../../dist/index.js').Belfry} operator
- * @param {readonly string[]} ids
- * @param {readonly Line[]} lines
- * @param {readonly import('./chaos.js').Stop[]} stops
+ * @param {Evidence} evidence
  * @returns {Promise<Findings>}
  */
-export async function verify(operator, ids, lines, stops) {
-  /** @type {string[]} */
-  const violations = []
-  const counts = {
-    ticks: 0,
-    runs: 0,
-    attempts: 0,
-    takeovers: 0,
-    stale: 0,
-    skipped: 0,
-    blocked: 0,
-    blockedMs: 0,
-    lost: 0,
+export async function verify(evidence) {
+  const { operator, ids, lines, effects, crew, history, skews, leaseMs } = evidence
+  const violations = [...history.violations, ...crew.deserters]
+  const counts = { ticks: 0, runs: 0, attempts: 0, takeovers: 0, stale: 0, skipped: 0, givenUp: 0 }
+  /** @type {Map<string, Run>} */
+  const runs = new Map()
+  for (const id of ids) {
+    const ofSchedule = await runsOf(operator, id)
+    await checkTicks(operator, id, ofSchedule, violations, counts)
+    for (const run of ofSchedule) runs.set(run.id, run)
   }
   const ended = new Set(lines.filter(({ kind }) => kind === 'end').map(({ run }) => run))
-  /** @type {Map<string, { key: string, token: number }>} */
-  const committed = new Map()
-  for (const id of ids) {
-    const runs = await runsOf(operator, id)
-    await checkTicks(operator, id, runs, violations, counts)
-    for (const run of runs) {
-      counts.runs += 1
-      counts.attempts += run.attempt
-      counts.takeovers += run.takeovers
-      if (run.state === 'succeeded' && !ended.has(run.id)) violations.push(`${run.id} succeeded without its handler`)
-      if (run.state === 'failed') violations.push(`${run.id} failed: ${run.error?.message}`)
-      if (run.state === 'succeeded' && run.key) committed.set(run.id, { key: run.key.name, token: run.token ?? 0 })
-    }
+  for (const run of runs.values()) {
+    counts.runs += 1
+    counts.attempts += run.attempt
+    counts.takeovers += run.takeovers
+    if (run.state === 'succeeded' && !ended.has(run.id)) violations.push(`${nameOf(run)} succeeded without its handler`)
+    // After so many takeovers a run is given up, and says so: that is the promise.
+    if (run.state === 'failed' && run.error?.code === 'LOST') counts.givenUp += 1
+    else if (run.state === 'failed') violations.push(`${nameOf(run)} failed: ${run.error?.message}`)
   }
-  checkLog(lines, violations)
-  checkExclusive(lines, committed, violations)
+  checkLog(lines, runs, violations)
+  checkExclusive(lines, runs, violations)
+  checkClocks(lines, skews, violations)
+  if (effects !== undefined) checkCommits(effects, runs, violations)
+  const takeover = measureTakeovers(evidence, runs, violations)
   counts.stale = lines.filter(({ kind }) => kind === 'stale').length
-  const unexcused = lines.filter((line) => !isExcused(line, lines, stops))
-  counts.lost = unexcused.filter(({ kind }) => kind === 'lost').length
-  const blocked = unexcused.filter(({ kind }) => kind === 'blocked').map(({ lateMs = 0 }) => lateMs)
-  counts.blocked = blocked.length
-  counts.blockedMs = Math.max(0, ...blocked)
-  return { violations, counts }
+  const recoveredMs = Math.max(0, ...history.recoveries)
+  const crashes = history.outages.length
+  const effectRows = effects?.length ?? 0
+  return {
+    violations,
+    counts: { ...counts, ...takeover, crashes, recoveredMs, effectRows, ...delays(evidence), leaseMs },
+  }
+}
+
+/** A run, in words that find it. @param {Run} run */
+export function nameOf({ id, schedule, tick }) {
+  return tick === undefined ? `run ${id}` : `run ${id} (tick ${new Date(tick).toISOString()} of ${schedule})`
 }
 
 /** @param {import('../../dist/index.js').Belfry} operator @param {string} schedule */
 async function runsOf(operator, schedule) {
-  /** @type {import('../../dist/index.js').Run[]} */
+  /** @type {Run[]} */
   const runs = []
   /** @type {string | undefined} */
   let after
@@ -83,7 +98,7 @@ async function runsOf(operator, schedule) {
  * Every tick of the timeline is there exactly once: as a run, or inside a skipped range.
  * @param {import('../../dist/index.js').Belfry} operator
  * @param {string} id
- * @param {readonly import('../../dist/index.js').Run[]} runs
+ * @param {readonly Run[]} runs
  * @param {string[]} violations
  * @param {{ ticks: number, skipped: number }} counts
  */
@@ -93,32 +108,45 @@ async function checkTicks(operator, id, runs, violations, counts) {
     violations.push(`schedule ${id} is gone`)
     return
   }
-  const ticks = runs.map(({ tick = 0 }) => tick)
-  if (new Set(ticks).size !== ticks.length) violations.push(`a tick of ${id} has two runs`)
-  const known = new Set(ticks)
+  /** @type {Map<number, Run>} */
+  const known = new Map()
+  for (const run of runs) {
+    const earlier = known.get(run.tick ?? 0)
+    if (earlier !== undefined) violations.push(`${nameOf(run)} and run ${earlier.id} are of the same tick`)
+    known.set(run.tick ?? 0, run)
+  }
   for (let tick = schedule.anchor + 1_000; tick <= schedule.cursor; tick += 1_000) {
     counts.ticks += 1
     if (known.has(tick)) continue
     const explanation = await operator.schedules.explain(id, new Date(tick))
     if (explanation.status === 'skipped') counts.skipped += 1
-    else violations.push(`tick ${tick} of ${id} is lost: ${explanation.text}`)
+    else violations.push(`tick ${new Date(tick).toISOString()} of ${id} is lost: ${explanation.text}`)
   }
 }
 
-/** @param {readonly Line[]} lines @param {string[]} violations */
-function checkLog(lines, violations) {
+/**
+ * Each attempt starts once, and only the newest one settles, once.
+ * @param {readonly Line[]} lines
+ * @param {ReadonlyMap<string, Run>} runs
+ * @param {string[]} violations
+ */
+function checkLog(lines, runs, violations) {
   const runOfEvent = new Map()
   const starts = new Set()
   const settled = new Set()
-  for (const { kind, run, event, attempt } of lines) {
+  for (const { kind, run = '', event, attempt, token } of lines) {
     if (kind === 'start') {
       if (runOfEvent.has(event) && runOfEvent.get(event) !== run) violations.push(`event ${event} belongs to two runs`)
       runOfEvent.set(event, run)
-      if (starts.has(`${run}/${attempt}`)) violations.push(`attempt ${attempt} of ${run} started twice`)
+      if (starts.has(`${run}/${attempt}`)) violations.push(`attempt ${attempt} of run ${run} started twice`)
       starts.add(`${run}/${attempt}`)
     } else if (kind === 'settled') {
-      if (settled.has(run)) violations.push(`${run} was settled twice`)
+      const known = runs.get(run)
+      if (settled.has(run)) violations.push(`run ${run} was settled twice`)
       settled.add(run)
+      if (known === undefined) violations.push(`run ${run} was settled, and the store does not know it`)
+      else if (known.token !== token)
+        violations.push(`${nameOf(known)} was settled by a stale attempt (token ${token})`)
     }
   }
 }
@@ -126,22 +154,22 @@ function checkLog(lines, violations) {
 /**
  * Attempts that were committed never overlap others of their key, and their tokens grow.
  * @param {readonly Line[]} lines
- * @param {ReadonlyMap<string, { key: string, token: number }>} committed
+ * @param {ReadonlyMap<string, Run>} runs
  * @param {string[]} violations
  */
-function checkExclusive(lines, committed, violations) {
-  /** @type {Map<string, { run: string, token: number, start: number, end: number }[]>} */
+function checkExclusive(lines, runs, violations) {
+  /** @type {Map<string, { run: Run, token: number, start: number, end: number }[]>} */
   const byKey = new Map()
   /** @type {Map<string, number>} */
   const startedAt = new Map()
-  for (const { kind, run = '', token = 0, t } of lines) {
-    const commit = committed.get(run)
-    if (commit === undefined || commit.token !== token) continue
-    if (kind === 'start') startedAt.set(run, t)
+  for (const { kind, run: id = '', token = 0, t } of lines) {
+    const run = runs.get(id)
+    if (run?.key === undefined || run.state !== 'succeeded' || run.token !== token) continue
+    if (kind === 'start') startedAt.set(id, t)
     else if (kind === 'end') {
-      const intervals = byKey.get(commit.key) ?? []
-      intervals.push({ run, token, start: startedAt.get(run) ?? t, end: t })
-      byKey.set(commit.key, intervals)
+      const intervals = byKey.get(run.key.name) ?? []
+      intervals.push({ run, token, start: startedAt.get(id) ?? t, end: t })
+      byKey.set(run.key.name, intervals)
     }
   }
   for (const [key, intervals] of byKey) {
@@ -149,17 +177,42 @@ function checkExclusive(lines, committed, violations) {
     for (let at = 1; at < intervals.length; at += 1) {
       const [one, two] = [intervals[at - 1], intervals[at]]
       if (one === undefined || two === undefined) continue
-      if (two.start < one.end) violations.push(`${one.run} and ${two.run} of ${key} overlapped`)
+      if (two.start < one.end) violations.push(`${nameOf(one.run)} and ${nameOf(two.run)} of ${key} overlapped`)
       if (two.token <= one.token) violations.push(`the token of ${key} fell from ${one.token} to ${two.token}`)
     }
   }
 }
 
 /**
+ * The clocks were as wrong as they were meant to be.
+ * @param {readonly Line[]} lines
+ * @param {readonly number[]} skews
+ * @param {string[]} violations
+ */
+function checkClocks(lines, skews, violations) {
+  const offset = Date.now() - monotonicMs()
+  for (const { kind, t, clock = 0, place = 0 } of lines) {
+    if (kind !== 'up') continue
+    const skew = clock - (t + offset)
+    const meant = skews[place] ?? 0
+    if (Math.abs(skew - meant) > 3_000)
+      violations.push(`the clock of process ${place} is off by ${skew}, not ${meant} ms`)
+  }
+}
+
+/** How long event loops were blocked, and how many leases were given up, by processes that nobody had stopped. */
+function delays(/** @type {Evidence} */ { lines, crew }) {
+  const unexcused = lines.filter((line) => !isExcused(line, lines, crew.stops))
+  const blocked = unexcused.filter(({ kind }) => kind === 'blocked').map(({ lateMs = 0 }) => lateMs)
+  const lost = unexcused.filter(({ kind }) => kind === 'lost').length
+  return { blocked: blocked.length, blockedMs: Math.max(0, ...blocked), lost }
+}
+
+/**
  * A process that was stopped is late, and so is one that is just starting.
  * @param {Line} line
  * @param {readonly Line[]} lines
- * @param {readonly import('./chaos.js').Stop[]} stops
+ * @param {readonly import('./crew.js').Stop[]} stops
  */
 function isExcused({ pid, t }, lines, stops) {
   if (stops.some((stop) => stop.pid === pid && t >= stop.from && t <= stop.to + 2_500)) return true

@@ -7,14 +7,15 @@ import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBelfry } from '../../dist/index.js'
 import { watchEventLoop } from './event-loop.js'
-import { openStore } from './stores.js'
+import { monotonicMs } from './monotonic.js'
+import { openStore, writeEffect } from './stores.js'
 
 /** @type {import('./chaos.js').WorkerSettings} */
-const { store: kind, log, lease } = JSON.parse(process.argv[2] ?? '{}')
+const { store: kind, log, lease, place } = JSON.parse(process.argv[2] ?? '{}')
 
 /** One write is one line: the kernel keeps appends of several processes apart. */
 function note(/** @type {object} */ line) {
-  appendFileSync(log, `${JSON.stringify({ t: Date.now(), pid: process.pid, ...line })}\n`)
+  appendFileSync(log, `${JSON.stringify({ t: monotonicMs(), pid: process.pid, ...line })}\n`)
 }
 
 /** @param {import('../../dist/index.js').HandlerContext<unknown>} context */
@@ -22,10 +23,11 @@ function identity({ run, token, event }) {
   return { run: run.id, attempt: run.attempt, token, event: event.id, key: run.key?.name }
 }
 
+const store = await openStore(kind)
 const belfry = createBelfry({
-  store: await openStore(kind),
+  store,
   lease,
-  poll: '200ms',
+  poll: kind.name === 'sqlite' ? '200ms' : '1s',
   concurrency: 50,
   stopGrace: '2s',
   logger: {
@@ -36,8 +38,16 @@ const belfry = createBelfry({
   },
 })
 
+/** A connection that breaks under a transaction fails its attempt. There is always another. */
+const retry = /** @type {const} */ ({ attempts: 1_000, backoff: 'fixed', delay: '200ms' })
+
 belfry.job('quick', { run: (context) => work(context, 30) })
-belfry.job('solo', { exclusive: { whenBusy: 'wait' }, run: (context) => work(context, 300) })
+belfry.job('slow', { run: (context) => work(context, 2_000) })
+belfry.job('solo', {
+  exclusive: { whenBusy: 'wait' },
+  retry,
+  run: (context) => (store.supports.transactions ? commit(context, 300) : work(context, 300)),
+})
 
 /**
  * @param {import('../../dist/index.js').HandlerContext<unknown>} context
@@ -47,6 +57,26 @@ async function work(context, mostMs) {
   note({ kind: 'start', ...identity(context) })
   await sleep(Math.random() * mostMs)
   note({ kind: 'end', ...identity(context), aborted: context.signal.aborted })
+}
+
+/**
+ * An effect that is committed with the success of its run, or not at all.
+ * @param {import('../../dist/index.js').HandlerContext<unknown>} context
+ * @param {number} mostMs
+ */
+async function commit(context, mostMs) {
+  note({ kind: 'start', ...identity(context) })
+  await sleep(Math.random() * mostMs)
+  await context.transaction((tx) => {
+    note({ kind: 'end', ...identity(context), aborted: context.signal.aborted })
+    const { run, token } = context
+    return outcomeOf(writeEffect(kind, tx, { run: run.id, key: run.key?.name ?? '', token }))
+  })
+}
+
+/** What a transaction answers must be JSON. A store whose transactions are synchronous must be given no promise. */
+function outcomeOf(/** @type {unknown} */ written) {
+  return written instanceof Promise ? written.then(() => null) : null
 }
 
 belfry.on('run:succeeded', ({ run }) => note({ kind: 'settled', run: run.id, token: run.token, key: run.key?.name }))
@@ -60,5 +90,17 @@ process.on('SIGTERM', async () => {
   process.exit(0)
 })
 
-await belfry.start()
-note({ kind: 'up', instance: belfry.instance })
+/** The store may be down just now, or out of reach. */
+async function start() {
+  for (;;) {
+    try {
+      return await belfry.start()
+    } catch (error) {
+      note({ kind: 'not-yet', message: String(error) })
+      await sleep(200)
+    }
+  }
+}
+
+await start()
+note({ kind: 'up', instance: belfry.instance, place, clock: Date.now() })

@@ -129,7 +129,9 @@ function problems(state: MemoryState): string[] {
   const check = (holds: boolean, problem: string) => void (holds || found.push(problem))
   for (const run of state.runs.values()) {
     const { id } = run
-    check((run.state === 'ready') === (run.claimHeap !== undefined), `${id}: ${run.state} and in the claim queue`)
+    const { ready, delayed } = run.queue
+    const isQueued = run.claimHeap === ready || run.claimHeap === delayed
+    check((run.state === 'ready') === isQueued, `${id}: ${run.state} and in the claim queue`)
     check((run.state === 'running') === (run.owner?.running.has(run) === true), `${id}: ${run.state} and owned`)
     check((run.lease !== undefined) === (run.state === 'running' && run.key !== undefined), `${id}: key`)
     check(run.lease === undefined || run.lease.name.holders.get(run.lease.holder) === run.lease, `${id}: holds its key`)

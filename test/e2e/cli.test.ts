@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -52,6 +52,50 @@ describe('belfry next', () => {
   })
 })
 
+describe('belfry next, in a hurry', () => {
+  it.each([
+    ['0', '9', 'package.json', 'src', '1-5'],
+    ['0', '9', '*', '*', '1-5'],
+  ])('is told to quote an expression that the shell has split: %s %s %s %s %s', async (...words) => {
+    const { code, stdout, stderr } = await belfry('next', ...words)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(/^belfry: the expression came in 5 words.*: quote it, as in belfry next "0 9 \* \* 1-5"\n$/)
+  })
+
+  it('sees that an instant is past, and how long ago', async () => {
+    const { code, stdout } = await belfry('next', '@at 2020-01-01T00:00:00Z')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(
+      /it does not fire any more; the last tick was\n {2}Wed 2020-01-01 00:00:00 \+00:00 {3}.*years.* ago\n$/,
+    )
+  })
+
+  it.each([
+    [['next'], /^belfry: missing required argument 'expression'\n\(--help shows examples\)\n$/],
+    [['next', '@daily', '--from', 'gestern'], /^belfry: --from: instant "gestern" is not understood/],
+    [['next', '@daily', '-n', '0'], /^belfry: option .* It must be a whole number from 1 to 10000\./],
+    [['next', '@daily', '--nope'], /^belfry: unknown option '--nope'/],
+  ])('makes mistakes, which exit with 2 and are told in one voice: %s', async (args, message) => {
+    const { code, stdout, stderr } = await belfry(...args)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(message)
+  })
+
+  it('keeps to 80 columns, and to plain text where nobody looks', async () => {
+    for (const args of [
+      ['--help'],
+      ['next', '--help'],
+      ['dev', '--help'],
+      ['migrate', '--help'],
+      ['next', '0 9 * * 1-5', '--tz', 'America/New_York'],
+    ]) {
+      const { stdout } = await belfry(...args)
+      expect(stdout).not.toContain('\u001b')
+      for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+    }
+  })
+})
+
 describe('belfry', () => {
   it('suggests what was meant, and exits with 2', async () => {
     const { code, stderr } = await belfry('nxt')
@@ -66,24 +110,74 @@ describe('belfry', () => {
   })
 })
 
-describe('belfry dev', () => {
-  it('shows ticks at once, a failure with its retry, and leaves nothing behind', async () => {
-    const before = folders()
+/** The demo, from its start to Ctrl-C. */
+class Demo {
+  output = ''
+  firstTickMs = 0
+  readonly #child: ChildProcess
+
+  constructor(...args: string[]) {
     const startedAt = performance.now()
-    const child = spawn(process.execPath, [MAIN, 'dev'], { stdio: ['ignore', 'pipe', 'inherit'] })
-    let output = ''
-    let firstTickMs = 0
+    const child = spawn(process.execPath, [MAIN, 'dev', ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output += text
-      if (firstTickMs === 0 && output.includes('✔')) firstTickMs = performance.now() - startedAt
+      this.output += text
+      if (this.firstTickMs === 0 && this.output.includes('✔')) this.firstTickMs = performance.now() - startedAt
     })
-    await expect.poll(() => output, { timeout: 20_000, interval: 50 }).toMatch(/flaky .*✔ done/)
-    expect(output).toMatch(/flaky .*↻ failed: out of paper/)
-    expect(firstTickMs).toBeLessThan(3_000)
-    child.kill('SIGINT')
-    const [code] = await once(child, 'exit')
-    expect(code).toBe(0)
+    this.#child = child
+  }
+
+  async shows(what: RegExp): Promise<void> {
+    await expect.poll(() => this.output, { timeout: 20_000, interval: 20 }).toMatch(what)
+  }
+
+  async interrupt(): Promise<unknown> {
+    const exited = once(this.#child, 'exit')
+    this.#child.kill('SIGINT')
+    const [code] = await exited
+    return code
+  }
+}
+
+/** A second and a half on a machine that has time; more on one that takes long to start anything. */
+async function patienceMs(): Promise<number> {
+  const startedAt = performance.now()
+  for (let at = 0; at < 3; at += 1) await promisify(execFile)(process.execPath, ['-e', '0'])
+  return 1_000 + ((performance.now() - startedAt) / 3) * 10
+}
+
+describe('belfry dev', () => {
+  it('shows a tick at once, a failure with its retry, and leaves nothing behind', async () => {
+    const before = folders()
+    const patience = await patienceMs()
+    const demo = new Demo()
+    await demo.shows(/✔/)
+    expect(demo.firstTickMs).toBeLessThan(patience)
+    await demo.shows(/flaky .*✔ done/)
+    expect(demo.output).toMatch(/hello .*✔ done/)
+    expect(demo.output).toMatch(/flaky .*↻ failed: out of paper/)
+    expect(await demo.interrupt()).toBe(0)
+    expect(demo.output).toMatch(/bye\n$/)
     expect(folders()).toEqual(before)
+  })
+
+  it('--replicas 3 shows a tick at once, shares ticks between three processes, and leaves nothing behind', async () => {
+    const before = folders()
+    const patience = await patienceMs()
+    const demo = new Demo('--replicas', '3')
+    await demo.shows(/✔/)
+    expect(demo.firstTickMs).toBeLessThan(patience)
+    await demo.shows(/heartbeat(.|\n)*heartbeat(.|\n)*heartbeat/)
+    const ticks = [...demo.output.matchAll(/heartbeat +(\d\d:\d\d:\d\d) +✔/g)].map(([, tick]) => tick)
+    expect(new Set(ticks).size).toBe(ticks.length)
+    expect(await demo.interrupt()).toBe(0)
+    expect(demo.output).toMatch(/bye\n$/)
+    expect(folders()).toEqual(before)
+  })
+
+  it('refuses a number of replicas that makes no sense', async () => {
+    const { code, stderr } = await belfry('dev', '--replicas', 'many')
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/^belfry: option '--replicas <count>' argument 'many' is invalid/)
   })
 })
 

@@ -6,7 +6,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,6 +16,12 @@ import pg from 'pg'
  * @typedef {object} RunningServer
  * @property {string} url
  * @property {() => Promise<void>} stop
+ *
+ * @typedef {object} OwnServer
+ * @property {string} url
+ * @property {() => Promise<void>} stop
+ * @property {() => Promise<void>} crash of a Postgres: as `pg_ctl stop -m immediate` does it
+ * @property {() => Promise<void>} restart
  *
  * @typedef {object} Place where a server may put its files, and as whom it runs
  * @property {string} folder
@@ -31,17 +37,26 @@ import pg from 'pg'
  * @property {(url: string) => Promise<void>} [answers] resolves when it does; a database's, by default
  */
 
-/** Waits for its input to end, which it does when whoever started it is gone, and then clears everything away. */
+/**
+ * Lets the server crash and start again when it is told to. Its input ends when whoever started it is gone; then it
+ * clears everything away.
+ */
 const KEEPER = `
-"$@" 1>&2 & server=$!
-cat > /dev/null
+start() { "$@" 1>&2 & server=$!; }
+start "$@"
+while read -r word; do
+  case $word in
+    crash) kill -QUIT $server; wait $server ;;
+    start) start "$@" ;;
+  esac
+done
 kill -"$BELFRY_TEST_SIGNAL" $server 2>/dev/null; wait $server
 rm -rf "$BELFRY_TEST_DATA"
 `
 
 /**
  * @param {Recipe} recipe
- * @returns {Promise<RunningServer>}
+ * @returns {Promise<OwnServer>}
  */
 export async function startOwn({ name, prepare, signal, url, port: given, answers = databaseAnswers }) {
   const user = owner()
@@ -75,7 +90,28 @@ export async function startOwn({ name, prepare, signal, url, port: given, answer
     await stop()
     throw new Error(`the ${name} for the tests did not start: ${said}`, { cause: error })
   }
-  return { url: url(port), stop }
+  const crash = async () => {
+    keeper.stdin.write('crash\n')
+    while (await answers(port)) await sleep(10)
+  }
+  const restart = async () => {
+    keeper.stdin.write('start\n')
+    await untilReady(url(port), 30_000)
+  }
+  return { url: url(port), stop, crash, restart }
+}
+
+/** @param {number} port */
+async function answers(port) {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
 }
 
 /**

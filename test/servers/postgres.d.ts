@@ -5,3 +5,11 @@ export interface RunningServer {
 }
 
 export function startPostgres(): Promise<RunningServer>
+
+/** A server of one's own, which may be crashed. */
+export interface OwnServer extends RunningServer {
+  crash(): Promise<void>
+  restart(): Promise<void>
+}
+
+export function startOwnPostgres(): Promise<OwnServer>

@@ -34,6 +34,14 @@ export async function startPostgres() {
     await untilReady(given, 10_000)
     return { url: given, stop: async () => {} }
   }
+  return startOwnPostgres()
+}
+
+/**
+ * A server that nobody else uses, whatever the environment names: it may be crashed.
+ * @returns {Promise<import('./own-server.js').OwnServer>}
+ */
+export async function startOwnPostgres() {
   const binaries = foundOrInstalled(WANTED)
   return startOwn({
     name: 'postgres',

@@ -1,6 +1,6 @@
 /** Statements that find the database's clock where a clock that is turned by hand stands. */
 import type { Clock } from '../../src/core/clock.js'
-import type { PgPool } from '../../src/stores/postgres/index.js'
+import type { PgClient, PgPool } from '../../src/stores/postgres/index.js'
 import type { TestDatabase } from './test-database.js'
 import { Traffic } from './traffic.js'
 
@@ -17,14 +17,24 @@ export function inTimeWith(clock: Clock, database: TestDatabase): () => Promise<
   }
 }
 
-/** The first statement of each transaction is in time, and so are those after it if time waits for the traffic. */
+/** Every statement is in time when it sets out, and when it is answered too, if time waits for the traffic. */
 export function timedPool(pool: PgPool, inTime: () => Promise<unknown>, traffic = new Traffic()): PgPool {
   return {
-    connect: () => traffic.during(() => inTime().then(() => pool.connect())),
+    connect: () => traffic.during(async () => timedClient(await pool.connect(), inTime, traffic)),
     query: (query) => traffic.during(() => inTime().then(() => pool.query(query))),
     // The pool outlives the test, and has somebody who listens to its errors.
     on: () => {},
     removeListener: () => {},
     end: async () => {},
   }
+}
+
+function timedClient(client: PgClient, inTime: () => Promise<unknown>, traffic: Traffic): PgClient {
+  const query: PgClient['query'] = (...args) => traffic.during(() => inTime().then(() => client.query(...args)))
+  return new Proxy(client, {
+    get(target, name) {
+      const member: unknown = name === 'query' ? query : Reflect.get(target, name, target)
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
 }

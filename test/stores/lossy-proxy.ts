@@ -11,7 +11,7 @@ export interface LossyProxy {
 }
 
 /** Stands between clients and a server, and loses what it is told to. */
-export async function lossyProxy(server: URL, { asPooler = false } = {}): Promise<LossyProxy> {
+export async function lossyProxy(server: URL): Promise<LossyProxy> {
   const pairs = new Set<{ readonly client: Socket; readonly upstream: Socket }>()
   let untilLost = 0
   const proxy = createServer((client) => {
@@ -23,7 +23,7 @@ export async function lossyProxy(server: URL, { asPooler = false } = {}): Promis
     upstream.on('data', (chunk) => {
       untilLost -= 1
       if (untilLost === 0) client.resetAndDestroy()
-      else client.write(asPooler ? withOwnNumber(chunk) : chunk)
+      else client.write(chunk)
     })
     client.on('close', () => {
       upstream.destroy()
@@ -46,14 +46,4 @@ export async function lossyProxy(server: URL, { asPooler = false } = {}): Promis
       proxy.close()
     },
   }
-}
-
-/** As the message that tells a client which process it talks to begins. */
-const BACKEND_KEY = Buffer.from([0x4b, 0, 0, 0, 12])
-
-/** A pooler has no one process to name, and makes a number up. */
-function withOwnNumber(chunk: Buffer): Buffer {
-  const at = chunk.indexOf(BACKEND_KEY)
-  if (at >= 0) chunk.writeInt32BE(chunk.readInt32BE(at + BACKEND_KEY.length) + 1, at + BACKEND_KEY.length)
-  return chunk
 }

@@ -238,6 +238,19 @@ describe('an instance whose direct connection is cut', () => {
   })
 })
 
+it('the pool may go through PgBouncer, with the direct connection beside it', async () => {
+  const pool = new pg.Pool({ connectionString: await serverUrl('pgbouncer') })
+  cleanups.push(() => pool.end())
+  const [one, other] = [instance({ pool, direct: url }), instance({ pool, direct: url })]
+  await one.start()
+  await other.start()
+  const lock = await one.lock('a', { ttl: '60s' })
+  expect(await other.lock('a')).toBeUndefined()
+  await cutDirectConnections()
+  expect(await msUntil(() => lock?.signal.aborted)).toBeLessThan(SOON_MS)
+  expect(await msUntil(() => other.lock('a'))).toBeLessThan(SOON_MS)
+})
+
 it('a minimum hold outlives the process that asked for it', async () => {
   const [one, other] = [instance(), instance()]
   const lock = await one.lock('a', { ttl: '60s', minHold: '60s' })
@@ -277,10 +290,9 @@ describe('the advisory mode is refused', () => {
     await store.close()
   })
 
-  it('when a pooler stands in between, as far as it can be told', async () => {
-    const proxy = await lossyProxy(new URL(url), { asPooler: true })
-    cleanups.push(() => proxy.close())
-    const store = postgres({ pool: admin, direct: proxy.url, schema: SCHEMA, liveness: 'advisory' })
+  it('when a pooler stands in between', async () => {
+    const direct = await serverUrl('pgbouncer')
+    const store = postgres({ pool: admin, direct, schema: SCHEMA, liveness: 'advisory' })
     await expect(store.open()).rejects.toMatchObject({ code: 'OPTION_INVALID', message: /a pooler in between/ })
     await store.close()
   })

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { Connection, configure, openDriver } from '../../src/stores/sqlite/connection.js'
 import { temporaryFile } from './temporary-file.js'
 
-it('a connection that found the file busy sees what others write after that', () => {
+it('a connection that found the file busy sees what others write after that', async () => {
   const { path, remove } = temporaryFile()
   const [ours, theirs] = [new Connection(openDriver(path)), new Connection(openDriver(path))]
   for (const connection of [ours, theirs]) configure(connection)
@@ -15,5 +15,5 @@ it('a connection that found the file busy sees what others write after that', ()
   expect(ours.get('select count(*) from notes')).toEqual([1])
   ours.close()
   theirs.close()
-  remove()
+  await remove()
 })

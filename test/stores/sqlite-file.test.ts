@@ -1,12 +1,14 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.js'
+import { checkPath } from '../../src/stores/sqlite/check-path.js'
 import { Connection, openDriver } from '../../src/stores/sqlite/connection.js'
-import { networkKind } from '../../src/stores/sqlite/file-errors.js'
-import { type BetterSqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
+import { type SqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
+import { networkKind } from '../../src/stores/sqlite/network-file-system.js'
 import { migrate, SCHEMA_VERSION, schemaVersion } from '../../src/stores/sqlite/schema.js'
 import { newRun } from '../../src/testing/contract/scene.js'
 import { temporaryFile } from './temporary-file.js'
@@ -29,14 +31,14 @@ function open(options: { path?: string; busyMs?: number } = {}): Store {
   return store
 }
 
-function openOn(database: BetterSqliteHandle): Store {
+function openOn(database: SqliteHandle): Store {
   const store = sqlite({ database })
   stores.push(store)
   return store
 }
 
-function rawHandle(): BetterSqliteHandle {
-  return openDriver(file.path).handle as BetterSqliteHandle
+function rawHandle(): SqliteHandle {
+  return openDriver(file.path).handle as SqliteHandle
 }
 
 describe('a SQLite file that cannot be used says why, and what to do', () => {
@@ -50,6 +52,14 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
   it('that is a folder', async () => {
     mkdirSync(file.path)
     await expect(open().open()).rejects.toMatchObject({ code: 'STORE_INVALID' })
+  })
+
+  it('in a folder that takes no files', async () => {
+    await expect(open({ path: '/proc/belfry.db' }).open()).rejects.toMatchObject({
+      code: 'STORE_UNREACHABLE',
+      message: expect.stringContaining('cannot be opened'),
+      cause: expect.anything(),
+    })
   })
 
   it('that is no database', async () => {
@@ -96,14 +106,72 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
   })
 
   it('on a network file system', () => {
-    expect(networkKind('/anywhere', () => 0x6969)).toBe('NFS')
-    expect(networkKind('/anywhere', () => 0xff534d42 | 0)).toBe('CIFS')
-    expect(networkKind('/anywhere', () => 0xef53)).toBeUndefined()
+    const kindOf = (type: number) => networkKind('/anywhere', { typeOf: () => type, mounts: () => [] })
+    expect(kindOf(0x6969)).toBe('NFS')
+    expect(kindOf(0xff534d42 | 0)).toBe('CIFS')
+    expect(kindOf(0x01021997)).toBe('9p')
+    expect(kindOf(0xef53)).toBeUndefined()
   })
 
-  it('that is none', () => {
-    expect(() => sqlite({ path: ':memory:' })).toThrow('use memory()')
-    expect(() => sqlite({ path: '' })).toThrow('must name a file')
+  it('on a network file system behind FUSE, as the list of mounts tells', () => {
+    const mounts = () => [
+      '21 1 259:1 / / rw,relatime shared:1 - ext4 /dev/root rw',
+      '80 21 0:50 / /mnt rw - fuse.fuse-overlayfs overlay rw',
+      '81 80 0:51 / /mnt/far\\040away rw,nosuid shared:2 master:3 - fuse.sshfs host:/data rw',
+      '',
+    ]
+    const kindOf = (folder: string) => networkKind(folder, { typeOf: () => 0x65735546, mounts })
+    expect(kindOf('/mnt/far away')).toBe('sshfs')
+    expect(kindOf('/mnt/far away/db')).toBe('sshfs')
+    expect(kindOf('/mnt/far awayish')).toBeUndefined()
+    expect(kindOf('/mnt')).toBeUndefined()
+    expect(networkKind('/anywhere', { typeOf: () => 0x65735546, mounts: () => [] })).toBeUndefined()
+  })
+
+  it('behind a symlink, as if it had been named itself', async () => {
+    const folder = dirname(file.path)
+    mkdirSync(join(folder, 'real'))
+    symlinkSync(join(folder, 'real', 'there.db'), file.path)
+    await open().open()
+    expect(existsSync(join(folder, 'real', 'there.db'))).toBe(true)
+    symlinkSync(join(folder, 'nowhere', 'gone.db'), join(folder, 'dangling.db'))
+    await expect(open({ path: join(folder, 'dangling.db') }).open()).rejects.toMatchObject({
+      code: 'STORE_UNREACHABLE',
+      message: expect.stringContaining('nowhere'),
+    })
+    symlinkSync('loop.db', join(folder, 'loop.db'))
+    await expect(open({ path: join(folder, 'loop.db') }).open()).rejects.toMatchObject({ code: 'STORE_INVALID' })
+  })
+
+  it('on a file system that is mounted read-only, or that this user may not write', () => {
+    expect(() => checkPath(file.path, () => 'EROFS')).toThrow(
+      expect.objectContaining({ code: 'STORE_READ_ONLY', message: expect.stringContaining('mounted read-only') }),
+    )
+    expect(() => checkPath(file.path, () => 'EACCES')).toThrow(
+      expect.objectContaining({ code: 'STORE_READ_ONLY', message: expect.stringContaining('give it write access') }),
+    )
+  })
+})
+
+describe('sqlite() refuses', () => {
+  it.each<[what: string, options: unknown, message: RegExp]>([
+    ['a path alone', 'belfry.db', /give an object, as in sqlite\(\{ path: "belfry.db" \}\)/],
+    ['nothing', undefined, /options must be an object, not "undefined"/],
+    ['neither path nor database', {}, /give the path of a file, or a database/],
+    ['both', { path: 'a.db', database: {} }, /not both/],
+    ['a store in memory', { path: ':memory:' }, /path is ":memory:"; for a store in memory use memory\(\)/],
+    ['an empty path', { path: '' }, /path is ""; it must name a file/],
+    ['a path that is a number', { path: 7 }, /path is "7"; it must be text/],
+    ['a URL', { path: 'file:belfry.db' }, /path is "file:belfry.db"; it must be the path of a local file, not a URL/],
+    ['a zero character', { path: 'a\0b' }, /zero character/],
+    ['a database that is none', { database: {} }, /database must be a handle of better-sqlite3, libsql or node:sqlite/],
+    ['a patience that is none', { path: 'a.db', busyMs: '5s' }, /busyMs is "5s"; it must be a number of milliseconds/],
+    ['a clock that is none', { path: 'a.db', clock: {} }, /clock must have now\(\), monotonic\(\) and after\(\)/],
+    ['an option that does not exist', { paht: 'a.db' }, /"paht" is not an option; did you mean "path"\?/],
+  ])('%s', (_, options, message) => {
+    expect(() => sqlite(options as never)).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID', message: expect.stringMatching(message) }),
+    )
   })
 })
 

@@ -3,8 +3,8 @@ import { type Belfry, createBelfry } from '../../src/belfry.js'
 import type { Logger } from '../../src/core/logger.js'
 import type { HandlerContext } from '../../src/engine/work.js'
 import { openDriver } from '../../src/stores/sqlite/connection.js'
-import { betterSqlite } from '../../src/stores/sqlite/driver.js'
-import { type BetterSqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
+import { driverOf } from '../../src/stores/sqlite/driver.js'
+import { type SqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
 import { key, Scene } from '../../src/testing/contract/scene.js'
 import { type ManualClock, manualClock } from '../../src/testing/manual-clock.js'
 import { temporaryFile } from './temporary-file.js'
@@ -28,8 +28,8 @@ afterEach(async () => {
   await file.remove()
 })
 
-function withFile<T>(work: (db: BetterSqliteHandle) => T): T {
-  const db = openDriver(file.path).handle as BetterSqliteHandle
+function withFile<T>(work: (db: SqliteHandle) => T): T {
+  const db = openDriver(file.path).handle as SqliteHandle
   try {
     return work(db)
   } finally {
@@ -39,15 +39,15 @@ function withFile<T>(work: (db: BetterSqliteHandle) => T): T {
 
 /** What handlers have written and committed. */
 function effects(): string[] {
-  return withFile((db) => betterSqlite(db).prepare('select what from effects').all([])).map(([what]) => String(what))
+  return withFile((db) => driverOf(db).prepare('select what from effects').all([])).map(([what]) => String(what))
 }
 
-function write(tx: BetterSqliteHandle, what: string): string {
-  tx.prepare('insert into effects values (?)').run([what])
+function write(tx: SqliteHandle, what: string): string {
+  driverOf(tx).prepare('insert into effects values (?)').run([what])
   return what
 }
 
-const transact = (run: { id: string; token: number }, work: (tx: BetterSqliteHandle) => unknown) => {
+const transact = (run: { id: string; token: number }, work: (tx: SqliteHandle) => unknown) => {
   const { transact: operation } = scene.store.runs
   if (operation === undefined) throw new Error('no transactions')
   return operation({ run: run.id, token: run.token }, work as (tx: unknown) => unknown)
@@ -126,6 +126,69 @@ describe('transact', () => {
     expect(begun).toBe(false)
   })
 
+  it.each([
+    ['ends it', ['commit']],
+    ['ends it and begins another', ['commit', 'begin']],
+    ['undoes it and begins another', ['rollback', 'begin immediate']],
+  ])('refuses a callback that %s, and the run has not succeeded', async (_, statements) => {
+    const id = await scene.enqueue()
+    const run = await scene.claimOne()
+    const refused = transact(run, (tx) => {
+      for (const statement of statements) tx.exec(statement)
+      write(tx, 'astray')
+    })
+    await expect(refused).rejects.toMatchObject({
+      code: 'OPTION_INVALID',
+      message: expect.stringContaining('ended the transaction itself'),
+    })
+    expect(await scene.run(id)).toMatchObject({ state: 'running' })
+    expect(await transact(run, (tx) => write(tx, 'whole'))).toEqual({ result: 'whole' })
+    // What it did outside of any transaction is there; what it did in one of its own was rolled back.
+    expect(effects()).toEqual(statements.length === 1 ? ['astray', 'whole'] : ['whole'])
+  })
+
+  it('lets a callback have savepoints of its own', async () => {
+    await scene.enqueue()
+    const run = await scene.claimOne()
+    await transact(run, (tx) => {
+      write(tx, 'kept')
+      tx.exec('savepoint mine')
+      write(tx, 'undone')
+      tx.exec('rollback to mine')
+      tx.exec('release mine')
+    })
+    expect(effects()).toEqual(['kept'])
+  })
+
+  it('says in its own words what is wrong with the file, and leaves what is wrong with the work as it is', async () => {
+    await scene.enqueue()
+    const run = await scene.claimOne()
+    const full = transact(run, (tx) => {
+      tx.exec('pragma max_page_count = 1')
+      write(tx, 'x'.repeat(1_000_000))
+    })
+    await expect(full).rejects.toMatchObject({ code: 'STORE_FULL', message: expect.stringContaining(file.path) })
+    const readOnly = transact(run, (tx) => {
+      tx.exec('pragma query_only = on')
+      try {
+        write(tx, 'no')
+      } finally {
+        tx.exec('pragma query_only = off; pragma max_page_count = 100000')
+      }
+    })
+    await expect(readOnly).rejects.toMatchObject({ code: 'STORE_READ_ONLY', cause: expect.anything() })
+    const wrong = transact(run, (tx) => tx.exec('insert into nowhere values (1)'))
+    await expect(wrong).rejects.toThrow('nowhere')
+    await expect(wrong).rejects.not.toMatchObject({ name: 'BelfryError' })
+    const own = Object.assign(new Error('the bank says no'), { errcode: 13 })
+    const thrown = transact(run, () => {
+      throw own
+    })
+    await expect(thrown).rejects.toBe(own)
+    expect(await transact(run, (tx) => write(tx, 'paid'))).toEqual({ result: 'paid' })
+    expect(effects()).toEqual(['paid'])
+  })
+
   it('keeps the key until the handler has returned', async () => {
     await scene.enqueue({ key: key('k') })
     const next = await scene.enqueue({ key: key('k') })
@@ -189,7 +252,7 @@ describe('transaction() in a handler', () => {
 
   it('commits with the run, and its value is the run’s result', async () => {
     const run = await outcomeOf(async ({ transaction }) => {
-      const value = await transaction((tx: BetterSqliteHandle) => write(tx, 'paid'))
+      const value = await transaction((tx: SqliteHandle) => write(tx, 'paid'))
       return `not ${value}`
     })
     expect(run).toMatchObject({ state: 'succeeded', result: 'paid' })
@@ -199,8 +262,8 @@ describe('transaction() in a handler', () => {
   it('is there once per attempt', async () => {
     const errors: unknown[] = []
     await outcomeOf(async ({ transaction }) => {
-      await transaction((tx: BetterSqliteHandle) => write(tx, 'one'))
-      await transaction((tx: BetterSqliteHandle) => write(tx, 'two')).catch((error) => errors.push(error))
+      await transaction((tx: SqliteHandle) => write(tx, 'one'))
+      await transaction((tx: SqliteHandle) => write(tx, 'two')).catch((error) => errors.push(error))
     })
     expect(errors).toMatchObject([{ code: 'OPTION_INVALID' }])
     expect(effects()).toEqual(['one'])
@@ -208,16 +271,26 @@ describe('transaction() in a handler', () => {
 
   it('stands when the handler throws afterwards, which is logged', async () => {
     const run = await outcomeOf(async ({ transaction }) => {
-      await transaction((tx: BetterSqliteHandle) => write(tx, 'paid'))
+      await transaction((tx: SqliteHandle) => write(tx, 'paid'))
       throw new Error('afterwards')
     })
     expect(run).toMatchObject({ state: 'succeeded', result: 'paid' })
     expect(warnings).toEqual([expect.stringContaining('failed after its transaction had committed')])
   })
 
+  it('says so when it is given nothing to do, and may be called again', async () => {
+    const errors: unknown[] = []
+    const run = await outcomeOf(async ({ transaction }) => {
+      await transaction(undefined as never).catch((error) => errors.push(error))
+      return transaction((tx: SqliteHandle) => write(tx, 'paid'))
+    })
+    expect(errors).toMatchObject([{ code: 'OPTION_INVALID', message: expect.stringContaining('give it a function') }])
+    expect(run).toMatchObject({ state: 'succeeded', result: 'paid' })
+  })
+
   it('is waited for when the handler does not', async () => {
     const run = await outcomeOf(({ transaction }) => {
-      void transaction((tx: BetterSqliteHandle) => write(tx, 'paid'))
+      void transaction((tx: SqliteHandle) => write(tx, 'paid'))
     })
     expect(run).toMatchObject({ state: 'succeeded', result: 'paid' })
     expect(effects()).toEqual(['paid'])
@@ -237,7 +310,7 @@ describe('enqueue inside a transaction of the caller’s', () => {
   const run = { target: { job: 'work' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' } as const
 
   it('makes the run with the commit, and not with a rollback', async () => {
-    const db = openDriver(file.path).handle as BetterSqliteHandle
+    const db = openDriver(file.path).handle as SqliteHandle
     for (const end of ['rollback', 'commit']) {
       db.exec('begin immediate')
       await scene.store.runs.enqueue([run], db)
@@ -250,10 +323,10 @@ describe('enqueue inside a transaction of the caller’s', () => {
   it('refuses what is no transaction on this file', async () => {
     const refused = { code: 'OPTION_INVALID' }
     await expect(scene.store.runs.enqueue([run], {})).rejects.toMatchObject(refused)
-    const idle = openDriver(file.path).handle as BetterSqliteHandle
+    const idle = openDriver(file.path).handle as SqliteHandle
     await expect(scene.store.runs.enqueue([run], idle)).rejects.toMatchObject(refused)
     idle.close()
-    const other = openDriver(`${file.path}-other`).handle as BetterSqliteHandle
+    const other = openDriver(`${file.path}-other`).handle as SqliteHandle
     other.exec('begin')
     await expect(scene.store.runs.enqueue([run], other)).rejects.toMatchObject(refused)
     other.close()

@@ -1,15 +1,18 @@
-/** What `belfry dev` shows: a quick schedule, a slow exclusive one, and one that fails and is retried. */
+/** What `belfry dev` shows: one tick at once, a quick schedule, a slow exclusive one, and one that fails and is retried. */
 import type { Belfry } from '../../belfry.js'
 
 export const LEASE = '3s'
 
 export const DEMO = [
+  { id: 'hello', about: 'once, right at the start' },
   { id: 'heartbeat', about: 'every second' },
   { id: 'report', about: 'every 5 seconds, takes 3, exclusive: never overlaps itself' },
   { id: 'flaky', about: 'every 7 seconds, fails once, then succeeds' },
 ] as const
 
-export function declareDemo(belfry: Belfry): void {
+/** All replicas must declare the same: they are told when the one tick of `hello` is. */
+export function declareDemo(belfry: Belfry, helloAt: number): void {
+  belfry.job('hello', { run: () => {} })
   belfry.job('heartbeat', { keep: 'failures', run: () => {} })
   belfry.job('report', {
     exclusive: { whenBusy: 'wait' },
@@ -28,6 +31,7 @@ export function declareDemo(belfry: Belfry): void {
       if (run.attempt === 1) throw new Error('out of paper')
     },
   })
+  belfry.schedule('hello', { at: new Date(helloAt), job: 'hello', onFinish: 'keep' })
   belfry.schedule('heartbeat', { cron: '* * * * * *', job: 'heartbeat' })
   belfry.schedule('report', { cron: '*/5 * * * * *', job: 'report' })
   belfry.schedule('flaky', { cron: '*/7 * * * * *', job: 'flaky' })

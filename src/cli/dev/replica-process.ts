@@ -2,7 +2,7 @@
 import type { Belfry } from '../../belfry.js'
 import { startReplica } from './replica.js'
 
-const [path = ''] = process.argv.slice(2)
+const [path = '', helloAt = ''] = process.argv.slice(2)
 let belfry: Belfry | undefined
 
 function tell(message: unknown): void {
@@ -21,5 +21,5 @@ process.on('disconnect', () => void end())
 process.on('SIGINT', () => {})
 process.on('SIGHUP', () => {})
 
-belfry = await startReplica(path, tell)
+belfry = await startReplica(path, Number(helloAt), tell)
 tell('ready')

@@ -4,8 +4,10 @@ import type { ClaimedRun } from '../../core/store.js'
 import { sqlite } from '../../stores/sqlite/index.js'
 import type { Note } from './account.js'
 import { declareDemo, LEASE } from './demo.js'
+import { quietSqlite } from './quiet-sqlite.js'
 
-export async function startReplica(path: string, tell: (note: Note) => void): Promise<Belfry> {
+export async function startReplica(path: string, helloAt: number, tell: (note: Note) => void): Promise<Belfry> {
+  quietSqlite()
   const belfry = createBelfry({
     store: sqlite({ path }),
     app: 'belfry-dev',
@@ -13,7 +15,7 @@ export async function startReplica(path: string, tell: (note: Note) => void): Pr
     poll: '250ms',
     stopGrace: '500ms',
   })
-  declareDemo(belfry)
+  declareDemo(belfry, helloAt)
   const note = (kind: Note['kind'], run: ClaimedRun): Note => ({
     kind,
     at: Date.now(),

@@ -7,6 +7,9 @@ import { clockTime, lineOf, type Note } from './account.js'
 /** How long a replica may take to stop. */
 const PATIENCE_MS = 2_000
 
+/** By then the first one is up, if the machine has time. */
+const UP_MS = 400
+
 const SCRIPT = fileURLToPath(new URL('./replica-process.js', import.meta.url))
 
 /** Several processes on one file, named A, B, C …; each can be killed and brought back. */
@@ -16,6 +19,8 @@ export class Replicas {
   readonly #style: Style
   readonly #print: (line: string | undefined) => void
   readonly #children = new Map<string, ChildProcess>()
+  readonly #helloAt = Date.now() + UP_MS
+  #stopped = false
 
   constructor(path: string, count: number, style: Style, print: (line: string | undefined) => void) {
     this.#path = path
@@ -24,8 +29,13 @@ export class Replicas {
     this.#print = print
   }
 
+  /** The first has the machine to itself until it is up, so that there is something to see soon. */
   async start(): Promise<void> {
-    await Promise.all(this.#names.map((name) => this.#spawn(name)))
+    const [first = 'A', ...others] = this.#names
+    await this.#spawn(first)
+    if (this.#stopped) return
+    const missing = others.filter((name) => !this.#children.has(name))
+    await Promise.all(missing.map((name) => this.#spawn(name)))
   }
 
   /** A number kills its replica, or brings it back. */
@@ -44,6 +54,7 @@ export class Replicas {
   }
 
   async stop(): Promise<void> {
+    this.#stopped = true
     await Promise.all(
       [...this.#children.values()].map(async (child) => {
         if (child.exitCode !== null || child.signalCode !== null) return
@@ -57,7 +68,7 @@ export class Replicas {
   }
 
   async #spawn(name: string): Promise<void> {
-    const child = fork(SCRIPT, [this.#path], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    const child = fork(SCRIPT, [this.#path, String(this.#helloAt)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
     this.#children.set(name, child)
     await new Promise<void>((resolve) => {
       child.once('exit', (code, signal) => {

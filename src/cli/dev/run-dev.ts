@@ -5,8 +5,6 @@ import { type Style, styleFor } from '../style.js'
 import { lineOf, type Note } from './account.js'
 import { DEMO } from './demo.js'
 import { Interruption } from './interruption.js'
-import { startReplica } from './replica.js'
-import { Replicas } from './replicas.js'
 
 /** Runs the demo until Ctrl-C, and leaves nothing behind. */
 export async function runDev(replicas: number): Promise<void> {
@@ -29,7 +27,9 @@ export async function runDev(replicas: number): Promise<void> {
 type Print = (line: string | undefined) => void
 
 async function runAlone(path: string, interruption: Interruption, style: Style, print: Print): Promise<void> {
-  const belfry = await startReplica(path, (note: Note) => print(lineOf(note, undefined, style)))
+  // Loaded when they are needed: who waits for the headline waits for nothing else.
+  const { startReplica } = await import('./replica.js')
+  const belfry = await startReplica(path, Date.now(), (note: Note) => print(lineOf(note, undefined, style)))
   await interruption.happened
   await belfry.stop()
 }
@@ -41,6 +41,7 @@ async function runTogether(
   style: Style,
   print: Print,
 ): Promise<void> {
+  const { Replicas } = await import('./replicas.js')
   const group = new Replicas(path, count, style, print)
   interruption.onKey = (key) => group.press(key)
   await Promise.race([group.start(), interruption.happened])

@@ -65,11 +65,16 @@ function keyWinner(state: MemoryState, run: NewRun, readyAt: number, now: number
   return line.engaged.size < key.limit ? undefined : firstEngaged(line)
 }
 
-/** Whoever executes, or else the oldest. */
+/**
+ * Whoever executes, or else the oldest that is due, or else one between attempts, or else the oldest that waits for others
+ * of its schedule.
+ */
 function firstEngaged({ engaged, standing, waiting }: KeyLine): RunRecord | undefined {
   for (const run of engaged) if (run.state === 'running') return run
   const [oldest] = [standing.first, waiting.first].filter((run) => run !== undefined).sort((a, b) => a.order - b.order)
-  return oldest ?? engaged.values().next().value
+  if (oldest !== undefined) return oldest
+  const hasBegun = ({ attempt }: RunRecord) => Number(attempt > 0)
+  return [...engaged].sort((a, b) => hasBegun(b) - hasBegun(a) || a.order - b.order)[0]
 }
 
 function overlapWinner({ engaged, waiting }: Lane, { overlap }: NewRun): RunRecord | undefined {

@@ -3,6 +3,7 @@
  * without any locking; what is promised of all stores can be read off here.
  */
 import { type Clock, systemClock } from '../../core/clock.js'
+import { checkOptions } from '../../core/known-options.js'
 import type { Store } from '../../core/store.js'
 import { emptyState } from './state.js'
 import { storeOn } from './store.js'
@@ -12,6 +13,8 @@ export interface MemoryOptions {
   readonly clock?: Clock
 }
 
-export function memory({ clock = systemClock }: MemoryOptions = {}): Store {
+export function memory(options: MemoryOptions = {}): Store {
+  checkOptions(options, ['clock'], 'memory()')
+  const { clock = systemClock } = options
   return storeOn(emptyState(clock))
 }

@@ -45,6 +45,10 @@ export function makeWait(state: MemoryState, run: RunRecord, waitsFor: WaitsFor,
   run.waitsFor = waitsFor
   run.lane?.engaged.add(run)
   if (run.readyAt <= now) engageKey(state, run)
+  else {
+    run.claimHeap = state.early
+    run.claimHeap.push(run)
+  }
   if (waitsFor === 'stamp') state.stampless.add(run)
   else if (waitsFor === 'overlap') run.line = run.lane?.waiting
   else run.line = waitingLine(state, run)
@@ -58,6 +62,11 @@ export function ripen(state: MemoryState, now: number): void {
       withdraw(state, run)
       enterReady(state, run)
     }
+  }
+  for (let run = state.early.first; run !== undefined && run.readyAt <= now; run = state.early.first) {
+    state.early.pop()
+    run.claimHeap = undefined
+    engageKey(state, run)
   }
 }
 

@@ -148,6 +148,8 @@ export interface MemoryState {
   readonly locks: Heap<'place', LeaseRecord>
   /** Names that somebody waits for. */
   readonly blocked: Set<NameRecord>
+  /** Runs that wait for something and are not due yet: they do not count against their key before. */
+  readonly early: Heap<'claimPlace', RunRecord>
 
   readonly instances: Map<string, InstanceRecord>
   readonly jobs: Map<string, JobInfo>
@@ -184,6 +186,7 @@ export function emptyState(clock: Clock): MemoryState {
     freedNames: new List(),
     locks: new Heap('place', (one, other) => one.expiresAt < other.expiresAt),
     blocked: new Set(),
+    early: new Heap('claimPlace', readyBefore),
     instances: new Map(),
     jobs: new Map(),
     declared: new Map(),

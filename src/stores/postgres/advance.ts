@@ -9,13 +9,13 @@
  * - A run that a tick has to wait for ends meanwhile: those runs are held while the waiting one is written, so that
  *   either their ending sees it, or it sees their ending and goes on at once.
  */
-import { applyPlan } from '../../core/declare.js'
-import type { Plan, PlannedTick, Unfinished } from '../../core/plan.js'
-import { plannable, type Schedule, type ScheduleDefinition } from '../../core/schedule.js'
+import type { Plan, Plannable, Unfinished } from '../../core/plan.js'
+import type { ScheduleDefinition } from '../../core/schedule.js'
 import type { AdvanceRequest, AdvanceResult } from '../../core/store.js'
-import { numberArray, textArray } from './array-text.js'
+import { numberArray, sparseArray, textArray } from './array-text.js'
 import type { Database, Row, Transaction } from './connection.js'
-import { definitionOf, PROGRESS_COLUMNS, withProgress } from './schedule-row.js'
+import { lockRuns } from './lock-order.js'
+import { definitionOf, PLACE } from './schedule-row.js'
 import { operation } from './sql-function.js'
 
 const UNFINISHED = `(select json_agg(json_build_array(r.state, r.attempt > 0, case when r.origin = 0 then r.tick end)
@@ -25,18 +25,56 @@ const UNFINISHED = `(select json_agg(json_build_array(r.state, r.attempt > 0, ca
 /** Numbers only: the statement travels in one message with the `begin`, which can have no parameters. */
 function takeDue(limit: number, lookaheadMs: number): string {
   return `select belfry.durable(); set local enable_seqscan = off; set local jit = off;
-  select s.now_ms, case when s.minds_overlap then ${UNFINISHED} end, ${PROGRESS_COLUMNS} from (
-    select *, (select belfry.now_us() / 1000) as now_ms from belfry.schedules
+  select s.now_ms, case when s.minds_overlap then ${UNFINISHED} end, s.row, s.id, s.definition, s.anchor, s.cursor,
+    s.remaining, s.due_at, s.place from (
+    select id, ctid as row, definition, anchor, cursor, remaining, due_at, place, minds_overlap,
+      (select belfry.now_us() / 1000) as now_ms from belfry.schedules
     where due_at <= (select belfry.now_us() / 1000 + ${Math.ceil(lookaheadMs)})
     order by due_at, place limit ${Math.ceil(limit)} for update skip locked) s order by s.due_at, s.place`
 }
 
+/** The columns of a due schedule, after the time and its unfinished runs. */
+interface Due {
+  /** Where its row is. It cannot move: it is locked. */
+  readonly row: string
+  readonly id: string
+  readonly definition: number
+  readonly anchor: number
+  readonly cursor: number
+  readonly remaining: string | null
+}
+
+const NEW_RUNS = `
+    insert into belfry.runs (id, target, options, origin, schedule, tick, payload, priority, keep, key, key_limit,
+      key_waits, unstamped, state, waits_for, engaged, created_at, ready_at, start_by)
+    select nextval('belfry.run_ids'), d.target, d.options, 0, d.schedule, t.at, d.payload, d.priority, d.keep, d.key,
+      d.key_limit, d.key_waits, d.unstamped, case when t.waits or d.unstamped then 0 else 1 end,
+      case when t.waits then 2 when d.unstamped then 1 else 0 end, true, v_now, coalesce(t.ready_at, t.at), t.start_by
+    from unnest(t_definitions, t_at, t_ready, t_start_by, t_waits) with ordinality
+      as t(definition, at, ready_at, start_by, waits, place)
+    join belfry.definitions d on d.id = t.definition`
+
+const KNOWN_TICK = `(select r.id from belfry.runs r where r.schedule = d.schedule and r.tick = t.at
+      and coalesce(r.backfill, '') = '' and r.origin in (0, 2) limit 1)`
+
+/** What was recorded before and is to make room, or is to be waited for: all of it, before anything is decided. */
+const LOCK_EARLIER = `
+    perform belfry.lock_names(array(select key from belfry.runs
+      where schedule = any (v_retract || v_way || v_behind) and state < 3 and key is not null));
+    ${lockRuns(
+      'schedule = any (v_retract || v_way || v_behind) and state < 3 and (engaged or ready_at <= v_now)',
+      'schedule = any (v_retract || v_way) and state < 3',
+    )}
+    perform belfry.lock_dedupes(array(select id from belfry.runs
+      where schedule = any (v_way) and state < 3 and dedupe is not null));`
+
+/** Arrays that say nothing may be left empty: what is missing at their ends is null. */
 const RECORD_FUNCTION = operation(
-  `record_ticks(v_now bigint,
-    s_ids text[], s_cursors bigint[], s_remaining bigint[], s_next bigint[], s_due bigint[], s_finished bigint[],
-    t_schedules text[], t_definitions bigint[], t_at bigint[], t_ready bigint[], t_start_by bigint[], t_waits boolean[],
+  `record_ticks(v_now bigint, v_due bigint, v_place bigint,
+    s_rows tid[], s_cursors bigint[], s_remaining bigint[], s_next bigint[], s_due bigint[], s_finished bigint[],
+    t_definitions bigint[], t_at bigint[], t_ready bigint[], t_start_by bigint[], t_waits boolean[],
     k_schedules text[], k_from bigint[], k_to bigint[], k_count bigint[], k_reasons text[],
-    v_retract text[], v_through bigint[], v_way text[],
+    v_retract text[], v_through bigint[], v_way text[], v_behind text[], v_keys text[],
     out recorded integer, out next_due_at bigint, out wakes integer)`,
   'record',
   `
@@ -48,6 +86,10 @@ declare
   r belfry.runs;
 begin
   wakes := 0;
+  if cardinality(v_keys) > 0 then perform belfry.make_names(v_keys); end if;
+  if cardinality(v_retract || v_way || v_behind) > 0 then
+    ${LOCK_EARLIER}
+  end if;
   for g in select * from unnest(v_retract, v_through) as g(schedule, through) order by schedule loop
     v_names := v_names || array(select key from belfry.runs where schedule = g.schedule and state < 2 and origin = 0
       and attempt = 0 and tick <= g.through and key is not null);
@@ -67,44 +109,37 @@ begin
     wakes := wakes | v_step.wakes;
   end loop;
 
-  if true = any (t_waits) then
-    perform belfry.hold_lane(schedule, v_now) from (
-      select distinct schedule from unnest(t_schedules, t_waits) as g(schedule, waits) where waits order by schedule) w;
-    v_lanes := v_lanes || array(select schedule from unnest(t_schedules, t_waits) as g(schedule, waits) where waits);
+  v_lanes := v_lanes || v_behind;
+  begin
+    ${NEW_RUNS};
+    get diagnostics recorded = row_count;
+  exception when unique_violation then
+    -- An instant was recorded under an earlier schedule of the same name. Others cannot come in between: the schedule's
+    -- row is ours.
+    ${NEW_RUNS} where ${KNOWN_TICK} is null order by t.place;
+    get diagnostics recorded = row_count;
+  end;
+  if cardinality(k_schedules) > 0 then
+    insert into belfry.skips (schedule, from_at, to_at, count, reason, recorded_at)
+      select k.*, v_now from unnest(k_schedules, k_from, k_to, k_count, k_reasons) as k;
   end if;
-  with made as (
-    insert into belfry.runs (id, target, options, origin, schedule, tick, payload, priority, keep, key, key_limit,
-      key_waits, unstamped, state, waits_for, engaged, created_at, ready_at, start_by)
-    select nextval('belfry.run_ids'), d.target, d.options, 0, t.schedule, t.at, d.payload, d.priority, d.keep, d.key,
-      d.key_limit, d.key_waits, d.unstamped, case when t.waits or d.unstamped then 0 else 1 end,
-      case when t.waits then 2 when d.unstamped then 1 else 0 end, true, v_now, t.ready_at, t.start_by
-    from unnest(t_schedules, t_definitions, t_at, t_ready, t_start_by, t_waits) with ordinality
-      as t(schedule, definition, at, ready_at, start_by, waits, place)
-    join belfry.definitions d on d.id = t.definition
-    -- An instant may have been recorded under an earlier schedule of the same name. Others cannot come in between: the
-    -- schedule's row is ours, and the index would tell.
-    where (select r.id from belfry.runs r where r.schedule = t.schedule and r.tick = t.at
-      and coalesce(r.backfill, '') = '' and r.origin in (0, 2) limit 1) is null
-    order by t.place returning 1
-  )
-  select count(*) into recorded from made;
-  insert into belfry.skips (schedule, from_at, to_at, count, reason, recorded_at)
-    select k.*, v_now from unnest(k_schedules, k_from, k_to, k_count, k_reasons) as k;
   update belfry.schedules s set cursor = g.cursor, remaining = g.remaining, next_at = g.next_at, due_at = g.due_at,
-    finished_at = g.finished_at, place = nextval('belfry.places')
-    from (select * from unnest(s_ids, s_cursors, s_remaining, s_next, s_due, s_finished) with ordinality
-      as g(id, cursor, remaining, next_at, due_at, finished_at, at) order by at) g
-    where s.id = g.id;
+    finished_at = g.finished_at, place = ${PLACE}
+    from unnest(s_rows, s_cursors, s_remaining, s_next, s_due, s_finished)
+      as g(row, cursor, remaining, next_at, due_at, finished_at)
+    where s.ctid = g.row;
   if recorded > 0 then wakes := wakes | 2; end if;
   wakes := wakes | belfry.hand_on(v_names, v_lanes, v_now * 1000);
-  select due_at into next_due_at from belfry.schedules where due_at is not null order by due_at limit 1;
+  -- What is left begins behind the last that was taken: what was taken is passed over, and not read again.
+  next_due_at := least((select min(due) from unnest(s_due) due), (select due_at from belfry.schedules
+    where due_at is not null and (due_at, place) > (v_due, v_place) order by due_at, place limit 1));
 end`,
 )
 
 export const ADVANCE_FUNCTIONS = RECORD_FUNCTION
 
-const RECORD = `select recorded, next_due_at, wakes from belfry.record_ticks(
-  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
+const RECORD = `select recorded, next_due_at, wakes from belfry.record_ticks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+  $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
 const LOOK = `select belfry.now_us() / 1000,
   (select due_at from belfry.schedules where due_at is not null order by due_at limit 1)`
 
@@ -114,9 +149,9 @@ export async function advanceSchedules(db: Database, definitions: Definitions, r
     if (rows.length === 0) return { result: await lookAround(tx), wakes: 0 }
     await definitions.load(
       tx,
-      rows.map((row) => row[4] ?? ''),
+      rows.map((row) => Number(row[4])),
     )
-    return record(tx, planAll(rows, definitions, request), Number(rows[0]?.[0]))
+    return record(tx, rows, definitions, request)
   })
   db.announce(wakes)
   return result
@@ -129,23 +164,6 @@ async function lookAround(tx: Transaction): Promise<AdvanceResult> {
   return { now: Number(row?.[0]), schedules: 0, recorded: 0, skipped: 0, ...nextDueAt }
 }
 
-interface Planned {
-  readonly before: Schedule
-  readonly after: Schedule
-  readonly definition: string
-  readonly plan: Plan
-}
-
-function planAll(rows: readonly Row[], definitions: Definitions, { plan, lookaheadMs }: AdvanceRequest): Planned[] {
-  const now = Number(rows[0]?.[0])
-  return rows.map((row) => {
-    const definition = row[4] ?? ''
-    const before = withProgress(row, 2, definitions.get(definition))
-    const made = plan(plannable(before), toUnfinished(row[1] ?? null), now, now + lookaheadMs)
-    return { before, after: applyPlan(before, made, now), definition, plan: made }
-  })
-}
-
 const STATES = ['waiting', 'ready', 'running'] as const
 
 function toUnfinished(text: string | null): Unfinished[] {
@@ -156,43 +174,109 @@ function toUnfinished(text: string | null): Unfinished[] {
   }))
 }
 
-async function record(tx: Transaction, planned: readonly Planned[], now: number) {
-  // Behind the cursor a tick is accounted for, for ever.
-  const ticks: { readonly tick: PlannedTick; readonly definition: string; readonly schedule: string }[] = []
-  for (const { before, definition, plan } of planned) {
-    for (const tick of plan.ticks) if (tick.at > before.cursor) ticks.push({ tick, definition, schedule: before.id })
+/** Written out, as all that is done once a tick. */
+function toDue(row: Row): Due {
+  return {
+    row: row[2] ?? '',
+    id: row[3] ?? '',
+    definition: Number(row[4]),
+    anchor: Number(row[5]),
+    cursor: Number(row[6]),
+    remaining: row[7] ?? null,
   }
-  const skips = planned.flatMap(({ before, plan }) => plan.skips.map((range) => ({ ...range, schedule: before.id })))
-  const retracts = planned.filter(({ plan }) => plan.retractThrough !== undefined)
-  const [row] = await tx.run(RECORD, [
-    now,
-    textArray(planned.map(({ before }) => before.id)),
-    numberArray(planned.map(({ after }) => after.cursor)),
-    numberArray(planned.map(({ after }) => after.remaining)),
-    numberArray(planned.map(({ after }) => after.nextAt)),
-    numberArray(planned.map(({ after }) => after.dueAt)),
-    numberArray(planned.map(({ after }) => after.finishedAt)),
-    textArray(ticks.map(({ schedule }) => schedule)),
-    numberArray(ticks.map(({ definition }) => definition)),
-    numberArray(ticks.map(({ tick }) => tick.at)),
-    numberArray(ticks.map(({ tick }) => tick.readyAt)),
-    numberArray(ticks.map(({ tick }) => tick.startBy)),
-    textArray(ticks.map(({ tick }) => (tick.waits ? 't' : 'f'))),
-    textArray(skips.map(({ schedule }) => schedule)),
-    numberArray(skips.map(({ from }) => from)),
-    numberArray(skips.map(({ to }) => to)),
-    numberArray(skips.map(({ count }) => count)),
-    textArray(skips.map(({ reason }) => reason)),
-    textArray(retracts.map(({ before }) => before.id)),
-    numberArray(retracts.map(({ plan }) => plan.retractThrough)),
-    textArray(planned.filter(({ plan }) => plan.cancelUnfinished).map(({ before }) => before.id)),
-  ])
-  const skipped = skips.reduce((sum, { count }) => sum + count, 0)
+}
+
+async function record(tx: Transaction, rows: readonly Row[], definitions: Definitions, request: AdvanceRequest) {
+  const now = Number(rows[0]?.[0])
+  const writes = new Writes(now)
+  for (const row of rows) {
+    const due = toDue(row)
+    const unfinished = toUnfinished(row[1] ?? null)
+    const plan = request.plan(definitions.plannable(due), unfinished, now, now + request.lookaheadMs)
+    writes.add(due, plan, definitions.keyOf(due))
+  }
+  const last = rows.at(-1)
+  const [row] = await tx.run(RECORD, [now, last?.[8], last?.[9], ...writes.arrays()])
   const due = row?.[1] ?? null
   const nextDueAt = due === null ? {} : { nextDueAt: Number(due) }
-  const result: AdvanceResult = { now, schedules: planned.length, recorded: Number(row?.[0]), skipped, ...nextDueAt }
+  const { skipped } = writes
+  const result: AdvanceResult = { now, schedules: rows.length, recorded: Number(row?.[0]), skipped, ...nextDueAt }
   return { result, wakes: Number(row?.[2]) }
 }
+
+type Numbers = (number | string | undefined)[]
+
+/** What a batch comes to, column by column. */
+class Writes {
+  skipped = 0
+  readonly #now: number
+  readonly #schedules = { rows: [] as string[], cursor: [] as Numbers, remaining: [] as Numbers, next: [] as Numbers }
+  readonly #ends = { due: [] as Numbers, finished: [] as Numbers }
+  readonly #ticks = { definition: [] as Numbers, at: [] as Numbers, ready: [] as Numbers, startBy: [] as Numbers }
+  readonly #waits: ('t' | undefined)[] = []
+  readonly #skips = { schedule: [] as string[], from: [] as Numbers, to: [] as Numbers, count: [] as Numbers }
+  readonly #reasons: string[] = []
+  readonly #retracts = { schedule: [] as string[], through: [] as Numbers }
+  readonly #ways: string[] = []
+  readonly #behind = new Set<string>()
+  readonly #keys = new Set<string>()
+
+  constructor(now: number) {
+    this.#now = now
+  }
+
+  add({ row, id, definition, cursor }: Due, plan: Plan, key: string | undefined): void {
+    // Cursors only grow.
+    if (plan.cursor >= cursor) {
+      this.#schedules.rows.push(row)
+      this.#schedules.cursor.push(plan.cursor)
+      this.#schedules.remaining.push(plan.remaining)
+      this.#schedules.next.push(plan.nextAt)
+      this.#ends.due.push(plan.dueAt)
+      this.#ends.finished.push(plan.nextAt === undefined ? this.#now : undefined)
+    }
+    for (const { at, readyAt, startBy, waits } of plan.ticks) {
+      // Behind the cursor a tick is accounted for, for ever.
+      if (at <= cursor) continue
+      this.#ticks.definition.push(definition)
+      this.#ticks.at.push(at)
+      this.#ticks.ready.push(readyAt === at ? undefined : readyAt)
+      this.#ticks.startBy.push(startBy)
+      this.#waits.push(waits ? 't' : undefined)
+      if (waits) this.#behind.add(id)
+      if (key !== undefined) this.#keys.add(key)
+    }
+    for (const { from, to, count, reason } of plan.skips) {
+      this.skipped += count
+      this.#skips.schedule.push(id)
+      this.#skips.from.push(from)
+      this.#skips.to.push(to)
+      this.#skips.count.push(count)
+      this.#reasons.push(reason)
+    }
+    if (plan.retractThrough !== undefined) {
+      this.#retracts.schedule.push(id)
+      this.#retracts.through.push(plan.retractThrough)
+    }
+    if (plan.cancelUnfinished) this.#ways.push(id)
+  }
+
+  arrays(): string[] {
+    const { rows, cursor, remaining, next } = this.#schedules
+    const { definition, at, ready, startBy } = this.#ticks
+    const { schedule, from, to, count } = this.#skips
+    return [
+      ...[textArray(rows), numberArray(cursor), sparseArray(remaining), numberArray(next)],
+      ...[numberArray(this.#ends.due), sparseArray(this.#ends.finished)],
+      ...[numberArray(definition), numberArray(at), sparseArray(ready), sparseArray(startBy), sparseArray(this.#waits)],
+      ...[textArray(schedule), numberArray(from), numberArray(to), numberArray(count), textArray(this.#reasons)],
+      ...[textArray(this.#retracts.schedule), numberArray(this.#retracts.through)],
+      ...[textArray(this.#ways), textArray([...this.#behind]), textArray([...this.#keys])],
+    ]
+  }
+}
+
+type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 const LOAD = 'select id, body from belfry.definitions where id = any ($1::bigint[])'
 
@@ -201,29 +285,57 @@ const LOAD = 'select id, body from belfry.definitions where id = any ($1::bigint
  * is known stays true. The payload is not among what planning needs.
  */
 export class Definitions {
-  readonly #known = new Map<string, ScheduleDefinition>()
+  readonly #known = new Map<number, ScheduleDefinition>()
+  /** Thousands of schedules that differ by nothing but their names and payloads share one. */
+  readonly #bodies = new Map<string, ScheduleDefinition>()
   readonly #most: number
 
   constructor(most = 20_000) {
     this.#most = most
   }
 
-  get(id: string): ScheduleDefinition {
-    const known = this.#known.get(id)
-    if (known === undefined) throw new Error(`definition ${id} is gone although its schedule is locked`)
-    return known
+  /** The name that its runs must hold. */
+  keyOf({ definition }: Due): string | undefined {
+    const { key } = this.#get(definition)
+    return key === undefined || key === 'unstamped' ? undefined : key.name
   }
 
-  async load(tx: Transaction, ids: readonly string[]): Promise<void> {
+  /** A due schedule as the planner sees it. Field by field: this is done once a tick. */
+  plannable({ id, definition, anchor, cursor, remaining }: Due): Plannable {
+    const known = this.#get(definition)
+    const { timeline, overlap, missed, jitterMs } = known
+    const schedule: Mutable<Plannable> = { id, timeline, anchor, cursor, overlap, missed, jitterMs }
+    if (known.startsAt !== undefined) schedule.startsAt = known.startsAt
+    if (known.endsAt !== undefined) schedule.endsAt = known.endsAt
+    if (known.deadlineMs !== undefined) schedule.deadlineMs = known.deadlineMs
+    if (remaining !== null) schedule.remaining = Number(remaining)
+    return schedule
+  }
+
+  async load(tx: Transaction, ids: readonly number[]): Promise<void> {
     const missing = ids.filter((id) => !this.#known.has(id))
     if (missing.length === 0) return
     if (this.#known.size + missing.length > this.#most) this.#forget(new Set(ids))
-    for (const [id, body] of await tx.run(LOAD, [missing]))
-      this.#known.set(id ?? '', definitionOf(body ?? '{}', 'null'))
+    for (const [id, body] of await tx.run(LOAD, [missing])) this.#known.set(Number(id), this.#parse(body ?? '{}'))
+  }
+
+  #get(definition: number): ScheduleDefinition {
+    const known = this.#known.get(definition)
+    if (known === undefined) throw new Error(`definition ${definition} is gone although its schedule is locked`)
+    return known
+  }
+
+  #parse(body: string): ScheduleDefinition {
+    const known = this.#bodies.get(body)
+    if (known !== undefined) return known
+    if (this.#bodies.size >= this.#most) this.#bodies.clear()
+    const definition = definitionOf(body, 'null')
+    this.#bodies.set(body, definition)
+    return definition
   }
 
   /** The oldest go first, but none that is needed now. */
-  #forget(needed: ReadonlySet<string>): void {
+  #forget(needed: ReadonlySet<number>): void {
     for (const id of this.#known.keys()) {
       if (this.#known.size <= this.#most / 2) return
       if (!needed.has(id)) this.#known.delete(id)

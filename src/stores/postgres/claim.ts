@@ -4,7 +4,8 @@
  *
  * - Two that claim at once: rows that one of them looks at are skipped by the other, so they take different runs.
  * - A claim whose reply was lost and that is sent again: its number is known, and it is answered with what it gave.
- * - An instance that is declared dead meanwhile: both hold its row, one after the other.
+ * - An instance that is declared dead meanwhile: both hold its row, one after the other. It is taken before any run: with
+ *   runs in hand, a claim waits for nobody.
  * - Thousands of runs behind one busy key: a claim moves a bounded number of them to where no claim looks, and asks to
  *   be called again.
  */
@@ -39,21 +40,28 @@ const LEVELS = 'unnest(v_level_targets, v_level_priorities, v_level_places) as l
 /** Due runs in the order of claiming, as many of each target as there is room for. */
 const DUE = `
       select l.at, n.* from ${LEVELS} cross join lateral (
-        select r.* from belfry.runs r where r.state = 1 and r.target = l.target and r.priority = l.priority
+        select r.ctid as row, r.id, r.priority, r.ready_at, r.start_by, r.attempt, r.key, r.key_limit, r.key_waits,
+          r.schedule from belfry.runs r where r.state = 1 and r.target = l.target and r.priority = l.priority
           and r.ready_at <= v_now order by r.ready_at, r.id
           limit least(v_left[l.at], v_limit - v_place) + cardinality(v_skip) for update skip locked
       ) n where v_left[l.at] > 0`
 const IN_ORDER = 'priority desc, ready_at, id'
 
+const SOMETHING_DUE = `exists (select 1 from ${LEVELS} where exists (select 1 from belfry.runs r where r.state = 1
+    and r.target = l.target and r.priority = l.priority and r.ready_at <= v_now))`
+
 const NEXT_READY = `(select min((select r.ready_at from belfry.runs r where r.state = 1 and r.target = l.target
     and r.priority = l.priority and r.ready_at > v_now order by r.ready_at limit 1)) from ${LEVELS})`
 
-/** What most claims meet: nothing but runs without keys that are on time. They are started at once. */
+/**
+ * What most claims meet: nothing but runs without keys that are on time. They are started at once. Their rows are locked,
+ * so each is still where it was found.
+ */
 const START_PLAIN = `
     return query update belfry.runs u set state = 2, attempt = u.attempt + 1,
       takeovers = u.takeovers + u.rescued::integer, rescued = false,
       token = greatest(coalesce(u.token, 0) + 1, v_us, v_floor), started_at = v_now, instance = v_instance,
-      claim = v_claim from unnest(v_plain, v_places) as g(id, place) where u.id = g.id
+      claim = v_claim from unnest(v_plain, v_places) as g(row, place) where u.ctid = g.row
       returning v_now, null::bigint, 0, g.place, ${runColumns('u')}`
 
 const NOTE_CLAIM = `
@@ -76,7 +84,7 @@ declare
   v_level_targets text[];
   v_level_priorities integer[];
   v_level_places integer[];
-  v_plain bigint[];
+  v_plain tid[];
   v_places bigint[];
   v_waits bigint[];
   v_skip bigint[] := '{}';
@@ -89,7 +97,12 @@ declare
 begin
   perform belfry.durable();
   ${FIND_LEVELS};
-  select last_claim into v_last from belfry.instances where id = v_instance and not dead and expires_at > v_now;
+  if ${SOMETHING_DUE} then
+    select last_claim into v_last from belfry.instances
+      where id = v_instance and not dead and expires_at > v_now for update;
+  else
+    select last_claim into v_last from belfry.instances where id = v_instance and not dead and expires_at > v_now;
+  end if;
   if v_last >= v_claim then
     -- The reply was lost: the answer is what it gave, as far as it is still this instance's.
     return query select v_now, null::bigint, 0, u.id, ${runColumns('u')} from belfry.runs u
@@ -101,7 +114,7 @@ begin
   end if;
 
   if v_again then
-    select array_agg(id order by ${IN_ORDER}), coalesce(bool_or(key is not null or (attempt = 0 and start_by < v_now)), false)
+    select array_agg(row order by ${IN_ORDER}), coalesce(bool_or(key is not null or (attempt = 0 and start_by < v_now)), false)
       into v_plain, v_special from (
         select *, row_number() over (partition by at order by ${IN_ORDER}) as nth from (${DUE}) due) due
       where nth <= v_left[at];
@@ -127,7 +140,10 @@ begin
     for r in select * from (${DUE}) due order by ${IN_ORDER} loop
       exit when v_place >= v_limit;
       continue when r.id = any (v_skip) or v_left[r.at] <= 0;
-      if r.attempt = 0 and r.start_by < v_now then
+      if r.attempt = 0 and r.start_by < v_now and r.key is not null and not belfry.try_name(r.key) then
+        v_later := true;
+        v_skip := v_skip || r.id;
+      elsif r.attempt = 0 and r.start_by < v_now then
         perform belfry.end_run(u, 6, v_now, 'deadline', null, null) from belfry.runs u where u.id = r.id;
         v_names := v_names || r.key;
         v_lanes := v_lanes || r.schedule;
@@ -137,7 +153,7 @@ begin
       elsif r.key is null then
         v_place := v_place + 1;
         v_left[r.at] := v_left[r.at] - 1;
-        v_plain := v_plain || r.id;
+        v_plain := v_plain || r.row;
         v_places := v_places || v_place;
       elsif r.key_limit = 1 and r.key = any (v_busy) and (r.attempt > 0 or r.key_waits) then
         v_waits := v_waits || r.id;

@@ -174,8 +174,9 @@ export class Database {
   transaction<Outcome>(
     first: string,
     work: (rows: readonly Row[], tx: Transaction) => Promise<Outcome>,
+    { repeatable = true } = {},
   ): Promise<Outcome> {
-    return this.attempt(() => this.#transact(first, work))
+    return this.attempt(() => this.#transact(first, work), { repeatable })
   }
 
   async #transact<Outcome>(
@@ -198,7 +199,8 @@ export class Database {
       broken = isLost(error) || (await isBroken(client, this.#query('rollback')))
       throw error
     } finally {
-      client.removeListener('error', ignore)
+      // One that is thrown away may break once more while it ends.
+      if (!broken) client.removeListener('error', ignore)
       client.release(broken)
     }
   }

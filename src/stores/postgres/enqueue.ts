@@ -6,21 +6,42 @@
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { targetName, targetOptions, toText } from '../../core/stored-text.js'
-import { textArray } from './array-text.js'
+import { sparseArray, sparseTexts } from './array-text.js'
 import type { Database } from './connection.js'
+import { lockRuns } from './lock-order.js'
 import { keepNumber, keyValues, originNumber } from './run-row.js'
 import { operation, step } from './sql-function.js'
 import { waitingForKey, waitingForLane } from './waiting-line.js'
 import { WAKE_ATTEMPTS, WAKE_RUNS, WAKE_SETTLED } from './wakes.js'
 
-/** The order of the arrays that describe new runs. */
-const FIELDS = `target, options, origin, schedule, tick, backfill, payload, priority, keep, ready_at, delay_ms,
-  key, key_limit, key_waits, unstamped, check_key, dedupe, dedupe_ms, overlap`
-const TYPES = `text, text, smallint, text, bigint, text, text, integer, smallint, bigint, bigint,
-  text, integer, boolean, boolean, boolean, text, bigint, text`
-const NAMES = FIELDS.split(',').map((field) => field.trim())
+type Value = string | number | boolean | null | undefined
+
+/** The arrays that describe new runs, in order: their types, and what each has of a run. */
+const COLUMNS: Readonly<Record<string, readonly [type: string, of: (run: NewRun) => Value]>> = {
+  target: ['text', ({ target }) => targetName(target)],
+  options: ['text', ({ target }) => targetOptions(target)],
+  origin: ['smallint', ({ origin }) => originNumber(origin)],
+  schedule: ['text', ({ schedule }) => schedule],
+  tick: ['bigint', ({ tick }) => tick],
+  backfill: ['text', ({ backfill }) => backfill],
+  payload: ['text', ({ payload }) => toText(payload)],
+  priority: ['integer', ({ priority }) => priority],
+  keep: ['smallint', ({ keep }) => keepNumber(keep)],
+  ready_at: ['bigint', ({ readyAt }) => readyAt],
+  delay_ms: ['bigint', ({ delayMs = 0 }) => Math.ceil(delayMs)],
+  key: ['text', ({ key }) => keyValues(key)[0]],
+  key_limit: ['integer', ({ key }) => keyValues(key)[1]],
+  key_waits: ['boolean', ({ key }) => keyValues(key)[2]],
+  unstamped: ['boolean', ({ key }) => key === 'unstamped'],
+  check_key: ['boolean', ({ key, checkKey = false }) => checkKey && key !== 'unstamped'],
+  dedupe: ['text', ({ dedupe }) => dedupe],
+  dedupe_ms: ['bigint', ({ dedupe, dedupeForMs = 0 }) => (dedupe === undefined ? null : Math.ceil(dedupeForMs))],
+  overlap: ['text', ({ overlap = 'allow' }) => (overlap === 'allow' ? null : overlap)],
+}
+const NAMES = Object.keys(COLUMNS)
+const FIELDS = NAMES.join(', ')
 /** The types of those arrays, in the same order. */
-export const COLUMN_TYPES = TYPES.split(',').map((type) => `${type.trim()}[]`)
+export const COLUMN_TYPES = Object.values(COLUMNS).map(([type]) => `${type}[]`)
 export const CHECK_KEY_COLUMN = NAMES.indexOf('check_key')
 const PARAMETERS = COLUMN_TYPES.map((type, at) => `p_${NAMES[at]} ${type}`)
 const GIVEN = `unnest(${NAMES.map((field) => `p_${field}`).join(', ')}) with ordinality as g(${FIELDS}, at)`
@@ -82,6 +103,32 @@ const PLAIN = `
     from ${GIVEN} order by g.at returning 'enqueued'::text, id;
     return;`
 
+/**
+ * What can refuse a run, or is to make way for one: all of it, before anything is decided. A dedupe key that is not
+ * taken is made as one whose time is over.
+ */
+const LOCK_EARLIER = `
+  select coalesce(array_agg(distinct g.schedule) filter (where g.overlap is not null), '{}'),
+      coalesce(array_agg(distinct g.schedule) filter (where g.overlap = 'cancel-running'), '{}')
+    into v_behind, v_ways from ${GIVEN} where g.schedule is not null;
+  perform belfry.make_names(p_key);
+  perform belfry.lock_names(array(select g.key from ${GIVEN} where g.check_key)
+    || array(select key from belfry.runs where schedule = any (v_behind) and state < 3 and key is not null));
+  if cardinality(v_behind) > 0 then
+    v_now := belfry.now_us() / 1000;
+    ${lockRuns(
+      'schedule = any (v_behind) and state < 3 and (engaged or ready_at <= v_now)',
+      'schedule = any (v_ways) and state < 3',
+    )}
+  end if;
+  insert into belfry.dedupes as d (target, dedupe, run, until)
+    select target, dedupe, 0, 0 from (
+      select g.target, g.dedupe from ${GIVEN} where g.dedupe is not null
+      union select r.target, r.dedupe from belfry.runs r
+        where r.schedule = any (v_ways) and r.state < 3 and r.dedupe is not null) given
+    order by target, dedupe
+    on conflict (target, dedupe) do update set run = d.run where false;`
+
 const ENQUEUE_FUNCTION = operation(
   `enqueue(v_plain boolean, ${PARAMETERS.join(', ')})`,
   'table (outcome text, run bigint)',
@@ -95,6 +142,8 @@ declare
   v_lane bigint[];
   v_names text[] := '{}';
   v_lanes text[] := '{}';
+  v_behind text[];
+  v_ways text[];
   v_way record;
   g record;
 begin
@@ -102,9 +151,10 @@ begin
   perform belfry.durable(true <> all (p_check_key));
   if v_plain then
     v_now := belfry.now_us() / 1000;
+    perform belfry.make_names(p_key);
     ${PLAIN}
   end if;
-  perform belfry.lock_names(array(select g.key from ${GIVEN} where g.check_key));
+  ${LOCK_EARLIER}
   v_us := belfry.now_us();
   v_now := v_us / 1000;
   for g in select * from ${GIVEN} order by g.at loop
@@ -191,21 +241,17 @@ export function isPlain({ dedupe, checkKey, origin, overlap = 'allow' }: NewRun)
   return dedupe === undefined && !checkKey && origin !== 'backfill' && overlap === 'allow'
 }
 
-/** New runs as one array for each of the columns, as text. */
+/** New runs as one array for each of the columns, as text. Those that say nothing are empty. */
 export function columnsOf(runs: readonly NewRun[]): string[] {
-  const rows = runs.map(valuesOf)
-  return NAMES.map((_, at) => textArray(rows.map((row) => row[at] ?? null)))
+  return Object.values(COLUMNS).map(([type, of]) => {
+    const values = runs.map((run) => textOf(of(run)))
+    return type === 'text' ? sparseTexts(values) : sparseArray(values)
+  })
 }
 
-function valuesOf(run: NewRun): (string | null)[] {
-  const { target, origin, schedule, tick, backfill, payload, priority, keep, readyAt, delayMs = 0, key } = run
-  const { checkKey = false, dedupe, dedupeForMs = 0, overlap = 'allow' } = run
-  return [
-    ...[targetName(target), targetOptions(target), originNumber(origin), schedule, tick, backfill, toText(payload)],
-    ...[priority, keepNumber(keep), readyAt, Math.ceil(delayMs), ...keyValues(key), key === 'unstamped'],
-    ...[checkKey && key !== 'unstamped', dedupe, dedupe === undefined ? undefined : Math.ceil(dedupeForMs)],
-    overlap === 'allow' ? undefined : overlap,
-  ].map((value) => (value === undefined || value === null ? null : String(value)))
+function textOf(value: Value): string | null {
+  if (typeof value === 'string') return value
+  return value === undefined || value === null ? null : String(value)
 }
 
 const AVAILABLE = 'select belfry.engaged_of_key($1, $2, belfry.now_us() / 1000) < $2'

@@ -17,9 +17,11 @@ declare
   r belfry.runs;
 begin
   perform belfry.lock_names(v_names);
+  perform 1 from belfry.runs where id = any (v_runs) and state = 2 order by id for update;
+  perform belfry.lock_dedupes(v_runs);
   rescued := 0;
   lost := 0;
-  for r in select * from belfry.runs where id = any (v_runs) and state = 2 order by id for update loop
+  for r in select * from belfry.runs where id = any (v_runs) and state = 2 order by id loop
     v_outcome := belfry.take_over(r, v_us / 1000, v_died);
     v_lanes := v_lanes || r.schedule;
     if v_outcome = 'lost' then lost := lost + 1; else rescued := rescued + 1; end if;
@@ -92,7 +94,6 @@ begin
   if not alive then return; end if;
   update belfry.instances set beat_at = now_ms, expires_at = now_ms + v_lease,
     last_claim = greatest(last_claim, v_settled) where id = v_id;
-  update belfry.declarations set alive_at = now_ms where app = v_app and hash = v_declarations;
   v_own := array(select r.id from unnest(v_runs, v_tokens) as g(id, token)
     join belfry.runs r on r.id = g.id and r.token = g.token where r.state = 2 and r.instance = v_id);
   -- Of a claim that was answered, and the instance knows nothing of it: the answer was lost.
@@ -101,6 +102,7 @@ begin
   if cardinality(v_unheard) > 0 then
     wakes := (select t.wakes from belfry.take_all(v_unheard, false, v_us) t);
   end if;
+  update belfry.declarations set alive_at = now_ms where app = v_app and hash = v_declarations;
   own := array_to_json(v_own)::text;
   cancelled := array_to_json(array(select id from belfry.runs where id = any (v_own) and cancel))::text;
 end`,

@@ -22,6 +22,9 @@ import { operation } from './sql-function.js'
 import { waitingForKey } from './waiting-line.js'
 
 const COLUMNS = `l.name, l.holder, l.token, l.acquired_at, ${LEASE_EXPIRY}, l.instance, l.run, l.released`
+const RETURNED_LEASE = `name text, holder text, token bigint, acquired_at bigint, expires_at bigint, instance text,
+    run bigint, released boolean`
+const LEASE_NAMES = 'name, holder, token, acquired_at, expires_at, instance, run, released'
 const FROM = `from belfry.leases l ${LEASE_INSTANCE}`
 
 function toLease([name, holder, token, acquiredAt, expiresAt, instance, run, released]: Row): Lease {
@@ -51,8 +54,7 @@ const NO_LEASE = `null::text, null::text, null::bigint, null::bigint, null::bigi
 const ACQUIRE_FUNCTION = operation(
   `acquire(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_wait bigint,
     v_proof integer)`,
-  `table (now_ms bigint, until bigint, wakes integer, name text, holder text, token bigint, acquired_at bigint,
-    expires_at bigint, instance text, run bigint, released boolean)`,
+  `table (now_ms bigint, until bigint, wakes integer, ${RETURNED_LEASE})`,
   `
 declare
   v_us bigint := belfry.now_us();
@@ -119,7 +121,7 @@ begin
 end`,
 )
 
-const ACQUIRE = `select now_ms, until, wakes, name, holder, token, acquired_at, expires_at, instance, run, released
+const ACQUIRE = `select now_ms, until, wakes, ${LEASE_NAMES}
   from belfry.acquire($1, $2, $3, $4, $5, $6, $7, $8)`
 
 export async function acquireLease(db: Database, request: AcquireRequest): Promise<AcquireResult> {
@@ -134,16 +136,27 @@ export async function acquireLease(db: Database, request: AcquireRequest): Promi
 }
 
 /** The lease of a run's key cannot be extended by itself, and is answered as it is. */
-const RENEW = `with given as (
-    select * from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) with ordinality
-      as g(name, holder, token, ttl, at)
+const RENEW_FUNCTION = operation(
+  'renew(v_names text[], v_holders text[], v_tokens bigint[], v_ttls bigint[], v_proof integer)',
+  `table (at bigint, ${RETURNED_LEASE})`,
+  `
+begin
+  perform belfry.durable();
+  -- Without the name, somebody who found the lease expired could take it although it was renewed in between.
+  perform 1 from belfry.names n where n.name = any (v_names) order by n.name for update;
+  return query with given as (
+    select * from unnest(v_names, v_holders, v_tokens, v_ttls) with ordinality as g(name, holder, token, ttl, at)
   ), renewed as (
     update belfry.leases l set expires_at = case when l.run is null then belfry.now_us() / 1000 + g.ttl end,
-      proof = case when l.run is null then $5::integer end from given g
+      proof = case when l.run is null then v_proof end from given g
     where l.name = g.name and l.holder = g.holder and l.token = g.token and not l.released
     returning g.at, l.*
   )
-  select l.at, ${COLUMNS} from renewed l ${LEASE_INSTANCE}`
+  select l.at, ${COLUMNS} from renewed l ${LEASE_INSTANCE};
+end`,
+)
+
+const RENEW = `select at, ${LEASE_NAMES} from belfry.renew($1, $2, $3, $4, $5)`
 
 export async function renewLeases(db: Database, requests: readonly RenewRequest[]): Promise<(Lease | undefined)[]> {
   if (requests.length === 0) return []
@@ -257,7 +270,7 @@ begin
 end`,
 )
 
-export const LEASE_FUNCTIONS = [ACQUIRE_FUNCTION, RELEASE_FUNCTION, RESET_FUNCTION].join('\n')
+export const LEASE_FUNCTIONS = [ACQUIRE_FUNCTION, RENEW_FUNCTION, RELEASE_FUNCTION, RESET_FUNCTION].join('\n')
 
 const RESET = 'select count, wakes from belfry.reset($1)'
 

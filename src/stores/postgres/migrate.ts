@@ -7,14 +7,20 @@ import { checkVersion, lockSql, migrationSql, SCHEMA_VERSION } from './schema.js
 /** By the catalogue and not by `to_regclass`, which may answer from before a lock was waited for. */
 const EXISTS = `select c.relname from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where n.nspname = $1 and c.relname = 'meta'`
-const VERSION = `select value from belfry.meta where name = 'schema'`
+const VERSIONS = `select (select value from belfry.meta where name = 'schema'),
+  (select value from belfry.meta where name = 'compatible')`
 
-/** The version of a schema; 0 when Belfry has never been there. */
-async function schemaVersion(db: Pick<Database, 'read'>, schema: string): Promise<number> {
+/** A schema's version, 0 when Belfry has never been there; and the oldest whose code works on it. */
+interface Versions {
+  readonly version: number
+  readonly compatible: number
+}
+
+async function schemaVersions(db: Pick<Database, 'read'>, schema: string): Promise<Versions> {
   const [exists] = await db.read(EXISTS, [schema])
-  if (exists === undefined) return 0
-  const [version] = await db.read(VERSION)
-  return Number(version?.[0] ?? 0)
+  if (exists === undefined) return { version: 0, compatible: 0 }
+  const [[version, compatible] = []] = await db.read(VERSIONS)
+  return { version: Number(version ?? 0), compatible: Number(compatible ?? version ?? 0) }
 }
 
 /** Migrates if there is something to do. Whoever comes second waits, and then looks again. */
@@ -30,17 +36,17 @@ export async function migrateSchema(db: Database): Promise<MigrationReport> {
 
 /** What migrating would do now. */
 export async function planMigration(from: Pick<Database, 'read'>, schema: string): Promise<MigrationReport> {
-  const version = await schemaVersion(from, schema)
+  const { version } = await schemaVersions(from, schema)
   checkVersion(version, schema)
   const sql = version < SCHEMA_VERSION ? migrationSql(schema, version) : ''
   return { from: version, to: SCHEMA_VERSION, sql }
 }
 
-/** Refuses a schema that is not of this version. */
+/** Refuses a schema that this version does not work on. One that a newer release has only added to is none of those. */
 export async function checkSchemaVersion(db: Database): Promise<void> {
-  const version = await schemaVersion(db, db.schema)
-  checkVersion(version, db.schema)
-  if (version === SCHEMA_VERSION) return
+  const { version, compatible } = await schemaVersions(db, db.schema)
+  if (compatible > SCHEMA_VERSION) checkVersion(version, db.schema)
+  if (version >= SCHEMA_VERSION) return
   const found = version === 0 ? 'has no tables of Belfry' : `is of version ${version}, and ${SCHEMA_VERSION} is needed`
   throw failure(
     'STORE_INVALID',

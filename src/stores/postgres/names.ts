@@ -5,9 +5,8 @@
  * renew. If it was a run's attempt, the run is fenced in that same step. The lease of a run's key has no time of its
  * own: it runs out with the instance's.
  *
- * Whoever looks at a name holds its row, so that all that concerns one name happens one after the other. Locks are
- * taken in this order: instance, schedule, names (by name), runs (by id). A claim comes the other way round, from the
- * run to its name, and therefore never waits for a name: it leaves the run for later.
+ * Whoever looks at a name holds its row, so that all that concerns one name happens one after the other. `lock-order.ts`
+ * says when it may be locked.
  */
 import { gone } from './proof-sql.js'
 import { step } from './sql-function.js'
@@ -20,30 +19,6 @@ export const LEASE_EXPIRY = 'case when l.run is null then l.expires_at else coal
 export const EXPIRY = `case when ${gone('case when not l.released then coalesce(l.proof, i.proof) end')} then 0
   else ${LEASE_EXPIRY} end`
 export const LEASE_INSTANCE = 'left join belfry.instances i on l.run is not null and i.id = l.instance'
-
-/** Takes the rows of names, in order, and makes those that are missing. */
-const LOCK_NAMES = step(
-  'lock_names(v_names text[])',
-  'void',
-  `
-declare
-  v_wanted text[] := array(select distinct n from unnest(v_names) n where n is not null order by n);
-  v_locked integer;
-begin
-  if cardinality(v_wanted) = 0 then return; end if;
-  if cardinality(v_wanted) = 1 then
-    perform 1 from belfry.names where name = v_wanted[1] for update;
-    if found then return; end if;
-  end if;
-  loop
-    insert into belfry.names (name) select n from unnest(v_wanted) n order by n on conflict do nothing;
-    select count(*) into v_locked from (
-      select 1 from belfry.names where name = any (v_wanted) order by name for update) locked;
-    -- One that was pruned in between is made again.
-    exit when v_locked = cardinality(v_wanted);
-  end loop;
-end`,
-)
 
 const LIVE_HOLDERS = step(
   'live_holders(v_name text, v_now bigint)',
@@ -226,7 +201,6 @@ end`,
 )
 
 export const NAME_FUNCTIONS = [
-  LOCK_NAMES,
   LIVE_HOLDERS,
   MAKE_ROOM,
   GRANT_LOCK,

@@ -1,4 +1,7 @@
-/** Forgetting, in bounded steps and from the old end of an index: cost is by what is forgotten, not by what is kept. */
+/**
+ * Forgetting, in bounded steps and from the old end of an index: cost is by what is forgotten, not by what is kept. What
+ * somebody is at is left for the next time.
+ */
 import type { PruneRequest } from '../../core/store.js'
 import type { Database } from './connection.js'
 import { operation } from './sql-function.js'
@@ -9,19 +12,21 @@ function forget(statement: string): string {
   if v_left > 0 then
     ${statement.trim()};
     get diagnostics v_count = row_count;
-    v_left := v_left - v_count;
+    v_left := greatest(v_left - v_count, 0);
   end if;`
 }
 
 /** The oldest first: what is not old enough ends the search. */
 const RUNS = forget(`
-    delete from belfry.runs where ended is not null and id in (
-      select id from (select id, ended, finished_at from belfry.runs where ended is not null order by ended limit v_left) o
-      where ended <= v_through or finished_at <= v_now - v_max_age)`)
+    delete from belfry.runs where id in (
+      select id from belfry.runs where id in (
+        select id from (select id, ended, finished_at from belfry.runs where ended is not null order by ended limit v_left) o
+        where ended <= v_through or finished_at <= v_now - v_max_age)
+      and ended is not null for update skip locked)`)
 
 const SKIPS = forget(`
     delete from belfry.skips where seq in (
-      select seq from (select seq, recorded_at from belfry.skips order by seq limit v_left) o
+      select seq from (select seq, recorded_at from belfry.skips order by seq limit v_left for update skip locked) o
       where recorded_at <= v_now - v_max_age)`)
 
 /** A finished schedule goes with its history, once nothing of it is unfinished. */
@@ -72,17 +77,16 @@ begin
   else
     v_through := null;
   end if;
-  ${RUNS}
-  ${SKIPS}
-  ${SCHEDULES}
-  v_names := array(select name from belfry.leases
-    where run is null and expires_at <= v_now - v_lease_age order by expires_at limit v_left);
+  v_names := array(select name from belfry.names where name in (select name from belfry.leases
+    where run is null and expires_at <= v_now - v_lease_age order by expires_at limit v_left) for update skip locked);
   if cardinality(v_names) > 0 then
     -- A lock whose holder went away without a word.
-    perform belfry.lock_names(v_names);
     ${LOCKS}
     perform belfry.hand_on(v_names, '{}', v_us);
   end if;
+  ${RUNS}
+  ${SKIPS}
+  ${SCHEDULES}
   -- An index by age would have to be written with every grant. Instead each prune walks on from where the last one was.
   v_from := coalesce((select value from belfry.settings where name = 'pruned_names'), '');
   v_names := array(select name from belfry.names where name > v_from order by name limit v_left);

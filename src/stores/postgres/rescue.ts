@@ -69,14 +69,15 @@ declare
   v_names text[] := array(select n from unnest(belfry.blocked_names(v_limit)) n where belfry.could_go_on(n, v_now));
   v_wakes integer := 0;
   v_lane text;
+  v_oldest bigint;
 begin
   if cardinality(v_names) > 0 then
-    insert into belfry.names (name) select n from unnest(v_names) n order by n on conflict do nothing;
     v_names := array(select name from belfry.names where name = any (v_names) order by name for update skip locked);
     v_wakes := belfry.hand_on(v_names, '{}', v_us);
   end if;
   foreach v_lane in array belfry.blocked_lanes(v_limit) loop
-    perform 1 from belfry.runs where ${waitingForLane('v_lane')} order by id limit 1 for update skip locked;
+    select id into v_oldest from belfry.runs where ${waitingForLane('v_lane')} order by id limit 1;
+    perform 1 from belfry.runs where id = v_oldest for update skip locked;
     if found and belfry.serve_lane(v_lane, v_now) then v_wakes := v_wakes | ${WAKE_RUNS}; end if;
   end loop;
   return v_wakes;

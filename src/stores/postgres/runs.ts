@@ -20,13 +20,16 @@ const CANCEL_FUNCTION = operation(
   `
 declare
   v_us bigint;
-  v_names text[] := array(select key from belfry.runs where id = v_run and state < 2 and key is not null);
+  v_names text[] := array(select key from belfry.runs where id = v_run and state < 3 and key is not null);
   r belfry.runs;
 begin
   perform belfry.durable();
   perform belfry.lock_names(v_names);
   wakes := 0;
   select * into r from belfry.runs where id = v_run for update;
+  if r.state < 3 and r.key is not null and r.key <> all (v_names) then
+    raise exception 'belfry: the run was given its key meanwhile' using errcode = '40001';
+  end if;
   if not found then
     outcome := 'missing';
   elsif r.state >= 3 then
@@ -38,7 +41,8 @@ begin
   else
     v_us := belfry.now_us();
     perform belfry.end_run(r, 5, v_us / 1000, null, null, null);
-    wakes := 16 | belfry.hand_on(array[r.key], array[r.schedule], v_us);
+    -- One that waits for others of its schedule holds up nobody.
+    wakes := 16 | belfry.hand_on(v_names, case when r.waits_for = 2 then '{}' else array[r.schedule] end, v_us);
     outcome := 'cancelled';
   end if;
 end`,
@@ -63,6 +67,7 @@ declare
   r belfry.runs;
 begin
   perform belfry.durable();
+  perform belfry.make_names(array(select key from belfry.runs where id = v_run));
   select * into r from belfry.runs where id = v_run for update;
   if not found then return 'missing'; end if;
   if r.state <= 3 then return 'refused'; end if;
@@ -99,6 +104,7 @@ declare
   r belfry.runs;
 begin
   perform belfry.durable();
+  perform belfry.make_names(v_keys);
   for g in select * from unnest(v_runs, v_keys, v_limits, v_waits) as g(id, key, key_limit, key_waits) order by id loop
     select * into r from belfry.runs where id = g.id and unstamped and state < 3 for update;
     continue when not found;

@@ -1,19 +1,20 @@
 /**
- * How a schedule is written: it is read without a lock, decided upon in `core/declare.ts`, and written by one function
- * that finds out whether it is still what was read. If not, everything is read and decided again.
+ * How a schedule is written: it is read, decided upon in `core/declare.ts`, and written by one function that finds out
+ * whether it is still what was read.
  */
 import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { Schedule } from '../../core/schedule.js'
-import type { Database } from './connection.js'
-import { definitionRow, progressRow, SCHEDULE_COLUMNS, toSchedule } from './schedule-row.js'
+import { sparseArray, sparseTexts, textArray } from './array-text.js'
+import { PLACE, SCHEDULE_COLUMNS, scheduleValues, toSchedule } from './schedule-row.js'
 import { operation, step } from './sql-function.js'
+import { HOLD_FUNCTION, type Run, WITH_OTHERS } from './with-schedules.js'
 
-const READ = `select g.id, (select belfry.now_us() / 1000), s.xmin::text,
-  case when s.id is not null then (select json_agg(json_build_array(r.id::text, r.tick) order by r.id) from belfry.runs r
-    where r.schedule = s.id and r.state < 2 and r.origin = 0 and r.attempt = 0) end, ${SCHEDULE_COLUMNS}
-  from unnest($1::text[]) as g(id) left join belfry.schedules s on s.id = g.id
-  left join belfry.definitions d on d.id = s.definition`
+/** Those that exist; the first row has the time even if there are none. */
+const READ = `select n.now_ms, s.* from (select belfry.now_us() / 1000 as now_ms) n left join lateral (
+  select s.xmin::text as mark, (select json_agg(json_build_array(r.id::text, r.tick) order by r.id) from belfry.runs r
+    where r.schedule = s.id and r.state < 2 and r.origin = 0 and r.attempt = 0), ${SCHEDULE_COLUMNS}
+  from belfry.schedules s join belfry.definitions d on d.id = s.definition where s.id = any ($1::text[])) s on true`
 
 /** A schedule as it was when it was read. */
 export interface Seen {
@@ -24,21 +25,19 @@ export interface Seen {
 }
 
 export async function readSchedules(
-  db: Database,
+  run: Run,
   ids: readonly string[],
 ): Promise<{ readonly now: number; readonly seen: ReadonlyMap<string, Seen> }> {
-  const rows = await db.once(READ, [[...new Set(ids)]])
+  const rows = await run(READ, [textArray(ids)])
   const seen = new Map<string, Seen>()
   for (const row of rows) {
-    const [id, , mark = null, unclaimed] = row
+    const [, mark = null, unclaimed] = row
+    if (mark === null) continue
+    const schedule = toSchedule(row, 3)
     const ticks = JSON.parse(unclaimed ?? 'null') as [string, number][] | null
-    seen.set(id ?? '', {
-      schedule: mark === null ? undefined : toSchedule(row, 4),
-      unclaimed: (ticks ?? []).map(([run, tick]) => ({ run, tick })),
-      mark,
-    })
+    seen.set(schedule.id, { schedule, unclaimed: (ticks ?? []).map(([run, tick]) => ({ run, tick })), mark })
   }
-  return { now: Number(rows[0]?.[1]), seen }
+  return { now: Number(rows[0]?.[0]), seen }
 }
 
 /** What is to become of a schedule. */
@@ -85,30 +84,38 @@ const PROGRESS_NAMES =
   'anchor, cursor, remaining, next_at, due_at, paused_at, pause_note, created_at, updated_at, finished_at'
 const OWN = 'minds_overlap boolean, removable boolean'
 const OWN_NAMES = 'minds_overlap, removable'
-const PLACE = `nextval('belfry.places')`
 
-/** New schedules, all at once. */
+/** New schedules, column by column: what makes a schedule, and where it begins. */
+const NEW = {
+  ...{ id: 'text', app: 'text', body: 'text', payload: 'text', target: 'text', options: 'text', priority: 'integer' },
+  ...{ keep: 'smallint', key: 'text', key_limit: 'integer', key_waits: 'boolean', unstamped: 'boolean' },
+  ...{ anchor: 'bigint', cursor: 'bigint', remaining: 'bigint', next_at: 'bigint', due_at: 'bigint' },
+  ...{ minds_overlap: 'boolean', removable: 'boolean' },
+} as const
+const NEW_NAMES = Object.keys(NEW) as (keyof typeof NEW)[]
+const NEW_PARAMETERS = Object.entries(NEW).map(([name, type]) => `p_${name} ${type}[]`)
+const BEGINNING = 'anchor, cursor, remaining, next_at, due_at, minds_overlap, removable'
+
+/** All at once. If another has made one of them meanwhile, nothing is written. A definition has its version's number. */
 const CREATE = `
-  with given as (
-    select *, nextval('belfry.definition_ids') as definition, nextval('belfry.versions') as version,
-      ${PLACE} as place from json_to_recordset(v_new) as g(id text, ${DEFINITION}, ${PROGRESS}, ${OWN})
+  with given as materialized (
+    select *, nextval('belfry.versions') as version, ${PLACE} as place
+    from unnest(${NEW_NAMES.map((name) => `p_${name}`).join(', ')}) with ordinality as g(${NEW_NAMES.join(', ')}, at)
   ), defined as (
-    insert into belfry.definitions (id, schedule, ${DEFINITION_NAMES}) select definition, id, ${DEFINITION_NAMES} from given
+    insert into belfry.definitions (id, schedule, ${DEFINITION_NAMES}) select version, id, ${DEFINITION_NAMES} from given
   ), made as (
-    insert into belfry.schedules (id, version, definition, place, ${PROGRESS_NAMES}, ${OWN_NAMES})
-    select id, version, definition, place, ${PROGRESS_NAMES}, ${OWN_NAMES} from given
-    on conflict do nothing returning id, version
+    insert into belfry.schedules (id, version, definition, place, created_at, updated_at, ${BEGINNING})
+    select id, version, version, place, v_now, v_now, ${BEGINNING} from given order by id collate "C"
   )
-  select coalesce(json_object_agg(id, version), '{}') into v_versions from made`
+  select array_agg(version order by at) into created from given`
 
 const CHANGE_FUNCTION = operation(
-  'change_schedules(v_new json, v_changed json, v_now bigint, out versions text, out wakes integer)',
+  `change_schedules(v_now bigint, v_changed json, ${NEW_PARAMETERS.join(', ')},
+    out created bigint[], out changed bigint[], out wakes integer)`,
   'record',
   `
 declare
   v_us bigint := v_now * 1000;
-  v_versions json;
-  v_all jsonb;
   v_names text[] := '{}';
   v_lanes text[] := '{}';
   v_version bigint;
@@ -118,12 +125,12 @@ declare
   g record;
 begin
   perform belfry.durable();
+  perform ${WITH_OTHERS};
   wakes := 1;
-  ${CREATE};
-  v_all := v_versions::jsonb;
-  if (select count(*) from json_object_keys(v_versions)) <> json_array_length(v_new) then ${VOID}; end if;
-  perform 1 from belfry.schedules where id = any (array(select value ->> 'id' from json_array_elements(v_changed)))
-    order by id for update;
+  changed := '{}';
+  if cardinality(p_id) > 0 then ${CREATE}; end if;
+  if v_changed is null then return; end if;
+  perform belfry.hold_schedules(array(select value ->> 'id' from json_array_elements(v_changed)));
   for g in select * from json_to_recordset(v_changed) as g(id text, mark text, gone boolean, redefined boolean,
     unclaimed json, remove json, skip json, reason text, skips json, ${DEFINITION}, ${PROGRESS}, ${OWN})
   loop
@@ -141,21 +148,21 @@ begin
       v_names := v_names || belfry.cancel_ticks(g.id, v_now);
       delete from belfry.schedules where id = g.id;
       delete from belfry.definitions where id = v_old;
+      changed := changed || null::bigint;
       continue;
     end if;
+    v_version := nextval('belfry.versions');
     if g.redefined then
-      v_definition := nextval('belfry.definition_ids');
+      v_definition := v_version;
       delete from belfry.definitions where id = v_old;
       insert into belfry.definitions (id, schedule, ${DEFINITION_NAMES})
         values (v_definition, g.id, ${list('g', DEFINITION_NAMES)});
     end if;
-    v_version := nextval('belfry.versions');
     update belfry.schedules set version = v_version, definition = v_definition, place = ${PLACE},
       (${PROGRESS_NAMES}) = row(${list('g', PROGRESS_NAMES)}),
       (${OWN_NAMES}) = row(${list('g', OWN_NAMES)}) where id = g.id;
-    v_all := v_all || jsonb_build_object(g.id, v_version);
+    changed := changed || v_version;
   end loop;
-  versions := v_all::text;
   wakes := wakes | case when cardinality(v_lanes) > 0 then 16 else 0 end | belfry.hand_on(v_names, v_lanes, v_us);
 end`,
 )
@@ -180,7 +187,7 @@ begin
 end`,
 )
 
-export const SCHEDULE_CHANGE_FUNCTIONS = [TAKE_BACK, CANCEL_TICKS, CHANGE_FUNCTION].join('\n')
+export const SCHEDULE_CHANGE_FUNCTIONS = [HOLD_FUNCTION, TAKE_BACK, CANCEL_TICKS, CHANGE_FUNCTION].join('\n')
 
 function list(of: string, names: string): string {
   return names
@@ -189,30 +196,45 @@ function list(of: string, names: string): string {
     .join(', ')
 }
 
-const CHANGE = 'select versions, wakes from belfry.change_schedules($1, $2, $3)'
+const CHANGE = `select array_to_json(created), array_to_json(changed), wakes
+  from belfry.change_schedules($1, $2, ${NEW_NAMES.map((_, at) => `$${at + 3}`).join(', ')})`
 
-/** Writes all of it or nothing. Answers the new version of each schedule. */
+/** Writes all of it or nothing. Answers the new version of each schedule, and what to hint at. */
 export async function changeSchedules(
-  db: Database,
+  run: Run,
   changes: readonly Change[],
   now: number,
-): Promise<ReadonlyMap<string, number>> {
-  const made = changes.filter(({ seen }) => seen.schedule === undefined)
+): Promise<{ readonly versions: ReadonlyMap<string, number>; readonly wakes: number }> {
+  const made = changes.flatMap(({ seen, schedule }) => (seen.schedule === undefined && schedule ? [schedule] : []))
   const changed = changes.filter(({ seen }) => seen.schedule !== undefined)
-  const rows = [JSON.stringify(made.map(newRow)), JSON.stringify(changed.map(changedRow))]
-  const [row] = await db.once(CHANGE, [...rows, now])
-  db.announce(Number(row?.[1]))
-  return new Map(Object.entries(JSON.parse(row?.[0] ?? '{}') as Record<string, number>))
+  const given = changed.length === 0 ? null : JSON.stringify(changed.map(changedRow))
+  const [row] = await run(CHANGE, [now, given, ...newColumns(made)])
+  const versions = new Map<string, number>()
+  for (const [at, version] of numbersOf(row?.[0]).entries()) versions.set(made[at]?.id ?? '', version)
+  for (const [at, version] of numbersOf(row?.[1]).entries()) versions.set(changed[at]?.seen.schedule?.id ?? '', version)
+  return { versions, wakes: Number(row?.[2]) }
 }
 
-function newRow({ schedule }: Change) {
-  return schedule === undefined ? {} : { ...definitionRow(schedule.definition), ...progressRow(schedule) }
+function numbersOf(text: string | null | undefined): number[] {
+  return JSON.parse(text ?? '[]') as number[]
+}
+
+function newColumns(schedules: readonly Schedule[]): string[] {
+  const rows = schedules.map(scheduleValues)
+  return NEW_NAMES.map((name) => {
+    const values = rows.map((row) => row[name])
+    return NEW[name] === 'text' ? sparseTexts(values as (string | null)[]) : sparseArray(values.map(plainValue))
+  })
+}
+
+function plainValue(value: string | number | boolean | null): string | number | null {
+  return typeof value === 'boolean' ? String(value) : value
 }
 
 function changedRow({ seen, schedule, takeBack, skips = [] }: Change) {
   const { remove = [], skip = [], reason = null, unrecorded = [] } = takeBack ?? {}
   return {
-    ...newRow({ seen, schedule }),
+    ...(schedule === undefined ? {} : scheduleValues(schedule)),
     ...{ id: seen.schedule?.id, mark: seen.mark, gone: schedule === undefined, remove, skip, reason },
     redefined: schedule !== undefined && schedule.definition !== seen.schedule?.definition,
     unclaimed: seen.unclaimed.map(({ run }) => run),

@@ -12,6 +12,9 @@ const PROGRESS_WIDTH = 13
 /** With its definition as `d`: all of it. */
 export const SCHEDULE_COLUMNS = `${PROGRESS_COLUMNS}, d.body, d.payload`
 
+/** A new place in the line of those that are due at the same instant. */
+export const PLACE = `nextval('belfry.places')`
+
 type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 /** Reads the columns of `PROGRESS_COLUMNS`, from a place in the row on. Done once a tick, so it is written out. */
@@ -45,25 +48,36 @@ export function definitionOf(body: string, payload: string): ScheduleDefinition 
   return { ...(JSON.parse(body) as Omit<ScheduleDefinition, 'payload'>), payload: fromText(payload) }
 }
 
-/** What becomes a row of `definitions`, and what the schedule's own row says of it. */
-export function definitionRow(definition: ScheduleDefinition) {
-  const { payload, ...body } = definition
+/** All of a schedule as columns of its two rows. Written out, because rest and spread are slow for thousands. */
+export function scheduleValues(schedule: Schedule) {
+  const { definition } = schedule
   const { target, priority, keep, key, overlap, onFinish, app = null } = definition
   const [keyName, keyLimit, keyWaits] = keyValues(key)
   return {
-    ...{ body: JSON.stringify(body), payload: toText(payload), target: targetName(target), priority, app },
-    ...{ options: targetOptions(target), keep: keepNumber(keep), unstamped: key === 'unstamped' },
-    ...{ key: keyName, key_limit: keyLimit, key_waits: keyWaits, minds_overlap: overlap !== 'allow' },
-    removable: onFinish === 'remove' && app === null,
-  }
-}
-
-/** How far a schedule has got, as columns. */
-export function progressRow({ anchor, cursor, ...schedule }: Schedule) {
-  return {
-    ...{ id: schedule.id, anchor, cursor, remaining: schedule.remaining ?? null, next_at: schedule.nextAt ?? null },
-    ...{ due_at: schedule.dueAt ?? null, paused_at: schedule.pausedAt ?? null, created_at: schedule.createdAt },
-    ...{ updated_at: schedule.updatedAt, finished_at: schedule.finishedAt ?? null },
+    id: schedule.id,
+    app,
+    // What is undefined is left out of the text.
+    body: JSON.stringify({ ...definition, payload: undefined }),
+    payload: toText(definition.payload),
+    target: targetName(target),
+    options: targetOptions(target),
+    priority,
+    keep: keepNumber(keep),
+    key: keyName,
+    key_limit: keyLimit,
+    key_waits: keyWaits,
+    unstamped: key === 'unstamped',
+    anchor: schedule.anchor,
+    cursor: schedule.cursor,
+    remaining: schedule.remaining ?? null,
+    next_at: schedule.nextAt ?? null,
+    due_at: schedule.dueAt ?? null,
+    paused_at: schedule.pausedAt ?? null,
     pause_note: schedule.pauseNote === undefined ? null : toText(schedule.pauseNote),
+    created_at: schedule.createdAt,
+    updated_at: schedule.updatedAt,
+    finished_at: schedule.finishedAt ?? null,
+    minds_overlap: overlap !== 'allow',
+    removable: onFinish === 'remove' && app === null,
   }
 }

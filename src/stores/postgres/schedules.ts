@@ -13,34 +13,33 @@ import {
   type Seen,
 } from './schedule-changes.js'
 import { SCHEDULE_COLUMNS, toSchedule } from './schedule-row.js'
+import { withSchedules } from './with-schedules.js'
 
 export const SCHEDULE_FUNCTIONS = SCHEDULE_CHANGE_FUNCTIONS
 
 /** Versions are given by the database, when all is decided. */
 const UNKNOWN_VERSION = -1
 
-export function putSchedules(db: Database, writes: readonly ScheduleWrite[]): Promise<PutResult[]> {
-  return db.attempt(
-    async () => {
-      if (writes.length === 0) return []
-      const ids = writes.map(({ id }) => id)
-      const { now, seen } = await readSchedules(db, ids)
-      const changes = new Map<string, Change>()
-      const results = writes.map((write) => {
-        const before = seen.get(write.id) ?? { schedule: undefined, unclaimed: [], mark: null }
-        return decideWrite(write, before, changes, now)
-      })
-      if (changes.size === 0) return results
-      const versions = await changeSchedules(db, [...changes.values()], now)
-      return results.map((result) => withVersion(result, versions))
-    },
-    unconditional(writes.every(({ ifVersion }) => ifVersion === undefined)),
-  )
+export async function putSchedules(db: Database, writes: readonly ScheduleWrite[]): Promise<PutResult[]> {
+  if (writes.length === 0) return []
+  const ids = writes.map(({ id }) => id)
+  const repeatable = isRepeatable(...writes.map(({ ifVersion }) => ifVersion))
+  return withSchedules(db, { ids, repeatable }, async (run) => {
+    const { now, seen } = await readSchedules(run, ids)
+    const changes = new Map<string, Change>()
+    const results = writes.map((write) => {
+      const before = seen.get(write.id) ?? { schedule: undefined, unclaimed: [], mark: null }
+      return decideWrite(write, before, changes, now)
+    })
+    if (changes.size === 0) return { outcome: results, wakes: 0 }
+    const { versions, wakes } = await changeSchedules(run, [...changes.values()], now)
+    return { outcome: results.map((result) => withVersion(result, versions)), wakes }
+  })
 }
 
 /** What was written over one version would, repeated, take itself for somebody else's. */
-function unconditional(repeatable: boolean) {
-  return { repeatable }
+function isRepeatable(...versions: readonly (number | undefined)[]): boolean {
+  return versions.every((version) => version === undefined)
 }
 
 /** Several writes to one schedule in a batch build on each other, and are written as one. */
@@ -72,28 +71,31 @@ function joined(one: TakeBack | undefined, other: TakeBack): TakeBack {
 function withVersion(result: PutResult, versions: ReadonlyMap<string, number>): PutResult {
   const { schedule } = result
   if (schedule === undefined || schedule.version !== UNKNOWN_VERSION) return result
-  return { ...result, schedule: { ...schedule, version: versions.get(schedule.id) ?? schedule.version } } as PutResult
+  const version = versions.get(schedule.id) ?? schedule.version
+  return { outcome: result.outcome, schedule: { ...schedule, version } }
 }
 
-export function removeSchedules(db: Database, ids: readonly string[], ifVersion?: number): Promise<RemoveResult[]> {
-  return db.attempt(
-    async () => {
-      if (ids.length === 0) return []
-      const { now, seen } = await readSchedules(db, ids)
-      const changes = new Map<string, Change>()
-      const results = ids.map((id): RemoveResult => {
-        const found = seen.get(id)
-        if (found?.schedule === undefined || changes.has(id)) return 'missing'
-        if (ifVersion !== undefined && ifVersion !== found.schedule.version) return 'conflict'
-        const takeBack = decideRemove(found.schedule, found.unclaimed, now)
-        changes.set(id, { seen: found, schedule: undefined, takeBack })
-        return 'removed'
-      })
-      if (changes.size > 0) await changeSchedules(db, [...changes.values()], now)
-      return results
-    },
-    unconditional(ifVersion === undefined),
-  )
+export async function removeSchedules(
+  db: Database,
+  ids: readonly string[],
+  ifVersion?: number,
+): Promise<RemoveResult[]> {
+  if (ids.length === 0) return []
+  return withSchedules(db, { ids, repeatable: isRepeatable(ifVersion) }, async (run) => {
+    const { now, seen } = await readSchedules(run, ids)
+    const changes = new Map<string, Change>()
+    const results = ids.map((id): RemoveResult => {
+      const found = seen.get(id)
+      if (found?.schedule === undefined || changes.has(id)) return 'missing'
+      if (ifVersion !== undefined && ifVersion !== found.schedule.version) return 'conflict'
+      const takeBack = decideRemove(found.schedule, found.unclaimed, now)
+      changes.set(id, { seen: found, schedule: undefined, takeBack })
+      return 'removed'
+    })
+    if (changes.size === 0) return { outcome: results, wakes: 0 }
+    const { wakes } = await changeSchedules(run, [...changes.values()], now)
+    return { outcome: results, wakes }
+  })
 }
 
 export function pauseSchedule(db: Database, id: string, note: string | undefined): Promise<Schedule | undefined> {
@@ -114,14 +116,14 @@ function changeOne(
   id: string,
   decide: (seen: Seen, schedule: Schedule, now: number) => Change | undefined,
 ): Promise<Schedule | undefined> {
-  return db.attempt(async () => {
-    const { now, seen } = await readSchedules(db, [id])
+  return withSchedules(db, { ids: [id] }, async (run) => {
+    const { now, seen } = await readSchedules(run, [id])
     const found = seen.get(id)
-    if (found?.schedule === undefined) return undefined
+    if (found?.schedule === undefined) return { outcome: undefined, wakes: 0 }
     const change = decide(found, found.schedule, now)
-    if (change?.schedule === undefined) return found.schedule
-    const versions = await changeSchedules(db, [change], now)
-    return { ...change.schedule, version: versions.get(id) ?? UNKNOWN_VERSION }
+    if (change?.schedule === undefined) return { outcome: found.schedule, wakes: 0 }
+    const { versions, wakes } = await changeSchedules(run, [change], now)
+    return { outcome: { ...change.schedule, version: versions.get(id) ?? UNKNOWN_VERSION }, wakes }
   })
 }
 

@@ -1,8 +1,11 @@
 /**
  * The tables, in versions. Each migration is written once and, once released, never changed again; it only adds, so that
- * the version before goes on working beside this one. Functions are made anew by every migration: every operation that locks before it looks is a function in the database, kept in the operation's own module,
- * because only there each statement sees what was committed while it waited for a lock, and only there all of it is one
- * round trip that no stopped process can hold open.
+ * the release before goes on working beside this one, and can still be started. `COMPATIBLE` says back to which version
+ * that is so.
+ *
+ * Functions are made anew by every migration. Every operation that locks before it looks is a function in the database,
+ * kept in the operation's own module, because only there each statement sees what was committed while it waited for a
+ * lock, and only there all of it is one round trip that no stopped process can hold open.
  *
  * States are numbers so that partial indexes are small: 0 waiting, 1 ready, 2 running, from 3 on ended. What a waiting
  * run waits for: 1 its stamp, 2 others of its schedule, 3 its key. Instants are milliseconds since 1970.
@@ -17,6 +20,7 @@ import { ENQUEUE_FUNCTIONS } from './enqueue.js'
 import { ENQUEUE_INSIDE_FUNCTION } from './enqueue-inside.js'
 import { INSTANCE_FUNCTIONS } from './instances.js'
 import { LEASE_FUNCTIONS } from './leases.js'
+import { LOCK_FUNCTIONS } from './lock-order.js'
 import { NAME_FUNCTIONS } from './names.js'
 import { PROOF_TABLES } from './proof-sql.js'
 import { PRUNE_FUNCTIONS } from './prune.js'
@@ -28,6 +32,7 @@ import { SETTLE_FUNCTIONS } from './settle.js'
 import { TABLES } from './tables.js'
 
 const FUNCTIONS = [
+  LOCK_FUNCTIONS,
   NAME_FUNCTIONS,
   RUN_ENDING_FUNCTIONS,
   SCHEDULE_FUNCTIONS,
@@ -47,6 +52,9 @@ const FUNCTIONS = [
 const MIGRATIONS: readonly string[] = [TABLES, PROOF_TABLES]
 
 export const SCHEMA_VERSION = MIGRATIONS.length
+
+/** The oldest version whose code works on these tables. Raised only with a major release. */
+const COMPATIBLE = 2
 
 const NAME = /^[a-z_][a-z0-9_]{0,47}$/
 
@@ -76,7 +84,8 @@ export function migrationSql(schema: string, from = 0): string {
     `create schema if not exists "${schema}"`,
     `create table if not exists "${schema}".meta (name text primary key, value bigint not null)`,
     ...steps.map((sql) => sql.trim().replace(/;$/, '')),
-    `insert into "${schema}".meta values ('schema', ${SCHEMA_VERSION}) on conflict (name) do update set value = excluded.value`,
+    `insert into "${schema}".meta values ('schema', ${SCHEMA_VERSION}), ('compatible', ${COMPATIBLE})
+  on conflict (name) do update set value = excluded.value`,
   ]
     .map((sql) => `${sql};\n`)
     .join('\n')

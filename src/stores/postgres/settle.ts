@@ -1,6 +1,7 @@
 /**
  * Ending attempts. What most of them come to (they succeed, without key or dedupe) is done for the whole batch in one
- * statement; the others one by one, in order. Keys are locked before the runs that hold them.
+ * statement; the others one by one. They come in the order of their runs, which is the order in which those are locked;
+ * where one statement cannot keep to it, all are locked before. Keys come before the runs that hold them.
  */
 import type { Outcome } from '../../core/run.js'
 import type { Settlement, SettleResult } from '../../core/store.js'
@@ -12,6 +13,8 @@ import { operation } from './sql-function.js'
 
 const KINDS: readonly Outcome['kind'][] = ['succeeded', 'failed', 'retry', 'released', 'cancelled']
 
+const PLAIN = 'r.state = 2 and r.token = g.token and r.key is null and r.dedupe is null'
+
 export const SETTLE_FUNCTIONS = operation(
   `settle(v_runs bigint[], v_tokens bigint[], v_kinds smallint[], v_results text[], v_errors text[], v_delays bigint[],
     out settled integer[], out wakes integer)`,
@@ -20,33 +23,41 @@ export const SETTLE_FUNCTIONS = operation(
 declare
   v_us bigint := belfry.now_us();
   v_now bigint := v_us / 1000;
-  v_names text[] := '{}';
+  v_names text[];
   v_lanes text[];
+  v_keeps boolean;
+  v_drops boolean;
+  v_special boolean;
   g record;
   r belfry.runs;
 begin
   perform belfry.durable();
+  select coalesce(array_agg(r.key) filter (where r.key is not null), '{}'), bool_or(r.keep = 0), bool_or(r.keep > 0),
+      bool_or(g.kind > 0 or r.key is not null or r.dedupe is not null)
+    into v_names, v_keeps, v_drops, v_special
+    from unnest(v_runs, v_kinds) as g(id, kind) join belfry.runs r on r.id = g.id;
+  if v_special or v_keeps and v_drops then
+    perform belfry.lock_names(v_names);
+    perform 1 from belfry.runs where id = any (v_runs) order by id for update;
+    perform belfry.lock_dedupes(v_runs);
+  end if;
   with given as (
     select * from unnest(v_runs, v_tokens, v_kinds, v_results) with ordinality as g(id, token, kind, result, at)
-  ), current as (
-    select r.id, g.at, g.token, g.result, r.keep from given g join belfry.runs r on r.id = g.id
-    where g.kind = 0 and r.key is null and r.dedupe is null
+    where kind = 0
   ), kept as (
     update belfry.runs r set state = 3, finished_at = v_now, ended = nextval('belfry.endings'), reason = null,
-      error = null, result = case when r.settled_token = r.token then r.result else c.result end,
+      error = null, result = case when r.settled_token = r.token then r.result else g.result end,
       settled_token = r.token
-    from current c where r.id = c.id and r.state = 2 and r.token = c.token and c.keep = 0 returning c.at, r.schedule
+    from given g where v_keeps and r.id = g.id and ${PLAIN} and r.keep = 0 returning g.at, r.schedule
   ), gone as (
-    delete from belfry.runs r using current c where r.id = c.id and r.state = 2 and r.token = c.token and c.keep > 0
-      returning c.at, r.schedule
+    delete from belfry.runs r using given g where v_drops and r.id = g.id and ${PLAIN} and r.keep > 0
+      returning g.at, r.schedule
   )
   select coalesce(array_agg(at::integer), '{}'), coalesce(array_agg(schedule) filter (where schedule is not null), '{}')
     into settled, v_lanes from (select * from kept union all select * from gone) done;
   wakes := case when cardinality(settled) > 0 then 16 else 0 end;
 
   if cardinality(settled) < cardinality(v_runs) then
-    v_names := array(select key from belfry.runs where id = any (v_runs) and key is not null);
-    perform belfry.lock_names(v_names);
     for g in select * from unnest(v_runs, v_tokens, v_kinds, v_results, v_errors, v_delays) with ordinality
       as g(id, token, kind, result, error, delay, at) where at not in (select unnest(settled)) order by at
     loop
@@ -88,18 +99,27 @@ const SETTLE = `select array_to_json(settled), wakes
 
 export async function settleRuns(db: Database, settlements: readonly Settlement[]): Promise<SettleResult[]> {
   if (settlements.length === 0) return []
-  const outcomes = settlements.map(({ outcome }) => outcome)
+  const given = inOrder(settlements)
+  const outcomes = given.map(({ outcome }) => outcome)
   const [row] = await db.write(SETTLE, [
-    numberArray(settlements.map(({ run }) => runNumber(run) ?? 0)),
-    numberArray(settlements.map(({ token }) => token)),
+    numberArray(given.map(({ number }) => number)),
+    numberArray(given.map(({ token }) => token)),
     numberArray(outcomes.map(({ kind }) => KINDS.indexOf(kind))),
     textArray(outcomes.map(resultOf)),
     textArray(outcomes.map(errorOf)),
     numberArray(outcomes.map((outcome) => (outcome.kind === 'retry' ? Math.ceil(outcome.delayMs) : 0))),
   ])
-  const settled = new Set(JSON.parse(row?.[0] ?? '[]') as number[])
   db.announce(Number(row?.[1]))
-  return settlements.map((_, at) => (settled.has(at + 1) ? 'settled' : 'stale'))
+  const results = settlements.map((): SettleResult => 'stale')
+  for (const place of JSON.parse(row?.[0] ?? '[]') as number[]) results[given[place - 1]?.at ?? -1] = 'settled'
+  return results
+}
+
+/** In the order in which runs are locked; those of one run stay in their own. */
+function inOrder(settlements: readonly Settlement[]) {
+  return settlements
+    .map(({ run, token, outcome }, at) => ({ number: Number(runNumber(run) ?? 0), token, outcome, at }))
+    .sort((one, other) => one.number - other.number)
 }
 
 function resultOf(outcome: Outcome): string | null {

@@ -20,9 +20,7 @@ begin
   readied := false;
   lanes := '{}';
   wakes := 0;
-  insert into belfry.names (name) values (r.key) on conflict do nothing;
-  perform 1 from belfry.names where name = r.key for update skip locked;
-  if not found then
+  if not belfry.try_name(r.key) then
     outcome := 'later';
     return;
   end if;

@@ -1,9 +1,10 @@
 /** The operations of the Postgres store, over a database. */
-import type { Store } from '../../core/store.js'
+import type { NewRun } from '../../core/run.js'
+import type { EnqueueResult, PutResult, ScheduleWrite, Store } from '../../core/store.js'
 import { advanceSchedules, Definitions } from './advance.js'
 import { claimRuns } from './claim.js'
 import type { Database } from './connection.js'
-import { enqueueRuns, isAvailable } from './enqueue.js'
+import { enqueueRuns, isAvailable, isPlain } from './enqueue.js'
 import { enqueueInside } from './enqueue-inside.js'
 import { freezeStore, frozenSince, thawStore } from './freeze.js'
 import {
@@ -29,6 +30,7 @@ import {
   skippedRanges,
 } from './schedules.js'
 import { settleRuns } from './settle.js'
+import { SharedWrites } from './shared-writes.js'
 import { transactRun } from './transact.js'
 import { TransactionSlots } from './transaction-slots.js'
 
@@ -38,6 +40,11 @@ const NOW = 'select belfry.now_us() / 1000'
 export function operationsOn(db: Database): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
   const slots = new TransactionSlots(db.pool)
+  const puts = new SharedWrites<ScheduleWrite, PutResult>(
+    (writes) => putSchedules(db, writes),
+    ({ id }) => id,
+  )
+  const enqueues = new SharedWrites<NewRun, EnqueueResult>((runs) => enqueueRuns(db, runs))
 
   function op<Args extends readonly unknown[], Result>(work: (db: Database, ...args: Args) => Promise<Result>) {
     return (...args: Args): Promise<Result> => work(db, ...args)
@@ -45,7 +52,9 @@ export function operationsOn(db: Database): Omit<Store, 'open' | 'close' | 'subs
 
   return {
     schedules: {
-      put: op(putSchedules),
+      // What asks for a version may not be repeated, and goes by itself.
+      put: (writes) =>
+        writes.every(({ ifVersion }) => ifVersion === undefined) ? puts.write(writes) : putSchedules(db, writes),
       get: op(getSchedule),
       list: op(listSchedules),
       remove: op(removeSchedules),
@@ -55,7 +64,11 @@ export function operationsOn(db: Database): Omit<Store, 'open' | 'close' | 'subs
       skips: op(skippedRanges),
     },
     runs: {
-      enqueue: (runs, tx) => (tx === undefined ? enqueueRuns(db, runs) : enqueueInside(db, runs, tx)),
+      // What can be refused goes by itself.
+      enqueue: (runs, tx) => {
+        if (tx !== undefined) return enqueueInside(db, runs, tx)
+        return runs.every(isPlain) ? enqueues.write(runs) : enqueueRuns(db, runs)
+      },
       claim: op(claimRuns),
       settle: op(settleRuns),
       transact: (attempt, work, signal) => transactRun(db, slots, attempt, work, signal),

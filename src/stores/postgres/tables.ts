@@ -26,11 +26,10 @@ begin
   if current_setting('synchronous_commit') = 'off' then perform set_config('synchronous_commit', 'on', true); end if;
 end $$;
 
-create sequence belfry.versions;   -- of schedules
+create sequence belfry.versions;   -- of schedules; their definitions have the same numbers
 create sequence belfry.places;     -- orders schedules that are due at the same instant
 create sequence belfry.endings;    -- orders runs by when they ended
 create sequence belfry.run_ids;
-create sequence belfry.definition_ids;
 
 create table belfry.settings (name text primary key, value text not null);
 

@@ -18,8 +18,9 @@ export function poolOf({ pool, url }: { readonly pool?: PgPool; readonly url?: s
   return {
     used,
     async leave() {
-      if (pool === undefined) await used.end()
-      heedNoMore()
+      if (pool !== undefined) return heedNoMore()
+      // It is heard to the last: its connections may still be ending when it says that it has ended.
+      await used.end()
     },
   }
 }

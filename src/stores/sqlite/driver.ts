@@ -62,12 +62,14 @@ export function betterSqlite(handle: BetterSqliteHandle): Driver {
   }
 }
 
+type Named = Readonly<Record<string, Value>>
+
 /** A `DatabaseSync` of `node:sqlite`. */
 export interface NodeSqliteHandle {
   prepare(sql: string): {
-    run(...values: Value[]): Info
-    get(...values: Value[]): unknown
-    all(...values: Value[]): unknown[]
+    run(...values: (Value | Named)[]): Info
+    get(...values: (Value | Named)[]): unknown
+    all(...values: (Value | Named)[]): unknown[]
     setReturnArrays?(on: boolean): void
   }
   exec(sql: string): void
@@ -81,18 +83,67 @@ export function nodeSqlite(handle: NodeSqliteHandle): Driver {
     exec: (sql) => handle.exec(sql),
     close: () => handle.close(),
     get inTransaction() {
-      return handle.isTransaction
+      return handle.isTransaction ?? isWithinTransaction(handle)
     },
     prepare(sql) {
-      const statement = handle.prepare(sql)
+      const { text, bind } = byName(sql)
+      const statement = handle.prepare(text)
       statement.setReturnArrays?.(true)
       return {
-        run: (values) => infoOf(statement.run(...values)),
-        get: (values) => arrayOf(statement.get(...values)),
-        all: (values) => statement.all(...values).map((row) => arrayOf(row) ?? []),
+        run: (values) => infoOf(statement.run(...bind(values))),
+        get: (values) => arrayOf(statement.get(...bind(values))),
+        all: (values) => statement.all(...bind(values)).map((row) => arrayOf(row) ?? []),
       }
     },
   }
+}
+
+/** Before 22.16 it does not say so: one that is open refuses another. */
+function isWithinTransaction(handle: NodeSqliteHandle): boolean {
+  try {
+    handle.exec('begin')
+  } catch {
+    return true
+  }
+  handle.exec('rollback')
+  return false
+}
+
+const PARAMETERS = /'[^']*'|--[^\n]*|\?(\d*)/g
+
+/**
+ * Before Node 24 a numbered parameter such as `?1` counts as a named one and is not bound by its place. So wherever
+ * there is one, all of the statement's get their numbers and are bound by them as names, which is right everywhere.
+ */
+function byName(sql: string): { text: string; bind: (values: readonly Value[]) => readonly (Value | Named)[] } {
+  if (!/\?\d/.test(sql)) return { text: sql, bind: (values) => values }
+  const numbers = new Set<number>()
+  const text = sql.replace(PARAMETERS, (token, digits?: string) => {
+    if (digits === undefined) return token
+    const number = digits === '' ? Math.max(0, ...numbers) + 1 : Number(digits)
+    numbers.add(number)
+    return `?${number}`
+  })
+  return {
+    text,
+    bind: (values) => [Object.fromEntries([...numbers].map((number) => [`?${number}`, values[number - 1] ?? null]))],
+  }
+}
+
+export type SqliteHandle = BetterSqliteHandle | NodeSqliteHandle
+
+export function isHandle(handle: unknown): handle is SqliteHandle {
+  const { prepare, exec } = (handle ?? {}) as { prepare?: unknown; exec?: unknown }
+  return typeof prepare === 'function' && typeof exec === 'function'
+}
+
+/** The driver of a handle that the user made, whichever it is. */
+export function driverOf(handle: SqliteHandle): Driver {
+  return isNodeSqlite(handle) ? nodeSqlite(handle) : betterSqlite(handle)
+}
+
+function isNodeSqlite(handle: SqliteHandle): handle is NodeSqliteHandle {
+  return 'isTransaction' in handle || handle.constructor?.name === 'DatabaseSync'
 }
 
 /** Before 22.16 rows are always objects, whose members stand in the order of the columns. */

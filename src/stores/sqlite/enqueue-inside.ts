@@ -2,7 +2,7 @@ import { failure } from '../../core/errors.js'
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { Connection } from './connection.js'
-import { type BetterSqliteHandle, betterSqlite, type NodeSqliteHandle, nodeSqlite } from './driver.js'
+import { driverOf, isHandle } from './driver.js'
 import { enqueueRuns } from './enqueue.js'
 import type { SqliteFile } from './file.js'
 import { newTx } from './tx.js'
@@ -36,16 +36,8 @@ function callersConnection(handle: unknown): Connection {
   if (!isHandle(handle)) {
     throw failure('OPTION_INVALID', 'enqueue: `tx` must be a SQLite handle that has a transaction open')
   }
-  const made = known.get(handle) ?? new Connection(isNode(handle) ? nodeSqlite(handle) : betterSqlite(handle))
+  const made = known.get(handle) ?? new Connection(driverOf(handle))
   known.set(handle, made)
   if (made.driver.inTransaction !== false) return made
   throw failure('OPTION_INVALID', 'enqueue: `tx` has no transaction open: begin one first, or enqueue without it')
-}
-
-function isHandle(handle: unknown): handle is BetterSqliteHandle | NodeSqliteHandle {
-  return typeof (handle as { prepare?: unknown } | null | undefined)?.prepare === 'function'
-}
-
-function isNode(handle: BetterSqliteHandle | NodeSqliteHandle): handle is NodeSqliteHandle {
-  return 'isTransaction' in handle || handle.constructor.name === 'DatabaseSync'
 }

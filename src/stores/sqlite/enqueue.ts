@@ -114,12 +114,19 @@ function engagedCount(db: Connection, now: number, key: string, limit: number): 
 const BEGUN = `select id, state from belfry_runs where key = ? and state < 3 and attempt > 0
   order by state = 2 desc, id limit 1`
 
-/** Whoever executes, or else the oldest that is due, or else one between attempts. */
+const DUE_WAITING = `select id from belfry_runs where key = ? and state = 0 and ready_at <= ? and attempt = 0
+  order by id limit 1`
+
+/**
+ * Whoever executes, or else the oldest that is due, or else one between attempts, or else the oldest that waits for others
+ * of its schedule.
+ */
 function firstEngaged(tx: Tx, key: string): number | undefined {
   const begun = tx.db.get<[number, number]>(BEGUN, key)
   if (begun?.[1] === 2) return begun[0]
   const oldest = Math.min(oldestStanding(tx, key), oldestWaiting(tx, key)?.id ?? Number.POSITIVE_INFINITY)
-  return Number.isFinite(oldest) ? oldest : begun?.[0]
+  if (Number.isFinite(oldest)) return oldest
+  return begun?.[0] ?? tx.db.get<[number]>(DUE_WAITING, key, tx.now)?.[0]
 }
 
 function overlapWinner(tx: Tx, schedule: string, { overlap }: NewRun): number | undefined {

@@ -1,7 +1,6 @@
 /** What can be wrong with a file, said in words that tell what to do. */
-import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { BelfryError, type ErrorCode, failure } from '../../core/errors.js'
+import { moved } from './file-identity.js'
 
 /** The result codes that mean something to us. Extended codes carry the plain one in their low byte. */
 const BUSY = 5
@@ -24,14 +23,23 @@ const NAMES: Readonly<Record<string, number>> = {
   SQLITE_NOTADB: NOTADB,
 }
 
-/** The plain result code of an error, whichever driver threw it. */
-function resultCode(error: unknown): number | undefined {
+/** What SQLite says when it has noticed by itself that the file is no longer where it was opened. */
+const READONLY_DBMOVED = READONLY | (4 << 8)
+
+/** The result code of an error, whichever driver threw it; undefined for an error of anybody else's. */
+function extendedCode(error: unknown): number | undefined {
   if (typeof error !== 'object' || error === null) return undefined
   const { code, rawCode, errcode } = error as { code?: unknown; rawCode?: unknown; errcode?: unknown }
-  if (typeof errcode === 'number') return errcode & 0xff
-  if (typeof rawCode === 'number') return rawCode & 0xff
   if (typeof code !== 'string') return undefined
-  return NAMES[code.split('_').slice(0, 2).join('_')]
+  if (code === 'ERR_SQLITE_ERROR') return typeof errcode === 'number' ? errcode : undefined
+  if (!code.startsWith('SQLITE_')) return undefined
+  if (typeof rawCode === 'number') return rawCode
+  return code === 'SQLITE_READONLY_DBMOVED' ? READONLY_DBMOVED : NAMES[code.split('_').slice(0, 2).join('_')]
+}
+
+function resultCode(error: unknown): number | undefined {
+  const code = extendedCode(error)
+  return code === undefined ? undefined : code & 0xff
 }
 
 /** Somebody else is writing: to be tried again. */
@@ -54,65 +62,17 @@ const EXPLANATIONS: Readonly<Record<number, Explanation>> = {
 /** An error of the driver in our words; any other error as it is. */
 export function fileError(error: unknown, file: string): unknown {
   if (error instanceof BelfryError) return error
-  const code = resultCode(error)
+  if (extendedCode(error) === READONLY_DBMOVED) return moved(file, false)
+  return explained(error, file, resultCode(error))
+}
+
+/** An error of opening: libsql throws some of these without a code. */
+export function openError(error: unknown, file: string): unknown {
+  return error instanceof BelfryError ? error : explained(error, file, resultCode(error) ?? CANTOPEN)
+}
+
+function explained(error: unknown, file: string, code: number | undefined): unknown {
   const explanation = code === undefined ? undefined : EXPLANATIONS[code]
   if (explanation === undefined) return error
   return failure(explanation[0], `the SQLite file ${file} ${explanation[1]}`, { cause: error })
-}
-
-/** Magic numbers of file systems that are shared over a network, where locks and shared memory do not hold. */
-const NETWORK: ReadonlyMap<number, string> = new Map([
-  [0x6969, 'NFS'],
-  [0x517b, 'SMB'],
-  [0xff534d42, 'CIFS'],
-  [0xfe534d42, 'SMB'],
-  [0x5346414f, 'AFS'],
-  [0x00c36400, 'Ceph'],
-  [0x0bd00bd0, 'Lustre'],
-  [0x47504653, 'GPFS'],
-])
-
-/** Looks at a path before it is opened, for what a driver would say less clearly. */
-export function checkPath(path: string): void {
-  const folder = dirname(path)
-  if (!existsSync(folder)) {
-    throw failure('STORE_UNREACHABLE', `the folder ${folder} of the SQLite file does not exist: create it first`)
-  }
-  if (existsSync(path) && statSync(path).isDirectory()) {
-    throw failure('STORE_INVALID', `${path} is a folder: give the path of a file`)
-  }
-  const target = existsSync(path) ? path : folder
-  if (!mayWrite(target) || !mayWrite(folder)) {
-    throw failure('STORE_READ_ONLY', `${target} cannot be written by this user: Belfry needs the file and its folder`)
-  }
-  const network = networkKind(folder)
-  if (network !== undefined) {
-    throw failure(
-      'STORE_INVALID',
-      `${folder} is on a network file system (${network}), where SQLite's locks do not hold: use a local disk, or Postgres or Redis to share a store between hosts`,
-    )
-  }
-}
-
-function mayWrite(path: string): boolean {
-  try {
-    accessSync(path, constants.W_OK)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** The name of the network file system that a folder is on, as far as the system tells. */
-export function networkKind(folder: string, typeOf = fileSystemType): string | undefined {
-  const type = typeOf(folder)
-  return type === undefined ? undefined : NETWORK.get(type >>> 0)
-}
-
-function fileSystemType(folder: string): number | undefined {
-  try {
-    return statfsSync(folder).type
-  } catch {
-    return undefined
-  }
 }

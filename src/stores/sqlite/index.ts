@@ -5,7 +5,6 @@
  * statements in the place of maps. How the file is shared, and how its writer is shared within a process, is told in
  * `file.ts`; the tables are in `schema.ts`.
  */
-import { systemClock } from '../../core/clock.js'
 import type { Store } from '../../core/store.js'
 import { advanceSchedules } from './advance.js'
 import { claimRuns } from './claim.js'
@@ -23,7 +22,7 @@ import {
   listJobs,
 } from './instances.js'
 import { acquireLease, inspectLease, listLeases, releaseLease, renewLeases, resetLease } from './leases.js'
-import { OpenFile, type SqliteOptions } from './open-file.js'
+import { OpenFile } from './open-file.js'
 import { pruneHistory } from './prune.js'
 import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
@@ -38,15 +37,16 @@ import {
 } from './schedules.js'
 import { freeze, frozen, thaw } from './settings.js'
 import { settleInSteps } from './settle.js'
+import { parseSqliteOptions, type SqliteOptions } from './sqlite-options.js'
 import type { Tx } from './tx.js'
 import type { Steps } from './write-queue.js'
 
-export type { BetterSqliteHandle } from './driver.js'
+export type { BetterSqliteHandle, NodeSqliteHandle, SqliteHandle } from './driver.js'
 export { type MigrateOptions, migrateSqlite } from './migrate.js'
-export type { SqliteOptions } from './open-file.js'
+export type { SqliteOptions } from './sqlite-options.js'
 
 export function sqlite(options: SqliteOptions): Store {
-  const open = new OpenFile(options, options.clock ?? systemClock)
+  const open = new OpenFile(parseSqliteOptions(options))
 
   /** Operations that write in one transaction, short or long, that only look, and that take several transactions. */
   const writes =

@@ -1,11 +1,12 @@
 /** Bringing a file up to date without using it: what `belfry migrate` does. A store does the same when it is opened. */
 import { existsSync } from 'node:fs'
-import { systemClock } from '../../core/clock.js'
 import type { MigrationReport } from '../../core/store.js'
+import { checkPath } from './check-path.js'
 import { Connection, openDriver } from './connection.js'
-import { checkPath, fileError } from './file-errors.js'
+import { fileError } from './file-errors.js'
 import { OpenFile } from './open-file.js'
 import { checkVersion, migrationSql, SCHEMA_VERSION, schemaVersion } from './schema.js'
+import { parseSqliteOptions } from './sqlite-options.js'
 
 export interface MigrateOptions {
   readonly path: string
@@ -19,7 +20,7 @@ export async function migrateSqlite({ path, dryRun = false }: MigrateOptions): P
 }
 
 async function opened(path: string): Promise<number> {
-  const file = new OpenFile({ path }, systemClock)
+  const file = new OpenFile(parseSqliteOptions({ path }))
   await file.open()
   await file.close()
   return file.foundVersion

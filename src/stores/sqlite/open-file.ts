@@ -1,50 +1,38 @@
 /** The life of a handle: opened by its first use, brought up to date, closed when the last who opened it has closed. */
-import { resolve } from 'node:path'
-import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
 import type { AttemptRef } from '../../core/instance.js'
 import type { TransactResult } from '../../core/store.js'
+import { checkPath } from './check-path.js'
 import { Connection, configure, openDriver } from './connection.js'
-import { type BetterSqliteHandle, betterSqlite } from './driver.js'
+import { driverOf } from './driver.js'
 import { SqliteFile } from './file.js'
-import { checkPath, fileError } from './file-errors.js'
+import { fileError, openError } from './file-errors.js'
+import { FileIdentity } from './file-identity.js'
 import { Listeners } from './listeners.js'
+import { OtherWriters } from './other-writers.js'
 import { Definitions } from './schedule-row.js'
 import { checkVersion, migrate, SCHEMA_VERSION, schemaVersion } from './schema.js'
+import type { ParsedSqliteOptions } from './sqlite-options.js'
 import { PromiseRefused, promiseRefused, transactRun } from './transact.js'
-
-export type SqliteOptions = {
-  /** The store's clock; the system's by default. All processes that share the file must have the same. */
-  readonly clock?: Clock
-  /** For how many milliseconds an operation tries again while another process writes. Default 5,000. */
-  readonly busyMs?: number
-} & (
-  | { readonly path: string }
-  /** A handle of better-sqlite3 or of a driver like it, for Belfry alone: it sets pragmas on it. */
-  | { readonly database: BetterSqliteHandle }
-)
-
-const BUSY_MS = 5_000
 
 export class OpenFile {
   readonly listeners = new Listeners()
   readonly definitions = new Definitions()
   /** Of which version the file was before this handle opened it. */
   foundVersion = SCHEMA_VERSION
-  readonly #options: SqliteOptions
-  readonly #clock: Clock
-  readonly #path: string
+  readonly #options: ParsedSqliteOptions
   #opened = 0
   #file: Promise<SqliteFile> | undefined
   #connection: Connection | undefined
+  #others: OtherWriters | undefined
+  /** Of a file that we opened ourselves. */
+  #identity: FileIdentity | undefined
   /** Of handlers' transactions. */
   #second: Connection | undefined
   #closed = false
 
-  constructor(options: SqliteOptions, clock: Clock) {
+  constructor(options: ParsedSqliteOptions) {
     this.#options = options
-    this.#clock = clock
-    this.#path = 'path' in options ? checkedPath(options.path) : 'of the given handle'
   }
 
   async open(): Promise<void> {
@@ -65,27 +53,31 @@ export class OpenFile {
     const file = await this.#file?.catch(() => undefined)
     this.#file = undefined
     await file?.close()
+    this.#others?.close()
     this.#closeSecond()
-    if ('path' in this.#options) this.#connection?.finish()
+    if (this.#options.database === undefined) this.#connection?.finish()
     this.#connection = undefined
     this.definitions.clear()
   }
 
-  file(): Promise<SqliteFile> {
-    if (this.#closed) return Promise.reject(failure('NOT_RUNNING', `the store on ${this.#path} is closed`))
+  async file(): Promise<SqliteFile> {
+    const { path } = this.#options
+    if (this.#closed) throw failure('NOT_RUNNING', `the store on ${path} is closed`)
     this.#file ??= this.#start().catch((error: unknown) => {
       // The next use tries again.
       this.#file = undefined
       throw error
     })
-    return this.#file
+    const file = await this.#file
+    this.#identity?.check()
+    return file
   }
 
   async transact(attempt: AttemptRef, work: (tx: unknown) => unknown): Promise<TransactResult> {
     const file = await this.file()
     const result = await file.apart(() => this.#tryTransact(attempt, work))
     if (result === 'stale' || 'result' in result) return result
-    throw result.error
+    throw fileError(result.error, this.#options.path)
   }
 
   #tryTransact(attempt: AttemptRef, work: (tx: unknown) => unknown) {
@@ -99,11 +91,12 @@ export class OpenFile {
   }
 
   async #start(): Promise<SqliteFile> {
+    const { path, clock, busyMs, database } = this.#options
     const db = this.#connect()
     const file = new SqliteFile(db, {
-      path: this.#path,
-      clock: this.#clock,
-      busyMs: this.#options.busyMs ?? BUSY_MS,
+      path,
+      clock,
+      busyMs,
       announce: (wakes) => this.listeners.announce(wakes),
       onRollback: () => this.definitions.clear(),
     })
@@ -111,32 +104,45 @@ export class OpenFile {
       // Ten processes may start at once: each looks first, and whoever gets the lock finds it done or does it.
       await file.patiently(() => configure(db))
       const version = await file.read(schemaVersion)
-      checkVersion(version, this.#path)
-      if (version < SCHEMA_VERSION) this.foundVersion = await file.write((tx) => migrate(tx.db, this.#path))
+      checkVersion(version, path)
+      if (version < SCHEMA_VERSION) this.foundVersion = await file.write((tx) => migrate(tx.db, path))
     } catch (error) {
-      if ('path' in this.#options) db.close()
+      if (database === undefined) db.close()
       throw error
     }
     this.#connection = db
+    this.#identity = database === undefined ? new FileIdentity(path, clock) : undefined
+    this.#others = new OtherWriters(db, clock, (wakes) => this.listeners.announce(wakes))
+    const name = file.name() ?? ''
+    if (name !== '') this.#others.watch(name)
     return file
   }
 
   #connect(): Connection {
-    if ('database' in this.#options) return new Connection(betterSqlite(this.#options.database))
-    checkPath(this.#path)
+    const { path, database } = this.#options
+    if (database !== undefined) return new Connection(driverOf(database))
+    checkPath(path)
     try {
-      return new Connection(openDriver(this.#path))
+      return new Connection(openDriver(path))
     } catch (error) {
-      throw fileError(error, this.#path)
+      throw openError(error, path)
     }
   }
 
   /** A connection of its own, so that what a handler does with it is apart from ours. A given handle is all there is. */
   #transactions(): Connection {
-    if ('database' in this.#options && this.#connection !== undefined) return this.#connection
+    if (this.#options.database !== undefined && this.#connection !== undefined) return this.#connection
     if (this.#second === undefined) {
       const db = this.#connect()
-      configure(db)
+      try {
+        configure(db)
+        // Opened by its path: it must be the same file.
+        this.#identity?.look()
+        this.#identity?.check()
+      } catch (error) {
+        db.close()
+        throw error
+      }
       this.#second = db
     }
     return this.#second
@@ -146,9 +152,4 @@ export class OpenFile {
     this.#second?.close()
     this.#second = undefined
   }
-}
-
-function checkedPath(path: string): string {
-  if (typeof path === 'string' && path !== '' && path !== ':memory:') return resolve(path)
-  throw failure('OPTION_INVALID', 'sqlite(): path must name a file; for a store in memory use memory()')
 }

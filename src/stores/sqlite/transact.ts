@@ -40,8 +40,18 @@ export function transactRun(
     db.run(result === 'stale' ? 'rollback' : 'commit')
     return result
   } catch (error) {
-    if (db.driver.inTransaction !== false) db.run('rollback')
+    rollBack(db)
     return { error }
+  }
+}
+
+/** Some errors have rolled back already, and so may have the callback. */
+function rollBack(db: Connection): void {
+  if (db.driver.inTransaction === false) return
+  try {
+    db.run('rollback')
+  } catch (error) {
+    if (db.driver.inTransaction !== undefined) throw error
   }
 }
 
@@ -50,11 +60,25 @@ function perform(db: Connection, id: number, token: number, work: Work): Transac
   if (run === undefined || !isCurrent(db, run, token)) return 'stale'
   // Repeated after it was applied: the work is not done twice.
   if (run.committed) return { result: run.result === null ? null : fromText(run.result) }
+  db.exec(`savepoint ${MARK}`)
   const result = jsonOf(work(db.driver.handle))
-  if (db.driver.inTransaction === false) {
-    throw failure('OPTION_INVALID', 'transaction(): the callback ended the transaction itself; leave that to Belfry')
-  }
+  checkMark(db)
   return db.run(COMMIT_RUN, toText(result), id, token) === 1 ? { result } : 'stale'
+}
+
+/** Goes with the transaction that it was set in: a callback that has ended that one and begun another has none. */
+const MARK = 'belfry_transaction'
+
+function checkMark(db: Connection): void {
+  try {
+    db.exec(`release ${MARK}`)
+  } catch (cause) {
+    throw failure(
+      'OPTION_INVALID',
+      'transaction(): the callback ended the transaction itself, and what it committed by that stands without the run; leave begin, commit and rollback to Belfry',
+      { cause },
+    )
+  }
 }
 
 function jsonOf(value: unknown): Json {

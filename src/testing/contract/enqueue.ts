@@ -125,6 +125,20 @@ export const enqueue = area('enqueue', {
     expect(await scene.store.runs.available('k', 1)).toBe(false)
   },
 
+  'a run put off that waits for others of its schedule counts against its key once it is due': async (scene) => {
+    await scene.putTicks('a', [-10, 90_000_000])
+    await scene.advance()
+    const behind = { origin: 'trigger', schedule: 'a', overlap: 'queue-all', delayMs: 600 } as const
+    const delayed = await scene.enqueue({ ...behind, key: key('k') })
+    expect(await scene.stateOf(delayed)).toBe('waiting overlap')
+    expect(await scene.store.runs.available('k', 1)).toBe(true)
+    await scene.elapse(650)
+    expect(await scene.store.runs.available('k', 1)).toBe(false)
+    expect(await scene.tryEnqueue({ key: key('k'), checkKey: true })).toEqual({ outcome: 'busy', run: delayed })
+    await scene.store.runs.cancel(delayed)
+    expect(await scene.store.runs.available('k', 1)).toBe(true)
+  },
+
   'the same checked key at the same instant is one run': async (scene) => {
     const readyAt = (await scene.store.now()) + 60_000
     const once = { key: key('k'), checkKey: true, readyAt }

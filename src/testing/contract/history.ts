@@ -105,6 +105,15 @@ export const history = area('history', {
     expect(await scene.tryEnqueue(exclusive)).toEqual({ outcome: 'busy', run: second })
   },
 
+  'locks whose holders went away are pruned in bounded steps, however many held a name': async (scene) => {
+    const request = { name: 'slots', ttlMs: 10, permits: 3, floor: 0 }
+    for (const holder of ['a', 'b', 'c']) await scene.store.leases.acquire({ ...request, holder })
+    await scene.elapse(50)
+    for (let step = 0; step < 4; step += 1) await scene.store.runs.prune({ ...KEEP_ALL, leaseAgeMs: 0, limit: 1 })
+    expect(await scene.store.leases.renew([{ ...request, holder: 'a', token: 0 }])).toEqual([undefined])
+    expect(await scene.store.leases.inspect('slots')).toEqual([])
+  },
+
   'a lease that is held is not pruned': async (scene) => {
     const lease = await scene.acquire('l', 'a')
     await scene.elapse(20)

@@ -1,4 +1,4 @@
-import { failure, quote } from '../core/errors.js'
+import { failure, quote } from './errors.js'
 
 /** Refuses what is no object, and options that do not exist: a typo must not be an option that is silently ignored. */
 export function checkOptions(options: unknown, known: readonly string[], where: string): void {

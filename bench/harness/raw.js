@@ -1,0 +1,28 @@
+// @ts-check
+/** The raw reference that a store is measured against. */
+import { openRawPostgres } from './raw-postgres.js'
+import { openRawSqlite } from './raw-sqlite.js'
+
+export { RAW_BATCH } from './raw-sqlite.js'
+
+/**
+ * What every reference can do.
+ * @typedef {object} Raw
+ * @property {() => unknown} recordTicks
+ * @property {(name: string) => unknown} lockAndUnlock
+ * @property {() => void | Promise<void>} close
+ */
+
+/**
+ * @param {string} store
+ * @param {number} [schedules]
+ * @returns {Promise<Raw>}
+ */
+export async function openRaw(store, schedules = 0) {
+  return store === 'postgres' ? openRawPostgres({ schedules }) : openRawSqlite(schedules)
+}
+
+/** @param {string} store */
+export function rawName(store) {
+  return store === 'postgres' ? 'raw prepared statements on Postgres' : 'raw prepared statements on SQLite'
+}

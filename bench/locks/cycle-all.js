@@ -1,0 +1,30 @@
+// @ts-check
+
+/**
+ * How often each client came round.
+ * @param {number} clients
+ * @param {number} forMs
+ * @param {(client: number) => Promise<boolean>} cycle
+ */
+export function cycleAll(clients, forMs, cycle) {
+  const end = performance.now() + forMs
+  return Promise.all(
+    Array.from({ length: clients }, async (_, client) => {
+      let done = 0
+      while (performance.now() < end) if (await cycle(client)) done += 1
+      return done
+    }),
+  )
+}
+
+/**
+ * @param {import('../../dist/index.js').Belfry} belfry
+ * @param {string} name
+ * @param {string} [wait]
+ */
+export async function lockAndUnlock(belfry, name, wait) {
+  const lock = await belfry.lock(name, wait === undefined ? {} : { wait })
+  if (lock === undefined) return false
+  await lock.release()
+  return true
+}

@@ -1,0 +1,27 @@
+// @ts-check
+/** A process that drains a backlog: it opens the store, says that it is ready, starts when told to, and counts. */
+import { createBelfry } from '../../dist/index.js'
+import { postgres } from '../../dist/stores/postgres/index.js'
+
+const [url = '', schema = '', concurrency = '1000', keep = 'all'] = process.argv.slice(2)
+const store = postgres({ url, schema })
+const belfry = createBelfry({ store, concurrency: Number(concurrency) })
+let done = 0
+let told = 0
+belfry.job('noop', { run: () => {}, keep: keep === 'none' ? 'none' : 'all' })
+belfry.on('run:succeeded', () => {
+  done += 1
+})
+const timer = setInterval(() => {
+  if (done === told) return
+  told = done
+  process.send?.(done)
+}, 5)
+process.on('message', async (message) => {
+  if (message === 'go') return belfry.start()
+  clearInterval(timer)
+  await belfry.stop()
+  process.disconnect()
+})
+await store.open()
+process.send?.('ready')

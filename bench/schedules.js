@@ -1,0 +1,68 @@
+// @ts-check
+/** Creating schedules: many at once, and one by one with many in flight. */
+import { parseSchedule } from '../dist/api/schedule-input.js'
+import { createBelfry } from '../dist/index.js'
+import { inFlight, median, rateOf, ratioOf, takeTurns } from './harness/measure.js'
+import { openRawSchedules } from './harness/raw-schedules.js'
+import { hundredths, report, reportSettings } from './harness/report.js'
+import { openStore, storeSettings } from './harness/stores.js'
+
+const ROUNDS = 3
+const TURN_MS = 3_000
+const CLIENTS = 50
+const INPUT = { cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', job: 'noop', payload: { user: 1234, region: 'eu' } }
+
+/** @type {import('./run.js').Bench} */
+export default async function schedules({ store = 'postgres', n = 50_000, wants }) {
+  const settings = { schedules: n, rounds: ROUNDS, batch: 1_000, clients: CLIENTS, turnMs: TURN_MS }
+  reportSettings('schedules', { store, ...settings, ...(await storeSettings(store)) })
+  await compare(store, 'putMany', wants, {
+    ours: (belfry) => rateOf(n, () => belfry.schedules.putMany(ids(n).map((id) => [id, INPUT]))),
+    raw: (raw) => rateOf(n, () => raw.putMany(n)),
+  })
+  let made = 0
+  await compare(store, `put, ${CLIENTS} in flight`, wants, {
+    ours: (belfry) => inFlight(CLIENTS, TURN_MS, () => belfry.schedules.put(`one/${made++}`, INPUT)),
+    raw: (raw) => inFlight(CLIENTS, TURN_MS, () => raw.put(`one/${made++}`)),
+  })
+}
+
+/** @param {number} count */
+function ids(count) {
+  return Array.from({ length: count }, (_, at) => `bench/${at}`)
+}
+
+/**
+ * @param {string} name
+ * @param {string} title
+ * @param {(title: string) => boolean} wants
+ * @param {object} turns
+ * @param {(belfry: import('../dist/index.js').Belfry) => Promise<number>} turns.ours
+ * @param {(raw: Awaited<ReturnType<typeof openRawSchedules>>) => Promise<number>} turns.raw
+ */
+async function compare(name, title, wants, { ours, raw }) {
+  if (!wants(title)) return
+  const oursOnce = async () => {
+    const bench = await openStore(name)
+    const belfry = createBelfry({ store: bench.store })
+    belfry.job('noop', { run: () => {} })
+    const perSecond = await ours(belfry)
+    await bench.close()
+    return perSecond
+  }
+  const rawOnce = async () => {
+    const reference = await openRawSchedules(parseSchedule('raw', INPUT, 10_000))
+    const perSecond = await raw(reference)
+    await reference.close()
+    return perSecond
+  }
+  /** @type {Record<string, () => Promise<number>>} */
+  const measured = name === 'postgres' ? { ours: oursOnce, raw: rawOnce } : { ours: oursOnce }
+  const rates = /** @type {{ ours: number[], raw?: number[] }} */ (await takeTurns(ROUNDS, measured))
+  const reference = rates.raw && {
+    reference: 'raw insert of a row as wide, with the same indexes',
+    referencePerSecond: Math.round(median(rates.raw)),
+    ratio: hundredths(ratioOf(rates.ours, rates.raw)),
+  }
+  report({ bench: 'schedules', case: title, store: name, perSecond: Math.round(median(rates.ours)), ...reference })
+}

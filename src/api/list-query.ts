@@ -1,0 +1,25 @@
+import { failure, quote } from '../core/errors.js'
+import { checkOptions } from '../core/known-options.js'
+
+const LIMIT = 100
+
+/** Checks what a list is asked for: every filter is text, except those that are named. */
+export function listQuery<Query extends object>(
+  query: Query,
+  known: readonly (keyof Query & string)[],
+  where: string,
+  others: Readonly<Record<string, (value: unknown) => boolean>> = {},
+): Query & { readonly limit: number } {
+  checkOptions(query, [...known, 'limit'], where)
+  const { limit = LIMIT } = query as { readonly limit?: unknown }
+  if (!Number.isInteger(limit) || (limit as number) < 1) {
+    throw failure('OPTION_INVALID', `${where}: limit is ${quote(limit)}; it must be a whole number of at least 1`)
+  }
+  for (const name of known) {
+    const value: unknown = query[name]
+    const isGood = others[name] ?? ((given: unknown) => typeof given === 'string')
+    if (value === undefined || isGood(value)) continue
+    throw failure('OPTION_INVALID', `${where}: ${name} is ${quote(value)}, which is nothing to look for`)
+  }
+  return { ...query, limit: limit as number }
+}

@@ -1,0 +1,70 @@
+/**
+ * Reading schedules, deciding, and writing what was decided. At first nothing is held in between: the writing finds out
+ * whether all is still as it was read, and if not, it is read and decided again. A large batch of schedules that tick all
+ * the time would never get through like that, so the third time they are held while it is decided. Whoever does so is
+ * the only one who changes schedules meanwhile.
+ */
+import type { Database, Row, Transaction } from './connection.js'
+import { lockRuns } from './lock-order.js'
+import { operation } from './sql-function.js'
+
+/** Takes schedules, and what was recorded of them and never claimed. */
+export const HOLD_FUNCTION = operation(
+  'hold_schedules(v_ids text[])',
+  'void',
+  `
+begin
+  perform 1 from belfry.schedules where id = any (v_ids) order by id for update;
+  perform belfry.lock_names(array(select key from belfry.runs
+    where schedule = any (v_ids) and state < 2 and origin = 0 and key is not null));
+  ${lockRuns('schedule = any (v_ids) and state < 2 and origin = 0')}
+end`,
+)
+
+/** Changing schedules: together with others, or alone. */
+const CHANGERS = `7237133, hashtext('belfry.schedules')`
+export const WITH_OTHERS = `pg_advisory_xact_lock_shared(${CHANGERS})`
+const ALONE = `select belfry.durable(), pg_advisory_xact_lock(${CHANGERS})`
+
+const HOLD = 'select belfry.hold_schedules($1)'
+const TRIES_WITHOUT = 2
+
+/** One statement. */
+export type Run = (sql: string, values: readonly unknown[]) => Promise<readonly Row[]>
+
+export interface Decided<Outcome> {
+  readonly outcome: Outcome
+  /** What to hint at, once it is committed. */
+  readonly wakes: number
+}
+
+export interface WithSchedulesOptions {
+  readonly ids: readonly string[]
+  /** Whether doing it again changes nothing more, when it is not known whether it was done. */
+  readonly repeatable?: boolean
+}
+
+export async function withSchedules<Outcome>(
+  db: Database,
+  { ids, repeatable = true }: WithSchedulesOptions,
+  work: (run: Run) => Promise<Decided<Outcome>>,
+): Promise<Outcome> {
+  let tries = 0
+
+  function holdThem(): Promise<Decided<Outcome>> {
+    const held = async (_: readonly Row[], tx: Transaction) => {
+      await tx.run(HOLD, [ids])
+      return work((sql, values) => tx.run(sql, values))
+    }
+    return db.transaction(ALONE, held, { repeatable })
+  }
+
+  function decide(): Promise<Decided<Outcome>> {
+    tries += 1
+    return tries <= TRIES_WITHOUT ? work((sql, values) => db.once(sql, values)) : holdThem()
+  }
+
+  const { outcome, wakes } = await db.attempt(decide, { repeatable })
+  db.announce(wakes)
+  return outcome
+}

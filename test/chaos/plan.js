@@ -1,0 +1,67 @@
+// @ts-check
+/** The faults of a chaos, all of them decided before it begins: the same seed plans the same. */
+import { randomFrom } from './random.js'
+
+/**
+ * What can be done to processes: `kill` -9, `stop` past the lease and continue, `term` politely. To the connections of
+ * one process: `cut` in the middle of a request, `lose` the reply to a request that was carried out, `sever` and refuse
+ * for a while, `delay`. To the store: `crash` and restart.
+ * @typedef {'kill' | 'stop' | 'term' | 'cut' | 'lose' | 'sever' | 'delay' | 'crash'} FaultKind
+ *
+ * @typedef {object} Fault
+ * @property {number} atMs since the chaos began
+ * @property {FaultKind} kind
+ * @property {number} process which one, by its place
+ * @property {number} forMs
+ */
+
+/** How often each comes, in relation to the others. */
+const WEIGHTS = { kill: 5, stop: 3, term: 1, cut: 2, lose: 3, sever: 1, delay: 1 }
+
+/** How long each lasts, in leases: from, to. @type {Partial<Record<FaultKind, [number, number]>>} */
+const LEASES = { stop: [1.2, 2.2], sever: [0.2, 1.5], delay: [0.2, 0.8], crash: [0.1, 1.5] }
+
+/** The store crashes about this often, and at least once. */
+const CRASH_EVERY_MS = 30_000
+
+/**
+ * @param {object} options
+ * @param {number} options.seed
+ * @param {number} options.seconds
+ * @param {number} options.processes
+ * @param {number} options.leaseMs
+ * @param {readonly FaultKind[]} options.kinds
+ * @returns {Fault[]}
+ */
+export function planFaults({ seed, seconds, processes, leaseMs, kinds }) {
+  const random = randomFrom(seed)
+  const untilMs = seconds * 1_000
+  const lots = Object.entries(WEIGHTS).flatMap(([kind, weight]) =>
+    kinds.includes(/** @type {FaultKind} */ (kind)) ? Array.from({ length: weight }, () => kind) : [],
+  )
+  /** @param {FaultKind} kind @param {number} atMs @returns {Fault} */
+  const fault = (kind, atMs) => {
+    const [from, to] = LEASES[kind] ?? [0, 0]
+    const process = Math.floor(random() * processes)
+    return { atMs: Math.round(atMs), kind, process, forMs: Math.round(leaseMs * (from + random() * (to - from))) }
+  }
+  /** @type {Fault[]} */
+  const faults = []
+  for (let atMs = 2_000 + random() * 1_000; atMs < untilMs; atMs += 400 + random() * 1_200) {
+    const kind = /** @type {FaultKind} */ (lots[Math.floor(random() * lots.length)])
+    faults.push(fault(kind, atMs))
+  }
+  if (kinds.includes('crash')) {
+    const crashes = Math.max(1, Math.round(untilMs / CRASH_EVERY_MS))
+    for (let at = 0; at < crashes; at += 1) {
+      faults.push(fault('crash', (untilMs / crashes) * (at + 0.3 + random() * 0.3)))
+    }
+  }
+  return faults.sort((one, other) => one.atMs - other.atMs)
+}
+
+/** @param {Fault} fault */
+export function describeFault({ atMs, kind, process, forMs }) {
+  const where = kind === 'crash' ? 'the store' : `process ${process}`
+  return `${(atMs / 1_000).toFixed(1)} s: ${kind} ${where}${forMs > 0 ? ` for ${forMs} ms` : ''}`
+}

@@ -1,0 +1,35 @@
+// @ts-check
+import { describe, expect, it } from 'vitest'
+import { describeFault, planFaults } from './plan.js'
+
+const options = { seconds: 60, processes: 8, leaseMs: 3_000 }
+const kinds = /** @type {const} */ (['kill', 'stop', 'term', 'cut', 'lose', 'sever', 'delay', 'crash'])
+
+describe('the plan of faults', () => {
+  it('is the same for the same seed, and another for another', () => {
+    const plan = planFaults({ ...options, kinds, seed: 42 })
+    expect(planFaults({ ...options, kinds, seed: 42 })).toEqual(plan)
+    expect(planFaults({ ...options, kinds, seed: 43 })).not.toEqual(plan)
+  })
+
+  it('does only what can be done to the store, and all of that', () => {
+    const planned = (/** @type {typeof kinds[number][]} */ ...some) =>
+      new Set(planFaults({ ...options, seconds: 600, kinds: some, seed: 1 }).map(({ kind }) => kind))
+    expect(planned('kill', 'stop')).toEqual(new Set(['kill', 'stop']))
+    expect(planned(...kinds)).toEqual(new Set(kinds))
+  })
+
+  it('crashes the store at least once, however short it is, and stops processes for longer than their lease', () => {
+    for (let seed = 1; seed <= 50; seed += 1) {
+      const plan = planFaults({ ...options, seconds: 10, kinds, seed })
+      expect(plan.filter(({ kind }) => kind === 'crash')).toHaveLength(1)
+      expect(plan.filter(({ kind, forMs }) => kind === 'stop' && forMs <= options.leaseMs)).toEqual([])
+    }
+  })
+
+  it('can be read', () => {
+    expect(describeFault({ atMs: 2_345, kind: 'stop', process: 3, forMs: 4_000 })).toBe(
+      '2.3 s: stop process 3 for 4000 ms',
+    )
+  })
+})

@@ -1,0 +1,23 @@
+// @ts-check
+import { expect, it } from 'vitest'
+import { chaos } from './chaos.js'
+import { repeatCommand } from './repeat-command.js'
+
+const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
+const settings = { store: 'postgres', seconds: 35, processes: 8, schedules: 60, seed }
+
+it(`eight processes with wrong clocks lose no tick and run none twice, whatever is killed, cut or crashed (seed ${seed})`, async () => {
+  /** @type {string[]} */
+  const story = []
+  const { violations, counts } = await chaos({
+    ...settings,
+    store: { name: 'postgres' },
+    say: (line) => story.push(line),
+  })
+  console.log(JSON.stringify({ seed, ...counts }))
+  if (violations.length > 0) console.error([...story, `repeat with: ${repeatCommand(settings)}`].join('\n'))
+  expect(violations).toEqual([])
+  expect(counts.ticks).toBeGreaterThan(settings.schedules * 20)
+  expect(counts.crashes).toBeGreaterThan(0)
+  expect(counts.takeoversMeasured).toBeGreaterThan(0)
+}, 240_000)

@@ -1,0 +1,92 @@
+// @ts-check
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, describe, expect, it } from 'vitest'
+import { monotonicMs } from './monotonic.js'
+import { proxy } from './proxy.js'
+
+describe('the proxy', () => {
+  /** @type {(() => Promise<unknown>)[]} */
+  const closing = []
+  afterEach(async () => {
+    for (const close of closing.splice(0)) await close()
+  })
+
+  /** A server that answers every message, and remembers what it was asked. */
+  async function behindProxy() {
+    /** @type {string[]} */
+    const asked = []
+    const server = createServer((socket) => {
+      socket.on('error', () => {})
+      socket.on('data', (chunk) => {
+        asked.push(String(chunk))
+        socket.write(`re: ${chunk}`)
+      })
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = /** @type {import('node:net').AddressInfo} */ (server.address())
+    const between = await proxy(address.port, () => 0.5)
+    const client = connect(between.port, '127.0.0.1').setEncoding('utf8')
+    client.on('error', () => {})
+    closing.push(
+      () => between.close(),
+      async () => server.close(),
+    )
+    /** @param {string} text */
+    const ask = async (text) => {
+      client.write(text)
+      const [answer] = await once(client, 'data')
+      return answer
+    }
+    expect(await ask('hello')).toBe('re: hello')
+    return { asked, between, client, ask }
+  }
+
+  it('passes on half of a request and breaks', async () => {
+    const { asked, between, client } = await behindProxy()
+    between.doom('cut')
+    client.write('12345678')
+    await once(client, 'close')
+    await expect.poll(() => asked).toEqual(['hello', '1234'])
+  })
+
+  it('lets a request be carried out and loses the reply', async () => {
+    const { asked, between, client } = await behindProxy()
+    /** @type {string[]} */
+    const heard = []
+    client.on('data', (text) => heard.push(String(text)))
+    between.doom('lose')
+    client.write('pay')
+    await once(client, 'close')
+    expect(asked).toEqual(['hello', 'pay'])
+    expect(heard).toEqual([])
+  })
+
+  it('is slow for a while, in order', async () => {
+    const { asked, between, client, ask } = await behindProxy()
+    between.delay(60)
+    const from = monotonicMs()
+    expect(await ask('one')).toBe('re: one')
+    expect(monotonicMs() - from).toBeGreaterThanOrEqual(118)
+    client.write('two')
+    between.heal()
+    await sleep(10)
+    client.write('three')
+    await expect.poll(() => asked.join('')).toBe('helloonetwothree')
+  })
+
+  it('severs what there is and refuses what comes, until it is healed', async () => {
+    const { between, client } = await behindProxy()
+    between.sever()
+    await once(client, 'close')
+    const refused = connect(between.port, '127.0.0.1')
+    refused.on('error', () => {})
+    await once(refused, 'close')
+    between.heal()
+    const again = connect(between.port, '127.0.0.1').setEncoding('utf8')
+    again.write('back')
+    expect(await once(again, 'data')).toEqual(['re: back'])
+    again.destroy()
+  })
+})

@@ -1,0 +1,173 @@
+// @ts-check
+/** That the chaos would notice: evidence in which one thing is wrong, and what is said of it. */
+import { describe, expect, it } from 'vitest'
+import { monotonicMs } from './monotonic.js'
+import { verify } from './verify.js'
+
+const ANCHOR = Date.UTC(2026, 0, 1)
+const KEY = { name: 'k', limit: 1, whenBusy: 'wait' }
+const BEGAN = monotonicMs() - 60_000
+
+/** Ticks at the first, second and third second: two that succeeded under one key, and one that was skipped. */
+function scene() {
+  const runs = [run('1', 1, 100), run('2', 2, 200)]
+  return {
+    runs,
+    skipped: new Set([3]),
+    lines: [
+      line('start', 0, runs[0], 10),
+      line('end', 10, runs[0], 10),
+      line('settled', 12, runs[0], 10),
+      line('start', 20, runs[1], 10),
+      line('end', 30, runs[1], 10),
+      line('settled', 32, runs[1], 10),
+    ],
+    effects: [
+      { run: '1', key: 'k', token: 100 },
+      { run: '2', key: 'k', token: 200 },
+    ],
+    /** @type {import('./crew.js').Kill[]} */
+    kills: [],
+    /** @type {import('./crew.js').Stop[]} */
+    stops: [],
+    /** @type {string[]} */
+    deserters: [],
+    /** @type {import('./chaos.js').Outage[]} */
+    outages: [],
+    skews: [0],
+  }
+}
+
+/** @param {string} id @param {number} second @param {number} token @returns {any} */
+function run(id, second, token) {
+  const tick = ANCHOR + second * 1_000
+  return { id, schedule: 's', tick, token, key: KEY, state: 'succeeded', attempt: 1, takeovers: 0 }
+}
+
+/** @param {string} kind @param {number} ms @param {any} of @param {number} pid @returns {any} */
+function line(kind, ms, of, pid) {
+  return { kind, t: BEGAN + ms, pid, run: of.id, attempt: of.attempt, token: of.token, event: `s-${of.id}` }
+}
+
+/** @param {(of: ReturnType<typeof scene>) => void} spoil */
+async function found(spoil) {
+  const of = scene()
+  spoil(of)
+  /** @type {any} */
+  const operator = {
+    runs: { list: async () => ({ items: of.runs }) },
+    schedules: {
+      get: async () => ({ anchor: ANCHOR, cursor: ANCHOR + 3_000 }),
+      explain: async (/** @type {string} */ _, /** @type {Date} */ at) => {
+        const skipped = of.skipped.has((at.getTime() - ANCHOR) / 1_000)
+        return skipped ? { status: 'skipped', text: '' } : { status: 'unknown', text: 'nobody knows' }
+      },
+    },
+  }
+  const { kills, stops, deserters, lines, effects, skews, outages } = of
+  const history = { outages, recoveries: [], violations: [] }
+  const crew = { kills, stops, deserters }
+  return (await verify({ operator, ids: ['s'], lines, effects, crew, history, skews, leaseMs: 2_000 })).violations
+}
+
+describe('the chaos', () => {
+  it('has nothing to say when all is well', async () => {
+    expect(await found(() => {})).toEqual([])
+  })
+
+  it('names a tick that is neither a run nor a skip', async () => {
+    expect(await found(({ skipped }) => skipped.clear())).toEqual([
+      'tick 2026-01-01T00:00:03.000Z of s is lost: nobody knows',
+    ])
+  })
+
+  it('names a tick that was recorded twice', async () => {
+    const twice = await found(({ runs, effects }) => {
+      runs.push({ ...run('3', 2, 300), state: 'cancelled' })
+      effects.splice(2)
+    })
+    expect(twice).toEqual(['run 3 (tick 2026-01-01T00:00:02.000Z of s) and run 2 are of the same tick'])
+  })
+
+  it('names a run that succeeded without its handler', async () => {
+    expect(await found(({ lines }) => lines.splice(3, 3))).toEqual([
+      'run 2 (tick 2026-01-01T00:00:02.000Z of s) succeeded without its handler',
+    ])
+  })
+
+  it('names a run that failed', async () => {
+    const failed = await found(({ runs, effects }) => {
+      Object.assign(runs[1], { state: 'failed', error: { message: 'out of luck' } })
+      effects.pop()
+    })
+    expect(failed).toEqual(['run 2 (tick 2026-01-01T00:00:02.000Z of s) failed: out of luck'])
+  })
+
+  it('names a run that a stale attempt settled', async () => {
+    expect(await found(({ lines }) => Object.assign(lines[5], { token: 150 }))).toEqual([
+      'run 2 (tick 2026-01-01T00:00:02.000Z of s) was settled by a stale attempt (token 150)',
+    ])
+  })
+
+  it('names a run that was settled twice, and an attempt that started twice', async () => {
+    expect(await found(({ lines }) => lines.push({ ...lines[5] }, { ...lines[0] }))).toEqual([
+      'run 2 was settled twice',
+      'attempt 1 of run 1 started twice',
+    ])
+  })
+
+  it('names runs of one key that overlapped', async () => {
+    expect(await found(({ lines }) => Object.assign(lines[3], { t: BEGAN + 5 }))).toEqual([
+      'run 1 (tick 2026-01-01T00:00:01.000Z of s) and run 2 (tick 2026-01-01T00:00:02.000Z of s) of k overlapped',
+    ])
+  })
+
+  it('names a key whose token fell', async () => {
+    const fell = await found(({ runs, lines, effects }) => {
+      runs[1].token = 50
+      for (const at of [3, 4, 5]) Object.assign(lines[at], { token: 50 })
+      Object.assign(effects[1] ?? {}, { token: 50 })
+    })
+    expect(fell).toEqual([
+      'the token of k fell from 100 to 50',
+      'effects of k were committed out of order: token 50 after 100',
+    ])
+  })
+
+  it('names a run that committed twice, not at all, or by a stale attempt', async () => {
+    const twice = await found(({ effects }) => effects.push({ run: '2', key: 'k', token: 201 }))
+    expect(twice).toContain('a stale attempt of run 2 (tick 2026-01-01T00:00:02.000Z of s) committed (token 201)')
+    expect(twice).toContain('run 2 (tick 2026-01-01T00:00:02.000Z of s) succeeded and committed 2 effects')
+    const none = await found(({ effects }) => effects.pop())
+    expect(none).toEqual(['run 2 (tick 2026-01-01T00:00:02.000Z of s) succeeded and committed 0 effects'])
+  })
+
+  it('names a takeover that took too long, unless the store was down', async () => {
+    /** @param {ReturnType<typeof scene>} of */
+    const killed = ({ lines, kills }) => {
+      // Its first attempt was at work when its process was killed, the second is the one that settled.
+      lines.push({ ...lines[3], pid: 11, token: 150, t: BEGAN - 10_000 })
+      for (const at of [3, 4, 5]) Object.assign(lines[at], { attempt: 2 })
+      kills.push({ pid: 11, at: BEGAN - 5_000 })
+    }
+    expect(await found(killed)).toEqual([
+      's-2 was taken over 5020 ms after kill -9 of 11: more than 1.5 leases, and runs were usually 0 ms late then',
+    ])
+    const excused = await found((of) => {
+      killed(of)
+      of.outages.push({ from: BEGAN - 4_000, to: BEGAN - 1_000 })
+    })
+    expect(excused).toEqual([])
+  })
+
+  it('names a process that ended by itself, and one whose clock is not as wrong as it was meant to be', async () => {
+    const spoiled = await found(({ deserters, lines }) => {
+      deserters.push('process 3 ended: 1')
+      lines.push({ kind: 'up', t: BEGAN, pid: 10, place: 0, clock: Date.now() - 60_000 + 600_000 })
+    })
+    expect(spoiled).toEqual([
+      'process 3 ended: 1',
+      expect.stringMatching(/clock of process 0 is off by 60\d{4}.* not 0 ms/),
+    ])
+  })
+})

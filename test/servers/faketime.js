@@ -1,0 +1,56 @@
+// @ts-check
+/**
+ * Wrong clocks: libfaketime, from this machine or installed. It turns the wall clock of a process and leaves the
+ * monotonic one alone, as a wrong clock does.
+ */
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { foundOrInstalled } from './apt.js'
+
+const ROOT = '/usr/lib'
+const WANTED = {
+  what: `there is no libfaketime for the tests: install libfaketime (looked in ${ROOT}/*/faketime)`,
+  package_: 'libfaketime',
+  find,
+}
+
+/**
+ * The environment that puts a process's clock off. Whoever is started with it is checked once: a library that is there
+ * and does nothing would be a test that cannot fail.
+ * @param {number} skewMs
+ * @returns {Record<string, string>}
+ */
+export function wrongClock(skewMs) {
+  const env = environment(foundOrInstalled(WANTED), skewMs)
+  const before = Date.now()
+  const shown = Number(execFileSync(process.execPath, ['-p', 'Date.now()'], { env: { ...process.env, ...env } }))
+  const [least, most] = [before + skewMs - 1_000, Date.now() + skewMs + 1_000]
+  if (shown >= least && shown <= most) return env
+  throw new Error(`libfaketime does not turn the clock of ${process.execPath}: it is off by ${shown - before} ms`)
+}
+
+/** @param {string} library @param {number} skewMs */
+function environment(library, skewMs) {
+  const seconds = (skewMs / 1_000).toFixed(3)
+  return {
+    LD_PRELOAD: library,
+    FAKETIME: skewMs < 0 ? seconds : `+${seconds}`,
+    FAKETIME_DONT_FAKE_MONOTONIC: '1',
+  }
+}
+
+/**
+ * A process that is killed leaves the library's shared memory behind.
+ * @param {number} pid of a process that has ended
+ */
+export function clearAfter(pid) {
+  for (const file of [`faketime_shm_${pid}`, `sem.faketime_sem_${pid}`]) rmSync(join('/dev/shm', file), { force: true })
+}
+
+/** @returns {string | undefined} */
+function find() {
+  return readdirSync(ROOT)
+    .map((folder) => join(ROOT, folder, 'faketime', 'libfaketimeMT.so.1'))
+    .find((file) => existsSync(file))
+}

@@ -1,0 +1,37 @@
+/**
+ * One folder for all that tests put into the temp directory, their child processes too. It goes when the tests are
+ * over; what a run that was killed has left goes with the next run.
+ */
+import { chmodSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const PREFIX = 'belfry-tests-'
+
+export default function setup(): () => void {
+  const outer = tmpdir()
+  for (const name of readdirSync(outer)) {
+    if (name.startsWith(PREFIX) && !isAlive(Number(name.slice(PREFIX.length)))) remove(join(outer, name))
+  }
+  const folder = join(outer, `${PREFIX}${process.pid}`)
+  mkdirSync(folder, { recursive: true })
+  // Servers run as users of their own.
+  chmodSync(folder, 0o755)
+  process.env.TMPDIR = folder
+  return () => {
+    process.env.TMPDIR = outer
+    remove(folder)
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return pid > 0 && process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+function remove(folder: string): void {
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+}

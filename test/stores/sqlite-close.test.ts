@@ -1,0 +1,83 @@
+import { readdirSync, readlinkSync } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createBelfry } from '../../src/belfry.js'
+import type { Store } from '../../src/core/store.js'
+import { sqlite } from '../../src/stores/sqlite/index.js'
+import { newRun, Scene } from '../../src/testing/contract/scene.js'
+import { temporaryFile } from './temporary-file.js'
+
+let file: ReturnType<typeof temporaryFile>
+
+beforeEach(() => {
+  file = temporaryFile()
+})
+
+afterEach(() => file.remove())
+
+/** What this process has open of the file: itself, its log, its shared memory. */
+function openHandles(): string[] {
+  return readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      const target = readlinkSync(`/proc/self/fd/${fd}`)
+      return target.startsWith(file.path) ? [target] : []
+    } catch {
+      return []
+    }
+  })
+}
+
+async function collectGarbage(): Promise<void> {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  for (let round = 0; round < 3; round += 1) {
+    collect()
+    await setImmediate()
+  }
+}
+
+async function use(store: Store): Promise<void> {
+  const scene = new Scene({ store, elapse: async () => {} })
+  await store.open()
+  await scene.join()
+  await store.runs.enqueue([newRun()])
+  const run = await scene.claimOne()
+  await store.runs.transact?.({ run: run.id, token: run.token }, () => 'done')
+  await scene.settle(run)
+}
+
+/** libsql ends a statement when it is collected, and its connection with the last of them. */
+const endsAtOnce = process.versions.sqlite !== undefined
+
+describe('a lock', () => {
+  it('that is given back after its instance has stopped is no error: it was given back by that', async () => {
+    const belfry = createBelfry({ store: sqlite({ path: file.path }) })
+    const lock = await belfry.lock('invoice')
+    await belfry.stop()
+    expect(await lock?.release()).toBe(false)
+  })
+})
+
+describe.runIf(process.platform === 'linux')('a SQLite store that is closed', () => {
+  it('has no handle of the file left, at the latest when garbage was collected', async () => {
+    const store = sqlite({ path: file.path })
+    await use(store)
+    expect(openHandles()).not.toEqual([])
+    await store.close()
+    if (!endsAtOnce) await collectGarbage()
+    expect(openHandles()).toEqual([])
+  })
+
+  it('leaves a file that can be taken away and made anew at once', async () => {
+    const store = sqlite({ path: file.path })
+    await use(store)
+    await store.close()
+    await file.remove()
+    file = temporaryFile()
+    const again = sqlite({ path: file.path })
+    await use(again)
+    await again.close()
+  })
+})
