@@ -9,7 +9,7 @@ import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
 import type { Link } from './clients.js'
 import { errorWord, storeError } from './connection-errors.js'
-import type { ScriptSource } from './script.js'
+import type { ClockKind, ScriptSource } from './script.js'
 import { WAKE_TICKETS } from './wakes.js'
 
 /** What a script answers: texts, numbers and lists of them. */
@@ -22,7 +22,8 @@ export interface ServerOptions {
   readonly timeoutMs: number
   /** How many replicas must have what was written before it counts. */
   readonly waitReplicas: number
-  readonly handTurned: boolean
+  /** Which clock the scripts read. */
+  readonly clockKind: ClockKind
   /** Told what changed, as bits. */
   readonly announce: (wakes: number) => void
   /** Sends the tickets that a shard has for others. */
@@ -83,7 +84,7 @@ export class Server {
   }
 
   async run(script: ScriptSource, key: string, args: readonly (string | number)[], waits = false): Promise<Reply> {
-    const { sha, text } = this.#options.handTurned ? script.handTurned : script.real
+    const { sha, text } = script[this.#options.clockKind]
     const rest = ['1', key, ...args.map(String)]
     try {
       return await this.#sendAndWait(key, ['EVALSHA', sha, ...rest], waits)

@@ -37,17 +37,19 @@ export interface RedisOptions {
   readonly clock?: Clock
 }
 
-/** What only tests set. */
+/** What only tests and benches set. */
 export interface RedisTestOptions {
   /** Time is read from the key `clock` instead of from the server. */
   readonly handTurned?: boolean
+  /** The key `shift` is added to the server's time. */
+  readonly shifted?: boolean
 }
 
 export function redis(options: RedisOptions): Store {
   return redisStore(options, {})
 }
 
-export function redisStore(options: RedisOptions, { handTurned = false }: RedisTestOptions): Store {
+export function redisStore(options: RedisOptions, { handTurned = false, shifted = false }: RedisTestOptions): Store {
   const { prefix = 'belfry:', shards, waitReplicas = 0, timeoutMs = 5_000, clock = systemClock } = options
   checkPrefix(prefix)
   checkShards(shards)
@@ -59,7 +61,8 @@ export function redisStore(options: RedisOptions, { handTurned = false }: RedisT
     void server.send(firstShard(prefix), ['PUBLISH', channel, `${self} ${bits}`]).catch(() => {})
   const wakes = new Wakes(clock, publish)
   const server: Server = new Server({
-    ...{ link, prefix, clock, timeoutMs, waitReplicas, handTurned, announce: wakes.announce },
+    ...{ link, prefix, clock, timeoutMs, waitReplicas, announce: wakes.announce },
+    clockKind: handTurned ? 'handTurned' : shifted ? 'shifted' : 'server',
     deliver: (shard) => deliverTickets(server, shard),
   })
   let stopListening = () => {}

@@ -1,6 +1,6 @@
 /** Scripts: Lua that is sent by its digest, and whole only to a server that does not know it yet. */
 import { createHash } from 'node:crypto'
-import { BASE, CLOCK, HAND_TURNED_CLOCK } from './lua/base.js'
+import { BASE, CLOCK, HAND_TURNED_CLOCK, SHIFTED_CLOCK } from './lua/base.js'
 import { NAMES } from './lua/names.js'
 import { RUN_CHANGES } from './lua/run-changes.js'
 import { RUN_RECORD } from './lua/run-record.js'
@@ -10,15 +10,14 @@ export interface Script {
   readonly sha: string
 }
 
-/** A script in two forms: with the server's clock, and with one that tests turn by hand. */
-export interface ScriptSource {
-  readonly real: Script
-  readonly handTurned: Script
-}
+/** Whose time it is: the server's; for benches the server's and a bit; for tests one that is turned by hand. */
+export type ClockKind = 'server' | 'shifted' | 'handTurned'
+
+/** A script for each kind of clock. */
+export type ScriptSource = Readonly<Record<ClockKind, Script>>
 
 export function script(...parts: readonly string[]): ScriptSource {
-  const body = [BASE, ...parts].join('\n')
-  return { real: digested(CLOCK + body), handTurned: digested(HAND_TURNED_CLOCK + body) }
+  return bareScript([BASE, ...parts].join('\n'))
 }
 
 /** A script over runs and keys: all that can happen to them is at hand. */
@@ -28,7 +27,11 @@ export function runScript(body: string): ScriptSource {
 
 /** A script for which even a few functions would be many: it has the clock, and nothing else. */
 export function bareScript(body: string): ScriptSource {
-  return { real: digested(CLOCK + body), handTurned: digested(HAND_TURNED_CLOCK + body) }
+  return {
+    server: digested(CLOCK + body),
+    shifted: digested(SHIFTED_CLOCK + body),
+    handTurned: digested(HAND_TURNED_CLOCK + body),
+  }
 }
 
 function digested(text: string): Script {

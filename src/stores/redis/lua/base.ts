@@ -13,6 +13,10 @@ local nowUs = time[1] * 1000000 + time[2]
 local function housekeeping(ms) return math.max(ms * 3, 1000) end
 local function passed(us) end`
 
+/** For benches: the server's time and as much as the key `shift` says, in microseconds. */
+export const SHIFTED_CLOCK = `${CLOCK}
+nowUs = nowUs + (redis.call('GET', KEYS[1] .. 'shift') or 0)`
+
 /**
  * For tests: a clock that is turned by hand, and that all shards of one server share. It moves on by a microsecond with
  * every script and every number that a script gave out, so that what came first is older. Nothing expires meanwhile.
