@@ -37,6 +37,8 @@ export class Server {
   #turn = 0
   /** Runs that were started here by a ticket, with the shard of their key. */
   readonly tickets = new Map<string, number>()
+  readonly #underWay = new Set<Sent>()
+  #watching: (() => void) | undefined
 
   constructor(options: ServerOptions) {
     this.#options = options
@@ -58,6 +60,11 @@ export class Server {
 
   useShards(keys: readonly string[]): void {
     this.#shards = keys
+  }
+
+  /** Watches no more over what is under way. */
+  close(): void {
+    this.#watching?.()
   }
 
   announce(wakes: number): void {
@@ -125,15 +132,44 @@ export class Server {
     }
   }
 
+  /** One timer watches over all commands: each of its own would cost more than the rest of sending it. */
   #inTime<Value>(answer: Promise<Value>): Promise<Value> {
-    const { clock, timeoutMs, prefix } = this.#options
+    const { clock } = this.#options
     return new Promise((resolve, reject) => {
-      const late = () =>
-        reject(failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${timeoutMs} ms`))
-      const cancel = clock.after(timeoutMs, late)
-      answer.then(resolve, reject).finally(cancel)
+      const sent: Sent = { at: clock.monotonic(), reject }
+      this.#underWay.add(sent)
+      this.#watch()
+      answer.then(
+        (value) => {
+          this.#underWay.delete(sent)
+          resolve(value)
+        },
+        (error: unknown) => {
+          this.#underWay.delete(sent)
+          reject(error)
+        },
+      )
     })
   }
+
+  #watch(): void {
+    if (this.#watching !== undefined) return
+    const { clock, timeoutMs, prefix } = this.#options
+    this.#watching = clock.after(timeoutMs / 4, () => {
+      this.#watching = undefined
+      const late = clock.monotonic() - timeoutMs
+      for (const { at, reject } of this.#underWay) {
+        if (at > late) break
+        reject(failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${timeoutMs} ms`))
+      }
+      if (this.#underWay.size > 0) this.#watch()
+    })
+  }
+}
+
+interface Sent {
+  readonly at: number
+  readonly reject: (error: unknown) => void
 }
 
 /** A list among what a script answered. */

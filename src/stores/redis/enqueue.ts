@@ -18,7 +18,12 @@ local function keyWinner(f, readyAt)
   for _, h in ipairs(name(f.key).holders) do if h.run ~= '-' then return h.run end end
   local standing, waiting = redis.call('ZRANGE', KEYS[1] .. 'ks:' .. f.key, 0, 0)[1], redis.call('ZRANGE', KEYS[1] .. 'kw:' .. f.key, 0, 0)[1]
   if standing and waiting then return standing < waiting and standing or waiting end
-  return standing or waiting or redis.call('ZRANGE', KEYS[1] .. 'k:' .. f.key, 0, 0)[1]
+  if standing or waiting then return standing or waiting end
+  -- One between attempts, or else the oldest that waits for others of its schedule.
+  local rest = redis.call('ZRANGE', KEYS[1] .. 'k:' .. f.key, 0, 99)
+  loadAll(rest)
+  for _, n in ipairs(rest) do if runs[n] and runs[n].attempt ~= '0' then return n end end
+  return rest[1]
 end`
 
 export const ENQUEUE = runScript(`${KEY_WINNER}
@@ -163,7 +168,8 @@ function runArgs(run: NewRun, elsewhere: number | undefined): (string | number)[
 
 const AVAILABLE = script(`
 local key = ARGV[1]
-return redis.call('ZCARD', KEYS[1] .. 'k:' .. key) + redis.call('ZCOUNT', KEYS[1] .. 'kd:' .. key, '-inf', now)`)
+return redis.call('ZCARD', KEYS[1] .. 'k:' .. key) + redis.call('ZCOUNT', KEYS[1] .. 'kd:' .. key, '-inf', now) +
+  redis.call('ZCOUNT', KEYS[1] .. 'kv:' .. key, '-inf', now)`)
 
 export async function isAvailable(server: Server, key: string, limit: number): Promise<boolean> {
   return Number(await server.read(AVAILABLE, shardOf(key, server.shards), [word(key)])) < limit

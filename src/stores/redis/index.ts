@@ -88,6 +88,7 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
     async close() {
       wakes.close()
       stopListening()
+      server.close()
       link.close()
     },
   }

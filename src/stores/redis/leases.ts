@@ -31,26 +31,44 @@ local function told(m, h)
 end`
 
 /**
- * What most locks meet: a name that nobody holds or waits for, or one that somebody holds. It answers nothing when there
- * is more to it.
+ * What most locks meet: a name that nobody holds or waits for, one that is held, or one's own. That includes whoever waits
+ * and asks again, of whom there may be many. It answers nothing when there is more to it.
  */
-const ACQUIRE_FREE = bareScript(`
-local key, holder, ttl, permits, inst, floor = KEYS[1] .. 'n:' .. ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+const ACQUIRE_FAST = bareScript(`
+local key, holder, ttl, permits, inst, floor, waitMs, name =
+  KEYS[1] .. 'n:' .. ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
 local now = math.floor(nowUs / 1000)
+local int = '%.0f'
 local text = redis.call('GET', key)
 local last, flags, holders = '0', '-', ''
 if text then last, flags, holders = string.match(text, '^(%d+) ([^ \\n]+)(.*)$')
-else redis.call('ZADD', KEYS[1] .. 'names', 0, ARGV[8]) end
-if flags ~= '-' then return false end
-if holders ~= '' then
-  local other, expires = string.match(holders, '^\\n([^ ]+) %d+ %d+ (%d+) %d [^ ]+ %-$')
-  if permits ~= '1' or ARGV[7] ~= '0' or not other or other == holder or tonumber(expires) <= now then return false end
-  return { string.format('%.0f', now), 0, expires }
+else redis.call('ZADD', KEYS[1] .. 'names', 0, name) end
+if flags ~= '-' and flags ~= 'w-' then return false end
+
+if holders == '' then
+  if flags ~= '-' then return false end
+  local token = string.format(int, math.max(last + 1, nowUs, floor))
+  local line = string.format('%s %s %.0f %.0f 0 %s -', holder, token, now, now + ttl, inst)
+  redis.call('SET', key, token .. ' -\\n' .. line, 'PX', string.format(int, housekeeping(ttl)))
+  return { string.format(int, now), 1, line }
 end
-local token = string.format('%.0f', math.max(last + 1, nowUs, tonumber(floor)))
-local line = string.format('%s %s %.0f %.0f 0 %s -', holder, token, now, now + ttl, inst)
-redis.call('SET', key, token .. ' -\\n' .. line, 'PX', string.format('%.0f', housekeeping(tonumber(ttl))))
-return { string.format('%.0f', now), 1, line }`)
+
+local other, token, acquired, expires, released, by =
+  string.match(holders, '^\\n([^ ]+) (%d+) (%d+) (%d+) (%d) ([^ ]+) %-$')
+if not other then return false end
+if other == holder and released == '0' then
+  local line = string.format('%s %s %s %.0f 0 %s -', holder, token, acquired, now + ttl, by)
+  if flags == '-' then redis.call('SET', key, last .. ' -\\n' .. line, 'PX', string.format(int, housekeeping(ttl)))
+  else redis.call('SET', key, last .. ' w-\\n' .. line) end
+  return { string.format(int, now), 1, line }
+end
+if permits ~= '1' or tonumber(expires) <= now or other == holder then return false end
+if waitMs > 0 then
+  if redis.call('HEXISTS', KEYS[1] .. 'wd:' .. ARGV[1], holder) == 0 then return false end
+  local place = string.format('%s %s %s %.0f %.0f', ttl, permits, inst, floor, now + waitMs)
+  redis.call('HSET', KEYS[1] .. 'wd:' .. ARGV[1], holder, place)
+end
+return { string.format(int, now), 0, expires }`)
 
 const ACQUIRE = runScript(`${TOLD}
 local K, holder, ttl, permits, inst, floor, waitMs =
@@ -105,7 +123,7 @@ export async function acquireLease(server: Server, request: AcquireRequest): Pro
   const { name, holder, ttlMs, permits, instance, floor, waitMs = 0 } = request
   const shard = shardOf(name, server.shards)
   const args = [word(name), word(holder), ttlMs, permits, word(instance), floor, waitMs]
-  const reply = await server.change(ACQUIRE_FREE, shard, [...args, name])
+  const reply = await server.change(ACQUIRE_FAST, shard, [...args, name])
   const [at, acquired, answer] = reply === null ? await server.write(ACQUIRE, shard, args) : listOf(reply)
   const now = Number(at)
   if (acquired !== 1) return { acquired: false, until: Number(answer), now }

@@ -169,12 +169,14 @@ local function serveWaiters(m)
   end
 end
 
--- Runs whose time has come stand in line from then on.
+-- Runs whose time has come count from then on, and stand in line if they wait for nothing else.
 local function ripenKey(K)
-  for _, n in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'kd:' .. K, '-inf', now, 'LIMIT', 0, 1000)) do
-    redis.call('ZREM', KEYS[1] .. 'kd:' .. K, n)
-    redis.call('ZADD', KEYS[1] .. 'k:' .. K, order(n), n)
-    redis.call('ZADD', KEYS[1] .. 'ks:' .. K, order(n), n)
+  for _, set in ipairs({ 'kd:', 'kv:' }) do
+    for _, n in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. set .. K, '-inf', now, 'LIMIT', 0, 1000)) do
+      redis.call('ZREM', KEYS[1] .. set .. K, n)
+      redis.call('ZADD', KEYS[1] .. 'k:' .. K, order(n), n)
+      if set == 'kd:' then redis.call('ZADD', KEYS[1] .. 'ks:' .. K, order(n), n) end
+    end
   end
 end
 

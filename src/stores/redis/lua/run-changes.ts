@@ -9,7 +9,8 @@ import { MAX_TAKEOVERS } from '../../../core/run.js'
  * | p:target     | the priorities that a target has queues for                                   |
  * | e: w: d: l:  | a schedule's runs: engaged, waiting for those, not due yet, and ended         |
  * | b:           | a schedule's backfills, by instant and name                                   |
- * | k: ks: kw: kd:| a key's runs: all that are due or began, and of these the standing and the waiting; and those not due |
+ * | k: ks: kw:   | a key's runs that are due or began; and of these the standing and the waiting   |
+ * | kd: kv:      | a key's runs that are not due yet: ready, and waiting for something else       |
  * | ir:          | an instance's running runs, with claim, token, and whether to cancel          |
  * | out, sent    | runs whose key is in another shard: without a ticket there yet, and with one  |
  * | notices      | tickets that were skipped, with the reason, until their runs are told         |
@@ -51,6 +52,7 @@ local function withdraw(r)
   elseif r.st == 'W' then
     fixed(r)
     r.engaged = true
+    if r.key ~= '-' then redis.call('ZREM', KEYS[1] .. 'kv:' .. r.key, r.n) end
     if r.wait == 's' then redis.call('ZREM', KEYS[1] .. 'unst', r.n)
     elseif r.wait == 'o' then redis.call('ZREM', KEYS[1] .. 'w:' .. r.sched, r.n)
     else redis.call('ZREM', KEYS[1] .. 'kw:' .. r.key, r.n) end
@@ -70,7 +72,10 @@ local function makeWait(r, why)
       redis.call('ZADD', KEYS[1] .. 'w:' .. r.sched, r.n, r.n)
     else redis.call('ZADD', KEYS[1] .. 'e:' .. r.sched, r.n, r.n) end
   end
-  if r.key ~= '-' and tonumber(r.readyAt) <= now then redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, order(r.n), r.n) end
+  if r.key ~= '-' then
+    if tonumber(r.readyAt) <= now then redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, order(r.n), r.n)
+    else redis.call('ZADD', KEYS[1] .. 'kv:' .. r.key, r.readyAt, r.n) end
+  end
   if why == 's' then redis.call('ZADD', KEYS[1] .. 'unst', r.n, r.n)
   elseif why == 'k' then
     redis.call('ZADD', KEYS[1] .. 'kw:' .. r.key, order(r.n), r.n)
