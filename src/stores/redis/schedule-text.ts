@@ -2,7 +2,7 @@
  * A schedule as text, in three lines, made small because there are millions of them:
  *
  * 1. its overlap policy as a letter, its version, and where its timeline has got to, in base 36; `=` stands for what
- *    another instant says already
+ *    another instant says already, and what is absent at the end is left out
  * 2. its definition as JSON, without the payload, in short names and without what is usual
  * 3. its payload as JSON
  *
@@ -40,7 +40,9 @@ export function progressText(progress: Progress): string {
     instant(remaining),
     instant(pausedAt),
     instant(finishedAt),
-  ].join(' ')
+  ]
+    .join(' ')
+    .replace(/( -)+$/, '')
 }
 
 export function overlapLetter({ overlap }: ScheduleDefinition): string {

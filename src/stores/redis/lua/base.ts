@@ -10,6 +10,7 @@
 export const CLOCK = `
 local time = redis.call('TIME')
 local nowUs = time[1] * 1000000 + time[2]
+local countFrom = nowUs
 local function housekeeping(ms) return math.max(ms * 3, 1000) end
 local function passed(us) end`
 
@@ -18,14 +19,16 @@ export const SHIFTED_CLOCK = `${CLOCK}
 nowUs = nowUs + (redis.call('GET', KEYS[1] .. 'shift') or 0)`
 
 /**
- * For tests: a clock that is turned by hand, and that all shards of one server share. It moves on by a microsecond with
- * every script and every number that a script gave out, so that what came first is older. Nothing expires meanwhile.
+ * For tests: a clock that is turned by hand, and that all shards of one server share. Its milliseconds stand still; below
+ * them it moves on with every script and every number that a script gave out, so that what came first is older. Nothing
+ * expires meanwhile.
  */
 export const HAND_TURNED_CLOCK = `
 local clock = string.match(KEYS[1], '^(.*){') .. '{0}:clock'
-local nowUs = redis.call('INCR', clock)
+local countFrom = redis.call('INCR', clock)
+local nowUs = math.floor(countFrom / 1000) * 1000
 local function housekeeping(ms) return 86400000 end
-local function passed(us) redis.call('SET', clock, string.format('%.0f', math.max(us, nowUs))) end`
+local function passed(us) redis.call('SET', clock, string.format('%.0f', math.max(us, countFrom))) end`
 
 export const BASE = `
 local now = math.floor(nowUs / 1000)
@@ -56,7 +59,7 @@ end
 local seq
 local function nextSeq()
   if not seq then seq = tonumber(redis.call('HGET', KEYS[1] .. 'meta', 'seq') or '0') end
-  seq = math.max(seq + 1, nowUs)
+  seq = math.max(seq + 1, countFrom)
   return seq
 end
 
