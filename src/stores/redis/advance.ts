@@ -59,26 +59,17 @@ end
 local first = redis.call('ZRANGE', KEYS[1] .. 'due', 0, 0, 'WITHSCORES')[2]
 return { int(now), ids, lines, unfinished, first and int(math.floor(first)) or '-', 0 }`)
 
+/** How many arguments a template and a plan have. */
+const TEMPLATE = 7
+const PLAN = 12
+
 const RECORD = runScript(`${UNFINISHED}
-local at = 0
-local function arg()
-  at = at + 1
-  return ARGV[at]
-end
-
-redis.call('HDEL', KEYS[1] .. 'planners', arg())
-local templates = {}
-for index = 1, tonumber(arg()) do
-  templates[index] = { prio = arg(), target = arg(), kind = arg(), before = arg(), after = arg(), options = arg(),
-    checks = arg() == '1' }
-end
-
-local plans, ids = {}, {}
-for index = 1, tonumber(arg()) do
-  local p = { id = arg(), sched = arg(), head = arg(), unfinished = arg(), template = templates[tonumber(arg())],
-    progress = arg(), due = arg(), fin = arg(), retract = arg(), cancels = arg(), ticks = arg(), skips = arg() }
-  if p.sched == '' then p.sched = p.id end
-  plans[index], ids[index] = p, p.id
+redis.call('HDEL', KEYS[1] .. 'planners', ARGV[1])
+local templates, at = {}, 3
+for index = 1, tonumber(ARGV[2]) do
+  templates[tostring(index)] = { prio = ARGV[at], target = ARGV[at + 1], kind = ARGV[at + 2], before = '\\n' .. ARGV[at + 3] .. ' ',
+    after = ' ' .. ARGV[at + 4] .. '\\n\\n\\n' .. ARGV[at + 5] .. '\\n', checks = ARGV[at + 6] == '1' }
+  at = at + ${TEMPLATE}
 end
 
 local recorded, skipped = 0, 0
@@ -96,69 +87,79 @@ local function isKnown(sched, tick)
   return false
 end
 
-local function record(p, payload, tick, readyAt, startBy, flags)
-  if string.find(flags, 'k', 1, true) and isKnown(p.sched, tick) then return end
-  local t = p.template
+local function record(sched, t, payload, tick, readyAt, startBy, flags)
+  if string.find(flags, 'k', 1, true) and isKnown(sched, tick) then return end
+  if readyAt == '=' then readyAt = tick end
   local n = string.format('%016.0f', nextSeq())
   recorded = recorded + 1
   numbered[#numbered + 1] = n
   numbered[#numbered + 1] = n
-  local rest = '\\n' .. t.before .. ' ' .. p.sched .. ' ' .. t.after .. '\\n\\n\\n' .. t.options .. '\\n' .. payload
+  local text = newText(readyAt, startBy, tick, t.kind, t.before .. sched .. t.after .. payload)
   if flags == '-' and not t.checks then
     written[#written + 1] = n
-    written[#written + 1] = newText(readyAt, startBy, tick, t.kind, rest)
+    written[#written + 1] = text
     local queue = collect(added, t)
     queue[#queue + 1] = readyAt
     queue[#queue + 1] = n
-    redis.call('ZADD', KEYS[1] .. 'e:' .. p.sched, n, n)
+    redis.call('ZADD', KEYS[1] .. 'e:' .. sched, n, n)
     return
   end
-  local r = parse(n, newText(readyAt, startBy, tick, t.kind, rest))
+  local r = parse(n, text)
   r.new = true
   change(r)
   if string.find(flags, 'w', 1, true) then
     makeWait(r, 'o')
-    touch(touchedLanes, p.sched)
+    touch(touchedLanes, sched)
   else makeReady(r) end
 end
 
 -- Under a policy that drops what was missed, older ticks that never began are taken back.
-local function retract(p)
-  for _, r in ipairs(engagedRuns(p.sched)) do
-    if r.attempt == '0' and fixed(r).origin == 't' and tonumber(r.tick) <= tonumber(p.retract) then endRun(r, 'K', 'missed') end
+local function retract(sched, through)
+  for _, r in ipairs(engagedRuns(sched)) do
+    if r.attempt == '0' and fixed(r).origin == 't' and tonumber(r.tick) <= tonumber(through) then endRun(r, 'K', 'missed') end
   end
 end
 
-local function apply(p, text)
-  local rest = string.sub(text, #p.head + 1)
-  if p.retract ~= '-' then retract(p) end
-  if p.cancels == '1' then makeWay(p.sched) end
-  if p.ticks ~= '' then
-    local payload = string.match(rest, '\\n[^\\n]*\\n(.*)$')
-    for tick, readyAt, startBy, flags in string.gmatch(p.ticks, '([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)') do
-      if readyAt == '=' then readyAt = tick end
-      record(p, payload, tick, readyAt, startBy, flags)
+local FOUR = '([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)'
+
+-- Writes one plan. This is done once a tick, so what most plans have not is not looked into.
+local function apply(p, text, head)
+  local id, sched = ARGV[p], ARGV[p + 1]
+  if sched == '' then sched = id end
+  if ARGV[p + 8] ~= '-' then retract(sched, ARGV[p + 8]) end
+  if ARGV[p + 9] == '1' then makeWay(sched) end
+  local ticks, skips = ARGV[p + 10], ARGV[p + 11]
+  if ticks ~= '' then
+    local t, payload = templates[ARGV[p + 4]], string.sub(text, string.find(text, '\\n', #head + 1, true) + 1)
+    local tick, readyAt, startBy, flags = string.match(ticks, '^' .. FOUR .. '$')
+    if tick then record(sched, t, payload, tick, readyAt, startBy, flags)
+    else for a, b, c, d in string.gmatch(ticks, FOUR) do record(sched, t, payload, a, b, c, d) end end
+  end
+  if skips ~= '' then
+    for from, to, count, reason in string.gmatch(skips, FOUR) do
+      addSkip(sched, from, to, count, reason)
+      skipped = skipped + tonumber(count)
     end
   end
-  for from, to, count, reason in string.gmatch(p.skips, '([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)') do
-    addSkip(p.sched, from, to, count, reason)
-    skipped = skipped + tonumber(count)
-  end
-  texts[#texts + 1] = p.id
-  texts[#texts + 1] = string.match(p.head, '^[^ ]+ ') .. p.progress .. rest
-  if p.due == '-' then redis.call('ZREM', KEYS[1] .. 'due', p.id)
+  texts[#texts + 1] = id
+  texts[#texts + 1] = ARGV[p + 5] .. string.sub(text, #head)
+  if ARGV[p + 6] == '-' then redis.call('ZREM', KEYS[1] .. 'due', id)
   else
-    due[#due + 1] = inLine(tonumber(p.due))
-    due[#due + 1] = p.id
+    due[#due + 1] = inLine(tonumber(ARGV[p + 6]))
+    due[#due + 1] = id
   end
-  if p.fin ~= '-' then redis.call('ZADD', KEYS[1] .. 'fin', p.fin, p.sched) end
+  if ARGV[p + 7] ~= '-' then redis.call('ZADD', KEYS[1] .. 'fin', ARGV[p + 7], sched) end
 end
 
-for index, text in ipairs(#ids > 0 and redis.call('HMGET', KEYS[1] .. 's', unpack(ids)) or {}) do
-  local p = plans[index]
-  -- Compared with its line's end, so that no line is taken for a longer one.
-  if text and string.sub(text, 1, #p.head + 1) == p.head .. '\\n'
-    and (string.byte(text) == 97 or unfinishedText(p.sched) == p.unfinished) then apply(p, text) end
+local plans, ids = at + 1, {}
+for index = 1, tonumber(ARGV[at]) do ids[index] = ARGV[plans + (index - 1) * ${PLAN}] end
+for index, text in ipairs(redis.call('HMGET', KEYS[1] .. 's', unpack(ids))) do
+  local p = plans + (index - 1) * ${PLAN}
+  local head = ARGV[p + 2]
+  if text and string.sub(text, 1, #head) == head then
+    local sched = ARGV[p + 1] == '' and ARGV[p] or ARGV[p + 1]
+    if string.byte(text) == 97 or unfinishedText(sched) == ARGV[p + 3] then apply(p, text, head) end
+  end
 end
 batch('HSET', KEYS[1] .. 's', texts)
 batch('ZADD', KEYS[1] .. 'due', due)
@@ -340,10 +341,23 @@ function planArgs(due: Due, template: number, plan: Plan, now: number): (string 
   const goes = goesAt({ finishedAt: moved.finishedAt, definition: known.body } as Parameters<typeof goesAt>[0])
   const escaped = word(id)
   return [
-    ...[id, escaped === id ? '' : escaped, line, unfinishedText, template, progressText(moved)],
+    // Compared with its line's end, so that no line is taken for a longer one.
+    ...[
+      id,
+      escaped === id ? '' : escaped,
+      `${line}\n`,
+      unfinishedText,
+      template,
+      `${versionOf(line)} ${progressText(moved)}`,
+    ],
     ...[moved.dueAt ?? '-', goes ?? '-', plan.retractThrough ?? '-', plan.cancelUnfinished ? 1 : 0],
     ...[ticksText(head, plan), plan.skips.flatMap(rangeArgs).join(' ')],
   ]
+}
+
+/** The letter and the version that a schedule's first line begins with: a plan leaves them as they are. */
+function versionOf(line: string): string {
+  return line.slice(0, line.indexOf(' '))
 }
 
 function movedBy(head: Head, { cursor, remaining, nextAt, dueAt }: Plan, now: number): Head {
