@@ -47,7 +47,7 @@ export function transactRun(
 
 /** Some errors have rolled back already, and so may have the callback. */
 function rollBack(db: Connection): void {
-  if (db.driver.inTransaction === false) return
+  if (db.driver.closed || db.driver.inTransaction === false) return
   try {
     db.run('rollback')
   } catch (error) {
@@ -70,6 +70,9 @@ function perform(db: Connection, id: number, token: number, work: Work): Transac
 const MARK = 'belfry_transaction'
 
 function checkMark(db: Connection): void {
+  if (db.driver.closed) {
+    throw failure('OPTION_INVALID', 'transaction(): the callback closed the connection; it is not yours to close')
+  }
   try {
     db.exec(`release ${MARK}`)
   } catch (cause) {
