@@ -209,7 +209,7 @@ describe('transact', () => {
       kept = tx
       return write(tx, 'second')
     })
-    kept?.exec('begin')
+    kept?.exec('begin immediate')
     expect(await transact(third, (tx) => write(tx, 'third'))).toEqual({ result: 'third' })
     expect(effects()).toEqual(['second', 'third'])
   })

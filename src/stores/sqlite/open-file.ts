@@ -152,7 +152,10 @@ export class OpenFile {
   }
 
   #closeSecond(): void {
-    if (!this.#second?.driver.closed) this.#second?.close()
+    const { driver } = this.#second ?? {}
+    // A driver that closes later than it is told to would keep the file locked until then.
+    if (driver !== undefined && !driver.closed && driver.inTransaction) driver.exec('rollback')
+    if (!driver?.closed) this.#second?.close()
     this.#second = undefined
   }
 }
