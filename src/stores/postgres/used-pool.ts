@@ -15,12 +15,14 @@ export function poolOf({ pool, url }: { readonly pool?: PgPool; readonly url?: s
   }
   const used = pool ?? newPool(url ?? '')
   const heedNoMore = heed(used)
+  let ended: Promise<void> | undefined
   return {
     used,
     async leave() {
-      // Its last connections may break while they end: somebody must still hear of it.
-      if (pool === undefined) await used.end()
-      else heedNoMore()
+      if (pool !== undefined) return heedNoMore()
+      // Its last connections may break while they end: somebody must still hear of it. A second end would be an error.
+      ended ??= used.end()
+      await ended
     },
   }
 }
