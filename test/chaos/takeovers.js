@@ -1,21 +1,27 @@
 // @ts-check
 /** How soon somebody else went on with what a killed process had been at. */
 
+import { monotonicMs } from './monotonic.js'
+
 /** By the promise, from the kill to the next attempt's start. */
 const MOST_LEASES = 1.5
+/** A machine that is late with everything is late with each step of this: the sweep, the claim. */
+const STEPS = 2
 
 /**
  * @typedef {import('./verify.js').Line} Line
  * @param {import('./verify.js').Evidence} evidence
+ * @param {ReadonlyMap<string, import('./verify.js').Run>} runs
  * @param {string[]} violations
  */
-export function measureTakeovers({ lines, crew, history, leaseMs }, violations) {
+export function measureTakeovers({ lines, crew, history, leaseMs }, runs, violations) {
   /** @type {Map<string, Line>} */
   const starts = new Map()
   for (const line of lines) if (line.kind === 'start') starts.set(`${line.run}/${line.attempt}`, line)
   const over = new Set(lines.filter(isOver).map(({ pid, run, token }) => `${pid}/${run}/${token}`))
   let takeoversMeasured = 0
   let takeoverMs = 0
+  let lateBesidesMs = 0
   for (const { pid, at } of crew.kills) {
     for (const line of starts.values()) {
       if (line.pid !== pid || over.has(`${pid}/${line.run}/${line.token}`)) continue
@@ -25,14 +31,15 @@ export function measureTakeovers({ lines, crew, history, leaseMs }, violations) 
       const tookMs = Math.round(next.t - at)
       takeoversMeasured += 1
       takeoverMs = Math.max(takeoverMs, tookMs)
-      if (tookMs > MOST_LEASES * leaseMs) {
-        violations.push(
-          `${line.event} was taken over ${tookMs} ms after kill -9 of ${pid}: more than ${MOST_LEASES} leases`,
-        )
-      }
+      if (tookMs <= MOST_LEASES * leaseMs) continue
+      const lateMs = usualLateness(lines, runs, at, next.t)
+      lateBesidesMs = Math.max(lateBesidesMs, lateMs)
+      if (tookMs <= MOST_LEASES * leaseMs + STEPS * lateMs) continue
+      const beside = `${MOST_LEASES} leases, and runs were usually ${lateMs} ms late then`
+      violations.push(`${line.event} was taken over ${tookMs} ms after kill -9 of ${pid}: more than ${beside}`)
     }
   }
-  return { kills: crew.kills.length, takeoversMeasured, takeoverMs }
+  return { kills: crew.kills.length, takeoversMeasured, takeoverMs, lateBesidesMs }
 
   /**
    * Nobody can take over while the store is down, and who goes on may have been stopped itself.
@@ -43,6 +50,25 @@ export function measureTakeovers({ lines, crew, history, leaseMs }, violations) 
     const during = history.outages.some(({ from, to }) => from <= next.t && to + leaseMs >= killedAt)
     return during || crew.stops.some(({ pid, from, to }) => pid === next.pid && from <= next.t && to >= killedAt)
   }
+}
+
+/**
+ * How late runs started that had nothing to wait for: the median of a stretch of time.
+ * @param {readonly Line[]} lines
+ * @param {ReadonlyMap<string, import('./verify.js').Run>} runs
+ * @param {number} from
+ * @param {number} to
+ */
+function usualLateness(lines, runs, from, to) {
+  // The store's clock is this machine's.
+  const offset = Date.now() - monotonicMs()
+  const late = lines.flatMap(({ kind, t, run = '', attempt }) => {
+    const { key, tick } = runs.get(run) ?? {}
+    const counts = kind === 'start' && attempt === 1 && t >= from && t <= to && key === undefined
+    return counts && tick !== undefined ? [t + offset - tick] : []
+  })
+  late.sort((one, other) => one - other)
+  return Math.max(0, Math.round(late[Math.floor(late.length / 2)] ?? 0))
 }
 
 /** The process itself has seen the end of it. @param {Line} line */

@@ -64,7 +64,7 @@ export async function verify(evidence) {
   checkExclusive(lines, runs, violations)
   checkClocks(lines, skews, violations)
   if (effects !== undefined) checkCommits(effects, runs, violations)
-  const takeover = measureTakeovers(evidence, violations)
+  const takeover = measureTakeovers(evidence, runs, violations)
   counts.stale = lines.filter(({ kind }) => kind === 'stale').length
   const recoveredMs = Math.max(0, ...history.recoveries)
   const crashes = history.outages.length

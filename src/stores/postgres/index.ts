@@ -83,6 +83,7 @@ export function postgres(options: PostgresOptions): Store {
     ...(proof === undefined ? {} : { onLost: proof.onLost }),
     async open() {
       await checkServer(db)
+      await db.findSession()
       if (migrate) await migrateSchema(patient(pool.used, schema))
       else await checkSchemaVersion(db)
       if (listens && !proves) await direct.open()

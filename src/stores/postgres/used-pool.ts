@@ -20,7 +20,8 @@ export function poolOf({ pool, url }: { readonly pool?: PgPool; readonly url?: s
     used,
     async leave() {
       if (pool !== undefined) return heedNoMore()
-      // Its last connections may break while they end: somebody must still hear of it. A second end would be an error.
+      // It is heard to the last: its connections may still be ending when it says that it has ended. A second end would be
+      // an error.
       ended ??= used.end()
       await ended
     },
