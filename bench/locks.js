@@ -104,7 +104,7 @@ async function crowdElsewhere(clients, processes) {
   const cycles = await Promise.all(answers)
   await Promise.all(exits)
   await bench.close()
-  return cycles.flat(2).map(Number)
+  return cycles.flatMap(([counts]) => /** @type {number[]} */ (counts))
 }
 
 /**

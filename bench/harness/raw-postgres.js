@@ -146,13 +146,17 @@ export async function openRawPostgres({ schedules = 0, connections } = {}) {
       await pool.query(prepared(ENQUEUE_ONE, ['null', Date.now()]))
     },
 
+    async claim() {
+      token += 1
+      return (await pool.query(prepared(CLAIM, [Date.now(), token]))).rows
+    },
+
     /**
      * Claims and ends a batch. Answers how many there were.
      * @param {'all' | 'none'} keep
      */
     async drain(keep) {
-      token += 1
-      const { rows } = await pool.query(prepared(CLAIM, [Date.now(), token]))
+      const rows = await this.claim()
       if (rows.length === 0) return 0
       const ids = numberArray(rows.map(([id]) => id))
       const tokens = numberArray(rows.map(([, own]) => own))

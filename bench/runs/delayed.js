@@ -2,8 +2,7 @@
 /** Runs that are enqueued with a delay, so many a second: how late each of them starts. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBelfry } from '../../dist/index.js'
-import { median, percentile } from '../harness/measure.js'
-import { report, tenths } from '../harness/report.js'
+import { reportLateness } from '../harness/lateness.js'
 import { openStore } from '../harness/stores.js'
 
 const ROUNDS = 3
@@ -22,11 +21,7 @@ export async function delayed(store, wants) {
   /** @type {number[][]} */
   const rounds = []
   for (let round = 0; round < ROUNDS; round += 1) rounds.push(await startLate(store))
-  const over = (/** @type {number} */ part) => tenths(median(rounds.map((lateMs) => percentile(lateMs, part))))
-  report({
-    ...{ bench: 'runs', case: title, store, runs: rounds.flat().length },
-    ...{ p50Ms: over(0.5), p99Ms: over(0.99), maxMs: tenths(Math.max(...rounds.flat())) },
-  })
+  await reportLateness({ bench: 'runs', case: title, store, ran: rounds.flat().length }, rounds)
 }
 
 /** @param {string} name */

@@ -32,12 +32,21 @@ export interface DispatcherOptions {
   readonly jobs: ReadonlyMap<string, JobDefinition>
   readonly sinks: ReadonlyMap<string, SinkDefinition>
   readonly concurrency: number
+  /** How many runs one claim takes at the most. */
+  readonly batch: number
   readonly pollMs: number
   /** The id under which this process takes part now. */
   readonly instance: () => string
   /** Told when a slot becomes free. */
   readonly onFree: () => void
 }
+
+/**
+ * Runs of one claim start together, when all of it is written. So the first claims are small, for those who are on time,
+ * and only where these do not reach are they as large as makes them cheap.
+ */
+const SMALL = 250
+const SMALL_CLAIMS = 4
 
 export class Dispatcher {
   readonly #options: DispatcherOptions
@@ -46,6 +55,8 @@ export class Dispatcher {
   readonly #busy = new Map<string, number>()
   #claim = 0
   #claiming = false
+  /** How many claims in a row took all that they could. */
+  #full = 0
   #closed = false
   #whenIdle: (() => void)[] = []
 
@@ -55,13 +66,16 @@ export class Dispatcher {
 
   /** One step of the loop. */
   async startRuns(): Promise<number> {
-    const limit = this.#options.concurrency - this.#attempts.size
+    const most = this.#full < SMALL_CLAIMS ? Math.min(SMALL, this.#options.batch) : this.#options.batch
+    const limit = Math.min(this.#options.concurrency - this.#attempts.size, most)
     if (limit <= 0 || this.#closed) return this.#options.pollMs
     const jobs = this.#capacities(this.#options.jobs, 'job:', limit)
     const sinks = this.#capacities(this.#options.sinks, 'sink:', limit)
     if (jobs.length === 0 && sinks.length === 0) return this.#options.pollMs
     const result = await this.#claimRuns(limit, jobs, sinks)
-    return Math.min(this.#options.pollMs, untilReady(result))
+    const isFull = result.runs.length >= limit
+    this.#full = isFull ? this.#full + 1 : 0
+    return isFull ? 0 : Math.min(this.#options.pollMs, untilReady(result))
   }
 
   get attempts(): ReadonlyMap<string, Attempt> {

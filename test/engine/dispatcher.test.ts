@@ -9,10 +9,16 @@ import type { JobDefinition } from '../../src/engine/work.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
 
-/** A dispatcher with one run to claim, and the runs that its handler began. */
-async function scene() {
+/** A dispatcher with runs to claim, those that its handler began, and how many each claim asked for. */
+async function scene({ runs = 1, concurrency = 10, batch = 10 } = {}) {
   const clock = manualClock()
-  const store = memory({ clock })
+  const whole = memory({ clock })
+  const asked: number[] = []
+  const claim: typeof whole.runs.claim = (request) => {
+    asked.push(request.limit)
+    return whole.runs.claim(request)
+  }
+  const store = { ...whole, runs: { ...whole.runs, claim } }
   const events = new Events(silentLogger)
   const began: string[] = []
   const job: JobDefinition = {
@@ -22,20 +28,21 @@ async function scene() {
     retry: { attempts: 1, delayMs: () => 0 },
     timeoutMs: 1_000,
     keep: 'all',
-    concurrency: 10,
+    concurrency,
   }
   const membership = { id: 'first' }
   await store.instances.join({ id: membership.id, host: 'h', pid: 1, zoneData: '', jobs: [] }, 1_000)
-  await store.runs.enqueue([{ target: { job: 'report' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' }])
+  const run = { target: { job: 'report' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' } as const
+  await store.runs.enqueue(Array.from({ length: runs }, () => run))
   const dispatcher = new Dispatcher({
-    ...{ store, clock, events, log: silentLogger, concurrency: 10, pollMs: 1_000, onFree: () => {} },
+    ...{ store, clock, events, log: silentLogger, concurrency, batch, pollMs: 1_000, onFree: () => {} },
     settler: new Settler(store, clock, new Health(clock, silentLogger, events), 10),
     floor: new TokenFloor(),
     jobs: new Map([['report', job]]),
     sinks: new Map(),
     instance: () => membership.id,
   })
-  return { dispatcher, membership, began, clock }
+  return { dispatcher, membership, began, asked, clock }
 }
 
 describe('a dispatcher', () => {
@@ -54,5 +61,21 @@ describe('a dispatcher', () => {
     await clock.settle()
     expect(began).toEqual([])
     expect(dispatcher.attempts.size).toBe(0)
+  })
+
+  it('starts a crowd in small claims, and what these do not reach in large ones', async () => {
+    const { dispatcher, began, asked, clock } = await scene({ runs: 3_000, concurrency: 5_000, batch: 1_000 })
+    while ((await dispatcher.startRuns()) === 0);
+    await clock.settle()
+    expect(asked).toEqual([250, 250, 250, 250, 1_000, 1_000, 1_000])
+    expect(began).toHaveLength(3_000)
+    await dispatcher.startRuns()
+    expect(asked.at(-1)).toBe(250)
+  })
+
+  it('claims no more than can begin at once', async () => {
+    const { dispatcher, asked } = await scene({ runs: 20, concurrency: 7, batch: 1_000 })
+    await dispatcher.startRuns()
+    expect(asked).toEqual([7])
   })
 })

@@ -9,9 +9,8 @@
  * - Thousands of runs behind one busy key: a claim moves a bounded number of them to where no claim looks, and asks to
  *   be called again.
  */
-import type { Run } from '../../core/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../core/store.js'
-import type { Database } from './connection.js'
+import type { Database, Row } from './connection.js'
 import { NO_RUN, RETURNED_RUN, RETURNED_RUN_COLUMNS, runColumns, toRun } from './run-row.js'
 import { operation } from './sql-function.js'
 import { START_KEYED } from './start-run.js'
@@ -21,19 +20,18 @@ const MAX_ASIDE = 2_000
 /** When to come back for a run whose key somebody else is busy with. */
 const LATER_MS = 20
 
-/** The priorities at which each target has ready runs, by stepping from one to the next lower. */
+const first = (condition: string) => `cross join lateral (select r.priority, r.ready_at from belfry.runs r
+      where r.state = 1 and ${condition} order by r.priority desc, r.ready_at limit 1) f`
+
+/** The priorities at which each target has ready runs, by stepping from one to the next lower, and the first instant of each. */
 const FIND_LEVELS = `
-  with recursive levels (target, at, priority) as (
-    select a.target, a.at,
-      (select r.priority from belfry.runs r where r.state = 1 and r.target = a.target order by r.priority desc limit 1)
-    from unnest(v_targets) with ordinality as a(target, at)
+  with recursive levels (target, at, priority, ready_at) as (
+    select a.target, a.at, f.* from unnest(v_targets) with ordinality as a(target, at) ${first('r.target = a.target')}
     union all
-    select l.target, l.at, (select r.priority from belfry.runs r
-      where r.state = 1 and r.target = l.target and r.priority < l.priority order by r.priority desc limit 1)
-    from levels l where l.priority is not null
+    select l.target, l.at, f.* from levels l ${first('r.target = l.target and r.priority < l.priority')}
   )
-  select array_agg(target), array_agg(priority), array_agg(at::integer)
-    into v_level_targets, v_level_priorities, v_level_places from levels where priority is not null`
+  select array_agg(target), array_agg(priority), array_agg(at::integer), coalesce(bool_or(ready_at <= v_now), false)
+    into v_level_targets, v_level_priorities, v_level_places, v_due from levels`
 
 const LEVELS = 'unnest(v_level_targets, v_level_priorities, v_level_places) as l(target, priority, at)'
 
@@ -47,11 +45,11 @@ const DUE = `
       ) n where v_left[l.at] > 0`
 const IN_ORDER = 'priority desc, ready_at, id'
 
-const SOMETHING_DUE = `exists (select 1 from ${LEVELS} where exists (select 1 from belfry.runs r where r.state = 1
-    and r.target = l.target and r.priority = l.priority and r.ready_at <= v_now))`
-
 const NEXT_READY = `(select min((select r.ready_at from belfry.runs r where r.state = 1 and r.target = l.target
     and r.priority = l.priority and r.ready_at > v_now order by r.ready_at limit 1)) from ${LEVELS})`
+
+/** A claimed run. What is the same for all of them is not sent with each. */
+const CLAIMED = runColumns('u', ['state', 'waits_for', 'instance', 'started_at', 'finished_at', 'cancel'])
 
 /**
  * What most claims meet: nothing but runs without keys that are on time. They are started at once. Their rows are locked,
@@ -62,7 +60,7 @@ const START_PLAIN = `
       takeovers = u.takeovers + u.rescued::integer, rescued = false,
       token = greatest(coalesce(u.token, 0) + 1, v_us, v_floor), started_at = v_now, instance = v_instance,
       claim = v_claim from unnest(v_plain, v_places) as g(row, place) where u.ctid = g.row
-      returning v_now, null::bigint, 0, g.place, ${runColumns('u')}`
+      returning null::bigint, null::bigint, null::integer, g.place, ${CLAIMED}`
 
 const NOTE_CLAIM = `
       update belfry.instances set last_claim = v_claim
@@ -84,6 +82,7 @@ declare
   v_level_targets text[];
   v_level_priorities integer[];
   v_level_places integer[];
+  v_due boolean;
   v_plain tid[];
   v_places bigint[];
   v_waits bigint[];
@@ -97,7 +96,7 @@ declare
 begin
   perform belfry.durable();
   ${FIND_LEVELS};
-  if ${SOMETHING_DUE} then
+  if v_due then
     select last_claim into v_last from belfry.instances
       where id = v_instance and not dead and expires_at > v_now for update;
   else
@@ -105,7 +104,7 @@ begin
   end if;
   if v_last >= v_claim then
     -- The reply was lost: the answer is what it gave, as far as it is still this instance's.
-    return query select v_now, null::bigint, 0, u.id, ${runColumns('u')} from belfry.runs u
+    return query select null::bigint, null::bigint, null::integer, u.id, ${runColumns('u')} from belfry.runs u
       where u.state = 2 and u.instance = v_instance and u.claim = v_claim;
     v_again := false;
   elsif v_last is null or v_limit <= 0 or v_level_targets is null
@@ -167,7 +166,7 @@ begin
         if v_step.outcome = 'started' then
           v_place := v_place + 1;
           v_left[r.at] := v_left[r.at] - 1;
-          return query select v_now, null::bigint, 0, v_place, ${runColumns('u')} from belfry.runs u where u.id = r.id;
+          return query select null::bigint, null::bigint, null::integer, v_place, ${CLAIMED} from belfry.runs u where u.id = r.id;
         elsif v_step.outcome = 'later' then
           v_later := true;
           v_skip := v_skip || r.id;
@@ -218,11 +217,14 @@ export async function claimRuns(db: Database, request: ClaimRequest): Promise<Cl
   const claimed = rows.filter((row) => row[3] !== null).sort((one, other) => Number(one[3]) - Number(other[3]))
   return {
     now: Number(last[0]),
-    runs: claimed.map((row) => toRun(row, 4)).filter(isClaimed),
+    runs: claimed.map((row) => claimedRun(row, instance, Number(last[0]))),
     ...(last[1] === null || last[1] === undefined ? {} : { nextReadyAt: Number(last[1]) }),
   }
 }
 
-function isClaimed(run: Run): run is ClaimedRun {
-  return run.token !== undefined && run.startedAt !== undefined
+/** The answer to a claim that was sent again has all columns: those runs started earlier. */
+function claimedRun(row: Row, instance: string, now: number): ClaimedRun {
+  const run = toRun(row, 4)
+  const { token = 0, startedAt = now } = run
+  return { ...run, token, startedAt, instance, state: 'running' }
 }

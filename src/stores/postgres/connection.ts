@@ -11,12 +11,15 @@ import { type Clock, sleep } from '../../core/clock.js'
 import { driven, isOfDriver, isWrongIsolation, storeError, troubleOf } from './connection-errors.js'
 import { type Proof, unproven } from './proof.js'
 import { inSchema } from './schema.js'
+import { StatementNames } from './statement-names.js'
 
 /** Values come as the text that the server sent, in the order of the columns. */
 export type Row = readonly (string | null)[]
 
 interface Query {
   readonly text: string
+  /** Of a prepared statement. */
+  readonly name?: string
   readonly values?: readonly unknown[]
   readonly rowMode: 'array'
   /** How long to wait for the answer, in milliseconds; 0 for as long as it takes. */
@@ -30,6 +33,8 @@ interface Result {
 
 /** What is called of a client of `pg`, and of anything that follows it. */
 export interface PgClient {
+  /** The number of the session, as it was announced when the connection was made. */
+  readonly processID?: number | null
   query(query: Query): Promise<Result | readonly Result[]>
   on(event: 'error', listener: (error: Error) => void): unknown
   removeListener(event: 'error', listener: (error: Error) => void): unknown
@@ -77,9 +82,12 @@ const TROUBLE_WAITS_MS = [50, 150, 450] as const
 const IDLE_TIMEOUT_MS = 10_000
 const BEGIN = `begin isolation level read committed; set local idle_in_transaction_session_timeout = ${IDLE_TIMEOUT_MS};`
 
+const SESSION = 'select pg_backend_pid()'
+
 export class Database {
   readonly #options: DatabaseOptions
   readonly #texts = new Map<string, string>()
+  readonly #names = new StatementNames()
 
   constructor(options: DatabaseOptions) {
     this.#options = options
@@ -99,6 +107,19 @@ export class Database {
 
   get channel(): string | undefined {
     return this.#options.channel
+  }
+
+  /** Finds out whether there is a pooler in between. */
+  async findSession(): Promise<void> {
+    await this.attempt(async () => {
+      const client = await driven(this.#options.pool.connect())
+      try {
+        const [row] = rowsOf(await driven(client.query(this.#query(SESSION, []))))
+        this.#names.tell(client, Number(row?.[0]))
+      } finally {
+        client.release()
+      }
+    })
   }
 
   announce(wakes: number): void {
@@ -160,9 +181,12 @@ export class Database {
    * that was left at an isolation level of somebody else's it needs a transaction of its own.
    */
   async once(sql: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    const query = this.#query(sql, values)
+    const name = this.#names.of(query.text)
     try {
-      return rowsOf(await driven(this.#options.pool.query(this.#query(sql, values))))
+      return rowsOf(await driven(this.#options.pool.query(name === undefined ? query : { ...query, name })))
     } catch (error) {
+      if (this.#names.giveUp(error)) return this.once(sql, values)
       if (!isWrongIsolation(error)) throw error
       return this.#transact('', (_, tx) => tx.run(sql, values))
     }

@@ -59,7 +59,9 @@ export function postgres(options: PostgresOptions): Store {
   const pool = poolOf(options)
   const self = globalThis.crypto.randomUUID()
   const channel = `belfry_${schema}`
-  const notify = (bits: number) => void db.read(NOTIFY, [channel, `${self} ${bits}`]).catch(() => {})
+  const notify = async (bits: number) => {
+    await db.read(NOTIFY, [channel, `${self} ${bits}`]).catch(() => {})
+  }
   // A hint to nobody costs a round trip, but this process cannot know whether others listen.
   const wakes = new Wakes(clock, options.listen === false ? undefined : notify)
   const proves = options.liveness === 'advisory'
@@ -81,6 +83,7 @@ export function postgres(options: PostgresOptions): Store {
     ...(proof === undefined ? {} : { onLost: proof.onLost }),
     async open() {
       await checkServer(db)
+      await db.findSession()
       if (migrate) await migrateSchema(patient(pool.used, schema))
       else await checkSchemaVersion(db)
       if (listens && !proves) await direct.open()

@@ -51,6 +51,12 @@ const MOMENT_MS = 10
 const NO_LEASE = `null::text, null::text, null::bigint, null::bigint, null::bigint, null::text, null::bigint,
       null::boolean`
 
+const TAKE_PLACE = `
+      insert into belfry.waiters as w (name, holder, ttl_ms, permits, instance, proof, floor, until)
+        values (v_name, v_holder, v_ttl, v_permits, v_instance, v_proof, v_floor, v_now + v_wait)
+        on conflict on constraint waiters_pkey do update set ttl_ms = excluded.ttl_ms, permits = excluded.permits,
+          instance = excluded.instance, proof = excluded.proof, floor = excluded.floor, until = excluded.until`
+
 const ACQUIRE_FUNCTION = operation(
   `acquire(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_wait bigint,
     v_proof integer)`,
@@ -68,7 +74,7 @@ declare
   v_granted text[];
   v_wakes integer;
 begin
-  if v_wait <= 0 then
+  if v_wait <= 0 and exists (select 1 from belfry.leases l where l.name = v_name) then
     -- Plainly busy: to look is enough.
     ${COUNT_HOLDERS};
     if v_live >= v_permits and not v_own and ${NO_CROWD} then
@@ -77,10 +83,19 @@ begin
     end if;
   end if;
   perform belfry.durable();
-  perform belfry.lock_names(array[v_name]);
+  perform 1 from belfry.names n where n.name = v_name for update;
+  if not found then perform belfry.lock_names(array[v_name]); end if;
   v_us := belfry.now_us();
   v_now := v_us / 1000;
   ${COUNT_HOLDERS};
+  if v_live >= v_permits and v_own is not true and v_wait > 0 then
+    -- Plainly busy: a place in the line. It need not survive a crash of the server, its holder asks again anyway; and
+    -- others wait for the name meanwhile.
+    ${TAKE_PLACE};
+    perform set_config('synchronous_commit', 'off', true);
+    return query select v_now, v_until, 0, ${NO_LEASE};
+    return;
+  end if;
   if v_holders < v_permits and v_own is not true and ${NO_CROWD} then
     -- Plainly free.
     update belfry.names n set last_token = greatest(n.last_token + 1, v_us, v_floor) where n.name = v_name
@@ -104,10 +119,7 @@ begin
   end if;
   if v_granted is null then
     if v_wait > 0 then
-      insert into belfry.waiters as w (name, holder, ttl_ms, permits, instance, proof, floor, until)
-        values (v_name, v_holder, v_ttl, v_permits, v_instance, v_proof, v_floor, v_now + v_wait)
-        on conflict on constraint waiters_pkey do update set ttl_ms = excluded.ttl_ms, permits = excluded.permits,
-          instance = excluded.instance, proof = excluded.proof, floor = excluded.floor, until = excluded.until;
+      ${TAKE_PLACE};
     end if;
     v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us);
     -- Without anybody whose time is still to come, one just now proves that it lives: that is over in a moment.

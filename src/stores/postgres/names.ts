@@ -11,7 +11,7 @@
 import { gone } from './proof-sql.js'
 import { step } from './sql-function.js'
 import { waitingForKey, waitingForLane } from './waiting-line.js'
-import { WAKE_LEASES, WAKE_RUNS } from './wakes.js'
+import { WAKE_GRANTED, WAKE_LEASES, WAKE_RUNS } from './wakes.js'
 
 /** When a lease `l` runs out, with its instance as `i`. */
 export const LEASE_EXPIRY = 'case when l.run is null then l.expires_at else coalesce(i.expires_at, 0) end'
@@ -106,7 +106,7 @@ begin
       v_granted := belfry.grant_lock(v_name, w.holder, w.ttl_ms, w.permits, w.instance, w.proof, w.floor, v_us);
       exit when v_granted is null;
       lanes := lanes || v_granted;
-      wakes := ${WAKE_LEASES};
+      wakes := ${WAKE_LEASES | WAKE_GRANTED};
     end if;
     delete from belfry.waiters where name = v_name and holder = w.holder;
   end loop;

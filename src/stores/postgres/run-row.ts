@@ -26,10 +26,10 @@ const COLUMNS = {
   ...{ cancel: 'boolean', result: 'text', error: 'text' },
 } as const
 
-/** Those columns of a table's alias. */
-export function runColumns(of: string): string {
-  return Object.keys(COLUMNS)
-    .map((column) => `${of}.${column}`)
+/** Those columns of a table's alias, except what the reader knows anyway. */
+export function runColumns(of: string, known: readonly (keyof typeof COLUMNS)[] = []): string {
+  return Object.entries(COLUMNS)
+    .map(([column, type]) => ((known as readonly string[]).includes(column) ? `null::${type}` : `${of}.${column}`))
     .join(', ')
 }
 

@@ -16,7 +16,8 @@ import {
   listInstances,
   listJobs,
 } from './instances.js'
-import { acquireLease, inspectLease, listLeases, releaseLease, renewLeases, resetLease } from './leases.js'
+import { inspectLease, listLeases, renewLeases, resetLease } from './leases.js'
+import { LockLines } from './lock-lines.js'
 import { pruneHistory } from './prune.js'
 import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
@@ -40,6 +41,7 @@ const NOW = 'select belfry.now_us() / 1000'
 export function operationsOn(db: Database): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
   const slots = new TransactionSlots(db.pool)
+  const lines = new LockLines(db)
   const puts = new SharedWrites<ScheduleWrite, PutResult>(
     (writes) => putSchedules(db, writes),
     ({ id }) => id,
@@ -82,9 +84,9 @@ export function operationsOn(db: Database): Omit<Store, 'open' | 'close' | 'subs
       prune: op(pruneHistory),
     },
     leases: {
-      acquire: op(acquireLease),
+      acquire: (request) => lines.acquire(request),
       renew: op(renewLeases),
-      release: op(releaseLease),
+      release: (request) => lines.release(request),
       inspect: op(inspectLease),
       list: op(listLeases),
       reset: op(resetLease),

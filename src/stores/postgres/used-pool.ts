@@ -15,12 +15,15 @@ export function poolOf({ pool, url }: { readonly pool?: PgPool; readonly url?: s
   }
   const used = pool ?? newPool(url ?? '')
   const heedNoMore = heed(used)
+  let ended: Promise<void> | undefined
   return {
     used,
     async leave() {
       if (pool !== undefined) return heedNoMore()
-      // It is heard to the last: its connections may still be ending when it says that it has ended.
-      await used.end()
+      // It is heard to the last: its connections may still be ending when it says that it has ended. A second end would be
+      // an error.
+      ended ??= used.end()
+      await ended
     },
   }
 }

@@ -1,7 +1,8 @@
 /**
  * Hints. In the database they are bits. What was done through this handle is hinted at here at once, and to the other
  * processes by NOTIFY: as a statement of its own, never in the transaction of a batch (its commit would queue behind all
- * others), and at most every few milliseconds for everything that happened in between.
+ * others), and at most every few milliseconds for everything that happened in between. Only a lock that was handed to
+ * somebody is told at once: he sits and waits for nothing else.
  */
 import type { Clock } from '../../core/clock.js'
 import type { Wake } from '../../core/store.js'
@@ -13,18 +14,21 @@ export const WAKE_RUNS = 2
 export const WAKE_LEASES = 4
 export const WAKE_ATTEMPTS = 8
 export const WAKE_SETTLED = 16
+/** A lock was handed to the next in its line. No hint by itself: it says that there is no time to lose. */
+export const WAKE_GRANTED = 32
 
 export const NOTIFY_EVERY_MS = 10
 
 export class Wakes {
   readonly #clock: Clock
-  readonly #notify: ((bits: number) => void) | undefined
+  readonly #notify: ((bits: number) => Promise<void>) | undefined
   readonly #listening = new Set<(wake: Wake) => void>()
   #local = 0
   #remote = 0
   #resting: (() => void) | undefined
+  #sending = false
 
-  constructor(clock: Clock, notify: ((bits: number) => void) | undefined) {
+  constructor(clock: Clock, notify: ((bits: number) => Promise<void>) | undefined) {
     this.#clock = clock
     this.#notify = notify
   }
@@ -35,7 +39,7 @@ export class Wakes {
     this.#local |= bits
     if (this.#notify === undefined) return
     this.#remote |= bits
-    if (this.#resting === undefined) this.#send()
+    if (this.#resting === undefined || (bits & WAKE_GRANTED) !== 0) this.#send()
   }
 
   /** Something was changed by another process. */
@@ -66,11 +70,17 @@ export class Wakes {
   }
 
   #send(): void {
+    if (this.#sending) return
+    this.#resting?.()
+    this.#resting = undefined
     const bits = this.#remote
     this.#remote = 0
-    this.#resting = undefined
-    if (bits === 0) return
-    this.#notify?.(bits)
+    if (bits === 0 || this.#notify === undefined) return
+    this.#sending = true
+    void this.#notify(bits).finally(() => {
+      this.#sending = false
+      if ((this.#remote & WAKE_GRANTED) !== 0) this.#send()
+    })
     this.#resting = this.#clock.after(NOTIFY_EVERY_MS, () => this.#send())
   }
 }

@@ -1,0 +1,122 @@
+/** What calls of one process share on Postgres: transactions when they write, looks when they wait. */
+import pg from 'pg'
+import { describe, expect, it } from 'vitest'
+import { definition, newRun } from '../../src/testing/contract/scene.js'
+import { freshPostgres } from '../servers/fresh-postgres.js'
+
+const COMMITS = `select count(distinct xmin::text) as transactions, count(*) as rows`
+
+/** A fresh store, and a client that looks at its tables. */
+async function scene() {
+  const fresh = await freshPostgres()
+  await fresh.store.open()
+  const observer = new pg.Client({ connectionString: fresh.direct })
+  await observer.connect()
+  const look = async (sql: string) => (await observer.query(sql.replaceAll('belfry.', `${fresh.schema}.`))).rows
+  const close = async () => {
+    await observer.end()
+    await fresh.store.close()
+    await fresh.close()
+  }
+  return { ...fresh, look, close }
+}
+
+describe('on Postgres, what is under way at once', () => {
+  it('is put in few transactions', async () => {
+    const { store, look, close } = await scene()
+    const ids = Array.from({ length: 50 }, (_, at) => `s/${at}`)
+    const results = await Promise.all(ids.map((id) => store.schedules.put([{ id, definition: definition() }])))
+    expect(results.flat().map(({ outcome, schedule }) => [outcome, schedule?.id])).toEqual(
+      ids.map((id) => ['created', id]),
+    )
+    const [found] = await look(`${COMMITS} from belfry.schedules`)
+    expect(Number(found.rows)).toBe(50)
+    expect(Number(found.transactions)).toBeLessThan(10)
+    await close()
+  })
+
+  it('gives every put of one schedule a version of its own', async () => {
+    const { store, close } = await scene()
+    const intervals = [1, 2, 3, 4].map((minutes) => definition({ timeline: { every: minutes * 60_000 } }))
+    const puts = intervals.map((each) => store.schedules.put([{ id: 'one', definition: each }]))
+    const versions = (await Promise.all(puts)).flat().map(({ schedule }) => schedule?.version)
+    expect(new Set(versions).size).toBe(4)
+    expect((await store.schedules.get('one'))?.definition.timeline).toEqual({ every: 240_000 })
+    await close()
+  })
+
+  it('is refused alone when it can never fire', async () => {
+    const { store, close } = await scene()
+    const never = definition({ timeline: { at: [1_000] } })
+    const [one, other, third] = await Promise.allSettled([
+      store.schedules.put([{ id: 'a', definition: definition() }]),
+      store.schedules.put([{ id: 'b', definition: never }]),
+      store.schedules.put([{ id: 'c', definition: definition() }]),
+    ])
+    expect([one?.status, other?.status, third?.status]).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect((await store.schedules.list({ limit: 10 })).items.map(({ id }) => id)).toEqual(['a', 'c'])
+    await close()
+  })
+
+  it('is enqueued in few transactions, and each caller gets the run that is his', async () => {
+    const { store, look, close } = await scene()
+    const payloads = Array.from({ length: 50 }, (_, at) => ({ quoted: `"${at}\\`, at }))
+    const results = await Promise.all(payloads.map((payload) => store.runs.enqueue([newRun({ payload })])))
+    const runs = await Promise.all(results.flat().map(({ run }) => store.runs.get(run)))
+    expect(runs.map((run) => run?.payload)).toEqual(payloads)
+    const [found] = await look(`${COMMITS} from belfry.runs`)
+    expect(Number(found.transactions)).toBeLessThan(10)
+    await close()
+  })
+})
+
+describe('on Postgres, one who waits for a lock', () => {
+  const WAIT = { name: 'lock', ttlMs: 30_000, permits: 1, floor: 0, waitMs: 2_000 }
+
+  it('finds it his when it was handed to him, and has written nothing for that', async () => {
+    const { store, look, close } = await scene()
+    const { leases } = store
+    await leases.acquire({ ...WAIT, holder: 'first' })
+    expect(await leases.acquire({ ...WAIT, holder: 'second' })).toMatchObject({ acquired: false })
+    expect(await leases.acquire({ ...WAIT, holder: 'third' })).toMatchObject({ acquired: false })
+    const places = () => look('select holder, xmin::text, until from belfry.waiters order by holder')
+    const before = await places()
+    const again = await Promise.all(['second', 'third'].map((holder) => leases.acquire({ ...WAIT, holder })))
+    expect(again.map(({ acquired }) => acquired)).toEqual([false, false])
+    expect(await places()).toEqual(before)
+    await leases.release({ name: 'lock', holder: 'first' })
+    const [lease] = await look('select holder, xmin::text, token from belfry.leases')
+    const [second, third] = await Promise.all(['second', 'third'].map((holder) => leases.acquire({ ...WAIT, holder })))
+    expect(second).toMatchObject({ acquired: true, lease: { holder: 'second', token: Number(lease.token) } })
+    expect(third).toMatchObject({ acquired: false })
+    expect(await look('select holder, xmin::text, token from belfry.leases')).toEqual([lease])
+    await close()
+  })
+
+  it('has it for its full time, however late he comes for it', async () => {
+    const { store, elapse, close } = await scene()
+    const { leases } = store
+    await leases.acquire({ ...WAIT, holder: 'first' })
+    await leases.acquire({ ...WAIT, holder: 'second' })
+    await leases.release({ name: 'lock', holder: 'first' })
+    await elapse(10_000)
+    const result = await leases.acquire({ ...WAIT, holder: 'second' })
+    expect(result.acquired && result.lease.expiresAt - result.now).toBe(30_000)
+    await close()
+  })
+
+  it('keeps his place by asking again, and takes over what has run out', async () => {
+    const { store, elapse, look, close } = await scene()
+    const { leases } = store
+    await leases.acquire({ ...WAIT, holder: 'first', ttlMs: 3_000 })
+    const ask = () => leases.acquire({ ...WAIT, holder: 'second' })
+    expect(await ask()).toMatchObject({ acquired: false })
+    await elapse(1_500)
+    expect(await ask()).toMatchObject({ acquired: false })
+    const [place] = await look(`select until - belfry.now_us() / 1000 as left from belfry.waiters`)
+    expect(Number(place.left)).toBe(2_000)
+    await elapse(1_500)
+    expect(await ask()).toMatchObject({ acquired: true })
+    await close()
+  })
+})
