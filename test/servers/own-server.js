@@ -32,9 +32,10 @@ import pg from 'pg'
  * @property {string} name
  * @property {(place: Place) => string[]} prepare writes what the server needs, and answers with its command line
  * @property {'INT' | 'TERM'} signal what ends it at once and in order
+ * @property {'QUIT' | 'KILL'} [crash_] what makes it crash; QUIT by default
  * @property {(port: number) => string} url
  * @property {number} [port] where it listens; wherever there is room, by default
- * @property {(url: string) => Promise<void>} [answers] resolves when it does; a database's, by default
+ * @property {(url: string) => Promise<void>} [ready] resolves when it answers; a database's, by default
  */
 
 /**
@@ -46,7 +47,7 @@ start() { "$@" 1>&2 & server=$!; }
 start "$@"
 while read -r word; do
   case $word in
-    crash) kill -QUIT $server; wait $server ;;
+    crash) kill -"$BELFRY_TEST_CRASH" $server; wait $server ;;
     start) start "$@" ;;
   esac
 done
@@ -58,7 +59,7 @@ rm -rf "$BELFRY_TEST_DATA"
  * @param {Recipe} recipe
  * @returns {Promise<OwnServer>}
  */
-export async function startOwn({ name, prepare, signal, url, port: given, answers = databaseAnswers }) {
+export async function startOwn({ name, prepare, signal, crash_ = 'QUIT', url, port: given, ready = databaseReady }) {
   const user = owner()
   const folder = mkdtempSync(join(tmpdir(), `belfry-${name}-`))
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
@@ -71,7 +72,7 @@ export async function startOwn({ name, prepare, signal, url, port: given, answer
     rmSync(folder, { recursive: true, force: true })
     throw error
   }
-  const env = { ...process.env, BELFRY_TEST_DATA: folder, BELFRY_TEST_SIGNAL: signal }
+  const env = { ...process.env, BELFRY_TEST_DATA: folder, BELFRY_TEST_SIGNAL: signal, BELFRY_TEST_CRASH: crash_ }
   // In a group of its own: what ends all of a test run at once must leave somebody to clear away.
   const options = { ...as, env, detached: true }
   const keeper = spawn('sh', ['-c', KEEPER, 'sh', ...command], { ...options, stdio: ['pipe', 'ignore', 'pipe'] })
@@ -85,7 +86,7 @@ export async function startOwn({ name, prepare, signal, url, port: given, answer
     await ended
   }
   try {
-    await untilReady(url(port), 30_000, answers)
+    await untilReady(url(port), 30_000, ready)
   } catch (error) {
     await stop()
     throw new Error(`the ${name} for the tests did not start: ${said}`, { cause: error })
@@ -96,7 +97,7 @@ export async function startOwn({ name, prepare, signal, url, port: given, answer
   }
   const restart = async () => {
     keeper.stdin.write('start\n')
-    await untilReady(url(port), 30_000)
+    await untilReady(url(port), 30_000, ready)
   }
   return { url: url(port), stop, crash, restart }
 }
@@ -148,13 +149,13 @@ export async function freePort(wanted = 0) {
  * Waits until a server answers.
  * @param {string} url
  * @param {number} patienceMs
- * @param {(url: string) => Promise<void>} [answers]
+ * @param {(url: string) => Promise<void>} [ready]
  */
-export async function untilReady(url, patienceMs, answers = databaseAnswers) {
+export async function untilReady(url, patienceMs, ready = databaseReady) {
   const until = performance.now() + patienceMs
   for (;;) {
     try {
-      await answers(url)
+      await ready(url)
       return
     } catch (error) {
       if (performance.now() > until) throw new Error(`nothing answers at ${url}`, { cause: error })
@@ -167,7 +168,7 @@ export async function untilReady(url, patienceMs, answers = databaseAnswers) {
  * Which a database also does through a pooler.
  * @param {string} url
  */
-async function databaseAnswers(url) {
+async function databaseReady(url) {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
   client.on('error', () => {})
   try {

@@ -32,7 +32,7 @@ export async function startRedis() {
  * A server that nobody else uses.
  * @param {string[]} [settings]
  * @param {number} [port]
- * @returns {Promise<import('./own-server.js').RunningServer>}
+ * @returns {Promise<import('./own-server.js').OwnServer>}
  */
 export async function startOwnRedis(settings = [], port = undefined) {
   const program = foundOrInstalled(WANTED)
@@ -40,15 +40,16 @@ export async function startOwnRedis(settings = [], port = undefined) {
     name: 'redis',
     ...(port === undefined ? {} : { port }),
     signal: 'TERM',
+    crash_: 'KILL',
     url: (port) => `redis://127.0.0.1:${port}`,
     prepare: ({ folder, port: own }) => [program, '--port', String(own), '--dir', folder, ...SETTINGS, ...settings],
-    answers: redisAnswers,
+    ready: redisAnswers,
   })
 }
 
 /**
  * Three masters with a replica each. Its URL is that of all nodes, separated by commas, the masters first.
- * @returns {Promise<import('./own-server.js').RunningServer & { nodes: import('./own-server.js').RunningServer[] }>}
+ * @returns {Promise<import('./own-server.js').RunningServer & { nodes: import('./own-server.js').OwnServer[] }>}
  */
 export async function startRedisCluster() {
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--repl-diskless-sync-delay', '0']

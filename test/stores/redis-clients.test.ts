@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { plan } from '../../src/core/plan.js'
 import type { Store } from '../../src/core/store.js'
 import { type IoRedis, type NodeRedis, type RedisOptions, redis } from '../../src/stores/redis/index.js'
-import { newRun, Scene } from '../../src/testing/contract/scene.js'
+import { key, newRun, Scene } from '../../src/testing/contract/scene.js'
 import { serverUrl } from '../servers/ask.js'
 import { startOwnRedis } from '../servers/redis.js'
 
@@ -129,6 +129,36 @@ describe('servers that cannot keep the promise', () => {
     await own.stop()
     await expect(store.now()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
     await store.close()
+  })
+
+  it('may crash and come back: nothing that is in their log is lost, and nobody has to restart', {
+    timeout: 60_000,
+  }, async () => {
+    const own = await startOwnRedis(['--appendfsync', 'always'])
+    const store = redis({ url: own.url, timeoutMs: 1_000 })
+    await store.open()
+    const scene = new Scene({ store, elapse: async () => {} })
+    await scene.join('one', 600_000)
+    const [first, second] = [await scene.enqueue({ key: key('k') }), await scene.enqueue({ key: key('k') })]
+    const run = await scene.claimOne()
+    const lock = await scene.acquire('lock', 'holder')
+    await own.crash()
+    await expect(store.now()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
+    await own.restart()
+    const answers = () =>
+      store.now().then(
+        () => true,
+        () => false,
+      )
+    await expect.poll(answers, { timeout: 20_000 }).toBe(true)
+    expect(await store.leases.inspect('lock')).toEqual([lock])
+    expect(run.id).toBe(first)
+    expect(await scene.settle(run)).toBe('settled')
+    const next = await scene.claimOne()
+    expect(next.id).toBe(second)
+    expect(next.token).toBeGreaterThan(run.token)
+    await store.close()
+    await own.stop()
   })
 
   it('are waited for when a write must reach replicas', { timeout: 60_000 }, async () => {
