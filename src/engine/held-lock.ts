@@ -26,7 +26,9 @@ export class HeldLock {
   #token: number
   #ttlMs: number
   #sentAt = 0
-  #controller = new AbortController()
+  /** Made when somebody asks for the signal: most never do. */
+  #controller: AbortController | undefined
+  #loss: Error | undefined
   #cancelExpiry = () => {}
   /** How many acquisitions share it: it is given back with the last. */
   acquisitions = 1
@@ -59,11 +61,15 @@ export class HeldLock {
   }
 
   get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#loss !== undefined) this.#controller.abort(this.#loss)
+    }
     return this.#controller.signal
   }
 
   get isLost(): boolean {
-    return this.#controller.signal.aborted
+    return this.#loss !== undefined
   }
 
   /** When the next renewal should be sent. A heartbeat too slow for a TTL that was shortened gives way. */
@@ -78,7 +84,10 @@ export class HeldLock {
     this.#token = lease.token
     this.#ttlMs = ttlMs
     this.#sentAt = sentAt
-    if (this.isLost) this.#controller = new AbortController()
+    if (this.isLost) {
+      this.#loss = undefined
+      this.#controller = undefined
+    }
     this.#cancelExpiry()
     const trustedMs = sentAt + trustMs(ttlMs) - this.#clock.monotonic()
     this.#cancelExpiry = this.#clock.after(trustedMs, () => this.lose('it was not renewed in time'))
@@ -87,7 +96,8 @@ export class HeldLock {
   lose(why: string): void {
     if (this.isLost) return
     this.#cancelExpiry()
-    this.#controller.abort(failure('LEASE_LOST', `the lock "${this.name}" was lost: ${why}`))
+    this.#loss = failure('LEASE_LOST', `the lock "${this.name}" was lost: ${why}`)
+    this.#controller?.abort(this.#loss)
     this.#onLost(this)
   }
 

@@ -20,6 +20,8 @@ export class LockKeeper {
   readonly #held = new Set<HeldLock>()
   readonly #renewed = new Set<HeldLock>()
   #loop: Loop | undefined
+  /** When the loop looks again by itself. */
+  #nextAt = Number.POSITIVE_INFINITY
 
   constructor(store: Store, clock: Clock, health: Health, events: Events) {
     this.#store = store
@@ -41,7 +43,7 @@ export class LockKeeper {
     if (this.#loop === undefined) {
       this.#loop = new Loop({ name: PART, clock: this.#clock, health: this.#health, step: () => this.#renewDue() })
       this.#loop.start()
-    } else this.#loop.wake()
+    } else if (lock.renewAt < this.#nextAt) this.#loop.wake()
   }
 
   drop(lock: HeldLock): void {
@@ -63,6 +65,8 @@ export class LockKeeper {
 
   async #renewDue(): Promise<number> {
     const now = this.#clock.monotonic()
+    // Until it is known, whoever comes meanwhile is looked at after this.
+    this.#nextAt = Number.POSITIVE_INFINITY
     const due = [...this.#renewed].filter((lock) => lock.renewAt <= now)
     if (due.length > 0) {
       const requests = due.map(({ name, holder, token, ttlMs }) => ({ name, holder, token, ttlMs }))
@@ -74,8 +78,8 @@ export class LockKeeper {
         else lock.extended(lease, lock.ttlMs, now)
       }
     }
-    const next = Math.min(...[...this.#renewed].map((lock) => lock.renewAt))
-    return Math.max(next - this.#clock.monotonic(), 0)
+    this.#nextAt = Math.min(...[...this.#renewed].map((lock) => lock.renewAt))
+    return Math.max(this.#nextAt - this.#clock.monotonic(), 0)
   }
 
   /** Nothing to renew: the loop ends, so that a process is not kept alive by it. */

@@ -17,6 +17,9 @@ export interface LoopOptions {
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 5_000
 
+/** Without a reason, an abort makes an error with a stack each time. */
+const STOPPED = 'stopped'
+
 function asleepNoMore(): void {}
 
 export class Loop {
@@ -44,7 +47,7 @@ export class Loop {
 
   /** Resolves when the step that is under way has ended. */
   async stop(): Promise<void> {
-    this.#stop.abort()
+    this.#stop.abort(STOPPED)
     this.#rouse()
     await this.#ended
   }

@@ -57,6 +57,21 @@ const TAKE_PLACE = `
         on conflict on constraint waiters_pkey do update set ttl_ms = excluded.ttl_ms, permits = excluded.permits,
           instance = excluded.instance, proof = excluded.proof, floor = excluded.floor, until = excluded.until`
 
+/**
+ * What most locks meet: a name that was there before, which nobody holds or waits for. One statement sees things as they
+ * were when it began. So that it takes nothing that was given away since, the name's last token must still be the one of
+ * then: every grant moves it.
+ */
+const TAKE_FREE = `
+  with taken as (
+    update belfry.names n set last_token = greatest(n.last_token + 1, v_us, v_floor) where n.name = v_name
+      and n.last_token = (select s.last_token from belfry.names s where s.name = v_name)
+      and not exists (select 1 from belfry.leases where name = v_name) and ${NO_CROWD}
+    returning n.last_token
+  )
+  insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
+    select v_name, v_holder, last_token, v_now, v_now + v_ttl, v_instance, v_proof from taken returning token into v_token`
+
 const ACQUIRE_FUNCTION = operation(
   `acquire(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_wait bigint,
     v_proof integer)`,
@@ -74,7 +89,14 @@ declare
   v_granted text[];
   v_wakes integer;
 begin
-  if v_wait <= 0 and exists (select 1 from belfry.leases l where l.name = v_name) then
+  perform belfry.durable();
+  ${TAKE_FREE};
+  if found then
+    return query select v_now, null::bigint, 0, v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, null::bigint,
+      false;
+    return;
+  end if;
+  if v_wait <= 0 then
     -- Plainly busy: to look is enough.
     ${COUNT_HOLDERS};
     if v_live >= v_permits and not v_own and ${NO_CROWD} then
@@ -82,7 +104,6 @@ begin
       return;
     end if;
   end if;
-  perform belfry.durable();
   perform 1 from belfry.names n where n.name = v_name for update;
   if not found then perform belfry.lock_names(array[v_name]); end if;
   v_us := belfry.now_us();
@@ -197,11 +218,13 @@ begin
   perform 1 from belfry.names where name = v_name for update;
   if not found then return; end if;
   v_us := belfry.now_us();
-  if v_min_hold <= 0 and ${NO_CROWD} then
-    delete from belfry.leases where name = v_name and holder = v_holder and not released and run is null;
-    had := found;
-    wakes := case when had then 4 else 0 end;
-    return;
+  if v_min_hold <= 0 then
+    delete from belfry.leases where name = v_name and holder = v_holder and not released and run is null and ${NO_CROWD};
+    if found then
+      had := true;
+      wakes := 4;
+      return;
+    end if;
   end if;
   delete from belfry.waiters where name = v_name and holder = v_holder;
   had := found;
