@@ -128,8 +128,7 @@ const HELD = `select c.relname || ' ' || l.mode as what from pg_locks l join pg_
     where c.relnamespace = $1::regnamespace and a.backend_type = 'client backend' and a.pid <> pg_backend_pid()
   union all select state || ': ' || query from pg_stat_activity
     where state like 'idle in transaction%' and query like '%' || $1 || '%'
-  union all select 'advisory' from pg_locks l join pg_stat_activity a on a.pid = l.pid
-    where l.locktype = 'advisory' and a.query like '%' || $1 || '%'`
+  union all select 'advisory' from pg_locks where locktype = 'advisory' and classid = ($1 || '.proofs')::regclass`
 
 const LOCK = { name: 'l', ttlMs: LONG_LEASE_MS, permits: 1, floor: 0 }
 

@@ -24,6 +24,8 @@ declare
   v_us bigint := belfry.now_us();
   v_now bigint := v_us / 1000;
   v_names text[];
+  -- Those that something was done about: a stale attempt hands nothing on.
+  v_freed text[] := '{}';
   v_lanes text[];
   v_keeps boolean;
   v_drops boolean;
@@ -87,10 +89,13 @@ begin
         v_lanes := v_lanes || r.schedule;
         wakes := wakes | 16;
       end if;
-      if r.key is not null then wakes := wakes | 4; end if;
+      if r.key is not null then
+        v_freed := v_freed || r.key;
+        wakes := wakes | 4;
+      end if;
     end loop;
   end if;
-  wakes := wakes | belfry.hand_on(v_names, v_lanes, v_us);
+  wakes := wakes | belfry.hand_on(v_freed, v_lanes, v_us);
 end`,
 )
 
