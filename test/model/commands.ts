@@ -18,7 +18,9 @@ type Act = (of: Side, pair: Pair) => Promise<unknown>
 const IDS = ['s1', 's2', 's3']
 const JOBS = ['j1', 'j2']
 const INSTANCES = ['i1', 'i2', 'i3']
-const LOCKS = ['lock', 'key']
+const LOCKS = ['lock', 'key', 'pair']
+/** Whoever uses a lock must agree on its permits. */
+const PERMITS: Readonly<Record<string, number>> = { pair: 2 }
 const LEASE_MS = 10_000
 
 function command(name: string, act: Act, after?: (pair: Pair) => void): Command {
@@ -238,8 +240,8 @@ export const commands: fc.Arbitrary<Command>[] = [
   fc.tuple(instances, fc.boolean()).map(([instance, all]) => beat(instance, all)),
   instances.map((id) => command(`leave ${id}`, (of) => of.store.instances.leave(id))),
   fc
-    .tuple(locks, fc.constantFrom(1, 2), fc.constantFrom(undefined, 8_000))
-    .map(([[name, holder], permits, waitMs]) => acquire(name, holder, permits, waitMs)),
+    .tuple(locks, fc.constantFrom(undefined, 8_000))
+    .map(([[name, holder], waitMs]) => acquire(name, holder, PERMITS[name] ?? 1, waitMs)),
   locks.map(([name, holder]) => renew(name, holder)),
   fc
     .tuple(locks, fc.constantFrom({}, { minHoldMs: 4_000 }))
