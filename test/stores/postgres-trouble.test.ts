@@ -121,7 +121,8 @@ describe('an instance at work on Postgres', () => {
     await server.start()
     await goesOn(work)
     expect(said(work.lines).filter((line) => line.startsWith('error'))).toEqual([])
-    expect(said(work.lines).filter((line) => line.includes(UNREACHABLE)).length).toBeLessThanOrEqual(1)
+    // A server that recovers answers, and is gone again for a moment: that may be said, each time once.
+    expect(said(work.lines).filter((line) => line.includes(UNREACHABLE)).length).toBeLessThanOrEqual(3)
   })
 
   it('takes a server that has become read-only for one that is gone, until it is not', async () => {
