@@ -16,10 +16,13 @@
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from '../../core/lease.js'
 import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
+import { textArray } from './array-text.js'
 import type { Database, Row } from './connection.js'
+import { HANDED } from './listener.js'
 import { EXPIRY, LEASE_EXPIRY, LEASE_INSTANCE } from './names.js'
 import { operation } from './sql-function.js'
 import { waitingForKey } from './waiting-line.js'
+import { WAKE_GRANTED, WAKE_LEASES } from './wakes.js'
 
 const COLUMNS = `l.name, l.holder, l.token, l.acquired_at, ${LEASE_EXPIRY}, l.instance, l.run, l.released`
 const RETURNED_LEASE = `name text, holder text, token bigint, acquired_at bigint, expires_at bigint, instance text,
@@ -204,8 +207,26 @@ export async function renewLeases(db: Database, requests: readonly RenewRequest[
   return requests.map((_, at) => renewed.get(at + 1))
 }
 
+/**
+ * Whoever was next waits for nothing else, so he is told by himself: here by the answer, elsewhere by the commit. Nobody
+ * else has to look then.
+ */
+const TELL_NEXT = `
+  if wakes & ${WAKE_GRANTED} <> 0 then
+    wakes := wakes & ~${WAKE_GRANTED | WAKE_LEASES};
+    for l in select * from belfry.leases where name = v_name and run is null and acquired_at = v_us / 1000 loop
+      if l.holder = any (v_here) then
+        handed := coalesce(handed::jsonb, '[]') || jsonb_build_array(jsonb_build_object('holder', l.holder, 'token', l.token,
+          'acquiredAt', l.acquired_at, 'expiresAt', l.expires_at, 'instance', l.instance, 'proof', l.proof));
+      elsif v_channel <> '' then
+        perform pg_notify(v_channel, '${HANDED}' || l.holder);
+      end if;
+    end loop;
+  end if;`
+
 const RELEASE_FUNCTION = operation(
-  'release(v_name text, v_holder text, v_min_hold bigint, out had boolean, out wakes integer)',
+  `release(v_name text, v_holder text, v_min_hold bigint, v_here text[], v_channel text,
+    out had boolean, out wakes integer, out handed json)`,
   'record',
   `
 declare
@@ -240,15 +261,32 @@ begin
     end if;
   end if;
   wakes := wakes | belfry.hand_on(array[v_name], '{}', v_us);
+  ${TELL_NEXT}
 end`,
 )
 
-const RELEASE = 'select had, wakes from belfry.release($1, $2, $3)'
+const RELEASE = 'select had, wakes, handed from belfry.release($1, $2, $3, $4, $5)'
 
-export async function releaseLease(db: Database, { name, holder, minHoldMs = 0 }: ReleaseRequest): Promise<boolean> {
-  const [row] = await db.write(RELEASE, [name, holder, Math.ceil(minHoldMs)])
+/** A lease that was handed to somebody who waits in this process. */
+export interface Handed {
+  readonly holder: string
+  readonly token: number
+  readonly acquiredAt: number
+  readonly expiresAt: number
+  readonly instance: string | null
+  readonly proof: number | null
+}
+
+/** `here` are those who wait for the name in this process. */
+export async function releaseLease(
+  db: Database,
+  { name, holder, minHoldMs = 0 }: ReleaseRequest,
+  here: readonly string[],
+): Promise<{ readonly had: boolean; readonly handed: readonly Handed[] }> {
+  const values = [name, holder, Math.ceil(minHoldMs), textArray(here), db.channel ?? '']
+  const [row] = await db.write(RELEASE, values)
   db.announce(Number(row?.[1]))
-  return row?.[0] === 't'
+  return { had: row?.[0] === 't', handed: JSON.parse(row?.[2] ?? '[]') as Handed[] }
 }
 
 const NOW = '(select belfry.now_us() / 1000)'

@@ -1,24 +1,28 @@
 /**
  * Waiting for locks without touching them. Whoever is told to wait has a place in the lock's line, and whoever frees the
- * lock hands it to the oldest place in the same step and hints at it. At that hint everybody who waits in this process
- * asks again at once. All of them look together, with one statement that only reads: the one whose turn it is finds the
- * lock his, and the others have cost nobody anything.
+ * lock hands it to the oldest place in the same step. If that one waits in the same process, the answer to the release is
+ * all he needs. If he waits elsewhere, the commit tells him, and he looks: one statement that only reads, for all who
+ * look at the same time. The others have cost nobody anything.
  *
  * - A hint that is lost, or a holder that dies: nobody trusts in looking alone for longer than a part of the time that a
  *   place is good for. Then he asks in earnest, which keeps his place and takes over what has run out.
  * - A lease that was handed over a while ago is asked for in earnest, too, so that it is his for its full time.
+ * - One that is handed over while its holder still waits to hear that he has a place: he looks once more.
  * - In the advisory mode a lease counts only if it was given to the session that proves this process alive now.
  */
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest } from '../../core/lease.js'
+import type { Store } from '../../core/store.js'
 import { textArray } from './array-text.js'
 import type { Database } from './connection.js'
-import { acquireLease, releaseLease } from './leases.js'
+import { acquireLease, type Handed, releaseLease } from './leases.js'
 import { SharedWrites } from './shared-writes.js'
 
 /** What a place was told when it last asked in earnest. */
 interface Place {
   readonly now: number
   readonly until: number
+  /** What was handed to it, by a call that was sent at this moment. */
+  readonly handed?: { readonly lease: Handed; readonly sentAt: number }
 }
 
 interface Seen {
@@ -38,28 +42,82 @@ const LOOK = `select g.at, (select belfry.now_us() / 1000), l.token, l.acquired_
 
 export class LockLines {
   readonly #db: Database
-  readonly #places = new Map<string, Place>()
+  /** By name, then by holder. */
+  readonly #lines = new Map<string, Map<string, Place>>()
+  /** Who asks in earnest just now, and whether his turn came meanwhile. */
+  readonly #asking = new Map<string, boolean>()
   readonly #looks: SharedWrites<AcquireRequest, Seen>
 
-  constructor(db: Database) {
+  constructor(db: Database, subscribe: Store['subscribe']) {
     this.#db = db
     this.#looks = new SharedWrites((requests) => lookFor(db, requests))
+    subscribe((wake, holder) => {
+      if (wake === 'leases' && holder !== undefined && this.#asking.has(holder)) this.#asking.set(holder, true)
+    })
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireResult> {
-    const key = placeKey(request)
-    const place = this.#places.get(key)
-    const seen = place === undefined ? undefined : await this.#look(request, place)
-    if (seen !== undefined && !seen.acquired) return seen
-    const result = seen ?? (await acquireLease(this.#db, request))
-    if (result.acquired || (request.waitMs ?? 0) <= 0) this.#places.delete(key)
-    else this.#places.set(key, { now: result.now, until: result.until })
+    const place = this.#lines.get(request.name)?.get(request.holder)
+    const found = place && ((await this.#takeHanded(request, place)) ?? (await this.#look(request, place)))
+    if (found !== undefined && !found.acquired) return found
+    const result = found ?? (await this.#ask(request))
+    if (result.acquired || (request.waitMs ?? 0) <= 0) this.#leave(request)
     return result
   }
 
-  release(request: ReleaseRequest): Promise<boolean> {
-    this.#places.delete(placeKey(request))
-    return releaseLease(this.#db, request)
+  async release(request: ReleaseRequest): Promise<boolean> {
+    this.#leave(request)
+    const sentAt = this.#db.clock.monotonic()
+    const line = this.#lines.get(request.name)
+    const { had, handed } = await releaseLease(this.#db, request, [...(line?.keys() ?? [])])
+    for (const lease of handed) {
+      const place = line?.get(lease.holder)
+      if (place !== undefined) line?.set(lease.holder, { ...place, handed: { lease, sentAt } })
+      this.#db.handedTo(lease.holder)
+    }
+    return had
+  }
+
+  /** In earnest. Whoever waits has his place before he asks, so that whoever frees the lock meanwhile finds him here. */
+  async #ask(request: AcquireRequest): Promise<AcquireResult> {
+    const { holder, waitMs = 0 } = request
+    if (waitMs <= 0) return acquireLease(this.#db, request)
+    this.#take(request, { now: 0, until: 0 })
+    this.#asking.set(holder, false)
+    try {
+      const result = await acquireLease(this.#db, request)
+      if (result.acquired) return result
+      const handed = this.#lines.get(request.name)?.get(holder)?.handed
+      const place = { now: result.now, until: result.until, ...(handed === undefined ? {} : { handed }) }
+      this.#take(request, place)
+      if (!this.#asking.get(holder)) return result
+      return (await this.#takeHanded(request, place)) ?? (await this.#look(request, place)) ?? result
+    } catch (error) {
+      this.#leave(request)
+      throw error
+    } finally {
+      this.#asking.delete(holder)
+    }
+  }
+
+  #take({ name, holder }: AcquireRequest, place: Place): void {
+    const line = this.#lines.get(name) ?? new Map<string, Place>()
+    this.#lines.set(name, line.set(holder, place))
+  }
+
+  #leave({ name, holder }: Pick<AcquireRequest, 'name' | 'holder'>): void {
+    const line = this.#lines.get(name)
+    if (line?.delete(holder) && line.size === 0) this.#lines.delete(name)
+  }
+
+  /** What was handed over by a call of this process needs no asking, as long as that call was sent just now. */
+  async #takeHanded({ name, ttlMs }: AcquireRequest, { handed }: Place): Promise<AcquireResult | undefined> {
+    if (handed === undefined) return undefined
+    if ((await this.#db.inPerson(async (proof) => proof)) !== handed.lease.proof) return undefined
+    if (this.#db.clock.monotonic() - handed.sentAt > ttlMs * HANDED_OVER) return undefined
+    const { holder, token, acquiredAt, expiresAt, instance } = handed.lease
+    const lease = { name, holder, token, acquiredAt, expiresAt, ...(instance === null ? {} : { instance }) }
+    return { acquired: true, lease, now: acquiredAt }
   }
 
   /** Undefined when it is time to ask in earnest. */
@@ -90,9 +148,4 @@ async function lookFor(db: Database, requests: readonly AcquireRequest[]): Promi
     seen[at] = { now: Number(now), lease }
   }
   return seen
-}
-
-/** Names hold no line breaks. */
-function placeKey({ name, holder }: Pick<AcquireRequest, 'name' | 'holder'>): string {
-  return `${name}\n${holder}`
 }
