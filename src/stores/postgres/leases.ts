@@ -93,8 +93,8 @@ declare
   v_wakes integer;
 begin
   perform belfry.durable();
-  ${TAKE_FREE};
-  if found then
+  if v_wait <= 0 or not exists (select 1 from belfry.leases where name = v_name) then ${TAKE_FREE}; end if;
+  if v_token is not null then
     return query select v_now, null::bigint, 0, v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, null::bigint,
       false;
     return;
@@ -211,22 +211,45 @@ export async function renewLeases(db: Database, requests: readonly RenewRequest[
  * Whoever was next waits for nothing else, so he is told by himself: here by the answer, elsewhere by the commit. Nobody
  * else has to look then.
  */
+const TELL = `
+      if l.holder = any (v_here) then
+        handed := coalesce(handed, '{}') || json_build_object('holder', l.holder, 'token', l.token,
+          'acquiredAt', l.acquired_at, 'expiresAt', l.expires_at, 'instance', l.instance, 'proof', l.proof);
+      elsif v_channel <> '' then
+        perform pg_notify(v_channel, '${HANDED}' || l.holder);
+      end if;`
 const TELL_NEXT = `
   if wakes & ${WAKE_GRANTED} <> 0 then
     wakes := wakes & ~${WAKE_GRANTED | WAKE_LEASES};
     for l in select * from belfry.leases where name = v_name and run is null and acquired_at = v_us / 1000 loop
-      if l.holder = any (v_here) then
-        handed := coalesce(handed::jsonb, '[]') || jsonb_build_array(jsonb_build_object('holder', l.holder, 'token', l.token,
-          'acquiredAt', l.acquired_at, 'expiresAt', l.expires_at, 'instance', l.instance, 'proof', l.proof));
-      elsif v_channel <> '' then
-        perform pg_notify(v_channel, '${HANDED}' || l.holder);
-      end if;
+      ${TELL}
     end loop;
   end if;`
 
+/**
+ * What most locks meet that are waited for: one holder, who gives it back, and a next one whose place is still good. The
+ * name is locked.
+ */
+const PASS_ON = `
+  with next as (
+    select w.* from (select * from belfry.waiters where name = v_name order by seq limit 1) w
+    where w.until > v_us / 1000 and w.permits = 1 and (select count(*) from belfry.leases where name = v_name) = 1
+      and exists (select 1 from belfry.leases where name = v_name and holder = v_holder and not released and run is null)
+  ), gone as (
+    delete from belfry.leases l using next where l.name = v_name and l.holder = v_holder
+  ), served as (
+    delete from belfry.waiters w using next where w.name = v_name and w.holder = next.holder
+  ), token as (
+    update belfry.names n set last_token = greatest(n.last_token + 1, v_us, next.floor) from next where n.name = v_name
+    returning n.last_token
+  )
+  insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
+    select v_name, next.holder, token.last_token, v_us / 1000, v_us / 1000 + next.ttl_ms, next.instance, next.proof
+    from next, token returning * into l`
+
 const RELEASE_FUNCTION = operation(
   `release(v_name text, v_holder text, v_min_hold bigint, v_here text[], v_channel text,
-    out had boolean, out wakes integer, out handed json)`,
+    out had boolean, out wakes integer, out handed json[])`,
   'record',
   `
 declare
@@ -244,6 +267,12 @@ begin
     if found then
       had := true;
       wakes := 4;
+      return;
+    end if;
+    ${PASS_ON};
+    if found then
+      had := true;
+      ${TELL}
       return;
     end if;
   end if;
@@ -265,7 +294,7 @@ begin
 end`,
 )
 
-const RELEASE = 'select had, wakes, handed from belfry.release($1, $2, $3, $4, $5)'
+const RELEASE = 'select had, wakes, array_to_json(handed) from belfry.release($1, $2, $3, $4, $5)'
 
 /** A lease that was handed to somebody who waits in this process. */
 export interface Handed {
