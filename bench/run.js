@@ -7,6 +7,7 @@ import { readdirSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { installPeers } from './harness/peers.js'
 import { stopPostgres } from './harness/postgres.js'
+import { stopRedis } from './harness/redis.js'
 import { UsageError } from './harness/usage-error.js'
 
 /**
@@ -68,4 +69,5 @@ try {
   throw error
 } finally {
   await stopPostgres()
+  await stopRedis()
 }

@@ -1,6 +1,7 @@
 // @ts-check
 /** The raw reference that a store is measured against. */
 import { openRawPostgres } from './raw-postgres.js'
+import { openRawRedis } from './raw-redis.js'
 import { openRawSqlite } from './raw-sqlite.js'
 
 export { RAW_BATCH } from './raw-sqlite.js'
@@ -19,10 +20,12 @@ export { RAW_BATCH } from './raw-sqlite.js'
  * @returns {Promise<Raw>}
  */
 export async function openRaw(store, schedules = 0) {
+  if (store === 'redis') return openRawRedis(schedules)
   return store === 'postgres' ? openRawPostgres({ schedules }) : openRawSqlite(schedules)
 }
 
 /** @param {string} store */
 export function rawName(store) {
+  if (store === 'redis') return 'a raw Lua loop on Redis'
   return store === 'postgres' ? 'raw prepared statements on Postgres' : 'raw prepared statements on SQLite'
 }

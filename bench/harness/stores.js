@@ -5,8 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { memory } from '../../dist/stores/memory/index.js'
 import { postgres } from '../../dist/stores/postgres/index.js'
+import { redisStore } from '../../dist/stores/redis/index.js'
 import { sqlite } from '../../dist/stores/sqlite/index.js'
 import { dropSchema, freshSchema, postgresUrl, serverSettings, withClient } from './postgres.js'
+import { clearRedis } from './raw-redis.js'
+import { redisClient, redisSettings, redisUrl } from './redis.js'
 import { UsageError } from './usage-error.js'
 
 /**
@@ -40,6 +43,11 @@ const MAKERS = {
     const store = postgres({ url: await postgresUrl(), schema, migrate: true })
     return { store, skip: leapingDatabase(schema), remove: () => dropSchema(schema), schema }
   },
+  redis: async () => {
+    const prefix = `bench${process.pid}.${Date.now().toString(36)}:`
+    const store = redisStore({ url: await redisUrl(), prefix }, { shifted: true })
+    return { store, skip: leapingServer(prefix), remove: () => clearRedis(prefix) }
+  },
 }
 
 /**
@@ -63,6 +71,7 @@ export async function openStore(name) {
  * @param {string} name
  */
 export async function storeSettings(name) {
+  if (name === 'redis') return { redis: await redisSettings() }
   return name === 'postgres' ? { postgres: await serverSettings() } : {}
 }
 
@@ -101,5 +110,17 @@ function leapingDatabase(schema) {
     const now = `select (extract(epoch from clock_timestamp()) * 1000000)::bigint + ${Math.round(offset * 1_000)}`
     const sql = `create or replace function ${schema}.now_us() returns bigint language sql volatile parallel safe as $$ ${now} $$`
     await withClient((client) => client.query(sql))
+  }
+}
+
+/**
+ * The same for a Redis: its scripts add a shift to the server's time.
+ * @param {string} prefix
+ */
+function leapingServer(prefix) {
+  return async (/** @type {number} */ ms) => {
+    const client = await redisClient()
+    await client.sendCommand(['INCRBY', `${prefix}{0}:shift`, String(Math.round(ms * 1_000))])
+    client.destroy()
   }
 }

@@ -15,6 +15,7 @@ import { manualClock } from '../../src/testing/manual-clock.js'
 import { testDatabase, type Way } from '../servers/test-database.js'
 import { inTimeWith, timedPool } from '../servers/timed-pool.js'
 import { Traffic } from '../servers/traffic.js'
+import { counted } from './counted-store.js'
 import type { Ground } from './store-kinds.js'
 
 export async function postgresGround(way: Way): Promise<Ground> {
@@ -39,32 +40,5 @@ export async function postgresGround(way: Way): Promise<Ground> {
       await traffic.rest()
       await database.close()
     },
-  }
-}
-
-/** A call is under way until it is answered, also while it waits to be tried again. */
-function counted(store: Store, traffic: Traffic): Store {
-  const part = <Part extends object>(area: Part): Part =>
-    new Proxy(area, {
-      get(target, name, receiver) {
-        const member: unknown = Reflect.get(target, name, receiver)
-        // A transaction may take as long as its handler likes, also in virtual time.
-        if (typeof member !== 'function' || name === 'transact') return member
-        return (...args: unknown[]) => traffic.during(async () => Reflect.apply(member, target, args) as unknown)
-      },
-    })
-  return {
-    supports: store.supports,
-    schedules: part(store.schedules),
-    runs: part(store.runs),
-    leases: part(store.leases),
-    instances: part(store.instances),
-    subscribe: store.subscribe,
-    open: () => traffic.during(() => store.open()),
-    close: () => traffic.during(() => store.close()),
-    now: () => traffic.during(() => store.now()),
-    freeze: (note) => traffic.during(() => store.freeze(note)),
-    thaw: () => traffic.during(() => store.thaw()),
-    frozen: () => traffic.during(() => store.frozen()),
   }
 }

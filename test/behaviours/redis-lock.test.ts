@@ -571,6 +571,8 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     })
     const { run } = await first.job.enqueue({ repository: 1 })
     await untilState(world, run, 'running')
+    // The store says so before the one who claimed it knows.
+    await world.elapse(20)
     world.hold(first.belfry)
     await worker(world, { exclusive: true, run: () => 'in time' })
     await untilState(world, run, 'succeeded')

@@ -4,9 +4,11 @@ import type { Store } from '../../src/core/store.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
-import { type Random, seededRandom } from '../../src/testing/random.js'
+import { seededRandom } from '../../src/testing/random.js'
 import { temporaryFile } from '../stores/temporary-file.js'
 import { postgresGround } from './postgres-ground.js'
+import { redisGround } from './redis-ground.js'
+import { unpunctual } from './unpunctual.js'
 
 /** What a kind of store brings: its own handle for each instance, on shared data, and how its time passes. */
 export interface Ground {
@@ -61,14 +63,11 @@ const sqliteKind: StoreKind = {
   },
 }
 
-/** Timers of different processes never fire at quite the same instant, nor always in the same order. */
-function unpunctual(clock: Clock, random: Random): Clock {
-  return { ...clock, after: (delayMs, callback) => clock.after(delayMs + 2 * random.next(), callback) }
-}
-
 export const storeKinds: readonly StoreKind[] = [
   memoryKind,
   sqliteKind,
   { name: 'postgres', open: () => postgresGround('postgres') },
+  { name: 'redis', open: () => redisGround() },
+  { name: 'redis in three shards', open: () => redisGround(3) },
   { name: 'postgres through pgbouncer', open: () => postgresGround('pgbouncer') },
 ]

@@ -71,6 +71,7 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
     const ids = Array.from({ length: schedules }, (_, at) => `s/${at}`)
     await operator.schedules.putMany(ids.map((id, at) => /** @type {const} */ ([id, scheduleInput(at)])))
     await disturb({ plan, seconds, crew, site, operator, history, say })
+    await killTheBusiest(operator, crew, leaseMs, say)
     say('coming to rest')
     for (const id of ids) await operator.schedules.pause(id)
     await comeToRest(operator)
@@ -118,6 +119,28 @@ async function disturb({ plan, seconds, crew, site, operator, history, say }) {
   }
   await sleep(Math.max(began + seconds * 1_000 - monotonicMs(), 0))
   await Promise.all(pending)
+}
+
+/**
+ * One more, with nothing else going on and in the middle of something: how soon others go on can always be told from it.
+ * @param {import('../../dist/index.js').Belfry} operator
+ * @param {Crew} crew
+ * @param {number} leaseMs
+ * @param {(line: string) => void} say
+ */
+async function killTheBusiest(operator, crew, leaseMs, say) {
+  await sleep(leaseMs * 1.5)
+  for (const until = monotonicMs() + 20_000; monotonicMs() < until; await sleep(100)) {
+    const pids = new Map((await operator.instances()).map(({ id, pid }) => [id, pid]))
+    const { items } = await operator.runs.list({ states: ['running'], job: 'slow', limit: 100 })
+    const running = items.flatMap(({ instance }) => pids.get(instance ?? '') ?? [])
+    const countOf = (/** @type {number} */ pid) => running.filter((one) => one === pid).length
+    const busiest = crew.atWork(leaseMs).sort((one, other) => countOf(other) - countOf(one))[0]
+    if (busiest === undefined || countOf(busiest) === 0) continue
+    say(`kill -9 of the busiest, ${busiest}`)
+    crew.kill(crew.placeOf(busiest))
+    return
+  }
 }
 
 /**

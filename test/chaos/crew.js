@@ -49,6 +49,11 @@ export class Crew {
       .flatMap(({ child }) => child.pid ?? [])
   }
 
+  /** @param {number} pid */
+  placeOf(pid) {
+    return this.#places.findIndex(({ child }) => child.pid === pid)
+  }
+
   /** @param {number} at */
   kill(at) {
     const place = this.#places[at]

@@ -1,6 +1,6 @@
 import { inject } from 'vitest'
 
-export type ServerName = 'postgres' | 'pgbouncer'
+export type ServerName = 'postgres' | 'pgbouncer' | 'redis' | 'redis-cluster'
 
 /** The URL of a server that the tests share; the first who asks has it started. */
 export async function serverUrl(name: ServerName): Promise<string> {

@@ -32,7 +32,10 @@ import pg from 'pg'
  * @property {string} name
  * @property {(place: Place) => string[]} prepare writes what the server needs, and answers with its command line
  * @property {'INT' | 'TERM'} signal what ends it at once and in order
+ * @property {'QUIT' | 'KILL'} [crash_] what makes it crash; QUIT by default
  * @property {(port: number) => string} url
+ * @property {number} [port] where it listens; wherever there is room, by default
+ * @property {(url: string) => Promise<void>} [ready] resolves when it answers; a database's, by default
  */
 
 /**
@@ -44,7 +47,7 @@ start() { "$@" 1>&2 & server=$!; }
 start "$@"
 while read -r word; do
   case $word in
-    crash) kill -QUIT $server; wait $server ;;
+    crash) kill -"$BELFRY_TEST_CRASH" $server; wait $server ;;
     start) start "$@" ;;
   esac
 done
@@ -56,11 +59,11 @@ rm -rf "$BELFRY_TEST_DATA"
  * @param {Recipe} recipe
  * @returns {Promise<OwnServer>}
  */
-export async function startOwn({ name, prepare, signal, url }) {
+export async function startOwn({ name, prepare, signal, crash_ = 'QUIT', url, port: given, ready = databaseReady }) {
   const user = owner()
   const folder = mkdtempSync(join(tmpdir(), `belfry-${name}-`))
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
-  const port = await freePort()
+  const port = given ?? (await freePort())
   const as = { cwd: folder, ...(user ?? {}) }
   let command
   try {
@@ -69,7 +72,7 @@ export async function startOwn({ name, prepare, signal, url }) {
     rmSync(folder, { recursive: true, force: true })
     throw error
   }
-  const env = { ...process.env, BELFRY_TEST_DATA: folder, BELFRY_TEST_SIGNAL: signal }
+  const env = { ...process.env, BELFRY_TEST_DATA: folder, BELFRY_TEST_SIGNAL: signal, BELFRY_TEST_CRASH: crash_ }
   // In a group of its own: what ends all of a test run at once must leave somebody to clear away.
   const options = { ...as, env, detached: true }
   const keeper = spawn('sh', ['-c', KEEPER, 'sh', ...command], { ...options, stdio: ['pipe', 'ignore', 'pipe'] })
@@ -83,7 +86,7 @@ export async function startOwn({ name, prepare, signal, url }) {
     await ended
   }
   try {
-    await untilReady(url(port), 30_000)
+    await untilReady(url(port), 30_000, ready)
   } catch (error) {
     await stop()
     throw new Error(`the ${name} for the tests did not start: ${said}`, { cause: error })
@@ -94,7 +97,7 @@ export async function startOwn({ name, prepare, signal, url }) {
   }
   const restart = async () => {
     keeper.stdin.write('start\n')
-    await untilReady(url(port), 30_000)
+    await untilReady(url(port), 30_000, ready)
   }
   return { url: url(port), stop, crash, restart }
 }
@@ -129,8 +132,12 @@ function owner() {
   throw new Error('the servers for the tests refuse to run as root, and there is no user postgres or nobody')
 }
 
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
+/**
+ * A port that is free, or this one, if it is.
+ * @param {number} [wanted]
+ */
+export async function freePort(wanted = 0) {
+  const server = createServer().listen(wanted, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
   server.close()
@@ -139,24 +146,35 @@ async function freePort() {
 }
 
 /**
- * Waits until a database answers, which it also does through a pooler.
+ * Waits until a server answers.
  * @param {string} url
  * @param {number} patienceMs
+ * @param {(url: string) => Promise<void>} [ready]
  */
-export async function untilReady(url, patienceMs) {
+export async function untilReady(url, patienceMs, ready = databaseReady) {
   const until = performance.now() + patienceMs
   for (;;) {
-    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
-    client.on('error', () => {})
     try {
-      await client.connect()
-      await client.query('select 1')
+      await ready(url)
       return
     } catch (error) {
       if (performance.now() > until) throw new Error(`nothing answers at ${url}`, { cause: error })
-    } finally {
-      await client.end().catch(() => {})
     }
     await sleep(50)
+  }
+}
+
+/**
+ * Which a database also does through a pooler.
+ * @param {string} url
+ */
+async function databaseReady(url) {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await client.query('select 1')
+  } finally {
+    await client.end().catch(() => {})
   }
 }

@@ -9,6 +9,7 @@ import type { TestProject } from 'vitest/node'
 import type { ServerName } from './ask.js'
 import { startPgBouncer } from './pgbouncer.js'
 import { type RunningServer, startPostgres } from './postgres.js'
+import { startRedis, startRedisCluster } from './redis.js'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -21,6 +22,8 @@ type Ask = (name: ServerName) => Promise<RunningServer>
 
 const STARTERS: Readonly<Record<ServerName, (ask: Ask) => Promise<RunningServer>>> = {
   postgres: startPostgres,
+  redis: startRedis,
+  'redis-cluster': startRedisCluster,
   pgbouncer: async (ask) => startPgBouncer((await ask('postgres')).url),
 }
 

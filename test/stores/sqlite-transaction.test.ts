@@ -189,6 +189,31 @@ describe('transact', () => {
     expect(effects()).toEqual(['paid'])
   })
 
+  it('holds to the foreign keys that the driver holds to', async () => {
+    withFile((db) => db.exec('create table parent (id integer primary key); create table child (p references parent)'))
+    const held = withFile((db) => driverOf(db).prepare('pragma foreign_keys').get([])?.[0])
+    await scene.enqueue()
+    const run = await scene.claimOne()
+    const orphan = transact(run, (tx) => driverOf(tx).prepare('insert into child values (7)').run([]).changes)
+    if (held === 1) await expect(orphan).rejects.toThrow(/FOREIGN KEY/)
+    else expect(await orphan).toEqual({ result: 1 })
+  })
+
+  it('survives a callback that closes the connection, or one that is kept and used afterwards', async () => {
+    const ids = [await scene.enqueue(), await scene.enqueue(), await scene.enqueue()]
+    const [first, second, third] = await scene.claim()
+    if (first === undefined || second === undefined || third === undefined) throw new Error(`of ${ids}`)
+    await expect(transact(first, (tx) => tx.close() as undefined)).rejects.toThrow(/not yours to close/)
+    let kept: SqliteHandle | undefined
+    await transact(second, (tx) => {
+      kept = tx
+      return write(tx, 'second')
+    })
+    kept?.exec('begin immediate')
+    expect(await transact(third, (tx) => write(tx, 'third'))).toEqual({ result: 'third' })
+    expect(effects()).toEqual(['second', 'third'])
+  })
+
   it('keeps the key until the handler has returned', async () => {
     await scene.enqueue({ key: key('k') })
     const next = await scene.enqueue({ key: key('k') })

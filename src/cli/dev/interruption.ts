@@ -31,10 +31,12 @@ export class Interruption {
     if (!stdin.isTTY) return
     stdin.setRawMode(true)
     stdin.on('error', () => this.#interrupt())
+    // What was typed fast, or pasted, comes as one.
     stdin.on('data', (data: Buffer) => {
-      const key = data.toString()
-      if (key === '\u0003' || key === 'q') this.#interrupt()
-      else this.onKey(key)
+      for (const key of data.toString()) {
+        if (key === '\u0003' || key === 'q') this.#interrupt()
+        else this.onKey(key)
+      }
     })
   }
 

@@ -49,7 +49,7 @@ export class Replicas {
     } else {
       this.#children.delete(name)
       child.kill('SIGKILL')
-      this.#say(name, this.#style.red('killed (kill -9): its runs are taken over in 3 to 5 s'))
+      this.#say(name, this.#style.red('killed (kill -9): what it runs is taken over in 3 to 5 s'))
     }
   }
 
@@ -65,6 +65,11 @@ export class Replicas {
         clearTimeout(timer)
       }),
     )
+  }
+
+  /** At once, without a goodbye. */
+  kill(): void {
+    for (const child of this.#children.values()) child.kill('SIGKILL')
   }
 
   async #spawn(name: string): Promise<void> {

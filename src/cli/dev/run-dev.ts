@@ -44,6 +44,8 @@ async function runTogether(
   const { Replicas } = await import('./replicas.js')
   const group = new Replicas(path, count, style, print)
   interruption.onKey = (key) => group.press(key)
+  // Before the folder is removed: whoever presses Ctrl-C twice does not wait for them.
+  process.prependOnceListener('exit', () => group.kill())
   await Promise.race([group.start(), interruption.happened])
   await interruption.happened
   await group.stop()

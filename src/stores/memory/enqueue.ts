@@ -24,8 +24,9 @@ function enqueueRun(state: MemoryState, run: NewRun, now: number): EnqueueResult
   const readyAt = run.readyAt ?? now + (run.delayMs ?? 0)
   const refused = refusal(state, run, readyAt, now)
   if (refused !== undefined) return refused
+  const waits = run.schedule !== undefined && meetOverlap(state, run.schedule, run, now)
+  // Looked up only now: a lane that making way has emptied is gone.
   const lane = run.schedule === undefined ? undefined : laneOf(state, run.schedule)
-  const waits = lane !== undefined && meetOverlap(state, lane, run, now)
   const { origin, priority, keep, backfill, dedupe, dedupeForMs = 0 } = run
   const target = frozenCopy(run.target)
   const record = addRun(state, {
@@ -84,8 +85,9 @@ function overlapWinner({ engaged, waiting }: Lane, { overlap }: NewRun): RunReco
 }
 
 /** Answers whether the run has to wait for others of its schedule. */
-function meetOverlap(state: MemoryState, lane: Lane, { overlap }: NewRun, now: number): boolean {
+function meetOverlap(state: MemoryState, schedule: string, { overlap }: NewRun, now: number): boolean {
   if (overlap === undefined || overlap === 'allow') return false
+  const lane = laneOf(state, schedule)
   if (overlap === 'cancel-running') makeWay(state, lane, now)
   return lane.engaged.size > 0
 }

@@ -12,8 +12,12 @@ export function checkPath(path: string, access: Access = mayWrite): void {
   const file = realPath(path)
   const folder = dirname(file)
   if (!existsSync(folder)) throw noFolder(folder)
-  if (existsSync(file) && statSync(file).isDirectory()) {
-    throw failure('STORE_INVALID', `${path} is a folder: give the path of a file`)
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (found !== undefined && !found.isFile()) {
+    throw failure(
+      'STORE_INVALID',
+      `${path} is ${found.isDirectory() ? 'a folder' : 'no file'}: give the path of a file`,
+    )
   }
   checkAccess(existsSync(file) ? [file, folder] : [folder], access)
   const network = networkKind(folder)

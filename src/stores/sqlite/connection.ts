@@ -84,7 +84,6 @@ const PRAGMAS = [
   'busy_timeout = 0',
   'journal_mode = WAL',
   'synchronous = FULL',
-  'foreign_keys = OFF',
   // Enough for the inner pages of every index, so that writing at random places reads little.
   'cache_size = -16000',
   // 8 MB: larger checkpoints are rarer, and one still takes milliseconds.

@@ -17,6 +17,8 @@ export interface Driver {
   close(): void
   /** Whether a transaction is open, where the driver can tell. */
   readonly inTransaction: boolean | undefined
+  /** Somebody has closed the handle. One of the drivers aborts the process if it is then used. */
+  readonly closed: boolean
   /** What a handler's transaction is given: the driver's own handle. */
   readonly handle: unknown
 }
@@ -34,6 +36,7 @@ export interface BetterSqliteHandle {
   exec(sql: string): unknown
   close(): unknown
   readonly inTransaction?: boolean
+  readonly open?: boolean
 }
 
 export function betterSqlite(handle: BetterSqliteHandle): Driver {
@@ -43,6 +46,9 @@ export function betterSqlite(handle: BetterSqliteHandle): Driver {
     close: () => void handle.close(),
     get inTransaction() {
       return handle.inTransaction
+    },
+    get closed() {
+      return handle.open === false
     },
     prepare(sql) {
       const statement = handle.prepare(sql)
@@ -75,6 +81,7 @@ export interface NodeSqliteHandle {
   exec(sql: string): void
   close(): void
   readonly isTransaction?: boolean
+  readonly isOpen?: boolean
 }
 
 export function nodeSqlite(handle: NodeSqliteHandle): Driver {
@@ -84,6 +91,9 @@ export function nodeSqlite(handle: NodeSqliteHandle): Driver {
     close: () => handle.close(),
     get inTransaction() {
       return handle.isTransaction ?? isWithinTransaction(handle)
+    },
+    get closed() {
+      return handle.isOpen === false
     },
     prepare(sql) {
       const { text, bind } = byName(sql)

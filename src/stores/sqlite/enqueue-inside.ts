@@ -5,6 +5,7 @@ import { Connection } from './connection.js'
 import { driverOf, isHandle } from './driver.js'
 import { enqueueRuns } from './enqueue.js'
 import type { SqliteFile } from './file.js'
+import { fileError } from './file-errors.js'
 import { newTx } from './tx.js'
 import { atOnce } from './write-queue.js'
 
@@ -26,7 +27,7 @@ export function enqueueInside(file: SqliteFile, runs: readonly NewRun[], handle:
   } catch (error) {
     db.run('rollback to belfry_enqueue')
     db.run('release belfry_enqueue')
-    throw error
+    throw fileError(error, file.name() ?? 'of the store')
   }
 }
 

@@ -1,3 +1,4 @@
+import { failure } from '../../core/errors.js'
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { targetName, targetOptions, toText } from '../../core/stored-text.js'
@@ -10,10 +11,19 @@ import { insertRun } from './run-write.js'
 import type { Tx } from './tx.js'
 import type { Steps } from './write-queue.js'
 
+/** As long as one is in the making, nobody else can write: no beat, no renewal, in no process. */
+const MOST = 10_000
+
 /** How many plain runs one statement makes. */
 const CHUNK = 100
 
 export function* enqueueRuns(tx: Tx, runs: readonly NewRun[]): Steps<EnqueueResult[]> {
+  if (runs.length > MOST) {
+    throw failure(
+      'OPTION_INVALID',
+      `${runs.length} runs at once are too many for a SQLite file, which has one writer: enqueue at most ${MOST} in one call`,
+    )
+  }
   const results: EnqueueResult[] = []
   const plain: NewRun[] = []
   for (const run of runs) {

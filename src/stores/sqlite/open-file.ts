@@ -132,6 +132,9 @@ export class OpenFile {
   /** A connection of its own, so that what a handler does with it is apart from ours. A given handle is all there is. */
   #transactions(): Connection {
     if (this.#options.database !== undefined && this.#connection !== undefined) return this.#connection
+    // A handler may have kept it: then it is closed, or has a transaction open that is not ours.
+    if (this.#second?.driver.closed) this.#second = undefined
+    else if (this.#second?.driver.inTransaction) this.#closeSecond()
     if (this.#second === undefined) {
       const db = this.#connect()
       try {
@@ -149,7 +152,10 @@ export class OpenFile {
   }
 
   #closeSecond(): void {
-    this.#second?.close()
+    const { driver } = this.#second ?? {}
+    // A driver that closes later than it is told to would keep the file locked until then.
+    if (driver !== undefined && !driver.closed && driver.inTransaction) driver.exec('rollback')
+    if (!driver?.closed) this.#second?.close()
     this.#second = undefined
   }
 }

@@ -27,6 +27,7 @@ export class OtherWriters {
   readonly #db: Connection
   readonly #clock: Clock
   readonly #announce: (wakes: ReadonlySet<Wake>) => void
+  #log: string | undefined
   #watcher: FSWatcher | undefined
   #version: number | undefined
   #cancelled: ReadonlySet<number> = new Set()
@@ -42,23 +43,40 @@ export class OtherWriters {
   }
 
   watch(path: string): void {
+    this.#log = `${path}-wal`
     try {
       this.#version = this.#dataVersion()
-      this.#watcher = watch(`${path}-wal`, { persistent: false }, () => this.#written())
-      this.#watcher.on('error', () => this.close())
+    } catch {
+      // Known after the first look.
+    }
+    this.#arm()
+  }
+
+  close(): void {
+    this.#log = undefined
+    this.#disarm()
+    this.#next?.cancel()
+    this.#next = undefined
+  }
+
+  #arm(): void {
+    if (this.#log === undefined || this.#watcher !== undefined) return
+    try {
+      this.#watcher = watch(this.#log, { persistent: false }, () => this.#written())
+      this.#watcher.on('error', () => this.#disarm())
     } catch {
       // No watches are left, or the system has none.
     }
   }
 
-  close(): void {
+  #disarm(): void {
     this.#watcher?.close()
     this.#watcher = undefined
-    this.#next?.cancel()
-    this.#next = undefined
   }
 
+  /** One write is many events, and we write ourselves: after the first nothing more is listened to until the next look. */
   #written(): void {
+    this.#disarm()
     this.#looks = 0
     this.#lookIn(LOOKS_MS[0])
   }
@@ -75,6 +93,8 @@ export class OtherWriters {
       this.#looks += 1
       const delay = LOOKS_MS[this.#looks]
       if (delay !== undefined) this.#lookIn(delay)
+      // Before the look: what is written from here on is told of.
+      this.#arm()
       this.#look()
     }
     this.#next = { at, cancel: this.#clock.after(at - now, look) }

@@ -61,9 +61,24 @@ function perform(db: Connection, id: number, token: number, work: Work): Transac
   // Repeated after it was applied: the work is not done twice.
   if (run.committed) return { result: run.result === null ? null : fromText(run.result) }
   db.exec(`savepoint ${MARK}`)
-  const result = jsonOf(work(db.driver.handle))
+  const result = jsonOf(whileOpen(db.driver.handle as { close?: unknown }, work))
   checkMark(db)
   return db.run(COMMIT_RUN, toText(result), id, token) === 1 ? { result } : 'stale'
+}
+
+/** The handle cannot be closed meanwhile: that would leave the transaction open, and the file locked, with nobody there. */
+function whileOpen(handle: { close?: unknown }, work: Work): unknown {
+  const own = Object.getOwnPropertyDescriptor(handle, 'close')
+  handle.close = () => {
+    throw failure('OPTION_INVALID', 'transaction(): the connection is not yours to close; leave that to Belfry')
+  }
+  try {
+    return work(handle)
+  } finally {
+    // Mostly the method of its class is what is then there again.
+    if (own === undefined) delete handle.close
+    else Object.defineProperty(handle, 'close', own)
+  }
 }
 
 /** Goes with the transaction that it was set in: a callback that has ended that one and begun another has none. */

@@ -1,0 +1,32 @@
+/** Refuses servers on which the promise cannot be kept, before anything is written there. */
+import { failure } from '../../core/errors.js'
+import type { Server } from './connection.js'
+import { script } from './script.js'
+
+const INFO = script(`return redis.call('INFO')`)
+
+const OLDEST = [6, 2] as const
+
+export async function checkServer(server: Server, key: string): Promise<void> {
+  const info = String(await server.run(INFO, key, []))
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1]
+  if (field('role') === 'slave') {
+    throw failure('STORE_READ_ONLY', 'this Redis server is a replica: connect to its primary')
+  }
+  checkVersion(field('redis_version') ?? '')
+  checkPolicy(field('maxmemory_policy') ?? 'noeviction')
+}
+
+function checkVersion(version: string): void {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return
+  throw failure('STORE_INVALID', `this Redis server is version ${version}: Belfry needs ${OLDEST.join('.')} or newer`)
+}
+
+function checkPolicy(policy: string): void {
+  if (policy === 'noeviction') return
+  throw failure(
+    'STORE_INVALID',
+    `this Redis server may throw schedules and locks away when its memory is full (maxmemory-policy ${policy}): set it to noeviction, or use another server`,
+  )
+}

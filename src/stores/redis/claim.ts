@@ -1,0 +1,242 @@
+/**
+ * Starting runs. The queues of all targets that were asked for are read from their beginning, in the order of claiming.
+ * A plain run costs no command of its own: what is taken from a queue, written to runs and noted as running is done by
+ * one command each for the whole claim.
+ */
+import type { Run } from '../../core/run.js'
+import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../core/store.js'
+import { type Server, textsOf } from './connection.js'
+import { type Asked, peekReady } from './peek.js'
+import { isTicket, runId, toRun } from './run-text.js'
+import { runScript } from './script.js'
+import { startTickets } from './tickets.js'
+import { numberOf, word } from './token-text.js'
+
+/** How many runs one script looks at, at the most, that cannot start after all. */
+const MAX_STEPS = 2_000
+
+export const CLAIM = runScript(`
+local inst, claim, limit, floor = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local queues, left = {}, {}
+for at = 5, #ARGV, 2 do
+  local target = ARGV[at]
+  left[target] = tonumber(ARGV[at + 1])
+  for _, prio in ipairs(redis.call('ZRANGE', KEYS[1] .. 'p:' .. target, 0, -1)) do
+    queues[#queues + 1] = { key = KEYS[1] .. 'q:' .. prio .. ':' .. target, prio = tonumber(prio), target = target }
+  end
+end
+
+local started, taken, steps, more = {}, {}, 0, false
+-- The token of every run that had none.
+local first = nextToken(0, floor)
+local firstText = int(first)
+
+-- A key is free for a run when a permit is, and no older run that is due stands before it.
+local function mayTakeKey(r, m)
+  local permits = tonumber(r.limit)
+  serveWaiters(m)
+  if isBusy(m, permits) then
+    if r.attempt == '0' and r.busy == 's' then endRun(r, 'K', 'busy') else makeWait(r, 'k') end
+    return false
+  end
+  makeRoom(m, permits)
+  ripenKey(r.key)
+  local standing, waiting = redis.call('ZRANGE', KEYS[1] .. 'ks:' .. r.key, 0, 0)[1], redis.call('ZRANGE', KEYS[1] .. 'kw:' .. r.key, 0, 0)[1]
+  if (standing and standing < r.n) or (waiting and waiting < r.n) then
+    makeWait(r, 'k')
+    return false
+  end
+  return true
+end
+
+-- Starts a run, or takes it out of the queue because it may not start now.
+local function start(r, queue)
+  if r.attempt == '0' and r.startBy ~= '-' and now > tonumber(r.startBy) then
+    endRun(r, 'K', 'deadline')
+    return false
+  end
+  local last, m = tonumber(r.token) or 0, nil
+  if string.byte(r.kind) == 120 and fixed(r).key ~= '-' then
+    m = name(r.key)
+    if not mayTakeKey(r, m) then return false end
+    last = math.max(last, m.last)
+    withdraw(r)
+  else
+    local list = collect(taken, queue)
+    list[#list + 1] = r.n
+  end
+  local token = nextToken(last, floor)
+  r.st, r.token, r.startedAt, r.inst, r.claim = 'X', token == first and firstText or int(token), nowText, inst, claim
+  r.attempt = r.attempt == '0' and '1' or int(r.attempt + 1)
+  if r.rescued == '1' then
+    r.takeovers, r.rescued = int(r.takeovers + 1), '0'
+  end
+  change(r)
+  local running = collect(runningAdded, inst)
+  running[#running + 1] = r.n
+  running[#running + 1] = claim .. ' ' .. r.token .. ' ' .. r.cancel
+  if m then
+    addHolder(m, { holder = 'run:' .. r.n .. ':' .. r.token, token = token, acquired = now, expires = now, released = '0',
+      inst = inst, run = r.n })
+    redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, order(r.n), r.n)
+    -- With permits left, whoever waited only because this run stood before it is next.
+    if tonumber(r.limit) > 1 then wakeRuns(m) end
+  end
+  return true
+end
+
+-- The first of every queue, in the order of claiming.
+local function candidates()
+  local found = {}
+  for _, queue in ipairs(queues) do
+    local most = math.min(limit - #started, left[queue.target])
+    if most > 0 then
+      local members = redis.call('ZRANGEBYSCORE', queue.key, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most)
+      for at = 1, #members, 2 do
+        found[#found + 1] = { n = members[at], readyAt = tonumber(members[at + 1]), prio = queue.prio, queue = queue }
+      end
+    end
+  end
+  if #queues > 1 then
+    table.sort(found, function(one, other)
+      if one.prio ~= other.prio then return one.prio > other.prio end
+      if one.readyAt ~= other.readyAt then return one.readyAt < other.readyAt end
+      return one.n < other.n
+    end)
+  end
+  local ns = {}
+  for at = 1, math.min(#found, limit - #started) do ns[at] = found[at].n end
+  loadAll(ns)
+  return found
+end
+
+local function startRuns()
+  repeat
+    more, queueChanged = false, false
+    for _, candidate in ipairs(candidates()) do
+      if #started >= limit or steps >= ${MAX_STEPS} then break end
+      local queue = candidate.queue
+      if left[queue.target] > 0 then
+        local r = load(candidate.n)
+        if not r then
+          redis.call('ZREM', queue.key, candidate.n)
+          more = true
+        elseif start(r, queue.key) then
+          started[#started + 1] = r
+          left[queue.target] = left[queue.target] - 1
+        else
+          steps = steps + 1
+          more = true
+        end
+        if queueChanged then
+          more = true
+          break
+        end
+      end
+    end
+    for key, ns in pairs(taken) do batch('ZREM', key, ns) end
+    taken = {}
+  until not more or #started >= limit or steps >= ${MAX_STEPS}
+end
+
+-- The reply to this claim was lost: the answer is what it gave, as far as it is still this instance's.
+local function answerAgain()
+  local running = redis.call('HGETALL', KEYS[1] .. 'ir:' .. inst)
+  for at = 1, #running, 2 do
+    local r = string.match(running[at + 1], '^[^ ]+') == claim and load(running[at])
+    if r then started[#started + 1] = r end
+  end
+end
+
+local info = redis.call('GET', KEYS[1] .. 'i:' .. inst)
+if info and not redis.call('HGET', KEYS[1] .. 'meta', 'frozen') then
+  local expires, dead, settled = string.match(info, '^(%d+) (%d) ([^ ]+)')
+  if dead == '0' and tonumber(expires) > now then
+    if tonumber(claim) <= tonumber(settled) or redis.call('ZADD', KEYS[1] .. 'ic:' .. inst, 'NX', claim, claim) == 0 then answerAgain()
+    else startRuns() end
+  end
+end
+local answer = {}
+for at, r in ipairs(started) do
+  r.text = textOf(r)
+  answer[2 * at - 1], answer[2 * at] = r.n, r.text
+end
+finish()
+
+local nextReadyAt
+for _, queue in ipairs(queues) do
+  local later = redis.call('ZRANGEBYSCORE', queue.key, '(' .. int(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  if later[2] then nextReadyAt = math.min(nextReadyAt or math.huge, tonumber(later[2]))
+  elseif redis.call('EXISTS', queue.key) == 0 then redis.call('ZREM', KEYS[1] .. 'p:' .. queue.target, queue.prio) end
+end
+if steps >= ${MAX_STEPS} then nextReadyAt = now end
+return { int(now), answer, nextReadyAt and int(nextReadyAt) or '-', wakes }`)
+
+export async function claimRuns(server: Server, request: ClaimRequest): Promise<ClaimResult> {
+  const asked = [
+    ...request.jobs.map(({ name, limit }) => ({ name: `job:${name}`, limit })),
+    ...request.sinks.map(({ name, limit }) => ({ name: `sink:${name}`, limit })),
+  ]
+  return server.shards === 1 ? claimShard(server, 0, request, asked) : claimAcross(server, request, asked)
+}
+
+async function claimShard(
+  server: Server,
+  shard: number,
+  request: ClaimRequest,
+  asked: readonly Asked[],
+): Promise<ClaimResult> {
+  const { instance, claim, limit, floor } = request
+  const targets = asked.flatMap(({ name, limit: most }) => [word(name), most])
+  const [now, texts, next] = await server.write(CLAIM, shard, [word(instance), claim, limit, floor, ...targets])
+  const nextReadyAt = numberOf(String(next))
+  const runs = await claimedRuns(server, shard, request, textsOf(texts))
+  return { now: Number(now), runs, ...(nextReadyAt === undefined ? {} : { nextReadyAt }) }
+}
+
+/** Looks at all shards, and claims from those that have what comes first. */
+async function claimAcross(server: Server, request: ClaimRequest, asked: readonly Asked[]): Promise<ClaimResult> {
+  const { now, shares, nextReadyAt, known } = await peekReady(server, request, asked)
+  const claims = shares.map((share, shard) => {
+    const limit = known ? 0 : share.reduce((sum, count) => sum + count, 0)
+    if (limit === 0 && !known) return undefined
+    const own = asked.map(({ name }, at) => ({ name, limit: known ? 0 : (share[at] ?? 0) }))
+    return claimShard(server, shard, { ...request, limit }, own)
+  })
+  const results = (await Promise.all(claims)).filter((result) => result !== undefined)
+  const runs = results.flatMap((result) => result.runs).sort(inClaimOrder)
+  const nexts = [nextReadyAt, ...results.map((result) => result.nextReadyAt)].filter((next) => next !== undefined)
+  const next = nexts.length === 0 ? {} : { nextReadyAt: Math.min(...nexts) }
+  return { now: Math.max(now, ...results.map((result) => result.now)), runs, ...next }
+}
+
+function inClaimOrder(one: Run, other: Run): number {
+  if (one.priority !== other.priority) return other.priority - one.priority
+  if (one.readyAt !== other.readyAt) return one.readyAt - other.readyAt
+  return one.id < other.id ? -1 : 1
+}
+
+/** What was claimed here, and the runs of other shards whose tickets were. */
+async function claimedRuns(
+  server: Server,
+  shard: number,
+  request: ClaimRequest,
+  texts: readonly string[],
+): Promise<ClaimedRun[]> {
+  const claimed = runsOf(shard, texts).filter(isClaimed)
+  const tickets = claimed.filter((_, at) => isTicket(texts[2 * at] ?? ''))
+  if (tickets.length === 0) return claimed
+  const started = await startTickets(server, shard, request, tickets)
+  return [...claimed.filter((run) => !tickets.includes(run)), ...started]
+}
+
+/** Runs from a list of their numbers and texts. */
+export function runsOf(shard: number, texts: readonly string[]): Run[] {
+  const runs: Run[] = []
+  for (let at = 0; at + 1 < texts.length; at += 2) runs.push(toRun(runId(shard, texts[at] ?? ''), texts[at + 1] ?? ''))
+  return runs
+}
+
+function isClaimed(run: Run): run is ClaimedRun {
+  return run.token !== undefined && run.startedAt !== undefined
+}

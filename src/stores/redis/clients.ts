@@ -1,0 +1,162 @@
+/**
+ * The clients that can be brought along: `@redis/client` (and the `redis` package around it) and ioredis, single or
+ * cluster. Only the few calls that are made are typed, and everything else sees them as a `Link`.
+ */
+import { failure } from '../../core/errors.js'
+import { slotOfKey } from './slots.js'
+
+/** A client of `@redis/client`. */
+export interface NodeRedis {
+  readonly isOpen: boolean
+  sendCommand(args: readonly string[]): Promise<unknown>
+  connect(): Promise<unknown>
+  duplicate(): NodeRedis
+  subscribe(channel: string, listener: (message: string) => void): Promise<unknown>
+  on(event: 'error' | 'ready', listener: () => void): unknown
+  destroy(): unknown
+}
+
+/** A cluster of `@redis/client`. */
+export interface NodeRedisCluster {
+  readonly isOpen: boolean
+  readonly masters: readonly unknown[]
+  readonly slots: readonly { readonly master: unknown }[]
+  nodeClient(node: unknown): NodeRedis | Promise<NodeRedis>
+  sendCommand(key: string | undefined, isReadonly: boolean | undefined, args: string[]): Promise<unknown>
+  connect(): Promise<unknown>
+  duplicate(): NodeRedisCluster
+  subscribe(channel: string, listener: (message: string) => void): Promise<unknown>
+  on(event: 'error', listener: () => void): unknown
+  destroy(): unknown
+}
+
+/** A client or a cluster of ioredis. */
+export interface IoRedis {
+  readonly status: string
+  readonly isCluster: boolean
+  call(command: string, args: string[]): Promise<unknown>
+  connect(): Promise<unknown>
+  duplicate(): IoRedis
+  subscribe(channel: string): Promise<unknown>
+  on(event: 'message', listener: (channel: string, message: string) => void): unknown
+  on(event: 'error' | 'ready', listener: () => void): unknown
+  disconnect(): void
+}
+
+export type RedisClient = NodeRedis | NodeRedisCluster | IoRedis
+
+/** The one way in which the store reaches its server, or servers. */
+export interface Link {
+  readonly isCluster: boolean
+  /** Whether a command can be made to follow another on the same connection. */
+  readonly keepsOrder: boolean
+  open(): Promise<void>
+  /** Sends a command to whoever has the key. */
+  send(key: string, args: readonly string[]): Promise<unknown>
+  /** Sends two commands to whoever has the key, one behind the other on the same connection. */
+  sendBoth(key: string, first: readonly string[], second: readonly string[]): Promise<readonly [unknown, unknown]>
+  /** Listens on a connection of its own; `gap` is called when it was lost in between. The answer ends it. */
+  listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<() => void>
+  close(): void
+}
+
+export function linkTo(client: RedisClient, owned: boolean): Link {
+  if ('masters' in client) return clusterLink(client, owned)
+  if ('call' in client && 'isCluster' in client) return ioredisLink(client, owned)
+  if ('sendCommand' in client) return nodeRedisLink(client, owned)
+  throw failure('OPTION_INVALID', 'the Redis store needs a client of @redis/client or of ioredis')
+}
+
+/** Errors of a connection reach whoever sent the command; without a listener they would end the process. */
+const unheard = () => {}
+const heardOnce = new WeakSet<object>()
+
+function hearErrors(client: { on(event: 'error', listener: () => void): unknown }): void {
+  if (heardOnce.has(client)) return
+  heardOnce.add(client)
+  client.on('error', unheard)
+}
+
+function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
+  hearErrors(client)
+  return {
+    isCluster: false,
+    keepsOrder: true,
+    async open() {
+      if (!client.isOpen) await client.connect()
+    },
+    send: (_, args) => client.sendCommand(args),
+    sendBoth: (_, first, second) => Promise.all([client.sendCommand(first), client.sendCommand(second)]),
+    async listen(channel, heard, gap) {
+      const listener = client.duplicate()
+      hearErrors(listener)
+      await listener.connect()
+      await listener.subscribe(channel, heard)
+      listener.on('ready', gap)
+      return () => void listener.destroy()
+    },
+    close() {
+      if (owned && client.isOpen) client.destroy()
+    },
+  }
+}
+
+function clusterLink(cluster: NodeRedisCluster, owned: boolean): Link {
+  hearErrors(cluster)
+  return {
+    isCluster: true,
+    keepsOrder: true,
+    async open() {
+      if (!cluster.isOpen) await cluster.connect()
+    },
+    send: (key, args) => cluster.sendCommand(key, false, [...args]),
+    async sendBoth(key, first, second) {
+      const node = cluster.slots[slotOfKey(key)]?.master
+      try {
+        if (node === undefined) throw new Error('no master has this slot')
+        const client = await cluster.nodeClient(node)
+        return await Promise.all([client.sendCommand(first), client.sendCommand(second)])
+      } catch (error) {
+        // The slot may have moved, or its master be gone: a command that is sent the usual way makes the client look.
+        await cluster.sendCommand(key, false, ['EXISTS', key]).catch(unheard)
+        throw error
+      }
+    },
+    async listen(channel, heard) {
+      const listener = cluster.duplicate()
+      hearErrors(listener)
+      await listener.connect()
+      await listener.subscribe(channel, heard)
+      return () => void listener.destroy()
+    },
+    close() {
+      if (owned && cluster.isOpen) cluster.destroy()
+    },
+  }
+}
+
+function ioredisLink(client: IoRedis, owned: boolean): Link {
+  hearErrors(client)
+  return {
+    isCluster: client.isCluster,
+    keepsOrder: !client.isCluster,
+    async open() {
+      if (client.status === 'wait') await client.connect()
+    },
+    send: (_, [command = '', ...args]) => client.call(command, args),
+    sendBoth: (_, [one = '', ...first], [other = '', ...second]) =>
+      Promise.all([client.call(one, first), client.call(other, second)]),
+    async listen(channel, heard, gap) {
+      const listener = client.duplicate()
+      hearErrors(listener)
+      listener.on('message', (_, message) => heard(message))
+      if (listener.status === 'wait') await listener.connect()
+      await listener.subscribe(channel)
+      listener.on('ready', gap)
+      return () => listener.disconnect()
+    },
+    close() {
+      if (owned) client.disconnect()
+    },
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * How operations reach the server: by scripts, each the whole of a step that nobody can come between. A script that the
+ * server does not know, because it is new to it or its scripts were flushed, is sent as text once.
+ *
+ * A command that is not answered in time has failed, as far as this side can tell. It may still be carried out: every
+ * script is safe to repeat.
+ */
+import type { Clock } from '../../core/clock.js'
+import { failure } from '../../core/errors.js'
+import type { Link } from './clients.js'
+import { errorWord, storeError } from './connection-errors.js'
+import type { ClockKind, ScriptSource } from './script.js'
+import { WAKE_TICKETS } from './wakes.js'
+
+/** What a script answers: texts, numbers and lists of them. */
+export type Reply = null | string | number | readonly Reply[]
+
+export interface ServerOptions {
+  readonly link: Link
+  readonly prefix: string
+  readonly clock: Clock
+  readonly timeoutMs: number
+  /** How many replicas must have what was written before it counts. */
+  readonly waitReplicas: number
+  /** Which clock the scripts read. */
+  readonly clockKind: ClockKind
+  /** Told what changed, as bits. */
+  readonly announce: (wakes: number) => void
+  /** Sends the tickets that a shard has for others. */
+  readonly deliver: (shard: number) => Promise<void>
+}
+
+export class Server {
+  readonly #options: ServerOptions
+  /** The beginning of the keys of each shard. */
+  #shards: readonly string[] = []
+  #turn = 0
+  /** Runs that were started here by a ticket, with the shard of their key. */
+  readonly tickets = new Map<string, number>()
+  readonly #underWay = new Set<Sent>()
+  #watching: (() => void) | undefined
+
+  constructor(options: ServerOptions) {
+    this.#options = options
+  }
+
+  get prefix(): string {
+    return this.#options.prefix
+  }
+
+  get shards(): number {
+    return this.#shards.length
+  }
+
+  /** One shard after the other, for what may be anywhere. */
+  anyShard(): number {
+    this.#turn = (this.#turn + 1) % this.#shards.length
+    return this.#turn
+  }
+
+  useShards(keys: readonly string[]): void {
+    this.#shards = keys
+  }
+
+  /** Watches no more over what is under way. */
+  close(): void {
+    this.#watching?.()
+  }
+
+  announce(wakes: number): void {
+    if (wakes > 0) this.#options.announce(wakes)
+  }
+
+  /** A script that only looks. */
+  read(script: ScriptSource, shard: number, args: readonly (string | number)[] = []): Promise<Reply> {
+    return this.run(script, this.#key(shard), args)
+  }
+
+  /** A script that changes something. The last that it answers is what to hint at. */
+  async write(script: ScriptSource, shard: number, args: readonly (string | number)[] = []): Promise<readonly Reply[]> {
+    const reply = listOf(await this.change(script, shard, args))
+    const bits = Number(reply.at(-1))
+    this.announce(bits & ~WAKE_TICKETS)
+    if ((bits & WAKE_TICKETS) !== 0) await this.#options.deliver(shard)
+    return reply
+  }
+
+  /** A script that changes something and leaves the hints to the caller. */
+  change(script: ScriptSource, shard: number, args: readonly (string | number)[]): Promise<Reply> {
+    return this.run(script, this.#key(shard), args, this.#options.waitReplicas > 0)
+  }
+
+  async run(script: ScriptSource, key: string, args: readonly (string | number)[], waits = false): Promise<Reply> {
+    const { sha, text } = script[this.#options.clockKind]
+    const rest = ['1', key, ...args.map(String)]
+    try {
+      return await this.#sendAndWait(key, ['EVALSHA', sha, ...rest], waits)
+    } catch (error) {
+      if (errorWord(error) !== 'NOSCRIPT' && errorWord((error as Error).cause) !== 'NOSCRIPT') throw error
+    }
+    return this.#sendAndWait(key, ['EVAL', text, ...rest], waits)
+  }
+
+  #key(shard: number): string {
+    const key = this.#shards[shard]
+    if (key !== undefined) return key
+    throw failure('NOT_RUNNING', 'the Redis store is not open: call open() first')
+  }
+
+  /** Both over the same connection, one behind the other: the waiting is for this very command. */
+  async #sendAndWait(key: string, args: readonly string[], waits: boolean): Promise<Reply> {
+    if (!waits) return this.send(key, args)
+    const { link, waitReplicas, timeoutMs, prefix } = this.#options
+    const wait = ['WAIT', String(waitReplicas), String(Math.floor(timeoutMs / 4))]
+    const [reply, reached] = await this.#answered(link.sendBoth(key, args, wait))
+    if (Number(reached) >= waitReplicas) return reply as Reply
+    throw failure(
+      'STORE_UNREACHABLE',
+      `the Redis server of "${prefix}" has reached ${Number(reached)} of ${waitReplicas} replicas (waitReplicas) in time: check the replicas`,
+    )
+  }
+
+  async send(key: string, args: readonly string[]): Promise<Reply> {
+    return (await this.#answered(this.#options.link.send(key, args))) as Reply
+  }
+
+  async #answered<Value>(answer: Promise<Value>): Promise<Value> {
+    try {
+      return await this.#inTime(answer)
+    } catch (error) {
+      throw storeError(error, this.#options.prefix)
+    }
+  }
+
+  /** One timer watches over all commands: each of its own would cost more than the rest of sending it. */
+  #inTime<Value>(answer: Promise<Value>): Promise<Value> {
+    const { clock } = this.#options
+    return new Promise((resolve, reject) => {
+      const sent: Sent = { at: clock.monotonic(), reject }
+      this.#underWay.add(sent)
+      this.#watch()
+      answer.then(
+        (value) => {
+          this.#underWay.delete(sent)
+          resolve(value)
+        },
+        (error: unknown) => {
+          this.#underWay.delete(sent)
+          reject(error)
+        },
+      )
+    })
+  }
+
+  #watch(): void {
+    if (this.#watching !== undefined) return
+    const { clock, timeoutMs, prefix } = this.#options
+    this.#watching = clock.after(timeoutMs / 4, () => {
+      this.#watching = undefined
+      const late = clock.monotonic() - timeoutMs
+      for (const { at, reject } of this.#underWay) {
+        if (at > late) break
+        reject(failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${timeoutMs} ms`))
+      }
+      if (this.#underWay.size > 0) this.#watch()
+    })
+  }
+}
+
+interface Sent {
+  readonly at: number
+  readonly reject: (error: unknown) => void
+}
+
+/** A list among what a script answered. */
+export function listOf(reply: Reply | undefined): readonly Reply[] {
+  return Array.isArray(reply) ? reply : []
+}
+
+export function textsOf(reply: Reply | undefined): readonly string[] {
+  return listOf(reply).map((text) => (text === null ? '' : String(text)))
+}

@@ -1,0 +1,64 @@
+/** Clients of our own, for those who bring a URL: of whichever package is installed. */
+import { createRequire } from 'node:module'
+import { failure } from '../../core/errors.js'
+import type { IoRedis, NodeRedis, NodeRedisCluster, RedisClient } from './clients.js'
+
+interface NodeRedisPackage {
+  createClient(options: object): NodeRedis
+  createCluster(options: object): NodeRedisCluster
+}
+
+interface IoRedisPackage {
+  readonly Redis: new (url: string, options: object) => IoRedis
+  readonly Cluster: new (nodes: readonly string[], options: object) => IoRedis
+}
+
+const MAX_WAIT_MS = 1_000
+
+/** Comes back soon, and for ever. */
+const reconnectMs = (tries: number) => Math.min(50 * 2 ** Math.min(tries, 10), MAX_WAIT_MS) * (0.75 + Math.random() / 2)
+
+// A command that cannot be sent now fails now: whoever sent it decides what to do. Nor is one sent twice.
+const NODE_REDIS = { RESP: 2, disableOfflineQueue: true, socket: { reconnectStrategy: reconnectMs, keepAlive: true } }
+const IOREDIS = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  retryStrategy: reconnectMs,
+}
+
+export function clientFor(urls: readonly string[], cluster: boolean): RedisClient {
+  const [url = ''] = urls
+  const nodeRedis = load<NodeRedisPackage>('@redis/client')
+  if (nodeRedis !== undefined) {
+    if (!cluster) return nodeRedis.createClient({ url, ...NODE_REDIS })
+    const rootNodes = urls.map((each) => ({ url: each }))
+    return nodeRedis.createCluster({ rootNodes, RESP: 2, defaults: { ...NODE_REDIS, ...credentialsOf(url) } })
+  }
+  const ioredis = load<IoRedisPackage>('ioredis')
+  if (ioredis !== undefined) {
+    if (!cluster) return new ioredis.Redis(url, IOREDIS)
+    return new ioredis.Cluster(urls, { ...IOREDIS, clusterRetryStrategy: reconnectMs, redisOptions: IOREDIS })
+  }
+  throw failure('UNSUPPORTED', 'the Redis store needs a client for a URL: npm install @redis/client')
+}
+
+/** Nodes that the cluster itself names come without a user. */
+function credentialsOf(url: string): { readonly username?: string; readonly password?: string } {
+  const { username, password } = new URL(url)
+  return {
+    ...(username === '' ? {} : { username: decodeURIComponent(username) }),
+    ...(password === '' ? {} : { password: decodeURIComponent(password) }),
+  }
+}
+
+function load<Package>(name: string): Package | undefined {
+  const require = createRequire(import.meta.url)
+  try {
+    require.resolve(name)
+  } catch {
+    return undefined
+  }
+  return require(name) as Package
+}

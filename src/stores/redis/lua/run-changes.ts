@@ -1,0 +1,289 @@
+import { MAX_TAKEOVERS } from '../../../core/run.js'
+
+/**
+ * How a run comes to be, where it stands, and how it ends, with all that each step moves.
+ *
+ * | key          | what stands there                                                             |
+ * | ------------ | ----------------------------------------------------------------------------- |
+ * | q:prio:target| ready runs, by when they may start; those of later are not due yet            |
+ * | p:target     | the priorities that a target has queues for                                   |
+ * | e: w: d: l:  | a schedule's runs: engaged, waiting for those, not due yet, and ended         |
+ * | b:           | a schedule's backfills, by instant and name                                   |
+ * | k: ks: kw:   | a key's runs that are due or began; and of these the standing and the waiting   |
+ * | kd: kv:      | a key's runs that are not due yet: ready, and waiting for something else       |
+ * | ir:          | an instance's running runs, with claim, token, and whether to cancel          |
+ * | out, sent    | runs whose key is in another shard: without a ticket there yet, and with one  |
+ * | notices      | tickets that were skipped, with the reason, until their runs are told         |
+ * | unst         | runs that wait for their stamp                                                |
+ * | all, ended   | every run by its number, and those that ended by when                         |
+ */
+export const RUN_CHANGES = `
+local MAX_TAKEOVERS = ${MAX_TAKEOVERS}
+local queueKnown, queueChanged = {}, false
+
+local function queueKey(r) return KEYS[1] .. 'q:' .. r.prio .. ':' .. r.target end
+
+local function knowQueue(prio, target)
+  local both = prio .. ':' .. target
+  if queueKnown[both] then return end
+  queueKnown[both] = true
+  redis.call('ZADD', KEYS[1] .. 'p:' .. target, -tonumber(prio), prio)
+end
+
+-- Takes a run out of every queue that it stands in.
+local function withdraw(r)
+  if r.new then
+    r.new = nil
+    return
+  end
+  if r.st == 'X' then
+    local gone = collect(runningGone, r.inst)
+    gone[#gone + 1] = r.n
+  elseif r.st == 'R' then
+    fixed(r)
+    if r.remote then
+      redis.call('ZREM', KEYS[1] .. 'out', r.n)
+      redis.call('ZREM', KEYS[1] .. 'sent', r.n)
+    else redis.call('ZREM', queueKey(r), r.n) end
+    if r.key ~= '-' then
+      redis.call('ZREM', KEYS[1] .. 'ks:' .. r.key, r.n)
+      if r.attempt == '0' then redis.call('ZREM', KEYS[1] .. 'kd:' .. r.key, r.n) end
+    end
+  elseif r.st == 'W' then
+    fixed(r)
+    r.engaged = true
+    if r.key ~= '-' then redis.call('ZREM', KEYS[1] .. 'kv:' .. r.key, r.n) end
+    if r.wait == 's' then redis.call('ZREM', KEYS[1] .. 'unst', r.n)
+    elseif r.wait == 'o' then redis.call('ZREM', KEYS[1] .. 'w:' .. r.sched, r.n)
+    else redis.call('ZREM', KEYS[1] .. 'kw:' .. r.key, r.n) end
+  end
+  r.wait = '-'
+end
+
+local function makeWait(r, why)
+  withdraw(r)
+  fixed(r)
+  r.st, r.wait = 'W', why
+  change(r)
+  if r.sched ~= '-' then
+    if r.origin ~= 't' then redis.call('ZREM', KEYS[1] .. 'd:' .. r.sched, r.n) end
+    if why == 'o' then
+      redis.call('ZREM', KEYS[1] .. 'e:' .. r.sched, r.n)
+      redis.call('ZADD', KEYS[1] .. 'w:' .. r.sched, r.n, r.n)
+    else redis.call('ZADD', KEYS[1] .. 'e:' .. r.sched, r.n, r.n) end
+  end
+  if r.key ~= '-' then
+    if tonumber(r.readyAt) <= now then redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, order(r.n), r.n)
+    else redis.call('ZADD', KEYS[1] .. 'kv:' .. r.key, r.readyAt, r.n) end
+  end
+  if why == 's' then redis.call('ZADD', KEYS[1] .. 'unst', r.n, r.n)
+  elseif why == 'k' then
+    redis.call('ZADD', KEYS[1] .. 'kw:' .. r.key, order(r.n), r.n)
+    local m = name(r.key)
+    if not m.runs then
+      m.runs = true
+      changeName(m)
+      redis.call('SADD', KEYS[1] .. 'blocked', r.key)
+    end
+  end
+end
+
+-- Puts a run where claims look for it, now or when its time has come. One without its key waits for that first.
+function makeReady(r)
+  fixed(r)
+  if r.unst == '1' then return makeWait(r, 's') end
+  withdraw(r)
+  r.st = 'R'
+  change(r)
+  if r.remote then
+    redis.call('ZADD', KEYS[1] .. 'out', now, r.n)
+    wake(TICKETS)
+  else
+    queueChanged = true
+    knowQueue(r.prio, r.target)
+    redis.call('ZADD', queueKey(r), r.readyAt, r.n)
+  end
+  local due = tonumber(r.readyAt) <= now
+  if r.sched ~= '-' then
+    -- What is not due yet blocks nobody, but for ticks: only one is recorded ahead where they may not overlap.
+    if due or r.origin == 't' or r.attempt ~= '0' or r.engaged then
+      if r.origin ~= 't' then redis.call('ZREM', KEYS[1] .. 'd:' .. r.sched, r.n) end
+      redis.call('ZADD', KEYS[1] .. 'e:' .. r.sched, r.n, r.n)
+    else redis.call('ZADD', KEYS[1] .. 'd:' .. r.sched, r.readyAt, r.n) end
+  end
+  if r.key ~= '-' then
+    if due then
+      redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, order(r.n), r.n)
+      redis.call('ZADD', KEYS[1] .. 'ks:' .. r.key, order(r.n), r.n)
+    elseif r.attempt == '0' then redis.call('ZADD', KEYS[1] .. 'kd:' .. r.key, r.readyAt, r.n) end
+  end
+  wake(RUNS)
+end
+
+local function freeKey(r)
+  local m = name(r.key)
+  for _, h in ipairs(m.holders) do
+    if h.run == r.n then
+      removeHolder(m, h)
+      wake(LEASES)
+      return
+    end
+  end
+end
+
+local function holdsKey(r)
+  for _, h in ipairs(name(r.key).holders) do if h.run == r.n and int(h.token) == r.token then return true end end
+  return false
+end
+
+local function addSkip(sched, from, to, count, reason)
+  local member = string.format('%016.0f', nextSeq()) .. ' ' .. from .. ' ' .. to .. ' ' .. count .. ' ' .. reason
+  redis.call('ZADD', KEYS[1] .. 'sk:' .. sched, to, member)
+  redis.call('ZADD', KEYS[1] .. 'skips', now, sched .. ' ' .. member)
+end
+
+local function disengage(r)
+  if r.sched ~= '-' then
+    redis.call('ZREM', KEYS[1] .. 'e:' .. r.sched, r.n)
+    if r.origin ~= 't' then redis.call('ZREM', KEYS[1] .. 'd:' .. r.sched, r.n) end
+    touch(touchedLanes, r.sched)
+  end
+  if r.key ~= '-' then
+    redis.call('ZREM', KEYS[1] .. 'k:' .. r.key, r.n)
+    touch(touchedNames, r.key)
+  end
+end
+
+local function forget(r)
+  r.gone = true
+  change(r)
+  runs[r.n] = false
+  if plain(r) then return end
+  fixed(r)
+  if r.sched ~= '-' then redis.call('ZREM', KEYS[1] .. 'l:' .. r.sched, r.n) end
+  if r.origin == 'b' then redis.call('HDEL', KEYS[1] .. 'b:' .. r.sched, r.tick .. '/' .. r.backfill) end
+end
+
+-- A dedupe key refuses while its run is unfinished, and after its end for as long as was asked for.
+local function openDedupe(r)
+  if r.dedupe == '-' then return end
+  local field = r.target .. ' ' .. r.dedupe
+  redis.call('ZREM', KEYS[1] .. 'dt', field)
+  redis.call('HSET', KEYS[1] .. 'dd', field, r.n .. ' 0')
+end
+
+local function dedupeOf(target, dedupe)
+  local n, untilAt = string.match(redis.call('HGET', KEYS[1] .. 'dd', target .. ' ' .. dedupe) or '', '^([^ ]+) ([^ ]+)')
+  if n and (untilAt == '0' or tonumber(untilAt) > now) then return n end
+end
+
+local function closeDedupe(r)
+  if r.dedupe == '-' then return end
+  local field = r.target .. ' ' .. r.dedupe
+  if string.match(redis.call('HGET', KEYS[1] .. 'dd', field) or '', '^([^ ]+)') ~= r.n then return end
+  local untilAt = now + tonumber(r.dedupeMs)
+  if untilAt <= now then
+    redis.call('ZREM', KEYS[1] .. 'dt', field)
+    redis.call('HDEL', KEYS[1] .. 'dd', field)
+  else
+    redis.call('HSET', KEYS[1] .. 'dd', field, r.n .. ' ' .. int(untilAt))
+    redis.call('ZADD', KEYS[1] .. 'dt', untilAt, field)
+  end
+end
+
+-- Ends a run: its key is freed, what waited for it is noted, and it stays in the history or not.
+local function endRun(r, to, reason, err, result)
+  local ran = r.st == 'X'
+  withdraw(r)
+  r.st = to
+  change(r)
+  local simple = plain(r)
+  if not simple then
+    fixed(r)
+    if ran and r.key ~= '-' then freeKey(r) end
+    disengage(r)
+    closeDedupe(r)
+  end
+  wake(SETTLED)
+  local kept = keep(r)
+  if kept == 'a' or (kept == 'f' and to ~= 'S') then
+    r.finishedAt, r.reason = nowText, reason or '-'
+    setTexts(r, result or '', err or '')
+    endings[#endings + 1] = nextSeq()
+    endings[#endings + 1] = r.n
+    if not simple and r.sched ~= '-' then redis.call('ZADD', KEYS[1] .. 'l:' .. r.sched, r.n, r.n) end
+  else
+    -- What the history does not keep of a skipped tick, the skips do.
+    if reason and not simple and r.origin == 't' then addSkip(r.sched, r.tick, r.tick, '1', reason)
+    elseif reason and isTicket(r.n) then
+      -- Its run has to be told.
+      redis.call('HSET', KEYS[1] .. 'notices', r.n, reason)
+      wake(TICKETS)
+    end
+    forget(r)
+  end
+end
+
+-- Removes a run that has not begun, as if it had never been recorded.
+local function unrecord(r)
+  withdraw(r)
+  disengage(fixed(r))
+  forget(r)
+end
+
+-- A running run becomes ready again, at once or later.
+local function giveBack(r, readyAt)
+  if not plain(r) and fixed(r).key ~= '-' then freeKey(r) end
+  r.readyAt = int(readyAt)
+  makeReady(r)
+end
+
+-- Takes a run from whoever runs it: its token settles no more, and it is ready for another.
+function takeOver(r, died)
+  if r.cancel == '1' then
+    endRun(r, 'C')
+    return 'ended'
+  end
+  if died and tonumber(r.takeovers) >= MAX_TAKEOVERS then
+    local message = 'given up: ' .. (r.takeovers + 1) .. ' instances that ran it died, ' .. unescape(r.inst) .. ' was the last'
+    endRun(r, 'F', nil, '{"code":"LOST","message":' .. cjson.encode(message) .. '}')
+    return 'lost'
+  end
+  giveBack(r, now)
+  r.rescued = died and '1' or '0'
+  return 'ready'
+end
+
+local function requestCancel(r)
+  r.cancel = '1'
+  change(r)
+  redis.call('HSET', KEYS[1] .. 'ir:' .. r.inst, r.n, r.claim .. ' ' .. r.token .. ' 1')
+  wake(ATTEMPTS)
+end
+
+-- What a schedule has unfinished that is due, waits, or began; at the most so many of each, and of the waiting the newest.
+local function engagedRuns(sched, most)
+  ripenLane(sched)
+  local ns = redis.call('ZRANGE', KEYS[1] .. 'e:' .. sched, 0, most and most - 1 or -1)
+  for _, n in ipairs(redis.call('ZRANGE', KEYS[1] .. 'w:' .. sched, most and -most or 0, -1)) do ns[#ns + 1] = n end
+  loadAll(ns)
+  local found = {}
+  for _, n in ipairs(ns) do if runs[n] then found[#found + 1] = runs[n] end end
+  return found
+end
+
+-- Running runs are asked to cancel, those between attempts are cancelled, and those that never began are skipped.
+local function makeWay(sched)
+  for _, r in ipairs(engagedRuns(sched)) do
+    if r.st == 'X' then requestCancel(r)
+    elseif r.attempt ~= '0' then endRun(r, 'C')
+    else endRun(r, 'K', 'overlap') end
+  end
+end
+
+local function finish()
+  handOn()
+  saveRuns()
+  saveNames()
+  saveSeq()
+end`

@@ -1,0 +1,174 @@
+/**
+ * A schedule as text, in three lines, made small because there are millions of them:
+ *
+ * 1. its overlap policy as a letter, its version, and where its timeline has got to, in base 36; `=` stands for what
+ *    another instant says already, and what is absent at the end is left out
+ * 2. its definition as JSON, without the payload, in short names and without what is usual
+ * 3. its payload as JSON
+ *
+ * The first two lines are what the planner needs; together they tell whether anything has changed.
+ */
+import type { Missed, Overlap } from '../../core/policies.js'
+import { DEFAULT_MISSED } from '../../core/policies.js'
+import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
+import { fromText, targetName, targetOf, targetOptions, toText } from '../../core/stored-text.js'
+
+const LETTERS: Readonly<Record<Overlap, string>> = {
+  allow: 'a',
+  skip: 's',
+  'queue-one': 'o',
+  'queue-all': 'q',
+  'cancel-running': 'c',
+}
+const OVERLAPS: Readonly<Record<string, Overlap>> = Object.fromEntries(
+  Object.entries(LETTERS).map(([overlap, letter]) => [letter, overlap as Overlap]),
+)
+
+/** Where a schedule's timeline has got to: all of it but its definition. */
+export type Progress = Omit<Schedule, 'id' | 'definition' | 'version' | 'pauseNote'>
+
+/** The first line but for letter and version. Scripts put the version in, because it is theirs to give. */
+export function progressText(progress: Progress): string {
+  const { anchor, cursor, remaining, nextAt, dueAt, pausedAt, createdAt, updatedAt, finishedAt } = progress
+  return [
+    instant(createdAt),
+    anchor === createdAt ? '=' : instant(anchor),
+    updatedAt === createdAt ? '=' : instant(updatedAt),
+    instant(cursor),
+    instant(nextAt),
+    dueAt !== undefined && dueAt === nextAt ? '=' : instant(dueAt),
+    instant(remaining),
+    instant(pausedAt),
+    instant(finishedAt),
+  ]
+    .join(' ')
+    .replace(/( -)+$/, '')
+}
+
+export function overlapLetter({ overlap }: ScheduleDefinition): string {
+  return LETTERS[overlap]
+}
+
+/** The second and third line. */
+export function definitionText(schedule: Pick<Schedule, 'definition' | 'pauseNote'>): string {
+  return `${JSON.stringify(short(schedule))}\n${toText(schedule.definition.payload)}`
+}
+
+function instant(value: number | undefined): string {
+  return value === undefined ? '-' : value.toString(36)
+}
+
+function read(text: string | undefined): number | undefined {
+  return text === undefined || text === '-' ? undefined : Number.parseInt(text, 36)
+}
+
+interface Short {
+  readonly t: ScheduleDefinition['timeline']
+  readonly to: string
+  readonly x?: string
+  readonly s?: number
+  readonly e?: number
+  readonly k?: ScheduleDefinition['key']
+  readonly m?: Missed
+  readonly d?: number
+  readonly j?: number
+  readonly n?: number
+  readonly p?: number
+  readonly h?: ScheduleDefinition['keep']
+  readonly f?: 1
+  readonly a?: string
+  readonly note?: string
+}
+
+function short({ definition, pauseNote }: Pick<Schedule, 'definition' | 'pauseNote'>): Short {
+  const { timeline, target, startsAt, endsAt, key, missed, deadlineMs, jitterMs, times, priority, keep } = definition
+  const { onFinish, app } = definition
+  const options = targetOptions(target)
+  return {
+    t: timeline,
+    to: targetName(target),
+    ...(options === null ? {} : { x: options }),
+    ...(startsAt === undefined ? {} : { s: startsAt }),
+    ...(endsAt === undefined ? {} : { e: endsAt }),
+    ...(key === undefined ? {} : { k: key }),
+    ...(isUsual(missed) ? {} : { m: missed }),
+    ...(deadlineMs === undefined ? {} : { d: deadlineMs }),
+    ...(jitterMs === 0 ? {} : { j: jitterMs }),
+    ...(times === undefined ? {} : { n: times }),
+    ...(priority === 0 ? {} : { p: priority }),
+    ...(keep === 'all' ? {} : { h: keep }),
+    ...(onFinish === 'remove' ? {} : { f: 1 }),
+    ...(app === undefined ? {} : { a: app }),
+    ...(pauseNote === undefined ? {} : { note: pauseNote }),
+  }
+}
+
+function isUsual({ policy, withinMs, max, graceMs }: Missed): boolean {
+  return (
+    policy === DEFAULT_MISSED.policy &&
+    withinMs === undefined &&
+    max === DEFAULT_MISSED.max &&
+    graceMs === DEFAULT_MISSED.graceMs
+  )
+}
+
+/** A definition without its payload, which the planner does not look at. */
+export type Body = Omit<ScheduleDefinition, 'payload' | 'overlap'> & { readonly pauseNote?: string }
+
+export function toBody(text: string): Body {
+  const { t, to, x, s, e, k, m, d, j, n, p, h, f, a, note } = JSON.parse(text) as Short
+  return {
+    timeline: t,
+    target: targetOf(to, x ?? null),
+    ...(s === undefined ? {} : { startsAt: s }),
+    ...(e === undefined ? {} : { endsAt: e }),
+    ...(k === undefined ? {} : { key: k }),
+    missed: m ?? DEFAULT_MISSED,
+    ...(d === undefined ? {} : { deadlineMs: d }),
+    jitterMs: j ?? 0,
+    ...(n === undefined ? {} : { times: n }),
+    priority: p ?? 0,
+    keep: h ?? 'all',
+    onFinish: f === undefined ? 'remove' : 'keep',
+    ...(a === undefined ? {} : { app: a }),
+    ...(note === undefined ? {} : { pauseNote: note }),
+  }
+}
+
+export interface Head extends Progress {
+  readonly overlap: Overlap
+  readonly version: number
+}
+
+export function toHead(line: string): Head {
+  const [version = '', created, anchor, updated, cursor, next, due, remaining, paused, finished] = line.split(' ')
+  const createdAt = read(created) ?? 0
+  const [nextAt, left, pausedAt, finishedAt] = [read(next), read(remaining), read(paused), read(finished)]
+  const dueAt = due === '=' ? nextAt : read(due)
+  return {
+    overlap: OVERLAPS[version.charAt(0)] ?? 'allow',
+    version: Number(version.slice(1)),
+    createdAt,
+    anchor: anchor === '=' ? createdAt : (read(anchor) ?? 0),
+    updatedAt: updated === '=' ? createdAt : (read(updated) ?? 0),
+    cursor: read(cursor) ?? 0,
+    ...(left === undefined ? {} : { remaining: left }),
+    ...(nextAt === undefined ? {} : { nextAt }),
+    ...(dueAt === undefined ? {} : { dueAt }),
+    ...(pausedAt === undefined ? {} : { pausedAt }),
+    ...(finishedAt === undefined ? {} : { finishedAt }),
+  }
+}
+
+export function toSchedule(id: string, text: string): Schedule {
+  const [head = '', body = '', payload = 'null'] = text.split('\n')
+  const { overlap, version, ...progress } = toHead(head)
+  const { pauseNote, ...definition } = toBody(body)
+  return {
+    id,
+    version,
+    definition: { ...definition, overlap, payload: fromText(payload) },
+    ...progress,
+    ...(pauseNote === undefined ? {} : { pauseNote }),
+  }
+}

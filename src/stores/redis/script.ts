@@ -1,0 +1,39 @@
+/** Scripts: Lua that is sent by its digest, and whole only to a server that does not know it yet. */
+import { createHash } from 'node:crypto'
+import { BASE, CLOCK, HAND_TURNED_CLOCK, SHIFTED_CLOCK } from './lua/base.js'
+import { NAMES } from './lua/names.js'
+import { RUN_CHANGES } from './lua/run-changes.js'
+import { RUN_RECORD } from './lua/run-record.js'
+
+export interface Script {
+  readonly text: string
+  readonly sha: string
+}
+
+/** Whose time it is: the server's; for benches the server's and a bit; for tests one that is turned by hand. */
+export type ClockKind = 'server' | 'shifted' | 'handTurned'
+
+/** A script for each kind of clock. */
+export type ScriptSource = Readonly<Record<ClockKind, Script>>
+
+export function script(...parts: readonly string[]): ScriptSource {
+  return bareScript([BASE, ...parts].join('\n'))
+}
+
+/** A script over runs and keys: all that can happen to them is at hand. */
+export function runScript(body: string): ScriptSource {
+  return script(RUN_RECORD, NAMES, RUN_CHANGES, body)
+}
+
+/** A script for which even a few functions would be many: it has the clock, and nothing else. */
+export function bareScript(body: string): ScriptSource {
+  return {
+    server: digested(CLOCK + body),
+    shifted: digested(SHIFTED_CLOCK + body),
+    handTurned: digested(HAND_TURNED_CLOCK + body),
+  }
+}
+
+function digested(text: string): Script {
+  return { text, sha: createHash('sha1').update(text).digest('hex') }
+}

@@ -1,0 +1,89 @@
+/** The operations of the Redis store, over a server. */
+import type { Store } from '../../core/store.js'
+import { advanceSchedules, Definitions } from './advance.js'
+import { claimRuns } from './claim.js'
+import type { Server } from './connection.js'
+import { enqueueRuns, isAvailable } from './enqueue.js'
+import { freezeStore, frozenSince, thawStore } from './freeze.js'
+import {
+  beatInstance,
+  declareSet,
+  joinInstance,
+  leaveInstance,
+  listDeclared,
+  listInstances,
+  listJobs,
+} from './instances.js'
+import { acquireLease, inspectLease, listLeases, releaseLease, renewLeases, resetLease } from './leases.js'
+import { pruneHistory } from './prune.js'
+import { rescueRuns } from './rescue.js'
+import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
+import {
+  getSchedule,
+  listSchedules,
+  pauseSchedule,
+  putSchedules,
+  removeSchedules,
+  resumeSchedule,
+  skippedRanges,
+} from './schedules.js'
+import { script } from './script.js'
+import { settleRuns } from './settle.js'
+
+const NOW = script('return int(now)')
+
+/** All but opening and closing, which are the handle's. */
+export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
+  const definitions = new Definitions()
+
+  function op<Args extends readonly unknown[], Result>(work: (server: Server, ...args: Args) => Promise<Result>) {
+    return (...args: Args): Promise<Result> => work(server, ...args)
+  }
+
+  return {
+    schedules: {
+      put: op(putSchedules),
+      get: op(getSchedule),
+      list: op(listSchedules),
+      remove: op(removeSchedules),
+      pause: op(pauseSchedule),
+      resume: op(resumeSchedule),
+      advance: (request) => advanceSchedules(server, definitions, request),
+      skips: op(skippedRanges),
+    },
+    runs: {
+      enqueue: (runs, tx) => enqueueRuns(server, runs, tx),
+      claim: op(claimRuns),
+      settle: op(settleRuns),
+      get: op(getRun),
+      list: op(listRuns),
+      available: op(isAvailable),
+      cancel: op(cancelRun),
+      retry: op(retryRun),
+      stamp: op(stampRuns),
+      rescue: op(rescueRuns),
+      prune: op(pruneHistory),
+    },
+    leases: {
+      acquire: op(acquireLease),
+      renew: op(renewLeases),
+      release: op(releaseLease),
+      inspect: op(inspectLease),
+      list: op(listLeases),
+      reset: op(resetLease),
+    },
+    instances: {
+      join: op(joinInstance),
+      beat: op(beatInstance),
+      leave: op(leaveInstance),
+      list: op(listInstances),
+      jobs: op(listJobs),
+      declarations: op(listDeclared),
+      declare: op(declareSet),
+    },
+    now: async () => Number(await server.read(NOW, 0)),
+    freeze: op(freezeStore),
+    thaw: op(thawStore),
+    frozen: op(frozenSince),
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * Virtual time on a real Redis: as on Postgres, time stands still while anything is under way to the server, and the
+ * store's clock is set before the first command of a new instant.
+ */
+import type { Store } from '../../src/core/store.js'
+import { redisStore } from '../../src/stores/redis/index.js'
+import { manualClock } from '../../src/testing/manual-clock.js'
+import { seededRandom } from '../../src/testing/random.js'
+import { inTimeWith, testRedis, timedClient } from '../servers/test-redis.js'
+import { Traffic } from '../servers/traffic.js'
+import { counted } from './counted-store.js'
+import type { Ground } from './store-kinds.js'
+import { unpunctual } from './unpunctual.js'
+
+export async function redisGround(shards = 1): Promise<Ground> {
+  const redis = await testRedis()
+  const traffic = new Traffic()
+  const clock = manualClock(Date.UTC(2026, 0, 1), traffic.rest)
+  const inTime = inTimeWith(clock, redis)
+  const handles: Store[] = []
+  const random = seededRandom(1)
+  return {
+    handle: async () => {
+      const client = timedClient(await redis.client(), inTime, traffic)
+      const store = redisStore({ client, prefix: redis.prefix, shards }, { handTurned: true })
+      handles.push(store)
+      // The world asks it at once, and an instance opens it again.
+      await store.open()
+      return counted(store, traffic)
+    },
+    clock,
+    processClock: () => unpunctual(clock, random),
+    poll: '200ms',
+    elapse: (ms) => clock.advance(ms),
+    close: async () => {
+      await traffic.rest()
+      await Promise.all(handles.map((store) => store.close()))
+      await traffic.rest()
+      await redis.close()
+    },
+  }
+}

@@ -1,0 +1,29 @@
+import type { Store } from '../../src/core/store.js'
+import { redisStore } from '../../src/stores/redis/index.js'
+import { testRedis } from './test-redis.js'
+
+export interface FreshRedis {
+  readonly store: Store
+  readonly prefix: string
+  /** Lets time pass on the store's clock, which else stands still. */
+  elapse(ms: number): Promise<void>
+  /** Removes all keys. Close the store first. */
+  close(): Promise<void>
+}
+
+/** An empty store of its own, on the server that the tests share, with a clock that is turned by hand. */
+export async function freshRedis(shards = 1): Promise<FreshRedis> {
+  const redis = await testRedis()
+  const { prefix } = redis
+  let now = Date.UTC(2026, 0, 1)
+  await redis.setClock(now)
+  return {
+    prefix,
+    store: redisStore({ client: await redis.client(), prefix, shards }, { handTurned: true }),
+    async elapse(ms) {
+      now += ms
+      await redis.setClock(now)
+    },
+    close: redis.close,
+  }
+}

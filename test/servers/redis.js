@@ -1,0 +1,116 @@
+// @ts-check
+/**
+ * A real Redis for tests and benches: the one that `BELFRY_TEST_REDIS` names, else a server of our own from the binary on
+ * this machine, Redis or Valkey, which is installed if there is none. Its log of writes is on disk every second.
+ */
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { createClient } from '@redis/client'
+import { foundOrInstalled } from './apt.js'
+import { freePort, startOwn, untilReady } from './own-server.js'
+
+const WANTED = {
+  what: 'there is no Redis for the tests: set BELFRY_TEST_REDIS to a URL, or install redis-server',
+  package_: 'redis-server',
+  find: () => binary('redis-server') ?? binary('valkey-server'),
+}
+
+const SETTINGS = ['--bind', '127.0.0.1', '--appendonly', 'yes', '--appendfsync', 'everysec', '--save', '']
+
+/** @returns {Promise<import('./own-server.js').RunningServer>} */
+export async function startRedis() {
+  const given = process.env.BELFRY_TEST_REDIS
+  if (given !== undefined && given !== '') {
+    await untilReady(given, 10_000, redisAnswers)
+    return { url: given, stop: async () => {} }
+  }
+  return startOwnRedis()
+}
+
+/**
+ * A server that nobody else uses.
+ * @param {string[]} [settings]
+ * @param {number} [port]
+ * @returns {Promise<import('./own-server.js').OwnServer>}
+ */
+export async function startOwnRedis(settings = [], port = undefined) {
+  const program = foundOrInstalled(WANTED)
+  return startOwn({
+    name: 'redis',
+    ...(port === undefined ? {} : { port }),
+    signal: 'TERM',
+    crash_: 'KILL',
+    url: (port) => `redis://127.0.0.1:${port}`,
+    prepare: ({ folder, port: own }) => [program, '--port', String(own), '--dir', folder, ...SETTINGS, ...settings],
+    ready: redisAnswers,
+  })
+}
+
+/**
+ * Three masters with a replica each. Its URL is that of all nodes, separated by commas, the masters first.
+ * @returns {Promise<import('./own-server.js').RunningServer & { nodes: import('./own-server.js').OwnServer[] }>}
+ */
+export async function startRedisCluster() {
+  const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--repl-diskless-sync-delay', '0']
+  const ports = await clusterPorts(6)
+  const nodes = await Promise.all(ports.map((port) => startOwnRedis(settings, port)))
+  const stop = async () => {
+    await Promise.all(nodes.map((node) => node.stop()))
+  }
+  try {
+    const cli = binary('redis-cli') ?? binary('valkey-cli') ?? 'redis-cli'
+    const places = ports.map((port) => `127.0.0.1:${port}`)
+    execFileSync(cli, ['--cluster', 'create', ...places, '--cluster-replicas', '1', '--cluster-yes'], { stdio: 'pipe' })
+    await Promise.all(nodes.map(({ url }) => untilReady(url, 30_000, clusterAnswers)))
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { url: nodes.map(({ url }) => url).join(','), nodes, stop }
+}
+
+/**
+ * Nodes talk to each other ten thousand ports higher.
+ * @param {number} count
+ */
+async function clusterPorts(count) {
+  const ports = []
+  for (let port = 17_000 + Math.floor(Math.random() * 5_000); ports.length < count; port += 1) {
+    try {
+      ports.push(await freePort(port), await freePort(port + 10_000))
+      ports.pop()
+    } catch {
+      // Somebody else's.
+    }
+  }
+  return ports
+}
+
+/** @param {string} url */
+async function clusterAnswers(url) {
+  const client = createClient({ url, socket: { reconnectStrategy: false } })
+  client.on('error', () => {})
+  await client.connect()
+  const info = String(await client.sendCommand(['CLUSTER', 'INFO']))
+  const replication = String(await client.sendCommand(['INFO', 'replication']))
+  client.destroy()
+  if (!info.includes('cluster_state:ok')) throw new Error('the cluster is not ready')
+  const complete = /connected_slaves:1|master_link_status:up/.test(replication)
+  if (!complete) throw new Error('a replica is not ready')
+}
+
+/** @param {string} url */
+async function redisAnswers(url) {
+  const client = createClient({ url, socket: { reconnectStrategy: false, connectTimeout: 5_000 } })
+  client.on('error', () => {})
+  await client.connect()
+  await client.ping()
+  client.destroy()
+}
+
+/** @param {string} name */
+function binary(name) {
+  const folders = (process.env.PATH ?? '').split(delimiter)
+  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
+}

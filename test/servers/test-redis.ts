@@ -1,0 +1,91 @@
+/**
+ * A prefix of its own on the server that the tests share, with a clock that is turned by hand. Connections are kept and
+ * used again by the next test.
+ */
+import { createClient } from '@redis/client'
+import { afterAll } from 'vitest'
+import type { Clock } from '../../src/core/clock.js'
+import type { NodeRedis } from '../../src/stores/redis/index.js'
+import { serverUrl } from './ask.js'
+import { Traffic } from './traffic.js'
+
+export interface TestRedis {
+  readonly prefix: string
+  readonly url: string
+  /** The connection of one process. */
+  client(): Promise<NodeRedis>
+  setClock(now: number): Promise<unknown>
+  /** Gives everything back. Close the stores first. */
+  close(): Promise<void>
+}
+
+const freeClients: NodeRedis[] = []
+let made = 0
+
+export async function testRedis(): Promise<TestRedis> {
+  const url = await serverUrl('redis')
+  made += 1
+  const prefix = `t${process.pid}.${Date.now().toString(36)}.${made}:`
+  const used: NodeRedis[] = []
+  const admin = freeClients.pop() ?? (await newClient(url))
+  used.push(admin)
+  return {
+    prefix,
+    url,
+    async client() {
+      const client = freeClients.pop() ?? (await newClient(url))
+      used.push(client)
+      return client
+    },
+    setClock: (now) => admin.sendCommand(['SET', `${prefix}{0}:clock`, String(Math.floor(now * 1_000))]),
+    async close() {
+      await admin.sendCommand(['EVAL', CLEAR, '0', `${prefix}*`])
+      freeClients.push(...used)
+    },
+  }
+}
+
+/** For tests alone: a store never looks for its keys. */
+const CLEAR = `local cursor = '0'
+repeat
+  local found = redis.call('SCAN', cursor, 'MATCH', ARGV[1], 'COUNT', 1000)
+  cursor = found[1]
+  if #found[2] > 0 then redis.call('DEL', unpack(found[2])) end
+until cursor == '0'`
+
+async function newClient(url: string): Promise<NodeRedis> {
+  const client = createClient({ url, RESP: 2 })
+  client.on('error', () => {})
+  await client.connect()
+  return client as unknown as NodeRedis
+}
+
+/** Sets the store's clock to another whenever that has moved; resolves when it is. */
+export function inTimeWith(clock: Clock, redis: TestRedis): () => Promise<unknown> {
+  let told: number | undefined
+  let telling: Promise<unknown> = Promise.resolve()
+  return () => {
+    if (told !== clock.now()) {
+      told = clock.now()
+      telling = redis.setClock(told)
+    }
+    return telling
+  }
+}
+
+/** A client whose every command finds the store's clock where it should be. */
+export function timedClient(client: NodeRedis, inTime: () => Promise<unknown>, traffic = new Traffic()): NodeRedis {
+  return {
+    isOpen: true,
+    sendCommand: (args) => traffic.during(() => inTime().then(() => client.sendCommand(args))),
+    connect: async () => {},
+    duplicate: () => client.duplicate(),
+    subscribe: () => Promise.reject(new Error('only a duplicate subscribes')),
+    on: () => {},
+    destroy: () => {},
+  }
+}
+
+afterAll(() => {
+  for (const client of freeClients) client.destroy()
+})

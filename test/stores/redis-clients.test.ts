@@ -1,0 +1,177 @@
+import { createClient } from '@redis/client'
+import { Redis } from 'ioredis'
+import { describe, expect, it } from 'vitest'
+import { plan } from '../../src/core/plan.js'
+import type { Store } from '../../src/core/store.js'
+import { type IoRedis, type NodeRedis, type RedisOptions, redis } from '../../src/stores/redis/index.js'
+import { key, newRun, Scene } from '../../src/testing/contract/scene.js'
+import { serverUrl } from '../servers/ask.js'
+import { startOwnRedis } from '../servers/redis.js'
+
+let made = 0
+
+function freshPrefix(): string {
+  made += 1
+  return `c${process.pid}.${Date.now().toString(36)}.${made}:`
+}
+
+/** A little of everything: a tick, a run, a lock, a hint. */
+async function exercise(store: Store): Promise<void> {
+  const scene = new Scene({ store, elapse: async () => {} })
+  const wakes: string[] = []
+  store.subscribe((wake) => wakes.push(wake))
+  await scene.join()
+  await scene.putTicks('a schedule/ü%', [-10, 90_000_000], { payload: { text: 'zwei\nZeilen' } })
+  expect(await store.schedules.advance({ limit: 10, lookaheadMs: 0, plan })).toMatchObject({ recorded: 1 })
+  const run = await scene.claimOne()
+  expect(run).toMatchObject({ schedule: 'a schedule/ü%', payload: { text: 'zwei\nZeilen' } })
+  expect(await scene.settle(run)).toBe('settled')
+  const lock = await scene.acquire('a name', 'a holder')
+  expect(await store.leases.inspect('a name')).toEqual([lock])
+  expect(await store.leases.release({ name: 'a name', holder: 'a holder' })).toBe(true)
+  await expect.poll(() => wakes).toContain('leases')
+}
+
+async function withStore(options: RedisOptions, work: (store: Store) => Promise<void>): Promise<void> {
+  const store = redis({ prefix: freshPrefix(), ...options })
+  await store.open()
+  try {
+    await work(store)
+  } finally {
+    await store.close()
+  }
+}
+
+describe('clients of Redis', () => {
+  it('may be brought from @redis/client, in either protocol, and stay open', async () => {
+    for (const RESP of [2, 3] as const) {
+      const client = createClient({ url: await serverUrl('redis'), RESP })
+      await client.connect()
+      await withStore({ client: client as unknown as NodeRedis }, exercise)
+      expect(await client.ping()).toBe('PONG')
+      client.destroy()
+    }
+  })
+
+  it('may be brought from ioredis, and stay open', async () => {
+    const client = new Redis(await serverUrl('redis'))
+    await withStore({ client: client as unknown as IoRedis }, exercise)
+    expect(await client.ping()).toBe('PONG')
+    client.disconnect()
+  })
+
+  it('are made from a URL', async () => {
+    await withStore({ url: await serverUrl('redis') }, exercise)
+  })
+
+  it('hear of what other processes do', async () => {
+    const [url, prefix] = [await serverUrl('redis'), freshPrefix()]
+    await withStore({ url, prefix }, (one) =>
+      withStore({ url, prefix }, async (other) => {
+        const wakes: string[] = []
+        one.subscribe((wake) => wakes.push(wake))
+        await other.runs.enqueue([newRun()])
+        await expect.poll(() => wakes).toContain('runs')
+      }),
+    )
+  })
+
+  it('are refused when they are none, or several', () => {
+    expect(() => redis({})).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    expect(() => redis({ url: 'redis://a', nodes: ['redis://b'] })).toThrow(/one of/)
+    expect(() => redis({ client: {} as NodeRedis })).toThrow(/@redis\/client or of ioredis/)
+    expect(() => redis({ url: 'redis://a', prefix: '{x}' })).toThrow(/prefix "{x}"/)
+    expect(() => redis({ url: 'redis://a', waitReplicas: -1 })).toThrow(/waitReplicas is -1/)
+  })
+
+  it('need not know when scripts were flushed', async () => {
+    const admin = createClient({ url: await serverUrl('redis') })
+    await admin.connect()
+    await withStore({ url: await serverUrl('redis') }, async (store) => {
+      await store.runs.enqueue([newRun()])
+      await admin.scriptFlush()
+      await store.runs.enqueue([newRun()])
+      expect((await store.runs.list({ limit: 10 })).items).toHaveLength(2)
+    })
+    admin.destroy()
+  })
+})
+
+describe('servers that cannot keep the promise', () => {
+  async function refused(url: string): Promise<unknown> {
+    const store = redis({ url })
+    try {
+      return await store.open().catch((error: unknown) => error)
+    } finally {
+      await store.close()
+    }
+  }
+
+  it('are refused: those that evict, and replicas', async () => {
+    const evicting = await startOwnRedis(['--maxmemory-policy', 'allkeys-lru'])
+    const { port } = new URL(evicting.url)
+    const replica = await startOwnRedis(['--replicaof', '127.0.0.1', port])
+    try {
+      expect(await refused(evicting.url)).toMatchObject({ code: 'STORE_INVALID', message: /allkeys-lru.*noeviction/ })
+      expect(await refused(replica.url)).toMatchObject({ code: 'STORE_READ_ONLY', message: /replica.*primary/ })
+    } finally {
+      await replica.stop()
+      await evicting.stop()
+    }
+  })
+
+  it('that are not there are said to be unreachable, and so are those that went away', {
+    timeout: 60_000,
+  }, async () => {
+    const own = await startOwnRedis()
+    const store = redis({ url: own.url, timeoutMs: 1_000 })
+    await store.open()
+    await own.stop()
+    await expect(store.now()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
+    await store.close()
+  })
+
+  it('may crash and come back: nothing that is in their log is lost, and nobody has to restart', {
+    timeout: 60_000,
+  }, async () => {
+    const own = await startOwnRedis(['--appendfsync', 'always'])
+    const store = redis({ url: own.url, timeoutMs: 1_000 })
+    await store.open()
+    const scene = new Scene({ store, elapse: async () => {} })
+    await scene.join('one', 600_000)
+    const [first, second] = [await scene.enqueue({ key: key('k') }), await scene.enqueue({ key: key('k') })]
+    const run = await scene.claimOne()
+    const lock = await scene.acquire('lock', 'holder')
+    await own.crash()
+    await expect(store.now()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
+    await own.restart()
+    const answers = () =>
+      store.now().then(
+        () => true,
+        () => false,
+      )
+    await expect.poll(answers, { timeout: 20_000 }).toBe(true)
+    expect(await store.leases.inspect('lock')).toEqual([lock])
+    expect(run.id).toBe(first)
+    expect(await scene.settle(run)).toBe('settled')
+    const next = await scene.claimOne()
+    expect(next.id).toBe(second)
+    expect(next.token).toBeGreaterThan(run.token)
+    await store.close()
+    await own.stop()
+  })
+
+  it('are waited for when a write must reach replicas', { timeout: 60_000 }, async () => {
+    const primary = await startOwnRedis()
+    const store = redis({ url: primary.url, waitReplicas: 1, timeoutMs: 2_000 })
+    await store.open()
+    const enqueue = () => store.runs.enqueue([newRun()]).then(([result]) => result?.outcome, String)
+    expect(await enqueue()).toMatch(/0 of 1 replicas/)
+    const replica = await startOwnRedis(['--appendonly', 'no', '--replicaof', '127.0.0.1', new URL(primary.url).port])
+    // A replica that writes its first log could not be stopped, so this one writes none.
+    await expect.poll(enqueue, { timeout: 20_000, interval: 100 }).toBe('enqueued')
+    await store.close()
+    await replica.stop()
+    await primary.stop()
+  })
+})

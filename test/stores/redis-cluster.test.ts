@@ -1,0 +1,142 @@
+/** On a real cluster of three masters with a replica each, in real time. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createCluster } from '@redis/client'
+import { Cluster } from 'ioredis'
+import { describe, expect, it } from 'vitest'
+import type { Store } from '../../src/core/store.js'
+import { type IoRedis, type NodeRedisCluster, type RedisOptions, redis } from '../../src/stores/redis/index.js'
+import { definition, key, newRun, Scene } from '../../src/testing/contract/scene.js'
+import { serverUrl } from '../servers/ask.js'
+import { startRedisCluster } from '../servers/redis.js'
+
+let made = 0
+
+async function withStore(options: RedisOptions, work: (scene: Scene, store: Store) => Promise<void>): Promise<void> {
+  made += 1
+  const store = redis({ prefix: `k${process.pid}.${Date.now().toString(36)}.${made}:`, ...options })
+  await store.open()
+  try {
+    await work(new Scene({ store, elapse: sleep }), store)
+  } finally {
+    await store.close()
+  }
+}
+
+async function nodes(): Promise<string[]> {
+  return (await serverUrl('redis-cluster')).split(',')
+}
+
+/** Schedules with keys in other shards, enqueues, locks: one of each kind. */
+async function exercise({
+  join,
+  put,
+  putTicks,
+  advance,
+  claim,
+  settle,
+  enqueue,
+  acquire,
+  store,
+}: Scene): Promise<void> {
+  await join()
+  for (let at = 0; at < 20; at += 1) await putTicks(`s${at}`, [-10, 90_000_000], { key: key(`k${at % 5}`) })
+  for (let at = 0; at < 20; at += 1) await enqueue({ payload: at })
+  await put('later')
+  expect(await advance()).toMatchObject({ recorded: 20 })
+  let done = 0
+  for (let round = 0; done < 40 && round < 60; round += 1) {
+    const claimed = await claim()
+    const keys = claimed.flatMap((run) => (run.key === undefined ? [] : [run.key.name]))
+    expect(new Set(keys).size).toBe(keys.length)
+    for (const run of claimed) expect(await settle(run)).toBe('settled')
+    done += claimed.length
+  }
+  expect(done).toBe(40)
+  expect((await store.runs.list({ limit: 100, states: ['succeeded'] })).items).toHaveLength(40)
+  expect((await store.schedules.list({ limit: 100 })).items.map(({ id }) => id)).toHaveLength(21)
+  const lock = await acquire('lock', 'holder')
+  expect(await store.leases.inspect('lock')).toEqual([lock])
+}
+
+describe('Redis Cluster', () => {
+  it('is reached by its nodes’ URLs', { timeout: 90_000 }, async () => {
+    await withStore({ nodes: await nodes() }, exercise)
+  })
+
+  it('is reached by a cluster of @redis/client, and of ioredis', { timeout: 90_000 }, async () => {
+    const urls = await nodes()
+    const cluster = createCluster({ rootNodes: urls.map((url) => ({ url })) })
+    await cluster.connect()
+    await withStore({ client: cluster as unknown as NodeRedisCluster, waitReplicas: 1 }, exercise)
+    cluster.destroy()
+    const other = new Cluster(urls)
+    await withStore({ client: other as unknown as IoRedis }, exercise)
+    other.disconnect()
+  })
+
+  it('shares the schedules among its masters, within 15 %', { timeout: 90_000 }, async () => {
+    const urls = await nodes()
+    const cluster = createCluster({ rootNodes: urls.map((url) => ({ url })) })
+    await cluster.connect()
+    const prefix = `share${process.pid}.${Date.now().toString(36)}:`
+    await withStore({ client: cluster as unknown as NodeRedisCluster, prefix }, async (_, store) => {
+      const all = Array.from({ length: 6_000 }, (__, at) => ({ id: `schedule/${at}`, definition: definition() }))
+      for (let first = 0; first < all.length; first += 1_000) await store.schedules.put(all.slice(first, first + 1_000))
+    })
+    const counts = await Promise.all(
+      cluster.masters.map(async (master) => {
+        const client = await cluster.nodeClient(master)
+        let count = 0
+        for (const found of await client.keys(`${prefix}*:s`)) count += await client.hLen(found)
+        return count
+      }),
+    )
+    cluster.destroy()
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(6_000)
+    for (const count of counts) expect(Math.abs(count - 2_000)).toBeLessThan(300)
+  })
+
+  it('goes on when a master is gone and its replica was promoted', { timeout: 120_000 }, async () => {
+    const own = await startRedisCluster()
+    try {
+      await withStore({ nodes: own.url.split(','), waitReplicas: 1, timeoutMs: 2_000 }, async (scene, store) => {
+        await scene.join('one', 600_000)
+        const tokens: number[] = []
+        const lock = async () => {
+          const result = await scene.tryAcquire('lock', `h${tokens.length}`)
+          if (result.acquired) tokens.push(result.lease.token)
+          await store.leases.release({ name: 'lock', holder: `h${tokens.length - 1}` })
+        }
+        await lock()
+        const before: string[] = []
+        for (let at = 0; at < 24; at += 1) before.push(await scene.enqueue())
+        await own.nodes[0]?.stop()
+        // With the primary's replica gone to its place, nobody is left to confirm writes there: those are refused.
+        const enqueue = () =>
+          store.runs.enqueue([newRun()]).then(
+            () => true,
+            () => false,
+          )
+        await expect.poll(enqueue, { timeout: 60_000, interval: 200 }).toBe(true)
+        await expect
+          .poll(
+            () =>
+              store.runs.list({ limit: 100 }).then(
+                ({ items }) => items.length,
+                () => 0,
+              ),
+            {
+              timeout: 60_000,
+              interval: 200,
+            },
+          )
+          .toBeGreaterThanOrEqual(24)
+        const { items } = await store.runs.list({ limit: 100 })
+        const known = new Set(items.map(({ id }) => id))
+        expect(before.filter((id) => !known.has(id))).toEqual([])
+      })
+    } finally {
+      await own.stop()
+    }
+  })
+})

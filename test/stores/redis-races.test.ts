@@ -1,0 +1,115 @@
+/** What may happen between two scripts of one operation is brought about here, by a planner that does it. */
+import { expect, it } from 'vitest'
+import { plan } from '../../src/core/plan.js'
+import type { Planner, Store } from '../../src/core/store.js'
+import { redisStore } from '../../src/stores/redis/index.js'
+import { Scene } from '../../src/testing/contract/scene.js'
+import { testRedis } from '../servers/test-redis.js'
+
+/** Two processes on one store, in a moment that lasts. */
+async function twoHandles(work: (one: Scene, other: Scene) => Promise<void>): Promise<void> {
+  const server = await testRedis()
+  await server.setClock(Date.UTC(2026, 0, 1))
+  const stores: Store[] = []
+  for (let count = 0; count < 2; count += 1) {
+    const client = await server.client()
+    stores.push(redisStore({ client, prefix: server.prefix }, { handTurned: true }))
+  }
+  await Promise.all(stores.map((store) => store.open()))
+  const [one, other] = stores.map((store) => new Scene({ store, elapse: async () => {} }))
+  if (one !== undefined && other !== undefined) await work(one, other)
+  await Promise.all(stores.map((store) => store.close()))
+  await server.close()
+}
+
+/** Advances, and lets something happen between the reading and the writing. */
+async function advanceWhile(scene: Scene, act: () => Promise<unknown>): Promise<number> {
+  let acted: Promise<unknown> | undefined
+  const interrupted: Planner = (...args) => {
+    acted ??= act()
+    return plan(...args)
+  }
+  const { store } = scene
+  // What was read is held back until that has happened.
+  const { recorded } = await store.schedules.advance({ limit: 10, lookaheadMs: 0, plan: interrupted })
+  await acted
+  return recorded
+}
+
+it('a plan of a schedule that was changed meanwhile is not written', async () => {
+  await twoHandles(async (one, other) => {
+    const [tick = 0] = await one.putTicks('a', [-10, 90_000_000])
+    for (const change of [
+      () => other.store.schedules.pause('a', undefined),
+      () => other.store.schedules.resume('a'),
+      () => other.store.schedules.remove(['a']),
+    ]) {
+      await advanceWhile(one, change)
+    }
+    expect(await one.advance()).toMatchObject({ recorded: 0 })
+    const ticks = (await one.runsOf('a')).map((run) => [run.tick, run.state])
+    expect(ticks.length === 0 || (ticks.length === 1 && ticks[0]?.[0] === tick && ticks[0]?.[1] === 'skipped')).toBe(
+      true,
+    )
+  })
+})
+
+it('of two who plan the same at once one records it', async () => {
+  await twoHandles(async (one, other) => {
+    for (const id of ['a', 'b', 'c']) await one.putTicks(id, [-10, 90_000_000])
+    const recorded = await advanceWhile(one, () => other.advance())
+    await other.advance()
+    expect(recorded).toBeLessThanOrEqual(3)
+    for (const id of ['a', 'b', 'c']) expect(await one.runsOf(id)).toHaveLength(1)
+  })
+})
+
+it('a planner who went away in the middle holds up others for half a second at the most', async () => {
+  const server = await testRedis()
+  const start = Date.UTC(2026, 0, 1)
+  await server.setClock(start)
+  const open = async () => {
+    const store = redisStore({ client: await server.client(), prefix: server.prefix }, { handTurned: true })
+    await store.open()
+    return new Scene({ store, elapse: async () => {} })
+  }
+  const [gone, other] = [await open(), await open()]
+  await gone.putTicks('a', [-10, 90_000_000])
+  const broken: Planner = () => {
+    throw new Error('gone')
+  }
+  await expect(gone.advance({ plan: broken })).rejects.toThrow('gone')
+  await server.setClock(start + 501)
+  expect(await other.advance()).toMatchObject({ recorded: 1 })
+  for (const { store } of [gone, other]) await store.close()
+  await server.close()
+})
+
+it('writers of one schedule all get their turn, and each a version of its own', async () => {
+  await twoHandles(async (one, other) => {
+    const writers = Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? one : other).put('a', { payload: at }))
+    const versions = (await Promise.all(writers)).map(({ version }) => version)
+    expect(new Set(versions).size).toBe(20)
+    const { version, definition } = await one.schedule('a')
+    expect(version).toBe(Math.max(...versions))
+    expect(versions[definition.payload as number]).toBe(version)
+  })
+})
+
+it('words with spaces, percent signs and line ends are kept apart', async () => {
+  await twoHandles(async ({ store, acquire, enqueue, join, claim, run }) => {
+    await join()
+    const names = ['-', ' ', 'a b', 'a%20b', 'a\nb', '%', '%2d', 'ü', '💥 x']
+    for (const name of names) {
+      await acquire(name, `holder of ${name}`)
+      await enqueue({ key: { name: `key ${name}`, limit: 1, whenBusy: 'wait' }, dedupe: name, schedule: name })
+    }
+    const { items } = await store.leases.list({ limit: 100 })
+    expect(items.map(({ name, holder }) => [name, holder])).toEqual(
+      [...names].sort().map((name) => [name, `holder of ${name}`]),
+    )
+    const claimed = await claim()
+    expect(claimed.map(({ key }) => key?.name)).toEqual(names.map((name) => `key ${name}`))
+    for (const { id, schedule, dedupe } of claimed) expect(await run(id)).toMatchObject({ schedule, dedupe })
+  })
+})

@@ -1,0 +1,192 @@
+/** Runs whose keys are in other shards: what one script does elsewhere takes several here, and may stop between any two. */
+import { createClient } from '@redis/client'
+import { describe, expect, it } from 'vitest'
+import type { RunKey } from '../../src/core/key.js'
+import { redisStore } from '../../src/stores/redis/index.js'
+import { shardKeys, shardOf } from '../../src/stores/redis/shards.js'
+import { failed, ids, retryIn, Scene } from '../../src/testing/contract/scene.js'
+import { serverUrl } from '../servers/ask.js'
+import { freshRedis } from '../servers/fresh-redis.js'
+import { testRedis } from '../servers/test-redis.js'
+
+const SHARDS = 3
+
+/** A name that is in another shard than a schedule. */
+function nameElsewhere(schedule: string): string {
+  for (let at = 0; ; at += 1) {
+    const name = `key ${at}`
+    if (shardOf(name, SHARDS) !== shardOf(schedule, SHARDS)) return name
+  }
+}
+
+function exclusive(schedule: string, over: Partial<RunKey> = {}): RunKey {
+  return { name: nameElsewhere(schedule), limit: 1, whenBusy: 'wait', ...over }
+}
+
+async function inShards(work: (scene: Scene, key: RunKey) => Promise<void>): Promise<void> {
+  const opened = await freshRedis(SHARDS)
+  await opened.store.open()
+  try {
+    const scene = new Scene(opened)
+    await scene.join()
+    await work(scene, exclusive('a'))
+  } finally {
+    await opened.store.close()
+    await opened.close()
+  }
+}
+
+describe('runs whose keys are in other shards', () => {
+  it('run one at a time, oldest first, together with those of the key’s own shard', () =>
+    inShards(async (scene, key) => {
+      await scene.putTicks('a', [-30, -20, 90_000_000], { key })
+      await scene.advance()
+      const here = await scene.enqueue({ key })
+      const order: (string | undefined)[] = []
+      for (let round = 0; round < 3; round += 1) {
+        const claimed = await scene.claim()
+        expect(claimed).toHaveLength(1)
+        const [run] = claimed
+        expect(await scene.store.leases.inspect(key.name)).toMatchObject([{ run: run?.id, token: run?.token }])
+        expect(await scene.claim()).toEqual([])
+        expect(await scene.settle(run ?? { id: '', token: 0 })).toBe('settled')
+        order.push(run?.schedule ?? run?.id)
+      }
+      expect(order).toEqual(['a', 'a', here])
+      expect(await scene.statesOf('a')).toEqual(['succeeded', 'succeeded'])
+      expect(await scene.store.leases.inspect(key.name)).toEqual([])
+    }))
+
+  it('are kept out by a lock, and are told to skip when their key says so', () =>
+    inShards(async (scene, key) => {
+      await scene.acquire(key.name, 'somebody')
+      await scene.putTicks('a', [-10, 90_000_000], { key: { ...key, whenBusy: 'skip' } })
+      await scene.advance()
+      expect(await scene.claim()).toEqual([])
+      expect(await scene.statesOf('a')).toEqual(['skipped busy'])
+    }))
+
+  it('are tried again with another ticket', () =>
+    inShards(async (scene, key) => {
+      await scene.putTicks('a', [-10, 90_000_000], { key })
+      await scene.advance()
+      const first = await scene.claimOne()
+      await scene.settle(first, retryIn(0))
+      const second = await scene.claimOne()
+      expect(second).toMatchObject({ id: first.id, attempt: 2 })
+      expect(second.token).toBeGreaterThan(first.token)
+      expect(await scene.settle(first)).toBe('stale')
+      expect(await scene.settle(second, failed())).toBe('settled')
+      expect(await scene.claim()).toEqual([])
+    }))
+
+  it('are taken over when their instance dies, and the dead one settles nothing', () =>
+    inShards(async (scene, key) => {
+      await scene.join('dying', 300)
+      await scene.putTicks('a', [-10, 90_000_000], { key })
+      await scene.advance()
+      const dead = await scene.claimOne('dying')
+      await scene.elapse(2_500)
+      await scene.store.runs.rescue(100)
+      const run = await scene.claimOne()
+      expect(run).toMatchObject({ id: dead.id, takeovers: 1 })
+      expect(await scene.settle(dead)).toBe('stale')
+      expect(await scene.settle(run)).toBe('settled')
+    }))
+
+  it('are fenced when their key is reset', () =>
+    inShards(async (scene, key) => {
+      await scene.putTicks('a', [-10, 90_000_000], { key })
+      await scene.advance()
+      const first = await scene.claimOne()
+      expect(await scene.store.leases.reset(key.name)).toBe(1)
+      expect((await scene.beat('one', [first])).lost).toEqual([first.id])
+      expect(await scene.settle(first)).toBe('stale')
+      const second = await scene.claimOne()
+      expect(second.token).toBeGreaterThan(first.token)
+      expect(await scene.settle(second)).toBe('settled')
+    }))
+
+  it('stay claimed while their instance beats, and go back when it does not know of them', () =>
+    inShards(async (scene, key) => {
+      await scene.join('steady', 300)
+      await scene.putTicks('a', [-10, 90_000_000], { key })
+      await scene.advance()
+      const run = await scene.claimOne('steady')
+      await scene.elapse(200)
+      expect(await scene.beat('steady', [run], 60_000)).toMatchObject({ alive: true, lost: [] })
+      await scene.elapse(10_000)
+      expect(await scene.tryAcquire(key.name, 'rival')).toMatchObject({ acquired: false })
+      await scene.beat('steady', [], 60_000)
+      expect(ids(await scene.claim())).toEqual([run.id])
+    }))
+
+  it('that were taken back leave the key to others', () =>
+    inShards(async (scene, key) => {
+      await scene.putTicks('a', [-10, 90_000_000], { key })
+      await scene.advance()
+      await scene.store.schedules.remove(['a'])
+      const other = await scene.enqueue({ key })
+      const claimed = [...(await scene.claim()), ...(await scene.claim())]
+      expect(ids(claimed)).toEqual([other])
+    }))
+
+  it('get another ticket by a later sweep when theirs was lost', async () => {
+    const opened = await freshRedis(SHARDS)
+    const { store, prefix } = opened
+    await store.open()
+    const scene = new Scene(opened)
+    await scene.join()
+    const key = exclusive('a')
+    await scene.putTicks('a', [-10, 90_000_000], { key })
+    await scene.advance()
+    const admin = createClient({ url: await serverUrl('redis') })
+    await admin.connect()
+    // As a failover would have it that lost the last writes of one shard.
+    const lost = shardKeys(prefix, SHARDS)[shardOf(key.name, SHARDS)] ?? ''
+    expect(await admin.del([`${lost}runs`, `${lost}q:0:job:work`])).toBe(2)
+    admin.destroy()
+    expect(await scene.claim()).toEqual([])
+    await scene.elapse(31_000)
+    await store.runs.rescue(100)
+    const run = await scene.claimOne()
+    expect(await scene.settle(run)).toBe('settled')
+    await store.close()
+    await opened.close()
+  })
+})
+
+describe('shards', () => {
+  it('have slots that are spread evenly', () => {
+    const keys = shardKeys('belfry:', 12)
+    expect(new Set(keys).size).toBe(12)
+    expect(keys[0]).toBe('belfry:{0}:')
+  })
+
+  it('share names evenly', () => {
+    const counts = new Array<number>(12).fill(0)
+    for (let at = 0; at < 120_000; at += 1) {
+      const shard = shardOf(`schedule/${String(at).padStart(15, '0')}`, 12)
+      counts[shard] = (counts[shard] ?? 0) + 1
+    }
+    for (const count of counts) expect(Math.abs(count - 10_000)).toBeLessThan(500)
+  })
+
+  it('stay as many as there were at first', async () => {
+    const redis = await testRedis()
+    const open = async (shards?: number) => {
+      const options = {
+        client: await redis.client(),
+        prefix: redis.prefix,
+        ...(shards === undefined ? {} : { shards }),
+      }
+      const store = redisStore(options, {})
+      await store.open()
+      await store.close()
+    }
+    await open(3)
+    await open()
+    await expect(open(4)).rejects.toMatchObject({ code: 'OPTION_INVALID', message: /made with 3 shards/ })
+    await redis.close()
+  })
+})
