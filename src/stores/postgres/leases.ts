@@ -20,7 +20,7 @@ import { textArray } from './array-text.js'
 import type { Database, Row } from './connection.js'
 import { HANDED } from './listener.js'
 import { EXPIRY, LEASE_EXPIRY, LEASE_INSTANCE } from './names.js'
-import { operation } from './sql-function.js'
+import { operation, smallOperation } from './sql-function.js'
 import { waitingForKey } from './waiting-line.js'
 import { WAKE_GRANTED, WAKE_LEASES } from './wakes.js'
 
@@ -75,7 +75,7 @@ const TAKE_FREE = `
   insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
     select v_name, v_holder, last_token, v_now, v_now + v_ttl, v_instance, v_proof from taken returning token into v_token`
 
-const ACQUIRE_FUNCTION = operation(
+const ACQUIRE_FUNCTION = smallOperation(
   `acquire(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_wait bigint,
     v_proof integer)`,
   `table (now_ms bigint, until bigint, wakes integer, ${RETURNED_LEASE})`,
@@ -247,7 +247,7 @@ const PASS_ON = `
     select v_name, next.holder, token.last_token, v_us / 1000, v_us / 1000 + next.ttl_ms, next.instance, next.proof
     from next, token returning * into l`
 
-const RELEASE_FUNCTION = operation(
+const RELEASE_FUNCTION = smallOperation(
   `release(v_name text, v_holder text, v_min_hold bigint, v_here text[], v_channel text,
     out had boolean, out wakes integer, out handed json[])`,
   'record',

@@ -9,9 +9,17 @@
 const PLANS =
   'set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_tidscan = on set jit = off'
 
+/** For what joins nothing, and is called so often that every setting counts. */
+const FEW_ROWS = 'set enable_seqscan = off'
+
 /** An operation as it is called from outside. */
 export function operation(signature: string, returns: string, body: string): string {
   return define(signature, returns, body, PLANS)
+}
+
+/** An operation on few rows, each of them found by its key. */
+export function smallOperation(signature: string, returns: string, body: string): string {
+  return define(signature, returns, body, FEW_ROWS)
 }
 
 /** A step of operations: it runs under the settings of its caller. */
