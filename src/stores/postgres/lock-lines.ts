@@ -5,20 +5,24 @@
  * look at the same time. The others have cost nobody anything.
  *
  * - A hint that is lost, or a holder that dies: nobody trusts in looking alone for longer than a part of the time that a
- *   place is good for. Then he asks in earnest, which keeps his place and takes over what has run out.
+ *   place is good for, nor when he finds the lock free. Then he asks in earnest, which keeps his place and takes over
+ *   what has run out.
  * - A lease that was handed over a while ago is asked for in earnest, too, so that it is his for its full time.
  * - One that is handed over while its holder still waits to hear that he has a place: he looks once more.
  * - In the advisory mode a lease counts only if it was given to the session that proves this process alive now.
  */
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest } from '../../core/lease.js'
 import type { Store } from '../../core/store.js'
+import { acquireLease, takeFree } from './acquire.js'
 import { textArray } from './array-text.js'
 import type { Database } from './connection.js'
-import { acquireLease, type Handed, releaseLease } from './leases.js'
+import { giveBack, type Handed, releaseLease } from './release.js'
 import { SharedWrites } from './shared-writes.js'
 
-/** What a place was told when it last asked in earnest. */
+/** What a place asked for, and what it was told, when it last asked in earnest. */
 interface Place {
+  readonly permits: number
+  readonly ttlMs: number
   readonly now: number
   readonly until: number
   /** What was handed to it, by a call that was sent at this moment. */
@@ -27,16 +31,21 @@ interface Place {
 
 interface Seen {
   readonly now: number
+  /** How many hold the name. */
+  readonly holders: number
   readonly lease: Lease | undefined
 }
 
+/** How many shared statements may be under way: one that waits for a name must not hold up all others. */
+const AT_ONCE = 4
 /** The part of a place's time for which looking is enough. */
 const LOOKING = 0.1
 /** The part of a lease's time that may have passed since it was handed over. */
 const HANDED_OVER = 0.02
 
-const LOOK = `select g.at, (select belfry.now_us() / 1000), l.token, l.acquired_at, l.expires_at, l.instance
-  from unnest($1::text[], $2::text[]) with ordinality as g(name, holder, at)
+const LOOK = `select g.at, n.now_ms, (select count(*) from belfry.leases h where h.name = g.name
+    and (h.run is not null or h.expires_at > n.now_ms)), l.token, l.acquired_at, l.expires_at, l.instance
+  from (select belfry.now_us() / 1000 as now_ms) n cross join unnest($1::text[], $2::text[]) with ordinality as g(name, holder, at)
   left join belfry.leases l on l.name = g.name and l.holder = g.holder and l.run is null and not l.released
     and l.proof is not distinct from $3::integer`
 
@@ -47,10 +56,14 @@ export class LockLines {
   /** Who asks in earnest just now, and whether his turn came meanwhile. */
   readonly #asking = new Map<string, boolean>()
   readonly #looks: SharedWrites<AcquireRequest, Seen>
+  readonly #takes: SharedWrites<AcquireRequest, AcquireResult | undefined>
+  readonly #returns: SharedWrites<ReleaseRequest, boolean | undefined>
 
   constructor(db: Database, subscribe: Store['subscribe']) {
     this.#db = db
     this.#looks = new SharedWrites((requests) => lookFor(db, requests))
+    this.#takes = new SharedWrites((requests) => this.#takeAll(requests), { atOnce: AT_ONCE })
+    this.#returns = new SharedWrites((requests) => this.#giveBackAll(requests), { atOnce: AT_ONCE })
     subscribe((wake, holder) => {
       if (wake === 'leases' && holder !== undefined && this.#asking.has(holder)) this.#asking.set(holder, true)
     })
@@ -58,7 +71,8 @@ export class LockLines {
 
   async acquire(request: AcquireRequest): Promise<AcquireResult> {
     const place = this.#lines.get(request.name)?.get(request.holder)
-    const found = place && ((await this.#takeHanded(request, place)) ?? (await this.#look(request, place)))
+    const isSame = place?.permits === request.permits && place.ttlMs === request.ttlMs
+    const found = isSame ? ((await this.#takeHanded(request, place)) ?? (await this.#look(request, place))) : undefined
     if (found !== undefined && !found.acquired) return found
     const result = found ?? (await this.#ask(request))
     if (result.acquired || (request.waitMs ?? 0) <= 0) this.#leave(request)
@@ -67,6 +81,25 @@ export class LockLines {
 
   async release(request: ReleaseRequest): Promise<boolean> {
     this.#leave(request)
+    const mayShare = (request.minHoldMs ?? 0) <= 0 && !this.#lines.has(request.name)
+    const [done] = mayShare ? await this.#returns.write([request]) : []
+    return done ?? this.#release(request)
+  }
+
+  /** One that is alone goes the whole way at once. The others do if they are left over. */
+  async #giveBackAll(requests: readonly ReleaseRequest[]): Promise<(boolean | undefined)[]> {
+    const [only] = requests
+    if (only !== undefined && requests.length === 1) return [await this.#release(only)]
+    return (await giveBack(this.#db, requests)).map((done) => done || undefined)
+  }
+
+  async #takeAll(requests: readonly AcquireRequest[]): Promise<(AcquireResult | undefined)[]> {
+    const [only] = requests
+    if (only !== undefined && requests.length === 1) return [await acquireLease(this.#db, only)]
+    return takeFree(this.#db, requests)
+  }
+
+  async #release(request: ReleaseRequest): Promise<boolean> {
     const sentAt = this.#db.clock.monotonic()
     const line = this.#lines.get(request.name)
     const { had, handed } = await releaseLease(this.#db, request, [...(line?.keys() ?? [])])
@@ -80,16 +113,18 @@ export class LockLines {
 
   /** In earnest. Whoever waits has his place before he asks, so that whoever frees the lock meanwhile finds him here. */
   async #ask(request: AcquireRequest): Promise<AcquireResult> {
-    const { holder, waitMs = 0 } = request
-    if (waitMs <= 0) return acquireLease(this.#db, request)
-    this.#take(request, { now: 0, until: 0 })
+    const { holder, permits, ttlMs, waitMs = 0 } = request
+    if (waitMs <= 0) return this.#take(request)
+    const isFirst = !this.#lines.has(request.name)
+    this.#standIn(request, { permits, ttlMs, now: 0, until: 0 })
     this.#asking.set(holder, false)
     try {
-      const result = await acquireLease(this.#db, request)
+      const result = await (isFirst ? this.#take(request) : acquireLease(this.#db, request))
       if (result.acquired) return result
       const handed = this.#lines.get(request.name)?.get(holder)?.handed
-      const place = { now: result.now, until: result.until, ...(handed === undefined ? {} : { handed }) }
-      this.#take(request, place)
+      const answer = { permits, ttlMs, now: result.now, until: result.until }
+      const place = handed === undefined ? answer : { ...answer, handed }
+      this.#standIn(request, place)
       if (!this.#asking.get(holder)) return result
       return (await this.#takeHanded(request, place)) ?? (await this.#look(request, place)) ?? result
     } catch (error) {
@@ -100,7 +135,13 @@ export class LockLines {
     }
   }
 
-  #take({ name, holder }: AcquireRequest, place: Place): void {
+  /** What may well be free is asked for together with others. */
+  async #take(request: AcquireRequest): Promise<AcquireResult> {
+    const [taken] = await this.#takes.write([request])
+    return taken ?? acquireLease(this.#db, request)
+  }
+
+  #standIn({ name, holder }: AcquireRequest, place: Place): void {
     const line = this.#lines.get(name) ?? new Map<string, Place>()
     this.#lines.set(name, line.set(holder, place))
   }
@@ -124,12 +165,12 @@ export class LockLines {
   async #look(request: AcquireRequest, { now: askedAt, until }: Place): Promise<AcquireResult | undefined> {
     const [seen] = await this.#looks.write([request])
     if (seen === undefined) return undefined
-    const { now, lease } = seen
+    const { now, lease, holders } = seen
     if (lease !== undefined) {
       const isFresh = lease.expiresAt - now >= request.ttlMs * (1 - HANDED_OVER)
       return isFresh ? { acquired: true, lease, now } : undefined
     }
-    const mayLook = now < until && now - askedAt < (request.waitMs ?? 0) * LOOKING
+    const mayLook = holders >= request.permits && now < until && now - askedAt < (request.waitMs ?? 0) * LOOKING
     return mayLook ? { acquired: false, until, now } : undefined
   }
 }
@@ -138,14 +179,14 @@ async function lookFor(db: Database, requests: readonly AcquireRequest[]): Promi
   const names = textArray(requests.map(({ name }) => name))
   const holders = textArray(requests.map(({ holder }) => holder))
   const rows = await db.inPerson((proof) => db.read(LOOK, [names, holders, proof]), { again: true })
-  const seen = requests.map((): Seen => ({ now: 0, lease: undefined }))
-  for (const [place, now, token, acquiredAt, expiresAt, instance] of rows) {
+  const seen = requests.map((): Seen => ({ now: 0, holders: 0, lease: undefined }))
+  for (const [place, now, holders, token, acquiredAt, expiresAt, instance] of rows) {
     const at = Number(place) - 1
     const { name = '', holder = '' } = requests[at] ?? {}
     const times = { acquiredAt: Number(acquiredAt), expiresAt: Number(expiresAt) }
     const who = instance === null || instance === undefined ? {} : { instance }
     const lease = token === null ? undefined : { name, holder, token: Number(token), ...times, ...who }
-    seen[at] = { now: Number(now), lease }
+    seen[at] = { now: Number(now), holders: Number(holders), lease }
   }
   return seen
 }

@@ -45,10 +45,9 @@ export function operationsOn(
   const definitions = new Definitions()
   const slots = new TransactionSlots(db.pool)
   const lines = new LockLines(db, subscribe)
-  const puts = new SharedWrites<ScheduleWrite, PutResult>(
-    (writes) => putSchedules(db, writes),
-    ({ id }) => id,
-  )
+  const puts = new SharedWrites<ScheduleWrite, PutResult>((writes) => putSchedules(db, writes), {
+    nameOf: ({ id }) => id,
+  })
   const enqueues = new SharedWrites<NewRun, EnqueueResult>((runs) => enqueueRuns(db, runs))
 
   function op<Args extends readonly unknown[], Result>(work: (db: Database, ...args: Args) => Promise<Result>) {
