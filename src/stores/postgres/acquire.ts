@@ -137,12 +137,12 @@ export async function acquireLease(db: Database, request: AcquireRequest): Promi
 /** The same for many names at once, in the order in which names are locked. What is not free is left alone. */
 const TAKE_MANY = `
   with given as (
-    select * from unnest(v_names, v_holders, v_ttls, v_instances, v_floors) with ordinality
-      as g(name, holder, ttl, instance, floor, at) order by name collate "C"
+    select g.*, n.row, n.seen from (select * from unnest(v_names, v_holders, v_ttls, v_instances, v_floors) with ordinality
+      as g(name, holder, ttl, instance, floor, at) order by name collate "C") g
+    cross join lateral (select ctid as row, last_token as seen from belfry.names where name = g.name limit 1) n
   ), taken as (
-    update belfry.names n set last_token = greatest(n.last_token + 1, v_us, g.floor) from given g where n.name = g.name
-      and n.last_token = (select s.last_token from belfry.names s where s.name = g.name)
-      and not exists (select 1 from belfry.leases where name = g.name) and ${noCrowd('g.name')}
+    update belfry.names n set last_token = greatest(n.last_token + 1, v_us, g.floor) from given g where n.ctid = g.row
+      and n.last_token = g.seen and not exists (select 1 from belfry.leases where name = g.name) and ${noCrowd('g.name')}
     returning g.*, n.last_token
   ), made as (
     insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)

@@ -127,9 +127,11 @@ begin
   perform belfry.durable();
   perform 1 from belfry.names where name = any (v_names) order by name for update;
   return query with gone as (
-    delete from belfry.leases l using unnest(v_names, v_holders) with ordinality as g(name, holder, at)
-    where l.name = g.name and l.holder = g.holder and not l.released and l.run is null and ${noCrowd('g.name')}
-    returning g.at
+    delete from belfry.leases l using (
+      select g.at, l.row from unnest(v_names, v_holders) with ordinality as g(name, holder, at)
+      cross join lateral (select ctid as row from belfry.leases where name = g.name and holder = g.holder
+        and not released and run is null limit 1) l where ${noCrowd('g.name')}) g
+    where l.ctid = g.row returning g.at
   ) select at from gone;
 end`,
 )
