@@ -18,19 +18,23 @@ const CROWD_MS = 3 * TURN_MS
 /** @type {import('./run.js').Bench} */
 export default async function locks({ store = 'sqlite', n = 50, wants }) {
   reportSettings('locks', { store, clients: n, rounds: ROUNDS, turnMs: TURN_MS, ...(await storeSettings(store)) })
-  for (const clients of [1, n]) await uncontended(store, clients, wants)
+  for (const clients of [1, n]) await uncontended(store, store, clients, wants)
+  if (store === 'postgres') {
+    for (const clients of [1, n]) await uncontended(store, 'postgres in advisory mode', clients, wants)
+  }
   await contended(store, n, wants)
 }
 
 /**
  * @param {string} name
+ * @param {string} mode The store, in the way that it is opened.
  * @param {number} clients
  * @param {(title: string) => boolean} wants
  */
-async function uncontended(name, clients, wants) {
-  const title = `lock and unlock, ${clients} in flight`
+async function uncontended(name, mode, clients, wants) {
+  const title = `lock and unlock${mode === name ? '' : ` (${mode})`}, ${clients} in flight`
   if (!wants(title)) return
-  const bench = await openStore(name)
+  const bench = await openStore(mode)
   const belfry = createBelfry({ store: bench.store })
   const raw = await openRaw(name)
   const rates = await takeTurns(ROUNDS, {

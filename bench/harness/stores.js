@@ -38,16 +38,20 @@ const MAKERS = {
     const clock = leapingClock()
     return { store: sqlite({ path, clock }), skip: clock.leap, remove }
   },
-  postgres: async () => {
-    const schema = await freshSchema()
-    const store = postgres({ url: await postgresUrl(), schema, migrate: true })
-    return { store, skip: leapingDatabase(schema), remove: () => dropSchema(schema), schema }
-  },
+  postgres: () => onPostgres('lease'),
+  'postgres in advisory mode': () => onPostgres('advisory'),
   redis: async () => {
     const prefix = `bench${process.pid}.${Date.now().toString(36)}:`
     const store = redisStore({ url: await redisUrl(), prefix }, { shifted: true })
     return { store, skip: leapingServer(prefix), remove: () => clearRedis(prefix) }
   },
+}
+
+/** @param {'lease' | 'advisory'} liveness */
+async function onPostgres(liveness) {
+  const schema = await freshSchema()
+  const store = postgres({ url: await postgresUrl(), schema, migrate: true, liveness })
+  return { store, skip: leapingDatabase(schema), remove: () => dropSchema(schema), schema }
 }
 
 /**

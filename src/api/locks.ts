@@ -26,7 +26,8 @@ export class Locks {
   readonly #floor: TokenFloor
   readonly #keeper: LockKeeper
   readonly #instance: () => string
-  readonly #waiters = new Set<() => void>()
+  /** Those who wait, by holder. */
+  readonly #waiters = new Map<string, () => void>()
   readonly #asking = new Set<Promise<unknown>>()
   #closed = false
   readonly #unsubscribe: () => void
@@ -38,8 +39,10 @@ export class Locks {
     this.#floor = floor
     this.#keeper = keeper
     this.#instance = instance
-    const unsubscribe = store.subscribe((wake) => {
-      if (wake === 'leases') for (const look of this.#waiters) look()
+    const unsubscribe = store.subscribe((wake, holder) => {
+      if (wake !== 'leases') return
+      if (holder !== undefined) this.#waiters.get(holder)?.()
+      else this.#lookAll()
     })
     const forgetLoss = store.onLost?.((why) => {
       for (const lock of keeper.held) lock.lose(why)
@@ -115,7 +118,7 @@ export class Locks {
   async close(): Promise<void> {
     this.#closed = true
     this.#unsubscribe()
-    for (const look of this.#waiters) look()
+    this.#lookAll()
     await Promise.allSettled(this.#asking)
     const held = this.#keeper.held
     for (const lock of held) {
@@ -162,7 +165,7 @@ export class Locks {
         if (waitMs > 0) await this.#store.leases.release({ name, holder })
         return undefined
       }
-      await this.#pause(Math.min(leftMs, ASK_MS, Math.max(result.until - result.now, 1)))
+      await this.#pause(holder, Math.min(leftMs, ASK_MS, Math.max(result.until - result.now, 1)))
     }
   }
 
@@ -171,16 +174,20 @@ export class Locks {
     throw failure('NOT_RUNNING', `lock "${name}": this instance was stopped, and takes no more locks`)
   }
 
-  /** Sleeps, or until a hint says that a lock was freed. */
-  async #pause(delayMs: number): Promise<void> {
+  /** Sleeps, or until a hint says that a lock was freed, or handed to this holder. */
+  async #pause(holder: string, delayMs: number): Promise<void> {
     await new Promise<void>((resolve) => {
       const look = () => {
         cancel()
-        this.#waiters.delete(look)
+        this.#waiters.delete(holder)
         resolve()
       }
       const cancel = this.#clock.after(delayMs, look)
-      this.#waiters.add(look)
+      this.#waiters.set(holder, look)
     })
+  }
+
+  #lookAll(): void {
+    for (const look of [...this.#waiters.values()]) look()
   }
 }

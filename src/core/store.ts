@@ -31,9 +31,10 @@ export interface Store {
   now(): Promise<number>
   /**
    * Hints that something changed; the returned function unsubscribes. A store without wake-ups hints at the most at what
-   * was done through this same handle.
+   * was done through this same handle. A hint at a lease may name the holder that it was handed to: then it concerns
+   * nobody else.
    */
-  subscribe(listener: (wake: Wake) => void): () => void
+  subscribe(listener: WakeListener): () => void
   /**
    * Present where life is proven by more than the beat, so that instances which are gone are known at once. Tells when the
    * proof of this very process is lost: whatever it holds may be others' by now, so all of it is to be given up, and the
@@ -59,6 +60,8 @@ export interface StoreSupports {
 
 /** What to look at: due schedules, ready runs, a freed lock, attempts to cancel, runs that ended. */
 export type Wake = 'schedules' | 'runs' | 'leases' | 'attempts' | 'settled'
+
+export type WakeListener = (wake: Wake, holder?: string) => void
 
 export interface Frozen {
   readonly at: number

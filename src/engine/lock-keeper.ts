@@ -1,6 +1,6 @@
 /**
  * Renews the locks that this process holds, every quarter of their TTL, in one call for all that are due. It works only
- * while something is held. A renewal that fails is tried again with the next step; two more fit before trust runs out,
+ * while something is held, and begins when the first renewal is due: most locks are given back before that. A renewal that fails is tried again with the next step; two more fit before trust runs out,
  * and when it does the lock's signal fires, whether or not the store can be reached.
  */
 import type { Clock } from '../core/clock.js'
@@ -20,8 +20,9 @@ export class LockKeeper {
   readonly #held = new Set<HeldLock>()
   readonly #renewed = new Set<HeldLock>()
   #loop: Loop | undefined
-  /** When the loop looks again by itself. */
+  /** When the next renewal is looked for. */
   #nextAt = Number.POSITIVE_INFINITY
+  #cancelAlarm = () => {}
 
   constructor(store: Store, clock: Clock, health: Health, events: Events) {
     this.#store = store
@@ -40,10 +41,9 @@ export class LockKeeper {
   extended(lock: HeldLock): void {
     if (!lock.renews || !this.#held.has(lock)) return
     this.#renewed.add(lock)
-    if (this.#loop === undefined) {
-      this.#loop = new Loop({ name: PART, clock: this.#clock, health: this.#health, step: () => this.#renewDue() })
-      this.#loop.start()
-    } else if (lock.renewAt < this.#nextAt) this.#loop.wake()
+    if (lock.renewAt >= this.#nextAt) return
+    if (this.#loop === undefined) this.#setAlarm(lock.renewAt)
+    else this.#loop.wake()
   }
 
   drop(lock: HeldLock): void {
@@ -61,6 +61,15 @@ export class LockKeeper {
 
   get held(): readonly HeldLock[] {
     return [...this.#held]
+  }
+
+  #setAlarm(at: number): void {
+    this.#cancelAlarm()
+    this.#nextAt = at
+    this.#cancelAlarm = this.#clock.after(at - this.#clock.monotonic(), () => {
+      this.#loop = new Loop({ name: PART, clock: this.#clock, health: this.#health, step: () => this.#renewDue() })
+      this.#loop.start()
+    })
   }
 
   async #renewDue(): Promise<number> {
@@ -84,7 +93,10 @@ export class LockKeeper {
 
   /** Nothing to renew: the loop ends, so that a process is not kept alive by it. */
   #rest(): void {
-    void this.#loop?.stop()
+    this.#cancelAlarm()
+    this.#nextAt = Number.POSITIVE_INFINITY
+    if (this.#loop === undefined) return
+    void this.#loop.stop()
     this.#loop = undefined
     this.#health.forget(PART)
   }

@@ -74,8 +74,8 @@ export function faultyStore(store: Store, { random, clock, faults }: FaultyOptio
     leases: wrap(leases, 'leases.'),
     instances: wrap(instances, 'instances.'),
     subscribe: (listener) =>
-      subscribe((wake) => {
-        if (!strikes(faults.loseHint)) listener(wake)
+      subscribe((wake, holder) => {
+        if (!strikes(faults.loseHint)) listener(wake, holder)
       }),
     setFaulty(on) {
       faulty = on

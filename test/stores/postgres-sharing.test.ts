@@ -120,3 +120,75 @@ describe('on Postgres, one who waits for a lock', () => {
     await close()
   })
 })
+
+describe('on Postgres, locks that are asked for at once', () => {
+  const LOCK = { ttlMs: 30_000, permits: 1, floor: 0 }
+
+  it('are taken and given back in few transactions', async () => {
+    const { store, look, close } = await scene()
+    const names = Array.from({ length: 50 }, (_, at) => `lock/${at}`)
+    const ask = (holder: string) => Promise.all(names.map((name) => store.leases.acquire({ ...LOCK, name, holder })))
+    const first = await ask('first')
+    expect(first.every(({ acquired }) => acquired)).toBe(true)
+    const [found] = await look(`${COMMITS} from belfry.leases`)
+    expect(Number(found.rows)).toBe(50)
+    expect(Number(found.transactions)).toBeLessThan(10)
+    expect((await ask('second')).map(({ acquired }) => acquired)).toEqual(names.map(() => false))
+    const given = await Promise.all(names.map((name) => store.leases.release({ name, holder: 'first' })))
+    expect(given).toEqual(names.map(() => true))
+    const again = await ask('second')
+    const token = (result: (typeof again)[number] | undefined) => (result?.acquired ? result.lease.token : 0)
+    for (const at of names.keys()) expect(token(again[at])).toBeGreaterThan(token(first[at]))
+    await close()
+  })
+
+  it('go to one each, also when several ask for the same', async () => {
+    const { store, close } = await scene()
+    const asked = Array.from({ length: 60 }, (_, at) => ({ ...LOCK, name: `lock/${at % 20}`, holder: `h${at}` }))
+    const results = await Promise.all(asked.map((request) => store.leases.acquire(request)))
+    const held = results.flatMap((result) => (result.acquired ? [result.lease.name] : []))
+    expect(held).toHaveLength(20)
+    expect(new Set(held).size).toBe(20)
+    await close()
+  })
+
+  it('are handed on to who waits, although they are given back together', async () => {
+    const { store, close } = await scene()
+    const names = ['a', 'b', 'c']
+    await Promise.all(names.map((name) => store.leases.acquire({ ...LOCK, name, holder: 'first' })))
+    const other = { ...LOCK, name: 'b', holder: 'second', waitMs: 2_000 }
+    expect(await store.leases.acquire(other)).toMatchObject({ acquired: false })
+    const given = await Promise.all(names.map((name) => store.leases.release({ name, holder: 'first' })))
+    expect(given).toEqual([true, true, true])
+    expect(await store.leases.inspect('b')).toMatchObject([{ holder: 'second' }])
+    expect(await store.leases.acquire(other)).toMatchObject({ acquired: true })
+    await close()
+  })
+})
+
+describe('on Postgres, a lock that somebody is just taking', () => {
+  for (const crowd of [[], ['x', 'y']]) {
+    const alone = crowd.length === 0 ? 'alone' : 'with others'
+    it(`is not taken by one who began to ask before that was committed, ${alone}`, async () => {
+      const { store, schema, direct, look, close } = await scene()
+      const lock = { ttlMs: 30_000, permits: 1, floor: 0 }
+      await store.leases.acquire({ ...lock, name: 'lock', holder: 'before' })
+      await store.leases.release({ name: 'lock', holder: 'before' })
+      const rival = new pg.Client({ connectionString: direct })
+      await rival.connect()
+      await rival.query('begin')
+      await rival.query(`select * from ${schema}.acquire('lock', 'rival', 30000, 1, null, 0, 0, null)`)
+      const names = ['lock', ...crowd]
+      const asked = Promise.all(names.map((name) => store.leases.acquire({ ...lock, name, holder: 'late' })))
+      const waiting = `select count(*) as count from pg_stat_activity where wait_event_type = 'Lock'
+        and query like '%${schema}%'`
+      await expect.poll(async () => Number((await look(waiting))[0].count), { timeout: 10_000 }).toBeGreaterThan(0)
+      await rival.query('commit')
+      const [late] = await asked
+      expect(late).toMatchObject({ acquired: false })
+      expect(await store.leases.inspect('lock')).toMatchObject([{ holder: 'rival' }])
+      await rival.end()
+      await close()
+    })
+  }
+})

@@ -47,12 +47,12 @@ interface Due {
 const NEW_RUNS = `
     insert into belfry.runs (id, target, options, origin, schedule, tick, payload, priority, keep, key, key_limit,
       key_waits, unstamped, state, waits_for, engaged, created_at, ready_at, start_by)
-    select nextval('belfry.run_ids'), d.target, d.options, 0, d.schedule, t.at, d.payload, d.priority, d.keep, d.key,
+    select t.id, d.target, d.options, 0, d.schedule, t.at, d.payload, d.priority, d.keep, d.key,
       d.key_limit, d.key_waits, d.unstamped, case when t.waits or d.unstamped then 0 else 1 end,
       case when t.waits then 2 when d.unstamped then 1 else 0 end, true, v_now, coalesce(t.ready_at, t.at), t.start_by
-    from unnest(t_definitions, t_at, t_ready, t_start_by, t_waits) with ordinality
-      as t(definition, at, ready_at, start_by, waits, place)
-    join belfry.definitions d on d.id = t.definition`
+    from (select nextval('belfry.run_ids') as id, t.* from unnest(t_definitions, t_at, t_ready, t_start_by, t_waits)
+      as t(definition, at, ready_at, start_by, waits)) t
+    cross join lateral (select * from belfry.definitions where id = t.definition limit 1) d`
 
 const KNOWN_TICK = `(select r.id from belfry.runs r where r.schedule = d.schedule and r.tick = t.at
       and coalesce(r.backfill, '') = '' and r.origin in (0, 2) limit 1)`
@@ -116,7 +116,7 @@ begin
   exception when unique_violation then
     -- An instant was recorded under an earlier schedule of the same name. Others cannot come in between: the schedule's
     -- row is ours.
-    ${NEW_RUNS} where ${KNOWN_TICK} is null order by t.place;
+    ${NEW_RUNS} where ${KNOWN_TICK} is null;
     get diagnostics recorded = row_count;
   end;
   if cardinality(k_schedules) > 0 then
@@ -124,9 +124,9 @@ begin
       select k.*, v_now from unnest(k_schedules, k_from, k_to, k_count, k_reasons) as k;
   end if;
   update belfry.schedules s set cursor = g.cursor, remaining = g.remaining, next_at = g.next_at, due_at = g.due_at,
-    finished_at = g.finished_at, place = ${PLACE}
-    from unnest(s_rows, s_cursors, s_remaining, s_next, s_due, s_finished)
-      as g(row, cursor, remaining, next_at, due_at, finished_at)
+    finished_at = g.finished_at, place = g.place
+    from (select ${PLACE} as place, g.* from unnest(s_rows, s_cursors, s_remaining, s_next, s_due, s_finished)
+      as g(row, cursor, remaining, next_at, due_at, finished_at)) g
     where s.ctid = g.row;
   if recorded > 0 then wakes := wakes | 2; end if;
   wakes := wakes | belfry.hand_on(v_names, v_lanes, v_now * 1000);

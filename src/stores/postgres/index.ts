@@ -64,20 +64,21 @@ export function postgres(options: PostgresOptions): Store {
   }
   // A hint to nobody costs a round trip, but this process cannot know whether others listen.
   const wakes = new Wakes(clock, options.listen === false ? undefined : notify)
+  const handedTo = (holder: string) => wakes.handedTo(holder)
   const proves = options.liveness === 'advisory'
   const proof = proves ? new Proof({ clock, database: () => db, direct: () => direct }) : undefined
   const db: Database = new Database({
-    ...{ pool: pool.used, schema, clock, announce: wakes.announce },
+    ...{ pool: pool.used, schema, clock, announce: wakes.announce, handedTo },
     ...(proof === undefined ? {} : { proof }),
     ...(options.listen === false ? {} : { channel }),
   })
   const listens = options.listen !== false && directUrl !== undefined
-  const listener = listens ? new Listener({ channel, self, heard: (bits) => wakes.heard(bits) }) : undefined
+  const listener = listens ? new Listener({ channel, self, heard: (bits) => wakes.heard(bits), handedTo }) : undefined
   const uses = [proof, listener].filter((use): use is Proof | Listener => use !== undefined)
   const direct = new DirectConnection({ open: () => newClient(directUrl ?? ''), clock, uses, insist: proves })
 
   return {
-    ...operationsOn(db),
+    ...operationsOn(db, wakes.subscribe),
     supports: { transactions: true, wakeups: listens, durable: true, shared: true },
     subscribe: wakes.subscribe,
     ...(proof === undefined ? {} : { onLost: proof.onLost }),

@@ -13,160 +13,15 @@
  * - A release that comes twice, or late: it only ever removes the holder's own row. It hands the lease to the oldest
  *   waiter in the same step.
  */
-import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from '../../core/lease.js'
+import type { Lease, RenewRequest } from '../../core/lease.js'
 import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
-import type { Database, Row } from './connection.js'
-import { EXPIRY, LEASE_EXPIRY, LEASE_INSTANCE } from './names.js'
+import { ACQUIRE_FUNCTIONS } from './acquire.js'
+import type { Database } from './connection.js'
+import { COLUMNS, FROM, LEASE_NAMES, RETURNED_LEASE, toLease } from './lease-row.js'
+import { EXPIRY, LEASE_INSTANCE } from './names.js'
+import { RELEASE_FUNCTIONS } from './release.js'
 import { operation } from './sql-function.js'
-import { waitingForKey } from './waiting-line.js'
-
-const COLUMNS = `l.name, l.holder, l.token, l.acquired_at, ${LEASE_EXPIRY}, l.instance, l.run, l.released`
-const RETURNED_LEASE = `name text, holder text, token bigint, acquired_at bigint, expires_at bigint, instance text,
-    run bigint, released boolean`
-const LEASE_NAMES = 'name, holder, token, acquired_at, expires_at, instance, run, released'
-const FROM = `from belfry.leases l ${LEASE_INSTANCE}`
-
-function toLease([name, holder, token, acquiredAt, expiresAt, instance, run, released]: Row): Lease {
-  return {
-    ...{ name: name ?? '', holder: holder ?? '', token: Number(token) },
-    ...{ acquiredAt: Number(acquiredAt), expiresAt: Number(expiresAt) },
-    ...(instance === null || instance === undefined ? {} : { instance }),
-    ...(run === null || run === undefined ? {} : { run }),
-    ...(released === 't' ? { released: true as const } : {}),
-  }
-}
-
-/** Nobody stands in line for the name: then there is nothing to hand on. */
-const NO_CROWD = `not exists (select 1 from belfry.waiters where name = v_name)
-    and not exists (select 1 from belfry.runs where ${waitingForKey('v_name')})`
-
-const COUNT_HOLDERS = `
-  select count(*), count(*) filter (where ${EXPIRY} > v_now), bool_or(l.holder = v_holder),
-    min(${EXPIRY}) filter (where ${EXPIRY} > v_now)
-    into v_holders, v_live, v_own, v_until ${FROM} where l.name = v_name`
-
-const MOMENT_MS = 10
-
-const NO_LEASE = `null::text, null::text, null::bigint, null::bigint, null::bigint, null::text, null::bigint,
-      null::boolean`
-
-const TAKE_PLACE = `
-      insert into belfry.waiters as w (name, holder, ttl_ms, permits, instance, proof, floor, until)
-        values (v_name, v_holder, v_ttl, v_permits, v_instance, v_proof, v_floor, v_now + v_wait)
-        on conflict on constraint waiters_pkey do update set ttl_ms = excluded.ttl_ms, permits = excluded.permits,
-          instance = excluded.instance, proof = excluded.proof, floor = excluded.floor, until = excluded.until`
-
-/**
- * What most locks meet: a name that was there before, which nobody holds or waits for. One statement sees things as they
- * were when it began. So that it takes nothing that was given away since, the name's last token must still be the one of
- * then: every grant moves it.
- */
-const TAKE_FREE = `
-  with taken as (
-    update belfry.names n set last_token = greatest(n.last_token + 1, v_us, v_floor) where n.name = v_name
-      and n.last_token = (select s.last_token from belfry.names s where s.name = v_name)
-      and not exists (select 1 from belfry.leases where name = v_name) and ${NO_CROWD}
-    returning n.last_token
-  )
-  insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
-    select v_name, v_holder, last_token, v_now, v_now + v_ttl, v_instance, v_proof from taken returning token into v_token`
-
-const ACQUIRE_FUNCTION = operation(
-  `acquire(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_wait bigint,
-    v_proof integer)`,
-  `table (now_ms bigint, until bigint, wakes integer, ${RETURNED_LEASE})`,
-  `
-declare
-  v_us bigint := belfry.now_us();
-  v_now bigint := v_us / 1000;
-  v_holders integer;
-  v_live integer;
-  v_own boolean;
-  v_until bigint;
-  v_token bigint;
-  v_lanes text[];
-  v_granted text[];
-  v_wakes integer;
-begin
-  perform belfry.durable();
-  ${TAKE_FREE};
-  if found then
-    return query select v_now, null::bigint, 0, v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, null::bigint,
-      false;
-    return;
-  end if;
-  if v_wait <= 0 then
-    -- Plainly busy: to look is enough.
-    ${COUNT_HOLDERS};
-    if v_live >= v_permits and not v_own and ${NO_CROWD} then
-      return query select v_now, v_until, 0, ${NO_LEASE};
-      return;
-    end if;
-  end if;
-  perform 1 from belfry.names n where n.name = v_name for update;
-  if not found then perform belfry.lock_names(array[v_name]); end if;
-  v_us := belfry.now_us();
-  v_now := v_us / 1000;
-  ${COUNT_HOLDERS};
-  if v_live >= v_permits and v_own is not true and v_wait > 0 then
-    -- Plainly busy: a place in the line. It need not survive a crash of the server, its holder asks again anyway; and
-    -- others wait for the name meanwhile.
-    ${TAKE_PLACE};
-    perform set_config('synchronous_commit', 'off', true);
-    return query select v_now, v_until, 0, ${NO_LEASE};
-    return;
-  end if;
-  if v_holders < v_permits and v_own is not true and ${NO_CROWD} then
-    -- Plainly free.
-    update belfry.names n set last_token = greatest(n.last_token + 1, v_us, v_floor) where n.name = v_name
-      returning n.last_token into v_token;
-    insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
-      values (v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, v_proof);
-    return query select v_now, null::bigint, 0, v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, null::bigint,
-      false;
-    return;
-  end if;
-
-  select s.lanes, s.wakes into v_lanes, v_wakes from belfry.serve_waiters(v_name, v_us) s;
-  ${COUNT_HOLDERS};
-  if v_own and exists (select 1 from belfry.leases l where l.name = v_name and l.holder = v_holder and not l.released) then
-    update belfry.leases l set expires_at = v_now + v_ttl, proof = v_proof
-      where l.name = v_name and l.holder = v_holder and l.run is null;
-    v_granted := '{}';
-  elsif v_live < v_permits then
-    delete from belfry.leases l where l.name = v_name and l.holder = v_holder;
-    v_granted := belfry.grant_lock(v_name, v_holder, v_ttl, v_permits, v_instance, v_proof, v_floor, v_us);
-  end if;
-  if v_granted is null then
-    if v_wait > 0 then
-      ${TAKE_PLACE};
-    end if;
-    v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us);
-    -- Without anybody whose time is still to come, one just now proves that it lives: that is over in a moment.
-    return query select v_now, coalesce(v_until, v_now + ${MOMENT_MS}), v_wakes, ${NO_LEASE};
-    return;
-  end if;
-  v_lanes := v_lanes || v_granted;
-  delete from belfry.waiters w where w.name = v_name and w.holder = v_holder;
-  v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us);
-  return query select v_now, null::bigint, v_wakes, ${COLUMNS} ${FROM} where l.name = v_name and l.holder = v_holder;
-end`,
-)
-
-const ACQUIRE = `select now_ms, until, wakes, ${LEASE_NAMES}
-  from belfry.acquire($1, $2, $3, $4, $5, $6, $7, $8)`
-
-export async function acquireLease(db: Database, request: AcquireRequest): Promise<AcquireResult> {
-  const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0 } = request
-  const values = [name, holder, Math.ceil(ttlMs), permits, instance, floor, Math.ceil(waitMs)]
-  const [row = []] = await db.inPerson((proof) => db.write(ACQUIRE, [...values, proof]), { again: true })
-  const [now, until, wakes, ...lease] = row
-  db.announce(Number(wakes))
-  return lease[0] === null
-    ? { acquired: false, until: Number(until), now: Number(now) }
-    : { acquired: true, lease: toLease(lease), now: Number(now) }
-}
 
 /** The lease of a run's key cannot be extended by itself, and is answered as it is. */
 const RENEW_FUNCTION = operation(
@@ -202,53 +57,6 @@ export async function renewLeases(db: Database, requests: readonly RenewRequest[
   const rows = await db.inPerson((proof) => db.write(RENEW, [...values, proof]))
   const renewed = new Map(rows.map(([at, ...lease]) => [Number(at), toLease(lease)]))
   return requests.map((_, at) => renewed.get(at + 1))
-}
-
-const RELEASE_FUNCTION = operation(
-  'release(v_name text, v_holder text, v_min_hold bigint, out had boolean, out wakes integer)',
-  'record',
-  `
-declare
-  v_us bigint;
-  l belfry.leases;
-begin
-  perform belfry.durable();
-  had := false;
-  wakes := 0;
-  perform 1 from belfry.names where name = v_name for update;
-  if not found then return; end if;
-  v_us := belfry.now_us();
-  if v_min_hold <= 0 then
-    delete from belfry.leases where name = v_name and holder = v_holder and not released and run is null and ${NO_CROWD};
-    if found then
-      had := true;
-      wakes := 4;
-      return;
-    end if;
-  end if;
-  delete from belfry.waiters where name = v_name and holder = v_holder;
-  had := found;
-  select * into l from belfry.leases where name = v_name and holder = v_holder and not released and run is null;
-  if found then
-    had := true;
-    wakes := 4;
-    if l.acquired_at + v_min_hold <= v_us / 1000 then
-      delete from belfry.leases where name = v_name and holder = v_holder;
-    else
-      update belfry.leases set released = true, expires_at = l.acquired_at + v_min_hold
-        where name = v_name and holder = v_holder;
-    end if;
-  end if;
-  wakes := wakes | belfry.hand_on(array[v_name], '{}', v_us);
-end`,
-)
-
-const RELEASE = 'select had, wakes from belfry.release($1, $2, $3)'
-
-export async function releaseLease(db: Database, { name, holder, minHoldMs = 0 }: ReleaseRequest): Promise<boolean> {
-  const [row] = await db.write(RELEASE, [name, holder, Math.ceil(minHoldMs)])
-  db.announce(Number(row?.[1]))
-  return row?.[0] === 't'
 }
 
 const NOW = '(select belfry.now_us() / 1000)'
@@ -305,7 +113,7 @@ begin
 end`,
 )
 
-export const LEASE_FUNCTIONS = [ACQUIRE_FUNCTION, RENEW_FUNCTION, RELEASE_FUNCTION, RESET_FUNCTION].join('\n')
+export const LEASE_FUNCTIONS = [ACQUIRE_FUNCTIONS, RENEW_FUNCTION, RELEASE_FUNCTIONS, RESET_FUNCTION].join('\n')
 
 const RESET = 'select count, wakes from belfry.reset($1)'
 

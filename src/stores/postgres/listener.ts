@@ -9,9 +9,14 @@ export interface ListenerOptions {
   /** What this process sends itself, it has already been told. */
   readonly self: string
   readonly heard: (bits: number) => void
+  /** Told when a lock was handed to somebody, here or elsewhere. */
+  readonly handedTo: (holder: string) => void
 }
 
 const EVERYTHING = 31
+
+/** Begins what the database itself sends, with the commit that hands a lock over; a holder follows. */
+export const HANDED = 'handed '
 
 export class Listener implements DirectUse {
   readonly #options: ListenerOptions
@@ -21,8 +26,9 @@ export class Listener implements DirectUse {
   }
 
   async prepare(client: DirectClient): Promise<void> {
-    const { channel, self, heard } = this.#options
+    const { channel, self, heard, handedTo } = this.#options
     client.on('notification', ({ payload = '' }) => {
+      if (payload.startsWith(HANDED)) return handedTo(payload.slice(HANDED.length))
       const [from, bits] = payload.split(' ')
       if (from !== self) heard(Number(bits) || EVERYTHING)
     })

@@ -1,77 +1,176 @@
 /**
  * Waiting for locks without touching them. Whoever is told to wait has a place in the lock's line, and whoever frees the
- * lock hands it to the oldest place in the same step and hints at it. At that hint everybody who waits in this process
- * asks again at once. All of them look together, with one statement that only reads: the one whose turn it is finds the
- * lock his, and the others have cost nobody anything.
+ * lock hands it to the oldest place in the same step. If that one waits in the same process, the answer to the release is
+ * all he needs. If he waits elsewhere, the commit tells him, and he looks: one statement that only reads, for all who
+ * look at the same time. The others have cost nobody anything.
  *
  * - A hint that is lost, or a holder that dies: nobody trusts in looking alone for longer than a part of the time that a
- *   place is good for. Then he asks in earnest, which keeps his place and takes over what has run out.
+ *   place is good for, nor when he finds the lock free. Then he asks in earnest, which keeps his place and takes over
+ *   what has run out.
  * - A lease that was handed over a while ago is asked for in earnest, too, so that it is his for its full time.
+ * - One that is handed over while its holder still waits to hear that he has a place: he looks once more.
  * - In the advisory mode a lease counts only if it was given to the session that proves this process alive now.
  */
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest } from '../../core/lease.js'
+import type { Store } from '../../core/store.js'
+import { acquireLease, takeFree } from './acquire.js'
 import { textArray } from './array-text.js'
 import type { Database } from './connection.js'
-import { acquireLease, releaseLease } from './leases.js'
+import { giveBack, type Handed, releaseLease } from './release.js'
 import { SharedWrites } from './shared-writes.js'
 
-/** What a place was told when it last asked in earnest. */
+/** What a place asked for, and what it was told, when it last asked in earnest. */
 interface Place {
+  readonly permits: number
+  readonly ttlMs: number
   readonly now: number
   readonly until: number
+  /** What was handed to it, by a call that was sent at this moment. */
+  readonly handed?: { readonly lease: Handed; readonly sentAt: number }
 }
 
 interface Seen {
   readonly now: number
+  /** How many hold the name. */
+  readonly holders: number
   readonly lease: Lease | undefined
 }
 
+/** How many shared statements may be under way: one that waits for a name must not hold up all others. */
+const AT_ONCE = 4
 /** The part of a place's time for which looking is enough. */
 const LOOKING = 0.1
 /** The part of a lease's time that may have passed since it was handed over. */
 const HANDED_OVER = 0.02
 
-const LOOK = `select g.at, (select belfry.now_us() / 1000), l.token, l.acquired_at, l.expires_at, l.instance
-  from unnest($1::text[], $2::text[]) with ordinality as g(name, holder, at)
+const LOOK = `select g.at, n.now_ms, (select count(*) from belfry.leases h where h.name = g.name
+    and (h.run is not null or h.expires_at > n.now_ms)), l.token, l.acquired_at, l.expires_at, l.instance
+  from (select belfry.now_us() / 1000 as now_ms) n cross join unnest($1::text[], $2::text[]) with ordinality as g(name, holder, at)
   left join belfry.leases l on l.name = g.name and l.holder = g.holder and l.run is null and not l.released
     and l.proof is not distinct from $3::integer`
 
 export class LockLines {
   readonly #db: Database
-  readonly #places = new Map<string, Place>()
+  /** By name, then by holder. */
+  readonly #lines = new Map<string, Map<string, Place>>()
+  /** Who asks in earnest just now, and whether his turn came meanwhile. */
+  readonly #asking = new Map<string, boolean>()
   readonly #looks: SharedWrites<AcquireRequest, Seen>
+  readonly #takes: SharedWrites<AcquireRequest, AcquireResult | undefined>
+  readonly #returns: SharedWrites<ReleaseRequest, boolean | undefined>
 
-  constructor(db: Database) {
+  constructor(db: Database, subscribe: Store['subscribe']) {
     this.#db = db
     this.#looks = new SharedWrites((requests) => lookFor(db, requests))
+    this.#takes = new SharedWrites((requests) => this.#takeAll(requests), { atOnce: AT_ONCE })
+    this.#returns = new SharedWrites((requests) => this.#giveBackAll(requests), { atOnce: AT_ONCE })
+    subscribe((wake, holder) => {
+      if (wake === 'leases' && holder !== undefined && this.#asking.has(holder)) this.#asking.set(holder, true)
+    })
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireResult> {
-    const key = placeKey(request)
-    const place = this.#places.get(key)
-    const seen = place === undefined ? undefined : await this.#look(request, place)
-    if (seen !== undefined && !seen.acquired) return seen
-    const result = seen ?? (await acquireLease(this.#db, request))
-    if (result.acquired || (request.waitMs ?? 0) <= 0) this.#places.delete(key)
-    else this.#places.set(key, { now: result.now, until: result.until })
+    const place = this.#lines.get(request.name)?.get(request.holder)
+    const isSame = place?.permits === request.permits && place.ttlMs === request.ttlMs
+    const found = isSame ? ((await this.#takeHanded(request, place)) ?? (await this.#look(request, place))) : undefined
+    if (found !== undefined && !found.acquired) return found
+    const result = found ?? (await this.#ask(request))
+    if (result.acquired || (request.waitMs ?? 0) <= 0) this.#leave(request)
     return result
   }
 
-  release(request: ReleaseRequest): Promise<boolean> {
-    this.#places.delete(placeKey(request))
-    return releaseLease(this.#db, request)
+  async release(request: ReleaseRequest): Promise<boolean> {
+    this.#leave(request)
+    const mayShare = (request.minHoldMs ?? 0) <= 0 && !this.#lines.has(request.name)
+    const [done] = mayShare ? await this.#returns.write([request]) : []
+    return done ?? this.#release(request)
+  }
+
+  /** One that is alone goes the whole way at once. The others do if they are left over. */
+  async #giveBackAll(requests: readonly ReleaseRequest[]): Promise<(boolean | undefined)[]> {
+    const [only] = requests
+    if (only !== undefined && requests.length === 1) return [await this.#release(only)]
+    return (await giveBack(this.#db, requests)).map((done) => done || undefined)
+  }
+
+  async #takeAll(requests: readonly AcquireRequest[]): Promise<(AcquireResult | undefined)[]> {
+    const [only] = requests
+    if (only !== undefined && requests.length === 1) return [await acquireLease(this.#db, only)]
+    return takeFree(this.#db, requests)
+  }
+
+  async #release(request: ReleaseRequest): Promise<boolean> {
+    const sentAt = this.#db.clock.monotonic()
+    const line = this.#lines.get(request.name)
+    const { had, handed } = await releaseLease(this.#db, request, [...(line?.keys() ?? [])])
+    for (const lease of handed) {
+      const place = line?.get(lease.holder)
+      if (place !== undefined) line?.set(lease.holder, { ...place, handed: { lease, sentAt } })
+      this.#db.handedTo(lease.holder)
+    }
+    return had
+  }
+
+  /** In earnest. Whoever waits has his place before he asks, so that whoever frees the lock meanwhile finds him here. */
+  async #ask(request: AcquireRequest): Promise<AcquireResult> {
+    const { holder, permits, ttlMs, waitMs = 0 } = request
+    if (waitMs <= 0) return this.#take(request)
+    const isFirst = !this.#lines.has(request.name)
+    this.#standIn(request, { permits, ttlMs, now: 0, until: 0 })
+    this.#asking.set(holder, false)
+    try {
+      const result = await (isFirst ? this.#take(request) : acquireLease(this.#db, request))
+      if (result.acquired) return result
+      const handed = this.#lines.get(request.name)?.get(holder)?.handed
+      const answer = { permits, ttlMs, now: result.now, until: result.until }
+      const place = handed === undefined ? answer : { ...answer, handed }
+      this.#standIn(request, place)
+      if (!this.#asking.get(holder)) return result
+      return (await this.#takeHanded(request, place)) ?? (await this.#look(request, place)) ?? result
+    } catch (error) {
+      this.#leave(request)
+      throw error
+    } finally {
+      this.#asking.delete(holder)
+    }
+  }
+
+  /** What may well be free is asked for together with others. */
+  async #take(request: AcquireRequest): Promise<AcquireResult> {
+    const [taken] = await this.#takes.write([request])
+    return taken ?? acquireLease(this.#db, request)
+  }
+
+  #standIn({ name, holder }: AcquireRequest, place: Place): void {
+    const line = this.#lines.get(name) ?? new Map<string, Place>()
+    this.#lines.set(name, line.set(holder, place))
+  }
+
+  #leave({ name, holder }: Pick<AcquireRequest, 'name' | 'holder'>): void {
+    const line = this.#lines.get(name)
+    if (line?.delete(holder) && line.size === 0) this.#lines.delete(name)
+  }
+
+  /** What was handed over by a call of this process needs no asking, as long as that call was sent just now. */
+  async #takeHanded({ name, ttlMs }: AcquireRequest, { handed }: Place): Promise<AcquireResult | undefined> {
+    if (handed === undefined) return undefined
+    if ((await this.#db.inPerson(async (proof) => proof)) !== handed.lease.proof) return undefined
+    if (this.#db.clock.monotonic() - handed.sentAt > ttlMs * HANDED_OVER) return undefined
+    const { holder, token, acquiredAt, expiresAt, instance } = handed.lease
+    const lease = { name, holder, token, acquiredAt, expiresAt, ...(instance === null ? {} : { instance }) }
+    return { acquired: true, lease, now: acquiredAt }
   }
 
   /** Undefined when it is time to ask in earnest. */
   async #look(request: AcquireRequest, { now: askedAt, until }: Place): Promise<AcquireResult | undefined> {
     const [seen] = await this.#looks.write([request])
     if (seen === undefined) return undefined
-    const { now, lease } = seen
+    const { now, lease, holders } = seen
     if (lease !== undefined) {
       const isFresh = lease.expiresAt - now >= request.ttlMs * (1 - HANDED_OVER)
       return isFresh ? { acquired: true, lease, now } : undefined
     }
-    const mayLook = now < until && now - askedAt < (request.waitMs ?? 0) * LOOKING
+    const mayLook = holders >= request.permits && now < until && now - askedAt < (request.waitMs ?? 0) * LOOKING
     return mayLook ? { acquired: false, until, now } : undefined
   }
 }
@@ -80,19 +179,14 @@ async function lookFor(db: Database, requests: readonly AcquireRequest[]): Promi
   const names = textArray(requests.map(({ name }) => name))
   const holders = textArray(requests.map(({ holder }) => holder))
   const rows = await db.inPerson((proof) => db.read(LOOK, [names, holders, proof]), { again: true })
-  const seen = requests.map((): Seen => ({ now: 0, lease: undefined }))
-  for (const [place, now, token, acquiredAt, expiresAt, instance] of rows) {
+  const seen = requests.map((): Seen => ({ now: 0, holders: 0, lease: undefined }))
+  for (const [place, now, holders, token, acquiredAt, expiresAt, instance] of rows) {
     const at = Number(place) - 1
     const { name = '', holder = '' } = requests[at] ?? {}
     const times = { acquiredAt: Number(acquiredAt), expiresAt: Number(expiresAt) }
     const who = instance === null || instance === undefined ? {} : { instance }
     const lease = token === null ? undefined : { name, holder, token: Number(token), ...times, ...who }
-    seen[at] = { now: Number(now), lease }
+    seen[at] = { now: Number(now), holders: Number(holders), lease }
   }
   return seen
-}
-
-/** Names hold no line breaks. */
-function placeKey({ name, holder }: Pick<AcquireRequest, 'name' | 'holder'>): string {
-  return `${name}\n${holder}`
 }

@@ -37,22 +37,23 @@ begin
   select coalesce(array_agg(r.key) filter (where r.key is not null), '{}'), bool_or(r.keep = 0), bool_or(r.keep > 0),
       bool_or(g.kind > 0 or r.key is not null or r.dedupe is not null)
     into v_names, v_keeps, v_drops, v_special
-    from unnest(v_runs, v_kinds) as g(id, kind) join belfry.runs r on r.id = g.id;
+    from unnest(v_runs, v_kinds) as g(id, kind)
+    cross join lateral (select key, keep, dedupe from belfry.runs where id = g.id limit 1) r;
   if v_special or v_keeps and v_drops then
     perform belfry.lock_names(v_names);
     perform 1 from belfry.runs where id = any (v_runs) order by id for update;
     perform belfry.lock_dedupes(v_runs);
   end if;
   with given as (
-    select * from unnest(v_runs, v_tokens, v_kinds, v_results) with ordinality as g(id, token, kind, result, at)
-    where kind = 0
+    select g.*, r.row from unnest(v_runs, v_tokens, v_kinds, v_results) with ordinality as g(id, token, kind, result, at)
+    cross join lateral (select ctid as row from belfry.runs where id = g.id limit 1) r where kind = 0
   ), kept as (
     update belfry.runs r set state = 3, finished_at = v_now, ended = nextval('belfry.endings'), reason = null,
       error = null, result = case when r.settled_token = r.token then r.result else g.result end,
       settled_token = r.token
-    from given g where v_keeps and r.id = g.id and ${PLAIN} and r.keep = 0 returning g.at, r.schedule
+    from given g where v_keeps and r.ctid = g.row and ${PLAIN} and r.keep = 0 returning g.at, r.schedule
   ), gone as (
-    delete from belfry.runs r using given g where v_drops and r.id = g.id and ${PLAIN} and r.keep > 0
+    delete from belfry.runs r using given g where v_drops and r.ctid = g.row and ${PLAIN} and r.keep > 0
       returning g.at, r.schedule
   )
   select coalesce(array_agg(at::integer), '{}'), coalesce(array_agg(schedule) filter (where schedule is not null), '{}')

@@ -5,11 +5,14 @@ import { SharedWrites } from './shared-writes.js'
 /** A write that is answered when the test says so. */
 function scene(nameOf?: (item: string) => string) {
   const batches: { readonly items: readonly string[]; answer(): void; refuse(error: Error): void }[] = []
-  const shared = new SharedWrites<string, string>((items) => {
-    return new Promise((resolve, reject) => {
-      batches.push({ items, answer: () => resolve(items.map((item) => `${item}!`)), refuse: reject })
-    })
-  }, nameOf)
+  const shared = new SharedWrites<string, string>(
+    (items) => {
+      return new Promise((resolve, reject) => {
+        batches.push({ items, answer: () => resolve(items.map((item) => `${item}!`)), refuse: reject })
+      })
+    },
+    nameOf === undefined ? {} : { nameOf },
+  )
   const sent = (at: number) => expect.poll(() => batches[at]?.items)
   return { shared, batches, sent }
 }

@@ -7,6 +7,7 @@
  * - A connection that breaks may have written: all of them are told that the store could not be reached, as each would
  *   have been alone.
  * - Two calls that speak of the same thing do not share: the second builds on what the first has made.
+ * - Where one write may have to wait for somebody, several may be under way, so that it does not hold up all others.
  */
 import { BelfryError } from '../../core/errors.js'
 
@@ -19,19 +20,27 @@ interface Call<Item, Result> {
 /** How many items one shared write has at the most. A call with more than this is not held up by others. */
 const MOST = 500
 
+export interface SharedWritesOptions<Item> {
+  /** Says what an item speaks of, where that matters. */
+  readonly nameOf?: (item: Item) => string
+  /** How many writes may be under way. */
+  readonly atOnce?: number
+}
+
 export class SharedWrites<Item, Result> {
   readonly #write: (items: readonly Item[]) => Promise<readonly Result[]>
   readonly #nameOf: ((item: Item) => string) | undefined
+  readonly #atOnce: number
   #waiting: Call<Item, Result>[] = []
-  #writing = false
+  #writing = 0
 
-  /** `nameOf` says what an item speaks of, where that matters. */
   constructor(
     write: (items: readonly Item[]) => Promise<readonly Result[]>,
-    nameOf: ((item: Item) => string) | undefined = undefined,
+    { nameOf, atOnce = 1 }: SharedWritesOptions<Item> = {},
   ) {
     this.#write = write
     this.#nameOf = nameOf
+    this.#atOnce = atOnce
   }
 
   /** One result per item, in order. */
@@ -39,16 +48,16 @@ export class SharedWrites<Item, Result> {
     if (items.length >= MOST) return this.#write(items)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ items, resolve, reject })
-      if (!this.#writing) void this.#writeAll()
+      if (this.#writing < this.#atOnce) void this.#writeAll()
     })
   }
 
   async #writeAll(): Promise<void> {
-    this.#writing = true
+    this.#writing += 1
     // Calls of the same turn join.
     await Promise.resolve()
     while (this.#waiting.length > 0) await this.#writeTogether(this.#next())
-    this.#writing = false
+    this.#writing -= 1
   }
 
   async #writeTogether(calls: readonly Call<Item, Result>[]): Promise<void> {

@@ -38,14 +38,16 @@ import { TransactionSlots } from './transaction-slots.js'
 const NOW = 'select belfry.now_us() / 1000'
 
 /** All but opening and closing, which are the handle's. */
-export function operationsOn(db: Database): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
+export function operationsOn(
+  db: Database,
+  subscribe: Store['subscribe'],
+): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
   const slots = new TransactionSlots(db.pool)
-  const lines = new LockLines(db)
-  const puts = new SharedWrites<ScheduleWrite, PutResult>(
-    (writes) => putSchedules(db, writes),
-    ({ id }) => id,
-  )
+  const lines = new LockLines(db, subscribe)
+  const puts = new SharedWrites<ScheduleWrite, PutResult>((writes) => putSchedules(db, writes), {
+    nameOf: ({ id }) => id,
+  })
   const enqueues = new SharedWrites<NewRun, EnqueueResult>((runs) => enqueueRuns(db, runs))
 
   function op<Args extends readonly unknown[], Result>(work: (db: Database, ...args: Args) => Promise<Result>) {

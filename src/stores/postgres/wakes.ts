@@ -5,7 +5,7 @@
  * somebody is told at once: he sits and waits for nothing else.
  */
 import type { Clock } from '../../core/clock.js'
-import type { Wake } from '../../core/store.js'
+import type { Wake, WakeListener } from '../../core/store.js'
 
 const WAKES: readonly Wake[] = ['schedules', 'runs', 'leases', 'attempts', 'settled']
 
@@ -22,7 +22,7 @@ export const NOTIFY_EVERY_MS = 10
 export class Wakes {
   readonly #clock: Clock
   readonly #notify: ((bits: number) => Promise<void>) | undefined
-  readonly #listening = new Set<(wake: Wake) => void>()
+  readonly #listening = new Set<WakeListener>()
   #local = 0
   #remote = 0
   #resting: (() => void) | undefined
@@ -42,6 +42,11 @@ export class Wakes {
     if (this.#resting === undefined || (bits & WAKE_GRANTED) !== 0) this.#send()
   }
 
+  /** A lock was handed to somebody who waits in this process. */
+  handedTo(holder: string): void {
+    for (const listener of [...this.#listening]) listener('leases', holder)
+  }
+
   /** Something was changed by another process. */
   heard(bits: number): void {
     for (const [at, wake] of WAKES.entries()) {
@@ -49,9 +54,9 @@ export class Wakes {
     }
   }
 
-  subscribe = (listener: (wake: Wake) => void): (() => void) => {
+  subscribe = (listener: WakeListener): (() => void) => {
     // Each subscription is its own, even of the same function.
-    const own = (wake: Wake) => listener(wake)
+    const own: WakeListener = (wake, holder) => listener(wake, holder)
     this.#listening.add(own)
     return () => {
       this.#listening.delete(own)

@@ -1,0 +1,199 @@
+/** Taking a lock, or a place in its line. `leases.ts` says how locks work. */
+import type { AcquireRequest, AcquireResult } from '../../core/lease.js'
+import { numberArray, textArray } from './array-text.js'
+import type { Database } from './connection.js'
+import { COLUMNS, FROM, LEASE_NAMES, noCrowd, RETURNED_LEASE, toLease } from './lease-row.js'
+import { EXPIRY } from './names.js'
+import { operation, smallOperation } from './sql-function.js'
+
+const COUNT_HOLDERS = `
+  select count(*), count(*) filter (where ${EXPIRY} > v_now), bool_or(l.holder = v_holder),
+    min(${EXPIRY}) filter (where ${EXPIRY} > v_now)
+    into v_holders, v_live, v_own, v_until ${FROM} where l.name = v_name`
+
+const MOMENT_MS = 10
+
+const NO_LEASE = `null::text, null::text, null::bigint, null::bigint, null::bigint, null::text, null::bigint,
+      null::boolean`
+
+const TAKE_PLACE = `
+      insert into belfry.waiters as w (name, holder, ttl_ms, permits, instance, proof, floor, until)
+        values (v_name, v_holder, v_ttl, v_permits, v_instance, v_proof, v_floor, v_now + v_wait)
+        on conflict on constraint waiters_pkey do update set ttl_ms = excluded.ttl_ms, permits = excluded.permits,
+          instance = excluded.instance, proof = excluded.proof, floor = excluded.floor, until = excluded.until`
+
+/**
+ * What most locks meet: a name that was there before, which nobody holds or waits for. One statement sees things as they
+ * were when it began. So that it takes nothing that was given away since, the name's last token must still be the one of
+ * then: every grant moves it.
+ */
+const TAKE_FREE = `
+  with taken as (
+    update belfry.names n set last_token = greatest(n.last_token + 1, v_us, v_floor) where n.name = v_name
+      and n.last_token = (select s.last_token from belfry.names s where s.name = v_name)
+      and not exists (select 1 from belfry.leases where name = v_name) and ${noCrowd('v_name')}
+    returning n.last_token
+  )
+  insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
+    select v_name, v_holder, last_token, v_now, v_now + v_ttl, v_instance, v_proof from taken returning token into v_token`
+
+const ACQUIRE_FUNCTION = smallOperation(
+  `acquire(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_wait bigint,
+    v_proof integer)`,
+  `table (now_ms bigint, until bigint, wakes integer, ${RETURNED_LEASE})`,
+  `
+declare
+  v_us bigint := belfry.now_us();
+  v_now bigint := v_us / 1000;
+  v_holders integer;
+  v_live integer;
+  v_own boolean;
+  v_until bigint;
+  v_token bigint;
+  v_lanes text[];
+  v_granted text[];
+  v_wakes integer;
+begin
+  perform belfry.durable();
+  if v_wait <= 0 or not exists (select 1 from belfry.leases where name = v_name) then ${TAKE_FREE}; end if;
+  if v_token is not null then
+    return query select v_now, null::bigint, 0, v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, null::bigint,
+      false;
+    return;
+  end if;
+  if v_wait <= 0 then
+    -- Plainly busy: to look is enough.
+    ${COUNT_HOLDERS};
+    if v_live >= v_permits and not v_own and ${noCrowd('v_name')} then
+      return query select v_now, v_until, 0, ${NO_LEASE};
+      return;
+    end if;
+  end if;
+  perform 1 from belfry.names n where n.name = v_name for update;
+  if not found then perform belfry.lock_names(array[v_name]); end if;
+  v_us := belfry.now_us();
+  v_now := v_us / 1000;
+  ${COUNT_HOLDERS};
+  if v_live >= v_permits and v_own is not true and v_wait > 0
+    and not exists (select 1 from belfry.waiters w where w.name = v_name and w.permits > v_live) then
+    -- Plainly busy: a place in the line. It need not survive a crash of the server, its holder asks again anyway; and
+    -- others wait for the name meanwhile.
+    ${TAKE_PLACE};
+    perform set_config('synchronous_commit', 'off', true);
+    return query select v_now, v_until, 0, ${NO_LEASE};
+    return;
+  end if;
+  if v_holders < v_permits and v_own is not true and ${noCrowd('v_name')} then
+    -- Plainly free.
+    update belfry.names n set last_token = greatest(n.last_token + 1, v_us, v_floor) where n.name = v_name
+      returning n.last_token into v_token;
+    insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
+      values (v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, v_proof);
+    return query select v_now, null::bigint, 0, v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, null::bigint,
+      false;
+    return;
+  end if;
+
+  select s.lanes, s.wakes into v_lanes, v_wakes from belfry.serve_waiters(v_name, v_us) s;
+  ${COUNT_HOLDERS};
+  if v_own and exists (select 1 from belfry.leases l where l.name = v_name and l.holder = v_holder and not l.released) then
+    update belfry.leases l set expires_at = v_now + v_ttl, proof = v_proof
+      where l.name = v_name and l.holder = v_holder and l.run is null;
+    v_granted := '{}';
+  elsif v_live < v_permits then
+    delete from belfry.leases l where l.name = v_name and l.holder = v_holder;
+    v_granted := belfry.grant_lock(v_name, v_holder, v_ttl, v_permits, v_instance, v_proof, v_floor, v_us);
+  end if;
+  if v_granted is null then
+    if v_wait > 0 then
+      ${TAKE_PLACE};
+    end if;
+    v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us);
+    -- Without anybody whose time is still to come, one just now proves that it lives: that is over in a moment.
+    return query select v_now, coalesce(v_until, v_now + ${MOMENT_MS}), v_wakes, ${NO_LEASE};
+    return;
+  end if;
+  v_lanes := v_lanes || v_granted;
+  delete from belfry.waiters w where w.name = v_name and w.holder = v_holder;
+  v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us);
+  return query select v_now, null::bigint, v_wakes, ${COLUMNS} ${FROM} where l.name = v_name and l.holder = v_holder;
+end`,
+)
+
+const ACQUIRE = `select now_ms, until, wakes, ${LEASE_NAMES}
+  from belfry.acquire($1, $2, $3, $4, $5, $6, $7, $8)`
+
+export async function acquireLease(db: Database, request: AcquireRequest): Promise<AcquireResult> {
+  const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0 } = request
+  const values = [name, holder, Math.ceil(ttlMs), permits, instance, floor, Math.ceil(waitMs)]
+  const [row = []] = await db.inPerson((proof) => db.write(ACQUIRE, [...values, proof]), { again: true })
+  const [now, until, wakes, ...lease] = row
+  db.announce(Number(wakes))
+  return lease[0] === null
+    ? { acquired: false, until: Number(until), now: Number(now) }
+    : { acquired: true, lease: toLease(lease), now: Number(now) }
+}
+
+/** The same for many names at once, in the order in which names are locked. What is not free is left alone. */
+const TAKE_MANY = `
+  with given as (
+    select g.*, n.row, n.seen from (select * from unnest(v_names, v_holders, v_ttls, v_instances, v_floors) with ordinality
+      as g(name, holder, ttl, instance, floor, at) order by name collate "C") g
+    cross join lateral (select ctid as row, last_token as seen from belfry.names where name = g.name limit 1) n
+  ), taken as (
+    update belfry.names n set last_token = greatest(n.last_token + 1, v_us, g.floor) from given g where n.ctid = g.row
+      and n.last_token = g.seen and not exists (select 1 from belfry.leases where name = g.name) and ${noCrowd('g.name')}
+    returning g.*, n.last_token
+  ), made as (
+    insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
+    select name, holder, last_token, v_now, v_now + ttl, instance, v_proof from taken
+  )
+  select t.at, v_now, t.last_token from taken t`
+
+const TAKE_FREE_FUNCTION = operation(
+  `take_free(v_names text[], v_holders text[], v_ttls bigint[], v_instances text[], v_floors bigint[], v_proof integer)`,
+  'table (at bigint, now_ms bigint, token bigint)',
+  `
+declare
+  v_us bigint := belfry.now_us();
+  v_now bigint := v_us / 1000;
+  v_new text[];
+begin
+  perform belfry.durable();
+  v_new := array(select n from unnest(v_names) n where not exists (select 1 from belfry.names where name = n));
+  if cardinality(v_new) > 0 then perform belfry.make_names(v_new); end if;
+  return query ${TAKE_MANY};
+end`,
+)
+
+export const ACQUIRE_FUNCTIONS = [ACQUIRE_FUNCTION, TAKE_FREE_FUNCTION].join('\n')
+
+const TAKE = 'select at, now_ms, token from belfry.take_free($1, $2, $3, $4, $5, $6)'
+
+/** Takes those that are free, in one transaction. Undefined for each that is to be asked for by itself. */
+export async function takeFree(
+  db: Database,
+  requests: readonly AcquireRequest[],
+): Promise<(AcquireResult | undefined)[]> {
+  const columns = [
+    textArray(requests.map(({ name }) => name)),
+    textArray(requests.map(({ holder }) => holder)),
+    numberArray(requests.map(({ ttlMs }) => Math.ceil(ttlMs))),
+    textArray(requests.map(({ instance }) => instance)),
+    numberArray(requests.map(({ floor }) => floor)),
+  ]
+  const rows = await db.inPerson((proof) => db.write(TAKE, [...columns, proof]), { again: true })
+  const results = requests.map((): AcquireResult | undefined => undefined)
+  for (const [place, now, token] of rows) {
+    const at = Number(place) - 1
+    const request = requests[at]
+    if (request !== undefined) results[at] = granted(request, Number(token), Number(now))
+  }
+  return results
+}
+
+function granted({ name, holder, ttlMs, instance }: AcquireRequest, token: number, now: number): AcquireResult {
+  const who = instance === undefined ? {} : { instance }
+  const lease = { name, holder, token, acquiredAt: now, expiresAt: now + Math.ceil(ttlMs), ...who }
+  return { acquired: true, lease, now }
+}
