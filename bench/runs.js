@@ -9,17 +9,18 @@ import { openRawSqlite } from './harness/raw-sqlite.js'
 import { hundredths, report, reportSettings } from './harness/report.js'
 import { openStore, storeSettings } from './harness/stores.js'
 import { delayed } from './runs/delayed.js'
-import { CONCURRENCY as DRAIN_CONCURRENCY, drained } from './runs/drained.js'
+import { CONCURRENCY, drained } from './runs/drained.js'
 import { enqueued } from './runs/enqueued.js'
 
-const CONCURRENCY = 1_000
+/** Claims come in halves of the concurrency: as many as the raw reference takes at once. */
+const BATCH = CONCURRENCY / 2
 const ROUNDS = 3
 const SCHEDULES = 100
 
 /** @type {import('./run.js').Bench} */
 export default async function runs({ store = 'memory', n = store === 'postgres' ? 200_000 : 100_000, wants }) {
   if (store === 'postgres') {
-    const settings = { runs: n, rounds: ROUNDS, concurrency: DRAIN_CONCURRENCY, batch: 1_000, rawBatch: 1_000 }
+    const settings = { runs: n, rounds: ROUNDS, concurrency: CONCURRENCY, batch: BATCH, rawBatch: BATCH }
     reportSettings('runs', { store, ...settings, ...(await storeSettings(store)) })
     await drained(n, wants)
     await enqueued(n, wants)
@@ -31,7 +32,7 @@ export default async function runs({ store = 'memory', n = store === 'postgres' 
     runs: n,
     rounds: ROUNDS,
     concurrency: CONCURRENCY,
-    batch: 1_000,
+    batch: BATCH,
     schedules: SCHEDULES,
   })
   for (const keep of /** @type {const} */ (['none', 'all'])) {
@@ -118,12 +119,12 @@ async function storeAlone(name, n, keep) {
   await makeBacklog(bench, { schedules: SCHEDULES, each: n / SCHEDULES, job: 'noop', keep })
   const info = { id: 'raw', host: 'bench', pid: process.pid, zoneData: '', jobs: [{ name: 'noop' }] }
   await store.instances.join(info, 600_000)
-  const jobs = [{ name: 'noop', limit: CONCURRENCY }]
+  const jobs = [{ name: 'noop', limit: BATCH }]
   let done = 0
   const startedAt = performance.now()
   for (let claim = 1; done < n; claim += 1) {
     await store.schedules.advance({ limit: 1, lookaheadMs: 0, plan })
-    const { runs } = await store.runs.claim({ instance: 'raw', claim, limit: CONCURRENCY, jobs, sinks: [], floor: 0 })
+    const { runs } = await store.runs.claim({ instance: 'raw', claim, limit: BATCH, jobs, sinks: [], floor: 0 })
     await store.runs.settle(runs.map((run) => ({ run: run.id, token: run.token, outcome: { kind: 'succeeded' } })))
     done += runs.length
   }

@@ -18,16 +18,13 @@ import { loadRun } from './run-write.js'
 import { isTooLate, startKeyed, startPlain } from './start-run.js'
 import type { Tx } from './tx.js'
 
-/** How many runs one transaction looks at. */
-const CHUNK = 500
-
 export async function claimRuns(file: SqliteFile, request: ClaimRequest): Promise<ClaimResult> {
   const targets = JSON.stringify([...capacities(request).keys()])
   const seen = await file.read((db, now) => lookAround(db, now, request, targets))
   if (seen !== undefined) return seen
   const runs: RunRecord[] = []
   for (let first = true; ; first = false) {
-    const step = await file.write((tx) => claimStep(tx, request, targets, runs, first))
+    const step = await file.write((tx) => claimStep(tx, request, targets, { before: runs, looks: file.share, first }))
     runs.push(...step.started)
     if (step.done) return answer(step.now, runs, step.next)
   }
@@ -70,10 +67,17 @@ interface Step {
 
 const NOTE_CLAIM = 'insert or ignore into belfry_claims (instance, claim) values (?, ?)'
 
-function claimStep(tx: Tx, request: ClaimRequest, targets: string, before: readonly RunRecord[], first: boolean): Step {
+/** What was started before, and how many runs this transaction may look at. */
+interface Progress {
+  readonly before: readonly RunRecord[]
+  readonly looks: number
+  readonly first: boolean
+}
+
+function claimStep(tx: Tx, request: ClaimRequest, targets: string, progress: Progress): Step {
   const { db, now } = tx
-  const status = first ? statusOf(db, now, request) : 'may start'
-  const round = new Round(tx, request, before)
+  const status = progress.first ? statusOf(db, now, request) : 'may start'
+  const round = new Round(tx, request, progress)
   if (status === 'may start') {
     db.run(NOTE_CLAIM, request.instance, request.claim)
     while (!round.over) round.start(readyGroups(db, targets))
@@ -93,10 +97,11 @@ class Round {
   readonly #request: ClaimRequest
   readonly #left: Map<string, number>
   #room: number
-  #looks = CHUNK
+  #looks: number
 
-  constructor(tx: Tx, request: ClaimRequest, before: readonly RunRecord[]) {
+  constructor(tx: Tx, request: ClaimRequest, { before, looks }: Progress) {
     this.#tx = tx
+    this.#looks = looks
     this.#request = request
     this.#left = capacities(request)
     this.#room = request.limit - before.length

@@ -19,6 +19,8 @@ const MAX_PAUSE_MS = 8
 const URGENT_MS = 50
 /** For how long a file that was busy is taken to be shared with busy writers. */
 const CONTENDED_MS = 1_000
+/** How many runs one transaction starts or settles: each has its cost, and keeps others waiting until it ends. */
+const SHARE = { alone: 1_000, contended: 300 } as const
 
 export interface FileOptions {
   readonly path: string
@@ -103,6 +105,11 @@ export class SqliteFile {
   /** Others want to write too: whoever has waited long tries every millisecond, and should find a gap. */
   get contended(): boolean {
     return this.#options.clock.monotonic() - this.#busyAt < CONTENDED_MS
+  }
+
+  /** How many runs one transaction may take on. */
+  get share(): number {
+    return this.contended ? SHARE.contended : SHARE.alone
   }
 
   /** Lets the event loop go on when this turn has taken long enough. */

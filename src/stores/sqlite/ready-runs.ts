@@ -41,8 +41,10 @@ export function nextReadyAt(db: Connection, now: number, groups: readonly Group[
   return Number.isFinite(next) ? next : undefined
 }
 
-const DUE = `select ${READY_COLUMNS} from belfry_runs
-  where state = 1 and target = ? and priority = ? and ready_at <= ? order by ready_at, id limit ?`
+// As one text: drivers take several times as long to hand over a thousand rows of many values.
+const DUE = `select json_group_array(json_array(${READY_COLUMNS})) from (
+  select ${READY_COLUMNS} from belfry_runs
+    where state = 1 and target = ? and priority = ? and ready_at <= ? order by ready_at, id limit ?)`
 
 /** A run that is due, and the name of its key if it has one: then the rest of it is still to be read. */
 export interface DueRun {
@@ -52,5 +54,6 @@ export interface DueRun {
 
 /** The first due runs of a group, in the order of claiming. */
 export function dueRuns(db: Connection, now: number, { target, priority }: Group, limit: number): DueRun[] {
-  return db.all<ReadyRow>(DUE, target, priority, now, limit).map((row) => ({ run: readyRecord(row), key: row[10] }))
+  const rows: readonly ReadyRow[] = JSON.parse(db.get<[string]>(DUE, target, priority, now, limit)?.[0] ?? '[]')
+  return rows.map((row) => ({ run: readyRecord(row), key: row[10] }))
 }

@@ -9,13 +9,10 @@ import type { RunRecord } from './run-row.js'
 import { loadRun, runNumber } from './run-write.js'
 import type { Tx } from './tx.js'
 
-/** How many attempts one transaction settles. */
-const CHUNK = 500
-
 export async function settleInSteps(file: SqliteFile, settlements: readonly Settlement[]): Promise<SettleResult[]> {
   const results: SettleResult[] = []
-  for (let at = 0; at < settlements.length; at += CHUNK) {
-    const step = settlements.slice(at, at + CHUNK)
+  while (results.length < settlements.length) {
+    const step = settlements.slice(results.length, results.length + file.share)
     results.push(...(await file.write((tx) => settleRuns(tx, step))))
   }
   return results
