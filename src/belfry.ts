@@ -19,7 +19,7 @@ import type { Instance } from './core/instance.js'
 import type { Json } from './core/json.js'
 import { checkOptions } from './core/known-options.js'
 import { checkName, checkText } from './core/names.js'
-import type { Frozen, Store } from './core/store.js'
+import type { Frozen, RecordStore, Store } from './core/store.js'
 import { TokenFloor } from './core/token.js'
 import { Engine } from './engine/engine.js'
 import { type EventMap, type EventName, Events } from './engine/events.js'
@@ -39,6 +39,8 @@ export class Belfry implements AsyncDisposable {
   readonly schedules: Schedules
   readonly runs: Runs
   readonly locks: Locks
+  /** Small records that those who serve others keep in the store: tokens, an audit trail. */
+  readonly records: RecordStore
   /** Counters and histograms, for a metrics page. */
   readonly metrics: Metrics
   readonly #options: ParsedOptions
@@ -64,6 +66,7 @@ export class Belfry implements AsyncDisposable {
     this.metrics = new Metrics(this.#events)
     this.#store = measured(options.store, this.metrics, clock)
     const store = this.#store
+    this.records = store.records
     const floor = new TokenFloor()
     const health = new Health(clock, log, this.#events)
     this.#catalogue = new Catalogue(store, clock, log)

@@ -16,6 +16,7 @@ import type { AttemptRef, BeatRequest, BeatResult, Instance, InstanceInfo, JobIn
 import type { Json } from './json.js'
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from './lease.js'
 import type { Plan, Plannable, SkipRange, Unfinished } from './plan.js'
+import type { RecordQuery, RecordWrite, StoredRecord } from './record.js'
 import type { NewRun, Outcome, Run, RunState } from './run.js'
 import type { Schedule, ScheduleDefinition, ScheduleState } from './schedule.js'
 
@@ -25,6 +26,7 @@ export interface Store {
   readonly runs: RunStore
   readonly leases: LeaseStore
   readonly instances: InstanceStore
+  readonly records: RecordStore
 
   open(): Promise<void>
   close(): Promise<void>
@@ -211,7 +213,10 @@ export interface RunStore {
    * the signal ends work that would not end by itself: it is rolled back, and the signal's reason is thrown.
    */
   transact?(attempt: AttemptRef, work: (tx: unknown) => unknown, signal?: AbortSignal): Promise<TransactResult>
-  /** Forgets history beyond age or count, in bounded steps; cursors outlive it. Answers how much was forgotten. */
+  /**
+   * Forgets history beyond age or count, and records that expired, in bounded steps; cursors outlive it. Answers how much
+   * was forgotten.
+   */
   prune(request: PruneRequest): Promise<number>
 }
 
@@ -341,4 +346,23 @@ export interface DeclaredSet {
   readonly firstSeenAt: number
   /** When an instance with this set last proved life. */
   readonly aliveAt: number
+}
+
+// ── Records ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface RecordStore {
+  /**
+   * Writes a record, over one that is there unless `ifAbsent`. Answers what is there now, and whether this call wrote
+   * it: a repetition after a lost reply finds its own record, which the writer knows by its body.
+   */
+  put(write: RecordWrite): Promise<RecordPutResult>
+  get(kind: string, id: string): Promise<StoredRecord | undefined>
+  /** The records of a kind, in order of id. */
+  list(query: RecordQuery): Promise<Page<StoredRecord>>
+  remove(kind: string, id: string): Promise<boolean>
+}
+
+export interface RecordPutResult {
+  readonly written: boolean
+  readonly record: StoredRecord
 }

@@ -116,6 +116,7 @@ export function measured(store: Store, metrics: Metrics, clock: Clock): Store {
     runs: timed(store.runs, 'runs', metrics, clock),
     leases: timed(store.leases, 'leases', metrics, clock),
     instances: timed(store.instances, 'instances', metrics, clock),
+    records: timed(store.records, 'records', metrics, clock),
     open: () => store.open(),
     close: () => store.close(),
     now: () => store.now(),

@@ -64,7 +64,7 @@ export function faultyStore(store: Store, { random, clock, faults }: FaultyOptio
     return Object.fromEntries(wrapped) as Group
   }
 
-  const { supports, schedules, runs, leases, instances, open, close, subscribe, onLost, ...own } = store
+  const { supports, schedules, runs, leases, instances, records, open, close, subscribe, onLost, ...own } = store
   return {
     ...{ supports, open, close },
     ...(onLost === undefined ? {} : { onLost }),
@@ -73,6 +73,7 @@ export function faultyStore(store: Store, { random, clock, faults }: FaultyOptio
     runs: wrap(runs, 'runs.'),
     leases: wrap(leases, 'leases.'),
     instances: wrap(instances, 'instances.'),
+    records: wrap(records, 'records.'),
     subscribe: (listener) =>
       subscribe((wake, holder) => {
         if (!strikes(faults.loseHint)) listener(wake, holder)

@@ -18,6 +18,7 @@ import { keys } from './contract/keys.js'
 import { leaseQueue } from './contract/lease-queue.js'
 import { leases } from './contract/leases.js'
 import { overlap } from './contract/overlap.js'
+import { records } from './contract/records.js'
 import type { ContractCase, Opened } from './contract/scene.js'
 import { schedules } from './contract/schedules.js'
 import { settle } from './contract/settle.js'
@@ -51,6 +52,7 @@ export const contractCases: readonly ContractCase[] = [
   ...leaseQueue,
   ...instances,
   ...history,
+  ...records,
   ...wakeUps,
 ]
 

@@ -18,6 +18,7 @@ export function counted(store: Store, traffic: Traffic): Store {
     runs: part(store.runs),
     leases: part(store.leases),
     instances: part(store.instances),
+    records: part(store.records),
     subscribe: store.subscribe,
     open: () => traffic.during(() => store.open()),
     close: () => traffic.during(() => store.close()),

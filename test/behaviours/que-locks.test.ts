@@ -93,6 +93,7 @@ function countingStore() {
     runs: counted(store.runs, 'runs'),
     leases: counted(store.leases, 'leases'),
     instances: store.instances,
+    records: store.records,
     open: () => store.open(),
     close: () => store.close(),
     now: () => store.now(),

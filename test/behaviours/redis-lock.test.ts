@@ -53,6 +53,7 @@ function watched(store: Store, watch: (operation: string) => void | Promise<void
     runs: part(store.runs, 'runs'),
     leases: part(store.leases, 'leases'),
     instances: part(store.instances, 'instances'),
+    records: part(store.records, 'records'),
     open: () => store.open(),
     close: () => store.close(),
     now: () => call('now', () => store.now()),

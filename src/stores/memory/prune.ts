@@ -1,6 +1,7 @@
 import type { PruneRequest } from '../../core/store.js'
 import { dropDedupe } from './dedupe.js'
 import { dropLease, handOn } from './names.js'
+import { pruneRecord } from './records.js'
 import { forgetRun } from './run-endings.js'
 import { forgetSchedule } from './schedule-changes.js'
 import { type MemoryState, tidyLane } from './state.js'
@@ -17,7 +18,7 @@ export function pruneHistory(state: MemoryState, request: PruneRequest): number 
   return forgotten
 }
 
-const STEPS: readonly Step[] = [pruneRun, pruneSkip, pruneSchedule, pruneLock, pruneName, pruneDedupe]
+const STEPS: readonly Step[] = [pruneRun, pruneSkip, pruneSchedule, pruneLock, pruneName, pruneDedupe, pruneExpired]
 
 function pruneRun(state: MemoryState, { maxAgeMs, maxRuns }: PruneRequest, now: number): boolean {
   const run = state.ended.oldest?.item
@@ -71,4 +72,8 @@ function pruneDedupe(state: MemoryState, _request: PruneRequest, now: number): b
   if (first === undefined || first.until > now) return false
   dropDedupe(state, first.id)
   return true
+}
+
+function pruneExpired(state: MemoryState, _request: PruneRequest, now: number): boolean {
+  return pruneRecord(state, now)
 }

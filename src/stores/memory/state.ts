@@ -5,6 +5,7 @@
 import type { Clock } from '../../core/clock.js'
 import type { InstanceInfo, JobInfo } from '../../core/instance.js'
 import type { SkipRange } from '../../core/plan.js'
+import type { StoredRecord } from '../../core/record.js'
 import type { Schedule } from '../../core/schedule.js'
 import type { DeclaredSet, Frozen, Wake } from '../../core/store.js'
 import { Heap } from './heap.js'
@@ -154,6 +155,8 @@ export interface MemoryState {
   readonly instances: Map<string, InstanceRecord>
   readonly jobs: Map<string, JobInfo>
   readonly declared: Map<string, Map<string, DeclaredSet>>
+  /** By kind, then by id. */
+  readonly records: Map<string, Map<string, StoredRecord>>
 
   /** What the operation under way has freed, to be handed on before it ends. */
   readonly touchedNames: Set<NameRecord>
@@ -190,6 +193,7 @@ export function emptyState(clock: Clock): MemoryState {
     instances: new Map(),
     jobs: new Map(),
     declared: new Map(),
+    records: new Map(),
     touchedNames: new Set(),
     touchedLanes: new Set(),
     wakes: new Set(),

@@ -14,6 +14,7 @@ import {
 } from './instances.js'
 import { acquireLease, inspectLease, listLeases, releaseLease, renewLeases, resetLease } from './leases.js'
 import { pruneHistory } from './prune.js'
+import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
 import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
 import {
@@ -82,6 +83,12 @@ export function storeOn(state: MemoryState): Store {
       jobs: op(listJobs),
       declarations: op(listDeclared),
       declare: op(declareSet),
+    },
+    records: {
+      put: op(putRecord),
+      get: op(getRecord),
+      list: op(listRecords),
+      remove: op(removeRecord),
     },
     open: async () => {},
     close: async () => {},

@@ -55,6 +55,11 @@ const DEDUPES = forget(`
     delete from belfry.dedupes where (target, dedupe) in (
       select target, dedupe from belfry.dedupes where until <= v_now order by until limit v_left for update skip locked)`)
 
+const RECORDS = forget(`
+    delete from belfry.records where (kind, id) in (
+      select kind, id from belfry.records where expires_at <= v_now order by expires_at limit v_left
+      for update skip locked)`)
+
 export const PRUNE_FUNCTIONS = operation(
   'prune(v_max_age bigint, v_max_runs bigint, v_lease_age bigint, v_limit integer)',
   'integer',
@@ -96,6 +101,7 @@ begin
   end if;
   ${NAMES}
   ${DEDUPES}
+  ${RECORDS}
   return v_limit - v_left;
 end`,
 )

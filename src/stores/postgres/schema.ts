@@ -24,6 +24,7 @@ import { LOCK_FUNCTIONS } from './lock-order.js'
 import { NAME_FUNCTIONS } from './names.js'
 import { PROOF_TABLES } from './proof-sql.js'
 import { PRUNE_FUNCTIONS } from './prune.js'
+import { RECORD_TABLES } from './records.js'
 import { RESCUE_FUNCTIONS } from './rescue.js'
 import { RUN_ENDING_FUNCTIONS } from './run-endings.js'
 import { RUN_FUNCTIONS } from './runs.js'
@@ -49,7 +50,7 @@ const FUNCTIONS = [
   INSTANCE_FUNCTIONS,
 ].join('\n')
 
-const MIGRATIONS: readonly string[] = [TABLES, PROOF_TABLES]
+const MIGRATIONS: readonly string[] = [TABLES, PROOF_TABLES, RECORD_TABLES]
 
 export const SCHEMA_VERSION = MIGRATIONS.length
 

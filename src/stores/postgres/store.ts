@@ -19,6 +19,7 @@ import {
 import { inspectLease, listLeases, renewLeases, resetLease } from './leases.js'
 import { LockLines } from './lock-lines.js'
 import { pruneHistory } from './prune.js'
+import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
 import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
 import {
@@ -101,6 +102,12 @@ export function operationsOn(
       jobs: op(listJobs),
       declarations: op(listDeclared),
       declare: op(declareSet),
+    },
+    records: {
+      put: op(putRecord),
+      get: op(getRecord),
+      list: op(listRecords),
+      remove: op(removeRecord),
     },
     now: async () => Number((await db.read(NOW))[0]?.[0]),
     freeze: op(freezeStore),

@@ -6,6 +6,7 @@
 import type { PruneRequest } from '../../core/store.js'
 import type { Server } from './connection.js'
 import { peekEnded } from './peek.js'
+import { pruneRecords } from './records.js'
 import { FORGET_SCHEDULE } from './schedule-changes.js'
 import { runScript } from './script.js'
 import { everywhere } from './shards.js'
@@ -96,6 +97,11 @@ finish()
 return { forgotten, wakes }`)
 
 export async function pruneHistory(server: Server, request: PruneRequest): Promise<number> {
+  const forgotten = await pruneShards(server, request)
+  return forgotten + (await pruneRecords(server, request.limit - forgotten))
+}
+
+async function pruneShards(server: Server, request: PruneRequest): Promise<number> {
   const { maxRuns, limit } = request
   if (server.shards === 1) return pruneShard(server, 0, request)
   const kept = await peekEnded(server, maxRuns, limit)

@@ -16,6 +16,7 @@ import {
 } from './instances.js'
 import { acquireLease, inspectLease, listLeases, releaseLease, renewLeases, resetLease } from './leases.js'
 import { pruneHistory } from './prune.js'
+import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
 import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
 import {
@@ -80,6 +81,12 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       jobs: op(listJobs),
       declarations: op(listDeclared),
       declare: op(declareSet),
+    },
+    records: {
+      put: op(putRecord),
+      get: op(getRecord),
+      list: op(listRecords),
+      remove: op(removeRecord),
     },
     now: async () => Number(await server.read(NOW, 0)),
     freeze: op(freezeStore),

@@ -24,6 +24,7 @@ import {
 import { acquireLease, inspectLease, listLeases, releaseLease, renewLeases, resetLease } from './leases.js'
 import { OpenFile } from './open-file.js'
 import { pruneHistory } from './prune.js'
+import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
 import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
 import { getSchedule } from './schedule-row.js'
@@ -113,6 +114,12 @@ export function sqlite(options: SqliteOptions): Store {
       jobs: reads(listJobs),
       declarations: reads(listDeclared),
       declare: writes(declareSet),
+    },
+    records: {
+      put: writes(putRecord),
+      get: readsNow(getRecord),
+      list: readsNow(listRecords),
+      remove: writes(removeRecord),
     },
     open: () => open.open(),
     close: () => open.close(),

@@ -29,7 +29,15 @@ export async function pruneHistory(file: SqliteFile, request: PruneRequest): Pro
   return forgotten
 }
 
-const STEPS: readonly Step[] = [pruneRuns, pruneSkips, pruneSchedules, pruneLocks, pruneNames, pruneDedupes]
+const STEPS: readonly Step[] = [
+  pruneRuns,
+  pruneSkips,
+  pruneSchedules,
+  pruneLocks,
+  pruneNames,
+  pruneDedupes,
+  pruneRecords,
+]
 
 const ENDED = 'select id, finished_at from belfry_runs where ended is not null order by ended limit ?'
 const FORGET_RUNS = 'delete from belfry_runs where id in (select value from json_each(?))'
@@ -93,4 +101,11 @@ const FORGET_DEDUPES = `delete from belfry_dedupes where (target, dedupe) in (
 
 function pruneDedupes({ db, now }: Tx, _request: PruneRequest, limit: number): number {
   return db.run(FORGET_DEDUPES, now, limit)
+}
+
+const FORGET_RECORDS = `delete from belfry_records where (kind, id) in (
+  select kind, id from belfry_records where expires_at is not null and expires_at <= ? order by expires_at limit ?)`
+
+function pruneRecords({ db, now }: Tx, _request: PruneRequest, limit: number): number {
+  return db.run(FORGET_RECORDS, now, limit)
 }

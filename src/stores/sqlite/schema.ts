@@ -205,6 +205,17 @@ create table belfry_declarations (
   unique (app, hash)
 );
 `,
+  `
+create table belfry_records (
+  kind text not null,
+  id text not null,
+  body text not null,
+  written_at integer not null,
+  expires_at integer,
+  primary key (kind, id)
+) without rowid;
+create index belfry_records_expiry on belfry_records (expires_at) where expires_at is not null;
+`,
 ]
 
 export const SCHEMA_VERSION = MIGRATIONS.length
