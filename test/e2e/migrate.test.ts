@@ -8,6 +8,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { inSchema, SCHEMA_VERSION } from '../../src/stores/postgres/schema.js'
 import { TABLES } from '../../src/stores/postgres/tables.js'
+import { SCHEMA_VERSION as SQLITE_VERSION } from '../../src/stores/sqlite/schema.js'
 import { serverUrl } from '../servers/ask.js'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -142,8 +143,10 @@ describe('belfry migrate on SQLite', () => {
     const dry = await belfry(['migrate', '--store', path, '--dry-run'])
     expect({ code: dry.code, made: existsSync(path) }).toEqual({ code: 0, made: false })
     expect(dry.stdout).toContain('create table belfry_schedules')
-    expect((await belfry(['migrate', '--store', path])).stdout).toBe(`file "${path}": created (version 1)\n`)
-    const again = `file "${path}": up to date (version 1), nothing to do\n`
+    expect((await belfry(['migrate', '--store', path])).stdout).toBe(
+      `file "${path}": created (version ${SQLITE_VERSION})\n`,
+    )
+    const again = `file "${path}": up to date (version ${SQLITE_VERSION}), nothing to do\n`
     expect((await belfry(['migrate', '--store', path])).stdout).toBe(again)
     expect((await belfry(['migrate', '--store', path, '--dry-run'])).stdout).toBe(`-- ${again}`)
   })
