@@ -56,7 +56,7 @@ export function isOfDriver(error: unknown): error is Error {
 }
 
 /** What an operation raises that was begun at an isolation level at which it would see the past. Nothing was changed. */
-export const WRONG_ISOLATION = 'BF001'
+export const WRONG_ISOLATION = 'BF003'
 
 export function isWrongIsolation(error: unknown): boolean {
   return sqlState(error) === WRONG_ISOLATION

@@ -8,7 +8,7 @@ import type { EnqueueResult } from '../../core/store.js'
 import { targetName, targetOptions, toText } from '../../core/stored-text.js'
 import { sparseArray, sparseTexts } from './array-text.js'
 import type { Database } from './connection.js'
-import { lockRuns } from './lock-order.js'
+import { giveUp, lockRuns, lockWaitingRuns } from './lock-order.js'
 import { keepNumber, keyValues, originNumber } from './run-row.js'
 import { operation, step } from './sql-function.js'
 import { waitingForKey, waitingForLane } from './waiting-line.js'
@@ -80,16 +80,25 @@ begin
 end`,
 )
 
-/** Holds the schedule's runs that others would wait for, and answers with all that are unfinished, oldest first. */
+/**
+ * Holds the schedule's runs that others would wait for, and answers with all that are unfinished, oldest first. Most are
+ * locked already.
+ */
 const HOLD_LANE = step(
   'hold_lane(v_schedule text, v_now bigint)',
   'bigint[]',
   `
+declare
+  v_held integer;
+  v_busy integer;
+  v_all bigint[];
 begin
-  perform 1 from belfry.runs where schedule = v_schedule and state < 3 and waits_for in (0, 1, 3)
-    and (engaged or ready_at <= v_now) order by id for no key update;
-  return array(select id from belfry.runs where schedule = v_schedule and state < 3
-    and (waits_for = 2 or engaged or ready_at <= v_now) order by id);
+  select count(*) into v_held from (select 1 from belfry.runs where schedule = v_schedule and state < 3
+    and waits_for in (0, 1, 3) and (engaged or ready_at <= v_now) order by id for no key update skip locked) held;
+  select count(*) filter (where waits_for <> 2), coalesce(array_agg(id order by id), '{}') into v_busy, v_all
+    from belfry.runs where schedule = v_schedule and state < 3 and (waits_for = 2 or engaged or ready_at <= v_now);
+  if v_held < v_busy then ${giveUp('a run came in between')}; end if;
+  return v_all;
 end`,
 )
 
@@ -112,22 +121,21 @@ const LOCK_EARLIER = `
       coalesce(array_agg(distinct g.schedule) filter (where g.overlap = 'cancel-running'), '{}')
     into v_behind, v_ways from ${GIVEN} where g.schedule is not null;
   perform belfry.make_names(p_key);
-  perform belfry.lock_names(array(select g.key from ${GIVEN} where g.check_key)
-    || array(select key from belfry.runs where schedule = any (v_behind) and state < 3 and key is not null));
+  v_held := array(select g.key from ${GIVEN} where g.check_key)
+    || array(select key from belfry.runs where schedule = any (v_behind) and state < 3 and key is not null);
+  perform belfry.lock_names(v_held);
   if cardinality(v_behind) > 0 then
     v_now := belfry.now_us() / 1000;
-    ${lockRuns(
-      'schedule = any (v_behind) and state < 3 and (engaged or ready_at <= v_now)',
-      'schedule = any (v_ways) and state < 3',
-    )}
+    ${lockRuns('schedule = any (v_behind) and state < 3 and (engaged or ready_at <= v_now)', 'v_held')}
   end if;
   insert into belfry.dedupes as d (target, dedupe, run, until)
     select target, dedupe, 0, 0 from (
       select g.target, g.dedupe from ${GIVEN} where g.dedupe is not null
       union select r.target, r.dedupe from belfry.runs r
         where r.schedule = any (v_ways) and r.state < 3 and r.dedupe is not null) given
-    order by target, dedupe
-    on conflict (target, dedupe) do update set run = d.run where false;`
+    order by target collate "C", dedupe collate "C"
+    on conflict (target, dedupe) do update set run = d.run where false;
+  if cardinality(v_ways) > 0 then ${lockWaitingRuns('schedule = any (v_ways) and state < 3')} end if;`
 
 const ENQUEUE_FUNCTION = operation(
   `enqueue(v_plain boolean, ${PARAMETERS.join(', ')})`,
@@ -144,6 +152,7 @@ declare
   v_lanes text[] := '{}';
   v_behind text[];
   v_ways text[];
+  v_held text[];
   v_way record;
   g record;
 begin
@@ -212,7 +221,7 @@ begin
       cardinality(v_lane) > 0 or g.unstamped, v_now, v_ready_at);
     return query select 'enqueued'::text, v_id;
   end loop;
-  perform belfry.hand_on(v_names, v_lanes, v_us);
+  perform belfry.hand_on(v_names, v_lanes, v_us, 'give up');
 end`,
 )
 

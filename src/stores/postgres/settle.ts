@@ -8,6 +8,7 @@ import type { Settlement, SettleResult } from '../../core/store.js'
 import { toText } from '../../core/stored-text.js'
 import { numberArray, textArray } from './array-text.js'
 import type { Database } from './connection.js'
+import { giveUp } from './lock-order.js'
 import { runNumber } from './run-row.js'
 import { operation } from './sql-function.js'
 
@@ -64,8 +65,13 @@ begin
     for g in select * from unnest(v_runs, v_tokens, v_kinds, v_results, v_errors, v_delays) with ordinality
       as g(id, token, kind, result, error, delay, at) where at not in (select unnest(settled)) order by at
     loop
-      select * into r from belfry.runs where id = g.id for update;
-      continue when not found;
+      select * into r from belfry.runs where id = g.id for update skip locked;
+      if not found then
+        -- Out of turn. One that is no longer this attempt's is so for ever, and needs no lock.
+        select * into r from belfry.runs where id = g.id;
+        continue when not found;
+        if r.state = 2 and r.token = g.token then ${giveUp('somebody else was at the run')}; end if;
+      end if;
       if r.settled_token = g.token and r.state <> 2 then
         settled := settled || g.at::integer;
         continue;
