@@ -1,8 +1,9 @@
 /** The operations of the Redis store, over a server. */
 import type { Store } from '../../core/store.js'
-import { advanceSchedules, Definitions } from './advance.js'
+import { advanceSchedules } from './advance.js'
 import { claimRuns } from './claim.js'
 import type { Server } from './connection.js'
+import { Definitions } from './definitions.js'
 import { enqueueRuns, isAvailable } from './enqueue.js'
 import { freezeStore, frozenSince, thawStore } from './freeze.js'
 import {
