@@ -5,8 +5,7 @@
  * A script that fails may have been carried out or not: all who shared it are told so, as each would have been alone.
  */
 
-/** How many go into one script at the most. */
-const MOST = 200
+import { setImmediate } from 'node:timers'
 
 interface Call<Item, Result> {
   readonly item: Item
@@ -14,31 +13,50 @@ interface Call<Item, Result> {
   readonly reject: (error: unknown) => void
 }
 
+export interface SharingOptions {
+  /** How many calls share a script at the most. */
+  readonly most: number
+  /** How many scripts may be under way. */
+  readonly atOnce: number
+}
+
 export class SharedCalls<Item, Result> {
   readonly #send: (items: readonly Item[]) => Promise<readonly Result[]>
-  readonly #atOnce: number
+  readonly #options: SharingOptions
   #waiting: Call<Item, Result>[] = []
   #underWay = 0
+  #starting = false
 
-  /** Answers one result for each item, in order. `atOnce` scripts may be under way. */
-  constructor(send: (items: readonly Item[]) => Promise<readonly Result[]>, atOnce: number) {
+  /** `send` answers one result for each item, in order. */
+  constructor(send: (items: readonly Item[]) => Promise<readonly Result[]>, options: SharingOptions) {
     this.#send = send
-    this.#atOnce = atOnce
+    this.#options = options
   }
 
   call(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject })
-      if (this.#underWay < this.#atOnce) void this.#sendAll()
+      // Calls of the same turn join.
+      if (this.#mayStart()) queueMicrotask(() => this.#start())
     })
   }
 
-  async #sendAll(): Promise<void> {
+  #mayStart(): boolean {
+    if (this.#starting || this.#waiting.length === 0 || this.#underWay >= this.#options.atOnce) return false
+    this.#starting = true
+    return true
+  }
+
+  /**
+   * What is left goes with the next turn: the server answers what came by itself by itself, and works on the rest while
+   * the first are already at work here.
+   */
+  #start(): void {
+    this.#starting = false
+    const calls = this.#waiting.splice(0, this.#options.most)
     this.#underWay += 1
-    // Calls of the same turn join.
-    await Promise.resolve()
-    while (this.#waiting.length > 0) await this.#sendTogether(this.#waiting.splice(0, MOST))
-    this.#underWay -= 1
+    void this.#sendTogether(calls)
+    if (this.#mayStart()) setImmediate(() => this.#start())
   }
 
   async #sendTogether(calls: readonly Call<Item, Result>[]): Promise<void> {
@@ -48,5 +66,7 @@ export class SharedCalls<Item, Result> {
     } catch (error) {
       for (const { reject } of calls) reject(error)
     }
+    this.#underWay -= 1
+    if (this.#mayStart()) this.#start()
   }
 }
