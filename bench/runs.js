@@ -17,12 +17,12 @@ const ROUNDS = 3
 const SCHEDULES = 100
 
 /** @type {import('./run.js').Bench} */
-export default async function runs({ store = 'memory', n = store === 'postgres' ? 200_000 : 100_000, wants }) {
-  if (store === 'postgres') {
+export default async function runs({ store = 'memory', n = isServer(store) ? 200_000 : 100_000, wants }) {
+  if (isServer(store)) {
     const settings = { runs: n, rounds: ROUNDS, concurrency: DRAIN_CONCURRENCY, batch: 1_000, rawBatch: 1_000 }
     reportSettings('runs', { store, ...settings, ...(await storeSettings(store)) })
-    await drained(n, wants)
-    await enqueued(n, wants)
+    await drained(store, n, wants)
+    await enqueued(store, n, wants)
     await delayed(store, wants)
     return
   }
@@ -56,6 +56,11 @@ export default async function runs({ store = 'memory', n = store === 'postgres' 
     })
   }
   await delayed(store, wants)
+}
+
+/** @param {string} store */
+function isServer(store) {
+  return store === 'postgres' || store === 'redis'
 }
 
 const RAW_SQLITE = {
