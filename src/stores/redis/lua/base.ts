@@ -63,12 +63,22 @@ local function nextSeq()
   return seq
 end
 
--- Schedules that are due at one instant come in the order in which they were written: the fraction is their place in line.
+-- The number of a run. Its upper half is the same for many, and printing whole numbers of nine digits or less is quick.
+local upper, upperText
+local function nextNumber()
+  local number = nextSeq()
+  local half = math.floor(number / 100000000)
+  if half ~= upper then upper, upperText = half, string.format('%08d', half) end
+  return upperText .. string.format('%08d', number - half * 100000000)
+end
+
+-- Schedules that are due at one instant come in the order in which they were written: the fraction is their place in
+-- line. It is a multiple of 1/4096, which is as fine as a score can be, in as many digits as tell them apart.
 local line
 local function inLine(due)
   if not line then line = tonumber(redis.call('HGET', KEYS[1] .. 'meta', 'line') or '0') end
   line = (line + 1) % 4096
-  return due + line / 4096
+  return due .. string.format('.%04d', line * 10000 / 4096 + 0.5)
 end
 
 local function saveSeq()

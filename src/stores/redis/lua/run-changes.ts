@@ -137,7 +137,7 @@ local function holdsKey(r)
 end
 
 local function addSkip(sched, from, to, count, reason)
-  local member = string.format('%016.0f', nextSeq()) .. ' ' .. from .. ' ' .. to .. ' ' .. count .. ' ' .. reason
+  local member = nextNumber() .. ' ' .. from .. ' ' .. to .. ' ' .. count .. ' ' .. reason
   redis.call('ZADD', KEYS[1] .. 'sk:' .. sched, to, member)
   redis.call('ZADD', KEYS[1] .. 'skips', now, sched .. ' ' .. member)
 end
