@@ -197,7 +197,7 @@ begin
 
   if cardinality(v_names) > 0 or cardinality(v_lanes) > 0 then
     perform belfry.lock_names(v_names);
-    v_wakes := v_wakes | belfry.hand_on(v_names, v_lanes, v_us);
+    v_wakes := v_wakes | belfry.hand_on(v_names, v_lanes, v_us, 'wait');
     ${FIND_LEVELS};
   end if;
   return query select v_now, case when v_aside >= ${MAX_ASIDE} then v_now

@@ -3,6 +3,7 @@
  * dedupe key is reserved by its row, an exclusive key is checked under its name's lock, and a run that waits for others
  * of its schedule holds on to those, so that none of them can end without seeing it.
  */
+import { failure } from '../../core/errors.js'
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { targetName, targetOptions, toText } from '../../core/stored-text.js'
@@ -229,8 +230,20 @@ export const ENQUEUE_FUNCTIONS = [ENGAGED_OF_KEY, KEY_WINNER, HOLD_LANE, ENQUEUE
 
 const ENQUEUE = `select outcome, run from belfry.enqueue($1, ${NAMES.map((_, at) => `$${at + 2}`).join(', ')})`
 
+/** One transaction makes all of them, and must end long before a call is given up. */
+const MOST = 10_000
+
+export function checkCount(runs: readonly NewRun[]): void {
+  if (runs.length <= MOST) return
+  throw failure(
+    'OPTION_INVALID',
+    `${runs.length} runs at once are too many for one transaction: enqueue at most ${MOST} in one call`,
+  )
+}
+
 export async function enqueueRuns(db: Database, runs: readonly NewRun[]): Promise<EnqueueResult[]> {
   if (runs.length === 0) return []
+  checkCount(runs)
   const values = [runs.every(isPlain), ...columnsOf(runs)]
   const results = await (runs.every(isUnique) ? db.write(ENQUEUE, values) : db.writeOnce(ENQUEUE, values))
   db.announce(runs.some(({ overlap }) => overlap === 'cancel-running') ? MADE_WAY : WAKE_RUNS)

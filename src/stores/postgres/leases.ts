@@ -113,7 +113,7 @@ begin
     delete from belfry.leases where name = v_name and holder = l.holder;
     count := count + 1;
   end loop;
-  wakes := 2 | 4 | 8 | belfry.hand_on(array[v_name], v_lanes, v_us);
+  wakes := 2 | 4 | 8 | belfry.hand_on(array[v_name], v_lanes, v_us, 'wait');
 end`,
 )
 

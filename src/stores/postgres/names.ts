@@ -192,7 +192,7 @@ end`,
 
 /** Ends every operation: what it freed goes to the oldest that waits for it. The names are locked already. */
 const HAND_ON = step(
-  `hand_on(v_names text[], v_lanes text[], v_us bigint, v_busy text default 'wait')`,
+  `hand_on(v_names text[], v_lanes text[], v_us bigint, v_busy text)`,
   'integer',
   `
 declare

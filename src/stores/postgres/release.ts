@@ -89,7 +89,7 @@ begin
         where name = v_name and holder = v_holder;
     end if;
   end if;
-  wakes := wakes | belfry.hand_on(array[v_name], '{}', v_us);
+  wakes := wakes | belfry.hand_on(array[v_name], '{}', v_us, 'wait');
   ${TELL_NEXT}
 end`,
 )

@@ -102,7 +102,7 @@ begin
       end if;
     end loop;
   end if;
-  wakes := wakes | belfry.hand_on(v_freed, v_lanes, v_us);
+  wakes := wakes | belfry.hand_on(v_freed, v_lanes, v_us, 'wait');
 end`,
 )
 

@@ -1,5 +1,4 @@
 /** The pool that a store uses: one that was given, which stays its owner's, or one that is made here. */
-import { failure } from '../../core/errors.js'
 import type { PgPool } from './connection.js'
 import { newPool } from './driver.js'
 
@@ -10,9 +9,6 @@ export interface UsedPool {
 }
 
 export function poolOf({ pool, url }: { readonly pool?: PgPool; readonly url?: string }): UsedPool {
-  if ((pool === undefined) === (url === undefined)) {
-    throw failure('OPTION_INVALID', 'the Postgres store needs either a pool or a url')
-  }
   const used = pool ?? newPool(url ?? '')
   const heedNoMore = heed(used)
   let ended: Promise<void> | undefined
