@@ -30,6 +30,8 @@ export interface ServerOptions {
   readonly deliver: (shard: number) => Promise<void>
 }
 
+const DAY_MS = 86_400_000
+
 export class Server {
   readonly #options: ServerOptions
   /** The beginning of the keys of each shard. */
@@ -60,6 +62,11 @@ export class Server {
 
   useShards(keys: readonly string[]): void {
     this.#shards = keys
+  }
+
+  /** After how long the text of a lock may go: long after its time is over, and never while time is turned by hand. */
+  keepMs(ttlMs: number): number {
+    return this.#options.clockKind === 'handTurned' ? DAY_MS : Math.max(Math.ceil(ttlMs * 3), 1_000)
   }
 
   /** Watches no more over what is under way. */

@@ -18,9 +18,10 @@ import { WAKE_LEASES } from './wakes.js'
 const SHARING = { most: 25, atOnce: 2 }
 
 /**
- * Three arguments each: the name, the holder, and what he asks for. Answers lines: the time, and for each the token of a
- * free lock that was taken; `+` and the lease that was his already; `-` and when it runs out for a lock that is held;
- * nothing when there is more to it.
+ * Stretches of those who ask for the same: how many they are, for how long, of how many permits, for whom, from which
+ * floor, how long they wait, when the text may go; then each name and holder. Answers lines: the time, and for each the
+ * token of a free lock that was taken; `+` and the lease that was his already; `-` and when it runs out for a lock that
+ * is held; nothing when there is more to it.
  *
  * Without a function of its own, because making one costs as much as calling the server, and with as little arithmetic
  * as can be: numbers of the same length are compared as texts.
@@ -30,16 +31,16 @@ local call, match, format = redis.call, string.match, string.format
 local now = math.floor(nowUs / 1000)
 local nowText, nextToken = format('%.0f', now), format('%.0f', nowUs)
 local answers = nowText
-local terms, ttl, permits, inst, floor, waitMs, ends, keep, isNew
-for at = 1, #ARGV, 3 do
-  local name, holder, answer = ARGV[at], ARGV[at + 1], ''
-  -- Many ask for the same.
-  if ARGV[at + 2] ~= terms then
-    terms = ARGV[at + 2]
-    ttl, permits, inst, floor, waitMs = match(terms, '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)$')
-    ends, keep = format('%.0f', now + ttl), housekeeping(ttl)
+local at, left = 1, 0
+local ttl, permits, inst, floor, waitMs, keep, ends, isNew
+while at <= #ARGV do
+  if left == 0 then
+    left, ttl, permits, inst, floor, waitMs, keep = tonumber(ARGV[at]), unpack(ARGV, at + 1, at + 6)
+    ends = format('%.0f', now + ttl)
     isNew = #floor < #nextToken or (#floor == #nextToken and floor <= nextToken)
+    at = at + 7
   end
+  local name, holder, answer = ARGV[at], ARGV[at + 1], ''
   local key = KEYS[1] .. 'n:' .. name
   local text = call('GET', key)
   local token
@@ -74,6 +75,7 @@ for at = 1, #ARGV, 3 do
     end
   end
   answers = answers .. '\\n' .. answer
+  left, at = left - 1, at + 2
 end
 return answers`)
 
@@ -102,7 +104,7 @@ return answers`)
 interface Asked {
   readonly name: string
   readonly holder: string
-  readonly terms: string
+  readonly request: AcquireRequest
 }
 
 interface Answer {
@@ -132,12 +134,11 @@ export class LockCalls {
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireResult> {
-    const { name, holder, ttlMs, permits, instance, floor, waitMs = 0 } = request
+    const { name, holder, ttlMs, instance } = request
     const shard = shardOf(name, this.#server.shards)
     const [wanted, by, inst] = [word(name), word(holder), word(instance)]
     this.#takes[shard] ??= new SharedCalls((asked) => this.#take(shard, asked), SHARING)
-    const asked = { name: wanted, holder: by, terms: `${ttlMs} ${permits} ${inst} ${floor} ${waitMs}` }
-    const { now, text } = await this.#takes[shard].call(asked)
+    const { now, text } = await this.#takes[shard].call({ name: wanted, holder: by, request })
     if (text === '') return acquireLease(this.#server, shard, request)
     if (text.startsWith('-')) return { acquired: false, until: Number(text.slice(1)), now }
     if (text.startsWith('+')) return { acquired: true, lease: toLease(shard, name, text.slice(1)), now }
@@ -166,8 +167,18 @@ export class LockCalls {
   }
 
   async #take(shard: number, asked: readonly Asked[]): Promise<Answer[]> {
-    const args: string[] = []
-    for (const { name, holder, terms } of asked) args.push(name, holder, terms)
+    const args: (string | number)[] = []
+    let [same, countAt] = [asked[0]?.request, 0]
+    for (const [at, { name, holder, request }] of asked.entries()) {
+      if (at === 0 || same === undefined || !asksAlike(same, request)) {
+        same = request
+        countAt = args.length
+        const { ttlMs, permits, instance, floor, waitMs = 0 } = request
+        args.push(0, ttlMs, permits, word(instance), floor, waitMs, this.#server.keepMs(ttlMs))
+      }
+      args[countAt] = Number(args[countAt]) + 1
+      args.push(name, holder)
+    }
     const lines = String(await this.#server.change(TAKE, shard, args)).split('\n')
     const now = Number(lines[0])
     return asked.map((_, at) => ({ now, text: lines[at + 1] ?? '' }))
@@ -180,6 +191,16 @@ export class LockCalls {
     if (letters.includes('1')) this.#server.announce(WAKE_LEASES)
     return given.map((_, at) => letters[at] === '1')
   }
+}
+
+function asksAlike(one: AcquireRequest, other: AcquireRequest): boolean {
+  return (
+    one.ttlMs === other.ttlMs &&
+    one.permits === other.permits &&
+    one.instance === other.instance &&
+    one.floor === other.floor &&
+    one.waitMs === other.waitMs
+  )
 }
 
 const NOTHING = ['', ''] as const
