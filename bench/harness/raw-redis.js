@@ -22,6 +22,10 @@ export async function openRawRedis(schedules = 0) {
   const run = ({ sha }, key, args) => client.sendCommand(['EVALSHA', sha, '1', key, ...args])
   let now = 1_700_000_000_000
   let token = Date.now() * 1_000
+  const nextToken = () => {
+    token += 1
+    return String(token)
+  }
 
   /** @param {readonly string[]} ids @param {string} text */
   const put = (ids, text) =>
@@ -56,11 +60,8 @@ export async function openRawRedis(schedules = 0) {
     enqueueOne: () => run(ENQUEUE, prefix, [String(Date.now()), '1']),
 
     /** Numbers and texts, one after the other. */
-    async claim() {
-      token += 1
-      return /** @type {string[]} */ (
-        /** @type {unknown} */ (await run(CLAIM, prefix, [String(Date.now()), String(token)]))
-      )
+    async claim(own = nextToken()) {
+      return /** @type {string[]} */ (/** @type {unknown} */ (await run(CLAIM, prefix, [String(Date.now()), own])))
     },
 
     /**
@@ -68,8 +69,8 @@ export async function openRawRedis(schedules = 0) {
      * @param {'all' | 'none'} keep
      */
     async drain(keep) {
-      const claimed = await this.claim()
-      const own = String(token)
+      const own = nextToken()
+      const claimed = await this.claim(own)
       const numbers = claimed.filter((_, at) => at % 2 === 0)
       if (numbers.length > 0) await run(END, prefix, [String(Date.now()), own, keep, ...numbers])
       return numbers.length

@@ -5,7 +5,7 @@
  */
 import type { AcquireRequest, AcquireResult, ReleaseRequest } from '../../core/lease.js'
 import { acquireLease } from './acquire.js'
-import { listOf, type Server } from './connection.js'
+import type { Server } from './connection.js'
 import { toLease } from './lease-text.js'
 import { releaseLease } from './release.js'
 import { bareScript, timelessScript } from './script.js'
@@ -18,39 +18,49 @@ import { WAKE_LEASES } from './wakes.js'
 const SHARING = { most: 25, atOnce: 2 }
 
 /**
- * Three arguments each: the name, the holder, and what he asks for. Answers the time, and for each: the token of a free
- * lock that was taken; `+` and the lease that was his already; `-` and when it runs out for a lock that is held; nothing
- * when there is more to it. Without a function of its own, because making one costs as much as calling the server.
+ * Stretches of those who ask for the same: how many they are, for how long, of how many permits, for whom, from which
+ * floor, how long they wait, when the text may go; then each name and holder. Answers lines: the time, and for each the
+ * token of a free lock that was taken; `+` and the lease that was his already; `-` and when it runs out for a lock that
+ * is held; nothing when there is more to it.
+ *
+ * Without a function of its own, because making one costs as much as calling the server, and with as little arithmetic
+ * as can be: numbers of the same length are compared as texts.
  */
 const TAKE = bareScript(`
 local call, match, format = redis.call, string.match, string.format
 local now = math.floor(nowUs / 1000)
-local answers = { format('%.0f', now) }
-local terms, ttl, permits, inst, floor, waitMs, ends, keep
-for at = 1, #ARGV, 3 do
-  local name, holder, answer = ARGV[at], ARGV[at + 1], ''
-  -- Many ask for the same.
-  if ARGV[at + 2] ~= terms then
-    terms = ARGV[at + 2]
-    ttl, permits, inst, floor, waitMs = match(terms, '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)$')
-    ends, keep = format('%.0f', now + ttl), format('%.0f', housekeeping(ttl))
+local nowText, nextToken = format('%.0f', now), format('%.0f', nowUs)
+local answers = nowText
+local at, left = 1, 0
+local ttl, permits, inst, floor, waitMs, keep, ends, isNew
+while at <= #ARGV do
+  if left == 0 then
+    left, ttl, permits, inst, floor, waitMs, keep = tonumber(ARGV[at]), unpack(ARGV, at + 1, at + 6)
+    ends = format('%.0f', now + ttl)
+    isNew = #floor < #nextToken or (#floor == #nextToken and floor <= nextToken)
+    at = at + 7
   end
+  local name, holder, answer = ARGV[at], ARGV[at + 1], ''
   local key = KEYS[1] .. 'n:' .. name
   local text = call('GET', key)
-  local last = not text and '0' or match(text, '^(%d+) %-$')
-  if last then
-    local token = format('%.0f', math.max(last + 1, nowUs, floor))
-    call('SET', key, token .. ' -\\n' .. holder .. ' ' .. token .. ' ' .. answers[1] .. ' ' .. ends .. ' 0 ' .. inst .. ' -', 'PX', keep)
+  local token
+  if isNew and (not text or (#text == #nextToken + 2 and text < nextToken)) then token = nextToken
+  else
+    local last = not text and '0' or match(text, '^(%d+) %-$')
+    token = last and format('%.0f', math.max(last + 1, nowUs, floor))
+  end
+  if token then
+    call('SET', key, token .. ' -\\n' .. holder .. ' ' .. token .. ' ' .. nowText .. ' ' .. ends .. ' 0 ' .. inst .. ' -', 'PX', keep)
     if not text then
       call('ZADD', KEYS[1] .. 'names', 0, name == '%' and '' or
         (string.gsub(name, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end)))
     end
     answer = token
   else
-    local newest, flags, other, token, acquired, expires, released, by =
+    local newest, flags, other, own, acquired, expires, released, by =
       match(text, '^(%d+) (w?%-)\\n([^ ]+) (%d+) (%d+) (%d+) (%d) ([^ ]+) %-$')
     if other == holder and released == '0' then
-      local line = holder .. ' ' .. token .. ' ' .. acquired .. ' ' .. ends .. ' 0 ' .. by .. ' -'
+      local line = holder .. ' ' .. own .. ' ' .. acquired .. ' ' .. ends .. ' 0 ' .. by .. ' -'
       if flags == '-' then call('SET', key, newest .. ' -\\n' .. line, 'PX', keep)
       else call('SET', key, newest .. ' w-\\n' .. line) end
       answer = '+' .. line
@@ -64,70 +74,133 @@ for at = 1, #ARGV, 3 do
       end
     end
   end
-  answers[#answers + 1] = answer
+  answers = answers .. '\\n' .. answer
+  left, at = left - 1, at + 2
 end
 return answers`)
 
-/** Two arguments each: the name and the holder. Answers for each whether it was given back; if not, there is more to it. */
+/**
+ * Four arguments each: the name, the holder, the text that was there when he took it, and the text to leave. Most find
+ * the very same text. Answers 1 for each that was given back, and 0 when there is more to it.
+ */
 const GIVE_BACK = timelessScript(`
-local answers = {}
-for at = 1, #ARGV, 2 do
+local answers = ''
+for at = 1, #ARGV, 4 do
   local key = KEYS[1] .. 'n:' .. ARGV[at]
-  local last, holder = string.match(redis.call('GET', key) or '', '^(%d+) %-\\n([^ ]+) %d+ %d+ %d+ 0 [^ ]+ %-$')
-  if holder == ARGV[at + 1] then
-    redis.call('SET', key, last .. ' -', 'PX', '86400000')
-    answers[#answers + 1] = 1
-  else answers[#answers + 1] = 0 end
+  local text = redis.call('GET', key)
+  if text and text == ARGV[at + 2] then
+    redis.call('SET', key, ARGV[at + 3], 'PX', '86400000')
+    answers = answers .. '1'
+  else
+    local last, holder = string.match(text or '', '^(%d+) %-\\n([^ ]+) %d+ %d+ %d+ 0 [^ ]+ %-$')
+    if holder == ARGV[at + 1] then
+      redis.call('SET', key, last .. ' -', 'PX', '86400000')
+      answers = answers .. '1'
+    else answers = answers .. '0' end
+  end
 end
 return answers`)
 
-type Asked = readonly [name: string, holder: string, terms: string]
-type Given = readonly [name: string, holder: string]
+interface Asked {
+  readonly name: string
+  readonly holder: string
+  readonly request: AcquireRequest
+}
 
 interface Answer {
   readonly now: number
   readonly text: string
 }
 
+interface Given {
+  readonly name: string
+  readonly holder: string
+  /** What stood there when it was taken, and what is left behind; nothing if that is not known. */
+  readonly taken: string
+  readonly left: string
+}
+
+/** Of how many locks is remembered what stood there when they were taken. */
+const REMEMBERED = 10_000
+
 export class LockCalls {
   readonly #server: Server
   readonly #takes: SharedCalls<Asked, Answer>[] = []
   readonly #returns: SharedCalls<Given, boolean>[] = []
+  readonly #taken = new Map<string, readonly [taken: string, left: string]>()
 
   constructor(server: Server) {
     this.#server = server
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireResult> {
-    const { name, holder, ttlMs, permits, instance, floor, waitMs = 0 } = request
+    const { name, holder, ttlMs, instance } = request
     const shard = shardOf(name, this.#server.shards)
+    const [wanted, by, inst] = [word(name), word(holder), word(instance)]
     this.#takes[shard] ??= new SharedCalls((asked) => this.#take(shard, asked), SHARING)
-    const terms = `${ttlMs} ${permits} ${word(instance)} ${floor} ${waitMs}`
-    const { now, text } = await this.#takes[shard].call([word(name), word(holder), terms])
+    const { now, text } = await this.#takes[shard].call({ name: wanted, holder: by, request })
     if (text === '') return acquireLease(this.#server, shard, request)
     if (text.startsWith('-')) return { acquired: false, until: Number(text.slice(1)), now }
     if (text.startsWith('+')) return { acquired: true, lease: toLease(shard, name, text.slice(1)), now }
-    const lease = { name, holder, token: Number(text), acquiredAt: now, expiresAt: now + ttlMs }
+    const expiresAt = now + ttlMs
+    this.#remember(`${wanted} ${by}`, `${text} -`, `${by} ${text} ${now} ${expiresAt} 0 ${inst} -`)
+    const lease = { name, holder, token: Number(text), acquiredAt: now, expiresAt }
     return { acquired: true, lease: instance === undefined ? lease : { ...lease, instance }, now }
   }
 
   async release(request: ReleaseRequest): Promise<boolean> {
     const { name, holder, minHoldMs = 0 } = request
     const shard = shardOf(name, this.#server.shards)
+    const [wanted, by] = [word(name), word(holder)]
+    const place = `${wanted} ${by}`
+    const [taken, left] = this.#taken.get(place) ?? NOTHING
+    this.#taken.delete(place)
+    if (minHoldMs > 0) return releaseLease(this.#server, shard, request)
     this.#returns[shard] ??= new SharedCalls((given) => this.#giveBack(shard, given), SHARING)
-    const isBack = minHoldMs === 0 && (await this.#returns[shard].call([word(name), word(holder)]))
+    const isBack = await this.#returns[shard].call({ name: wanted, holder: by, taken, left })
     return isBack || releaseLease(this.#server, shard, request)
   }
 
+  #remember(place: string, left: string, line: string): void {
+    if (this.#taken.size >= REMEMBERED) this.#taken.clear()
+    this.#taken.set(place, [`${left}\n${line}`, left])
+  }
+
   async #take(shard: number, asked: readonly Asked[]): Promise<Answer[]> {
-    const [at, ...answers] = listOf(await this.#server.change(TAKE, shard, asked.flat()))
-    const now = Number(at)
-    return answers.map((text) => ({ now, text: String(text) }))
+    const args: (string | number)[] = []
+    let [same, countAt] = [asked[0]?.request, 0]
+    for (const [at, { name, holder, request }] of asked.entries()) {
+      if (at === 0 || same === undefined || !asksAlike(same, request)) {
+        same = request
+        countAt = args.length
+        const { ttlMs, permits, instance, floor, waitMs = 0 } = request
+        args.push(0, ttlMs, permits, word(instance), floor, waitMs, this.#server.keepMs(ttlMs))
+      }
+      args[countAt] = Number(args[countAt]) + 1
+      args.push(name, holder)
+    }
+    const lines = String(await this.#server.change(TAKE, shard, args)).split('\n')
+    const now = Number(lines[0])
+    return asked.map((_, at) => ({ now, text: lines[at + 1] ?? '' }))
   }
 
   async #giveBack(shard: number, given: readonly Given[]): Promise<boolean[]> {
-    const results = listOf(await this.#server.change(GIVE_BACK, shard, given.flat())).map((result) => result === 1)
-    if (results.includes(true)) this.#server.announce(WAKE_LEASES)
-    return results
+    const args: string[] = []
+    for (const { name, holder, taken, left } of given) args.push(name, holder, taken, left)
+    const letters = String(await this.#server.change(GIVE_BACK, shard, args))
+    if (letters.includes('1')) this.#server.announce(WAKE_LEASES)
+    return given.map((_, at) => letters[at] === '1')
   }
 }
+
+function asksAlike(one: AcquireRequest, other: AcquireRequest): boolean {
+  return (
+    one.ttlMs === other.ttlMs &&
+    one.permits === other.permits &&
+    one.instance === other.instance &&
+    one.floor === other.floor &&
+    one.waitMs === other.waitMs
+  )
+}
+
+const NOTHING = ['', ''] as const
