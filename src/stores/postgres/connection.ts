@@ -52,7 +52,9 @@ export interface PgPool {
   readonly options?: { readonly max?: number | undefined }
   connect(): Promise<PgClient>
   on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'acquire', listener: (client: PgClient) => void): unknown
   removeListener(event: 'error', listener: (error: Error) => void): unknown
+  removeListener(event: 'acquire', listener: (client: PgClient) => void): unknown
   end(): Promise<void>
 }
 

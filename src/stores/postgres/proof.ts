@@ -59,7 +59,10 @@ export class Proof implements DirectUse {
       .catch((error: unknown) => {
         throw storeError(error, database().schema, `the direct connection (\`${option}\`): `)
       })
-    if (this.#number === undefined) await this.#untilReady()
+    if (this.#number === undefined) {
+      direct().hurry()
+      await this.#untilReady()
+    }
     if (this.#number === undefined) throw unproven('there is no direct connection to prove it with')
     return this.#number
   }
