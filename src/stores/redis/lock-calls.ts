@@ -18,8 +18,8 @@ import { WAKE_LEASES } from './wakes.js'
 const SHARING = { most: 25, atOnce: 2 }
 
 /**
- * Stretches of those who ask for the same: how many they are, for how long, of how many permits, for whom, from which
- * floor, how long they wait, when the text may go; then each name and holder. Answers lines: the time, and for each the
+ * The highest floor of all who ask; then stretches of those who ask for the same: how many they are, for how long, of how
+ * many permits, for whom, how long they wait, when the text may go; then each name and holder. Answers lines: the time, and for each the
  * token of a free lock that was taken; `+` and the lease that was his already; `-` and when it runs out for a lock that
  * is held; nothing when there is more to it.
  *
@@ -31,14 +31,13 @@ local call, match, format = redis.call, string.match, string.format
 local now = math.floor(nowUs / 1000)
 local nowText, nextToken = format('%.0f', now), format('%.0f', nowUs)
 local answers = nowText
-local at, left = 1, 0
-local ttl, permits, inst, floor, waitMs, keep, ends, isNew
+local floor, at, left = ARGV[1], 2, 0
+local isNew = #floor < #nextToken or (#floor == #nextToken and floor <= nextToken)
+local ttl, permits, inst, waitMs, keep, ends
 while at <= #ARGV do
   if left == 0 then
-    left, ttl, permits, inst, floor, waitMs, keep = tonumber(ARGV[at]), unpack(ARGV, at + 1, at + 6)
-    ends = format('%.0f', now + ttl)
-    isNew = #floor < #nextToken or (#floor == #nextToken and floor <= nextToken)
-    at = at + 7
+    left, ttl, permits, inst, waitMs, keep = tonumber(ARGV[at]), unpack(ARGV, at + 1, at + 5)
+    ends, at = format('%.0f', now + ttl), at + 6
   end
   local name, holder, answer = ARGV[at], ARGV[at + 1], ''
   local key = KEYS[1] .. 'n:' .. name
@@ -167,14 +166,14 @@ export class LockCalls {
   }
 
   async #take(shard: number, asked: readonly Asked[]): Promise<Answer[]> {
-    const args: (string | number)[] = []
+    const args: (string | number)[] = [asked.reduce((highest, { request }) => Math.max(highest, request.floor), 0)]
     let [same, countAt] = [asked[0]?.request, 0]
     for (const [at, { name, holder, request }] of asked.entries()) {
       if (at === 0 || same === undefined || !asksAlike(same, request)) {
         same = request
         countAt = args.length
-        const { ttlMs, permits, instance, floor, waitMs = 0 } = request
-        args.push(0, ttlMs, permits, word(instance), floor, waitMs, this.#server.keepMs(ttlMs))
+        const { ttlMs, permits, instance, waitMs = 0 } = request
+        args.push(0, ttlMs, permits, word(instance), waitMs, this.#server.keepMs(ttlMs))
       }
       args[countAt] = Number(args[countAt]) + 1
       args.push(name, holder)
@@ -198,7 +197,6 @@ function asksAlike(one: AcquireRequest, other: AcquireRequest): boolean {
     one.ttlMs === other.ttlMs &&
     one.permits === other.permits &&
     one.instance === other.instance &&
-    one.floor === other.floor &&
     one.waitMs === other.waitMs
   )
 }
