@@ -141,7 +141,7 @@ export class LockCalls {
     if (text === '') return acquireLease(this.#server, shard, request)
     if (text.startsWith('-')) return { acquired: false, until: Number(text.slice(1)), now }
     if (text.startsWith('+')) return { acquired: true, lease: toLease(shard, name, text.slice(1)), now }
-    const expiresAt = now + ttlMs
+    const expiresAt = Math.round(now + ttlMs)
     this.#remember(`${wanted} ${by}`, `${text} -`, `${by} ${text} ${now} ${expiresAt} 0 ${inst} -`)
     const lease = { name, holder, token: Number(text), acquiredAt: now, expiresAt }
     return { acquired: true, lease: instance === undefined ? lease : { ...lease, instance }, now }
