@@ -8,7 +8,7 @@ import { acquireLease } from './acquire.js'
 import type { Server } from './connection.js'
 import { toLease } from './lease-text.js'
 import { releaseLease } from './release.js'
-import { bareScript, timelessScript } from './script.js'
+import { bareScript, clockedScript } from './script.js'
 import { shardOf } from './shards.js'
 import { SharedCalls } from './shared-calls.js'
 import { word } from './token-text.js'
@@ -80,25 +80,46 @@ return answers`)
 
 /**
  * Four arguments each: the name, the holder, the text that was there when he took it, and the text to leave. Most find
- * the very same text. Answers 1 for each that was given back, and 0 when there is more to it.
+ * the very same text, and do not even need to know the time. Where locks wait in line, the next one is handed the lock
+ * and told so; that the line may be empty then is for the next who comes to see. Answers 1 for each that was given back,
+ * 2 for each that was handed on, and 0 when there is more to it.
  */
-const GIVE_BACK = timelessScript(`
+const GIVE_BACK = clockedScript(
+  (time) => `
+local call, match = redis.call, string.match
 local answers = ''
 for at = 1, #ARGV, 4 do
-  local key = KEYS[1] .. 'n:' .. ARGV[at]
-  local text = redis.call('GET', key)
+  local name, answer = ARGV[at], '0'
+  local key = KEYS[1] .. 'n:' .. name
+  local text = call('GET', key)
   if text and text == ARGV[at + 2] then
-    redis.call('SET', key, ARGV[at + 3], 'PX', '86400000')
-    answers = answers .. '1'
+    call('SET', key, ARGV[at + 3], 'PX', '86400000')
+    answer = '1'
   else
-    local last, holder = string.match(text or '', '^(%d+) %-\\n([^ ]+) %d+ %d+ %d+ 0 [^ ]+ %-$')
-    if holder == ARGV[at + 1] then
-      redis.call('SET', key, last .. ' -', 'PX', '86400000')
-      answers = answers .. '1'
-    else answers = answers .. '0' end
+    local last, flags, holder = match(text or '', '^(%d+) (w?%-)\\n([^ ]+) %d+ %d+ %d+ 0 [^ ]+ %-$')
+    if holder == ARGV[at + 1] and flags == '-' then
+      call('SET', key, last .. ' -', 'PX', '86400000')
+      answer = '1'
+    elseif holder == ARGV[at + 1] then
+      ${time}
+      local line, places = KEYS[1] .. 'ww:' .. name, KEYS[1] .. 'wd:' .. name
+      local next = call('ZRANGE', line, 0, 0)[1]
+      local ttl, permits, inst, floor, ends = match(next and call('HGET', places, next) or '', '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)')
+      local now = math.floor(nowUs / 1000)
+      if permits == '1' and tonumber(ends) > now then
+        local token = string.format('%.0f', math.max(last + 1, nowUs, floor))
+        call('ZREM', line, next)
+        call('HDEL', places, next)
+        call('SET', key, string.format('%s w-\\n%s %s %.0f %.0f 0 %s -', token, next, token, now, now + ttl, inst))
+        call('PUBLISH', match(KEYS[1], '^(.*){') .. 'wakes', '- ${WAKE_LEASES} ' .. next)
+        answer = '2'
+      end
+    end
   end
+  answers = answers .. answer
 end
-return answers`)
+return answers`,
+)
 
 interface Asked {
   readonly name: string
@@ -188,7 +209,7 @@ export class LockCalls {
     for (const { name, holder, taken, left } of given) args.push(name, holder, taken, left)
     const letters = String(await this.#server.change(GIVE_BACK, shard, args))
     if (letters.includes('1')) this.#server.announce(WAKE_LEASES)
-    return given.map((_, at) => letters[at] === '1')
+    return given.map((_, at) => letters[at] !== '0')
   }
 }
 
