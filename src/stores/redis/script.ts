@@ -38,10 +38,9 @@ function clocked(textFor: (clock: ScriptClock) => string): ScriptSource {
   }
 }
 
-/** A script that does not ask for the time. */
-export function timelessScript(body: string): ScriptSource {
-  const only = digested(body)
-  return { server: only, shifted: only, handTurned: only }
+/** A script that asks for the time only where it has to: there it puts what it is given. */
+export function clockedScript(textFor: (time: string) => string): ScriptSource {
+  return clocked(({ time }) => textFor(time))
 }
 
 function digested(text: string): Script {
