@@ -22,15 +22,8 @@ import { pruneHistory } from './prune.js'
 import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
 import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
-import {
-  getSchedule,
-  listSchedules,
-  pauseSchedule,
-  putSchedules,
-  removeSchedules,
-  resumeSchedule,
-  skippedRanges,
-} from './schedules.js'
+import { getSchedule, listSchedules, skippedRanges } from './schedule-lists.js'
+import { pauseSchedule, putSchedules, removeSchedules, resumeSchedule } from './schedules.js'
 import { script } from './script.js'
 import { settleRuns } from './settle.js'
 
