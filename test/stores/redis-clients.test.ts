@@ -28,6 +28,7 @@ async function exercise(store: Store): Promise<void> {
   expect(await scene.settle(run)).toBe('settled')
   const lock = await scene.acquire('a name', 'a holder')
   expect(await store.leases.inspect('a name')).toEqual([lock])
+  await scene.tryAcquire('a name', 'another', { waitMs: 60_000 })
   expect(await store.leases.release({ name: 'a name', holder: 'a holder' })).toBe(true)
   await expect.poll(() => wakes).toContain('leases')
 }
