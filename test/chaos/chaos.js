@@ -151,7 +151,7 @@ async function strike(fault, { crew, site, operator, history, say }) {
   const from = monotonicMs()
   await site.strike(fault, (ms) => sleep(ms))
   const to = monotonicMs()
-  if (fault.kind !== 'crash') return
+  if (!site.outages.includes(fault.kind)) return
   const outage = { from, to }
   history.outages.push(outage)
   const tookMs = await untilAllTakePart(operator, crew, Date.now(), history)

@@ -31,30 +31,34 @@ export async function startRedis() {
 /**
  * A server that nobody else uses.
  * @param {string[]} [settings]
- * @param {number} [port]
+ * @param {{ port?: number, env?: Record<string, string> }} [where] where it listens, and in which environment
  * @returns {Promise<import('./own-server.js').OwnServer>}
  */
-export async function startOwnRedis(settings = [], port = undefined) {
+export async function startOwnRedis(settings = [], { port, env = {} } = {}) {
   const program = foundOrInstalled(WANTED)
+  // Only the server's own: a shell with a wrong clock would leave things behind.
+  const inEnv = ['env', ...Object.entries(env).map(([name, value]) => `${name}=${value}`), program]
   return startOwn({
     name: 'redis',
     ...(port === undefined ? {} : { port }),
     signal: 'TERM',
     crash_: 'KILL',
     url: (port) => `redis://127.0.0.1:${port}`,
-    prepare: ({ folder, port: own }) => [program, '--port', String(own), '--dir', folder, ...SETTINGS, ...settings],
+    prepare: ({ folder, port: own }) => [...inEnv, '--port', String(own), '--dir', folder, ...SETTINGS, ...settings],
     ready: redisAnswers,
   })
 }
 
 /**
  * Three masters with a replica each. Its URL is that of all nodes, separated by commas, the masters first.
+ * @param {Record<string, string>} [replicaEnv] the environment of those that begin as replicas
  * @returns {Promise<import('./own-server.js').RunningServer & { nodes: import('./own-server.js').OwnServer[] }>}
  */
-export async function startRedisCluster() {
+export async function startRedisCluster(replicaEnv = {}) {
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--repl-diskless-sync-delay', '0']
   const ports = await clusterPorts(6)
-  const nodes = await Promise.all(ports.map((port) => startOwnRedis(settings, port)))
+  const envOf = (/** @type {number} */ at) => (at < 3 ? {} : replicaEnv)
+  const nodes = await Promise.all(ports.map((port, at) => startOwnRedis(settings, { port, env: envOf(at) })))
   const stop = async () => {
     await Promise.all(nodes.map((node) => node.stop()))
   }
@@ -62,7 +66,7 @@ export async function startRedisCluster() {
     const cli = binary('redis-cli') ?? binary('valkey-cli') ?? 'redis-cli'
     const places = ports.map((port) => `127.0.0.1:${port}`)
     execFileSync(cli, ['--cluster', 'create', ...places, '--cluster-replicas', '1', '--cluster-yes'], { stdio: 'pipe' })
-    await Promise.all(nodes.map(({ url }) => untilReady(url, 30_000, clusterAnswers)))
+    await untilClusterReady(nodes)
   } catch (error) {
     await stop()
     throw error
@@ -87,16 +91,23 @@ async function clusterPorts(count) {
   return ports
 }
 
+/**
+ * Every master has a replica that follows it, and all nodes agree on who has what.
+ * @param {readonly { url: string }[]} nodes
+ */
+export async function untilClusterReady(nodes) {
+  await Promise.all(nodes.map(({ url }) => untilReady(url, 30_000, clusterAnswers)))
+}
+
 /** @param {string} url */
 async function clusterAnswers(url) {
   const client = createClient({ url, socket: { reconnectStrategy: false } })
   client.on('error', () => {})
   await client.connect()
-  const info = String(await client.sendCommand(['CLUSTER', 'INFO']))
-  const replication = String(await client.sendCommand(['INFO', 'replication']))
-  client.destroy()
+  const commands = [client.sendCommand(['CLUSTER', 'INFO']), client.sendCommand(['INFO', 'replication'])]
+  const [info = '', replication = ''] = (await Promise.all(commands).finally(() => client.destroy())).map(String)
   if (!info.includes('cluster_state:ok')) throw new Error('the cluster is not ready')
-  const complete = /connected_slaves:1|master_link_status:up/.test(replication)
+  const complete = /slave0:.*state=online|master_link_status:up/.test(replication)
   if (!complete) throw new Error('a replica is not ready')
 }
 

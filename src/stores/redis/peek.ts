@@ -140,7 +140,8 @@ export async function peekEnded(server: Server, maxRuns: number, limit: number):
   const counted = (await everywhere(server, (shard) => server.read(ENDED, shard, [0]))).map(listOf)
   const kept = counted.map((reply) => Number(reply[0]))
   const tooMany = kept.reduce((sum, count) => sum + count, 0) - maxRuns
-  if (tooMany <= 0) return kept
+  // Not what each has now: runs that end before it is pruned would push others out.
+  if (tooMany <= 0) return kept.map(() => maxRuns)
   const most = Math.min(tooMany, limit)
   const read = (await everywhere(server, (shard) => server.read(ENDED, shard, [most]))).map(listOf)
   const scores = read.map((reply) => textsOf(reply[1]).map(Number))
