@@ -4,9 +4,8 @@
  * answers, reached through proxies; and a cluster whose writes count once a replica has them.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createClient } from '@redis/client'
 import { wrongServerClock } from '../servers/faketime.js'
-import { startOwnRedis, startRedisCluster, untilClusterReady } from '../servers/redis.js'
+import { startOwnRedis, startRedisCluster, tellRedis, untilClusterReady } from '../servers/redis.js'
 import { PROCESS_FAULTS } from './plan.js'
 import { proxy, strikeConnections } from './proxy.js'
 import { randomFrom } from './random.js'
@@ -41,7 +40,7 @@ export async function redisSite(processes, seed) {
     ...clocks,
     async strike(fault, wait) {
       const { kind, forMs } = fault
-      if (kind === 'flush') await tell(server.url, ['SCRIPT', 'FLUSH'])
+      if (kind === 'flush') await tellRedis(server.url, 'SCRIPT', 'FLUSH')
       else if (kind === 'pause') await pause(server.url, forMs, wait)
       else if (kind === 'crash') {
         await server.crash()
@@ -76,7 +75,7 @@ export async function clusterSite(processes, seed) {
     const victim = masters[process % masters.length]
     if (victim === undefined) throw new Error('the cluster has no masters')
     if (kind === 'flush') {
-      await tell(victim.url, ['SCRIPT', 'FLUSH'])
+      await tellRedis(victim.url, 'SCRIPT', 'FLUSH')
       return
     }
     if (kind === 'pause') return pause(victim.url, forMs, wait)
@@ -105,20 +104,12 @@ export async function clusterSite(processes, seed) {
 
 /** @param {readonly import('../servers/own-server.js').OwnServer[]} nodes */
 async function mastersOf(nodes) {
-  const roles = await Promise.all(nodes.map(({ url }) => tell(url, ['ROLE'])))
+  const roles = await Promise.all(nodes.map(({ url }) => tellRedis(url, 'ROLE')))
   return nodes.filter((_, at) => String(roles[at]).startsWith('master'))
 }
 
 /** Lets nobody's command through for a while. @param {string} url @param {number} forMs @param {(ms: number) => Promise<void>} wait */
 async function pause(url, forMs, wait) {
-  await tell(url, ['CLIENT', 'PAUSE', String(forMs), 'ALL'])
+  await tellRedis(url, 'CLIENT', 'PAUSE', String(forMs), 'ALL')
   await wait(forMs)
-}
-
-/** @param {string} url @param {string[]} command */
-async function tell(url, command) {
-  const client = createClient({ url, socket: { reconnectStrategy: false } })
-  client.on('error', () => {})
-  await client.connect()
-  return client.sendCommand(command).finally(() => client.destroy())
 }

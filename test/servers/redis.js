@@ -6,7 +6,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { createClient } from '@redis/client'
+import { Redis } from 'ioredis'
 import { foundOrInstalled } from './apt.js'
 import { freePort, startOwn, untilReady } from './own-server.js'
 
@@ -101,23 +101,33 @@ export async function untilClusterReady(nodes) {
 
 /** @param {string} url */
 async function clusterAnswers(url) {
-  const client = createClient({ url, socket: { reconnectStrategy: false } })
-  client.on('error', () => {})
-  await client.connect()
-  const commands = [client.sendCommand(['CLUSTER', 'INFO']), client.sendCommand(['INFO', 'replication'])]
-  const [info = '', replication = ''] = (await Promise.all(commands).finally(() => client.destroy())).map(String)
-  if (!info.includes('cluster_state:ok')) throw new Error('the cluster is not ready')
-  const complete = /slave0:.*state=online|master_link_status:up/.test(replication)
+  const [info, replication] = [await tellRedis(url, 'CLUSTER', 'INFO'), await tellRedis(url, 'INFO', 'replication')]
+  if (!String(info).includes('cluster_state:ok')) throw new Error('the cluster is not ready')
+  const complete = /slave0:.*state=online|master_link_status:up/.test(String(replication))
   if (!complete) throw new Error('a replica is not ready')
 }
 
 /** @param {string} url */
 async function redisAnswers(url) {
-  const client = createClient({ url, socket: { reconnectStrategy: false, connectTimeout: 5_000 } })
+  await tellRedis(url, 'PING')
+}
+
+/**
+ * Sends one command, over a connection that it does not outlive.
+ * @param {string} url
+ * @param {string} command
+ * @param {string[]} args
+ */
+export async function tellRedis(url, command, ...args) {
+  const settings = { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0, connectTimeout: 5_000 }
+  const client = new Redis(url, { ...settings, enableReadyCheck: false })
   client.on('error', () => {})
-  await client.connect()
-  await client.ping()
-  client.destroy()
+  try {
+    await client.connect()
+    return await client.call(command, args)
+  } finally {
+    client.disconnect()
+  }
 }
 
 /** @param {string} name */
