@@ -8,7 +8,7 @@ it('the redis store agrees with the memory model, whatever happens', { timeout: 
     open: async (clock) => {
       const redis = await testRedis()
       const client = timedClient(await redis.client(), inTimeWith(clock, redis))
-      const store = redisStore({ client, prefix: redis.prefix }, { handTurned: true })
+      const store = redisStore({ client, prefix: redis.prefix, clock }, { handTurned: true })
       const close = async () => {
         await store.close()
         await redis.close()
