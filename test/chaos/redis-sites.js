@@ -25,6 +25,18 @@ export async function redisSite(processes, seed) {
   const server = await startOwnRedis(['--appendfsync', 'always'])
   const port = Number(new URL(server.url).port)
   const proxies = await Promise.all(Array.from({ length: processes }, () => proxy(port, random)))
+  const inTurn = oneAtATime()
+
+  /** @param {import('./plan.js').Fault} fault @param {(ms: number) => Promise<void>} wait */
+  async function strikeServer({ kind, forMs }, wait) {
+    if (kind === 'flush') await tellRedis(server.url, 'SCRIPT', 'FLUSH')
+    else if (kind === 'pause') await pause(server.url, forMs, wait)
+    else {
+      await server.crash()
+      await wait(forMs)
+      await server.restart()
+    }
+  }
 
   return {
     kinds: [...PROCESS_FAULTS, 'cut', 'lose', 'sever', 'delay', 'pause', 'flush', 'crash'],
@@ -38,16 +50,10 @@ export async function redisSite(processes, seed) {
       client: at % 2 === 0 ? '@redis/client' : 'ioredis',
     }),
     ...clocks,
-    async strike(fault, wait) {
-      const { kind, forMs } = fault
-      if (kind === 'flush') await tellRedis(server.url, 'SCRIPT', 'FLUSH')
-      else if (kind === 'pause') await pause(server.url, forMs, wait)
-      else if (kind === 'crash') {
-        await server.crash()
-        await wait(forMs)
-        await server.restart()
-      } else await strikeConnections(proxies[fault.process], fault, wait)
-    },
+    strike: (fault, wait) =>
+      fault.kind === 'flush' || fault.kind === 'pause' || fault.kind === 'crash'
+        ? inTurn(() => strikeServer(fault, wait))
+        : strikeConnections(proxies[fault.process], fault, wait),
     async close() {
       await Promise.all(proxies.map((own) => own.close()))
       await server.stop()
@@ -66,8 +72,7 @@ export async function clusterSite(processes, seed) {
   const cluster = await startRedisCluster(wrongServerClock(REPLICA_SKEW_MS))
   /** @type {import('./stores.js').ClusterKind} */
   const store = { name: 'redis-cluster', nodes: cluster.url.split(','), waitReplicas: 1 }
-  /** Only one thing at a time is done to the nodes. */
-  let atNodes = Promise.resolve()
+  const inTurn = oneAtATime()
 
   /** @param {import('./plan.js').Fault} fault @param {(ms: number) => Promise<void>} wait */
   async function strikeNode({ kind, process, forMs }, wait) {
@@ -94,11 +99,17 @@ export async function clusterSite(processes, seed) {
     store,
     storeOf: () => store,
     ...clocks,
-    strike(fault, wait) {
-      atNodes = atNodes.then(() => strikeNode(fault, wait))
-      return atNodes
-    },
+    strike: (fault, wait) => inTurn(() => strikeNode(fault, wait)),
     close: () => cluster.stop(),
+  }
+}
+
+/** What is done to servers waits until they are well again: one that is down can be told nothing. */
+function oneAtATime() {
+  let last = Promise.resolve()
+  return (/** @type {() => Promise<void>} */ work) => {
+    last = last.then(work)
+    return last
   }
 }
 
