@@ -1,12 +1,14 @@
 import type { RescueResult } from '../../core/store.js'
 import type { Server } from './connection.js'
+import { deliverTickets } from './deliver-tickets.js'
 import { runScript } from './script.js'
 import { everywhere } from './shards.js'
-import { deliverTickets } from './tickets.js'
 
 /** How many instances and how many names one script looks at. */
 const INSTANCES = 20
 const NAMES = 500
+/** Four times as long as tickets that wait are left alone. */
+const FORGOTTEN_MS = 120_000
 
 const RESCUE = runScript(`
 local limit, rescued, lost = tonumber(ARGV[1]), 0, 0
@@ -37,6 +39,13 @@ for _, inst in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'instances', '-inf'
     redis.call('DEL', KEYS[1] .. 'i:' .. inst, KEYS[1] .. 'ic:' .. inst)
     redis.call('ZREM', KEYS[1] .. 'instances', inst)
   end
+end
+
+-- Tickets of runs that wait are sent again and again: one that is not has no run any more.
+for _, n in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'held', '-inf', now - ${FORGOTTEN_MS}, 'LIMIT', 0, ${NAMES})) do
+  local r = load(n)
+  if r and r.st == 'W' and r.wait == 'o' then endRun(r, 'C') end
+  redis.call('ZREM', KEYS[1] .. 'held', n)
 end
 
 -- Locks run out without anybody doing anything: whoever waits for one of those is next.
