@@ -106,6 +106,12 @@ async function takeLocks() {
   }
 }
 
+/** Whoever started it may be gone: then nobody would ever end it. */
+const parent = process.ppid
+setInterval(() => {
+  if (process.ppid !== parent) process.exit(1)
+}, 1_000).unref()
+
 /** The store may be down just now, or out of reach. */
 async function start() {
   for (;;) {

@@ -2,6 +2,7 @@ import type { OwnServer, RunningServer } from './postgres.js'
 
 export interface Whereabouts {
   readonly port?: number
+  readonly password?: string
   readonly env?: Readonly<Record<string, string>>
 }
 

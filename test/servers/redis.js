@@ -31,11 +31,13 @@ export async function startRedis() {
 /**
  * A server that nobody else uses.
  * @param {string[]} [settings]
- * @param {{ port?: number, env?: Record<string, string> }} [where] where it listens, and in which environment
+ * @param {{ port?: number, password?: string, env?: Record<string, string> }} [where] where it listens, for whom, and in
+ *   which environment
  * @returns {Promise<import('./own-server.js').OwnServer>}
  */
-export async function startOwnRedis(settings = [], { port, env = {} } = {}) {
+export async function startOwnRedis(settings = [], { port, password, env = {} } = {}) {
   const program = foundOrInstalled(WANTED)
+  const secret = password === undefined ? [] : ['--requirepass', password]
   // Only the server's own: a shell with a wrong clock would leave things behind.
   const inEnv = ['env', ...Object.entries(env).map(([name, value]) => `${name}=${value}`), program]
   return startOwn({
@@ -43,8 +45,17 @@ export async function startOwnRedis(settings = [], { port, env = {} } = {}) {
     ...(port === undefined ? {} : { port }),
     signal: 'TERM',
     crash_: 'KILL',
-    url: (port) => `redis://127.0.0.1:${port}`,
-    prepare: ({ folder, port: own }) => [...inEnv, '--port', String(own), '--dir', folder, ...SETTINGS, ...settings],
+    url: (own) => `redis://${password === undefined ? '' : `:${password}@`}127.0.0.1:${own}`,
+    prepare: ({ folder, port: own }) => [
+      ...inEnv,
+      '--port',
+      String(own),
+      '--dir',
+      folder,
+      ...SETTINGS,
+      ...secret,
+      ...settings,
+    ],
     ready: redisAnswers,
   })
 }

@@ -9,7 +9,7 @@ import { errorWord } from './connection-errors.js'
 import { type Heard, hearErrors } from './hear-errors.js'
 import { slotOfKey } from './slots.js'
 
-/** After so many commands in a row that could not be sent, or whose connection broke, the masters are looked for. */
+/** After so many commands for one shard in a row that could not be sent, or whose connection broke, masters are looked for. */
 const PATIENCE = 3
 /** How long what is under way on the old connections may still be answered. */
 const FAREWELL_MS = 5_000
@@ -21,7 +21,8 @@ export class ClusterLink implements Link {
   readonly #owned: boolean
   readonly #clock: Clock
   #cluster: NodeRedisCluster
-  #failures = 0
+  /** By shard: the others may well be served meanwhile. */
+  readonly #failures = new Map<string, number>()
   #looking = false
   #closed = false
   #listenAgain: () => Promise<void> = async () => {}
@@ -42,11 +43,11 @@ export class ClusterLink implements Link {
   }
 
   send(key: string, args: readonly string[]): Promise<unknown> {
-    return this.#watched(this.#cluster.sendCommand(key, false, [...args]))
+    return this.#watched(key, this.#cluster.sendCommand(key, false, [...args]))
   }
 
   sendBoth(key: string, first: readonly string[], second: readonly string[]): Promise<readonly [unknown, unknown]> {
-    return this.#watched(this.#sendBoth(this.#cluster, key, first, second))
+    return this.#watched(key, this.#sendBoth(this.#cluster, key, first, second))
   }
 
   async #sendBoth(
@@ -88,14 +89,15 @@ export class ClusterLink implements Link {
   }
 
   /** Errors that the server itself answered are no reason to doubt the connection. */
-  async #watched<Answer>(answer: Promise<Answer>): Promise<Answer> {
+  async #watched<Answer>(key: string, answer: Promise<Answer>): Promise<Answer> {
     try {
       const result = await answer
-      this.#failures = 0
+      if (this.#failures.size > 0) this.#failures.delete(key)
       return result
     } catch (error) {
-      if (errorWord(error) === undefined) this.#failures += 1
-      if (this.#failures >= PATIENCE && this.#owned && !this.#looking && !this.#closed) void this.#lookAgain()
+      const failures = (this.#failures.get(key) ?? 0) + (errorWord(error) === undefined ? 1 : 0)
+      this.#failures.set(key, failures)
+      if (failures >= PATIENCE && this.#owned && !this.#looking && !this.#closed) void this.#lookAgain()
       throw error
     }
   }
@@ -108,7 +110,7 @@ export class ClusterLink implements Link {
       await fresh.connect()
       if (this.#closed) return fresh.destroy() as undefined
       this.#cluster = fresh
-      this.#failures = 0
+      this.#failures.clear()
       this.#clock.after(FAREWELL_MS, () => former.destroy())
       await this.#listenAgain()
     } catch {

@@ -30,8 +30,14 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
 
 /** The first word of an error that came from the server. */
 export function errorWord(error: unknown): string | undefined {
+  const said = saidBy(error)
+  return said === undefined ? undefined : /^-?([A-Z]+) /.exec(said.message)?.[1]
+}
+
+/** A cluster of ioredis passes on what the last node said that it asked. */
+function saidBy(error: unknown): Error | undefined {
   if (!(error instanceof Error)) return undefined
-  return /^-?([A-Z]+) /.exec(error.message)?.[1]
+  return 'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error
 }
 
 /** What waiting does not change. */
@@ -41,16 +47,14 @@ export function isFinal(error: unknown): boolean {
 }
 
 function isNoCluster(error: unknown): boolean {
-  return error instanceof Error && /cluster support disabled/.test(error.message)
+  return /cluster support disabled/.test(saidBy(error)?.message ?? '')
 }
 
 /** An error of the client in our words; any other error as it is. */
 export function storeError(error: unknown, prefix: string): unknown {
   if (error instanceof BelfryError || error instanceof TypeError || !(error instanceof Error)) return error
-  // A cluster of ioredis says what its last node said.
-  const last = 'lastNodeError' in error ? error.lastNodeError : undefined
-  const said = errorWord(last) ?? errorWord(error)
-  const noCluster = isNoCluster(error) || isNoCluster(last)
+  const said = errorWord(error)
+  const noCluster = isNoCluster(error)
   if (!noCluster && (said === 'ERR' || said === 'WRONGTYPE')) return error
   const known = noCluster ? NO_CLUSTER : said === undefined ? undefined : EXPLANATIONS[said]
   const [code, problem] = known ?? UNREACHABLE
