@@ -108,7 +108,8 @@ describe('Redis Cluster, when masters fail', () => {
 
   it('counts what a replica has, and nothing else, when it waits for replicas', { timeout: 120_000 }, async () => {
     await withStore({ nodes: own.url.split(','), waitReplicas: 1, timeoutMs: 2_000 }, async (scene, store) => {
-      await scene.join('one', 600_000)
+      // Replicas that have only just begun to follow may still be busy with that.
+      await vi.waitFor(() => scene.join('one', 600_000), { timeout: 20_000 })
       const before: string[] = []
       for (let at = 0; at < 24; at += 1) before.push(await scene.enqueue())
       await own.nodes[0]?.crash()
