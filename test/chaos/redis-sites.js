@@ -12,7 +12,7 @@ import { randomFrom } from './random.js'
 import { wrongClocks } from './wrong-clocks.js'
 
 /** Long enough that a busy machine's delays are small beside it. */
-const LEASE_MS = 4_000
+const LEASE_MS = 3_000
 /** By how much the clocks of those are behind that are promoted. */
 const REPLICA_SKEW_MS = -5_000
 
