@@ -42,6 +42,9 @@ const RECOVERY_MS = 15_000
 class History {
   /** When the store was down, until everybody was back. @type {Outage[]} */
   outages = []
+  /** How often it is down at this moment, and since when it is not any more. */
+  down = 0
+  backAt = 0
   /** How long it took until everybody was back, each time. @type {number[]} */
   recoveries = []
   /** @type {string[]} */
@@ -70,12 +73,12 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
   try {
     const ids = Array.from({ length: schedules }, (_, at) => `s/${at}`)
     await operator.schedules.putMany(ids.map((id, at) => /** @type {const} */ ([id, scheduleInput(at)])))
-    await disturb({ plan, seconds, crew, site, operator, history, say })
+    await disturb({ plan, seconds, crew, site, store, operator, history, say })
     await killTheBusiest(operator, crew, leaseMs, say)
     say('coming to rest')
     for (const id of ids) await operator.schedules.pause(id)
     await comeToRest(operator)
-    await untilAllTakePart(operator, crew, await store.now(), history)
+    await untilAllTakePart({ operator, store, crew, history })
     const lines = readLines(log)
     const effects = store.supports.transactions ? await readEffects(site.store) : undefined
     const skews = Array.from({ length: processes }, (_, at) => site.skewOf(at))
@@ -101,11 +104,12 @@ function scheduleInput(at) {
  * @param {number} options.seconds
  * @param {Crew} options.crew
  * @param {import('./sites.js').Site} options.site
+ * @param {import('../../dist/index.js').Store} options.store
  * @param {import('../../dist/index.js').Belfry} options.operator
  * @param {History} options.history
  * @param {(line: string) => void} options.say
  */
-async function disturb({ plan, seconds, crew, site, operator, history, say }) {
+async function disturb({ plan, seconds, crew, site, store, operator, history, say }) {
   const began = monotonicMs()
   /** @type {Promise<void>[]} */
   const pending = []
@@ -115,7 +119,7 @@ async function disturb({ plan, seconds, crew, site, operator, history, say }) {
     if (fault.kind === 'kill') crew.kill(fault.process)
     else if (fault.kind === 'term') crew.terminate(fault.process)
     else if (fault.kind === 'stop') pending.push(crew.stop(fault.process, sleep(fault.forMs)))
-    else pending.push(strike(fault, { crew, site, operator, history, say }))
+    else pending.push(strike(fault, { crew, site, store, operator, history, say }))
   }
   await sleep(Math.max(began + seconds * 1_000 - monotonicMs(), 0))
   await Promise.all(pending)
@@ -145,37 +149,40 @@ async function killTheBusiest(operator, crew, leaseMs, say) {
 
 /**
  * @param {import('./plan.js').Fault} fault
- * @param {Pick<Parameters<typeof disturb>[0], 'crew' | 'site' | 'operator' | 'history' | 'say'>} options
+ * @param {Omit<Parameters<typeof disturb>[0], 'plan' | 'seconds'>} options
  */
-async function strike(fault, { crew, site, operator, history, say }) {
-  const from = monotonicMs()
-  await site.strike(fault, (ms) => sleep(ms))
-  const to = monotonicMs()
-  if (fault.kind !== 'crash') return
-  const outage = { from, to }
+async function strike(fault, { crew, site, store, operator, history, say }) {
+  if (!site.outages.includes(fault.kind)) return site.strike(fault, (ms) => sleep(ms))
+  const outage = { from: monotonicMs(), to: Number.POSITIVE_INFINITY }
   history.outages.push(outage)
-  const tookMs = await untilAllTakePart(operator, crew, Date.now(), history)
+  history.down += 1
+  await site.strike(fault, (ms) => sleep(ms))
+  history.down -= 1
+  history.backAt = monotonicMs()
+  const tookMs = await untilAllTakePart({ operator, store, crew, history })
   outage.to = monotonicMs()
   if (tookMs !== undefined) say(`everybody takes part again, ${tookMs} ms after the store was back`)
 }
 
 /**
- * Every process that is at work proves that it lives, without having been started again. Answers how long that took.
- * @param {import('../../dist/index.js').Belfry} operator
- * @param {Crew} crew
- * @param {number} since by the store's clock, which is this machine's
- * @param {History} history
+ * Every process that is at work proves that it lives, without having been started again. Answers how long that took, since
+ * the store was last down.
+ * @param {{ store: import('../../dist/index.js').Store } & Pick<Parameters<typeof disturb>[0], 'operator' | 'crew' | 'history'>} options
  */
-async function untilAllTakePart(operator, crew, since, history) {
+async function untilAllTakePart({ operator, store, crew, history }) {
   const from = monotonicMs()
   const expected = new Set(crew.atWork(0))
+  /** By the store's clock, as soon as it tells. @type {number | undefined} */
+  let since
   for (;;) {
+    since ??= await store.now().catch(() => undefined)
     const instances = await operator.instances().catch(() => [])
-    const beating = new Set(instances.filter(({ beatAt }) => beatAt >= since).map(({ pid }) => pid))
+    const beating = new Set(instances.filter(({ beatAt }) => beatAt >= (since ?? beatAt + 1)).map(({ pid }) => pid))
     // Whoever was killed or stopped meanwhile cannot be waited for.
     const atWork = new Set(crew.atWork(0))
     const missing = [...expected].filter((pid) => atWork.has(pid) && !beating.has(pid))
-    const tookMs = Math.round(monotonicMs() - from)
+    // Nobody can come back while the store is down again.
+    const tookMs = history.down > 0 ? 0 : Math.round(monotonicMs() - Math.max(from, history.backAt))
     if (missing.length === 0) {
       history.recoveries.push(tookMs)
       return tookMs

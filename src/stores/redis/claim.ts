@@ -7,7 +7,7 @@ import type { Run } from '../../core/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../core/store.js'
 import { type Server, textsOf } from './connection.js'
 import { START_RUN } from './lua/start-run.js'
-import { type Asked, peekReady } from './peek.js'
+import { type Asked, firstNext, peekReady } from './peek.js'
 import { isTicket, runId, toRun } from './run-text.js'
 import { runScript } from './script.js'
 import { startTickets } from './tickets.js'
@@ -151,17 +151,22 @@ async function claimShard(
 /** Looks at all shards, and claims from those that have what comes first. */
 async function claimAcross(server: Server, request: ClaimRequest, asked: readonly Asked[]): Promise<ClaimResult> {
   const { now, shares, nextReadyAt, known } = await peekReady(server, request, asked)
+  // A master whose clock is behind gives tokens by the others' clocks.
+  const floor = Math.max(request.floor, now * 1_000)
   const claims = shares.map((share, shard) => {
     const limit = known ? 0 : share.reduce((sum, count) => sum + count, 0)
     if (limit === 0 && !known) return undefined
     const own = asked.map(({ name }, at) => ({ name, limit: known ? 0 : (share[at] ?? 0) }))
-    return claimShard(server, shard, { ...request, limit }, own)
+    return claimShard(server, shard, { ...request, limit, floor }, own)
   })
   const results = (await Promise.all(claims)).filter((result) => result !== undefined)
   const runs = results.flatMap((result) => result.runs).sort(inClaimOrder)
-  const nexts = [nextReadyAt, ...results.map((result) => result.nextReadyAt)].filter((next) => next !== undefined)
-  const next = nexts.length === 0 ? {} : { nextReadyAt: Math.min(...nexts) }
-  return { now: Math.max(now, ...results.map((result) => result.now)), runs, ...next }
+  const latest = Math.max(now, ...results.map((result) => result.now))
+  const next = firstNext(latest, [
+    { now, next: nextReadyAt },
+    ...results.map((each) => ({ now: each.now, next: each.nextReadyAt })),
+  ])
+  return { now: latest, runs, ...(next === undefined ? {} : { nextReadyAt: next }) }
 }
 
 function inClaimOrder(one: Run, other: Run): number {

@@ -10,6 +10,7 @@ import { failure } from '../../core/errors.js'
 import type { Link } from './clients.js'
 import { errorWord, storeError } from './connection-errors.js'
 import type { ClockKind, ScriptSource } from './script.js'
+import { StoreTime } from './store-time.js'
 import { WAKE_TICKETS } from './wakes.js'
 
 /** What a script answers: texts, numbers and lists of them. */
@@ -39,11 +40,13 @@ export class Server {
   #turn = 0
   /** Runs that were started here by a ticket, with the shard of their key. */
   readonly tickets = new Map<string, number>()
+  readonly time: StoreTime
   readonly #underWay = new Set<Sent>()
   #watching: (() => void) | undefined
 
   constructor(options: ServerOptions) {
     this.#options = options
+    this.time = new StoreTime(options.clock)
   }
 
   get prefix(): string {
