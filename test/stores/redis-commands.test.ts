@@ -44,6 +44,7 @@ const SINCE: Readonly<Record<string, string>> = {
   ZREM: '1.2',
   ZREMRANGEBYSCORE: '1.2',
   ZREVRANGE: '1.2',
+  ZREVRANGEBYLEX: '2.8',
   ZREVRANGEBYSCORE: '2.2',
   ZSCORE: '1.2',
 }
