@@ -18,6 +18,8 @@ import { verify } from './verify.js'
 
 /** How soon everybody must take part again after the store was down. */
 const RECOVERY_MS = 15_000
+/** How long a process needs to start, on a machine that has other things to do. */
+const STARTED_MS = 3_000
 
 /**
  * @typedef {object} WorkerSettings
@@ -76,9 +78,9 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
     await disturb({ plan, seconds, crew, site, store, operator, history, say })
     await killTheBusiest(operator, crew, leaseMs, say)
     say('coming to rest')
-    for (const id of ids) await operator.schedules.pause(id)
+    for (const id of ids) await insist(() => operator.schedules.pause(id))
     await comeToRest(operator)
-    await untilAllTakePart({ operator, store, crew, history })
+    await untilAllTakePart({ operator, store, crew, history, expected: crew.atWork(0) })
     const lines = readLines(log)
     const effects = store.supports.transactions ? await readEffects(site.store) : undefined
     const skews = Array.from({ length: processes }, (_, at) => site.skewOf(at))
@@ -135,8 +137,8 @@ async function disturb({ plan, seconds, crew, site, store, operator, history, sa
 async function killTheBusiest(operator, crew, leaseMs, say) {
   await sleep(leaseMs * 1.5)
   for (const until = monotonicMs() + 20_000; monotonicMs() < until; await sleep(100)) {
-    const pids = new Map((await operator.instances()).map(({ id, pid }) => [id, pid]))
-    const { items } = await operator.runs.list({ states: ['running'], job: 'slow', limit: 100 })
+    const pids = new Map((await insist(() => operator.instances())).map(({ id, pid }) => [id, pid]))
+    const { items } = await insist(() => operator.runs.list({ states: ['running'], job: 'slow', limit: 100 }))
     const running = items.flatMap(({ instance }) => pids.get(instance ?? '') ?? [])
     const countOf = (/** @type {number} */ pid) => running.filter((one) => one === pid).length
     const busiest = crew.atWork(leaseMs).sort((one, other) => countOf(other) - countOf(one))[0]
@@ -154,12 +156,14 @@ async function killTheBusiest(operator, crew, leaseMs, say) {
 async function strike(fault, { crew, site, store, operator, history, say }) {
   if (!site.outages.includes(fault.kind)) return site.strike(fault, (ms) => sleep(ms))
   const outage = { from: monotonicMs(), to: Number.POSITIVE_INFINITY }
+  // Whoever comes meanwhile comes when it can: what counts is that nobody who was there has to be started again.
+  const expected = crew.atWork(STARTED_MS)
   history.outages.push(outage)
   history.down += 1
   await site.strike(fault, (ms) => sleep(ms))
   history.down -= 1
   history.backAt = monotonicMs()
-  const tookMs = await untilAllTakePart({ operator, store, crew, history })
+  const tookMs = await untilAllTakePart({ operator, store, crew, history, expected })
   outage.to = monotonicMs()
   if (tookMs !== undefined) say(`everybody takes part again, ${tookMs} ms after the store was back`)
 }
@@ -167,11 +171,10 @@ async function strike(fault, { crew, site, store, operator, history, say }) {
 /**
  * Every process that is at work proves that it lives, without having been started again. Answers how long that took, since
  * the store was last down.
- * @param {{ store: import('../../dist/index.js').Store } & Pick<Parameters<typeof disturb>[0], 'operator' | 'crew' | 'history'>} options
+ * @param {{ expected: readonly number[] } & Pick<Parameters<typeof disturb>[0], 'operator' | 'store' | 'crew' | 'history'>} options
  */
-async function untilAllTakePart({ operator, store, crew, history }) {
+async function untilAllTakePart({ operator, store, crew, history, expected }) {
   const from = monotonicMs()
-  const expected = new Set(crew.atWork(0))
   /** By the store's clock, as soon as it tells. @type {number | undefined} */
   let since
   for (;;) {
@@ -180,7 +183,7 @@ async function untilAllTakePart({ operator, store, crew, history }) {
     const beating = new Set(instances.filter(({ beatAt }) => beatAt >= (since ?? beatAt + 1)).map(({ pid }) => pid))
     // Whoever was killed or stopped meanwhile cannot be waited for.
     const atWork = new Set(crew.atWork(0))
-    const missing = [...expected].filter((pid) => atWork.has(pid) && !beating.has(pid))
+    const missing = expected.filter((pid) => atWork.has(pid) && !beating.has(pid))
     // Nobody can come back while the store is down again.
     const tookMs = history.down > 0 ? 0 : Math.round(monotonicMs() - Math.max(from, history.backAt))
     if (missing.length === 0) {
@@ -192,6 +195,22 @@ async function untilAllTakePart({ operator, store, crew, history }) {
       return undefined
     }
     await sleep(50)
+  }
+}
+
+/**
+ * Whoever watches may still be looking for the store, like everybody else.
+ * @template Result
+ * @param {() => Promise<Result>} work
+ * @returns {Promise<Result>}
+ */
+async function insist(work) {
+  for (const until = monotonicMs() + RECOVERY_MS; ; await sleep(100)) {
+    try {
+      return await work()
+    } catch (error) {
+      if (monotonicMs() > until) throw error
+    }
   }
 }
 
@@ -208,7 +227,7 @@ function readLines(log) {
 async function comeToRest(operator) {
   const until = monotonicMs() + 60_000
   for (;;) {
-    const { items } = await operator.runs.list({ states: ['waiting', 'ready', 'running'], limit: 10 })
+    const { items } = await insist(() => operator.runs.list({ states: ['waiting', 'ready', 'running'], limit: 10 }))
     if (items.length === 0) return
     if (monotonicMs() > until) {
       throw new Error(`still unfinished a minute later: ${JSON.stringify(items.slice(0, 3))}`)

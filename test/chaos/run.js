@@ -28,11 +28,7 @@ const { values } = parseArgs({
   },
 })
 const store = storeNamed(values.store)
-const { liveness } = values
-if (liveness !== undefined && (store !== 'postgres' || (liveness !== 'lease' && liveness !== 'advisory'))) {
-  console.error('--liveness is lease or advisory, and there for --store postgres')
-  process.exit(2)
-}
+const liveness = livenessNamed(values.liveness)
 if (values.stress) {
   if (values.store !== 'postgres') {
     console.error('--stress is there for --store postgres')
@@ -75,6 +71,13 @@ function siteKind() {
   if (store === 'sqlite') return { name: store, path: join(folder, 'belfry.db') }
   if (store === 'postgres') return { name: store, ...(liveness === undefined ? {} : { liveness }) }
   return { name: store }
+}
+
+/** @param {string | undefined} name @returns {import('./stores.js').Liveness | undefined} */
+function livenessNamed(name) {
+  if (name === undefined || (store === 'postgres' && (name === 'lease' || name === 'advisory'))) return name
+  console.error('--liveness is lease or advisory, and there for --store postgres')
+  process.exit(2)
 }
 
 /** @param {string} name @returns {keyof typeof STORES} */

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 /** An address that follows whichever server is the primary, as a proxy or a virtual IP does it. */
 export async function floatingAddress(
   url: string,
-): Promise<{ readonly url: string; moveTo(url: string): void; close(): Promise<void> }> {
+): Promise<{ readonly url: string; moveTo(url: string): void; silence(url: string): void; close(): Promise<void> }> {
   let port = Number(new URL(url).port)
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
@@ -29,6 +29,14 @@ export async function floatingAddress(
     moveTo(next) {
       port = Number(new URL(next).port)
       drop()
+    },
+    /** As when a machine is gone: whoever is connected hears nothing more, not even that. Whoever comes is sent elsewhere. */
+    silence(next) {
+      port = Number(new URL(next).port)
+      for (const socket of sockets) {
+        socket.unpipe()
+        socket.resume()
+      }
     },
     async close() {
       server.close()

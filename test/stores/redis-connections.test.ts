@@ -7,6 +7,7 @@ import { createBelfry } from '../../src/belfry.js'
 import type { Store } from '../../src/core/store.js'
 import { type IoRedis, type NodeRedis, redis } from '../../src/stores/redis/index.js'
 import { newRun, Scene } from '../../src/testing/contract/scene.js'
+import { floatingAddress } from '../servers/floating-address.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { startOwnRedis, tellRedis } from '../servers/redis.js'
 
@@ -116,5 +117,27 @@ describe.each(Object.entries(CLIENTS))('with %s', (name, connect) => {
     expect(count('store answers again')).toBe(1)
     // That it lost its lease, if something was at work, and little more.
     expect(said.length).toBeLessThan(10)
+  })
+})
+
+describe('a server that is gone without a word', () => {
+  it('is given up, by a store with connections of its own, for the one in its place', { timeout: 60_000 }, async () => {
+    const [one, other] = [await startOwnRedis(), await startOwnRedis()]
+    const address = await floatingAddress(one.url)
+    const store = redis({ url: address.url, timeoutMs: 500 })
+    await store.open()
+    const wakes: string[] = []
+    store.subscribe((wake) => wakes.push(wake))
+    address.silence(other.url)
+    await expect(store.now()).rejects.toMatchObject({
+      code: 'STORE_UNREACHABLE',
+      message: expect.stringContaining('has not answered for 500 ms'),
+    })
+    await expect.poll(() => store.now().then(Number, () => 0), { timeout: 20_000, interval: 100 }).toBeGreaterThan(0)
+    // Its ear is there, too.
+    await expect.poll(() => new Set(wakes).size, { timeout: 20_000 }).toBe(5)
+    await store.close()
+    await address.close()
+    await Promise.all([one.stop(), other.stop()])
   })
 })

@@ -42,7 +42,7 @@ export interface IoRedis {
   subscribe(channel: string): Promise<unknown>
   on(event: 'message', listener: (channel: string, message: string) => void): unknown
   on(event: 'error' | 'ready', listener: (error: unknown) => void): unknown
-  disconnect(): void
+  disconnect(reconnect?: boolean): void
 }
 
 export type RedisClient = NodeRedis | NodeRedisCluster | IoRedis
@@ -61,6 +61,8 @@ export interface Link {
   send(key: string, args: readonly string[]): Promise<unknown>
   /** Sends two commands to whoever has the key, one behind the other on the same connection. */
   sendBoth(key: string, first: readonly string[], second: readonly string[]): Promise<readonly [unknown, unknown]>
+  /** A command for this key was not answered in time: its connection may be one that nobody is left on the other end of. */
+  doubt(key: string): void
   /** Listens on a connection of its own; `gap` is called when it was lost in between. The answer ends it. */
   listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<() => void>
   close(): void
@@ -74,23 +76,52 @@ export function linkTo(client: RedisClient, owned: boolean, clock: Clock): Link 
 }
 
 function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
+  let listenAgain = async () => {}
+  let connecting = false
+
+  /** Only a connection of our own is given up: others may be waiting for theirs. */
+  async function connectAgain() {
+    if (!owned || connecting || !client.isOpen) return
+    connecting = true
+    try {
+      client.destroy()
+      await client.connect()
+      await listenAgain()
+    } catch {
+      // It was closed meanwhile.
+    } finally {
+      connecting = false
+    }
+  }
+
   return {
     isCluster: false,
     keepsOrder: true,
     heard: hearErrors(client),
     abandon: () => void client.destroy(),
+    doubt: () => void connectAgain(),
     async open() {
       if (!client.isOpen) await client.connect()
     },
     send: (_, args) => client.sendCommand(args),
     sendBoth: (_, first, second) => Promise.all([client.sendCommand(first), client.sendCommand(second)]),
     async listen(channel, heard, gap) {
-      const listener = client.duplicate()
-      hearErrors(listener)
-      await listener.connect()
-      await listener.subscribe(channel, heard)
-      listener.on('ready', gap)
-      return () => void listener.destroy()
+      let listener: NodeRedis | undefined
+      listenAgain = async () => {
+        const former = listener
+        listener = client.duplicate()
+        hearErrors(listener)
+        await listener.connect()
+        await listener.subscribe(channel, heard)
+        listener.on('ready', gap)
+        former?.destroy()
+        if (former !== undefined) gap()
+      }
+      await listenAgain()
+      return () => {
+        listenAgain = async () => {}
+        listener?.destroy()
+      }
     },
     close() {
       if (owned && client.isOpen) client.destroy()
@@ -105,6 +136,9 @@ function ioredisLink(client: IoRedis, owned: boolean): Link {
     heard: hearErrors(client),
     // It goes on trying by itself.
     abandon: () => {},
+    doubt() {
+      if (owned && !client.isCluster && client.status === 'ready') client.disconnect(true)
+    },
     async open() {
       if (client.status === 'wait') await client.connect()
     },

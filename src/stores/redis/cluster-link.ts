@@ -23,7 +23,7 @@ export class ClusterLink implements Link {
   #cluster: NodeRedisCluster
   /** By shard: the others may well be served meanwhile. */
   readonly #failures = new Map<string, number>()
-  #looking = false
+  #looking: Promise<boolean> | undefined
   #closed = false
   #listenAgain: () => Promise<void> = async () => {}
 
@@ -43,29 +43,15 @@ export class ClusterLink implements Link {
   }
 
   send(key: string, args: readonly string[]): Promise<unknown> {
-    return this.#watched(key, this.#cluster.sendCommand(key, false, [...args]))
+    return this.#watched(key, (cluster) => cluster.sendCommand(key, false, [...args]))
   }
 
   sendBoth(key: string, first: readonly string[], second: readonly string[]): Promise<readonly [unknown, unknown]> {
-    return this.#watched(key, this.#sendBoth(this.#cluster, key, first, second))
+    return this.#watched(key, (cluster) => sendBoth(cluster, key, first, second))
   }
 
-  async #sendBoth(
-    cluster: NodeRedisCluster,
-    key: string,
-    first: readonly string[],
-    second: readonly string[],
-  ): Promise<readonly [unknown, unknown]> {
-    const node = cluster.slots[slotOfKey(key)]?.master
-    try {
-      if (node === undefined) throw new Error('no master has this slot')
-      const client = await cluster.nodeClient(node)
-      return await Promise.all([client.sendCommand(first), client.sendCommand(second)])
-    } catch (error) {
-      // The slot may have moved: a command that is sent the usual way makes the client look.
-      await cluster.sendCommand(key, false, ['EXISTS', key]).catch(() => {})
-      throw error
-    }
+  doubt(key: string): void {
+    this.#failed(key)
   }
 
   async listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<() => void> {
@@ -89,34 +75,72 @@ export class ClusterLink implements Link {
   }
 
   /** Errors that the server itself answered are no reason to doubt the connection. */
-  async #watched<Answer>(key: string, answer: Promise<Answer>): Promise<Answer> {
+  async #watched<Answer>(key: string, send: (cluster: NodeRedisCluster) => Promise<Answer>): Promise<Answer> {
     try {
-      const result = await answer
+      const result = await send(this.#cluster)
       if (this.#failures.size > 0) this.#failures.delete(key)
       return result
     } catch (error) {
-      const failures = (this.#failures.get(key) ?? 0) + (errorWord(error) === undefined ? 1 : 0)
-      this.#failures.set(key, failures)
-      if (failures >= PATIENCE && this.#owned && !this.#looking && !this.#closed) void this.#lookAgain()
+      // Its node was given up, so it was not sent. Whoever has the node's place now may have it.
+      if (isGivenUp(error) && (await this.#lookAgain())) return await send(this.#cluster)
+      if (errorWord(error) === undefined) this.#failed(key)
       throw error
     }
   }
 
-  async #lookAgain(): Promise<void> {
-    this.#looking = true
+  #failed(key: string): void {
+    const failures = (this.#failures.get(key) ?? 0) + 1
+    this.#failures.set(key, failures)
+    if (failures >= PATIENCE) void this.#lookAgain()
+  }
+
+  /** Whether there is something new. All who want to know ask once. */
+  #lookAgain(): Promise<boolean> {
+    if (!this.#owned || this.#closed) return Promise.resolve(false)
+    this.#looking ??= this.#replaceCluster().finally(() => {
+      this.#looking = undefined
+    })
+    return this.#looking
+  }
+
+  async #replaceCluster(): Promise<boolean> {
     const [former, fresh] = [this.#cluster, this.#cluster.duplicate()]
     hearErrors(fresh)
     try {
       await fresh.connect()
-      if (this.#closed) return fresh.destroy() as undefined
-      this.#cluster = fresh
-      this.#failures.clear()
-      this.#clock.after(FAREWELL_MS, () => former.destroy())
-      await this.#listenAgain()
     } catch {
       // Nobody answers: the next command that fails looks again.
-    } finally {
-      this.#looking = false
+      return false
     }
+    this.#cluster = fresh
+    this.#failures.clear()
+    this.#clock.after(FAREWELL_MS, () => former.destroy())
+    if (this.#closed) fresh.destroy()
+    // Without hints things only take longer: whoever looks again the next time listens again, too.
+    else void this.#listenAgain().catch(() => {})
+    return !this.#closed
   }
+}
+
+/** Both over the same connection, one behind the other. */
+async function sendBoth(
+  cluster: NodeRedisCluster,
+  key: string,
+  first: readonly string[],
+  second: readonly string[],
+): Promise<readonly [unknown, unknown]> {
+  const node = cluster.slots[slotOfKey(key)]?.master
+  try {
+    if (node === undefined) throw new Error('no master has this slot')
+    const client = await cluster.nodeClient(node)
+    return await Promise.all([client.sendCommand(first), client.sendCommand(second)])
+  } catch (error) {
+    // The slot may have moved: a command that is sent the usual way makes the client look.
+    await cluster.sendCommand(key, false, ['EXISTS', key]).catch(() => {})
+    throw error
+  }
+}
+
+function isGivenUp(error: unknown): boolean {
+  return error instanceof Error && /^The client is closed/.test(error.message)
 }
