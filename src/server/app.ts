@@ -1,0 +1,52 @@
+/** The Hono app: who is asked in which order, and what becomes of errors. */
+import { Hono } from 'hono'
+import type { Belfry } from '../belfry.js'
+import { errorRecord } from '../core/errors.js'
+import { auditTrail } from './audit-trail.js'
+import { problem, problemResponse, toProblem } from './problem.js'
+import { honoPath, mount, type Route } from './route.js'
+import { healthRoutes } from './routes/health.js'
+import { guard } from './security/guard.js'
+import type { ServerEnv } from './server-env.js'
+import type { ParsedServerOptions } from './server-options.js'
+
+/** Everything that can be asked for. */
+export function allRoutes(belfry: Belfry): readonly Route[] {
+  return [...healthRoutes(belfry)]
+}
+
+export function app(belfry: Belfry, options: ParsedServerOptions): Hono<ServerEnv> {
+  const routes = allRoutes(belfry)
+  const open = new Set(
+    routes.filter(({ role }) => role === undefined).map(({ path }) => `${options.basePath}${honoPath(path)}`),
+  )
+  const audit = auditTrail(belfry, options)
+  const hono = new Hono<ServerEnv>().basePath(options.basePath)
+  hono.use(async (c, next) => {
+    checkPath(c.req.url)
+    c.set('audit', audit)
+    await next()
+  })
+  hono.use(guard(options, (path) => open.has(path)))
+  mount(hono, routes, options)
+  hono.notFound((c) => {
+    return problemResponse(problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`), c.req.path)
+  })
+  hono.onError((error, c) => {
+    const found = toProblem(error)
+    if (found.code === 'INTERNAL') {
+      options.log.error({ method: c.req.method, path: c.req.path, err: errorRecord(error) }, 'a request failed')
+    }
+    return problemResponse(found, c.req.path)
+  })
+  return hono
+}
+
+/** Ids in paths are percent-encoded; what is not well-formed is nobody's id. */
+function checkPath(url: string): void {
+  try {
+    decodeURIComponent(new URL(url).pathname)
+  } catch {
+    throw problem(400, 'REQUEST_INVALID', 'the path is not well-formed: percent-encode ids as UTF-8')
+  }
+}

@@ -1,0 +1,11 @@
+import type { Audit, Caller, RequestInfo } from './caller.js'
+
+/** What Hono carries through a request. */
+export interface ServerEnv {
+  readonly Bindings: { readonly info: RequestInfo }
+  readonly Variables: {
+    /** Set by the guard, on every route that is not open to all. */
+    caller: Caller
+    audit: Audit
+  }
+}
