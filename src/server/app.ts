@@ -6,28 +6,34 @@ import { auditTrail } from './audit-trail.js'
 import { problem, problemResponse, toProblem } from './problem.js'
 import { honoPath, mount, type Route } from './route.js'
 import { healthRoutes } from './routes/health.js'
-import { guard } from './security/guard.js'
+import { sessionRoutes, whoRoutes } from './routes/session.js'
+import { gateOf } from './security/authorise.js'
+import { answering, guard } from './security/guard.js'
 import type { ServerEnv } from './server-env.js'
 import type { ParsedServerOptions } from './server-options.js'
 
 /** Everything that can be asked for. */
 export function allRoutes(belfry: Belfry): readonly Route[] {
-  return [...healthRoutes(belfry)]
+  return [...healthRoutes(belfry), ...whoRoutes()]
 }
 
 export function app(belfry: Belfry, options: ParsedServerOptions): Hono<ServerEnv> {
-  const routes = allRoutes(belfry)
+  const gate = gateOf(options.authorise)
+  const routes = [...allRoutes(belfry), ...(gate === undefined ? [] : sessionRoutes(gate, options.basePath))]
   const open = new Set(
-    routes.filter(({ role }) => role === undefined).map(({ path }) => `${options.basePath}${honoPath(path)}`),
+    routes
+      .filter(({ role }) => role === undefined)
+      .map(({ method, path }) => `${method.toUpperCase()} ${options.basePath}${honoPath(path)}`),
   )
   const audit = auditTrail(belfry, options)
   const hono = new Hono<ServerEnv>().basePath(options.basePath)
+  hono.use(answering(options))
   hono.use(async (c, next) => {
     checkPath(c.req.url)
     c.set('audit', audit)
     await next()
   })
-  hono.use(guard(options, (path) => open.has(path)))
+  hono.use(guard(options, (method, path) => open.has(`${method === 'HEAD' ? 'GET' : method} ${path}`)))
   mount(hono, routes, options)
   hono.notFound((c) => {
     return problemResponse(problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`), c.req.path)
