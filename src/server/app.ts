@@ -6,17 +6,21 @@ import { auditTrail } from './audit-trail.js'
 import { problem, problemResponse, toProblem } from './problem.js'
 import { honoPath, mount, type Route } from './route.js'
 import { healthRoutes } from './routes/health.js'
+import { openApiRoute } from './routes/openapi.js'
+import { scheduleActionRoutes } from './routes/schedule-actions.js'
+import { scheduleRoutes } from './routes/schedules.js'
 import { guard } from './security/guard.js'
 import type { ServerEnv } from './server-env.js'
 import type { ParsedServerOptions } from './server-options.js'
 
 /** Everything that can be asked for. */
-export function allRoutes(belfry: Belfry): readonly Route[] {
-  return [...healthRoutes(belfry)]
+export function allRoutes(belfry: Belfry, { basePath }: ParsedServerOptions): readonly Route[] {
+  const routes = [...scheduleRoutes(belfry), ...scheduleActionRoutes(belfry), ...healthRoutes(belfry)]
+  return [...routes, openApiRoute(routes, basePath)]
 }
 
 export function app(belfry: Belfry, options: ParsedServerOptions): Hono<ServerEnv> {
-  const routes = allRoutes(belfry)
+  const routes = allRoutes(belfry, options)
   const open = new Set(
     routes.filter(({ role }) => role === undefined).map(({ path }) => `${options.basePath}${honoPath(path)}`),
   )
@@ -28,7 +32,7 @@ export function app(belfry: Belfry, options: ParsedServerOptions): Hono<ServerEn
     await next()
   })
   hono.use(guard(options, (path) => open.has(path)))
-  mount(hono, routes, options)
+  mount(hono, routes, { belfry, options })
   hono.notFound((c) => {
     return problemResponse(problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`), c.req.path)
   })
