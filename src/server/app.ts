@@ -6,20 +6,28 @@ import { auditTrail } from './audit-trail.js'
 import { problem, problemResponse, toProblem } from './problem.js'
 import { honoPath, mount, type Route } from './route.js'
 import { healthRoutes } from './routes/health.js'
-import { sessionRoutes, whoRoutes } from './routes/session.js'
+import { openApiRoute } from './routes/openapi.js'
+import { scheduleActionRoutes } from './routes/schedule-actions.js'
+import { scheduleRoutes } from './routes/schedules.js'
+import { sessionRoutes } from './routes/session.js'
 import { gateOf } from './security/authorise.js'
 import { answering, guard } from './security/guard.js'
 import type { ServerEnv } from './server-env.js'
 import type { ParsedServerOptions } from './server-options.js'
 
 /** Everything that can be asked for. */
-export function allRoutes(belfry: Belfry): readonly Route[] {
-  return [...healthRoutes(belfry), ...whoRoutes()]
+export function allRoutes(belfry: Belfry, { basePath, authorise }: ParsedServerOptions): readonly Route[] {
+  const routes = [
+    ...scheduleRoutes(belfry),
+    ...scheduleActionRoutes(belfry),
+    ...sessionRoutes(gateOf(authorise), basePath),
+    ...healthRoutes(belfry),
+  ]
+  return [...routes, openApiRoute(routes, basePath)]
 }
 
 export function app(belfry: Belfry, options: ParsedServerOptions): Hono<ServerEnv> {
-  const gate = gateOf(options.authorise)
-  const routes = [...allRoutes(belfry), ...(gate === undefined ? [] : sessionRoutes(gate, options.basePath))]
+  const routes = allRoutes(belfry, options)
   const open = new Set(
     routes
       .filter(({ role }) => role === undefined)
@@ -34,7 +42,7 @@ export function app(belfry: Belfry, options: ParsedServerOptions): Hono<ServerEn
     await next()
   })
   hono.use(guard(options, (method, path) => open.has(`${method === 'HEAD' ? 'GET' : method} ${path}`)))
-  mount(hono, routes, options)
+  mount(hono, routes, { belfry, options })
   hono.notFound((c) => {
     return problemResponse(problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`), c.req.path)
   })

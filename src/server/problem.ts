@@ -34,6 +34,8 @@ export interface FieldError {
   /** JSON pointer into the body, or the name of a query parameter or header. */
   readonly pointer: string
   readonly message: string
+  /** The library's code for what is wrong with it, where it has one. */
+  readonly code?: string
 }
 
 export interface ProblemOptions extends ErrorOptions {
@@ -85,7 +87,8 @@ export function toProblem(error: unknown): Problem {
   const code = error.code as ServiceCode
   const status = STATUSES[code] ?? (code.startsWith('STORE_') ? 503 : 422)
   const headers = status === 503 ? { headers: RETRY_SOON } : {}
-  return problem(status, code, error.message, { cause: error, ...headers })
+  const errors = status === 422 ? { errors: [{ pointer: '', message: error.message, code }] } : {}
+  return problem(status, code, error.message, { cause: error, ...headers, ...errors })
 }
 
 const TITLES: Readonly<Record<number, string>> = {
@@ -134,12 +137,24 @@ const MAX_ERRORS = 50
 export function fieldErrors(error: z.ZodError, base: readonly PropertyKey[] = []): FieldError[] {
   return error.issues.slice(0, MAX_ERRORS).flatMap((issue): FieldError[] => {
     const path = [...base, ...issue.path]
-    if (issue.code !== 'unrecognized_keys') return [{ pointer: pointerOf(path), message: cut(issue.message) }]
+    if (issue.code !== 'unrecognized_keys') {
+      const code: unknown = issue.code === 'custom' ? issue.params?.code : undefined
+      const known = typeof code === 'string' ? { code } : {}
+      return [{ pointer: pointerOf(path), message: cut(issue.message), ...known }]
+    }
     return issue.keys.slice(0, MAX_ERRORS).map((key) => ({
       pointer: pointerOf([...path, key]),
       message: 'there is no such field',
     }))
   })
+}
+
+/** A body that is JSON, but not what was asked for. With one thing wrong, that has the say. */
+export function invalidBody(errors: readonly FieldError[]): Problem {
+  const detail = errors.map(({ pointer, message }) => `${pointer === '' ? 'the body' : pointer}: ${message}`).join('; ')
+  const [only] = errors
+  const code = errors.length === 1 && only?.code !== undefined ? (only.code as ServiceCode) : 'BODY_INVALID'
+  return problem(422, code, detail, { errors })
 }
 
 /** RFC 6901. */

@@ -4,9 +4,11 @@
  */
 import type { Context, Hono } from 'hono'
 import type { z } from 'zod'
+import type { Belfry } from '../belfry.js'
 import { mustBe, type ServiceRole } from './caller.js'
+import { once } from './idempotency.js'
 import { readJson } from './json-body.js'
-import { fieldErrors, problem } from './problem.js'
+import { fieldErrors, invalidBody, problem } from './problem.js'
 import type { ServerEnv } from './server-env.js'
 import type { ParsedServerOptions } from './server-options.js'
 
@@ -21,6 +23,12 @@ export interface Answer {
   readonly type?: string
   /** Headers that it carries, with what they say. */
   readonly headers?: Readonly<Record<string, string>>
+}
+
+/** What all routes share. */
+export interface Service {
+  readonly belfry: Belfry
+  readonly options: ParsedServerOptions
 }
 
 interface RouteParts {
@@ -38,6 +46,8 @@ interface RouteParts {
   /** A body that is read as a stream, by its media type, instead of `body`. */
   readonly stream?: { readonly type: string; readonly description: string }
   readonly answers: Readonly<Record<number, Answer>>
+  /** Whether it minds an Idempotency-Key. */
+  readonly idempotent?: boolean
 }
 
 export interface RouteSpec<Query extends z.ZodObject, Body extends z.ZodType> extends RouteParts {
@@ -57,7 +67,7 @@ export interface Route extends RouteParts {
   readonly query?: z.ZodObject
   readonly body?: z.ZodType
   readonly optionalBody?: boolean
-  readonly answer: (c: ServerContext, options: ParsedServerOptions) => Promise<Response>
+  readonly answer: (c: ServerContext, service: Service) => Promise<Response>
 }
 
 type NoQuery = z.ZodObject<Record<never, never>>
@@ -69,17 +79,19 @@ export function route<Query extends z.ZodObject = NoQuery, Body extends z.ZodTyp
   const { handle, ...parts } = spec
   return {
     ...parts,
-    answer: async (c, options) => {
+    answer: async (c, { belfry, options }) => {
       if (spec.role !== undefined) mustBe(c.var.caller, spec.role)
-      const query = checkQuery(c, spec.query)
-      const body = spec.body === undefined ? undefined : await checkBody(c, spec.body, spec.optionalBody, options)
-      return handle(c, { query: query as z.output<Query>, body: body as z.output<Body> })
+      const query = checkQuery(c, spec.query) as z.output<Query>
+      const given = spec.body === undefined ? undefined : await checkBody(c, spec.body, spec.optionalBody, options)
+      const body = given as z.output<Body>
+      if (!spec.idempotent) return handle(c, { query, body })
+      return once(belfry, c, body, () => handle(c, { query, body }))
     },
   }
 }
 
-export function mount(app: Hono<ServerEnv>, routes: readonly Route[], options: ParsedServerOptions): void {
-  for (const one of routes) app.on(one.method.toUpperCase(), honoPath(one.path), (c) => one.answer(c, options))
+export function mount(app: Hono<ServerEnv>, routes: readonly Route[], service: Service): void {
+  for (const one of routes) app.on(one.method.toUpperCase(), honoPath(one.path), (c) => one.answer(c, service))
   const methods = groupByPath(routes)
   for (const [path, those] of methods) {
     const allow = those
@@ -134,7 +146,5 @@ async function checkBody(
   const given = await readJson(c.req.raw, limits.bodyBytes, optional ?? false)
   const checked = shape.safeParse(given)
   if (checked.success) return checked.data
-  const errors = fieldErrors(checked.error)
-  const detail = errors.map(({ pointer, message }) => `${pointer === '' ? 'the body' : pointer}: ${message}`).join('; ')
-  throw problem(422, 'BODY_INVALID', detail, { errors })
+  throw invalidBody(fieldErrors(checked.error))
 }

@@ -5,7 +5,7 @@ import { type Route, route, type ServerContext } from '../route.js'
 import type { Gate } from '../security/authorise.js'
 import { endedCookie, sessionCookie, shownSession } from '../security/sessions.js'
 
-const who = z
+const caller = z
   .strictObject({
     name: z.string(),
     role: z.enum(['viewer', 'operator', 'admin']),
@@ -17,24 +17,22 @@ const login = z
   .strictObject({ token: z.string().min(1).max(500).meta({ description: 'As `belfry token create` printed it.' }) })
   .meta({ id: 'Login' })
 
-/** Who asks. */
-export function whoRoutes(): readonly Route[] {
-  return [
-    route({
-      method: 'get',
-      path: '/v1/session',
-      id: 'getSession',
-      tag: 'session',
-      summary: 'Who asks, and what they may do.',
-      role: 'viewer',
-      answers: { 200: { description: 'The caller.', schema: who } },
-      handle: (c) => c.json(c.var.caller),
-    }),
-  ]
+export function sessionRoutes(gate: Gate | undefined, basePath: string): readonly Route[] {
+  const who = whoRoute()
+  return gate === undefined ? [who] : [who, ...loginRoutes(gate, basePath)]
+}
+
+function whoRoute(): Route {
+  return route({
+    ...{ method: 'get', path: '/v1/session', id: 'getSession', tag: 'session', role: 'viewer' },
+    summary: 'Who asks, and what they may do.',
+    answers: { 200: { description: 'The caller.', schema: caller } },
+    handle: (c) => c.json(c.var.caller),
+  })
 }
 
 /** Where the service itself has the tokens. A host app that decides who asks has sessions of its own. */
-export function sessionRoutes(gate: Gate, basePath: string): readonly Route[] {
+function loginRoutes(gate: Gate, basePath: string): readonly Route[] {
   return [
     route({
       method: 'post',
