@@ -57,7 +57,7 @@ describe('a raw request', () => {
     'to trace': [request('TRACE /v1/session', HOST, LAST), [403, 404, 405]],
     'to become a proxy': [request('CONNECT evil.example:443', HOST), [0, 400, 404, 405]],
     'to become something else': [
-      request('GET /v1/session', HOST, 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Key: x'),
+      request('GET /v1/session', HOST, 'Connection: close, Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Key: x'),
       [200, 400, 404, 426],
     ],
     'of HTTP 2': ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', [400, 505]],
