@@ -9,29 +9,39 @@ import { healthRoutes } from './routes/health.js'
 import { openApiRoute } from './routes/openapi.js'
 import { scheduleActionRoutes } from './routes/schedule-actions.js'
 import { scheduleRoutes } from './routes/schedules.js'
-import { guard } from './security/guard.js'
+import { sessionRoutes } from './routes/session.js'
+import { gateOf } from './security/authorise.js'
+import { answering, guard } from './security/guard.js'
 import type { ServerEnv } from './server-env.js'
 import type { ParsedServerOptions } from './server-options.js'
 
 /** Everything that can be asked for. */
-export function allRoutes(belfry: Belfry, { basePath }: ParsedServerOptions): readonly Route[] {
-  const routes = [...scheduleRoutes(belfry), ...scheduleActionRoutes(belfry), ...healthRoutes(belfry)]
+export function allRoutes(belfry: Belfry, { basePath, authorise }: ParsedServerOptions): readonly Route[] {
+  const routes = [
+    ...scheduleRoutes(belfry),
+    ...scheduleActionRoutes(belfry),
+    ...sessionRoutes(gateOf(authorise), basePath),
+    ...healthRoutes(belfry),
+  ]
   return [...routes, openApiRoute(routes, basePath)]
 }
 
 export function app(belfry: Belfry, options: ParsedServerOptions): Hono<ServerEnv> {
   const routes = allRoutes(belfry, options)
   const open = new Set(
-    routes.filter(({ role }) => role === undefined).map(({ path }) => `${options.basePath}${honoPath(path)}`),
+    routes
+      .filter(({ role }) => role === undefined)
+      .map(({ method, path }) => `${method.toUpperCase()} ${options.basePath}${honoPath(path)}`),
   )
   const audit = auditTrail(belfry, options)
   const hono = new Hono<ServerEnv>().basePath(options.basePath)
+  hono.use(answering(options))
   hono.use(async (c, next) => {
     checkPath(c.req.url)
     c.set('audit', audit)
     await next()
   })
-  hono.use(guard(options, (path) => open.has(path)))
+  hono.use(guard(options, (method, path) => open.has(`${method === 'HEAD' ? 'GET' : method} ${path}`)))
   mount(hono, routes, { belfry, options })
   hono.notFound((c) => {
     return problemResponse(problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`), c.req.path)

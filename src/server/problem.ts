@@ -21,6 +21,7 @@ export type ServiceCode =
   /** The body is JSON, but not what this route takes. */
   | 'BODY_INVALID'
   | 'BODY_TOO_LARGE'
+  | 'BODY_TOO_SLOW'
   | 'MEDIA_TYPE_UNSUPPORTED'
   | 'BATCH_TOO_LARGE'
   /** The same Idempotency-Key came before with another request. */

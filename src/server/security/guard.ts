@@ -1,15 +1,45 @@
+/** What every request passes: who asks, what every answer carries, and a line for the log. */
 import type { MiddlewareHandler } from 'hono'
-import type { Caller } from '../caller.js'
+import { systemClock } from '../../core/clock.js'
+import type { Authorise, Caller } from '../caller.js'
+import { logRequest } from '../request-log.js'
 import type { ServerEnv } from '../server-env.js'
 import type { ParsedServerOptions } from '../server-options.js'
+import { addSecurityHeaders } from './headers.js'
+import { checkHost } from './host-check.js'
+import { checkOrigin } from './origin-check.js'
 
 const LOCAL: Caller = { name: 'local', role: 'admin' }
 
-/** Lets a request pass once it is known who asks. Paths that are open to all have no caller. */
-export function guard(options: ParsedServerOptions, isOpen: (path: string) => boolean): MiddlewareHandler<ServerEnv> {
-  const { authorise = async () => LOCAL } = options
+/** Outermost: by the time it goes on, whatever was thrown further in has become an answer. */
+export function answering({ log }: ParsedServerOptions): MiddlewareHandler<ServerEnv> {
   return async (c, next) => {
-    if (!isOpen(c.req.path)) c.set('caller', await authorise(c.req.raw, c.env.info))
+    const startedAt = systemClock.monotonic()
     await next()
+    const { info } = c.env
+    addSecurityHeaders(c.res.headers, info.secure ?? false)
+    const { caller } = c.var as Partial<ServerEnv['Variables']>
+    logRequest(log, systemClock, { request: c.req.raw, info, caller, status: c.res.status, startedAt })
+  }
+}
+
+/** Lets a request pass once it is known who asks. What is open to all has no caller. */
+export function guard(
+  options: ParsedServerOptions,
+  isOpen: (method: string, path: string) => boolean,
+): MiddlewareHandler<ServerEnv> {
+  const authorise = options.authorise ?? localAuthorise(options.hosts)
+  return async (c, next) => {
+    if (!isOpen(c.req.method, c.req.path)) c.set('caller', await authorise(c.req.raw, c.env.info))
+    await next()
+  }
+}
+
+/** Everybody is admin, on this machine or by a host that was named. */
+export function localAuthorise(hosts: readonly string[]): Authorise {
+  return async (request) => {
+    checkHost(request, hosts)
+    checkOrigin(request, { origins: [], required: false })
+    return LOCAL
   }
 }

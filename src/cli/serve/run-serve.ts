@@ -1,0 +1,90 @@
+/** `belfry serve`, from its settings to its end. */
+import { createBelfry } from '../../belfry.js'
+import { failure } from '../../core/errors.js'
+import type { RecordStore } from '../../core/store.js'
+import { createServer, type RequestInfo } from '../../server/index.js'
+import { problem, problemResponse } from '../../server/problem.js'
+import { DEFAULT_RATES, tokenAuthorise } from '../../server/security/authorise.js'
+import { Tokens } from '../../server/security/tokens.js'
+import { quietSqlite } from '../dev/quiet-sqlite.js'
+import { storePlace } from '../open-store.js'
+import { clientAddress } from './client-address.js'
+import { ending } from './ending.js'
+import { HttpListener } from './http-listener.js'
+import { type ServeLog, serveLog, tellEvents } from './serve-log.js'
+import type { ServeSettings } from './serve-settings.js'
+
+type Fetch = (request: Request, info: RequestInfo) => Promise<Response>
+
+export async function runServe(settings: ServeSettings): Promise<void> {
+  // First of all, so that no signal is missed.
+  const end = ending()
+  quietSqlite()
+  const log = await serveLog(settings)
+  const { store: where, schema, app, release } = settings
+  const place = storePlace({ store: where, ...(schema === undefined ? {} : { schema }) })
+  const addressOf = clientAddress(settings.proxies)
+  const belfry = createBelfry({
+    store: await place.open({ migrate: settings.migrate }),
+    roles: settings.roles.filter((role) => role !== 'api'),
+    logger: log.logger,
+    stopGrace: settings.grace,
+    ...(app === undefined ? {} : { app }),
+    ...(release === undefined ? {} : { release }),
+  })
+  tellEvents(belfry, log)
+  await belfry.start()
+  try {
+    if (settings.auth === 'tokens') await mustHaveTokens(belfry.records, settings)
+    const server = createServer(belfry, serverOptions(settings, belfry.records, log))
+    const listener = new HttpListener({ fetch: served(settings, (...asked) => server.fetch(...asked)), addressOf })
+    const { address, port } = await listener.listen(settings.host, settings.port)
+    announce(log, settings, place.name, `http://${address.includes(':') ? `[${address}]` : address}:${port}`)
+    const signal = await end.asked
+    log.say(`${signal}: finishing what is under way`, { signal, underWay: listener.underWay })
+    const endBy = performance.now() + settings.grace
+    const closed = listener.close(settings.grace)
+    await server.close()
+    await closed
+    await belfry.stop({ grace: Math.max(endBy - performance.now(), 0) })
+    log.say('bye')
+  } catch (error) {
+    await belfry.stop({ grace: 0 })
+    throw error
+  }
+  end.over()
+}
+
+function serverOptions(settings: ServeSettings, records: RecordStore, { logger }: ServeLog) {
+  const { auth, hosts, origins, maxBody, maxBatch, rate } = settings
+  const token = { perSecond: rate, burst: rate * 5 }
+  return {
+    authorise: tokenAuthorise(records, { open: auth === 'none', hosts, origins, rates: { ...DEFAULT_RATES, token } }),
+    limits: { bodyBytes: maxBody, batch: maxBatch, requestsPerSecond: rate },
+    logger,
+  }
+}
+
+/** Without the role `api` there are probes and metrics alone. */
+function served({ roles }: ServeSettings, fetch: Fetch): Fetch {
+  if (roles.includes('api')) return fetch
+  return async (request, info) => {
+    const { pathname } = new URL(request.url)
+    if (/^\/(healthz|readyz|metrics)$/.test(pathname)) return fetch(request, info)
+    return problemResponse(problem(404, 'NOT_FOUND', 'this process does not serve the API: it has no role "api"'))
+  }
+}
+
+async function mustHaveTokens(records: RecordStore, { host }: ServeSettings): Promise<void> {
+  if ((await new Tokens(records).list({ limit: 1 })).items.length > 0) return
+  throw failure(
+    'OPTION_INVALID',
+    `there are no tokens yet, so nobody could log in on ${host}: make one with belfry token create --role admin`,
+  )
+}
+
+function announce(log: ServeLog, { auth, roles }: ServeSettings, store: string, url: string): void {
+  const login = auth === 'none' ? 'no login: whoever is on this machine is admin' : 'with tokens'
+  log.say(`Belfry · ${store} · ${roles.join(', ')}`, { store, roles })
+  log.say(`listening on ${url} · ${login}`, { url, auth })
+}
