@@ -203,6 +203,11 @@ export class Belfry implements AsyncDisposable {
     return this.#store.frozen()
   }
 
+  /** The store's time, which rules. */
+  async now(): Promise<Date> {
+    return new Date(await this.#store.now())
+  }
+
   instances(): Promise<readonly Instance[]> {
     return this.#store.instances.list()
   }

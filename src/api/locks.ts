@@ -116,14 +116,17 @@ export class Locks {
 
   /** Gives back what `grant` gave. False when it was no longer the holder's. */
   async releaseGrant(name: string, grant: GrantRef): Promise<boolean> {
+    checkToken(name, grant.token)
     const lease = (await this.inspect(name)).find(({ token }) => token === grant.token)
-    if (lease === undefined || (grant.holder !== undefined && grant.holder !== lease.holder)) return false
+    // What a run holds is given back by whoever runs it.
+    if (lease === undefined || lease.run !== undefined) return false
+    if (grant.holder !== undefined && grant.holder !== lease.holder) return false
     return this.#store.leases.release({ name, holder: lease.holder })
   }
 
   /** A lease that has run out is not listed, but may be extended: only who knows its holder can ask for that. */
   async #holderOf(name: string, { token, holder }: GrantRef): Promise<string | undefined> {
-    if (holder !== undefined) return holder
+    if (holder !== undefined) return checkName(holder, `holder of lock "${name}"`)
     const lease = (await this.inspect(name)).find((each) => each.token === token)
     return lease?.run === undefined ? lease?.holder : undefined
   }

@@ -5,11 +5,17 @@ import { errorRecord } from '../core/errors.js'
 import { auditTrail } from './audit-trail.js'
 import { problem, problemResponse, toProblem } from './problem.js'
 import { honoPath, mount, type Route } from './route.js'
+import { auditRoute } from './routes/audit.js'
 import { healthRoutes } from './routes/health.js'
+import { jobRoutes } from './routes/jobs.js'
+import { lockRoutes } from './routes/locks.js'
+import { metricsRoute } from './routes/metrics.js'
 import { openApiRoute } from './routes/openapi.js'
+import { runRoutes } from './routes/runs.js'
 import { scheduleActionRoutes } from './routes/schedule-actions.js'
 import { scheduleRoutes } from './routes/schedules.js'
 import { sessionRoutes } from './routes/session.js'
+import { storeRoutes } from './routes/store.js'
 import { gateOf } from './security/authorise.js'
 import { answering, guard } from './security/guard.js'
 import type { ServerEnv } from './server-env.js'
@@ -20,6 +26,12 @@ export function allRoutes(belfry: Belfry, { basePath, authorise }: ParsedServerO
   const routes = [
     ...scheduleRoutes(belfry),
     ...scheduleActionRoutes(belfry),
+    ...runRoutes(belfry),
+    ...jobRoutes(belfry),
+    ...lockRoutes(belfry),
+    ...storeRoutes(belfry),
+    auditRoute(belfry),
+    metricsRoute(belfry),
     ...sessionRoutes(gateOf(authorise), basePath),
     ...healthRoutes(belfry),
   ]
