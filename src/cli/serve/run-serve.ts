@@ -9,7 +9,7 @@ import { DEFAULT_RATES, tokenAuthorise } from '../../server/security/authorise.j
 import { addSecurityHeaders } from '../../server/security/headers.js'
 import { Tokens } from '../../server/security/tokens.js'
 import { quietSqlite } from '../dev/quiet-sqlite.js'
-import { storePlace } from '../open-store.js'
+import { type StorePlace, storePlace } from '../open-store.js'
 import { clientAddress } from './client-address.js'
 import { ending } from './ending.js'
 import { HttpListener } from './http-listener.js'
@@ -28,6 +28,7 @@ export async function runServe(settings: ServeSettings): Promise<void> {
   const { store: where, schema, app, release } = settings
   const place = storePlace({ store: where, ...(schema === undefined ? {} : { schema }) })
   const addressOf = clientAddress(settings.proxies)
+  if (settings.auth === 'tokens') await mustHaveTokens(place, settings)
   const belfry = createBelfry({
     store: await place.open({ migrate: settings.migrate }),
     roles: settings.roles.filter((role) => role !== 'api'),
@@ -39,7 +40,6 @@ export async function runServe(settings: ServeSettings): Promise<void> {
   tellEvents(belfry, log)
   await belfry.start()
   try {
-    if (settings.auth === 'tokens') await mustHaveTokens(belfry.records, settings)
     const server = createServer(belfry, serverOptions(settings, belfry.records, log))
     const fetch = served(settings, belfry, server.fetch, () => end.wasAsked)
     const listener = new HttpListener({ fetch, addressOf })
@@ -90,8 +90,15 @@ function plain(response: Response): Response {
   return response
 }
 
-async function mustHaveTokens(records: RecordStore, { host }: ServeSettings): Promise<void> {
-  if ((await new Tokens(records).list({ limit: 1 })).items.length > 0) return
+/** Before anything takes part: a service that nobody could use is not started at all. */
+async function mustHaveTokens(place: StorePlace, { host, migrate }: ServeSettings): Promise<void> {
+  const store = await place.open({ migrate })
+  try {
+    await store.open()
+    if ((await new Tokens(store.records).list({ limit: 1 })).items.length > 0) return
+  } finally {
+    await store.close()
+  }
   throw failure(
     'OPTION_INVALID',
     `there are no tokens yet, so nobody could log in on ${host}: make one with belfry token create --role admin`,
