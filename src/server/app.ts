@@ -14,6 +14,8 @@ import { openApiRoute } from './routes/openapi.js'
 import { runRoutes } from './routes/runs.js'
 import { scheduleActionRoutes } from './routes/schedule-actions.js'
 import { scheduleRoutes } from './routes/schedules.js'
+import { scheduleBulkRoutes } from './routes/schedules-bulk.js'
+import { scheduleLineRoutes } from './routes/schedules-lines.js'
 import { sessionRoutes } from './routes/session.js'
 import { storeRoutes } from './routes/store.js'
 import { gateOf } from './security/authorise.js'
@@ -22,10 +24,13 @@ import type { ServerEnv } from './server-env.js'
 import type { ParsedServerOptions } from './server-options.js'
 
 /** Everything that can be asked for. */
-export function allRoutes(belfry: Belfry, { basePath, authorise }: ParsedServerOptions): readonly Route[] {
+export function allRoutes(belfry: Belfry, options: ParsedServerOptions): readonly Route[] {
+  const { basePath, authorise } = options
   const routes = [
     ...scheduleRoutes(belfry),
     ...scheduleActionRoutes(belfry),
+    ...scheduleBulkRoutes(belfry, options),
+    ...scheduleLineRoutes(belfry, options),
     ...runRoutes(belfry),
     ...jobRoutes(belfry),
     ...lockRoutes(belfry),
@@ -38,7 +43,7 @@ export function allRoutes(belfry: Belfry, { basePath, authorise }: ParsedServerO
   return [...routes, openApiRoute(routes, basePath)]
 }
 
-export function app(belfry: Belfry, options: ParsedServerOptions): Hono<ServerEnv> {
+export function app(belfry: Belfry, options: ParsedServerOptions, closing: AbortSignal): Hono<ServerEnv> {
   const routes = allRoutes(belfry, options)
   const open = new Set(
     routes
@@ -51,6 +56,7 @@ export function app(belfry: Belfry, options: ParsedServerOptions): Hono<ServerEn
   hono.use(async (c, next) => {
     checkPath(c.req.url)
     c.set('audit', audit)
+    c.set('closing', closing)
     await next()
   })
   hono.use(guard(options, (method, path) => open.has(`${method === 'HEAD' ? 'GET' : method} ${path}`)))

@@ -15,9 +15,10 @@ export interface BelfryServer {
 }
 
 export function createServer(belfry: Belfry, options: ServerOptions = {}): BelfryServer {
-  const hono = app(belfry, parseServerOptions(options))
+  const closing = new AbortController()
+  const hono = app(belfry, parseServerOptions(options), closing.signal)
   return {
     fetch: async (request, info = {}) => hono.fetch(request, { info }),
-    close: async () => {},
+    close: async () => closing.abort(),
   }
 }

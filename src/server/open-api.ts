@@ -6,7 +6,7 @@ type Schema = Record<string, unknown>
 type Schemas = Record<string, Schema>
 
 const problemShape = z
-  .object({
+  .looseObject({
     type: z.string(),
     title: z.string(),
     status: z.int(),

@@ -7,5 +7,7 @@ export interface ServerEnv {
     /** Set by the guard, on every route that is not open to all. */
     caller: Caller
     audit: Audit
+    /** Fires when the server closes. */
+    closing: AbortSignal
   }
 }

@@ -61,17 +61,17 @@ export async function checkedServer(belfry: Belfry, options: ServerOptions = {})
   return {
     ...{ document, seen, fetch, close: () => server.close() },
     ask: async (path, { method = 'GET', body, headers = {} } = {}) => {
-      const type = body === undefined ? {} : { 'content-type': 'application/json' }
+      const sent = body === undefined ? {} : { 'content-type': 'application/json' }
       const text = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }
       const request = new Request(`http://localhost${base}${path}`, {
         method,
-        headers: { ...type, ...headers },
+        headers: { ...sent, ...headers },
         ...text,
       })
       const response = await fetch(request)
       const answer = await response.text()
-      const isJson = response.headers.get('content-type')?.endsWith('json')
-      return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(answer) : answer }
+      const type = response.headers.get('content-type')?.split(';')[0]
+      return { status: response.status, headers: response.headers, body: isJson(type) ? JSON.parse(answer) : answer }
     },
   }
 }
@@ -109,7 +109,7 @@ export function answerCheck(document: Document, base: string) {
     const media = type === undefined ? undefined : described.content?.[type]
     if (described.content !== undefined && media === undefined) throw new Error(`${where}: ${type} is not described`)
     if (described.content === undefined && response.body !== null) throw new Error(`${where}: there should be no body`)
-    if (type?.endsWith('json') && media?.schema !== undefined && request.method !== 'HEAD') {
+    if (isJson(type) && media?.schema !== undefined && request.method !== 'HEAD') {
       const validate = validatorOf(media.schema)
       const body: unknown = await response.clone().json()
       if (!validate(body)) {
@@ -118,6 +118,10 @@ export function answerCheck(document: Document, base: string) {
     }
     return operation?.operationId
   }
+}
+
+function isJson(type: string | undefined): boolean {
+  return type === 'application/json' || type?.endsWith('+json') === true
 }
 
 const PROBLEM: Described = {

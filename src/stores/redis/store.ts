@@ -20,6 +20,7 @@ import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
 import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
 import {
+  applySchedules,
   getSchedule,
   listSchedules,
   pauseSchedule,
@@ -47,6 +48,7 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       get: op(getSchedule),
       list: op(listSchedules),
       remove: op(removeSchedules),
+      apply: op(applySchedules),
       pause: op(pauseSchedule),
       resume: op(resumeSchedule),
       advance: (request) => advanceSchedules(server, definitions, request),

@@ -1,0 +1,123 @@
+/** Schedules as a set: what would tick when, and making the store have exactly these. */
+import { z } from 'zod'
+import type { ApplyChange } from '../../api/apply.js'
+import { inputOf } from '../../api/schedule-input-of.js'
+import type { Belfry } from '../../belfry.js'
+import { timeline } from '../../time/timeline.js'
+import { mayMake, maySee } from '../caller.js'
+import { problem } from '../problem.js'
+import { type Route, route, type ServerContext } from '../route.js'
+import type { ParsedServerOptions } from '../server-options.js'
+import { instant, iso, time } from '../shapes/fields.js'
+import { scheduleId, scheduleInput } from '../shapes/schedule.js'
+import { noSchedule } from './schedules.js'
+
+const TAG = 'schedules'
+
+const preview = z
+  .strictObject({
+    description: z.string().meta({ description: 'The timeline in words.' }),
+    data: z.array(z.strictObject({ at: time, readyAt: time.meta({ description: 'With jitter: when it may start.' }) })),
+  })
+  .meta({ id: 'Preview' })
+
+const change = z
+  .strictObject({
+    id: z.string(),
+    change: z.enum(['create', 'update', 'remove']),
+    before: scheduleInput.exactOptional(),
+    after: scheduleInput.exactOptional(),
+  })
+  .meta({ id: 'ApplyChange' })
+
+const applied = z
+  .strictObject({
+    applied: z.boolean().meta({ description: 'False after a dry run.' }),
+    changes: z.array(change),
+    unchanged: z.int(),
+  })
+  .meta({ id: 'Applied' })
+
+export function scheduleBulkRoutes(belfry: Belfry, options: ParsedServerOptions): readonly Route[] {
+  return [previewRoute(belfry), applyRoute(belfry, options)]
+}
+
+function previewRoute(belfry: Belfry): Route {
+  return route({
+    ...{ method: 'post', path: '/v1/schedules:preview', id: 'previewSchedule', tag: TAG, role: 'viewer' },
+    summary: 'The next ticks of a schedule, or of one that is not saved yet.',
+    body: z.strictObject({
+      id: z.string().exactOptional().meta({ description: 'A schedule that is there. Either this or `schedule`.' }),
+      schedule: scheduleInput.exactOptional(),
+      count: z.int().min(0).max(1_000).default(5),
+      from: instant.exactOptional().meta({ description: 'Start here instead of now.' }),
+    }),
+    answers: { 200: { description: 'The ticks.', schema: preview } },
+    handle: async (c, { body: { id, schedule, ...options } }) => {
+      if ((id === undefined) === (schedule === undefined)) {
+        throw problem(422, 'BODY_INVALID', 'give an id or a schedule, one of them')
+      }
+      const known = id === undefined ? undefined : await seenSchedule(belfry, c, id)
+      const ticks = await belfry.schedules.preview(id ?? schedule ?? {}, options)
+      return c.json({
+        description: known?.description ?? describe(schedule ?? {}),
+        data: ticks.map(({ at, readyAt }) => ({ at: iso(at), readyAt: iso(readyAt) })),
+      })
+    },
+  })
+}
+
+async function seenSchedule(belfry: Belfry, c: ServerContext, id: string) {
+  const schedule = maySee(c.var.caller, id) ? await belfry.schedules.get(id) : undefined
+  if (schedule === undefined) throw noSchedule(id)
+  return schedule
+}
+
+/** Of a schedule that was previewed, so that its timeline is known to be one. */
+function describe({ cron, every, at, timezone, dst }: z.output<typeof scheduleInput>): string {
+  const place = timezone === undefined ? {} : { timezone }
+  if (every !== undefined) return timeline({ every }).describe()
+  if (at !== undefined) return timeline({ at, ...place }).describe()
+  return timeline({ cron: cron ?? '', ...place, ...(dst === undefined ? {} : { dst }) }).describe()
+}
+
+function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
+  return route({
+    ...{ method: 'post', path: '/v1/schedules:apply', id: 'applySchedules', tag: TAG, role: 'operator' },
+    summary: 'Makes the schedules be exactly these. All or nothing, where the store has transactions.',
+    body: z.strictObject({
+      schedules: z.record(scheduleId, scheduleInput).meta({ description: 'By id.' }),
+      dryRun: z.boolean().exactOptional().meta({ description: 'Only say what would change.' }),
+      prune: z.boolean().exactOptional().meta({ description: 'Remove schedules under `prefix` that are not given.' }),
+      prefix: z.string().exactOptional().meta({ description: 'What `prune` may remove; "" means all.' }),
+    }),
+    answers: { 200: { description: 'What changed, or would.', schema: applied } },
+    handle: async (c, { body: { schedules, ...options } }) => {
+      const ids = Object.keys(schedules)
+      if (ids.length > limits.batch) throw tooMany(ids.length, limits.batch)
+      for (const id of ids) mayMake(c.var.caller, id)
+      if (options.prefix !== undefined) mayMake(c.var.caller, options.prefix)
+      const { changes, unchanged } = await belfry.schedules.apply(schedules, options)
+      const isDone = options.dryRun !== true
+      if (isDone && changes.length > 0) {
+        const counts = { changes: changes.length, unchanged, prune: options.prune ?? false }
+        await c.var.audit(c.var.caller, 'schedule.apply', options.prefix ?? c.var.caller.prefix ?? '*', counts)
+      }
+      return c.json({ applied: isDone, changes: changes.map(toChange), unchanged })
+    },
+  })
+}
+
+function toChange({ id, change, before, after }: ApplyChange) {
+  return {
+    ...{ id, change },
+    ...(before === undefined ? {} : { before: inputOf(before) }),
+    ...(after === undefined ? {} : { after: inputOf(after) }),
+  }
+}
+
+function tooMany(count: number, most: number) {
+  return problem(413, 'BATCH_TOO_LARGE', `${count} schedules are too many at once: at most ${most}`, {
+    hint: 'send them as lines to /v1/schedules:import',
+  })
+}
