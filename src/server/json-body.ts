@@ -1,7 +1,14 @@
 /** Reads a body as JSON, within bounds that hold before anything is built from it. */
-import { problem } from './problem.js'
+import { systemClock } from '../core/clock.js'
+import { Problem, problem } from './problem.js'
 
 const MAX_DEPTH = 64
+/** How long a body that is no stream may take to arrive. */
+const BODY_MS = 30_000
+
+interface BodyReader {
+  read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
+}
 
 /** The body as JSON; an empty object when it is empty and may be. */
 export async function readJson(request: Request, maxBytes: number, optional: boolean): Promise<unknown> {
@@ -66,20 +73,37 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
   const length = request.headers.get('content-length')
   if (length !== null && Number(length) > maxBytes) throw tooLarge(maxBytes)
   if (request.body === null) return ''
+  const reader = request.body.getReader()
+  let isLate = false
+  const giveUp = systemClock.after(BODY_MS, () => {
+    isLate = true
+    void reader.cancel().catch(() => {})
+  })
+  try {
+    const text = await readAll(reader, maxBytes)
+    if (isLate) throw problem(408, 'BODY_TOO_SLOW', `the body was not there within ${BODY_MS / 1_000} s`)
+    return text
+  } catch (error) {
+    void reader.cancel().catch(() => {})
+    if (error instanceof Problem) throw error
+    throw problem(400, 'JSON_INVALID', 'the body did not arrive whole, or is not UTF-8')
+  } finally {
+    giveUp()
+  }
+}
+
+async function readAll(reader: BodyReader, maxBytes: number): Promise<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const parts: string[] = []
   let bytes = 0
-  try {
-    for await (const chunk of request.body) {
-      bytes += chunk.byteLength
-      if (bytes > maxBytes) throw tooLarge(maxBytes)
-      parts.push(decoder.decode(chunk, { stream: true }))
-    }
-    parts.push(decoder.decode())
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error
-    throw problem(400, 'JSON_INVALID', 'the body did not arrive whole, or is not UTF-8')
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done || value === undefined) break
+    bytes += value.byteLength
+    if (bytes > maxBytes) throw tooLarge(maxBytes)
+    parts.push(decoder.decode(value, { stream: true }))
   }
+  parts.push(decoder.decode())
   return parts.join('')
 }
 

@@ -5,9 +5,11 @@ import type { Authorise, Caller } from '../caller.js'
 import { logRequest } from '../request-log.js'
 import type { ServerEnv } from '../server-env.js'
 import type { ParsedServerOptions } from '../server-options.js'
+import { gateOf } from './authorise.js'
 import { addSecurityHeaders } from './headers.js'
 import { checkHost } from './host-check.js'
 import { checkOrigin } from './origin-check.js'
+import { mustWait, RateLimit } from './rate-limit.js'
 
 const LOCAL: Caller = { name: 'local', role: 'admin' }
 
@@ -28,10 +30,22 @@ export function guard(
   options: ParsedServerOptions,
   isOpen: (method: string, path: string) => boolean,
 ): MiddlewareHandler<ServerEnv> {
-  const authorise = options.authorise ?? localAuthorise(options.hosts)
+  const { authorise: given, hosts, limits } = options
+  const authorise = given === undefined ? localAuthorise(hosts) : limited(given, limits)
   return async (c, next) => {
     if (!isOpen(c.req.method, c.req.path)) c.set('caller', await authorise(c.req.raw, c.env.info))
     await next()
+  }
+}
+
+/** Callers that a host app names. Tokens are counted at their gate, and whoever is on this machine is not counted. */
+function limited(authorise: Authorise, { requestsPerSecond }: ParsedServerOptions['limits']): Authorise {
+  if (gateOf(authorise) !== undefined) return authorise
+  const rate = new RateLimit(systemClock, { perSecond: requestsPerSecond, burst: requestsPerSecond * 5 })
+  return async (request, info) => {
+    const caller = await authorise(request, info)
+    mustWait(rate.take(caller.name), 'requests of this caller')
+    return caller
   }
 }
 
