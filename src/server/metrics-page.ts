@@ -19,6 +19,8 @@ interface WholeStore {
   readonly frozen?: unknown
   /** Runs that could begin now. Counted up to a bound: nothing here counts a table. */
   readonly due: { readonly count: number; readonly more: boolean }
+  /** Runs that wait for a key, for an earlier run, or for an instance that knows their job. */
+  readonly waiting: { readonly count: number }
 }
 
 const COUNTERS = {
@@ -79,10 +81,11 @@ function* gauges(whole: WholeStore | undefined): Iterable<string> {
   yield* gauge('belfry_up', 'This process answers.', 1)
   yield* gauge('belfry_store_up', 'The store answered this scrape.', whole === undefined ? 0 : 1)
   if (whole === undefined) return
-  const { instances, frozen, due } = whole
+  const { instances, frozen, due, waiting } = whole
   yield* gauge('belfry_instances', 'Instances of the store that are alive.', instances.live)
   yield* gauge('belfry_frozen', 'Starting runs is stopped for the whole store.', frozen === undefined ? 0 : 1)
   yield* gauge('belfry_backlog_runs', 'Runs of the store that are due and have not begun, up to a bound.', due.count)
+  yield* gauge('belfry_waiting_runs', 'Runs that wait for a key, a run or a job, up to a bound.', waiting.count)
   yield* gauge('belfry_backlog_is_more', 'The backlog is larger than was counted.', due.more ? 1 : 0)
 }
 

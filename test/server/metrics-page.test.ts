@@ -5,7 +5,7 @@ import { type MetricsSource, metricsPage } from '../../src/server/metrics-page.j
 import { createTestBelfry } from '../../src/testing/index.js'
 import { type Family, parseExposition } from './exposition.js'
 
-const STATS = { instances: { live: 2 }, due: { count: 7, more: false } }
+const STATS = { instances: { live: 2 }, due: { count: 7, more: false }, waiting: { count: 3 } }
 
 function source({ metrics }: Belfry, stats: MetricsSource['stats'] = async () => STATS): MetricsSource {
   return { metrics, stats }
@@ -34,7 +34,13 @@ describe('the metrics page', () => {
     const families = await page(belfry)
     expect([...families.keys()]).toEqual([
       ...['belfry_up', 'belfry_store_up', 'belfry_instances', 'belfry_frozen', 'belfry_backlog_runs'],
-      ...['belfry_backlog_is_more', 'belfry_ticks_recorded_total', 'belfry_ticks_skipped_total', 'belfry_claims_total'],
+      ...[
+        'belfry_waiting_runs',
+        'belfry_backlog_is_more',
+        'belfry_ticks_recorded_total',
+        'belfry_ticks_skipped_total',
+        'belfry_claims_total',
+      ],
       ...['belfry_runs_total', 'belfry_stale_settles_total', 'belfry_takeovers_total', 'belfry_locks_lost_total'],
       ...['belfry_leases_lost_total', 'belfry_store_errors_total', 'belfry_store_outages_total'],
       ...['belfry_run_lateness_seconds', 'belfry_run_duration_seconds', 'belfry_store_operation_seconds'],

@@ -4,6 +4,7 @@ import { constants } from 'node:os'
 export interface Ending {
   /** Resolves with the signal that asked. */
   readonly asked: Promise<NodeJS.Signals>
+  readonly wasAsked: boolean
   /** All is done: nothing that is left over keeps the process. */
   over(): void
 }
@@ -19,6 +20,12 @@ export function ending(): Ending {
       })
     }
   })
-  // Output that is still on its way to a pipe gets a moment.
-  return { asked, over: () => void setTimeout(() => process.exit(0), 100).unref() }
+  return {
+    asked,
+    get wasAsked() {
+      return wasAsked
+    },
+    // Output that is still on its way to a pipe gets a moment.
+    over: () => void setTimeout(() => process.exit(0), 100).unref(),
+  }
 }

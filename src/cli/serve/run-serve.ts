@@ -1,18 +1,22 @@
 /** `belfry serve`, from its settings to its end. */
-import { createBelfry } from '../../belfry.js'
+import { type Belfry, createBelfry } from '../../belfry.js'
 import { failure } from '../../core/errors.js'
 import type { RecordStore } from '../../core/store.js'
 import { createServer, type RequestInfo } from '../../server/index.js'
+import { METRICS_TYPE, metricsPage } from '../../server/metrics-page.js'
 import { problem, problemResponse } from '../../server/problem.js'
 import { DEFAULT_RATES, tokenAuthorise } from '../../server/security/authorise.js'
+import { addSecurityHeaders } from '../../server/security/headers.js'
 import { Tokens } from '../../server/security/tokens.js'
 import { quietSqlite } from '../dev/quiet-sqlite.js'
-import { storePlace } from '../open-store.js'
+import { type StorePlace, storePlace } from '../open-store.js'
 import { clientAddress } from './client-address.js'
 import { ending } from './ending.js'
 import { HttpListener } from './http-listener.js'
 import { type ServeLog, serveLog, tellEvents } from './serve-log.js'
 import type { ServeSettings } from './serve-settings.js'
+
+const PROBES = /^\/(healthz|readyz|metrics)$/
 
 type Fetch = (request: Request, info: RequestInfo) => Promise<Response>
 
@@ -24,6 +28,7 @@ export async function runServe(settings: ServeSettings): Promise<void> {
   const { store: where, schema, app, release } = settings
   const place = storePlace({ store: where, ...(schema === undefined ? {} : { schema }) })
   const addressOf = clientAddress(settings.proxies)
+  if (settings.auth === 'tokens') await mustHaveTokens(place, settings)
   const belfry = createBelfry({
     store: await place.open({ migrate: settings.migrate }),
     roles: settings.roles.filter((role) => role !== 'api'),
@@ -35,9 +40,9 @@ export async function runServe(settings: ServeSettings): Promise<void> {
   tellEvents(belfry, log)
   await belfry.start()
   try {
-    if (settings.auth === 'tokens') await mustHaveTokens(belfry.records, settings)
     const server = createServer(belfry, serverOptions(settings, belfry.records, log))
-    const listener = new HttpListener({ fetch: served(settings, (...asked) => server.fetch(...asked)), addressOf })
+    const fetch = served(settings, belfry, server.fetch, () => end.wasAsked)
+    const listener = new HttpListener({ fetch, addressOf })
     const { address, port } = await listener.listen(settings.host, settings.port)
     announce(log, settings, place.name, `http://${address.includes(':') ? `[${address}]` : address}:${port}`)
     const signal = await end.asked
@@ -65,18 +70,35 @@ function serverOptions(settings: ServeSettings, records: RecordStore, { logger }
   }
 }
 
-/** Without the role `api` there are probes and metrics alone. */
-function served({ roles }: ServeSettings, fetch: Fetch): Fetch {
-  if (roles.includes('api')) return fetch
+/** What this process answers, of all that a server can: by its roles, and by whether it is on its way out. */
+function served({ roles, openMetrics }: ServeSettings, belfry: Belfry, fetch: Fetch, isEnding: () => boolean): Fetch {
   return async (request, info) => {
     const { pathname } = new URL(request.url)
-    if (/^\/(healthz|readyz|metrics)$/.test(pathname)) return fetch(request, info)
-    return problemResponse(problem(404, 'NOT_FOUND', 'this process does not serve the API: it has no role "api"'))
+    if (pathname === '/readyz' && isEnding()) {
+      return plain(problemResponse(problem(503, 'STOPPING', 'this process is on its way out')))
+    }
+    if (pathname === '/metrics' && openMetrics && request.method === 'GET') {
+      return plain(new Response(await metricsPage(belfry), { headers: { 'content-type': METRICS_TYPE } }))
+    }
+    if (roles.includes('api') || PROBES.test(pathname)) return fetch(request, info)
+    return plain(problemResponse(problem(404, 'NOT_FOUND', 'this process has no role "api", and serves none')))
   }
 }
 
-async function mustHaveTokens(records: RecordStore, { host }: ServeSettings): Promise<void> {
-  if ((await new Tokens(records).list({ limit: 1 })).items.length > 0) return
+function plain(response: Response): Response {
+  addSecurityHeaders(response.headers, false)
+  return response
+}
+
+/** Before anything takes part: a service that nobody could use is not started at all. */
+async function mustHaveTokens(place: StorePlace, { host, migrate }: ServeSettings): Promise<void> {
+  const store = await place.open({ migrate })
+  try {
+    await store.open()
+    if ((await new Tokens(store.records).list({ limit: 1 })).items.length > 0) return
+  } finally {
+    await store.close()
+  }
   throw failure(
     'OPTION_INVALID',
     `there are no tokens yet, so nobody could log in on ${host}: make one with belfry token create --role admin`,

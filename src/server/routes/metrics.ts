@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
+import { mustSeeAll } from '../caller.js'
 import { METRICS_TYPE, metricsPage } from '../metrics-page.js'
 import { type Route, route } from '../route.js'
 
@@ -8,6 +9,10 @@ export function metricsRoute(belfry: Belfry): Route {
     ...{ method: 'get', path: '/metrics', id: 'getMetrics', tag: 'service', role: 'viewer' },
     summary: 'Metrics of this process, as Prometheus reads them.',
     answers: { 200: { description: 'Text format 0.0.4.', schema: z.string(), type: 'text/plain' } },
-    handle: async (c) => c.body(await metricsPage(belfry), 200, { 'content-type': METRICS_TYPE }),
+    handle: async (c) => {
+      // Names of jobs are among them.
+      mustSeeAll(c.var.caller)
+      return c.body(await metricsPage(belfry), 200, { 'content-type': METRICS_TYPE })
+    },
   })
 }
