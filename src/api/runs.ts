@@ -5,9 +5,11 @@ import { checkText } from '../core/names.js'
 import { isFinished, type Run, type RunState } from '../core/run.js'
 import type { CancelResult, Page, RunQuery, Store } from '../core/store.js'
 import { type Duration, durationMs } from '../time/duration.js'
+import { type Instant, instantMs } from '../time/instant.js'
 import { listQuery } from './list-query.js'
 import { located } from './located.js'
 import { CANCELLABLE, changeMany, type ManyResult, RETRYABLE } from './many-runs.js'
+import { RunFeed, type RunNews } from './run-feed.js'
 
 const FIRST_LOOK_MS = 20
 const LOOK_MS = 1_000
@@ -28,11 +30,13 @@ export class Runs {
   readonly #store: Store
   readonly #clock: Clock
   readonly #ending: AbortSignal
+  readonly #feed: RunFeed
 
   constructor(store: Store, clock: Clock, ending: AbortSignal) {
     this.#store = store
     this.#clock = clock
     this.#ending = ending
+    this.#feed = new RunFeed(store, clock)
   }
 
   async get(id: string): Promise<Run | undefined> {
@@ -86,6 +90,19 @@ export class Runs {
   #many(query: ManyQuery, where: string): RunQuery {
     const { state, ...rest } = listQuery(query, FILTERS, where, CHECKS)
     return { ...rest, ...(state === undefined ? {} : { states: [state] }) }
+  }
+
+  /**
+   * Tells of runs that are new or changed, whichever process made or ran them, within about a second. It looks, so it may
+   * miss states in between; `gap` means that there was more than it could tell. Resolves once it has begun.
+   */
+  watch(listener: (news: RunNews) => void): Promise<() => void> {
+    return this.#feed.watch(listener)
+  }
+
+  /** The runs that changed since an instant, oldest first; undefined when they are too many. */
+  changedSince(at: Instant): Promise<readonly Run[] | undefined> {
+    return this.#feed.since(instantMs(at))
   }
 
   /**

@@ -6,6 +6,7 @@ import { auditTrail } from './audit-trail.js'
 import { problem, problemResponse, toProblem } from './problem.js'
 import { honoPath, mount, type Route } from './route.js'
 import { auditRoute } from './routes/audit.js'
+import { eventsRoute } from './routes/events.js'
 import { healthRoutes } from './routes/health.js'
 import { jobRoutes } from './routes/jobs.js'
 import { lockRoutes } from './routes/locks.js'
@@ -35,6 +36,7 @@ export function allRoutes(belfry: Belfry, options: ParsedServerOptions): readonl
     ...jobRoutes(belfry),
     ...lockRoutes(belfry),
     ...storeRoutes(belfry),
+    eventsRoute(belfry),
     auditRoute(belfry),
     metricsRoute(belfry),
     ...sessionRoutes(gateOf(authorise), basePath),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ErrorRecord } from '../../core/errors.js'
 import type { Run } from '../../core/run.js'
 import { iso, json, keep, runState, skipReason, time } from './fields.js'
 
@@ -43,6 +44,20 @@ export const runResource = z
   .meta({ id: 'Run' })
 
 export type RunResource = z.output<typeof runResource>
+
+/** A run as events show it: without what may be large. */
+export const runSummary = runResource.omit({ payload: true, result: true, toOptions: true }).meta({ id: 'RunSummary' })
+
+export type RunSummary = z.output<typeof runSummary>
+
+export function toRunSummary(run: Run): RunSummary {
+  const { payload: _, result: __, toOptions: ___, error, ...rest } = toRunResource(run)
+  return error === undefined ? rest : { ...rest, error: withoutStack(error) }
+}
+
+function withoutStack({ message, code }: ErrorRecord): ErrorRecord {
+  return code === undefined ? { message } : { message, code }
+}
 
 export function toRunResource(run: Run): RunResource {
   const { id, state, target, origin, schedule, tick, backfill, payload, priority, keep, key, dedupe } = run
