@@ -28,7 +28,9 @@ export function eventsRoute(belfry: Belfry): Route {
       const unwatch = await belfry.runs.watch((news) => tell(stream, caller, news))
       const forget = watchProcess(belfry, stream, caller)
       closing.addEventListener('abort', close)
+      const unwatchCaller = c.var.whileAllowed(close)
       stream.onEnd(() => {
+        unwatchCaller()
         closing.removeEventListener('abort', close)
         unwatch()
         forget()
