@@ -27,13 +27,16 @@ export function eventsRoute(belfry: Belfry): Route {
       const close = () => stream.close()
       const unwatch = await belfry.runs.watch((news) => tell(stream, caller, news))
       const forget = watchProcess(belfry, stream, caller)
+      const { signal } = c.req.raw
       closing.addEventListener('abort', close)
+      signal.addEventListener('abort', close)
       stream.onEnd(() => {
         closing.removeEventListener('abort', close)
+        signal.removeEventListener('abort', close)
         unwatch()
         forget()
       })
-      if (closing.aborted) close()
+      if (closing.aborted || signal.aborted) close()
       await catchUp(belfry, stream, caller, c.req.header('last-event-id'))
       return c.body(stream.body, 200, {
         ...{ 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
