@@ -77,7 +77,7 @@ const LIKELY: Readonly<Record<string, readonly unknown[]>> = {
     { '..': {} },
   ],
   ttl: ['10s', 0, 1, '100000d'],
-  wait: [0, 1, '5s', '1h'],
+  wait: [0, 1, '50ms', '1h'],
   token: [1, 1e15, 2 ** 53, -1, 1.5],
   permits: [1, 2, 0, 1e9],
   from: ['2026-01-01T00:00:00Z', 0, '0001-01-01T00:00:00Z'],
