@@ -2,20 +2,9 @@ import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
 import { AuditTrail } from '../audit-trail.js'
 import { type Route, route } from '../route.js'
-import { iso, json, time } from '../shapes/fields.js'
+import { auditEntry } from '../shapes/answers.js'
+import { iso } from '../shapes/fields.js'
 import { after, listOf, paging, toList } from '../shapes/list.js'
-
-const entry = z
-  .strictObject({
-    id: z.string(),
-    at: time,
-    caller: z.string(),
-    role: z.string(),
-    action: z.string().meta({ examples: ['schedule.put'] }),
-    target: z.string(),
-    detail: json.exactOptional(),
-  })
-  .meta({ id: 'AuditEntry' })
 
 export function auditRoute(belfry: Belfry): Route {
   const trail = new AuditTrail(belfry.records)
@@ -23,7 +12,7 @@ export function auditRoute(belfry: Belfry): Route {
     ...{ method: 'get', path: '/v1/audit', id: 'listAudit', tag: 'service', role: 'admin' },
     summary: 'Who changed what, newest first. A page may be short; only `nextCursor` says that it is the last.',
     query: z.strictObject(paging),
-    answers: { 200: { description: 'A page.', schema: listOf(entry) } },
+    answers: { 200: { description: 'A page.', schema: listOf(auditEntry) } },
     handle: async (c, { query: { cursor, limit } }) => {
       const { prefix } = c.var.caller
       const page = await trail.list({ limit, ...after(cursor), ...(prefix === undefined ? {} : { prefix }) })

@@ -27,16 +27,23 @@ export function eventsRoute(belfry: Belfry): Route {
       const close = () => stream.close()
       const unwatch = await belfry.runs.watch((news) => tell(stream, caller, news))
       const forget = watchProcess(belfry, stream, caller)
+      const { signal } = c.req.raw
       closing.addEventListener('abort', close)
+      signal.addEventListener('abort', close)
       const unwatchCaller = c.var.whileAllowed(close)
       stream.onEnd(() => {
         unwatchCaller()
         closing.removeEventListener('abort', close)
+        signal.removeEventListener('abort', close)
         unwatch()
         forget()
       })
-      if (closing.aborted) close()
-      await catchUp(belfry, stream, caller, c.req.header('last-event-id'))
+      // Nobody reads what a HEAD is answered with.
+      if (closing.aborted || signal.aborted || c.req.raw.method === 'HEAD') close()
+      await catchUp(belfry, stream, caller, c.req.header('last-event-id')).catch((error: unknown) => {
+        close()
+        throw error
+      })
       return c.body(stream.body, 200, {
         ...{ 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
       })

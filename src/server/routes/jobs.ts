@@ -1,49 +1,20 @@
-import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
 import { mayMake, maySee } from '../caller.js'
 import { SAME_FOR, uniqueName } from '../idempotency.js'
 import { type Route, route } from '../route.js'
-import { duration, instant, json, name } from '../shapes/fields.js'
+import { enqueued, jobResource } from '../shapes/answers.js'
 import { listOf } from '../shapes/list.js'
-import { answerEnqueued, checkWait, enqueued, wait } from './schedule-actions.js'
+import { newRun } from '../shapes/requests.js'
+import { answerEnqueued, checkWait } from './schedule-actions.js'
 
 const TAG = 'jobs'
-
-const job = z
-  .strictObject({
-    name: z.string(),
-    exclusive: z
-      .strictObject({
-        name: z.string().exactOptional(),
-        by: z.union([z.array(z.string()), z.literal('code')]).exactOptional(),
-        limit: z.int(),
-        whenBusy: z.enum(['skip', 'wait']),
-        checkOnEnqueue: z.boolean(),
-      })
-      .exactOptional()
-      .meta({ description: 'How its runs are kept from overlapping.' }),
-    instances: z.array(z.string()).meta({ description: 'The live instances that run it.' }),
-  })
-  .meta({ id: 'Job' })
-
-const newRun = z
-  .strictObject({
-    payload: json.exactOptional(),
-    at: instant.exactOptional().meta({ description: 'Start then; an instant in the past starts now.' }),
-    in: duration.exactOptional().meta({ description: 'Start after this long.' }),
-    key: name('key').exactOptional().meta({ description: 'At most one unfinished run of the job has a key.' }),
-    keyFor: duration.exactOptional().meta({ description: 'The key goes on refusing for this long after the end.' }),
-    priority: z.int().exactOptional(),
-    wait: wait.exactOptional(),
-  })
-  .meta({ id: 'NewRun' })
 
 export function jobRoutes(belfry: Belfry): readonly Route[] {
   return [
     route({
       ...{ method: 'get', path: '/v1/jobs', id: 'listJobs', tag: TAG, role: 'viewer' },
       summary: 'The jobs that instances run or once ran, and who runs them.',
-      answers: { 200: { description: 'In order of name.', schema: listOf(job) } },
+      answers: { 200: { description: 'In order of name.', schema: listOf(jobResource) } },
       handle: async (c) => {
         const jobs = await belfry.jobs()
         return c.json({ data: jobs.filter((one) => maySee(c.var.caller, one.name)), nextCursor: null })

@@ -3,21 +3,16 @@ import type { Belfry } from '../../belfry.js'
 import { mayMake, maySee } from '../caller.js'
 import { problem } from '../problem.js'
 import { type Route, route, type ServerContext } from '../route.js'
-import { duration, name } from '../shapes/fields.js'
+import { lockResource } from '../shapes/answers.js'
 import { leaseResource, toLeaseResource } from '../shapes/holder.js'
 import { after, listOf, paging, toList } from '../shapes/list.js'
+import { acquisition, holder, renewal } from '../shapes/requests.js'
 import { sightedPrefix } from '../sight.js'
-import { checkWait, wait } from './schedule-actions.js'
+import { checkWait } from './schedule-actions.js'
 
 const TAG = 'locks'
 const PATH = '/v1/locks/{name}'
 
-const held = z
-  .strictObject({ name: z.string(), holders: z.array(leaseResource).meta({ description: 'Nobody: it is free.' }) })
-  .meta({ id: 'Lock' })
-
-const token = z.int().meta({ description: 'The token that acquiring gave.' })
-const holder = name('holder')
 const lease = { description: 'The lease.', schema: leaseResource }
 
 export function lockRoutes(belfry: Belfry): readonly Route[] {
@@ -41,7 +36,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
     route({
       ...{ method: 'get', path: PATH, id: 'getLock', tag: TAG, role: 'viewer' },
       summary: 'Who holds a lock now.',
-      answers: { 200: { description: 'Its holders.', schema: held } },
+      answers: { 200: { description: 'Its holders.', schema: lockResource } },
       handle: async (c) => {
         const name = nameParam(c)
         const holders = maySee(c.var.caller, name) ? await belfry.locks.inspect(name) : []
@@ -55,21 +50,7 @@ function acquireRoute(belfry: Belfry): Route {
   return route({
     ...{ method: 'put', path: PATH, id: 'acquireLock', tag: TAG, role: 'operator' },
     summary: 'Acquires a lock, for as long as its ttl says unless it is renewed.',
-    body: z.strictObject({
-      ttl: duration.exactOptional().meta({ description: 'Default 15 s.' }),
-      permits: z
-        .int()
-        .min(1)
-        .exactOptional()
-        .meta({ description: 'How many may hold it, the same for all. Default 1.' }),
-      wait: wait
-        .exactOptional()
-        .meta({ description: 'How long to wait for it, at most a minute. Default not at all.' }),
-      holder: holder.exactOptional().meta({
-        description:
-          'Names the acquisition: repeated after a lost answer, it finds the same lease. Default a new name.',
-      }),
-    }),
+    body: acquisition,
     optionalBody: true,
     answers: { 200: lease },
     handle: async (c, { body }) => {
@@ -88,13 +69,7 @@ function keepRoutes(belfry: Belfry): readonly Route[] {
     route({
       ...{ method: 'patch', path: PATH, id: 'renewLock', tag: TAG, role: 'operator' },
       summary: 'Makes a lock last longer, from now.',
-      body: z.strictObject({
-        token,
-        ttl: duration.exactOptional().meta({ description: 'Default 15 s.' }),
-        holder: holder.exactOptional().meta({
-          description: 'With it, a lease that has run out and that nobody took can be had again.',
-        }),
-      }),
+      body: renewal,
       answers: { 200: lease },
       handle: async (c, { body: { ttl, ...grant } }) => {
         const name = nameParam(c)

@@ -7,8 +7,10 @@ import { instantMs } from '../../time/instant.js'
 import type { Caller } from '../caller.js'
 import { problem } from '../problem.js'
 import { type Route, route, type ServerContext } from '../route.js'
+import { manyRuns } from '../shapes/answers.js'
 import { instant, runState } from '../shapes/fields.js'
 import { after, cursorOf, listOf, paging, toList } from '../shapes/list.js'
+import { meantRuns, runFilters } from '../shapes/requests.js'
 import { runResource, toRunResource } from '../shapes/run.js'
 import { maySeeRun } from '../sight.js'
 
@@ -16,34 +18,12 @@ const TAG = 'runs'
 /** How many looks a page may take for a caller who sees few of the runs. */
 const MAX_LOOKS = 10
 
-const FILTERS = {
-  schedule: z.string().exactOptional(),
-  job: z.string().exactOptional(),
-  sink: z.string().exactOptional(),
-  key: z.string().exactOptional().meta({ description: 'The exclusive key.' }),
-}
-
 const listQuery = z.strictObject({
-  ...FILTERS,
+  ...runFilters,
   state: z.string().exactOptional().meta({ description: 'One state, or several with commas between.' }),
   tick: instant.exactOptional(),
   ...paging,
 })
-
-const manyBody = z.strictObject({
-  ...FILTERS,
-  states: z.array(runState).min(1).exactOptional(),
-  cursor: z.string().exactOptional(),
-  limit: z.int().min(1).max(1_000).default(1_000),
-})
-
-const many = z
-  .strictObject({
-    changed: z.array(z.string()).meta({ description: 'The runs that were changed, or asked to cancel.' }),
-    refused: z.int().meta({ description: 'Runs that had moved on meanwhile.' }),
-    nextCursor: z.nullable(z.string()).meta({ description: 'Pass it as `cursor` to go on.' }),
-  })
-  .meta({ id: 'ManyRuns' })
 
 export function runRoutes(belfry: Belfry): readonly Route[] {
   return [...lookRoutes(belfry), ...changeRoutes(belfry), ...manyRoutes(belfry)]
@@ -111,8 +91,8 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
 }
 
 function manyRoutes(belfry: Belfry): readonly Route[] {
-  const answers = { 200: { description: 'What was done.', schema: many } }
-  const parts = { method: 'post', tag: TAG, role: 'operator', body: manyBody, answers } as const
+  const answers = { 200: { description: 'What was done.', schema: manyRuns } }
+  const parts = { method: 'post', tag: TAG, role: 'operator', body: meantRuns, answers } as const
   return [
     route({
       ...{ ...parts, path: '/v1/runs:cancel', id: 'cancelRuns' },
@@ -129,7 +109,7 @@ function manyRoutes(belfry: Belfry): readonly Route[] {
 
 async function changeMany(
   c: ServerContext,
-  { cursor, ...query }: z.output<typeof manyBody>,
+  { cursor, ...query }: z.output<typeof meantRuns>,
   action: string,
   change: (query: RunQuery, isMeant: (run: Run) => boolean) => Promise<ManyResult>,
 ): Promise<Response> {

@@ -6,8 +6,10 @@ import { durationMs } from '../../time/duration.js'
 import { SAME_FOR, uniqueName } from '../idempotency.js'
 import { problem } from '../problem.js'
 import { type Route, route, type ServerContext } from '../route.js'
-import { duration, instant, iso, json, name, overlap, skipReason, time } from '../shapes/fields.js'
-import { runResource, toRunResource } from '../shapes/run.js'
+import { backfilled, enqueued, explanation, ticks } from '../shapes/answers.js'
+import { instant, iso } from '../shapes/fields.js'
+import { backfill, trigger } from '../shapes/requests.js'
+import { toRunResource } from '../shapes/run.js'
 import { scheduleResource } from '../shapes/schedule.js'
 import { sightedId } from '../sight.js'
 import { answer, noSchedule } from './schedules.js'
@@ -16,68 +18,6 @@ const TAG = 'schedules'
 const BASE = '/v1/schedules/{id}'
 export const MAX_WAIT_MS = 60_000
 const MAX_LISTED = 1_000
-
-export const wait = duration.meta({ description: 'Wait this long for the end, at most a minute.' })
-
-export const enqueued = z
-  .strictObject({
-    outcome: z.enum(['enqueued', 'duplicate', 'busy']),
-    runId: z.string().meta({ description: 'The new run, or the one that it lost to.' }),
-    run: z.nullable(runResource).meta({ description: 'As it is now; null where no history is kept.' }),
-  })
-  .meta({ id: 'Enqueued' })
-
-const backfilled = z
-  .strictObject({
-    enqueued: z.int(),
-    duplicates: z.int().meta({ description: 'Ticks that this backfill had run before.' }),
-    busy: z.int(),
-    runs: z.array(z.string()).meta({ description: `The first ${MAX_LISTED} runs.` }),
-  })
-  .meta({ id: 'Backfilled' })
-
-const TICK_STATUSES = [
-  'before-creation',
-  'ran',
-  'failed',
-  'cancelled',
-  'running',
-  'waiting',
-  'skipped',
-  'upcoming',
-  'due',
-  'forgotten',
-] as const
-
-const explanation = z
-  .strictObject({
-    at: time,
-    status: z.enum(['unknown-schedule', 'not-a-tick', ...TICK_STATUSES]),
-    reason: skipReason.exactOptional(),
-    text: z.string(),
-    run: runResource.exactOptional(),
-  })
-  .meta({ id: 'Explanation' })
-
-const ticks = z
-  .strictObject({
-    data: z.array(
-      z
-        .strictObject({
-          at: time,
-          planned: z.boolean().meta({ description: 'Whether the timeline as it is now has a tick there.' }),
-          status: z.enum(TICK_STATUSES),
-          reason: skipReason.exactOptional(),
-          run: runResource.exactOptional(),
-        })
-        .meta({ id: 'Tick' }),
-    ),
-    skips: z
-      .array(z.strictObject({ from: time, to: time, count: z.int(), reason: skipReason }))
-      .meta({ description: 'Stretches of skipped ticks that touch the range.' }),
-    next: z.nullable(time).meta({ description: 'Pass it as `from` to go on; null when that was all.' }),
-  })
-  .meta({ id: 'Ticks' })
 
 const schedule = { description: 'The schedule.', schema: scheduleResource, headers: { ETag: 'The version.' } }
 
@@ -120,11 +60,7 @@ function triggerRoute(belfry: Belfry): Route {
   return route({
     ...{ method: 'post', path: `${BASE}/trigger`, id: 'triggerSchedule', tag: TAG, role: 'operator', idempotent: true },
     summary: 'Runs it now, beside its timeline.',
-    body: z.strictObject({
-      payload: json.exactOptional(),
-      overlap: overlap.exactOptional(),
-      wait: wait.exactOptional(),
-    }),
+    body: trigger,
     optionalBody: true,
     answers: {
       200: { description: 'It has ended.', schema: enqueued },
@@ -186,12 +122,7 @@ function backfillRoute(belfry: Belfry): Route {
       idempotent: true,
     },
     summary: 'Runs the ticks of a past stretch of time again. Repeating it adds nothing.',
-    body: z.strictObject({
-      from: instant,
-      to: instant,
-      name: name('backfill name').exactOptional().meta({ description: 'Default the range itself.' }),
-      overlap: overlap.exactOptional(),
-    }),
+    body: backfill,
     answers: { 202: { description: 'They are enqueued.', schema: backfilled } },
     handle: async (c, { body }) => {
       const id = sightedId(c)

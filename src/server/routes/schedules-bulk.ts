@@ -1,5 +1,5 @@
 /** Schedules as a set: what would tick when, and making the store have exactly these. */
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { ApplyChange } from '../../api/apply.js'
 import { inputOf } from '../../api/schedule-input-of.js'
 import type { Belfry } from '../../belfry.js'
@@ -8,35 +8,13 @@ import { mayMake, maySee } from '../caller.js'
 import { problem } from '../problem.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import type { ParsedServerOptions } from '../server-options.js'
-import { instant, iso, time } from '../shapes/fields.js'
-import { scheduleId, scheduleInput } from '../shapes/schedule.js'
+import { applied, preview } from '../shapes/answers.js'
+import { iso } from '../shapes/fields.js'
+import { previewOf, wantedSchedules } from '../shapes/requests.js'
+import type { scheduleInput } from '../shapes/schedule.js'
 import { noSchedule } from './schedules.js'
 
 const TAG = 'schedules'
-
-const preview = z
-  .strictObject({
-    description: z.string().meta({ description: 'The timeline in words.' }),
-    data: z.array(z.strictObject({ at: time, readyAt: time.meta({ description: 'With jitter: when it may start.' }) })),
-  })
-  .meta({ id: 'Preview' })
-
-const change = z
-  .strictObject({
-    id: z.string(),
-    change: z.enum(['create', 'update', 'remove']),
-    before: scheduleInput.exactOptional(),
-    after: scheduleInput.exactOptional(),
-  })
-  .meta({ id: 'ApplyChange' })
-
-const applied = z
-  .strictObject({
-    applied: z.boolean().meta({ description: 'False after a dry run.' }),
-    changes: z.array(change),
-    unchanged: z.int(),
-  })
-  .meta({ id: 'Applied' })
 
 export function scheduleBulkRoutes(belfry: Belfry, options: ParsedServerOptions): readonly Route[] {
   return [previewRoute(belfry), applyRoute(belfry, options)]
@@ -46,12 +24,7 @@ function previewRoute(belfry: Belfry): Route {
   return route({
     ...{ method: 'post', path: '/v1/schedules:preview', id: 'previewSchedule', tag: TAG, role: 'viewer' },
     summary: 'The next ticks of a schedule, or of one that is not saved yet.',
-    body: z.strictObject({
-      id: z.string().exactOptional().meta({ description: 'A schedule that is there. Either this or `schedule`.' }),
-      schedule: scheduleInput.exactOptional(),
-      count: z.int().min(0).max(1_000).default(5),
-      from: instant.exactOptional().meta({ description: 'Start here instead of now.' }),
-    }),
+    body: previewOf,
     answers: { 200: { description: 'The ticks.', schema: preview } },
     handle: async (c, { body: { id, schedule, ...options } }) => {
       if ((id === undefined) === (schedule === undefined)) {
@@ -85,12 +58,7 @@ function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
   return route({
     ...{ method: 'post', path: '/v1/schedules:apply', id: 'applySchedules', tag: TAG, role: 'operator' },
     summary: 'Makes the schedules be exactly these. All or nothing, where the store has transactions.',
-    body: z.strictObject({
-      schedules: z.record(scheduleId, scheduleInput).meta({ description: 'By id.' }),
-      dryRun: z.boolean().exactOptional().meta({ description: 'Only say what would change.' }),
-      prune: z.boolean().exactOptional().meta({ description: 'Remove schedules under `prefix` that are not given.' }),
-      prefix: z.string().exactOptional().meta({ description: 'What `prune` may remove; "" means all.' }),
-    }),
+    body: wantedSchedules,
     answers: { 200: { description: 'What changed, or would.', schema: applied } },
     handle: async (c, { body: { schedules, ...options } }) => {
       const ids = Object.keys(schedules)

@@ -10,6 +10,7 @@ import { type Problem, problem, toProblem } from '../problem.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import { type ImportCounts, ScheduleImport } from '../schedule-import.js'
 import type { ParsedServerOptions } from '../server-options.js'
+import { imported, importProgress } from '../shapes/answers.js'
 import { sightedPrefix } from '../sight.js'
 import { textLines } from '../text-lines.js'
 
@@ -20,35 +21,6 @@ const KIND = 'import'
 const KEPT_MS = 7 * 24 * 3_600_000
 /** How often the progress of an import is written down. */
 const NOTE_MS = 1_000
-
-const counts = {
-  taken: z.int().meta({ description: 'Lines that are done with: written, or reported.' }),
-  created: z.int(),
-  updated: z.int(),
-  unchanged: z.int(),
-  refused: z.int(),
-}
-
-const fieldError = z.strictObject({ pointer: z.string(), message: z.string(), code: z.string().exactOptional() })
-const lineError = z
-  .strictObject({
-    line: z.int(),
-    id: z.string().exactOptional(),
-    code: z.string(),
-    message: z.string(),
-    errors: z.array(fieldError).exactOptional(),
-  })
-  .meta({ id: 'LineError' })
-
-const imported = z
-  .strictObject({
-    ...counts,
-    nextLine: z.int().meta({ description: 'The number of the line after the last that was taken.' }),
-    errors: z.array(lineError).meta({ description: 'The first thousand.' }),
-  })
-  .meta({ id: 'Imported' })
-
-const progress = z.strictObject({ ...counts, nextLine: z.int(), done: z.boolean() }).meta({ id: 'ImportProgress' })
 
 const name = z
   .string()
@@ -193,11 +165,11 @@ function progressRoute(belfry: Belfry): Route {
     ...{ method: 'get', path: '/v1/schedules:import', id: 'getImport', tag: TAG, role: 'operator' },
     summary: 'How far a named import got: the rest begins at `nextLine`.',
     query: z.strictObject({ name }),
-    answers: { 200: { description: 'As of the last second.', schema: progress } },
+    answers: { 200: { description: 'As of the last second.', schema: importProgress } },
     handle: async (c, { query }) => {
       const record = await belfry.records.get(KIND, noteId(c.var.caller, query.name))
       if (record === undefined) throw problem(404, 'NOT_FOUND', `there was no import named "${query.name}"`)
-      return c.json(progress.parse(record.body))
+      return c.json(importProgress.parse(record.body))
     },
   })
 }

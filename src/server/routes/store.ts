@@ -6,36 +6,14 @@ import { systemClock } from '../../core/clock.js'
 import type { Frozen } from '../../core/store.js'
 import { mustSeeAll } from '../caller.js'
 import { type Route, route } from '../route.js'
-import { iso, time } from '../shapes/fields.js'
+import { freezeState, stats } from '../shapes/answers.js'
+import { iso } from '../shapes/fields.js'
 import { instanceResource, toInstanceResource } from '../shapes/holder.js'
 import { listOf } from '../shapes/list.js'
 
 const TAG = 'store'
 /** However many ask, the store is looked at once in this long. */
 const FRESH_MS = 1_000
-
-const freeze = z
-  .strictObject({ frozen: z.boolean(), at: time.exactOptional(), note: z.string().exactOptional() })
-  .meta({ id: 'Freeze' })
-
-const atLeast = z
-  .strictObject({
-    count: z.int(),
-    more: z.boolean().meta({ description: 'Whether there are more than were counted.' }),
-  })
-  .meta({ id: 'AtLeast' })
-
-const stats = z
-  .strictObject({
-    now: time,
-    instances: z.strictObject({ live: z.int(), gone: z.int() }),
-    freeze,
-    due: atLeast.meta({ description: 'Runs that could start now.' }),
-    ready: atLeast,
-    waiting: atLeast,
-    running: atLeast,
-  })
-  .meta({ id: 'Stats' })
 
 export function storeRoutes(belfry: Belfry): readonly Route[] {
   return [instancesRoute(belfry), statsRoute(belfry), ...freezeRoutes(belfry)]
@@ -79,7 +57,7 @@ function statsRoute(belfry: Belfry): Route {
 
 function freezeRoutes(belfry: Belfry): readonly Route[] {
   const path = '/v1/freeze'
-  const answers = { 200: { description: 'As it is now.', schema: freeze } }
+  const answers = { 200: { description: 'As it is now.', schema: freezeState } }
   const now = async () => toFreeze(await belfry.frozen())
   return [
     route({
@@ -112,7 +90,7 @@ function freezeRoutes(belfry: Belfry): readonly Route[] {
   ]
 }
 
-function toFreeze(frozen: Frozen | undefined): z.output<typeof freeze> {
+function toFreeze(frozen: Frozen | undefined): z.output<typeof freezeState> {
   if (frozen === undefined) return { frozen: false }
   return { frozen: true, at: iso(frozen.at), ...(frozen.note === undefined ? {} : { note: frozen.note }) }
 }

@@ -16,7 +16,9 @@ export const leaseResource = z
   })
   .meta({ id: 'Lease' })
 
-export function toLeaseResource(lease: Lease): z.output<typeof leaseResource> {
+export type LeaseResource = z.output<typeof leaseResource>
+
+export function toLeaseResource(lease: Lease): LeaseResource {
   const { name, holder, token, acquiredAt, expiresAt, instance, run, released } = lease
   return {
     ...{ name, holder, token, acquiredAt: iso(acquiredAt), expiresAt: iso(expiresAt) },
@@ -42,7 +44,9 @@ export const instanceResource = z
   })
   .meta({ id: 'Instance' })
 
-export function toInstanceResource(instance: Instance, now: number): z.output<typeof instanceResource> {
+export type InstanceResource = z.output<typeof instanceResource>
+
+export function toInstanceResource(instance: Instance, now: number): InstanceResource {
   const { id, host, pid, app, release, zoneData, jobs, joinedAt, beatAt, expiresAt } = instance
   return {
     ...{ id, live: expiresAt >= now, host, pid },

@@ -95,6 +95,10 @@ export const scheduleResource = z
   })
   .meta({ id: 'Schedule' })
 
+export type ScheduleFields = z.input<typeof scheduleInput>
+export type NewSchedule = z.input<typeof newSchedule>
+export type SchedulePatch = z.input<typeof schedulePatch>
+export type ScheduleLine = z.input<typeof scheduleLine>
 export type ScheduleResource = z.output<typeof scheduleResource>
 
 export function toScheduleResource(view: ScheduleView): ScheduleResource {

@@ -103,6 +103,16 @@ describe('a session', () => {
 })
 
 describe('a stream of events', () => {
+  it('that nobody reads is not kept', async () => {
+    const headers = bearer(await scene.token({ role: 'viewer' }))
+    const looks = () => scene.belfry.metrics.histograms().find(({ labels }) => labels.operation === 'runs.list')
+    const response = await scene.ask('/v1/events', { method: 'HEAD', headers })
+    expect(response.status).toBe(200)
+    const before = looks()?.value.count
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    expect(looks()?.value.count).toBe(before)
+  })
+
   it('ends when its token is revoked', async () => {
     const own = await stage()
     const { token, info } = await own.tokens.create({ role: 'viewer' })
