@@ -135,10 +135,23 @@ class Demo {
   }
 
   async interrupt(): Promise<unknown> {
+    return this.#end('SIGINT')
+  }
+
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL')
+  }
+
+  async #end(signal: 'SIGINT' | 'SIGKILL'): Promise<unknown> {
     const exited = once(this.#child, 'exit')
-    this.#child.kill('SIGINT')
+    this.#child.kill(signal)
     const [code] = await exited
     return code
+  }
+
+  /** What it keeps in the folder for temporary files. */
+  get folders(): string[] {
+    return readdirSync(tmpdir()).filter((name) => name.startsWith(`belfry-dev-${this.#child.pid}-`))
   }
 }
 
@@ -151,7 +164,6 @@ async function patienceMs(): Promise<number> {
 
 describe('belfry dev', () => {
   it('shows a tick at once, a failure with its retry, and leaves nothing behind', async () => {
-    const before = folders()
     const patience = await patienceMs()
     const demo = new Demo()
     await demo.shows(/✔/)
@@ -167,11 +179,10 @@ describe('belfry dev', () => {
     expect(demo.output).toMatch(/flaky .*↻ failed: out of paper/)
     expect(await demo.interrupt()).toBe(0)
     expect(demo.output).toMatch(/bye\n$/)
-    expect(folders()).toEqual(before)
+    expect(demo.folders).toEqual([])
   })
 
   it('--replicas 3 shows a tick at once, shares ticks between three processes, and leaves nothing behind', async () => {
-    const before = folders()
     const patience = await patienceMs()
     const demo = new Demo('--replicas', '3')
     await demo.shows(/✔/)
@@ -182,7 +193,18 @@ describe('belfry dev', () => {
     expect(new Set(ticks).size).toBe(ticks.length)
     expect(await demo.interrupt()).toBe(0)
     expect(demo.output).toMatch(/bye\n$/)
-    expect(folders()).toEqual(before)
+    expect(demo.folders).toEqual([])
+  })
+
+  it('clears away what one that was killed left behind', async () => {
+    const killed = new Demo()
+    await killed.shows(/✔/)
+    await killed.kill()
+    expect(killed.folders).toHaveLength(1)
+    const next = new Demo()
+    await next.shows(/Belfry/)
+    await next.interrupt()
+    expect(killed.folders).toEqual([])
   })
 
   it('refuses a number of replicas that makes no sense', async () => {
@@ -191,7 +213,3 @@ describe('belfry dev', () => {
     expect(stderr).toMatch(/^belfry: option '--replicas <count>' argument 'many' is invalid/)
   })
 })
-
-function folders(): string[] {
-  return readdirSync(tmpdir()).filter((name) => name.startsWith('belfry-dev-'))
-}
