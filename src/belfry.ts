@@ -2,8 +2,10 @@
 import { hostname } from 'node:os'
 import { Catalogue, jobInfo } from './api/catalogue.js'
 import { Declarations } from './api/declarations.js'
+import { type Enqueued, type EnqueueOptions, newRun } from './api/enqueue.js'
 import { Job } from './api/job.js'
 import { type JobOptions, parseJob } from './api/job-options.js'
+import { type KnownJob, knownJobs } from './api/known-jobs.js'
 import { located } from './api/located.js'
 import type { Lock } from './api/lock.js'
 import type { LockOptions } from './api/lock-options.js'
@@ -14,6 +16,7 @@ import { Runs } from './api/runs.js'
 import type { ScheduleInput } from './api/schedule-input.js'
 import { Schedules } from './api/schedules.js'
 import type { InputOf, OutputOf, StandardSchema } from './api/standard-schema.js'
+import { type Stats, stats } from './api/stats.js'
 import { failure, quote } from './core/errors.js'
 import type { Instance } from './core/instance.js'
 import type { Json } from './core/json.js'
@@ -165,6 +168,27 @@ export class Belfry implements AsyncDisposable {
     return await work(lock)
   }
 
+  /**
+   * Makes a run of a job by its name, whether this instance has its code or not. Without it the payload is not checked, and
+   * an instance that has the code stamps the exclusive key.
+   */
+  async enqueue(job: string, payload?: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
+    const run = await newRun(this.#catalogue, checkName(job, 'job name'), payload, options)
+    const { tx } = options
+    const [result] = await (tx === undefined ? this.#store.runs.enqueue([run]) : this.#store.runs.enqueue([run], tx))
+    return result as Enqueued
+  }
+
+  /** The jobs that instances run or once ran, with the live ones that do, in order of name. */
+  jobs(): Promise<readonly KnownJob[]> {
+    return knownJobs(this.#store)
+  }
+
+  /** How things stand. Costs the same however much is stored: numbers stop at "at least a thousand". */
+  stats(): Promise<Stats> {
+    return stats(this.#store)
+  }
+
   /** Stops all runs of the whole store from starting. Ticks are recorded all the same. */
   async freeze(note?: string): Promise<void> {
     if (note !== undefined) checkText(note, 'the note of a freeze')
@@ -177,6 +201,11 @@ export class Belfry implements AsyncDisposable {
 
   frozen(): Promise<Frozen | undefined> {
     return this.#store.frozen()
+  }
+
+  /** The store's time, which rules. */
+  async now(): Promise<Date> {
+    return new Date(await this.#store.now())
   }
 
   instances(): Promise<readonly Instance[]> {

@@ -1,17 +1,33 @@
 export type { ApplyChange, ApplyOptions, ApplyResult } from './api/apply.js'
+export type { Enqueued, EnqueueOptions } from './api/enqueue.js'
 export type { Explanation } from './api/explain.js'
-export type { Enqueued, EnqueueOptions, Job } from './api/job.js'
+export type { GrantOptions, GrantRef } from './api/grant-options.js'
+export type { Job } from './api/job.js'
 export type { ExclusiveOptions, JobOptions, RetryOptions } from './api/job-options.js'
+export type { KnownJob } from './api/known-jobs.js'
 export type { Lock } from './api/lock.js'
 export type { LockOptions } from './api/lock-options.js'
 export type { Locks } from './api/locks.js'
+export type { ManyResult } from './api/many-runs.js'
 export type { BelfryOptions } from './api/options.js'
 export type { StopSignal } from './api/process-signals.js'
+export type { EachResult } from './api/put-each.js'
+export type { RunNews } from './api/run-feed.js'
 export type { Runs } from './api/runs.js'
 export type { MissedInput, ScheduleInput } from './api/schedule-input.js'
 export type { ScheduleView } from './api/schedule-view.js'
-export type { BackfillOptions, PreviewedTick, PutOptions, Schedules, TriggerOptions } from './api/schedules.js'
+export type {
+  BackfillOptions,
+  PreviewedTick,
+  PutOptions,
+  ScheduleChanges,
+  Schedules,
+  TriggerOptions,
+  Written,
+} from './api/schedules.js'
 export type { StandardSchema } from './api/standard-schema.js'
+export type { AtLeast, Stats } from './api/stats.js'
+export type { Tick, Ticks, TicksOptions } from './api/ticks.js'
 export { type Belfry, createBelfry } from './belfry.js'
 export type { Clock } from './core/clock.js'
 export { type ErrorCode, type ErrorRecord, NonRetryableError } from './core/errors.js'

@@ -99,8 +99,8 @@ async function* allSchedules(store: Store, prefix: string): AsyncGenerator<Sched
   } while (after !== undefined)
 }
 
+/** As one: whoever is cut off in between has either all of it or nothing, where the store has transactions. */
 async function write(store: Store, writes: readonly ScheduleWrite[], changes: readonly ApplyChange[]): Promise<void> {
-  if (writes.length > 0) await store.schedules.put(writes)
   const removed = changes.filter(({ change }) => change === 'remove').map(({ id }) => id)
-  if (removed.length > 0) await store.schedules.remove(removed)
+  if (writes.length > 0 || removed.length > 0) await store.schedules.apply(writes, removed)
 }

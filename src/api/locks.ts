@@ -9,6 +9,7 @@ import type { TokenFloor } from '../core/token.js'
 import { HeldLock } from '../engine/held-lock.js'
 import type { LockKeeper } from '../engine/lock-keeper.js'
 import { type Duration, durationMs } from '../time/duration.js'
+import { checkToken, type GrantOptions, type GrantRef, parseGrant } from './grant-options.js'
 import { listQuery } from './list-query.js'
 import { located } from './located.js'
 import { Lock } from './lock.js'
@@ -91,6 +92,45 @@ export class Locks {
     return new Lock(held, this)
   }
 
+  /**
+   * Gives a lock to somebody who is no part of this process, for so long as it says: nothing renews it here, and it outlives
+   * this process. The same holder asking again gets the same lease, extended. Undefined when others have it.
+   */
+  async grant(name: string, options: GrantOptions = {}): Promise<Lease | undefined> {
+    checkName(name, 'lock name')
+    const { holder, signal, ttlMs, waitMs, permits } = parseGrant(name, options)
+    const asking = this.#ask(name, holder, ttlMs, permits, waitMs, true, signal)
+    this.#asking.add(asking)
+    return (await asking.finally(() => this.#asking.delete(asking)))?.lease
+  }
+
+  /** Extends what `grant` gave. Undefined when it is no longer the holder's. */
+  async renewGrant(name: string, grant: GrantRef, ttl?: Duration): Promise<Lease | undefined> {
+    checkToken(checkName(name, 'lock name'), grant.token)
+    const { ttlMs } = parseGrant(name, ttl === undefined ? {} : { ttl })
+    const holder = await this.#holderOf(name, grant)
+    if (holder === undefined) return undefined
+    const [lease] = await this.#store.leases.renew([{ name, holder, token: grant.token, ttlMs, remote: true }])
+    return lease
+  }
+
+  /** Gives back what `grant` gave. False when it was no longer the holder's. */
+  async releaseGrant(name: string, grant: GrantRef): Promise<boolean> {
+    checkToken(name, grant.token)
+    const lease = (await this.inspect(name)).find(({ token }) => token === grant.token)
+    // What a run holds is given back by whoever runs it.
+    if (lease === undefined || lease.run !== undefined) return false
+    if (grant.holder !== undefined && grant.holder !== lease.holder) return false
+    return this.#store.leases.release({ name, holder: lease.holder })
+  }
+
+  /** A lease that has run out is not listed, but may be extended: only who knows its holder can ask for that. */
+  async #holderOf(name: string, { token, holder }: GrantRef): Promise<string | undefined> {
+    if (holder !== undefined) return checkName(holder, `holder of lock "${name}"`)
+    const lease = (await this.inspect(name)).find((each) => each.token === token)
+    return lease?.run === undefined ? lease?.holder : undefined
+  }
+
   async extend(held: HeldLock, ttl: Duration): Promise<boolean> {
     const ttlMs = located(`lock "${held.name}"`, () => checkTtl(held.name, durationMs(ttl)))
     const sentAt = this.#clock.monotonic()
@@ -147,26 +187,38 @@ export class Locks {
     return new Lock(held, this)
   }
 
-  async #ask(name: string, holder: string, ttlMs: number, permits: number, waitMs: number) {
+  async #ask(
+    name: string,
+    holder: string,
+    ttlMs: number,
+    permits: number,
+    waitMs: number,
+    remote = false,
+    signal?: AbortSignal,
+  ) {
     const until = this.#clock.monotonic() + waitMs
+    const who = { instance: this.#instance(), ...(remote ? { remote } : {}) }
     for (;;) {
       if (this.#closed) await this.#refuse(name, holder)
       const sentAt = this.#clock.monotonic()
       const place = until > sentAt ? { waitMs: PLACE_MS } : {}
-      const request = { name, holder, ttlMs, permits, instance: this.#instance(), floor: this.#floor.value, ...place }
+      const request = { name, holder, ttlMs, permits, floor: this.#floor.value, ...who, ...place }
       const result = await this.#store.leases.acquire(request)
       this.#floor.sawTime(result.now)
       if (result.acquired) {
         this.#floor.sawToken(result.lease.token)
+        // Whoever asked is no longer there to hear that he has it.
+        if (signal?.aborted) return this.#giveUp(name, holder)
         return { lease: result.lease, sentAt }
       }
       const leftMs = until - this.#clock.monotonic()
-      if (leftMs <= 0) {
-        if (waitMs > 0) await this.#store.leases.release({ name, holder })
-        return undefined
-      }
+      if (leftMs <= 0 || signal?.aborted) return waitMs > 0 ? this.#giveUp(name, holder) : undefined
       await this.#pause(holder, Math.min(leftMs, ASK_MS, Math.max(result.until - result.now, 1)))
     }
+  }
+
+  async #giveUp(name: string, holder: string): Promise<undefined> {
+    await this.#store.leases.release({ name, holder })
   }
 
   async #refuse(name: string, holder: string): Promise<never> {

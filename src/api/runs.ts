@@ -5,8 +5,11 @@ import { checkText } from '../core/names.js'
 import { isFinished, type Run, type RunState } from '../core/run.js'
 import type { CancelResult, Page, RunQuery, Store } from '../core/store.js'
 import { type Duration, durationMs } from '../time/duration.js'
+import { type Instant, instantMs } from '../time/instant.js'
 import { listQuery } from './list-query.js'
 import { located } from './located.js'
+import { CANCELLABLE, changeMany, type ManyResult, RETRYABLE } from './many-runs.js'
+import { RunFeed, type RunNews } from './run-feed.js'
 
 const FIRST_LOOK_MS = 20
 const LOOK_MS = 1_000
@@ -21,15 +24,19 @@ const CHECKS = {
   waitsFor: (waitsFor: unknown) => ['key', 'overlap', 'stamp'].includes(waitsFor as string),
 }
 
+type ManyQuery = Partial<RunQuery> & { readonly state?: RunState }
+
 export class Runs {
   readonly #store: Store
   readonly #clock: Clock
   readonly #ending: AbortSignal
+  readonly #feed: RunFeed
 
   constructor(store: Store, clock: Clock, ending: AbortSignal) {
     this.#store = store
     this.#clock = clock
     this.#ending = ending
+    this.#feed = new RunFeed(store, clock)
   }
 
   async get(id: string): Promise<Run | undefined> {
@@ -37,9 +44,8 @@ export class Runs {
   }
 
   /** Newest first. */
-  async list(query: Partial<RunQuery> & { readonly state?: RunState } = {}): Promise<Page<Run>> {
-    const { state, ...rest } = listQuery(query, FILTERS, 'runs.list()', CHECKS)
-    return this.#store.runs.list({ ...rest, ...(state === undefined ? {} : { states: [state] }) })
+  async list(query: ManyQuery = {}): Promise<Page<Run>> {
+    return this.#store.runs.list(this.#many(query, 'runs.list()'))
   }
 
   /** Cancels a run that has not started; asks a running one to end. */
@@ -63,13 +69,53 @@ export class Runs {
   }
 
   /**
+   * Cancels the newest runs that match and have not ended, up to a limit of 1,000. `isMeant` can leave some out. Runs that
+   * come meanwhile are not among them.
+   */
+  async cancelMany(query: ManyQuery = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyResult> {
+    const where = 'runs.cancelMany()'
+    return changeMany(this.#store, this.#many(query, where), CANCELLABLE, where, isMeant, (id) =>
+      this.#store.runs.cancel(id),
+    )
+  }
+
+  /** Retries the newest runs that match and failed, were cancelled or skipped, up to a limit of 1,000. */
+  async retryMany(query: ManyQuery = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyResult> {
+    const where = 'runs.retryMany()'
+    return changeMany(this.#store, this.#many(query, where), RETRYABLE, where, isMeant, (id) =>
+      this.#store.runs.retry(id),
+    )
+  }
+
+  #many(query: ManyQuery, where: string): RunQuery {
+    const { state, ...rest } = listQuery(query, FILTERS, where, CHECKS)
+    return { ...rest, ...(state === undefined ? {} : { states: [state] }) }
+  }
+
+  /**
+   * Tells of runs that are new or changed, whichever process made or ran them, within about a second. It looks, so it may
+   * miss states in between; `gap` means that there was more than it could tell. Resolves once it has begun.
+   */
+  watch(listener: (news: RunNews) => void): Promise<() => void> {
+    return this.#feed.watch(listener)
+  }
+
+  /** The runs that changed since an instant, oldest first; undefined when they are too many. */
+  changedSince(at: Instant): Promise<readonly Run[] | undefined> {
+    return this.#feed.since(instantMs(at))
+  }
+
+  /**
    * Resolves when the run has ended. Undefined when there is no record of it: it was never there, or it ended and its
    * job keeps no history.
    */
-  async wait(id: string, options: { readonly timeout?: Duration } = {}): Promise<Run | undefined> {
+  async wait(
+    id: string,
+    options: { readonly timeout?: Duration; readonly signal?: AbortSignal } = {},
+  ): Promise<Run | undefined> {
     const where = `wait for run ${checkText(id, 'run id')}`
-    checkOptions(options, ['timeout'], where)
-    const { timeout } = options
+    checkOptions(options, ['timeout', 'signal'], where)
+    const { timeout, signal } = options
     const waitMs = timeout === undefined ? Number.POSITIVE_INFINITY : located(where, () => durationMs(timeout))
     const until = this.#clock.monotonic() + waitMs
     let hint = new AbortController()
@@ -78,9 +124,11 @@ export class Runs {
       if (wake === 'settled') look()
     })
     this.#ending.addEventListener('abort', look)
+    signal?.addEventListener('abort', look)
     try {
       for (let lookMs = FIRST_LOOK_MS; ; lookMs = Math.min(lookMs * 2, LOOK_MS)) {
         if (this.#ending.aborted) throw failure('NOT_RUNNING', `run ${id} was waited for when the instance was stopped`)
+        signal?.throwIfAborted()
         const run = await this.#store.runs.get(id)
         if (run === undefined || isFinished(run)) return run
         const leftMs = until - this.#clock.monotonic()
@@ -90,6 +138,7 @@ export class Runs {
       }
     } finally {
       this.#ending.removeEventListener('abort', look)
+      signal?.removeEventListener('abort', look)
       unsubscribe()
     }
   }

@@ -1,4 +1,4 @@
-import { failure, quote } from '../core/errors.js'
+import { BelfryError, failure, quote } from '../core/errors.js'
 import { inTurns } from '../core/in-turns.js'
 import type { Json } from '../core/json.js'
 import { toJson } from '../core/json.js'
@@ -10,12 +10,14 @@ import type { NewRun } from '../core/run.js'
 import { plannable, type Schedule, type ScheduleDefinition } from '../core/schedule.js'
 import { scheduleTimeline } from '../core/schedule-timeline.js'
 import type { Page, PutResult, ScheduleQuery, ScheduleWrite, Store } from '../core/store.js'
+import type { Duration } from '../time/duration.js'
 import { type Instant, instantMs, isoText } from '../time/instant.js'
 import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
 import type { Catalogue } from './catalogue.js'
+import { dedupeFields, type Enqueued } from './enqueue.js'
 import { type Explanation, explain } from './explain.js'
-import type { Enqueued } from './job.js'
 import { located } from './located.js'
+import { type EachResult, putEach } from './put-each.js'
 import {
   checkEntries,
   checkOverlap,
@@ -25,18 +27,33 @@ import {
   versionOf,
 } from './schedule-arguments.js'
 import { parseSchedule, type ScheduleInput } from './schedule-input.js'
+import { patchedInput } from './schedule-input-of.js'
 import { type ScheduleView, scheduleView } from './schedule-view.js'
+import { type Ticks, type TicksOptions, ticksBetween, ticksLimit } from './ticks.js'
 
 export interface PutOptions {
   /** Write only over this version; 0 means: only if there is no such schedule yet. */
   readonly ifVersion?: number
 }
 
+/** What a write did. */
+export interface Written {
+  readonly outcome: 'created' | 'updated' | 'unchanged'
+  readonly schedule: ScheduleView
+}
+
+/** Fields to change; null takes one away. */
+export type ScheduleChanges = { readonly [Field in keyof ScheduleInput]?: ScheduleInput[Field] | null }
+
 export interface TriggerOptions {
   /** Instead of the schedule's own. */
   readonly payload?: unknown
   /** Whether to mind unfinished runs of the schedule. Default allow. */
   readonly overlap?: Overlap
+  /** At most one unfinished run of the target has a key: repeating the call adds nothing. */
+  readonly key?: string
+  /** The key goes on refusing for this long after the run has ended. */
+  readonly keyFor?: Duration
 }
 
 export interface BackfillOptions {
@@ -56,6 +73,8 @@ export interface PreviewedTick {
 
 const PUT_BATCH = 1_000
 const MAX_BACKFILL = 100_000
+/** Whoever patches without a version in mind means the newest, however often it changes meanwhile. */
+const MAX_PATCHES = 10
 
 export class Schedules {
   readonly #store: Store
@@ -69,12 +88,43 @@ export class Schedules {
   }
 
   async put(id: string, input: ScheduleInput, options: PutOptions = {}): Promise<ScheduleView> {
+    return (await this.write(id, input, options)).schedule
+  }
+
+  /** As `put`, and says what it did. */
+  async write(id: string, input: ScheduleInput, options: PutOptions = {}): Promise<Written> {
     const ifVersion = versionOf(options, `put of ${quote(id)}`)
-    const definition = await this.parse(id, input)
+    return this.#write(id, await this.parse(id, input), ifVersion)
+  }
+
+  /**
+   * Changes some fields and leaves the others. A timeline takes the place of another (`every` that of `cron`), and so does
+   * a target.
+   */
+  async patch(id: string, changes: ScheduleChanges, options: PutOptions = {}): Promise<Written> {
+    checkText(id, 'schedule id')
+    const ifVersion = versionOf(options, `patch of ${quote(id)}`)
+    for (let attempt = 1; ; attempt += 1) {
+      const { version, definition } = found(id, await this.#store.schedules.get(id))
+      const changed = await this.parse(id, patchedInput(id, definition, changes), definition.app)
+      try {
+        return await this.#write(id, changed, ifVersion ?? version)
+      } catch (error) {
+        const isRaced = error instanceof BelfryError && error.code === 'VERSION_CONFLICT' && ifVersion === undefined
+        if (!isRaced || attempt === MAX_PATCHES) throw error
+      }
+    }
+  }
+
+  async #write(id: string, definition: ScheduleDefinition, ifVersion: number | undefined): Promise<Written> {
     const [result] = await this.#store.schedules.put([
       { id, definition, ...(ifVersion === undefined ? {} : { ifVersion }) },
     ])
-    return scheduleView(written(id, result, ifVersion))
+    const schedule = scheduleView(written(id, result, ifVersion))
+    return {
+      outcome: result?.outcome === 'created' || result?.outcome === 'updated' ? result.outcome : 'unchanged',
+      schedule,
+    }
   }
 
   /** Many at once, in batches; each batch is written whole or not at all. */
@@ -100,6 +150,17 @@ export class Schedules {
     const distinct = new Set(parsed.map(({ id }) => id)).size === parsed.length
     await Promise.all(distinct ? [putNext(), putNext()] : [putNext()])
     return views.flat()
+  }
+
+  /** Many at once, where some may be refused: answers what became of each, in order. */
+  async putEach(entries: Iterable<readonly [id: string, input: ScheduleInput]>): Promise<readonly EachResult[]> {
+    const list = checkEntries(entries)
+    const results: EachResult[] = []
+    for (let at = 0; at < list.length; at += PUT_BATCH) {
+      const batch = list.slice(at, at + PUT_BATCH)
+      results.push(...(await putEach(this.#store, (id, input) => this.parse(id, input), batch)))
+    }
+    return results
   }
 
   async #putBatch(batch: readonly ScheduleWrite[]): Promise<ScheduleView[]> {
@@ -141,13 +202,14 @@ export class Schedules {
   /** Runs it now, beside its timeline: the next tick stays what it was. */
   async trigger(id: string, options: TriggerOptions = {}): Promise<Enqueued> {
     checkText(id, 'schedule id')
-    checkOptions(options, ['payload', 'overlap'], `trigger of "${id}"`)
+    checkOptions(options, ['payload', 'overlap', 'key', 'keyFor'], `trigger of "${id}"`)
     const { payload, overlap = 'allow' } = options
+    const dedupe = dedupeFields(`trigger of "${id}"`, options)
     checkOverlap(`trigger of "${id}"`, overlap)
     const { definition } = found(id, await this.#store.schedules.get(id))
     const given = payload === undefined ? definition.payload : toJson(payload, `payload of a trigger of "${id}"`)
     const tick = await this.#store.now()
-    const run = await this.#runOf(id, definition, given, { origin: 'trigger', tick, overlap })
+    const run = await this.#runOf(id, definition, given, { origin: 'trigger', tick, overlap, ...dedupe })
     const [result] = await this.#store.runs.enqueue([run])
     return result as Enqueued
   }
@@ -202,6 +264,16 @@ export class Schedules {
     )
   }
 
+  /** The ticks of a stretch of time, in order: what the timeline has, what happened, and why not. */
+  async ticks(id: string, options: TicksOptions): Promise<Ticks> {
+    const where = `ticks of "${checkText(id, 'schedule id')}"`
+    checkOptions(options, ['from', 'to', 'limit'], where)
+    const [from, to] = located(where, () => [instantMs(options.from), instantMs(options.to)] as const)
+    if (to < from) throw failure('OPTION_INVALID', `${where}: the range ends before it begins`)
+    const limit = ticksLimit(options, where)
+    return ticksBetween(this.#store, found(id, await this.#store.schedules.get(id)), from, to, limit)
+  }
+
   /** Makes the store's schedules be exactly these, within a scope. */
   async apply(wanted: Readonly<Record<string, ScheduleInput>>, options: ApplyOptions = {}): Promise<ApplyResult> {
     return applySchedules(this.#store, (id, input) => this.parse(id, input), wanted, options)
@@ -224,7 +296,7 @@ export class Schedules {
     schedule: string,
     { target, priority, keep }: ScheduleDefinition,
     payload: Json,
-    rest: Pick<NewRun, 'origin' | 'tick' | 'backfill' | 'overlap'>,
+    rest: Pick<NewRun, 'origin' | 'tick' | 'backfill' | 'overlap' | 'dedupe' | 'dedupeForMs'>,
   ): Promise<NewRun> {
     if ('job' in target) await this.#catalogue.jobs.get(target.job)?.parse?.(payload)
     const key = await this.#catalogue.keyOf(target, payload)

@@ -5,6 +5,8 @@ import { devCommand } from './dev.js'
 import { exitCodeOf, printError } from './exit.js'
 import { migrateCommand } from './migrate.js'
 import { nextCommand } from './next.js'
+import { serveCommand } from './serve.js'
+import { tokenCommand } from './token.js'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -15,9 +17,11 @@ const program = new Command('belfry')
   .version(version)
   .addHelpText('after', '\nExit codes: 0 ok, 1 failure, 2 usage, 5 store unreachable\nDocs: docs/getting-started.md')
 
-for (const command of [devCommand(), migrateCommand(), nextCommand()]) program.addCommand(command)
+for (const command of [serveCommand(), devCommand(), migrateCommand(), nextCommand(), tokenCommand()]) {
+  program.addCommand(command)
+}
 // Commands are made apart, so each is told to throw, to suggest, and to speak as the rest of us does.
-for (const command of [program, ...program.commands]) {
+for (const command of [program, ...program.commands, ...program.commands.flatMap(({ commands }) => commands)]) {
   command
     .exitOverride()
     .showSuggestionAfterError()

@@ -11,14 +11,15 @@ export interface StoreOptions {
 export interface StorePlace {
   /** For people: it never holds a password. */
   readonly name: string
-  open(): Promise<Store>
+  /** With `migrate` the tables are made first, or brought up to date, where that is a step of its own. */
+  open(options?: { readonly migrate?: boolean }): Promise<Store>
   migrate(dryRun: boolean): Promise<MigrationReport>
 }
 
-export const storeOption = new Option('--store <where>', 'postgres://… or the path of a SQLite file').env(
+export const storeOption = new Option('--store <where>', 'postgres://…, redis://… or the path of a SQLite file').env(
   'BELFRY_STORE',
 )
-export const schemaOption = new Option('--schema <name>', 'the Postgres schema that everything lives in')
+export const schemaOption = new Option('--schema <name>', 'the Postgres schema, or what Redis keys begin with')
 
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i
 
@@ -26,15 +27,21 @@ export function storePlace({ store = '', schema }: StoreOptions): StorePlace {
   if (store === '') {
     throw failure(
       'OPTION_INVALID',
-      'there is no store: pass --store, or set BELFRY_STORE (postgres://… or a file path)',
+      'there is no store: pass --store, or set BELFRY_STORE (postgres://…, redis://… or a file path)',
     )
   }
   const scheme = SCHEME.exec(store)?.[1]?.toLowerCase()
   if (scheme === 'postgres' || scheme === 'postgresql') return postgresPlace(store, schema ?? 'belfry')
+  if (scheme === 'redis' || scheme === 'rediss') return redisPlace(store, schema ?? 'belfry')
   if (scheme !== undefined) {
-    throw failure('OPTION_INVALID', `there is no store called ${scheme}://: use postgres://… or the path of a file`)
+    throw failure(
+      'OPTION_INVALID',
+      `there is no store called ${scheme}://: use postgres://…, redis://… or the path of a file`,
+    )
   }
-  if (schema !== undefined) throw failure('OPTION_INVALID', '--schema is for Postgres: a SQLite file has none')
+  if (schema !== undefined) {
+    throw failure('OPTION_INVALID', '--schema is for Postgres and Redis: a SQLite file has none')
+  }
   return sqlitePlace(store)
 }
 
@@ -51,8 +58,29 @@ function postgresPlace(url: string, schema: string): StorePlace {
   }
   return {
     name: `schema ${quote(schema)} on ${new URL(url).host || 'the local server'}`,
-    open: async () => (await import('../stores/postgres/index.js')).postgres({ url, schema }),
+    open: async ({ migrate = false } = {}) =>
+      (await import('../stores/postgres/index.js')).postgres({ url, schema, migrate }),
     migrate: async (dryRun) => (await import('../stores/postgres/index.js')).migratePostgres({ url, schema, dryRun }),
+  }
+}
+
+/** Several URLs, with commas between them, are nodes of a cluster. */
+function redisPlace(text: string, schema: string): StorePlace {
+  const urls = text.split(',').map((url) => url.trim())
+  if (!urls.every((url) => URL.canParse(url))) {
+    throw failure('OPTION_INVALID', 'the URL of --store cannot be read: redis://user:password@host:6379')
+  }
+  const prefix = `${schema}:`
+  const hosts = urls.map((url) => new URL(url).host || 'the local server')
+  return {
+    name: `keys ${quote(`${prefix}*`)} on ${hosts.join(', ')}`,
+    open: async () => {
+      const { redis } = await import('../stores/redis/index.js')
+      return redis({ prefix, ...(urls.length > 1 ? { nodes: urls } : { url: urls[0] ?? text }) })
+    },
+    migrate: async () => {
+      throw failure('OPTION_INVALID', 'there is nothing to migrate on Redis: it has no tables')
+    },
   }
 }
 

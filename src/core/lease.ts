@@ -24,6 +24,8 @@ export interface AcquireRequest {
   readonly floor: number
   /** Keep a place in the queue for this long when it is busy. */
   readonly waitMs?: number
+  /** The holder is no part of this process: where life is proven by more than the lease, its lease counts alone. */
+  readonly remote?: boolean
 }
 
 export type AcquireResult =
@@ -36,6 +38,8 @@ export interface RenewRequest {
   readonly holder: string
   readonly token: number
   readonly ttlMs: number
+  /** As in `AcquireRequest`. */
+  readonly remote?: boolean
 }
 
 export interface ReleaseRequest {

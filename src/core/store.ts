@@ -101,6 +101,12 @@ export interface ScheduleStore {
   list(query: ScheduleQuery): Promise<Page<Schedule>>
   /** Takes unclaimed ticks back, cancels runs between attempts, and forgets the schedule. */
   remove(ids: readonly string[], ifVersion?: number): Promise<readonly RemoveResult[]>
+  /**
+   * Puts schedules and removes others, as one: in one transaction where the store has them. Elsewhere all puts are decided
+   * before anything is written and done before anything is removed, and repeating it finishes one that was interrupted.
+   * No id may be among both.
+   */
+  apply(writes: readonly ScheduleWrite[], removals: readonly string[]): Promise<readonly PutResult[]>
   /** By `decidePause`. Pausing a paused schedule changes its note. Undefined when there is no such schedule. */
   pause(id: string, note: string | undefined): Promise<Schedule | undefined>
   /** By `decideResume`. Undefined when there is no such schedule; one that is not paused is left as it is. */

@@ -20,6 +20,8 @@ export interface EventMap {
   'run:released': { readonly run: ClaimedRun; readonly durationMs: number }
   /** The attempt was over before it could settle: somebody else has the run, or will. */
   'run:stale': { readonly run: ClaimedRun }
+  /** Runs of instances that are gone: ready for others, or lost because that had happened too often. */
+  'runs:taken-over': { readonly rescued: number; readonly lost: number }
   'lock:lost': { readonly name: string; readonly token: number }
   'instance:joined': { readonly instance: string }
   'instance:lost': { readonly instance: string }
@@ -38,6 +40,7 @@ const NAMES: Readonly<Record<EventName, true>> = {
   'run:cancelled': true,
   'run:released': true,
   'run:stale': true,
+  'runs:taken-over': true,
   'lock:lost': true,
   'instance:joined': true,
   'instance:lost': true,

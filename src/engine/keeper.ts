@@ -47,6 +47,7 @@ export function trustMs(leaseMs: number): number {
 export class Keeper {
   readonly #options: KeeperOptions
   #cancelDeadline = () => {}
+  #stopped = false
 
   constructor(options: KeeperOptions) {
     this.#options = options
@@ -86,12 +87,15 @@ export class Keeper {
   }
 
   stop(): void {
+    this.#stopped = true
     this.#cancelDeadline()
   }
 
   #trustUntil(deadline: number): void {
     const { clock, leaseMs } = this.#options
     this.#cancelDeadline()
+    // A beat that is answered after the end has nothing left to watch over.
+    if (this.#stopped) return
     const why = `no beat has reached the store for ${Math.round(trustMs(leaseMs))} ms`
     this.#cancelDeadline = clock.after(deadline - clock.monotonic(), () => this.giveUp(why))
   }

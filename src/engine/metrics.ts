@@ -21,6 +21,10 @@ export interface Sample<Value> {
   readonly value: Value
 }
 
+/** Names of jobs and sinks are users' data: so many of them have series of their own, and all others share one. */
+export const MAX_TARGETS = 100
+const OTHER = 'other'
+
 const NO_LABELS: Labels = {}
 
 interface MutableHistogram {
@@ -52,18 +56,28 @@ export class Metrics {
     Map<string, End>
   >
 
+  readonly #targets = new Set<string>()
+
   constructor(events: Events) {
     events.on('ticks:recorded', ({ recorded, skipped }) => {
       this.count('belfry_ticks_recorded_total', {}, recorded)
       this.count('belfry_ticks_skipped_total', {}, skipped)
     })
     events.on('run:started', ({ run }) => {
+      this.count('belfry_claims_total', NO_LABELS)
       this.observe('belfry_run_lateness_ms', NO_LABELS, Math.max(run.startedAt - run.readyAt, 0))
     })
     for (const outcome of OUTCOMES) {
       events.on(`run:${outcome}`, ({ run, durationMs }) => this.#ended(outcome, run, durationMs))
     }
-    events.on('run:stale', ({ run }) => this.count('belfry_runs_total', { target: targetName(run), outcome: 'stale' }))
+    events.on('run:stale', ({ run }) => {
+      this.count('belfry_stale_settles_total', NO_LABELS)
+      this.count('belfry_runs_total', { target: this.#label(targetName(run)), outcome: 'stale' })
+    })
+    events.on('runs:taken-over', ({ rescued, lost }) => {
+      this.count('belfry_takeovers_total', { outcome: 'ready' }, rescued)
+      this.count('belfry_takeovers_total', { outcome: 'lost' }, lost)
+    })
     events.on('lock:lost', () => this.count('belfry_locks_lost_total', {}))
     events.on('instance:lost', () => this.count('belfry_leases_lost_total', {}))
     events.on('store:unreachable', () => this.count('belfry_store_outages_total', {}))
@@ -97,11 +111,19 @@ export class Metrics {
 
   /** Once for every run, so its series are found without making a key or labels each time. */
   #ended(outcome: Outcome, run: Run, durationMs: number): void {
-    const target = targetName(run)
+    const target = this.#label(targetName(run))
     const known = this.#ends[outcome].get(target)
     const end = known ?? this.#newEnd(outcome, target)
     end.total.value += 1
     record(end.duration.value, durationMs)
+  }
+
+  /** The first so many have their own name. */
+  #label(target: string): string {
+    if (this.#targets.has(target)) return target
+    if (this.#targets.size >= MAX_TARGETS) return OTHER
+    this.#targets.add(target)
+    return target
   }
 
   #newEnd(outcome: Outcome, target: string): End {

@@ -6,10 +6,12 @@
 import type { Logger } from '../core/logger.js'
 import { desynchronise } from '../core/retry.js'
 import type { Store } from '../core/store.js'
+import type { Events } from './events.js'
 
 export interface SweeperOptions {
   readonly store: Store
   readonly log: Logger
+  readonly events: Events
   readonly leaseMs: number
   readonly batch: number
   /** Computes keys that only this instance's code can compute. */
@@ -26,7 +28,7 @@ const RELEASES_EVERY = 8
 const PROVEN_EVERY_MS = 500
 
 export function sweeper(options: SweeperOptions): () => Promise<number> {
-  const { store, log, leaseMs, batch, onRescued, instance } = options
+  const { store, log, events, leaseMs, batch, onRescued, instance } = options
   const sweepMs = store.onLost === undefined ? leaseMs / 4 : Math.min(leaseMs / 4, PROVEN_EVERY_MS)
   /** All but taking over has time. */
   const restEvery = Math.max(Math.round(leaseMs / 4 / sweepMs), 1)
@@ -34,7 +36,10 @@ export function sweeper(options: SweeperOptions): () => Promise<number> {
   return async function sweep() {
     const { rescued, lost } = await store.runs.rescue(batch)
     if (rescued > 0) onRescued()
-    if (rescued > 0 || lost > 0) log.info({ rescued, lost }, 'took over runs of instances that are gone')
+    if (rescued > 0 || lost > 0) {
+      events.emit('runs:taken-over', { rescued, lost })
+      log.info({ rescued, lost }, 'took over runs of instances that are gone')
+    }
     if (rescued + lost >= batch) return 0
     if (round % restEvery === 0) await options.stampKeys()
     if (round % (restEvery * RELEASES_EVERY) === 0) await options.syncReleases()

@@ -66,6 +66,21 @@ function parseIso([, weeks, days, hours, minutes, seconds]: RegExpExecArray): nu
   )
 }
 
+const SHORT_UNITS = ['d', 'h', 'm', 's', 'ms'] as const
+
+/** "1h30m": the shortest text that is parsed to the same duration. */
+export function durationText(ms: number): string {
+  let rest = ms
+  let text = ''
+  for (const unit of SHORT_UNITS) {
+    const size = UNITS[unit] as number
+    const amount = Math.floor(rest / size)
+    rest -= amount * size
+    if (amount > 0) text += `${amount}${unit}`
+  }
+  return text || '0s'
+}
+
 const WORDS = [
   ['week', 7 * DAY_MS],
   ['day', DAY_MS],

@@ -1,6 +1,16 @@
 /** Timeouts, cancels and stops: how an attempt is told to end, and what becomes of one that does not. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { HandlerContext, Logger } from '../../src/index.js'
+import { systemClock } from '../../src/core/clock.js'
+import {
+  type Clock,
+  createBelfry,
+  type HandlerContext,
+  type Logger,
+  type Store,
+  silentLogger,
+} from '../../src/index.js'
+import { memory } from '../../src/stores/memory/index.js'
 import { createTestBelfry } from '../../src/testing/index.js'
 
 function recorder() {
@@ -281,6 +291,48 @@ describe('stop', () => {
     expect(warnings()).toMatchObject([{ fields: { job: 'deaf', reason: 'stop' } }])
     expect((startedAt[0] ?? 0) - stoppedAt).toBe(1_000)
     expect(await runs('deaf')).toMatchObject([{ state: 'succeeded', failures: 0, takeovers: 0 }])
+  })
+
+  it.each([0, 1, 5, 20])('leaves no timer behind, also %i ms after the start', async (ms) => {
+    let timers = 0
+    const clock: Clock = {
+      ...systemClock,
+      after(delayMs, callback) {
+        timers += 1
+        let over = false
+        const end = () => {
+          if (!over) timers -= 1
+          over = true
+        }
+        const cancel = systemClock.after(delayMs, () => {
+          end()
+          callback()
+        })
+        return () => {
+          end()
+          cancel()
+        }
+      },
+    }
+    // Joining takes a moment, as it does on a real store.
+    const store = memory({ clock })
+    const { join } = store.instances
+    const slow: Store = {
+      ...store,
+      instances: {
+        ...store.instances,
+        join: async (...args) => {
+          await sleep(10)
+          return join(...args)
+        },
+      },
+    }
+    const belfry = createBelfry({ store: slow, clock, logger: silentLogger })
+    await belfry.start()
+    if (ms > 0) await sleep(ms)
+    await belfry.stop({ grace: 0 })
+    await sleep(30)
+    expect(timers).toBe(0)
   })
 
   it('is done once, however often it is called, and cannot be undone', async () => {

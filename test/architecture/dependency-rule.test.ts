@@ -15,6 +15,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   api: ['engine', 'core', 'time'],
   'belfry.ts': ['api', 'engine', 'core', 'time'],
   testing: ['index.ts', 'belfry.ts', 'api', 'engine', 'core', 'time', 'stores', 'sinks'],
+  client: ['server'],
   server: ['belfry.ts', 'api', 'engine', 'core', 'time'],
   cli: ['server', 'belfry.ts', 'api', 'engine', 'core', 'time', 'stores', 'sinks'],
   'index.ts': ['belfry.ts', 'api', 'engine', 'core', 'time'],
@@ -58,6 +59,12 @@ function sourceFiles(): string[] {
   return readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
 }
 
+/** A client runs in browsers: of the service it knows types, and of the runtime nothing. */
+function clientViolations(file: string, text: string): string[] {
+  const own = /^(?:import|export) (?!type )(?:\{[^}]*\} |\* (?:as \w+ )?|\w+ )?(?:from )?'(\.\.\/[^']+|[^.'][^']*)'/gm
+  return [...text.matchAll(own)].map(([, target]) => `src/${file} imports ${target}: client imports types alone`)
+}
+
 describe('the dependency rule', () => {
   it('holds for every import of the source', () => {
     const imports = sourceFiles()
@@ -65,6 +72,17 @@ describe('the dependency rule', () => {
       .flatMap((file) => importsOf(file, readFileSync(join(SRC, file), 'utf8')))
     expect(imports.length).toBeGreaterThan(10)
     expect(imports.map(violation).filter(Boolean)).toEqual([])
+  })
+
+  it('keeps the client free of all but types', () => {
+    const files = sourceFiles().filter((file) => file.startsWith('client/'))
+    expect(files.length).toBeGreaterThan(3)
+    expect(files.flatMap((file) => clientViolations(file, readFileSync(join(SRC, file), 'utf8')))).toEqual([])
+    expect(clientViolations('client/a.ts', "import { z } from 'zod'\nimport type { A } from '../server/a.js'")).toEqual(
+      ['src/client/a.ts imports zod: client imports types alone'],
+    )
+    expect(clientViolations('client/a.ts', "import { a } from '../server/a.js'")).toHaveLength(1)
+    expect(clientViolations('client/a.ts', "import {\n  a,\n} from 'node:fs'")).toHaveLength(1)
   })
 
   it('names an import that breaks it', () => {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { curl } from './service.js'
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
@@ -87,6 +88,9 @@ describe('belfry next, in a hurry', () => {
       ['next', '--help'],
       ['dev', '--help'],
       ['migrate', '--help'],
+      ['serve', '--help'],
+      ['token', '--help'],
+      ['token', 'create', '--help'],
       ['next', '0 9 * * 1-5', '--tz', 'America/New_York'],
     ]) {
       const { stdout } = await belfry(...args)
@@ -164,6 +168,12 @@ describe('belfry dev', () => {
     const demo = new Demo()
     await demo.shows(/✔/)
     expect(demo.firstTickMs).toBeLessThan(patience)
+    await demo.shows(/curl -X POST http/)
+    // The lines that it shows work as they are.
+    for (const [, line = ''] of demo.output.matchAll(/curl (.*)\n/g)) {
+      const { status, text } = await curl(line.split(' ').at(-1) ?? '', ...line.split(' ').slice(0, -1))
+      expect(`${status} ${text}`).toMatch(/^20\d .*hello/)
+    }
     await demo.shows(/flaky .*✔ done/)
     expect(demo.output).toMatch(/hello .*✔ done/)
     expect(demo.output).toMatch(/flaky .*↻ failed: out of paper/)
@@ -178,6 +188,7 @@ describe('belfry dev', () => {
     await demo.shows(/✔/)
     expect(demo.firstTickMs).toBeLessThan(patience)
     await demo.shows(/heartbeat(.|\n)*heartbeat(.|\n)*heartbeat/)
+    await demo.shows(/API {2}http/)
     const ticks = [...demo.output.matchAll(/heartbeat +(\d\d:\d\d:\d\d) +✔/g)].map(([, tick]) => tick)
     expect(new Set(ticks).size).toBe(ticks.length)
     expect(await demo.interrupt()).toBe(0)

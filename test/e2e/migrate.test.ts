@@ -157,7 +157,8 @@ describe('belfry migrate refuses, with exit code 2,', () => {
     'no store': [[], /there is no store: pass --store, or set BELFRY_STORE/],
     'a store that it does not know': [['--store', 'mongodb://x'], /there is no store called mongodb:\/\//],
     'a URL that cannot be read': [['--store', 'postgres://[x'], /the URL of --store cannot be read/],
-    'a schema for a file': [['--store', 'belfry.db', '--schema', 'a'], /--schema is for Postgres/],
+    'a schema for a file': [['--store', 'belfry.db', '--schema', 'a'], /--schema is for Postgres and Redis/],
+    'a store without tables': [['--store', 'redis://127.0.0.1:1'], /there is nothing to migrate on Redis/],
     'a schema that is no plain name': [['--store', 'postgres://x', '--schema', 'A-b'], /schema "A-b" is not allowed/],
     'an option that it does not know': [['--sotre', 'x'], /Did you mean --store/],
   } satisfies Record<string, [string[], RegExp]>

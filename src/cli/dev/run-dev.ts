@@ -1,7 +1,9 @@
 import { join } from 'node:path'
+import type { Belfry } from '../../belfry.js'
 import { type Style, styleFor } from '../style.js'
 import { lineOf, type Note } from './account.js'
 import { DEMO } from './demo.js'
+import type { DemoApi } from './demo-api.js'
 import { makeDemoFolder } from './demo-folder.js'
 import { Interruption } from './interruption.js'
 
@@ -28,8 +30,23 @@ async function runAlone(path: string, interruption: Interruption, style: Style, 
   // Loaded when they are needed: who waits for the headline waits for nothing else.
   const { startReplica } = await import('./replica.js')
   const belfry = await startReplica(path, Date.now(), (note: Note) => print(lineOf(note, undefined, style)))
+  const api = await startApi(belfry, style, print)
   await interruption.happened
+  await api.close()
   await belfry.stop()
+}
+
+async function startApi(belfry: Belfry, style: Style, print: Print): Promise<DemoApi> {
+  const { serveDemo } = await import('./demo-api.js')
+  const api = await serveDemo(belfry)
+  print(
+    [
+      `${style.bold('API')}  ${style.cyan(api.url)} ${style.dim('· in another terminal:')}`,
+      `     curl ${api.url}/v1/schedules`,
+      `     curl -X POST ${api.url}/v1/schedules/hello/trigger`,
+    ].join('\n'),
+  )
+  return api
 }
 
 async function runTogether(
@@ -45,8 +62,25 @@ async function runTogether(
   // Before the folder is removed: whoever presses Ctrl-C twice does not wait for them.
   process.prependOnceListener('exit', () => group.kill())
   await Promise.race([group.start(), interruption.happened])
+  const watcher = await startWatcher(path)
+  const api = await startApi(watcher, style, print)
   await interruption.happened
+  await api.close()
+  await watcher.stop()
   await group.stop()
+}
+
+/** Takes no part: whichever replica is killed, the API goes on. */
+async function startWatcher(path: string): Promise<Belfry> {
+  const [{ createBelfry }, { sqlite }, { quietSqlite }] = await Promise.all([
+    import('../../belfry.js'),
+    import('../../stores/sqlite/index.js'),
+    import('./quiet-sqlite.js'),
+  ])
+  quietSqlite()
+  const belfry = createBelfry({ store: sqlite({ path }), roles: [] })
+  await belfry.start()
+  return belfry
 }
 
 function headline(replicas: number, style: Style): string {

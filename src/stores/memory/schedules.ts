@@ -85,6 +85,16 @@ export function removeSchedules(state: MemoryState, ids: readonly string[], ifVe
   return results
 }
 
+export function applySchedules(
+  state: MemoryState,
+  writes: readonly ScheduleWrite[],
+  removals: readonly string[],
+): PutResult[] {
+  const results = putSchedules(state, writes)
+  removeSchedules(state, removals)
+  return results
+}
+
 /** Runs that go on by themselves, running or asked for by hand, are not touched. */
 function removeSchedule(state: MemoryState, record: ScheduleRecord, now: number): void {
   const { lane, schedule } = record

@@ -19,6 +19,7 @@ import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
 import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
 import {
+  applySchedules,
   getSchedule,
   listSchedules,
   pauseSchedule,
@@ -50,6 +51,7 @@ export function storeOn(state: MemoryState): Store {
       get: op(getSchedule),
       list: op(listSchedules),
       remove: op(removeSchedules),
+      apply: op(applySchedules),
       pause: op(pauseSchedule),
       resume: op(resumeSchedule),
       advance: op(advanceSchedules),

@@ -124,9 +124,11 @@ const ACQUIRE = `select now_ms, until, wakes, ${LEASE_NAMES}
   from belfry.acquire($1, $2, $3, $4, $5, $6, $7, $8)`
 
 export async function acquireLease(db: Database, request: AcquireRequest): Promise<AcquireResult> {
-  const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0 } = request
+  const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0, remote = false } = request
   const values = [name, holder, Math.ceil(ttlMs), permits, instance, floor, Math.ceil(waitMs)]
-  const [row = []] = await db.inPerson((proof) => db.write(ACQUIRE, [...values, proof]), { again: true })
+  const [row = []] = await db.inPerson((proof) => db.write(ACQUIRE, [...values, remote ? null : proof]), {
+    again: true,
+  })
   const [now, until, wakes, ...lease] = row
   db.announce(Number(wakes))
   return lease[0] === null

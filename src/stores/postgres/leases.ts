@@ -54,7 +54,8 @@ export async function renewLeases(db: Database, requests: readonly RenewRequest[
     requests.map(({ token }) => token),
     requests.map(({ ttlMs }) => Math.ceil(ttlMs)),
   ]
-  const rows = await db.inPerson((proof) => db.write(RENEW, [...values, proof]))
+  const remote = requests.every((request) => request.remote)
+  const rows = await db.inPerson((proof) => db.write(RENEW, [...values, remote ? null : proof]))
   const renewed = new Map(rows.map(([at, ...lease]) => [Number(at), toLease(lease)]))
   return requests.map((_, at) => renewed.get(at + 1))
 }

@@ -137,6 +137,8 @@ export class LockLines {
 
   /** What may well be free is asked for together with others. */
   async #take(request: AcquireRequest): Promise<AcquireResult> {
+    // Those that are taken together prove together that they live.
+    if (request.remote) return acquireLease(this.#db, request)
     const [taken] = await this.#takes.write([request])
     return taken ?? acquireLease(this.#db, request)
   }

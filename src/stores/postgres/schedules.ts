@@ -20,9 +20,17 @@ export const SCHEDULE_FUNCTIONS = SCHEDULE_CHANGE_FUNCTIONS
 /** Versions are given by the database, when all is decided. */
 const UNKNOWN_VERSION = -1
 
-export async function putSchedules(db: Database, writes: readonly ScheduleWrite[]): Promise<PutResult[]> {
-  if (writes.length === 0) return []
-  const ids = writes.map(({ id }) => id)
+export function putSchedules(db: Database, writes: readonly ScheduleWrite[]): Promise<PutResult[]> {
+  return applySchedules(db, writes, [])
+}
+
+export async function applySchedules(
+  db: Database,
+  writes: readonly ScheduleWrite[],
+  removals: readonly string[],
+): Promise<PutResult[]> {
+  const ids = [...writes.map(({ id }) => id), ...removals]
+  if (ids.length === 0) return []
   const repeatable = isRepeatable(...writes.map(({ ifVersion }) => ifVersion))
   return withSchedules(db, { ids, repeatable }, async (access) => {
     const { now, seen } = await readSchedules(access, ids)
@@ -31,6 +39,7 @@ export async function putSchedules(db: Database, writes: readonly ScheduleWrite[
       const before = seen.get(write.id) ?? { schedule: undefined, unclaimed: [], mark: null }
       return decideWrite(write, before, changes, now)
     })
+    for (const id of removals) decideRemoval(seen.get(id), changes, now)
     if (changes.size === 0) return { outcome: results, wakes: 0 }
     const { versions, wakes } = await changeSchedules(access, [...changes.values()], now)
     return { outcome: results.map((result) => withVersion(result, versions)), wakes }
@@ -84,18 +93,24 @@ export async function removeSchedules(
   return withSchedules(db, { ids, repeatable: isRepeatable(ifVersion) }, async (access) => {
     const { now, seen } = await readSchedules(access, ids)
     const changes = new Map<string, Change>()
-    const results = ids.map((id): RemoveResult => {
-      const found = seen.get(id)
-      if (found?.schedule === undefined || changes.has(id)) return 'missing'
-      if (ifVersion !== undefined && ifVersion !== found.schedule.version) return 'conflict'
-      const takeBack = decideRemove(found.schedule, found.unclaimed, now)
-      changes.set(id, { seen: found, schedule: undefined, takeBack })
-      return 'removed'
-    })
+    const results = ids.map((id) => decideRemoval(seen.get(id), changes, now, ifVersion))
     if (changes.size === 0) return { outcome: results, wakes: 0 }
     const { wakes } = await changeSchedules(access, [...changes.values()], now)
     return { outcome: results, wakes }
   })
+}
+
+function decideRemoval(
+  found: Seen | undefined,
+  changes: Map<string, Change>,
+  now: number,
+  ifVersion?: number,
+): RemoveResult {
+  if (found?.schedule === undefined || changes.has(found.schedule.id)) return 'missing'
+  if (ifVersion !== undefined && ifVersion !== found.schedule.version) return 'conflict'
+  const takeBack = decideRemove(found.schedule, found.unclaimed, now)
+  changes.set(found.schedule.id, { seen: found, schedule: undefined, takeBack })
+  return 'removed'
 }
 
 export function pauseSchedule(db: Database, id: string, note: string | undefined): Promise<Schedule | undefined> {

@@ -23,6 +23,7 @@ import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
 import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
 import {
+  applySchedules,
   getSchedule,
   listSchedules,
   pauseSchedule,
@@ -63,6 +64,7 @@ export function operationsOn(
       get: op(getSchedule),
       list: op(listSchedules),
       remove: op(removeSchedules),
+      apply: op(applySchedules),
       pause: op(pauseSchedule),
       resume: op(resumeSchedule),
       advance: (request) => advanceSchedules(db, definitions, request),

@@ -149,6 +149,17 @@ export function removeSchedules(server: Server, ids: readonly string[], ifVersio
   )
 }
 
+/** Shards share nothing: all of it is decided first, then each is written by itself, and only then others are removed. */
+export async function applySchedules(
+  server: Server,
+  writes: readonly ScheduleWrite[],
+  removals: readonly string[],
+): Promise<PutResult[]> {
+  const results = await putSchedules(server, writes)
+  await removeSchedules(server, removals)
+  return results
+}
+
 function decideRemovals(ids: readonly string[], ifVersion: number | undefined): Decide<RemoveResult[]> {
   return (found, now) => {
     const left = new Map(found.map((each) => [each.id, each]))

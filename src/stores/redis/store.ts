@@ -23,7 +23,7 @@ import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
 import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
 import { getSchedule, listSchedules, skippedRanges } from './schedule-lists.js'
-import { pauseSchedule, putSchedules, removeSchedules, resumeSchedule } from './schedules.js'
+import { applySchedules, pauseSchedule, putSchedules, removeSchedules, resumeSchedule } from './schedules.js'
 import { script } from './script.js'
 import { settleRuns } from './settle.js'
 
@@ -52,6 +52,7 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       get: op(getSchedule),
       list: op(listSchedules),
       remove: op(removeSchedules),
+      apply: op(applySchedules),
       pause: op(pauseSchedule),
       resume: op(resumeSchedule),
       advance: (request) => heard(advanceSchedules(server, definitions, request)),

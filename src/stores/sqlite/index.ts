@@ -29,6 +29,7 @@ import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
 import { getSchedule } from './schedule-row.js'
 import {
+  applySchedules,
   listSchedules,
   pauseSchedule,
   putSchedules,
@@ -79,6 +80,7 @@ export function sqlite(options: SqliteOptions): Store {
       get: reads(getSchedule),
       list: steps(listSchedules),
       remove: writesInSteps(removeSchedules),
+      apply: writesInSteps(applySchedules),
       pause: writes(pauseSchedule),
       resume: writes(resumeSchedule),
       advance: steps((file, request) => advanceSchedules(file, open.definitions, request)),

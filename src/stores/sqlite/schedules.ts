@@ -55,6 +55,16 @@ export function* removeSchedules(tx: Tx, ids: readonly string[], ifVersion?: num
   return results
 }
 
+export function* applySchedules(
+  tx: Tx,
+  writes: readonly ScheduleWrite[],
+  removals: readonly string[],
+): Steps<PutResult[]> {
+  const results = yield* putSchedules(tx, writes)
+  yield* removeSchedules(tx, removals)
+  return results
+}
+
 /** Runs that go on by themselves, running or asked for by hand, are not touched. */
 function removeSchedule(tx: Tx, id: string, definition: number): void {
   const schedule = getSchedule(tx.db, id)

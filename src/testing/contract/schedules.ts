@@ -22,6 +22,40 @@ export const schedules = area('schedules', {
     expect(await store.schedules.skips('nobody', 0, Number.MAX_SAFE_INTEGER, 10)).toEqual([])
   },
 
+  'what is applied is put, and the others are removed': async (scene) => {
+    await scene.put('a', { payload: 1 })
+    await scene.put('b')
+    const results = await scene.store.schedules.apply(
+      [
+        { id: 'a', definition: definition({ payload: 2 }) },
+        { id: 'c', definition: definition() },
+      ],
+      ['b', 'nobody'],
+    )
+    expect(results.map(({ outcome }) => outcome)).toEqual(['updated', 'created'])
+    const { items } = await scene.store.schedules.list({ limit: 10 })
+    expect(items.map(({ id }) => id)).toEqual(['a', 'c'])
+    expect(items[0]?.definition.payload).toBe(2)
+    expect(await scene.store.schedules.apply([], ['a'])).toEqual([])
+    expect(await scene.store.schedules.get('a')).toBeUndefined()
+    expect(await scene.store.schedules.apply([], [])).toEqual([])
+  },
+
+  'nothing of what is applied happens when one of it is refused': async (scene) => {
+    await scene.put('a')
+    const never = definition({ timeline: { at: [1_000] } })
+    const applied = scene.store.schedules.apply(
+      [
+        { id: 'b', definition: definition() },
+        { id: 'c', definition: never },
+      ],
+      ['a'],
+    )
+    await expect(applied).rejects.toThrow()
+    const { items } = await scene.store.schedules.list({ limit: 10 })
+    expect(items.map(({ id }) => id)).toEqual(['a'])
+  },
+
   'everything that a definition says is kept': async (scene) => {
     const rich = definition({
       timeline: { cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', dst: { gap: 'skip' } },

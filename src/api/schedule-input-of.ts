@@ -1,0 +1,70 @@
+/** A schedule as its author could have written it: what was parsed, as text again. */
+import { failure, quote } from '../core/errors.js'
+import { DEFAULT_MISSED, type Missed } from '../core/policies.js'
+import type { ScheduleDefinition } from '../core/schedule.js'
+import { durationText } from '../time/duration.js'
+import type { ParsedTimeline } from '../time/timeline.js'
+import type { ScheduleInput } from './schedule-input.js'
+import type { ScheduleChanges } from './schedules.js'
+
+/** Parsed again, it is the same definition; all but the exclusive key and the app, which its author does not write. */
+export function inputOf(definition: ScheduleDefinition): ScheduleInput {
+  const { timeline, startsAt, endsAt, target, payload, missed, deadlineMs, jitterMs, times } = definition
+  const { overlap, priority, keep, onFinish } = definition
+  return {
+    ...timelineInput(timeline),
+    ...(startsAt === undefined ? {} : { startsAt: iso(startsAt) }),
+    ...(endsAt === undefined ? {} : { endsAt: iso(endsAt) }),
+    ...('job' in target ? { job: target.job } : { to: target.sink }),
+    ...('sink' in target && target.options !== undefined ? { toOptions: target.options } : {}),
+    payload,
+    overlap,
+    missed: missedInput(missed),
+    ...(deadlineMs === undefined ? {} : { deadline: durationText(deadlineMs) }),
+    ...(jitterMs === 0 ? {} : { jitter: durationText(jitterMs) }),
+    ...(times === undefined ? {} : { times }),
+    priority,
+    keep,
+    onFinish,
+  }
+}
+
+const TIMELINES = ['cron', 'every', 'at'] as const
+
+/** What a schedule would be with some fields changed. */
+export function patchedInput(id: string, definition: ScheduleDefinition, changes: ScheduleChanges): ScheduleInput {
+  if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
+    throw failure('OPTION_INVALID', `patch of "${id}": ${quote(changes)} is no set of changes; give an object`)
+  }
+  const dropped = new Set<string>()
+  if (TIMELINES.some((kind) => given(changes, kind))) for (const kind of TIMELINES) dropped.add(kind)
+  // Clock changes and zones belong to cron; an interval knows neither.
+  if (given(changes, 'every')) dropped.add('timezone')
+  if (given(changes, 'every') || given(changes, 'at')) dropped.add('dst')
+  if (given(changes, 'job')) dropped.add('to').add('toOptions')
+  if (given(changes, 'to')) dropped.add('job')
+  const kept = Object.entries(inputOf(definition)).filter(([field]) => !dropped.has(field))
+  const patched = Object.entries({ ...Object.fromEntries(kept), ...changes }).filter(([, value]) => value !== null)
+  return Object.fromEntries(patched)
+}
+
+function given(changes: ScheduleChanges, field: keyof ScheduleChanges): boolean {
+  return changes[field] !== undefined && changes[field] !== null
+}
+
+function timelineInput(timeline: ParsedTimeline): Pick<ScheduleInput, 'cron' | 'timezone' | 'dst' | 'every' | 'at'> {
+  if ('cron' in timeline) return timeline
+  if ('every' in timeline) return { every: durationText(timeline.every) }
+  const instants = timeline.at.map(iso)
+  return { at: instants.length === 1 && instants[0] !== undefined ? instants[0] : instants }
+}
+
+function missedInput({ policy, withinMs, max }: Missed): NonNullable<ScheduleInput['missed']> {
+  const most = policy === 'all' && max !== DEFAULT_MISSED.max ? { max } : {}
+  if (withinMs === undefined && most.max === undefined) return policy
+  return { policy, ...(withinMs === undefined ? {} : { within: durationText(withinMs) }), ...most }
+}
+
+function iso(instant: number): string {
+  return new Date(instant).toISOString()
+}

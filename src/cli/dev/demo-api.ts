@@ -1,0 +1,36 @@
+/** The API beside the live account: on this machine alone, without a login. */
+import type { Belfry } from '../../belfry.js'
+import { BelfryError } from '../../core/errors.js'
+import { silentLogger } from '../../core/logger.js'
+import { createServer } from '../../server/index.js'
+import { tokenAuthorise } from '../../server/security/authorise.js'
+import { clientAddress } from '../serve/client-address.js'
+import { HttpListener } from '../serve/http-listener.js'
+import { DEFAULT_PORT } from '../serve/serve-settings.js'
+
+export interface DemoApi {
+  readonly url: string
+  close(): Promise<void>
+}
+
+const HOST = '127.0.0.1'
+const PATIENCE_MS = 500
+
+export async function serveDemo(belfry: Belfry): Promise<DemoApi> {
+  const authorise = tokenAuthorise(belfry.records, { open: true })
+  const server = createServer(belfry, { authorise, logger: silentLogger })
+  const newListener = () => new HttpListener({ fetch: server.fetch, addressOf: clientAddress([]) })
+  let listener = newListener()
+  const { port } = await listener.listen(HOST, DEFAULT_PORT).catch((error: unknown) => {
+    if (!(error instanceof BelfryError)) throw error
+    // Another demo has it, or a service: any other port will do.
+    listener = newListener()
+    return listener.listen(HOST, 0)
+  })
+  return {
+    url: `http://${HOST}:${port}`,
+    async close() {
+      await Promise.all([listener.close(PATIENCE_MS), server.close()])
+    },
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * HTTP in front of the Fetch handler: what a raw connection may do, how long it may take, and how it all ends.
+ *
+ * - A head that does not arrive in time, or is no HTTP, is answered in one line and the connection closed.
+ * - A body must come steadily. One that makes no progress for a while is cut off, and one that is not a stream by nature
+ *   must be there within a limit; an import may take as long as it likes.
+ * - To close is to accept no more, to finish what is under way, and to tell each connection that it was the last answer.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import { failure } from '../../core/errors.js'
+import type { RequestInfo } from '../../server/index.js'
+import { problem, problemResponse } from '../../server/problem.js'
+import type { AddressOf } from './client-address.js'
+
+export interface HttpListenerOptions {
+  readonly fetch: (request: Request, info: RequestInfo) => Promise<Response>
+  readonly addressOf: AddressOf
+  readonly timings?: Partial<Timings>
+}
+
+export interface Timings {
+  /** For the head of a request. */
+  readonly headMs: number
+  /** For a whole body that is no stream. */
+  readonly bodyMs: number
+  /** How long a body may stand still. */
+  readonly idleMs: number
+}
+
+const TIMINGS: Timings = { headMs: 10_000, bodyMs: 30_000, idleMs: 15_000 }
+/** Longer than the usual proxy waits, so that it is the proxy who closes. */
+const KEEP_ALIVE_MS = 75_000
+const STREAMS = /:import(\?|$)/
+
+export class HttpListener {
+  readonly #server: Server
+  readonly #timings: Timings
+  readonly #answers = new Set<ServerResponse>()
+  #closing = false
+
+  constructor({ fetch, addressOf, timings = {} }: HttpListenerOptions) {
+    this.#timings = { ...TIMINGS, ...timings }
+    const { headMs } = this.#timings
+    const listener = getRequestListener(
+      (request, { incoming }) => fetch(request, addressOf(incoming as IncomingMessage)),
+      { errorHandler: (error) => badRequest(error) },
+    )
+    this.#server = createServer(
+      {
+        ...{ headersTimeout: headMs, requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS },
+        connectionsCheckingInterval: Math.min(headMs, 1_000),
+      },
+      (request, response) => {
+        this.#begin(request, response)
+        void listener(request, response)
+      },
+    )
+    this.#server.on('clientError', refuse)
+  }
+
+  /** How many requests are under way. */
+  get underWay(): number {
+    return this.#answers.size
+  }
+
+  async listen(host: string, port: number): Promise<AddressInfo> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', (error: NodeJS.ErrnoException) => reject(bindError(error, host, port)))
+      this.#server.listen(port, host, resolve)
+    })
+    return this.#server.address() as AddressInfo
+  }
+
+  /** Resolves when the last answer is out, or when there is no more patience. */
+  async close(patienceMs: number): Promise<void> {
+    this.#closing = true
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const answer of this.#answers) answer.shouldKeepAlive = false
+    const timer = setTimeout(() => this.#server.closeAllConnections(), patienceMs)
+    // Connections on which nothing was asked yet count as idle only once they have been quiet.
+    const sweep = setInterval(() => this.#server.closeIdleConnections(), 50)
+    await closed
+    clearTimeout(timer)
+    clearInterval(sweep)
+  }
+
+  #begin(request: IncomingMessage, response: ServerResponse): void {
+    if (this.#closing) response.shouldKeepAlive = false
+    this.#answers.add(response)
+    response.on('close', () => this.#answers.delete(response))
+    if (!request.complete) this.#watchBody(request, response)
+  }
+
+  #watchBody(request: IncomingMessage, response: ServerResponse): void {
+    const { bodyMs, idleMs } = this.#timings
+    const startedAt = performance.now()
+    let [seen, movedAt] = [request.socket.bytesRead, startedAt]
+    const watch = setInterval(() => {
+      const now = performance.now()
+      if (request.complete || request.destroyed) return clearInterval(watch)
+      // Bytes that wait here to be read are our slowness, not the client's.
+      if (request.socket.bytesRead > seen || request.readableLength > 0) {
+        seen = request.socket.bytesRead
+        movedAt = now
+      }
+      const late = now - startedAt > bodyMs && !STREAMS.test(request.url ?? '')
+      if (!late && now - movedAt <= idleMs) return
+      clearInterval(watch)
+      cutOff(request, response)
+    }, Math.min(idleMs, bodyMs) / 4)
+    request.once('close', () => clearInterval(watch))
+  }
+}
+
+/** Whoever reads the body finds it broken off. */
+function cutOff(request: IncomingMessage, response: ServerResponse): void {
+  const { socket } = request
+  if (!response.headersSent && socket.writable) {
+    socket.end('HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+  }
+  socket.destroySoon()
+  request.destroy()
+}
+
+const STATUS: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+}
+
+function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+  const status = STATUS[error.code ?? ''] ?? '400 Bad Request'
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+  socket.destroySoon()
+}
+
+/** Only what cannot be made a request of comes here: the app answers for everything else. */
+function badRequest(error: unknown): Response {
+  if (error instanceof Error && error.name === 'RequestError') {
+    return problemResponse(problem(400, 'REQUEST_INVALID', 'the request line or the Host header is not well-formed'))
+  }
+  return problemResponse(problem(500, 'INTERNAL', 'something went wrong here that is not your fault'))
+}
+
+function bindError(error: NodeJS.ErrnoException, host: string, port: number) {
+  const where = `${host}:${port}`
+  if (error.code === 'EADDRINUSE') {
+    return failure('OPTION_INVALID', `${where} is taken by another program: choose another with --port`)
+  }
+  if (error.code === 'EACCES')
+    return failure('OPTION_INVALID', `${where} may not be used here: ports below 1024 are reserved`)
+  return failure('OPTION_INVALID', `cannot listen on ${where}: ${error.message}`, { cause: error })
+}

@@ -1,0 +1,52 @@
+import type { Imported } from '../server/shapes/answers.js'
+import type { ScheduleLine } from '../server/shapes/schedule.js'
+import type { Requests } from './request.js'
+
+/** One request a part: browsers cannot send streams, and a part is soon sent again. */
+const PART_LINES = 10_000
+const PART_LENGTH = 4_000_000
+const MAX_ERRORS = 1_000
+
+export async function importLines(
+  requests: Requests,
+  path: string,
+  lines: Iterable<ScheduleLine> | AsyncIterable<ScheduleLine>,
+  {
+    name,
+    firstLine = 1,
+    signal,
+  }: { readonly name?: string; readonly firstLine?: number; readonly signal?: AbortSignal },
+): Promise<Imported> {
+  let total: Imported = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0, nextLine: firstLine, errors: [] }
+  const send = async (part: readonly string[]) => {
+    const text = { type: 'application/x-ndjson', body: part.join('') }
+    const query = { name, firstLine: total.nextLine }
+    const ask = { method: 'POST', text, query, ...(signal === undefined ? {} : { signal }) }
+    total = sum(total, await requests.json<Imported>(path, ask))
+  }
+  let part: string[] = []
+  let length = 0
+  for await (const line of lines) {
+    const text = `${JSON.stringify(line)}\n`
+    part.push(text)
+    length += text.length
+    if (part.length < PART_LINES && length < PART_LENGTH) continue
+    await send(part)
+    part = []
+    length = 0
+  }
+  if (part.length > 0) await send(part)
+  return total
+}
+
+function sum(one: Imported, other: Imported): Imported {
+  return {
+    taken: one.taken + other.taken,
+    created: one.created + other.created,
+    updated: one.updated + other.updated,
+    unchanged: one.unchanged + other.unchanged,
+    refused: one.refused + other.refused,
+    nextLine: other.nextLine,
+    errors: [...one.errors, ...other.errors].slice(0, MAX_ERRORS),
+  }
+}

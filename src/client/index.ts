@@ -1,0 +1,104 @@
+/** A typed client of the HTTP API, for Node and browsers. */
+import type { AuditEntry, FreezeState, Stats } from '../server/shapes/answers.js'
+import type { InstanceResource } from '../server/shapes/holder.js'
+import { type ServiceEvent, serviceEvents } from './events.js'
+import { LockClient } from './locks.js'
+import type { Page, Paging } from './pages.js'
+import { type ClientOptions, Requests } from './request.js'
+import { JobClient, RunClient } from './runs.js'
+import { ScheduleClient } from './schedules.js'
+
+export type {
+  Applied,
+  AuditEntry,
+  Backfilled,
+  Enqueued,
+  Explanation,
+  FreezeState,
+  Imported,
+  ImportProgress,
+  JobResource,
+  LineError,
+  LockResource,
+  ManyRuns,
+  Preview,
+  Stats,
+  Ticks,
+} from '../server/shapes/answers.js'
+export type { InstanceResource, LeaseResource } from '../server/shapes/holder.js'
+export type {
+  Acquisition,
+  Backfill,
+  MeantRuns,
+  NewRun,
+  PreviewOf,
+  Renewal,
+  Trigger,
+  WantedSchedules,
+} from '../server/shapes/requests.js'
+export type { RunResource, RunSummary } from '../server/shapes/run.js'
+export type {
+  NewSchedule,
+  ScheduleFields,
+  ScheduleLine,
+  SchedulePatch,
+  ScheduleResource,
+} from '../server/shapes/schedule.js'
+export type { ServiceEvent } from './events.js'
+export type { LockClient } from './locks.js'
+export type { Page, Paging } from './pages.js'
+export { type ClientOptions, type Problem, ServiceError } from './request.js'
+export type { JobClient, RunClient, RunQuery } from './runs.js'
+export type { Once, ScheduleClient, ScheduleQuery, Versioned } from './schedules.js'
+
+export class BelfryClient {
+  readonly schedules: ScheduleClient
+  readonly runs: RunClient
+  readonly jobs: JobClient
+  readonly locks: LockClient
+  readonly #requests: Requests
+
+  /** Use `createClient`. */
+  constructor(options: ClientOptions) {
+    this.#requests = new Requests(options)
+    this.schedules = new ScheduleClient(this.#requests)
+    this.runs = new RunClient(this.#requests)
+    this.jobs = new JobClient(this.#requests)
+    this.locks = new LockClient(this.#requests)
+  }
+
+  instances(): Promise<Page<InstanceResource>> {
+    return this.#requests.json('/v1/instances')
+  }
+
+  stats(): Promise<Stats> {
+    return this.#requests.json('/v1/stats')
+  }
+
+  frozen(): Promise<FreezeState> {
+    return this.#requests.json('/v1/freeze')
+  }
+
+  /** Keeps all runs from starting. */
+  freeze(note?: string): Promise<FreezeState> {
+    return this.#requests.json('/v1/freeze', { method: 'PUT', body: note === undefined ? {} : { note } })
+  }
+
+  thaw(): Promise<FreezeState> {
+    return this.#requests.json('/v1/freeze', { method: 'DELETE' })
+  }
+
+  /** Newest first. */
+  audit(paging: Paging = {}): Promise<Page<AuditEntry>> {
+    return this.#requests.json('/v1/audit', { query: { ...paging } })
+  }
+
+  /** What happens, as it happens, until the signal fires or the loop is left. It connects again by itself. */
+  events(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<ServiceEvent> {
+    return serviceEvents(this.#requests, options.signal)
+  }
+}
+
+export function createClient(options: ClientOptions): BelfryClient {
+  return new BelfryClient(options)
+}

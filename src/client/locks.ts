@@ -1,0 +1,63 @@
+import type { LockResource } from '../server/shapes/answers.js'
+import type { LeaseResource } from '../server/shapes/holder.js'
+import type { Acquisition, Renewal } from '../server/shapes/requests.js'
+import { type Page, type Paging, pagesOf } from './pages.js'
+import { type Requests, ServiceError, segment } from './request.js'
+
+type Held = Pick<LeaseResource, 'token'> & Partial<Pick<LeaseResource, 'holder'>>
+
+export class LockClient {
+  readonly #requests: Requests
+
+  constructor(requests: Requests) {
+    this.#requests = requests
+  }
+
+  list(query: Paging & { readonly prefix?: string } = {}): Promise<Page<LeaseResource>> {
+    return this.#requests.json('/v1/locks', { query: { ...query } })
+  }
+
+  all(query: { readonly prefix?: string; readonly limit?: number } = {}): AsyncGenerator<LeaseResource> {
+    return pagesOf((paging) => this.list({ ...query, ...paging }))
+  }
+
+  get(name: string): Promise<LockResource> {
+    return this.#requests.json(pathOf(name))
+  }
+
+  /** Undefined when somebody else has it. */
+  acquire(name: string, options: Acquisition = {}, signal?: AbortSignal): Promise<LeaseResource | undefined> {
+    const ask = { method: 'PUT', body: options, ...(signal === undefined ? {} : { signal }) }
+    return this.#unless('LOCK_BUSY', this.#requests.json<LeaseResource>(pathOf(name), ask))
+  }
+
+  /** Undefined when it was lost. */
+  renew(name: string, { token, holder }: Held, ttl?: Renewal['ttl']): Promise<LeaseResource | undefined> {
+    const body = { token, holder, ttl }
+    return this.#unless('LEASE_LOST', this.#requests.json<LeaseResource>(pathOf(name), { method: 'PATCH', body }))
+  }
+
+  /** False when it was lost. */
+  async release(name: string, { token, holder }: Held): Promise<boolean> {
+    const released = this.#requests.send(pathOf(name), { method: 'DELETE', query: { token, holder } })
+    return (await this.#unless('LEASE_LOST', released)) !== undefined
+  }
+
+  /** Takes it from all who hold it. Only admins may. */
+  reset(name: string): Promise<{ readonly reset: number }> {
+    return this.#requests.json(`${pathOf(name)}/reset`, { method: 'POST', body: {} })
+  }
+
+  async #unless<Answer>(code: string, answer: Promise<Answer>): Promise<Answer | undefined> {
+    try {
+      return await answer
+    } catch (error) {
+      if (error instanceof ServiceError && error.code === code) return undefined
+      throw error
+    }
+  }
+}
+
+function pathOf(name: string): string {
+  return `/v1/locks/${segment(name)}`
+}

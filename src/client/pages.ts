@@ -1,0 +1,20 @@
+/** A page of a list; pass `nextCursor` as `cursor` to go on. */
+export interface Page<Item> {
+  readonly data: readonly Item[]
+  readonly nextCursor: string | null
+}
+
+export interface Paging {
+  readonly cursor?: string
+  readonly limit?: number
+}
+
+/** All items of a list, page by page as they are asked for. */
+export async function* pagesOf<Item>(list: (paging: Paging) => Promise<Page<Item>>): AsyncGenerator<Item> {
+  let cursor: string | null = null
+  do {
+    const page: Page<Item> = await list(cursor === null ? {} : { cursor })
+    yield* page.data
+    cursor = page.nextCursor
+  } while (cursor !== null)
+}

@@ -1,0 +1,127 @@
+/** Sends requests and reads answers. Everything that is not an answer throws a `ServiceError`. */
+
+export interface ClientOptions {
+  /** Where the service is, with the base path it is mounted under: `https://belfry.example.com`. */
+  readonly url: string
+  /** A bearer token. Browsers that have a session need none. */
+  readonly token?: string
+  /** Headers for every request. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Default the global one. */
+  readonly fetch?: (request: Request) => Promise<Response>
+}
+
+export interface Problem {
+  readonly status: number
+  /** Stable: match on this. */
+  readonly code: string
+  readonly detail: string
+  readonly title?: string
+  readonly hint?: string
+  readonly errors?: readonly { readonly pointer: string; readonly message: string; readonly code?: string }[]
+  readonly [member: string]: unknown
+}
+
+/** What the service answered instead of doing it, or `UNREACHABLE` when there was no answer. */
+export class ServiceError extends Error {
+  override readonly name = 'ServiceError'
+  readonly code: string
+  readonly status: number
+  readonly problem: Problem
+
+  constructor(problem: Problem, options?: ErrorOptions) {
+    super(problem.detail, options)
+    this.code = problem.code
+    this.status = problem.status
+    this.problem = problem
+  }
+}
+
+export interface Ask {
+  readonly method?: string
+  readonly query?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
+  readonly body?: unknown
+  /** A body that is text already, with its type. */
+  readonly text?: { readonly type: string; readonly body: string }
+  readonly headers?: Readonly<Record<string, string | undefined>>
+  readonly signal?: AbortSignal
+}
+
+export class Requests {
+  readonly #options: ClientOptions
+  readonly #base: string
+
+  constructor(options: ClientOptions) {
+    this.#options = options
+    this.#base = options.url.replace(/\/+$/, '')
+  }
+
+  async json<Answer>(path: string, ask: Ask = {}): Promise<Answer> {
+    return (await (await this.send(path, ask)).json()) as Answer
+  }
+
+  /** Undefined when there is no such thing. */
+  async found<Answer>(path: string, ask: Ask = {}): Promise<Answer | undefined> {
+    try {
+      return await this.json<Answer>(path, ask)
+    } catch (error) {
+      if (error instanceof ServiceError && error.status === 404) return undefined
+      throw error
+    }
+  }
+
+  async send(path: string, ask: Ask = {}): Promise<Response> {
+    const request = new Request(this.#url(path, ask.query), this.#init(ask))
+    const send = this.#options.fetch ?? ((it: Request) => fetch(it))
+    let response: Response
+    try {
+      response = await send(request)
+    } catch (error) {
+      if (ask.signal?.aborted) throw error
+      const detail = `${ask.method ?? 'GET'} ${path}: the service cannot be reached`
+      throw new ServiceError({ status: 0, code: 'UNREACHABLE', detail }, { cause: error })
+    }
+    if (!response.ok) throw new ServiceError(await problemOf(response))
+    return response
+  }
+
+  #url(path: string, query: Ask['query'] = {}): string {
+    const given = Object.entries(query).filter(([, value]) => value !== undefined)
+    const search = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString()
+    return `${this.#base}${path}${search === '' ? '' : `?${search}`}`
+  }
+
+  #init({ method = 'GET', body, text, headers = {}, signal }: Ask): RequestInit {
+    const { token, headers: own = {} } = this.#options
+    const sent = text ?? (body === undefined ? undefined : { type: 'application/json', body: JSON.stringify(body) })
+    const all = Object.entries({
+      ...own,
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(sent === undefined ? {} : { 'content-type': sent.type }),
+      ...headers,
+    }).filter((header): header is [string, string] => header[1] !== undefined)
+    return {
+      method,
+      headers: all,
+      ...(sent === undefined ? {} : { body: sent.body }),
+      ...(signal === undefined ? {} : { signal }),
+    }
+  }
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  const { status } = response
+  const text = await response.text()
+  try {
+    const given = JSON.parse(text) as Partial<Problem>
+    if (typeof given.code === 'string') return { detail: text, ...given, status, code: given.code }
+  } catch {
+    // Somebody between us and the service answered.
+  }
+  return { status, code: 'UNEXPECTED', detail: `the answer was ${status}: ${text.slice(0, 200)}` }
+}
+
+/** One segment of a path, whatever is in it. */
+export function segment(id: string): string {
+  return encodeURIComponent(id)
+}

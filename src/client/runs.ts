@@ -1,0 +1,70 @@
+import type { Enqueued, JobResource, ManyRuns } from '../server/shapes/answers.js'
+import type { MeantRuns, NewRun } from '../server/shapes/requests.js'
+import type { RunResource } from '../server/shapes/run.js'
+import { type Page, type Paging, pagesOf } from './pages.js'
+import { type Requests, segment } from './request.js'
+import type { Once } from './schedules.js'
+
+export interface RunQuery extends Paging {
+  readonly schedule?: string
+  readonly job?: string
+  readonly sink?: string
+  readonly key?: string
+  readonly state?: RunResource['state'] | readonly RunResource['state'][]
+  readonly tick?: string | number
+}
+
+export class RunClient {
+  readonly #requests: Requests
+
+  constructor(requests: Requests) {
+    this.#requests = requests
+  }
+
+  /** Newest first. */
+  list(query: RunQuery = {}): Promise<Page<RunResource>> {
+    return this.#requests.json('/v1/runs', { query: { ...query } })
+  }
+
+  all(query: Omit<RunQuery, 'cursor'> = {}): AsyncGenerator<RunResource> {
+    return pagesOf((paging) => this.list({ ...query, ...paging }))
+  }
+
+  get(id: string): Promise<RunResource | undefined> {
+    return this.#requests.found(`/v1/runs/${segment(id)}`)
+  }
+
+  cancel(id: string): Promise<{ readonly outcome: 'cancelled' | 'requested' | 'finished' }> {
+    return this.#requests.json(`/v1/runs/${segment(id)}/cancel`, { method: 'POST', body: {} })
+  }
+
+  retry(id: string): Promise<RunResource> {
+    return this.#requests.json(`/v1/runs/${segment(id)}/retry`, { method: 'POST', body: {} })
+  }
+
+  cancelMany(meant: MeantRuns): Promise<ManyRuns> {
+    return this.#requests.json('/v1/runs:cancel', { method: 'POST', body: meant })
+  }
+
+  retryMany(meant: MeantRuns): Promise<ManyRuns> {
+    return this.#requests.json('/v1/runs:retry', { method: 'POST', body: meant })
+  }
+}
+
+export class JobClient {
+  readonly #requests: Requests
+
+  constructor(requests: Requests) {
+    this.#requests = requests
+  }
+
+  list(): Promise<Page<JobResource>> {
+    return this.#requests.json('/v1/jobs')
+  }
+
+  enqueue(job: string, run: NewRun & Once = {}): Promise<Enqueued> {
+    const { idempotencyKey, ...body } = run
+    const headers = { 'idempotency-key': idempotencyKey }
+    return this.#requests.json(`/v1/jobs/${segment(job)}/runs`, { method: 'POST', body, headers })
+  }
+}

@@ -1,0 +1,141 @@
+import type {
+  Applied,
+  Backfilled,
+  Enqueued,
+  Explanation,
+  Imported,
+  ImportProgress,
+  Preview,
+  Ticks,
+} from '../server/shapes/answers.js'
+import type { Backfill, PreviewOf, Trigger, WantedSchedules } from '../server/shapes/requests.js'
+import type {
+  NewSchedule,
+  ScheduleFields,
+  ScheduleLine,
+  SchedulePatch,
+  ScheduleResource,
+} from '../server/shapes/schedule.js'
+import { importLines } from './import-lines.js'
+import { type Page, type Paging, pagesOf } from './pages.js'
+import { type Requests, segment } from './request.js'
+
+export interface ScheduleQuery extends Paging {
+  readonly prefix?: string
+  readonly state?: 'active' | 'paused' | 'finished'
+  readonly job?: string
+  readonly sink?: string
+}
+
+/** Write only over this version; 0: only if there is none yet. */
+export interface Versioned {
+  readonly ifVersion?: number
+}
+
+/** The same request with the same key happens once. */
+export interface Once {
+  readonly idempotencyKey?: string
+}
+
+type Moment = string | number
+
+const ROOT = '/v1/schedules'
+
+export class ScheduleClient {
+  readonly #requests: Requests
+
+  constructor(requests: Requests) {
+    this.#requests = requests
+  }
+
+  list(query: ScheduleQuery = {}): Promise<Page<ScheduleResource>> {
+    return this.#requests.json(ROOT, { query: { ...query } })
+  }
+
+  all(query: Omit<ScheduleQuery, 'cursor'> = {}): AsyncGenerator<ScheduleResource> {
+    return pagesOf((paging) => this.list({ ...query, ...paging }))
+  }
+
+  create(schedule: NewSchedule, { idempotencyKey }: Once = {}): Promise<ScheduleResource> {
+    const headers = { 'idempotency-key': idempotencyKey }
+    return this.#requests.json(ROOT, { method: 'POST', body: schedule, headers })
+  }
+
+  get(id: string): Promise<ScheduleResource | undefined> {
+    return this.#requests.found(pathOf(id))
+  }
+
+  put(id: string, schedule: ScheduleFields, options: Versioned = {}): Promise<ScheduleResource> {
+    return this.#requests.json(pathOf(id), { method: 'PUT', body: schedule, headers: condition(options) })
+  }
+
+  /** Changes some fields; null takes one away. */
+  patch(id: string, changes: SchedulePatch, options: Versioned = {}): Promise<ScheduleResource> {
+    return this.#requests.json(pathOf(id), { method: 'PATCH', body: changes, headers: condition(options) })
+  }
+
+  async remove(id: string, options: Versioned = {}): Promise<void> {
+    await this.#requests.send(pathOf(id), { method: 'DELETE', headers: condition(options) })
+  }
+
+  pause(id: string, note?: string): Promise<ScheduleResource> {
+    return this.#requests.json(pathOf(id, 'pause'), { method: 'POST', body: note === undefined ? {} : { note } })
+  }
+
+  resume(id: string): Promise<ScheduleResource> {
+    return this.#requests.json(pathOf(id, 'resume'), { method: 'POST', body: {} })
+  }
+
+  trigger(id: string, options: Trigger & Once = {}): Promise<Enqueued> {
+    const { idempotencyKey, ...body } = options
+    const headers = { 'idempotency-key': idempotencyKey }
+    return this.#requests.json(pathOf(id, 'trigger'), { method: 'POST', body, headers })
+  }
+
+  backfill(id: string, range: Backfill): Promise<Backfilled> {
+    return this.#requests.json(pathOf(id, 'backfill'), { method: 'POST', body: range })
+  }
+
+  explain(id: string, at: Moment): Promise<Explanation> {
+    return this.#requests.json(pathOf(id, 'explain'), { query: { at } })
+  }
+
+  ticks(id: string, range: { readonly from: Moment; readonly to: Moment; readonly limit?: number }): Promise<Ticks> {
+    return this.#requests.json(pathOf(id, 'ticks'), { query: { ...range } })
+  }
+
+  preview(of: PreviewOf): Promise<Preview> {
+    return this.#requests.json(`${ROOT}:preview`, { method: 'POST', body: of })
+  }
+
+  apply(wanted: WantedSchedules): Promise<Applied> {
+    return this.#requests.json(`${ROOT}:apply`, { method: 'POST', body: wanted })
+  }
+
+  /** Sends as many as there are, in parts; one that broke off goes on by the same name with `firstLine`. */
+  import(
+    lines: Iterable<ScheduleLine> | AsyncIterable<ScheduleLine>,
+    options: { readonly name?: string; readonly firstLine?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<Imported> {
+    return importLines(this.#requests, `${ROOT}:import`, lines, options)
+  }
+
+  importProgress(name: string): Promise<ImportProgress | undefined> {
+    return this.#requests.found(`${ROOT}:import`, { query: { name } })
+  }
+
+  /** As lines of JSON, as `import` takes them. */
+  async export(query: { readonly prefix?: string } = {}): Promise<ReadableStream<Uint8Array>> {
+    const { body } = await this.#requests.send(`${ROOT}:export`, { query })
+    return body ?? new Blob([]).stream()
+  }
+}
+
+function pathOf(id: string, action?: string): string {
+  return `${ROOT}/${segment(id)}${action === undefined ? '' : `/${action}`}`
+}
+
+function condition({ ifVersion }: Versioned): Record<string, string> {
+  if (ifVersion === undefined) return {}
+  return ifVersion === 0 ? { 'if-none-match': '*' } : { 'if-match': `"${ifVersion}"` }
+}

@@ -1,0 +1,114 @@
+/** Reads a body as JSON, within bounds that hold before anything is built from it. */
+import { systemClock } from '../core/clock.js'
+import { Problem, problem } from './problem.js'
+
+const MAX_DEPTH = 64
+/** How long a body that is no stream may take to arrive. */
+const BODY_MS = 30_000
+
+interface BodyReader {
+  read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
+}
+
+/** The body as JSON; an empty object when it is empty and may be. */
+export async function readJson(request: Request, maxBytes: number, optional: boolean): Promise<unknown> {
+  const text = await readText(request, maxBytes)
+  if (text.trim() === '' && optional) return {}
+  checkType(request)
+  return parseJson(text, 'the body')
+}
+
+/** JSON without keys that reach for prototypes, and not so deep that walking it could exhaust the stack. */
+export function parseJson(text: string, what: string): unknown {
+  const depth = depthOf(text)
+  if (depth > MAX_DEPTH) {
+    throw problem(422, 'PAYLOAD_INVALID', `${what} is nested ${depth} deep: at most ${MAX_DEPTH} are allowed`)
+  }
+  try {
+    return text.includes('__proto__') || text.includes('\\u005f') || text.includes('\\u005F')
+      ? JSON.parse(text, refusePrototype)
+      : JSON.parse(text)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw problem(400, 'JSON_INVALID', `${what} is not JSON: ${error.message.slice(0, 200)}`)
+  }
+}
+
+function refusePrototype(key: string, value: unknown): unknown {
+  if (key === '__proto__') throw problem(422, 'PAYLOAD_INVALID', 'the key "__proto__" is refused')
+  return value
+}
+
+/** How deep brackets are nested, outside of texts. */
+function depthOf(text: string): number {
+  let depth = 0
+  let deepest = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === 0x22) at = endOfText(text, at)
+    else if (code === 0x5b || code === 0x7b) {
+      depth += 1
+      if (depth > deepest) deepest = depth
+    } else if (code === 0x5d || code === 0x7d) depth -= 1
+  }
+  return deepest
+}
+
+function endOfText(text: string, start: number): number {
+  for (let at = text.indexOf('"', start + 1); at !== -1; at = text.indexOf('"', at + 1)) {
+    let back = at - 1
+    while (text.charCodeAt(back) === 0x5c) back -= 1
+    if ((at - back) % 2 === 1) return at
+  }
+  return text.length
+}
+
+function checkType(request: Request): void {
+  const type = (request.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase()
+  if (type === 'application/json' || type?.endsWith('+json')) return
+  throw problem(415, 'MEDIA_TYPE_UNSUPPORTED', `the body is "${(type ?? '').slice(0, 100)}"; send application/json`)
+}
+
+async function readText(request: Request, maxBytes: number): Promise<string> {
+  const length = request.headers.get('content-length')
+  if (length !== null && Number(length) > maxBytes) throw tooLarge(maxBytes)
+  if (request.body === null) return ''
+  const reader = request.body.getReader()
+  let isLate = false
+  const giveUp = systemClock.after(BODY_MS, () => {
+    isLate = true
+    void reader.cancel().catch(() => {})
+  })
+  try {
+    const text = await readAll(reader, maxBytes)
+    if (isLate) throw problem(408, 'BODY_TOO_SLOW', `the body was not there within ${BODY_MS / 1_000} s`)
+    return text
+  } catch (error) {
+    void reader.cancel().catch(() => {})
+    if (error instanceof Problem) throw error
+    throw problem(400, 'JSON_INVALID', 'the body did not arrive whole, or is not UTF-8')
+  } finally {
+    giveUp()
+  }
+}
+
+async function readAll(reader: BodyReader, maxBytes: number): Promise<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const parts: string[] = []
+  let bytes = 0
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done || value === undefined) break
+    bytes += value.byteLength
+    if (bytes > maxBytes) throw tooLarge(maxBytes)
+    parts.push(decoder.decode(value, { stream: true }))
+  }
+  parts.push(decoder.decode())
+  return parts.join('')
+}
+
+function tooLarge(maxBytes: number) {
+  return problem(413, 'BODY_TOO_LARGE', `the body is larger than ${maxBytes} bytes`, {
+    hint: 'send many schedules as lines to /v1/schedules:import',
+  })
+}

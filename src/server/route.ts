@@ -1,0 +1,150 @@
+/**
+ * A route as data: the app, the OpenAPI document and the tests are made from the same table, so none of them can know a
+ * route that the others do not.
+ */
+import type { Context, Hono } from 'hono'
+import type { z } from 'zod'
+import type { Belfry } from '../belfry.js'
+import { mustBe, type ServiceRole } from './caller.js'
+import { once } from './idempotency.js'
+import { readJson } from './json-body.js'
+import { fieldErrors, invalidBody, problem } from './problem.js'
+import type { ServerEnv } from './server-env.js'
+import type { ParsedServerOptions } from './server-options.js'
+
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
+export type ServerContext = Context<ServerEnv>
+
+export interface Answer {
+  readonly description: string
+  /** Absent when there is no body. */
+  readonly schema?: z.ZodType
+  /** Default `application/json`. */
+  readonly type?: string
+  /** Headers that it carries, with what they say. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** What all routes share. */
+export interface Service {
+  readonly belfry: Belfry
+  readonly options: ParsedServerOptions
+}
+
+interface RouteParts {
+  readonly method: Method
+  /** As OpenAPI writes it: `/v1/schedules/{id}`. A parameter is one percent-encoded segment. */
+  readonly path: string
+  /** Names the operation for generated clients. */
+  readonly id: string
+  readonly tag: string
+  readonly summary: string
+  /** What the caller must be; absent on routes that are open to all. */
+  readonly role?: ServiceRole
+  /** Request headers that it understands, with what they do. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** A body that is read as a stream, by its media type, instead of `body`. */
+  readonly stream?: { readonly type: string; readonly description: string }
+  readonly answers: Readonly<Record<number, Answer>>
+  /** Whether it minds an Idempotency-Key. */
+  readonly idempotent?: boolean
+}
+
+export interface RouteSpec<Query extends z.ZodObject, Body extends z.ZodType> extends RouteParts {
+  readonly query?: Query
+  readonly body?: Body
+  /** Whether the body may be left out. */
+  readonly optionalBody?: boolean
+  readonly handle: (c: ServerContext, input: Input<Query, Body>) => Promise<Response> | Response
+}
+
+export interface Input<Query extends z.ZodObject, Body extends z.ZodType> {
+  readonly query: z.output<Query>
+  readonly body: z.output<Body>
+}
+
+export interface Route extends RouteParts {
+  readonly query?: z.ZodObject
+  readonly body?: z.ZodType
+  readonly optionalBody?: boolean
+  readonly answer: (c: ServerContext, service: Service) => Promise<Response>
+}
+
+type NoQuery = z.ZodObject<Record<never, never>>
+
+/** Ties a route's shapes to its handler: what it is given has been checked. */
+export function route<Query extends z.ZodObject = NoQuery, Body extends z.ZodType = z.ZodUndefined>(
+  spec: RouteSpec<Query, Body>,
+): Route {
+  const { handle, ...parts } = spec
+  return {
+    ...parts,
+    answer: async (c, { belfry, options }) => {
+      if (spec.role !== undefined) mustBe(c.var.caller, spec.role)
+      const query = checkQuery(c, spec.query) as z.output<Query>
+      const given = spec.body === undefined ? undefined : await checkBody(c, spec.body, spec.optionalBody, options)
+      const body = given as z.output<Body>
+      if (!spec.idempotent) return handle(c, { query, body })
+      return once(belfry, c, body, () => handle(c, { query, body }))
+    },
+  }
+}
+
+export function mount(app: Hono<ServerEnv>, routes: readonly Route[], service: Service): void {
+  for (const one of routes) app.on(one.method.toUpperCase(), honoPath(one.path), (c) => one.answer(c, service))
+  const methods = groupByPath(routes)
+  for (const [path, those] of methods) {
+    const allow = those
+      .flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]))
+      .join(', ')
+    app.all(honoPath(path), (c) => {
+      throw problem(405, 'METHOD_NOT_ALLOWED', `${c.req.method} is not for this path; there are ${allow}`, {
+        headers: { allow },
+      })
+    })
+  }
+}
+
+function groupByPath(routes: readonly Route[]): Map<string, Route[]> {
+  const groups = new Map<string, Route[]>()
+  for (const one of routes) groups.set(one.path, [...(groups.get(one.path) ?? []), one])
+  return groups
+}
+
+export function honoPath(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ':$1')
+}
+
+function checkQuery(c: ServerContext, shape: z.ZodObject | undefined): unknown {
+  const given: Record<string, string> = Object.create(null)
+  for (const [name, value] of new URL(c.req.url).searchParams) {
+    if (name in given) throw badQuery([{ pointer: name.slice(0, 100), message: 'it is given twice' }])
+    given[name] = value
+  }
+  if (shape === undefined) {
+    const [stranger] = Object.keys(given)
+    if (stranger !== undefined)
+      throw badQuery([{ pointer: stranger.slice(0, 100), message: 'there is no such parameter' }])
+    return {}
+  }
+  const checked = shape.safeParse({ ...given })
+  if (checked.success) return checked.data
+  throw badQuery(fieldErrors(checked.error).map(({ pointer, message }) => ({ pointer: pointer.slice(1), message })))
+}
+
+function badQuery(errors: { readonly pointer: string; readonly message: string }[]) {
+  const detail = errors.map(({ pointer, message }) => `${pointer}: ${message}`).join('; ')
+  return problem(400, 'REQUEST_INVALID', `the query is not valid: ${detail}`, { errors })
+}
+
+async function checkBody(
+  c: ServerContext,
+  shape: z.ZodType,
+  optional: boolean | undefined,
+  { limits }: ParsedServerOptions,
+): Promise<unknown> {
+  const given = await readJson(c.req.raw, limits.bodyBytes, optional ?? false)
+  const checked = shape.safeParse(given)
+  if (checked.success) return checked.data
+  throw invalidBody(fieldErrors(checked.error))
+}

@@ -1,0 +1,100 @@
+/** What happens, as it happens: server-sent events. */
+import { z } from 'zod'
+import type { RunNews } from '../../api/run-feed.js'
+import type { Belfry } from '../../belfry.js'
+import { errorRecord } from '../../core/errors.js'
+import type { EventMap, EventName } from '../../engine/events.js'
+import { type Caller, maySee } from '../caller.js'
+import { EventStream } from '../event-stream.js'
+import { type Route, route } from '../route.js'
+import { toRunSummary } from '../shapes/run.js'
+import { maySeeRun } from '../sight.js'
+
+const CURSOR = /^\d{1,16}$/
+
+export function eventsRoute(belfry: Belfry): Route {
+  return route({
+    ...{ method: 'get', path: '/v1/events', id: 'streamEvents', tag: 'events', role: 'viewer' },
+    summary:
+      'A stream of events: `ready` once it is complete, `run` for each run that is new or changed (without payload and result), `gone`, `instance` for what happens to this process, and `reset` when something was missed: load anew.',
+    headers: { 'Last-Event-ID': 'Go on from there. What cannot be told any more is a `reset`.' },
+    answers: {
+      200: { description: 'Server-sent events.', schema: z.string(), type: 'text/event-stream' },
+    },
+    handle: async (c) => {
+      const { caller, closing } = c.var
+      const stream = new EventStream()
+      const close = () => stream.close()
+      const unwatch = await belfry.runs.watch((news) => tell(stream, caller, news))
+      const forget = watchProcess(belfry, stream, caller)
+      const { signal } = c.req.raw
+      closing.addEventListener('abort', close)
+      signal.addEventListener('abort', close)
+      const unwatchCaller = c.var.whileAllowed(close)
+      stream.onEnd(() => {
+        unwatchCaller()
+        closing.removeEventListener('abort', close)
+        signal.removeEventListener('abort', close)
+        unwatch()
+        forget()
+      })
+      // Nobody reads what a HEAD is answered with.
+      if (closing.aborted || signal.aborted || c.req.raw.method === 'HEAD') close()
+      await catchUp(belfry, stream, caller, c.req.header('last-event-id')).catch((error: unknown) => {
+        close()
+        throw error
+      })
+      return c.body(stream.body, 200, {
+        ...{ 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
+      })
+    },
+  })
+}
+
+/** Tells what came since the client was last here, then that from now on it hears everything. */
+async function catchUp(belfry: Belfry, stream: EventStream, caller: Caller, last: string | undefined): Promise<void> {
+  const now = (await belfry.now()).getTime()
+  if (last !== undefined && last !== '') {
+    const missed = CURSOR.test(last) ? await belfry.runs.changedSince(new Date(Number(last))) : undefined
+    if (missed === undefined) stream.send('reset', { reason: 'gap' }, String(now))
+    else for (const run of missed) tell(stream, caller, { kind: 'run', run, at: now })
+  }
+  stream.send('ready', { instance: belfry.instance }, String(now))
+}
+
+function tell(stream: EventStream, caller: Caller, news: RunNews): void {
+  const id = String(news.at)
+  if (news.kind === 'gap') stream.send('reset', { reason: 'gap' }, id)
+  else if (news.kind === 'run' && maySeeRun(caller, news.run)) stream.send('run', toRunSummary(news.run), id)
+  // Whose it was is not known any more; an id alone says little, but it is others' all the same.
+  else if (news.kind === 'gone' && caller.prefix === undefined) stream.send('gone', { id: news.id }, id)
+}
+
+type ProcessEvent = Extract<EventName, `instance:${string}` | `store:${string}` | 'lock:lost'>
+
+const PROCESS_EVENTS: readonly ProcessEvent[] = [
+  'instance:joined',
+  'instance:lost',
+  'lock:lost',
+  'store:unreachable',
+  'store:recovered',
+]
+
+function watchProcess(belfry: Belfry, stream: EventStream, caller: Caller): () => void {
+  const forgets = PROCESS_EVENTS.map((name) =>
+    belfry.on(name, (event) => {
+      if (maySeeEvent(caller, event)) stream.send('instance', { event: name, ...shown(event) })
+    }),
+  )
+  return () => {
+    for (const forget of forgets) forget()
+  }
+}
+
+function maySeeEvent(caller: Caller, event: EventMap[ProcessEvent]): boolean {
+  return caller.prefix === undefined || ('name' in event && maySee(caller, event.name))
+}
+
+function shown(event: EventMap[ProcessEvent]): Record<string, unknown> {
+  return 'error' in event ? { error: errorRecord(event.error).message } : { ...event }
+}

@@ -1,0 +1,51 @@
+import type { Belfry } from '../../belfry.js'
+import { mayMake, maySee } from '../caller.js'
+import { SAME_FOR, uniqueName } from '../idempotency.js'
+import { type Route, route } from '../route.js'
+import { enqueued, jobResource } from '../shapes/answers.js'
+import { listOf } from '../shapes/list.js'
+import { newRun } from '../shapes/requests.js'
+import { answerEnqueued, checkWait } from './schedule-actions.js'
+
+const TAG = 'jobs'
+
+export function jobRoutes(belfry: Belfry): readonly Route[] {
+  return [
+    route({
+      ...{ method: 'get', path: '/v1/jobs', id: 'listJobs', tag: TAG, role: 'viewer' },
+      summary: 'The jobs that instances run or once ran, and who runs them.',
+      answers: { 200: { description: 'In order of name.', schema: listOf(jobResource) } },
+      handle: async (c) => {
+        const jobs = await belfry.jobs()
+        return c.json({ data: jobs.filter((one) => maySee(c.var.caller, one.name)), nextCursor: null })
+      },
+    }),
+    route({
+      ...{
+        method: 'post',
+        path: '/v1/jobs/{name}/runs',
+        id: 'enqueueRun',
+        tag: TAG,
+        role: 'operator',
+        idempotent: true,
+      },
+      summary: 'Makes a run of a job. An instance that has the job runs it, now or later.',
+      body: newRun,
+      optionalBody: true,
+      answers: {
+        200: { description: 'It has ended.', schema: enqueued },
+        202: { description: 'It has not ended yet, or lost to another.', schema: enqueued },
+      },
+      handle: async (c, { body: { wait, payload, ...options } }) => {
+        const job = c.req.param('name') ?? ''
+        mayMake(c.var.caller, job)
+        const waitMs = checkWait(wait)
+        const made = uniqueName(c)
+        const key = made === undefined || options.key !== undefined ? {} : { key: made, keyFor: SAME_FOR }
+        const result = await belfry.enqueue(job, payload, { ...options, ...key })
+        await c.var.audit(c.var.caller, 'run.enqueue', job, { ...result })
+        return answerEnqueued(belfry, c, result, waitMs, made)
+      },
+    }),
+  ]
+}

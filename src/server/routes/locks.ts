@@ -1,0 +1,121 @@
+import { z } from 'zod'
+import type { Belfry } from '../../belfry.js'
+import { mayMake, maySee } from '../caller.js'
+import { problem } from '../problem.js'
+import { type Route, route, type ServerContext } from '../route.js'
+import { lockResource } from '../shapes/answers.js'
+import { leaseResource, toLeaseResource } from '../shapes/holder.js'
+import { after, listOf, paging, toList } from '../shapes/list.js'
+import { acquisition, holder, renewal } from '../shapes/requests.js'
+import { sightedPrefix } from '../sight.js'
+import { checkWait } from './schedule-actions.js'
+
+const TAG = 'locks'
+const PATH = '/v1/locks/{name}'
+
+const lease = { description: 'The lease.', schema: leaseResource }
+
+export function lockRoutes(belfry: Belfry): readonly Route[] {
+  return [...lookRoutes(belfry), acquireRoute(belfry), ...keepRoutes(belfry), resetRoute(belfry)]
+}
+
+function lookRoutes(belfry: Belfry): readonly Route[] {
+  return [
+    route({
+      ...{ method: 'get', path: '/v1/locks', id: 'listLocks', tag: TAG, role: 'viewer' },
+      summary: 'Who holds what, in order of name. Keys of exclusive runs are among them.',
+      query: z.strictObject({ prefix: z.string().exactOptional(), ...paging }),
+      answers: { 200: { description: 'A page.', schema: listOf(leaseResource) } },
+      handle: async (c, { query: { cursor, prefix, limit } }) => {
+        const scope = sightedPrefix(c.var.caller, prefix)
+        if (scope === undefined) return c.json({ data: [], nextCursor: null })
+        const page = await belfry.locks.list({ prefix: scope, limit, ...after(cursor) })
+        return c.json(toList(page, toLeaseResource))
+      },
+    }),
+    route({
+      ...{ method: 'get', path: PATH, id: 'getLock', tag: TAG, role: 'viewer' },
+      summary: 'Who holds a lock now.',
+      answers: { 200: { description: 'Its holders.', schema: lockResource } },
+      handle: async (c) => {
+        const name = nameParam(c)
+        const holders = maySee(c.var.caller, name) ? await belfry.locks.inspect(name) : []
+        return c.json({ name, holders: holders.map(toLeaseResource) })
+      },
+    }),
+  ]
+}
+
+function acquireRoute(belfry: Belfry): Route {
+  return route({
+    ...{ method: 'put', path: PATH, id: 'acquireLock', tag: TAG, role: 'operator' },
+    summary: 'Acquires a lock, for as long as its ttl says unless it is renewed.',
+    body: acquisition,
+    optionalBody: true,
+    answers: { 200: lease },
+    handle: async (c, { body }) => {
+      const name = nameParam(c)
+      mayMake(c.var.caller, name)
+      checkWait(body.wait)
+      const granted = await belfry.locks.grant(name, { ...body, signal: c.req.raw.signal })
+      if (granted === undefined) throw problem(409, 'LOCK_BUSY', `the lock "${name}" is held by somebody else`)
+      return c.json(toLeaseResource(granted))
+    },
+  })
+}
+
+function keepRoutes(belfry: Belfry): readonly Route[] {
+  return [
+    route({
+      ...{ method: 'patch', path: PATH, id: 'renewLock', tag: TAG, role: 'operator' },
+      summary: 'Makes a lock last longer, from now.',
+      body: renewal,
+      answers: { 200: lease },
+      handle: async (c, { body: { ttl, ...grant } }) => {
+        const name = nameParam(c)
+        const renewed = maySee(c.var.caller, name) ? await belfry.locks.renewGrant(name, grant, ttl) : undefined
+        if (renewed === undefined) throw lost(name)
+        return c.json(toLeaseResource(renewed))
+      },
+    }),
+    route({
+      ...{ method: 'delete', path: PATH, id: 'releaseLock', tag: TAG, role: 'operator' },
+      summary: 'Gives a lock back.',
+      query: z.strictObject({
+        token: z.coerce.number({ error: 'it must be the token that acquiring gave' }).int(),
+        holder: holder.exactOptional(),
+      }),
+      answers: { 204: { description: 'It is free.' } },
+      handle: async (c, { query }) => {
+        const name = nameParam(c)
+        const released = maySee(c.var.caller, name) && (await belfry.locks.releaseGrant(name, query))
+        if (!released) throw lost(name)
+        return c.body(null, 204)
+      },
+    }),
+  ]
+}
+
+function resetRoute(belfry: Belfry): Route {
+  return route({
+    ...{ method: 'post', path: `${PATH}/reset`, id: 'resetLock', tag: TAG, role: 'admin' },
+    summary: 'Takes a lock from all who hold it. A run that held it is fenced and taken over.',
+    body: z.strictObject({}),
+    optionalBody: true,
+    answers: { 200: { description: 'How many held it.', schema: z.strictObject({ reset: z.int() }) } },
+    handle: async (c) => {
+      const name = nameParam(c)
+      const reset = maySee(c.var.caller, name) ? await belfry.locks.reset(name) : 0
+      if (reset > 0) await c.var.audit(c.var.caller, 'lock.reset', name, { reset })
+      return c.json({ reset })
+    },
+  })
+}
+
+function lost(name: string) {
+  return problem(409, 'LEASE_LOST', `the lock "${name}" is not held with this token`)
+}
+
+function nameParam(c: ServerContext): string {
+  return c.req.param('name') ?? ''
+}

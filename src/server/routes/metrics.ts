@@ -1,0 +1,18 @@
+import { z } from 'zod'
+import type { Belfry } from '../../belfry.js'
+import { mustSeeAll } from '../caller.js'
+import { METRICS_TYPE, metricsPage } from '../metrics-page.js'
+import { type Route, route } from '../route.js'
+
+export function metricsRoute(belfry: Belfry): Route {
+  return route({
+    ...{ method: 'get', path: '/metrics', id: 'getMetrics', tag: 'service', role: 'viewer' },
+    summary: 'Metrics of this process, as Prometheus reads them.',
+    answers: { 200: { description: 'Text format 0.0.4.', schema: z.string(), type: 'text/plain' } },
+    handle: async (c) => {
+      // Names of jobs are among them.
+      mustSeeAll(c.var.caller)
+      return c.body(await metricsPage(belfry), 200, { 'content-type': METRICS_TYPE })
+    },
+  })
+}

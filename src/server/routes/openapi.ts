@@ -1,0 +1,19 @@
+import { z } from 'zod'
+import { openApi } from '../open-api.js'
+import { type Route, route } from '../route.js'
+
+/** Describes the other routes, and itself. */
+export function openApiRoute(others: readonly Route[], basePath: string): Route {
+  const self = route({
+    ...{ method: 'get', path: '/openapi.json', id: 'getOpenApi', tag: 'service' },
+    summary: 'This document.',
+    answers: { 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
+    handle: (c) => c.json(document()),
+  })
+  let made: Record<string, unknown> | undefined
+  const document = () => {
+    made ??= openApi([...others, self], basePath)
+    return made
+  }
+  return self
+}

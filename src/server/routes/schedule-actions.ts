@@ -1,0 +1,174 @@
+import { z } from 'zod'
+import type { Belfry } from '../../belfry.js'
+import { BelfryError } from '../../core/errors.js'
+import type { Run } from '../../core/run.js'
+import { durationMs } from '../../time/duration.js'
+import { SAME_FOR, uniqueName } from '../idempotency.js'
+import { problem } from '../problem.js'
+import { type Route, route, type ServerContext } from '../route.js'
+import { backfilled, enqueued, explanation, ticks } from '../shapes/answers.js'
+import { instant, iso } from '../shapes/fields.js'
+import { backfill, trigger } from '../shapes/requests.js'
+import { toRunResource } from '../shapes/run.js'
+import { scheduleResource } from '../shapes/schedule.js'
+import { sightedId } from '../sight.js'
+import { answer, noSchedule } from './schedules.js'
+
+const TAG = 'schedules'
+const BASE = '/v1/schedules/{id}'
+export const MAX_WAIT_MS = 60_000
+const MAX_LISTED = 1_000
+
+const schedule = { description: 'The schedule.', schema: scheduleResource, headers: { ETag: 'The version.' } }
+
+export function scheduleActionRoutes(belfry: Belfry): readonly Route[] {
+  return [...pauseRoutes(belfry), triggerRoute(belfry), backfillRoute(belfry), ...lookRoutes(belfry)]
+}
+
+function pauseRoutes(belfry: Belfry): readonly Route[] {
+  return [
+    route({
+      ...{ method: 'post', path: `${BASE}/pause`, id: 'pauseSchedule', tag: TAG, role: 'operator' },
+      summary: 'Stops firing until it is resumed.',
+      body: z.strictObject({ note: z.string().max(2_000).exactOptional() }),
+      optionalBody: true,
+      answers: { 200: schedule },
+      handle: async (c, { body: { note } }) => {
+        const id = sightedId(c)
+        const paused = await belfry.schedules.pause(id, note)
+        await c.var.audit(c.var.caller, 'schedule.pause', id, note === undefined ? {} : { note })
+        return answer(c, paused)
+      },
+    }),
+    route({
+      ...{ method: 'post', path: `${BASE}/resume`, id: 'resumeSchedule', tag: TAG, role: 'operator' },
+      summary: 'Lets it fire again.',
+      body: z.strictObject({}),
+      optionalBody: true,
+      answers: { 200: schedule },
+      handle: async (c) => {
+        const id = sightedId(c)
+        const resumed = await belfry.schedules.resume(id)
+        await c.var.audit(c.var.caller, 'schedule.resume', id)
+        return answer(c, resumed)
+      },
+    }),
+  ]
+}
+
+function triggerRoute(belfry: Belfry): Route {
+  return route({
+    ...{ method: 'post', path: `${BASE}/trigger`, id: 'triggerSchedule', tag: TAG, role: 'operator', idempotent: true },
+    summary: 'Runs it now, beside its timeline.',
+    body: trigger,
+    optionalBody: true,
+    answers: {
+      200: { description: 'It has ended.', schema: enqueued },
+      202: { description: 'It has not ended yet.', schema: enqueued },
+    },
+    handle: async (c, { body: { wait, ...options } }) => {
+      const id = sightedId(c)
+      const waitMs = checkWait(wait)
+      const made = uniqueName(c)
+      const key = made === undefined ? {} : { key: made, keyFor: SAME_FOR }
+      const result = await belfry.schedules.trigger(id, { ...options, ...key })
+      await c.var.audit(c.var.caller, 'schedule.trigger', id, { ...result })
+      return answerEnqueued(belfry, c, result, waitMs, made)
+    },
+  })
+}
+
+/** What a repeated request with an Idempotency-Key finds is its own run. */
+export async function answerEnqueued(
+  belfry: Belfry,
+  c: ServerContext,
+  { outcome, run: runId }: { readonly outcome: 'enqueued' | 'duplicate' | 'busy'; readonly run: string },
+  waitMs: number,
+  made: string | undefined,
+): Promise<Response> {
+  const run =
+    outcome === 'enqueued' && waitMs > 0 ? await waited(belfry, c, runId, waitMs) : await belfry.runs.get(runId)
+  const isOwn = outcome === 'duplicate' && made !== undefined && run?.dedupe === made
+  const ended = waitMs > 0 && (run === undefined || run.finishedAt !== undefined)
+  const body = { outcome: isOwn ? 'enqueued' : outcome, runId, run: run === undefined ? null : toRunResource(run) }
+  return c.json(body, ended ? 200 : 202)
+}
+
+async function waited(belfry: Belfry, c: ServerContext, run: string, waitMs: number): Promise<Run | undefined> {
+  try {
+    return await belfry.runs.wait(run, { timeout: waitMs, signal: c.req.raw.signal })
+  } catch (error) {
+    const isLate = error instanceof BelfryError && error.code === 'WAIT_TIMEOUT'
+    if (!isLate && !c.req.raw.signal.aborted) throw error
+    return belfry.runs.get(run)
+  }
+}
+
+export function checkWait(given: string | number | undefined): number {
+  const waitMs = given === undefined ? 0 : durationMs(given)
+  if (waitMs <= MAX_WAIT_MS) return waitMs
+  const message = 'it is more than a minute: ask for the run later instead'
+  throw problem(422, 'OPTION_INVALID', `wait: ${message}`, { errors: [{ pointer: '/wait', message }] })
+}
+
+function backfillRoute(belfry: Belfry): Route {
+  return route({
+    ...{
+      method: 'post',
+      path: `${BASE}/backfill`,
+      id: 'backfillSchedule',
+      tag: TAG,
+      role: 'operator',
+      idempotent: true,
+    },
+    summary: 'Runs the ticks of a past stretch of time again. Repeating it adds nothing.',
+    body: backfill,
+    answers: { 202: { description: 'They are enqueued.', schema: backfilled } },
+    handle: async (c, { body }) => {
+      const id = sightedId(c)
+      const { runs } = await belfry.schedules.backfill(id, body)
+      const count = (outcome: string) => runs.filter((run) => run.outcome === outcome).length
+      const counts = { enqueued: count('enqueued'), duplicates: count('duplicate'), busy: count('busy') }
+      await c.var.audit(c.var.caller, 'schedule.backfill', id, { ...body, ...counts })
+      return c.json({ ...counts, runs: runs.slice(0, MAX_LISTED).map(({ run }) => run) }, 202)
+    },
+  })
+}
+
+function lookRoutes(belfry: Belfry): readonly Route[] {
+  return [
+    route({
+      ...{ method: 'get', path: `${BASE}/explain`, id: 'explainTick', tag: TAG, role: 'viewer' },
+      summary: 'Why a tick ran, was skipped, or has not happened yet.',
+      query: z.strictObject({ at: instant }),
+      answers: { 200: { description: 'The answer.', schema: explanation } },
+      handle: async (c, { query: { at } }) => {
+        const { run, at: instant, ...rest } = await belfry.schedules.explain(sightedId(c), at)
+        return c.json({ at: iso(instant), ...rest, ...(run === undefined ? {} : { run: toRunResource(run) }) })
+      },
+    }),
+    route({
+      ...{ method: 'get', path: `${BASE}/ticks`, id: 'listTicks', tag: TAG, role: 'viewer' },
+      summary: 'The ticks of a stretch of time: what the timeline has, and what happened.',
+      query: z.strictObject({
+        from: instant,
+        to: instant,
+        limit: z.coerce.number().int().min(1).max(1_000).default(100),
+      }),
+      answers: { 200: { description: 'In order of time.', schema: ticks } },
+      handle: async (c, { query }) => {
+        const id = sightedId(c)
+        if ((await belfry.schedules.get(id)) === undefined) throw noSchedule(id)
+        const found = await belfry.schedules.ticks(id, query)
+        return c.json({
+          data: found.ticks.map(({ at, run, ...rest }) => ({
+            ...{ at: iso(at), ...rest },
+            ...(run === undefined ? {} : { run: toRunResource(run) }),
+          })),
+          skips: found.skips.map(({ from, to, count, reason }) => ({ from: iso(from), to: iso(to), count, reason })),
+          next: found.next === undefined ? null : iso(found.next),
+        })
+      },
+    }),
+  ]
+}

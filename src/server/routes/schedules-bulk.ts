@@ -1,0 +1,91 @@
+/** Schedules as a set: what would tick when, and making the store have exactly these. */
+import type { z } from 'zod'
+import type { ApplyChange } from '../../api/apply.js'
+import { inputOf } from '../../api/schedule-input-of.js'
+import type { Belfry } from '../../belfry.js'
+import { timeline } from '../../time/timeline.js'
+import { mayMake, maySee } from '../caller.js'
+import { problem } from '../problem.js'
+import { type Route, route, type ServerContext } from '../route.js'
+import type { ParsedServerOptions } from '../server-options.js'
+import { applied, preview } from '../shapes/answers.js'
+import { iso } from '../shapes/fields.js'
+import { previewOf, wantedSchedules } from '../shapes/requests.js'
+import type { scheduleInput } from '../shapes/schedule.js'
+import { noSchedule } from './schedules.js'
+
+const TAG = 'schedules'
+
+export function scheduleBulkRoutes(belfry: Belfry, options: ParsedServerOptions): readonly Route[] {
+  return [previewRoute(belfry), applyRoute(belfry, options)]
+}
+
+function previewRoute(belfry: Belfry): Route {
+  return route({
+    ...{ method: 'post', path: '/v1/schedules:preview', id: 'previewSchedule', tag: TAG, role: 'viewer' },
+    summary: 'The next ticks of a schedule, or of one that is not saved yet.',
+    body: previewOf,
+    answers: { 200: { description: 'The ticks.', schema: preview } },
+    handle: async (c, { body: { id, schedule, ...options } }) => {
+      if ((id === undefined) === (schedule === undefined)) {
+        throw problem(422, 'BODY_INVALID', 'give an id or a schedule, one of them')
+      }
+      const known = id === undefined ? undefined : await seenSchedule(belfry, c, id)
+      const ticks = await belfry.schedules.preview(id ?? schedule ?? {}, options)
+      return c.json({
+        description: known?.description ?? describe(schedule ?? {}),
+        data: ticks.map(({ at, readyAt }) => ({ at: iso(at), readyAt: iso(readyAt) })),
+      })
+    },
+  })
+}
+
+async function seenSchedule(belfry: Belfry, c: ServerContext, id: string) {
+  const schedule = maySee(c.var.caller, id) ? await belfry.schedules.get(id) : undefined
+  if (schedule === undefined) throw noSchedule(id)
+  return schedule
+}
+
+/** Of a schedule that was previewed, so that its timeline is known to be one. */
+function describe({ cron, every, at, timezone, dst }: z.output<typeof scheduleInput>): string {
+  const place = timezone === undefined ? {} : { timezone }
+  if (every !== undefined) return timeline({ every }).describe()
+  if (at !== undefined) return timeline({ at, ...place }).describe()
+  return timeline({ cron: cron ?? '', ...place, ...(dst === undefined ? {} : { dst }) }).describe()
+}
+
+function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
+  return route({
+    ...{ method: 'post', path: '/v1/schedules:apply', id: 'applySchedules', tag: TAG, role: 'operator' },
+    summary: 'Makes the schedules be exactly these. All or nothing, where the store has transactions.',
+    body: wantedSchedules,
+    answers: { 200: { description: 'What changed, or would.', schema: applied } },
+    handle: async (c, { body: { schedules, ...options } }) => {
+      const ids = Object.keys(schedules)
+      if (ids.length > limits.batch) throw tooMany(ids.length, limits.batch)
+      for (const id of ids) mayMake(c.var.caller, id)
+      if (options.prefix !== undefined) mayMake(c.var.caller, options.prefix)
+      const { changes, unchanged } = await belfry.schedules.apply(schedules, options)
+      const isDone = options.dryRun !== true
+      if (isDone && changes.length > 0) {
+        const counts = { changes: changes.length, unchanged, prune: options.prune ?? false }
+        await c.var.audit(c.var.caller, 'schedule.apply', options.prefix ?? c.var.caller.prefix ?? '*', counts)
+      }
+      return c.json({ applied: isDone, changes: changes.map(toChange), unchanged })
+    },
+  })
+}
+
+function toChange({ id, change, before, after }: ApplyChange) {
+  return {
+    ...{ id, change },
+    ...(before === undefined ? {} : { before: inputOf(before) }),
+    ...(after === undefined ? {} : { after: inputOf(after) }),
+  }
+}
+
+function tooMany(count: number, most: number) {
+  return problem(413, 'BATCH_TOO_LARGE', `${count} schedules are too many at once: at most ${most}`, {
+    hint: 'send them as lines to /v1/schedules:import',
+  })
+}

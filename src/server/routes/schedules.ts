@@ -1,0 +1,171 @@
+import { z } from 'zod'
+import type { ScheduleView } from '../../api/schedule-view.js'
+import type { Written } from '../../api/schedules.js'
+import type { Belfry } from '../../belfry.js'
+import { BelfryError } from '../../core/errors.js'
+import { mayMake } from '../caller.js'
+import { etag, wantedVersion } from '../conditions.js'
+import { uniqueName } from '../idempotency.js'
+import { problem } from '../problem.js'
+import { type Route, route, type ServerContext } from '../route.js'
+import { scheduleState } from '../shapes/fields.js'
+import { after, listOf, paging, toList } from '../shapes/list.js'
+import {
+  newSchedule,
+  scheduleId,
+  scheduleInput,
+  schedulePatch,
+  scheduleResource,
+  toScheduleResource,
+} from '../shapes/schedule.js'
+import { sightedId, sightedPrefix } from '../sight.js'
+
+const TAG = 'schedules'
+const IF_MATCH = { 'If-Match': 'Only if the schedule has this ETag; "*" for whichever, if it is there.' }
+const VERSIONED = { ETag: 'The version, for If-Match.' }
+const one = (description: string) => ({ description, schema: scheduleResource, headers: VERSIONED })
+
+const listQuery = z.strictObject({
+  prefix: z.string().exactOptional().meta({ description: 'Only ids that begin with this.' }),
+  state: scheduleState.exactOptional(),
+  job: z.string().exactOptional(),
+  sink: z.string().exactOptional(),
+  ...paging,
+})
+
+export function scheduleRoutes(belfry: Belfry): readonly Route[] {
+  return [listSchedules(belfry), createSchedule(belfry), getSchedule(belfry), ...writeRoutes(belfry)]
+}
+
+function listSchedules(belfry: Belfry): Route {
+  return route({
+    ...{ method: 'get', path: '/v1/schedules', id: 'listSchedules', tag: TAG, role: 'viewer' },
+    summary: 'Schedules in order of id.',
+    query: listQuery,
+    answers: { 200: { description: 'A page.', schema: listOf(scheduleResource) } },
+    handle: async (c, { query: { cursor, prefix, ...filters } }) => {
+      const scope = sightedPrefix(c.var.caller, prefix)
+      if (scope === undefined) return c.json({ data: [], nextCursor: null })
+      const page = await belfry.schedules.list({ ...filters, ...after(cursor), prefix: scope })
+      return c.json(toList(page, toScheduleResource))
+    },
+  })
+}
+
+function createSchedule(belfry: Belfry): Route {
+  return route({
+    ...{ method: 'post', path: '/v1/schedules', id: 'createSchedule', tag: TAG, role: 'operator', idempotent: true },
+    summary: 'Makes a schedule; without an id it is given one.',
+    body: newSchedule,
+    answers: {
+      201: { ...one('It was made.'), headers: { ...VERSIONED, Location: 'Where it is.' } },
+    },
+    handle: async (c, { body: { id: given, ...input } }) => {
+      const { caller } = c.var
+      const made = uniqueName(c)
+      const id = given ?? `${caller.prefix ?? ''}${made ?? crypto.randomUUID()}`
+      mayMake(caller, id)
+      const schedule = await belfry.schedules.put(id, input, { ifVersion: 0 }).catch(async (error: unknown) => {
+        if (!(error instanceof BelfryError) || error.code !== 'VERSION_CONFLICT') throw error
+        // An earlier try of this very request made it, and was cut off before it could say so.
+        const own = given === undefined && made !== undefined ? await belfry.schedules.get(id) : undefined
+        if (own !== undefined) return own
+        throw problem(409, 'SCHEDULE_DUPLICATE', `there is a schedule "${id}" already`, {
+          hint: 'PUT /v1/schedules/{id} replaces it',
+        })
+      })
+      await c.var.audit(caller, 'schedule.put', id, { outcome: 'created' })
+      c.header('location', `${new URL(c.req.url).pathname}/${encodeURIComponent(id)}`)
+      return answer(c, schedule, 201)
+    },
+  })
+}
+
+function getSchedule(belfry: Belfry): Route {
+  return route({
+    ...{ method: 'get', path: '/v1/schedules/{id}', id: 'getSchedule', tag: TAG, role: 'viewer' },
+    summary: 'One schedule.',
+    answers: { 200: one('The schedule.') },
+    handle: async (c) => {
+      const id = sightedId(c)
+      const schedule = await belfry.schedules.get(id)
+      if (schedule === undefined) throw noSchedule(id)
+      return answer(c, schedule)
+    },
+  })
+}
+
+function writeRoutes(belfry: Belfry): readonly Route[] {
+  const path = '/v1/schedules/{id}'
+  return [
+    route({
+      ...{ method: 'put', path, id: 'putSchedule', tag: TAG, role: 'operator' },
+      summary: 'Makes or replaces a schedule. Equal to what is there, it changes nothing.',
+      body: scheduleInput,
+      headers: { ...IF_MATCH, 'If-None-Match': '"*": only if there is none yet.' },
+      answers: { 200: one('It was there.'), 201: one('It was made.') },
+      handle: async (c, { body }) => {
+        const id = idParam(c)
+        mayMake(c.var.caller, id)
+        checkId(id)
+        const ifVersion = await wantedVersion(c, belfry, id)
+        const written = await belfry.schedules.write(id, body, ifVersion === undefined ? {} : { ifVersion })
+        return answerWritten(c, 'schedule.put', written)
+      },
+    }),
+    route({
+      ...{ method: 'patch', path, id: 'patchSchedule', tag: TAG, role: 'operator' },
+      summary: 'Changes some fields of a schedule; null takes one away.',
+      body: schedulePatch,
+      headers: IF_MATCH,
+      answers: { 200: one('As it is now.') },
+      handle: async (c, { body }) => {
+        const id = sightedId(c)
+        const ifVersion = await wantedVersion(c, belfry, id)
+        const written = await belfry.schedules.patch(id, body, ifVersion === undefined ? {} : { ifVersion })
+        return answerWritten(c, 'schedule.patch', written)
+      },
+    }),
+    route({
+      ...{ method: 'delete', path, id: 'removeSchedule', tag: TAG, role: 'operator' },
+      summary: 'Removes a schedule. Running work goes on; what never started is skipped.',
+      headers: IF_MATCH,
+      answers: { 204: { description: 'It is gone.' } },
+      handle: async (c) => {
+        const id = sightedId(c)
+        const ifVersion = await wantedVersion(c, belfry, id)
+        const removed = await belfry.schedules.remove(id, ifVersion === undefined ? {} : { ifVersion })
+        if (!removed) throw noSchedule(id)
+        await c.var.audit(c.var.caller, 'schedule.remove', id)
+        return c.body(null, 204)
+      },
+    }),
+  ]
+}
+
+async function answerWritten(c: ServerContext, action: string, { outcome, schedule }: Written): Promise<Response> {
+  if (outcome !== 'unchanged') {
+    await c.var.audit(c.var.caller, action, schedule.id, { outcome, version: schedule.version })
+  }
+  return answer(c, schedule, outcome === 'created' ? 201 : 200)
+}
+
+export function answer(c: ServerContext, schedule: ScheduleView, status: 200 | 201 = 200): Response {
+  return c.json(toScheduleResource(schedule), status, { etag: etag(schedule.version) })
+}
+
+export function noSchedule(id: string) {
+  return problem(404, 'SCHEDULE_NOT_FOUND', `there is no schedule "${id}"`)
+}
+
+function idParam(c: ServerContext): string {
+  return c.req.param('id') ?? ''
+}
+
+/** Names that no path can carry, and names that the library refuses. */
+function checkId(id: string): void {
+  const checked = scheduleId.safeParse(id)
+  if (checked.success) return
+  const message = checked.error.issues[0]?.message ?? 'it is not allowed'
+  throw problem(422, 'NAME_INVALID', message, { errors: [{ pointer: 'id', message }] })
+}

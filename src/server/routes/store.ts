@@ -1,0 +1,96 @@
+/** What concerns the whole store: who takes part, how things stand, and whether anything may start. */
+import { z } from 'zod'
+import type { Stats } from '../../api/stats.js'
+import type { Belfry } from '../../belfry.js'
+import { systemClock } from '../../core/clock.js'
+import type { Frozen } from '../../core/store.js'
+import { mustSeeAll } from '../caller.js'
+import { type Route, route } from '../route.js'
+import { freezeState, stats } from '../shapes/answers.js'
+import { iso } from '../shapes/fields.js'
+import { instanceResource, toInstanceResource } from '../shapes/holder.js'
+import { listOf } from '../shapes/list.js'
+
+const TAG = 'store'
+/** However many ask, the store is looked at once in this long. */
+const FRESH_MS = 1_000
+
+export function storeRoutes(belfry: Belfry): readonly Route[] {
+  return [instancesRoute(belfry), statsRoute(belfry), ...freezeRoutes(belfry)]
+}
+
+function instancesRoute(belfry: Belfry): Route {
+  return route({
+    ...{ method: 'get', path: '/v1/instances', id: 'listInstances', tag: TAG, role: 'viewer' },
+    summary: 'The processes that take part.',
+    answers: { 200: { description: 'All of them.', schema: listOf(instanceResource) } },
+    handle: async (c) => {
+      const [instances, now] = await Promise.all([belfry.instances(), belfry.now()])
+      return c.json({ data: instances.map((each) => toInstanceResource(each, now.getTime())), nextCursor: null })
+    },
+  })
+}
+
+function statsRoute(belfry: Belfry): Route {
+  let known: { readonly at: number; readonly stats: Promise<Stats> } | undefined
+  const fresh = () => {
+    const at = systemClock.monotonic()
+    if (known === undefined || at - known.at > FRESH_MS) {
+      const asked = { at, stats: belfry.stats() }
+      known = asked
+      asked.stats.catch(() => {
+        if (known === asked) known = undefined
+      })
+    }
+    return known.stats
+  }
+  return route({
+    ...{ method: 'get', path: '/v1/stats', id: 'getStats', tag: TAG, role: 'viewer' },
+    summary: 'How things stand. Nothing is counted further than a thousand.',
+    answers: { 200: { description: 'As of the last second.', schema: stats } },
+    handle: async (c) => {
+      const { now, frozen, ...rest } = await fresh()
+      return c.json({ now: iso(now), freeze: toFreeze(frozen), ...rest })
+    },
+  })
+}
+
+function freezeRoutes(belfry: Belfry): readonly Route[] {
+  const path = '/v1/freeze'
+  const answers = { 200: { description: 'As it is now.', schema: freezeState } }
+  const now = async () => toFreeze(await belfry.frozen())
+  return [
+    route({
+      ...{ method: 'get', path, id: 'getFreeze', tag: TAG, role: 'viewer', answers },
+      summary: 'Whether anything may start.',
+      handle: async (c) => c.json(await now()),
+    }),
+    route({
+      ...{ method: 'put', path, id: 'freeze', tag: TAG, role: 'operator', answers },
+      summary: 'Keeps all runs from starting. Ticks are recorded all the same.',
+      body: z.strictObject({ note: z.string().max(2_000).exactOptional() }),
+      optionalBody: true,
+      handle: async (c, { body: { note } }) => {
+        mustSeeAll(c.var.caller)
+        await belfry.freeze(note)
+        await c.var.audit(c.var.caller, 'freeze', '*', note === undefined ? {} : { note })
+        return c.json(await now())
+      },
+    }),
+    route({
+      ...{ method: 'delete', path, id: 'thaw', tag: TAG, role: 'operator', answers },
+      summary: 'Lets runs start again.',
+      handle: async (c) => {
+        mustSeeAll(c.var.caller)
+        await belfry.thaw()
+        await c.var.audit(c.var.caller, 'thaw', '*')
+        return c.json(await now())
+      },
+    }),
+  ]
+}
+
+function toFreeze(frozen: Frozen | undefined): z.output<typeof freezeState> {
+  if (frozen === undefined) return { frozen: false }
+  return { frozen: true, at: iso(frozen.at), ...(frozen.note === undefined ? {} : { note: frozen.note }) }
+}

@@ -1,0 +1,111 @@
+/** The tokens of an API, as records of the store: what they may do, and the hash of their secret, never the secret. */
+import { failure, quote } from '../../core/errors.js'
+import type { Json } from '../../core/json.js'
+import { checkName } from '../../core/names.js'
+import type { StoredRecord } from '../../core/record.js'
+import type { Page, RecordStore } from '../../core/store.js'
+import type { ServiceRole } from '../caller.js'
+import {
+  type Credential,
+  credentialText,
+  matchesHash,
+  newCredential,
+  parseCredential,
+  secretHash,
+} from './credential.js'
+
+export interface TokenInfo {
+  readonly id: string
+  readonly name: string
+  readonly role: ServiceRole
+  readonly prefix?: string
+  readonly createdAt: number
+  readonly expiresAt?: number
+}
+
+export interface NewToken {
+  readonly role: ServiceRole
+  readonly name?: string
+  readonly prefix?: string
+  readonly ttlMs?: number
+}
+
+const KIND = 'token'
+const MARK = 'belfry_'
+export const ROLES: readonly ServiceRole[] = ['viewer', 'operator', 'admin']
+
+export class Tokens {
+  readonly #records: RecordStore
+
+  constructor(records: RecordStore) {
+    this.#records = records
+  }
+
+  /** The token itself is in the answer and nowhere else: who loses it makes another. */
+  async create({ role, name, prefix, ttlMs }: NewToken): Promise<{ readonly token: string; readonly info: TokenInfo }> {
+    checkRole(role)
+    if (prefix !== undefined) checkName(prefix, 'the prefix of a token')
+    const credential = newCredential()
+    const body = {
+      hash: secretHash(credential.secret),
+      name: name === undefined ? credential.id : checkName(name, 'the name of a token'),
+      role,
+      ...(prefix === undefined ? {} : { prefix }),
+    }
+    const write = { kind: KIND, id: credential.id, body, ifAbsent: true, ...(ttlMs === undefined ? {} : { ttlMs }) }
+    const { record } = await this.#records.put(write)
+    const info = infoOf(record)
+    if (info === undefined)
+      throw failure('STORE_INVALID', `the token ${credential.id} came back from the store changed`)
+    return { token: MARK + credentialText(credential), info }
+  }
+
+  async list(query: { readonly after?: string; readonly limit: number }): Promise<Page<TokenInfo>> {
+    const { items, ...rest } = await this.#records.list({ kind: KIND, ...query })
+    return { items: items.flatMap((record) => infoOf(record) ?? []), ...rest }
+  }
+
+  /** False when there is none. */
+  revoke(id: string): Promise<boolean> {
+    return /^[\x21-\x7e]{1,255}$/.test(id) ? this.#records.remove(KIND, id) : Promise.resolve(false)
+  }
+
+  async get(id: string): Promise<TokenInfo | undefined> {
+    const record = await this.#records.get(KIND, id)
+    return record === undefined ? undefined : infoOf(record)
+  }
+
+  /** Whose token this is; undefined when it is nobody's. */
+  async check(text: string): Promise<TokenInfo | undefined> {
+    const credential = tokenCredential(text)
+    if (credential === undefined) return undefined
+    const record = await this.#records.get(KIND, credential.id)
+    if (record === undefined) return undefined
+    const { hash } = (record.body ?? {}) as { readonly hash?: unknown }
+    return typeof hash === 'string' && matchesHash(credential.secret, hash) ? infoOf(record) : undefined
+  }
+}
+
+export function tokenCredential(text: string): Credential | undefined {
+  return text.startsWith(MARK) ? parseCredential(text.slice(MARK.length)) : undefined
+}
+
+export function checkRole(role: unknown): ServiceRole {
+  const known = ROLES.find((each) => each === role)
+  if (known !== undefined) return known
+  throw failure('OPTION_INVALID', `the role ${quote(role)} is unknown: allowed are ${ROLES.join(', ')}`)
+}
+
+/** Undefined for a record that says too little: such a token lets nobody in. */
+function infoOf({ id, body, writtenAt, expiresAt }: StoredRecord): TokenInfo | undefined {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return undefined
+  const { name, role, prefix } = body as { readonly [key: string]: Json }
+  const known = ROLES.find((each) => each === role)
+  if (known === undefined || typeof name !== 'string') return undefined
+  if (prefix !== undefined && typeof prefix !== 'string') return undefined
+  return {
+    ...{ id, name, role: known, createdAt: writtenAt },
+    ...(prefix === undefined ? {} : { prefix }),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+  }
+}

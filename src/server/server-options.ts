@@ -1,0 +1,66 @@
+import { failure, quote } from '../core/errors.js'
+import { checkOptions } from '../core/known-options.js'
+import { guarded, type Logger, stderrLogger } from '../core/logger.js'
+import type { Authorise } from './caller.js'
+
+export interface ServerOptions {
+  /** Where the handler is mounted, such as `/belfry`. Default at the root. */
+  readonly basePath?: string
+  /** Decides who asks. Default: everybody is admin, and only requests to a loopback host are answered. */
+  readonly authorise?: Authorise
+  /** Hosts that are answered besides loopback, as in `belfry.example.com` or `example.com:8080`. */
+  readonly hosts?: readonly string[]
+  readonly limits?: LimitOptions
+  readonly logger?: Logger
+  /** Whether changes are written down, for `/v1/audit`. Default yes. */
+  readonly audit?: boolean
+}
+
+export interface LimitOptions {
+  /** Bytes of a body; imports are streams and have no end. Default 1 MiB. */
+  readonly bodyBytes?: number
+  /** Schedules in one `:apply`, runs in one `:retry`. Default 1,000. */
+  readonly batch?: number
+  /** Requests a second of one caller that `authorise` names. Default 2,000, with bursts of five times as many. */
+  readonly requestsPerSecond?: number
+}
+
+export type ParsedServerOptions = ReturnType<typeof parseServerOptions>
+
+const KNOWN = ['basePath', 'authorise', 'hosts', 'limits', 'logger', 'audit']
+const BASE_PATH = /^(?:\/[A-Za-z0-9._~-]+)*$/
+
+export function parseServerOptions(options: ServerOptions) {
+  checkOptions(options, KNOWN, 'createServer')
+  const { basePath = '', authorise, hosts = [], limits = {}, logger = stderrLogger, audit = true } = options
+  checkOptions(limits, ['bodyBytes', 'batch', 'requestsPerSecond'], 'createServer: limits')
+  const base = basePath === '/' ? '' : basePath
+  if (typeof base !== 'string' || !BASE_PATH.test(base)) {
+    throw invalid(`basePath is ${quote(basePath)}; write it as "/belfry"`)
+  }
+  if (authorise !== undefined && typeof authorise !== 'function') throw invalid('authorise must be a function')
+  if (!Array.isArray(hosts) || hosts.some((host) => typeof host !== 'string')) {
+    throw invalid('hosts must be a list of host names')
+  }
+  return {
+    basePath: base,
+    hosts,
+    audit,
+    log: guarded(logger),
+    limits: {
+      bodyBytes: wholeNumber(limits.bodyBytes ?? 1_048_576, 'limits.bodyBytes'),
+      batch: wholeNumber(limits.batch ?? 1_000, 'limits.batch'),
+      requestsPerSecond: wholeNumber(limits.requestsPerSecond ?? 2_000, 'limits.requestsPerSecond'),
+    },
+    ...(authorise === undefined ? {} : { authorise }),
+  }
+}
+
+function wholeNumber(value: number, option: string): number {
+  if (Number.isSafeInteger(value) && value >= 1) return value
+  throw invalid(`${option} is ${quote(value)}; it must be a whole number of at least 1`)
+}
+
+function invalid(detail: string) {
+  return failure('OPTION_INVALID', `createServer: ${detail}`)
+}

@@ -1,0 +1,69 @@
+/** The small shapes that all others are made of. What a field means is decided by the library itself. */
+import { z } from 'zod'
+import { BelfryError } from '../../core/errors.js'
+import type { Json } from '../../core/json.js'
+import { checkName } from '../../core/names.js'
+import { durationMs } from '../../time/duration.js'
+import { instantMs } from '../../time/instant.js'
+import { parseTimeline } from '../../time/timeline.js'
+import { zone } from '../../time/zone.js'
+
+/** A shape whose values the library can parse; its own words and code say why not. */
+export function parsed<Shape extends z.ZodType>(shape: Shape, parse: (value: z.output<Shape>) => unknown): Shape {
+  return shape.superRefine((value, context) => {
+    try {
+      parse(value)
+    } catch (error) {
+      if (!(error instanceof BelfryError)) throw error
+      context.addIssue({ code: 'custom', message: error.message, params: { code: error.code } })
+    }
+  })
+}
+
+/** Anything that JSON can say; the library checks its size and depth. */
+export const json: z.ZodType<Json> = z.any()
+
+const TEXT_OR_NUMBER = { error: 'it must be text or a number' }
+
+export const duration = parsed(z.union([z.string(), z.number()], TEXT_OR_NUMBER), durationMs).meta({
+  id: 'Duration',
+  description: 'As text ("15m", "1h30m", "PT15M") or in milliseconds.',
+  examples: ['15m'],
+})
+
+/** With an offset, or else local to a zone that is given beside it. */
+export const instant = parsed(z.union([z.string(), z.number()], TEXT_OR_NUMBER), (value) =>
+  instantMs(value, zone('UTC')),
+).meta({
+  id: 'Instant',
+  description: 'ISO 8601 text with an offset, or unix seconds.',
+  examples: ['2026-03-01T09:00:00Z'],
+})
+
+/** A moment as it is answered: ISO 8601 in UTC with milliseconds. */
+export const time = z.string().meta({
+  id: 'Time',
+  format: 'date-time',
+  description: 'UTC, with milliseconds.',
+  examples: ['2026-03-01T09:00:00.000Z'],
+})
+
+export const cron = parsed(z.string(), (text) =>
+  parseTimeline(text.trimStart().startsWith('@at') ? { cron: text, timezone: 'UTC' } : { cron: text }),
+)
+
+export const timezone = parsed(z.string(), zone)
+
+export function name(what: string) {
+  return parsed(z.string(), (text) => checkName(text, what))
+}
+
+export const overlap = z.enum(['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running'])
+export const keep = z.enum(['all', 'failures', 'none'])
+export const skipReason = z.enum(['missed', 'deadline', 'overlap', 'busy', 'paused', 'replaced', 'removed'])
+export const runState = z.enum(['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped'])
+export const scheduleState = z.enum(['active', 'paused', 'finished'])
+
+export function iso(instant: number | Date): string {
+  return new Date(instant).toISOString()
+}

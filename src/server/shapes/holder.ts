@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import type { Instance } from '../../core/instance.js'
+import type { Lease } from '../../core/lease.js'
+import { iso, time } from './fields.js'
+
+export const leaseResource = z
+  .strictObject({
+    name: z.string(),
+    holder: z.string().meta({ description: 'Names the acquisition.' }),
+    token: z.int().meta({ description: 'Grows with every acquisition of the name: systems can refuse an older one.' }),
+    acquiredAt: time,
+    expiresAt: time,
+    instance: z.string().exactOptional(),
+    run: z.string().exactOptional().meta({ description: 'The run whose exclusive key it is.' }),
+    released: z.literal(true).exactOptional().meta({ description: 'Given back before its minimum hold was over.' }),
+  })
+  .meta({ id: 'Lease' })
+
+export type LeaseResource = z.output<typeof leaseResource>
+
+export function toLeaseResource(lease: Lease): LeaseResource {
+  const { name, holder, token, acquiredAt, expiresAt, instance, run, released } = lease
+  return {
+    ...{ name, holder, token, acquiredAt: iso(acquiredAt), expiresAt: iso(expiresAt) },
+    ...(instance === undefined ? {} : { instance }),
+    ...(run === undefined ? {} : { run }),
+    ...(released === undefined ? {} : { released }),
+  }
+}
+
+export const instanceResource = z
+  .strictObject({
+    id: z.string(),
+    live: z.boolean(),
+    host: z.string(),
+    pid: z.int(),
+    app: z.string().exactOptional(),
+    release: z.string().exactOptional(),
+    zoneData: z.string(),
+    jobs: z.array(z.string()),
+    joinedAt: time,
+    beatAt: time,
+    expiresAt: time,
+  })
+  .meta({ id: 'Instance' })
+
+export type InstanceResource = z.output<typeof instanceResource>
+
+export function toInstanceResource(instance: Instance, now: number): InstanceResource {
+  const { id, host, pid, app, release, zoneData, jobs, joinedAt, beatAt, expiresAt } = instance
+  return {
+    ...{ id, live: expiresAt >= now, host, pid },
+    ...(app === undefined ? {} : { app }),
+    ...(release === undefined ? {} : { release }),
+    ...{ zoneData, jobs: jobs.map(({ name }) => name) },
+    ...{ joinedAt: iso(joinedAt), beatAt: iso(beatAt), expiresAt: iso(expiresAt) },
+  }
+}

@@ -1,0 +1,103 @@
+/** What is sent besides schedules themselves. */
+import { z } from 'zod'
+import { duration, instant, json, name, overlap, runState } from './fields.js'
+import { scheduleId, scheduleInput } from './schedule.js'
+
+export const wait = duration.meta({ description: 'Wait this long for the end, at most a minute.' })
+
+export const trigger = z
+  .strictObject({
+    payload: json.exactOptional(),
+    overlap: overlap.exactOptional(),
+    wait: wait.exactOptional(),
+  })
+  .meta({ id: 'Trigger' })
+
+export const backfill = z
+  .strictObject({
+    from: instant,
+    to: instant,
+    name: name('backfill name').exactOptional().meta({ description: 'Default the range itself.' }),
+    overlap: overlap.exactOptional(),
+  })
+  .meta({ id: 'Backfill' })
+
+export const previewOf = z
+  .strictObject({
+    id: z.string().exactOptional().meta({ description: 'A schedule that is there. Either this or `schedule`.' }),
+    schedule: scheduleInput.exactOptional(),
+    count: z.int().min(0).max(1_000).default(5),
+    from: instant.exactOptional().meta({ description: 'Start here instead of now.' }),
+  })
+  .meta({ id: 'PreviewOf' })
+
+export const wantedSchedules = z
+  .strictObject({
+    schedules: z.record(scheduleId, scheduleInput).meta({ description: 'By id.' }),
+    dryRun: z.boolean().exactOptional().meta({ description: 'Only say what would change.' }),
+    prune: z.boolean().exactOptional().meta({ description: 'Remove schedules under `prefix` that are not given.' }),
+    prefix: z.string().exactOptional().meta({ description: 'What `prune` may remove; "" means all.' }),
+  })
+  .meta({ id: 'WantedSchedules' })
+
+export const newRun = z
+  .strictObject({
+    payload: json.exactOptional(),
+    at: instant.exactOptional().meta({ description: 'Start then; an instant in the past starts now.' }),
+    in: duration.exactOptional().meta({ description: 'Start after this long.' }),
+    key: name('key').exactOptional().meta({ description: 'At most one unfinished run of the job has a key.' }),
+    keyFor: duration.exactOptional().meta({ description: 'The key goes on refusing for this long after the end.' }),
+    priority: z.int().exactOptional(),
+    wait: wait.exactOptional(),
+  })
+  .meta({ id: 'NewRun' })
+
+export const runFilters = {
+  schedule: z.string().exactOptional(),
+  job: z.string().exactOptional(),
+  sink: z.string().exactOptional(),
+  key: z.string().exactOptional().meta({ description: 'The exclusive key.' }),
+}
+
+export const meantRuns = z
+  .strictObject({
+    ...runFilters,
+    states: z.array(runState).min(1).exactOptional(),
+    cursor: z.string().exactOptional(),
+    limit: z.int().min(1).max(1_000).default(1_000),
+  })
+  .meta({ id: 'MeantRuns' })
+
+const token = z.int().meta({ description: 'The token that acquiring gave.' })
+
+export const holder = name('holder')
+
+export const acquisition = z
+  .strictObject({
+    ttl: duration.exactOptional().meta({ description: 'Default 15 s.' }),
+    permits: z.int().min(1).exactOptional().meta({ description: 'How many may hold it, the same for all. Default 1.' }),
+    wait: wait.exactOptional().meta({ description: 'How long to wait for it, at most a minute. Default not at all.' }),
+    holder: holder.exactOptional().meta({
+      description: 'Names the acquisition: repeated after a lost answer, it finds the same lease. Default a new name.',
+    }),
+  })
+  .meta({ id: 'Acquisition' })
+
+export const renewal = z
+  .strictObject({
+    token,
+    ttl: duration.exactOptional().meta({ description: 'Default 15 s.' }),
+    holder: holder.exactOptional().meta({
+      description: 'With it, a lease that has run out and that nobody took can be had again.',
+    }),
+  })
+  .meta({ id: 'Renewal' })
+
+export type Trigger = z.input<typeof trigger>
+export type Backfill = z.input<typeof backfill>
+export type PreviewOf = z.input<typeof previewOf>
+export type WantedSchedules = z.input<typeof wantedSchedules>
+export type NewRun = z.input<typeof newRun>
+export type MeantRuns = z.input<typeof meantRuns>
+export type Acquisition = z.input<typeof acquisition>
+export type Renewal = z.input<typeof renewal>

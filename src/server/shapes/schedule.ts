@@ -1,0 +1,122 @@
+import { z } from 'zod'
+import { inputOf } from '../../api/schedule-input-of.js'
+import type { ScheduleView } from '../../api/schedule-view.js'
+import { cron, duration, instant, iso, json, keep, name, overlap, scheduleState, time, timezone } from './fields.js'
+
+const policy = z.enum(['skip', 'latest', 'all'])
+
+/** What a schedule's author writes. */
+const FIELDS = {
+  cron: cron.meta({
+    description: 'A cron expression, a nickname, "@every 1h" or "@at …". One of cron, every and at is needed.',
+    examples: ['0 9 * * 1-5'],
+  }),
+  every: duration,
+  at: z.union([instant, z.array(instant)], { error: 'it must be an instant or a list of them' }),
+  timezone: timezone.meta({ description: 'IANA name, for cron and for instants without an offset. Default UTC.' }),
+  dst: z.strictObject({
+    gap: z.enum(['shift', 'skip']).exactOptional(),
+    repeat: z.enum(['first', 'both']).exactOptional(),
+  }),
+  startsAt: instant,
+  endsAt: instant,
+  job: name('job name').meta({ description: 'The job to run. Either this or `to` is needed.' }),
+  to: name('sink name').meta({ description: 'The sink to deliver to.' }),
+  toOptions: json.meta({ description: 'What this schedule says to its sink: topic, headers, URL.' }),
+  payload: json.meta({ description: 'Any JSON of at most 256 KiB.' }),
+  overlap: overlap.meta({ description: 'What happens while an earlier run is unfinished. Default allow.' }),
+  missed: z.union(
+    [policy, z.strictObject({ policy, within: duration.exactOptional(), max: z.int().exactOptional() })],
+    { error: 'it must be skip, latest or all, or an object with a policy of those' },
+  ),
+  deadline: duration,
+  jitter: duration,
+  times: z.int().min(1),
+  priority: z.int(),
+  keep,
+  onFinish: z.enum(['remove', 'keep']),
+}
+
+type Fields = typeof FIELDS
+
+type Optional<Shape extends z.ZodRawShape> = { [Field in keyof Shape]: z.ZodExactOptional<Shape[Field]> }
+type Nullable<Shape extends z.ZodRawShape> = { [Field in keyof Shape]: z.ZodExactOptional<z.ZodNullable<Shape[Field]>> }
+
+function each(wrap: (field: z.ZodType) => z.ZodType): Record<string, z.ZodType> {
+  return Object.fromEntries(Object.entries(FIELDS).map(([key, field]) => [key, wrap(field)]))
+}
+
+const optional = each((field) => field.exactOptional()) as Optional<Fields>
+const nullable = each((field) => field.nullable().exactOptional()) as Nullable<Fields>
+
+export const scheduleInput = z.strictObject(optional).meta({ id: 'ScheduleInput' })
+
+export const scheduleId = name('schedule id').refine((id) => id !== '.' && id !== '..', {
+  error: 'it would be lost in a path: give another id than "." and ".."',
+})
+
+export const newSchedule = z.strictObject({ id: scheduleId.exactOptional(), ...optional }).meta({ id: 'NewSchedule' })
+
+/** Fields that are not named stay as they are; null takes one away. */
+export const schedulePatch = z.strictObject(nullable).meta({ id: 'SchedulePatch' })
+
+/** As one line of an export or an import. */
+export const scheduleLine = z.strictObject({ id: scheduleId, ...optional }).meta({ id: 'ScheduleLine' })
+
+export const scheduleResource = z
+  .strictObject({
+    id: z.string(),
+    version: z.int(),
+    state: scheduleState,
+    description: z.string().meta({ description: 'The timeline in words.' }),
+    next: z.nullable(time).meta({ description: 'The next tick; null while it is paused or when none is left.' }),
+    ...optional,
+    at: z.union([time, z.array(time)]).exactOptional(),
+    every: z.string().exactOptional(),
+    startsAt: time.exactOptional(),
+    endsAt: time.exactOptional(),
+    payload: json,
+    overlap,
+    missed: FIELDS.missed,
+    priority: z.int(),
+    keep,
+    onFinish: FIELDS.onFinish,
+    createdAt: time,
+    updatedAt: time,
+    remaining: z.int().exactOptional().meta({ description: 'Ticks that are left, where `times` limits them.' }),
+    pausedAt: time.exactOptional(),
+    pauseNote: z.string().exactOptional(),
+    finishedAt: time.exactOptional(),
+    app: z.string().exactOptional().meta({ description: 'The app whose code declares it.' }),
+    key: z.string().exactOptional().meta({ description: 'The exclusive key that its runs hold.' }),
+    keyPending: z.literal(true).exactOptional().meta({
+      description: 'An instance with the job’s code has yet to compute the exclusive key.',
+    }),
+  })
+  .meta({ id: 'Schedule' })
+
+export type ScheduleFields = z.input<typeof scheduleInput>
+export type NewSchedule = z.input<typeof newSchedule>
+export type SchedulePatch = z.input<typeof schedulePatch>
+export type ScheduleLine = z.input<typeof scheduleLine>
+export type ScheduleResource = z.output<typeof scheduleResource>
+
+export function toScheduleResource(view: ScheduleView): ScheduleResource {
+  const { id, version, state, description, next, definition, createdAt, updatedAt } = view
+  const { remaining, pausedAt, pauseNote, finishedAt } = view
+  const { app, key } = definition
+  return {
+    ...{ id, version, state, description, next: next === undefined ? null : iso(next) },
+    ...(inputOf(definition) as WrittenFields),
+    ...{ createdAt: iso(createdAt), updatedAt: iso(updatedAt) },
+    ...(remaining === undefined ? {} : { remaining }),
+    ...(pausedAt === undefined ? {} : { pausedAt: iso(pausedAt) }),
+    ...(pauseNote === undefined ? {} : { pauseNote }),
+    ...(finishedAt === undefined ? {} : { finishedAt: iso(finishedAt) }),
+    ...(app === undefined ? {} : { app }),
+    ...(key === 'unstamped' ? { keyPending: true } : key === undefined ? {} : { key: key.name }),
+  }
+}
+
+/** The fields that `inputOf` always writes, as it writes them. */
+type WrittenFields = Pick<ScheduleResource, keyof Fields>

@@ -1,0 +1,166 @@
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { Agent, get } from 'node:http'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { parseExposition } from '../server/exposition.js'
+import { serverUrl } from '../servers/ask.js'
+import { curl, jsonBody, run, Service } from './service.js'
+
+const SCHEMA = `serve_${process.pid}`
+let folder = ''
+let services: Service[] = []
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'belfry-serve-'))
+})
+
+afterEach(async () => {
+  for (const service of services) service.kill('SIGKILL')
+  await Promise.all(services.map((service) => service.exited()))
+  services = []
+})
+
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true })
+  const pool = new pg.Pool({ connectionString: await serverUrl('postgres'), max: 1 })
+  await pool.query(`drop schema if exists ${SCHEMA} cascade`)
+  await pool.end()
+})
+
+async function start(...args: string[]): Promise<Service> {
+  const service = await Service.start(['--port', '0', ...args])
+  services.push(service)
+  return service
+}
+
+const STORES: Record<string, () => Promise<string[]>> = {
+  SQLite: async () => ['--store', join(folder, 'belfry.db')],
+  Postgres: async () => ['--store', await serverUrl('postgres'), '--schema', SCHEMA, '--migrate'],
+  Redis: async () => ['--store', await serverUrl('redis'), '--schema', SCHEMA],
+}
+
+async function json(url: string, ...args: string[]) {
+  const { status, text } = await curl(url, ...args)
+  expect(`${status} ${text}`).toMatch(/^2/)
+  return JSON.parse(text)
+}
+
+describe.each(Object.entries(STORES))('belfry serve, twice on one store: %s', (_, store) => {
+  it('shares schedules, ticks and locks, outlives a kill, and ends in order', { timeout: 120_000 }, async () => {
+    const args = await store()
+    const one = await start(...args)
+    const other = await start(...args)
+    const made = await curl(`${one.url}/v1/schedules/clock`, ...jsonBody('PUT', { cron: '* * * * * *', job: 'tock' }))
+    expect(made.status).toBe(201)
+    expect(await json(`${other.url}/v1/schedules/clock`)).toMatchObject({ id: 'clock', cron: '* * * * * *' })
+
+    const lock = jsonBody('PUT', { ttl: '30s' })
+    const [first, second] = [
+      await curl(`${one.url}/v1/locks/a`, ...lock),
+      await curl(`${other.url}/v1/locks/a`, ...lock),
+    ]
+    expect([first.status, second.status]).toEqual([expect.toSatisfy((each) => each === 200 || each === 201), 409])
+
+    one.kill('SIGKILL')
+    expect(await one.exited()).toBe('SIGKILL')
+    const ticks = async () => {
+      const { data } = await json(`${other.url}/v1/runs?schedule=clock&limit=100`)
+      return (data as { tick: string }[]).map(({ tick }) => tick)
+    }
+    await expect.poll(async () => (await ticks()).length, { timeout: 30_000, interval: 100 }).toBeGreaterThan(3)
+    const seen = await ticks()
+    expect(new Set(seen).size).toBe(seen.length)
+
+    const metrics = await curl(`${other.url}/metrics`)
+    const families = parseExposition(metrics.text)
+    expect(families.get('belfry_store_up')?.samples[0]?.value).toBe(1)
+    // Nobody here knows the job.
+    expect(families.get('belfry_waiting_runs')?.samples[0]?.value).toBeGreaterThan(0)
+    expect((await curl(`${other.url}/v1/schedules/clock`, '-X', 'DELETE')).status).toBe(204)
+    expect(await other.stop()).toBe(0)
+    expect(other.output).toMatch(/SIGTERM: finishing what is under way\n.*bye\n$/)
+  })
+})
+
+describe('SIGTERM under load', () => {
+  it('loses nothing that was answered, and ends within the grace', { timeout: 120_000 }, async () => {
+    const args = ['--store', join(folder, 'load.db')]
+    const [one, other] = [await start(...args, '--grace', '5s'), await start(...args)]
+    const entry = (at: number) =>
+      [
+        `url = "${one.url}/v1/schedules/load-${at}"`,
+        'request = "PUT"',
+        'header = "Content-Type: application/json"',
+        'data = "{\\"every\\":\\"1h\\",\\"job\\":\\"x\\"}"',
+        `write-out = "%{http_code} ${at}\\n"`,
+        'silent',
+        'output = "/dev/null"',
+      ].join('\n')
+    const config = Array.from({ length: 3_000 }, (_, at) => entry(at)).join('\nnext\n')
+    const load = run(['-Z', '--parallel-max', '20', '-K', '-'], config)
+    const count = async () => (await json(`${other.url}/v1/schedules?limit=100`)).data.length
+    await expect.poll(count, { timeout: 30_000, interval: 20 }).toBeGreaterThan(50)
+    const askedAt = performance.now()
+    expect(await one.stop()).toBe(0)
+    expect(performance.now() - askedAt).toBeLessThan(5_000 + 2_000)
+    const { stdout } = await load
+    const answers = stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' '))
+    const made = answers.flatMap(([status, at]) => (status === '201' ? [`load-${at}`] : []))
+    expect(made.length).toBeGreaterThan(50)
+    expect(made.length).toBeLessThan(3_000)
+    // What was not answered was refused at the door: no answer is an error of ours.
+    expect(new Set(answers.map(([status]) => status))).toEqual(new Set(['201', '000']))
+    const there = new Set<string>()
+    for (let cursor = ''; ; ) {
+      const page = await json(`${other.url}/v1/schedules?limit=1000${cursor}`)
+      for (const { id } of page.data) there.add(id)
+      if (page.nextCursor === null) break
+      cursor = `&cursor=${page.nextCursor}`
+    }
+    expect(made.filter((id) => !there.has(id))).toEqual([])
+  })
+
+  it('ends streams of events, and tells whoever keeps a connection that it was the last', async () => {
+    const service = await start('--store', join(folder, 'streams.db'), '--grace', '30s')
+    const heard = join(folder, 'events.txt')
+    const stream = run(['-sSN', '--max-time', '60', '-o', heard, `${service.url}/v1/events`])
+    await expect
+      .poll(() => existsSync(heard) && readFileSync(heard, 'utf8'), { timeout: 20_000 })
+      .toMatch(/^event: ready$/m)
+    const agent = new Agent({ keepAlive: true })
+    await new Promise((resolve) =>
+      get(`${service.url}/healthz`, { agent }, (response) => response.resume().on('end', resolve)),
+    )
+    await curl(`${service.url}/v1/schedules/a`, ...jsonBody('PUT', { every: '1h', job: 'x' }))
+    const askedAt = performance.now()
+    expect(await service.stop()).toBe(0)
+    expect(performance.now() - askedAt).toBeLessThan(10_000)
+    expect((await stream).code).toBe(0)
+    agent.destroy()
+  })
+
+  it('a second signal does not wait', async () => {
+    const service = await start('--store', join(folder, 'second.db'), '--grace', '60s')
+    // A body that never comes whole keeps the first signal waiting.
+    const { hostname, port } = new URL(service.url)
+    const stuck = connect(Number(port), hostname)
+    stuck.on('error', () => {})
+    stuck.write(
+      'PUT /v1/schedules/a HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',
+    )
+    await once(stuck, 'connect')
+    await expect.poll(async () => (await curl(`${service.url}/healthz`)).status).toBe(200)
+    service.kill('SIGTERM')
+    await expect.poll(() => service.output).toMatch(/SIGTERM/)
+    service.kill('SIGTERM')
+    expect(await service.exited()).toBe(143)
+    stuck.destroy()
+  })
+})

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import { type Logger, silentLogger } from '../../src/core/logger.js'
+import type { RecordStore } from '../../src/core/store.js'
+import { AuditTrail } from '../../src/server/audit-trail.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { manualClock } from '../../src/testing/index.js'
+
+const ANA = { name: 'ana', role: 'operator' } as const
+
+describe('the audit trail', () => {
+  it('lists who changed what, newest first, page by page', async () => {
+    const clock = manualClock(Date.UTC(2026, 0, 1))
+    const trail = new AuditTrail(memory({ clock }).records, silentLogger, clock)
+    for (let at = 0; at < 5; at += 1) await trail.write(ANA, 'schedule.put', `s/${at}`, { version: at })
+    const first = await trail.list({ limit: 3 })
+    expect(first.items.map(({ target }) => target)).toEqual(['s/4', 's/3', 's/2'])
+    expect(first.items[0]).toMatchObject({
+      caller: 'ana',
+      role: 'operator',
+      action: 'schedule.put',
+      detail: { version: 4 },
+    })
+    const rest = await trail.list({ limit: 3, after: first.next ?? '' })
+    expect(rest.items.map(({ target }) => target)).toEqual(['s/1', 's/0'])
+    expect(rest.next).toBeUndefined()
+  })
+
+  it('shows those with a prefix what was done within it, and looks no further than a bound', async () => {
+    const clock = manualClock(Date.UTC(2026, 0, 1))
+    const trail = new AuditTrail(memory({ clock }).records, silentLogger, clock)
+    await trail.write(ANA, 'schedule.put', 'billing/1')
+    for (let at = 0; at < 1_500; at += 1) await trail.write(ANA, 'schedule.put', `shop/${at}`)
+    const targets: string[] = []
+    let [after, pages]: [string | undefined, number] = [undefined, 0]
+    do {
+      const page = await trail.list({ limit: 100, prefix: 'billing/', ...(after === undefined ? {} : { after }) })
+      targets.push(...page.items.map(({ target }) => target))
+      after = page.next
+      pages += 1
+    } while (after !== undefined)
+    expect({ targets, pages }).toEqual({ targets: ['billing/1'], pages: 2 })
+  })
+
+  it('goes by the clock of the store, whatever the clocks of the processes say', async () => {
+    const [theirs, early, late] = [manualClock(Date.UTC(2026, 0, 1)), manualClock(0), manualClock(Date.UTC(2050, 0, 1))]
+    const { records } = memory({ clock: theirs })
+    const [one, other] = [early, late].map((clock) => new AuditTrail(records, silentLogger, clock))
+    for (const [at, trail] of [one, other, one, other].entries()) {
+      await trail?.write(ANA, 'freeze', String(at))
+      for (const clock of [theirs, early, late]) await clock.advance(10)
+    }
+    const { items } = (await one?.list({ limit: 10 })) ?? { items: [] }
+    expect(items.map(({ target }) => target)).toEqual(['3', '2', '1', '0'])
+  })
+
+  it('holds neither payloads nor secrets', async () => {
+    const trail = new AuditTrail(memory().records)
+    const token = `belfry_aaaaaaaaaaaa_${'x'.repeat(43)}`
+    const detail = { to: { payload: { card: 4111 } }, password: 'p', note: `see ${token}`, url: 'redis://me:pw@host' }
+    await trail.write(ANA, 'schedule.put', 's', detail)
+    await trail.write(ANA, 'schedule.put', 's', { note: 'x'.repeat(10_000) })
+    const { items } = await trail.list({ limit: 2 })
+    expect(items[1]?.detail).toEqual({
+      to: { payload: '[redacted]' },
+      password: '[redacted]',
+      note: 'see [redacted]',
+      url: 'redis://me:[redacted]@host',
+    })
+    expect(JSON.stringify(items[0]?.detail).length).toBeLessThan(5_000)
+  })
+
+  it('tries again, and tells the log what it could not keep: the change itself was made', async () => {
+    const { records } = memory()
+    let failures = 2
+    const shaky: RecordStore = {
+      ...records,
+      list: (query) => records.list(query),
+      put: async (write) => {
+        failures -= 1
+        if (failures >= 0) throw new Error('gone')
+        return records.put(write)
+      },
+    }
+    const said: object[] = []
+    const log: Logger = { ...silentLogger, error: (fields) => said.push(fields) }
+    const trail = new AuditTrail(shaky, log)
+    await trail.write(ANA, 'thaw', 'store')
+    expect((await trail.list({ limit: 1 })).items).toHaveLength(1)
+    expect(said).toEqual([])
+    failures = 100
+    await trail.write(ANA, 'freeze', 'store')
+    expect(said).toEqual([expect.objectContaining({ audit: expect.objectContaining({ action: 'freeze' }) })])
+  })
+})

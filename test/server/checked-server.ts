@@ -1,0 +1,134 @@
+/**
+ * A server for tests whose every answer is held against its own OpenAPI document: no test can forget to look. An answer
+ * that the document does not have, or a body that does not fit its schema, fails the test that got it.
+ */
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import type { Belfry } from '../../src/index.js'
+import { type BelfryServer, createServer, type RequestInfo, type ServerOptions } from '../../src/server/index.js'
+
+interface Media {
+  readonly schema?: object
+}
+interface Described {
+  readonly headers?: Record<string, unknown>
+  readonly content?: Record<string, Media>
+}
+interface Operation {
+  readonly operationId: string
+  readonly responses: Record<string, Described>
+}
+interface Document {
+  readonly paths: Record<string, Record<string, Operation>>
+  readonly components: { readonly schemas: Record<string, object> }
+}
+
+export interface Asked {
+  readonly method?: string
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+}
+
+export interface CheckedServer extends BelfryServer {
+  readonly document: Document
+  /** The operations that were answered, each with its statuses. */
+  readonly seen: Map<string, Set<number>>
+  /** Sends JSON and gets JSON. */
+  ask(path: string, asked?: Asked): Promise<Answered>
+}
+
+export interface Answered {
+  readonly status: number
+  readonly headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of many shapes
+  readonly body: any
+}
+
+export async function checkedServer(belfry: Belfry, options: ServerOptions = {}): Promise<CheckedServer> {
+  const server = createServer(belfry, options)
+  const base = options.basePath ?? ''
+  const document = (await (await server.fetch(new Request(`http://localhost${base}/openapi.json`))).json()) as Document
+  const text = JSON.stringify(document)
+  const check = CHECKS.get(text) ?? answerCheck(document, base)
+  CHECKS.set(text, check)
+  const seen = new Map<string, Set<number>>()
+  const fetch = async (request: Request, info?: RequestInfo) => {
+    const response = await server.fetch(request, info)
+    const operation = await check(request, response)
+    if (operation !== undefined) seen.set(operation, (seen.get(operation) ?? new Set()).add(response.status))
+    return response
+  }
+  return {
+    ...{ document, seen, fetch, close: () => server.close() },
+    ask: async (path, { method = 'GET', body, headers = {} } = {}) => {
+      const sent = body === undefined ? {} : { 'content-type': 'application/json' }
+      const text = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }
+      const request = new Request(`http://localhost${base}${path}`, {
+        method,
+        headers: { ...sent, ...headers },
+        ...text,
+      })
+      const response = await fetch(request)
+      const answer = await response.text()
+      const type = response.headers.get('content-type')?.split(';')[0]
+      return { status: response.status, headers: response.headers, body: isJson(type) ? JSON.parse(answer) : answer }
+    },
+  }
+}
+
+/** Schemas take a while to compile, and most tests have the same. */
+const CHECKS = new Map<string, ReturnType<typeof answerCheck>>()
+
+/** Throws unless the answer is one that the document has; answers which operation it was. */
+export function answerCheck(document: Document, base: string) {
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true })
+  addFormats.default(ajv)
+  ajv.addSchema({ $id: 'doc', components: document.components })
+  const validators = new Map<object, ReturnType<typeof ajv.compile>>()
+  const validatorOf = (schema: object) => {
+    const known = validators.get(schema) ?? ajv.compile(rooted(schema))
+    validators.set(schema, known)
+    return known
+  }
+  const patterns = Object.entries(document.paths).map(([path, operations]) => ({
+    pattern: new RegExp(`^${base}${path.replaceAll(/[.:]/g, '\\$&').replaceAll(/\{\w+\}/g, '[^/]+')}$`),
+    operations,
+  }))
+  return async (request: Request, response: Response): Promise<string | undefined> => {
+    const { pathname } = new URL(request.url)
+    const method = request.method === 'HEAD' ? 'get' : request.method.toLowerCase()
+    const operation = patterns.find(({ pattern }) => pattern.test(pathname))?.operations[method]
+    const { status } = response
+    const where = `${request.method} ${pathname} → ${status}`
+    const described = operation?.responses[status] ?? (status >= 400 ? PROBLEM : undefined)
+    if (described === undefined) throw new Error(`${where}: the document has no such answer`)
+    for (const name of Object.keys(described.headers ?? {})) {
+      if (!response.headers.has(name)) throw new Error(`${where}: the header ${name} is missing`)
+    }
+    const type = response.headers.get('content-type')?.split(';')[0]
+    const media = type === undefined ? undefined : described.content?.[type]
+    if (described.content !== undefined && media === undefined) throw new Error(`${where}: ${type} is not described`)
+    if (described.content === undefined && response.body !== null) throw new Error(`${where}: there should be no body`)
+    if (isJson(type) && media?.schema !== undefined && request.method !== 'HEAD') {
+      const validate = validatorOf(media.schema)
+      const body: unknown = await response.clone().json()
+      if (!validate(body)) {
+        throw new Error(`${where} does not fit: ${ajv.errorsText(validate.errors)} in ${JSON.stringify(body)}`)
+      }
+    }
+    return operation?.operationId
+  }
+}
+
+function isJson(type: string | undefined): boolean {
+  return type === 'application/json' || type?.endsWith('+json') === true
+}
+
+const PROBLEM: Described = {
+  content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+}
+
+/** References of the document, as ajv finds them. */
+function rooted(schema: object): object {
+  return JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"doc#/components/')) as object
+}

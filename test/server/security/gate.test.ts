@@ -1,0 +1,216 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { createBelfry } from '../../../src/belfry.js'
+import { silentLogger } from '../../../src/core/logger.js'
+import { createServer } from '../../../src/server/index.js'
+import { addressKey, RateLimit } from '../../../src/server/security/rate-limit.js'
+import { memory } from '../../../src/stores/memory/index.js'
+import { manualClock } from '../../../src/testing/index.js'
+import { bearer, outcome, type Stage, stage } from './stage.js'
+
+let scene: Stage | undefined
+
+afterEach(() => scene?.close())
+
+const HERE = '127.0.0.1'
+
+describe('without a login', () => {
+  it.each([
+    'localhost',
+    'localhost:7420',
+    'app.localhost:7420',
+    'LOCALHOST',
+    '127.0.0.1:7420',
+    '127.8.9.10',
+    '[::1]:7420',
+    'belfry.internal',
+    'belfry.internal:9',
+    'only.internal:81',
+  ])('whoever asks for %s from this machine is admin', async (host) => {
+    scene = await stage({ open: true, hosts: ['belfry.internal', 'only.internal:81'] })
+    const response = await askAs(host)
+    expect(await response.json()).toEqual({ name: 'local', role: 'admin' })
+  })
+
+  it.each([
+    'evil.example',
+    'evil.example:7420',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+    'xlocalhost',
+    '127.0.0.1@evil.example',
+    '0.0.0.0',
+    '[::]',
+    '2130706433',
+    'only.internal',
+    'only.internal:82',
+    'localhost, evil.example',
+    'localhost:7420:1',
+    'localhost/..',
+    ' ',
+  ])('a request to the host "%s" is refused', async (host) => {
+    scene = await stage({ open: true, hosts: ['only.internal:81'] })
+    expect(await outcome(await askAs(host))).toBe('421 HOST_REFUSED')
+  })
+
+  it('the host in the request line counts as well as the one in the header', async () => {
+    scene = await stage({ open: true })
+    const response = await scene.ask('/v1/session', { headers: { host: 'localhost' }, address: HERE })
+    expect(await outcome(response)).toBe('421 HOST_REFUSED')
+  })
+
+  it('somebody from another machine is asked for a token all the same', async () => {
+    scene = await stage({ open: true, hosts: ['belfry.test'] })
+    expect(await outcome(await scene.ask('/v1/session', { address: '192.0.2.1' }))).toBe('401 UNAUTHENTICATED')
+    for (const address of [HERE, '::1', '::ffff:127.0.0.1']) {
+      expect((await scene.ask('/v1/session', { address })).status).toBe(200)
+    }
+  })
+
+  it('a token that is shown counts, with its role', async () => {
+    scene = await stage({ open: true, hosts: ['belfry.test'] })
+    const token = await scene.token({ role: 'viewer', name: 'ana' })
+    const me = await scene.ask('/v1/session', { headers: bearer(token), address: HERE })
+    expect(await me.json()).toMatchObject({ role: 'viewer' })
+    const forged = await scene.ask('/v1/session', { headers: bearer(`${token.slice(0, -2)}AA`), address: HERE })
+    expect(await outcome(forged)).toBe('401 UNAUTHENTICATED')
+  })
+
+  it.each([
+    ['a page of another site', { origin: 'https://evil.example' }, '403 ORIGIN_REFUSED'],
+    ['a sandboxed page', { origin: 'null' }, '403 ORIGIN_REFUSED'],
+    ['a page of another site, by its fetch metadata', { 'sec-fetch-site': 'cross-site' }, '403 ORIGIN_REFUSED'],
+    ['a page of ours', { origin: 'http://belfry.test' }, '404 NOT_FOUND'],
+    ['a program', {}, '404 NOT_FOUND'],
+  ])('%s that wants to change something is told so', async (_, headers, expected) => {
+    scene = await stage({ open: true, hosts: ['belfry.test'] })
+    const asked = { method: 'POST', headers, body: {}, address: HERE }
+    expect(await outcome(await scene.ask('/v1/nothing-here', asked))).toBe(expected)
+  })
+
+  it('is how a handler without an authoriser works', async () => {
+    const belfry = createBelfry({ store: memory(), roles: [], logger: silentLogger })
+    await belfry.start()
+    const { fetch } = createServer(belfry, { hosts: ['belfry.internal'], logger: silentLogger })
+    const ask = async (url: string, init?: RequestInit) => outcome(await fetch(new Request(url, init)))
+    expect(await ask('http://localhost/v1/session')).toBe('200')
+    expect(await ask('http://belfry.internal/v1/session')).toBe('200')
+    expect(await ask('http://evil.example/v1/session')).toBe('421 HOST_REFUSED')
+    const page = { method: 'POST', headers: { origin: 'https://evil.example' } }
+    expect(await ask('http://localhost/v1/schedules', page)).toBe('403 ORIGIN_REFUSED')
+    await belfry.stop()
+  })
+})
+
+async function askAs(host: string): Promise<Response> {
+  const { ask } = scene as Stage
+  const names = URL.canParse(`http://${host}/`) && host.trim() !== '' && !/[@/,]/.test(host)
+  if (!names) return ask('/v1/session', { headers: { host }, address: HERE })
+  // As a server would build it: the same host in the URL and in the header.
+  return ask('/v1/session', { headers: { host }, address: HERE, host })
+}
+
+describe('probes', () => {
+  it('need no token, whatever host they ask for', async () => {
+    scene = await stage({ hosts: ['belfry.example'] })
+    for (const path of ['/healthz', '/readyz']) expect((await scene.ask(path)).status).toBe(200)
+  })
+})
+
+describe('every answer', () => {
+  it.each(['/healthz', '/v1/session', '/nowhere', '/v1/%zz'])(
+    'tells browsers to do nothing with it: %s',
+    async (path) => {
+      scene = await stage()
+      const { headers } = await scene.ask(path)
+      expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'; frame-ancestors 'none'/)
+      expect(headers.get('x-content-type-options')).toBe('nosniff')
+      expect(headers.get('x-frame-options')).toBe('DENY')
+      expect(headers.get('referrer-policy')).toBe('no-referrer')
+      expect(headers.get('cache-control')).toBe('no-store')
+      expect(headers.get('access-control-allow-origin')).toBeNull()
+      expect(headers.get('strict-transport-security')).toBeNull()
+      expect((await scene.ask(path, { secure: true })).headers.get('strict-transport-security')).toMatch(/^max-age=/)
+    },
+  )
+})
+
+describe('rates', () => {
+  it('hold for a token, with when to come back, and for that token alone', async () => {
+    const clock = manualClock(0)
+    scene = await stage({ clock, rates: { token: { perSecond: 1, burst: 5 } } })
+    const [one, other] = [await scene.token({ role: 'viewer' }), await scene.token({ role: 'viewer' })]
+    for (let at = 0; at < 5; at += 1)
+      expect((await scene.ask('/v1/session', { headers: bearer(one) })).status).toBe(200)
+    const refused = await scene.ask('/v1/session', { headers: bearer(one) })
+    expect(refused.headers.get('retry-after')).toBe('1')
+    expect(await outcome(refused)).toBe('429 RATE_LIMITED')
+    expect((await scene.ask('/v1/session', { headers: bearer(other) })).status).toBe(200)
+    await clock.advance(1_000)
+    expect((await scene.ask('/v1/session', { headers: bearer(one) })).status).toBe(200)
+  })
+
+  it('hold for an address', async () => {
+    scene = await stage({ clock: manualClock(0), rates: { address: { perSecond: 1, burst: 3 } } })
+    const from = async (address: string) => outcome(await (scene as Stage).ask('/v1/session', { address }))
+    for (let at = 0; at < 3; at += 1) expect(await from('192.0.2.1')).toBe('401 UNAUTHENTICATED')
+    expect(await from('192.0.2.1')).toBe('429 RATE_LIMITED')
+    expect(await from('::ffff:192.0.2.1')).toBe('429 RATE_LIMITED')
+    expect(await from('192.0.2.2')).toBe('401 UNAUTHENTICATED')
+  })
+
+  it('hold for guesses, which then cost the store nothing; whoever is in stays in', async () => {
+    const clock = manualClock(0)
+    scene = await stage({ clock, rates: { guesses: { perSecond: 1, burst: 10 } } })
+    const good = await scene.token({ role: 'viewer' })
+    const ask = async (token: string) => outcome(await (scene as Stage).ask('/v1/session', { headers: bearer(token) }))
+    expect(await ask(good)).toBe('200')
+    const forged = (at: number) => good.slice(0, -4) + String(at).padStart(4, '0')
+    const guesses = await Promise.all(Array.from({ length: 100 }, (_, at) => ask(forged(at))))
+    expect(guesses.filter((each) => each === '401 UNAUTHENTICATED')).toHaveLength(10)
+    expect(guesses.filter((each) => each === '429 RATE_LIMITED')).toHaveLength(90)
+    expect(await ask(good)).toBe('200')
+  })
+
+  it('let a crowd with one good token in, when none of them is known yet', async () => {
+    scene = await stage({ rates: { guesses: { perSecond: 1, burst: 2 } } })
+    const headers = bearer(await scene.token({ role: 'viewer' }))
+    const { ask } = scene
+    const answers = await Promise.all(Array.from({ length: 100 }, () => ask('/v1/session', { headers })))
+    expect(answers.filter(({ ok }) => ok)).toHaveLength(100)
+  })
+
+  it('hold for callers that a host app names', async () => {
+    const belfry = createBelfry({ store: memory(), roles: [], logger: silentLogger })
+    await belfry.start()
+    const { fetch } = createServer(belfry, {
+      authorise: async (request) => ({ name: request.headers.get('x-user') ?? '', role: 'viewer' }),
+      limits: { requestsPerSecond: 1 },
+      logger: silentLogger,
+    })
+    const ask = async (user: string) =>
+      outcome(await fetch(new Request('http://any.example/v1/session', { headers: { 'x-user': user } })))
+    const answers = []
+    for (let at = 0; at < 6; at += 1) answers.push(await ask('ana'))
+    expect(answers).toEqual([...Array(5).fill('200'), '429 RATE_LIMITED'])
+    expect(await ask('bob')).toBe('200')
+    await belfry.stop()
+  })
+
+  it('remember a bounded number of those who ask', () => {
+    const limit = new RateLimit(manualClock(0), { perSecond: 1, burst: 1 })
+    for (let at = 0; at < 30_000; at += 1) limit.take(`192.0.${at >> 8}.${at & 255}`)
+    expect(limit.size).toBe(10_000)
+    expect(limit.take('192.0.117.47')).toBeGreaterThan(0)
+  })
+
+  it.each([
+    ['192.0.2.7', '192.0.2.7'],
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8::6', '2001:db8:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+  ])('take %s for %s', (address, key) => {
+    expect(addressKey(address)).toBe(key)
+  })
+})

@@ -1,0 +1,126 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { TRUST_MS } from '../../../src/server/security/brief-trust.js'
+import { type ManualClock, manualClock } from '../../../src/testing/index.js'
+import { bearer, outcome, type Stage, stage } from './stage.js'
+
+const OWN = 'http://belfry.test'
+
+let clock: ManualClock
+let scene: Stage
+
+beforeEach(async () => {
+  clock = manualClock(Date.UTC(2026, 0, 1))
+  scene = await stage({ clock, origins: ['https://dashboard.example'] })
+})
+
+afterEach(() => scene.close())
+
+async function logIn(secure = false): Promise<{ cookie: string; id: string; set: string }> {
+  const { token, info } = await scene.tokens.create({ role: 'operator', name: 'ana' })
+  const headers = { origin: OWN }
+  const response = await scene.ask('/v1/session', { method: 'POST', headers, body: { token }, secure })
+  expect(response.status).toBe(204)
+  const set = response.headers.get('set-cookie') ?? ''
+  return { cookie: set.split(';')[0] ?? '', id: info.id, set }
+}
+
+describe('a session', () => {
+  it('is a cookie that no script reads and no other site sends', async () => {
+    const { set, cookie } = await logIn()
+    expect(set).toMatch(/^belfry_session=[a-z2-7]{12}_[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/)
+    const me = await scene.ask('/v1/session', { headers: { cookie } })
+    expect(await me.json()).toMatchObject({ role: 'operator', name: expect.stringMatching(/^ana /) })
+    expect((await logIn(true)).set).toMatch(/; Secure$/)
+  })
+
+  it('is kept as a hash alone', async () => {
+    const { cookie } = await logIn()
+    const { items } = await scene.belfry.records.list({ kind: 'session', limit: 10 })
+    expect(items).toHaveLength(1)
+    expect(JSON.stringify(items)).not.toContain(cookie.slice(-43))
+  })
+
+  it('ends with a logout, at once', async () => {
+    const { cookie } = await logIn()
+    expect((await scene.ask('/v1/session', { headers: { cookie } })).status).toBe(200)
+    const out = await scene.ask('/v1/session', { method: 'DELETE', headers: { cookie, origin: OWN } })
+    expect(out.headers.get('set-cookie')).toMatch(/^belfry_session=; Path=\/; Max-Age=0/)
+    expect(await outcome(await scene.ask('/v1/session', { headers: { cookie } }))).toBe('401 UNAUTHENTICATED')
+  })
+
+  it('ends with its token', async () => {
+    const { cookie, id } = await logIn()
+    await scene.tokens.revoke(id)
+    await clock.advance(TRUST_MS)
+    expect(await outcome(await scene.ask('/v1/session', { headers: { cookie } }))).toBe('401 UNAUTHENTICATED')
+  })
+
+  it('is not made from a token that is not good', async () => {
+    const body = { token: `belfry_aaaaaaaaaaaa_${'A'.repeat(43)}` }
+    expect(await outcome(await scene.ask('/v1/session', { method: 'POST', body }))).toBe('401 UNAUTHENTICATED')
+    expect(await outcome(await scene.ask('/v1/session', { method: 'POST', body: { token: 7 } }))).toBe(
+      '422 BODY_INVALID',
+    )
+    expect((await scene.belfry.records.list({ kind: 'session', limit: 10 })).items).toEqual([])
+  })
+
+  it('is not begun or ended by a page of another site', async () => {
+    const { cookie } = await logIn()
+    const token = await scene.token({ role: 'admin' })
+    const headers = { cookie, origin: 'https://evil.example' }
+    for (const asked of [
+      { method: 'POST', headers, body: { token } },
+      { method: 'DELETE', headers },
+    ]) {
+      expect(await outcome(await scene.ask('/v1/session', asked))).toBe('403 ORIGIN_REFUSED')
+    }
+    expect((await scene.ask('/v1/session', { headers: { cookie } })).status).toBe(200)
+  })
+
+  it.each([
+    ['none', {}, '403 ORIGIN_REFUSED'],
+    ['another site', { origin: 'https://evil.example' }, '403 ORIGIN_REFUSED'],
+    ['another port', { origin: 'http://belfry.test:81' }, '403 ORIGIN_REFUSED'],
+    ['a name that begins alike', { origin: 'http://belfry.test.evil.example' }, '403 ORIGIN_REFUSED'],
+    ['our name as a user', { origin: 'http://belfry.test@evil.example' }, '403 ORIGIN_REFUSED'],
+    ['a sandbox', { origin: 'null' }, '403 ORIGIN_REFUSED'],
+    ['a file', { origin: 'file://belfry.test' }, '403 ORIGIN_REFUSED'],
+    ['nonsense', { origin: '//belfry.test' }, '403 ORIGIN_REFUSED'],
+    ['our own', { origin: OWN }, '404 NOT_FOUND'],
+    ['our own behind TLS', { origin: 'https://belfry.test' }, '404 NOT_FOUND'],
+    ['one that was configured', { origin: 'https://dashboard.example' }, '404 NOT_FOUND'],
+  ])('changes something only from a page of ours: Origin of %s', async (_, headers, expected) => {
+    const { cookie } = await logIn()
+    const asked = { method: 'POST', headers: { cookie, ...headers }, body: {} }
+    expect(await outcome(await scene.ask('/v1/nothing-here', asked))).toBe(expected)
+  })
+
+  it('is none when a cookie stands there twice: somebody has put one there', async () => {
+    const { cookie } = await logIn()
+    const headers = { cookie: `${cookie}; ${cookie}` }
+    expect(await outcome(await scene.ask('/v1/session', { headers }))).toBe('401 UNAUTHENTICATED')
+  })
+})
+
+describe('a stream of events', () => {
+  it('that nobody reads is not kept', async () => {
+    const headers = bearer(await scene.token({ role: 'viewer' }))
+    const looks = () => scene.belfry.metrics.histograms().find(({ labels }) => labels.operation === 'runs.list')
+    const response = await scene.ask('/v1/events', { method: 'HEAD', headers })
+    expect(response.status).toBe(200)
+    const before = looks()?.value.count
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    expect(looks()?.value.count).toBe(before)
+  })
+
+  it('ends when its token is revoked', async () => {
+    const own = await stage()
+    const { token, info } = await own.tokens.create({ role: 'viewer' })
+    const response = await own.ask('/v1/events', { headers: bearer(token) })
+    expect(response.status).toBe(200)
+    const whole = response.text()
+    await own.tokens.revoke(info.id)
+    expect(await whole).toMatch(/^event: ready$/m)
+    await own.close()
+  })
+})

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest'
+import { createServer } from '../../src/server/index.js'
+import { createTestBelfry } from '../../src/testing/index.js'
+
+it('answers under any base path, and nowhere else', async () => {
+  const { belfry } = createTestBelfry()
+  await belfry.start()
+  const { fetch } = createServer(belfry, { basePath: '/team/belfry' })
+  expect((await fetch(new Request('http://localhost/team/belfry/healthz'))).status).toBe(200)
+  expect((await fetch(new Request('http://localhost/team/belfry/readyz'))).status).toBe(200)
+  const stranger = await fetch(new Request('http://localhost/healthz'))
+  expect(stranger.status).toBe(404)
+  await belfry.stop()
+})
+
+it('names the methods of a path', async () => {
+  const { belfry } = createTestBelfry()
+  await belfry.start()
+  const answer = await createServer(belfry).fetch(new Request('http://localhost/healthz', { method: 'DELETE' }))
+  expect(answer.status).toBe(405)
+  expect(answer.headers.get('allow')).toBe('GET, HEAD')
+  expect(answer.headers.get('content-type')).toBe('application/problem+json')
+  expect(await answer.json()).toMatchObject({ code: 'METHOD_NOT_ALLOWED', status: 405, instance: '/healthz' })
+  await belfry.stop()
+})
