@@ -105,22 +105,28 @@ local function apply(id, sched, p, text, head)
   if goes ~= '-' then call('ZADD', KEYS[1] .. 'fin', goes, sched) end
 end
 
--- One tick for each of many schedules that allow overlap, have no key, and go from the same instants to the same.
+-- One tick for each of many schedules that allow overlap, have no key, and go from the same instants to the same. This is
+-- what most ticks come to, so it does little else.
 local function applyAlike(first, count)
   local t, tick, readyAt, startBy, dueAt, from, to =
     templates[ARGV[first]], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3], ARGV[first + 4], ARGV[first + 5], ARGV[first + 6]
   local text = newText(readyAt, startBy, tick, t.kind, t.before)
   local after, lane, queue = t.after, KEYS[1] .. 'e:', collect(added, t)
+  local q, w, s = #queue, #written, #texts
+  local a, d = #numbered, #due
   for index = 1, count do
     local id, stored, fixedPart = ARGV[ids + place + index], found[place + index], ARGV[first + 6 + index]
     local head = fixedPart .. from
     if stored and find(stored, head, 1, true) == 1 then
-      local n = number()
-      local w, q, s, d = #written, #queue, #texts, #due
-      written[w + 1], written[w + 2] = n, text .. id .. after .. payloadOf(stored, head)
+      local n = nextNumber()
+      local rest = #head
+      written[w + 1], written[w + 2] = n, text .. id .. after .. sub(stored, find(stored, '\\n', rest + 1, true) + 1)
       queue[q + 1], queue[q + 2] = readyAt, n
-      texts[s + 1], texts[s + 2] = id, fixedPart .. to .. sub(stored, #head)
+      numbered[a + 1], numbered[a + 2] = n, n
+      texts[s + 1], texts[s + 2] = id, fixedPart .. to .. sub(stored, rest)
       due[d + 1], due[d + 2] = inLine(dueAt), id
+      q, w, s, a, d = q + 2, w + 2, s + 2, a + 2, d + 2
+      recorded = recorded + 1
       call('ZADD', lane .. id, n, n)
     end
   end

@@ -81,12 +81,15 @@ local function nextSeq()
 end
 
 -- The number of a run. Its upper half is the same for many, and printing whole numbers of nine digits or less is quick.
-local upper, upperText
+local upper, upperText, format = 0, '00000000', string.format
 local function nextNumber()
-  local number = nextSeq()
-  local half = math.floor(number / 100000000)
-  if half ~= upper then upper, upperText = half, string.format('%08d', half) end
-  return upperText .. string.format('%08d', number - half * 100000000)
+  seq = seq and seq + 1 or nextSeq()
+  local lower = seq - upper
+  if lower >= 100000000 then
+    upper = seq - seq % 100000000
+    upperText, lower = format('%08d', upper / 100000000), seq - upper
+  end
+  return upperText .. format('%08d', lower)
 end
 
 -- Schedules that are due at one instant come in the order in which they were written: the fraction is their place in
@@ -95,7 +98,7 @@ local line
 local function inLine(due)
   if not line then line = tonumber(redis.call('HGET', KEYS[1] .. 'meta', 'line') or '0') end
   line = (line + 1) % 4096
-  return due .. string.format('.%04d', line * 10000 / 4096 + 0.5)
+  return due .. format('.%04d', line * 10000 / 4096 + 0.5)
 end
 
 local function saveSeq()
