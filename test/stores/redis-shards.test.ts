@@ -5,6 +5,7 @@ import type { RunKey } from '../../src/core/key.js'
 import type { NewRun } from '../../src/core/run.js'
 import type { Store } from '../../src/core/store.js'
 import { type NodeRedis, redisStore } from '../../src/stores/redis/index.js'
+import { firstNext } from '../../src/stores/redis/peek.js'
 import { shardKeys, shardOf } from '../../src/stores/redis/shards.js'
 import { failed, ids, newRun, retryIn, Scene } from '../../src/testing/contract/scene.js'
 import { serverUrl } from '../servers/ask.js'
@@ -288,6 +289,24 @@ describe('shards', () => {
       counts[shard] = (counts[shard] ?? 0) + 1
     }
     for (const count of counts) expect(Math.abs(count - 10_000)).toBeLessThan(500)
+  })
+
+  it('whose clocks differ are each waited for by their own', () => {
+    const now = 1_000_000
+    expect(
+      firstNext(now, [
+        { now, next: now + 900 },
+        { now: now - 5_000, next: now - 4_500 },
+      ]),
+    ).toBe(now + 500)
+    // Shards that were only asked one after the other have the same clock.
+    expect(
+      firstNext(now, [
+        { now, next: now + 900 },
+        { now: now - 3, next: now + 400 },
+      ]),
+    ).toBe(now + 400)
+    expect(firstNext(now, [{ now, next: undefined }])).toBe(undefined)
   })
 
   it('stay as many as there were at first', async () => {

@@ -98,7 +98,9 @@ function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
     isCluster: false,
     keepsOrder: true,
     heard: hearErrors(client),
-    abandon: () => void client.destroy(),
+    abandon() {
+      if (client.isOpen) client.destroy()
+    },
     doubt: () => void connectAgain(),
     async open() {
       if (!client.isOpen) await client.connect()
@@ -106,20 +108,21 @@ function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
     send: (_, args) => client.sendCommand(args),
     sendBoth: (_, first, second) => Promise.all([client.sendCommand(first), client.sendCommand(second)]),
     async listen(channel, heard, gap) {
-      let listener: NodeRedis | undefined
+      let [listener, ended]: [NodeRedis | undefined, boolean] = [undefined, false]
       listenAgain = async () => {
-        const former = listener
-        listener = client.duplicate()
-        hearErrors(listener)
-        await listener.connect()
-        await listener.subscribe(channel, heard)
-        listener.on('ready', gap)
-        former?.destroy()
-        if (former !== undefined) gap()
+        const fresh = client.duplicate()
+        hearErrors(fresh)
+        await fresh.connect()
+        await fresh.subscribe(channel, heard)
+        fresh.on('ready', gap)
+        if (ended) return void fresh.destroy()
+        if (listener !== undefined) gap()
+        listener?.destroy()
+        listener = fresh
       }
       await listenAgain()
       return () => {
-        listenAgain = async () => {}
+        ended = true
         listener?.destroy()
       }
     },

@@ -25,6 +25,8 @@ export class ClusterLink implements Link {
   readonly #failures = new Map<string, number>()
   #looking: Promise<boolean> | undefined
   #closed = false
+  /** What was replaced and is not gone yet, with what ends it. */
+  readonly #farewells = new Set<() => void>()
   #listenAgain: () => Promise<void> = async () => {}
 
   constructor(cluster: NodeRedisCluster, owned: boolean, clock: Clock) {
@@ -55,22 +57,27 @@ export class ClusterLink implements Link {
   }
 
   async listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<() => void> {
-    let listener: NodeRedisCluster | undefined
+    let [listener, ended]: [NodeRedisCluster | undefined, boolean] = [undefined, false]
     this.#listenAgain = async () => {
-      const former = listener
-      listener = this.#cluster.duplicate()
-      hearErrors(listener)
-      await listener.connect()
-      await listener.subscribe(channel, heard)
-      former?.destroy()
+      const fresh = this.#cluster.duplicate()
+      hearErrors(fresh)
+      await fresh.connect()
+      await fresh.subscribe(channel, heard)
+      if (ended) return void fresh.destroy()
+      listener?.destroy()
+      listener = fresh
       gap()
     }
     await this.#listenAgain()
-    return () => listener?.destroy()
+    return () => {
+      ended = true
+      listener?.destroy()
+    }
   }
 
   close(): void {
     this.#closed = true
+    for (const end of this.#farewells) end()
     if (this.#owned && this.#cluster.isOpen) this.#cluster.destroy()
   }
 
@@ -114,11 +121,22 @@ export class ClusterLink implements Link {
     }
     this.#cluster = fresh
     this.#failures.clear()
-    this.#clock.after(FAREWELL_MS, () => former.destroy())
+    this.#dismiss(former)
     if (this.#closed) fresh.destroy()
     // Without hints things only take longer: whoever looks again the next time listens again, too.
     else void this.#listenAgain().catch(() => {})
     return !this.#closed
+  }
+
+  /** What is under way there may still be answered. */
+  #dismiss(cluster: NodeRedisCluster): void {
+    const end = () => {
+      cancel()
+      this.#farewells.delete(end)
+      cluster.destroy()
+    }
+    const cancel = this.#clock.after(FAREWELL_MS, end)
+    this.#farewells.add(end)
   }
 }
 

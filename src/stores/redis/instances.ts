@@ -43,7 +43,8 @@ export async function joinInstance(
   const declared = app === undefined ? '-' : word(declarations)
   const args = [word(id), leaseMs, word(app), declared, JSON.stringify(info), ...known]
   const joined = await everywhere(server, (shard) => server.write(JOIN, shard, args))
-  return { now: Math.max(...joined.map(([now]) => Number(now))) }
+  for (const [now] of joined) server.time.heard(Number(now))
+  return { now: Number(joined[0]?.[0]) }
 }
 
 const BEAT = runScript(`${NOTE_ALIVE}
@@ -94,12 +95,13 @@ export async function beatInstance(server: Server, request: BeatRequest): Promis
   ]
   const attempts = new Map(byShard(listed, ({ shard }) => shard).map(({ shard, items }) => [shard, items]))
   const beats = await everywhere(server, (shard) => beatShard(server, shard, request, attempts.get(shard) ?? []))
+  for (const { now } of beats) server.time.heard(now)
   const alive = beats.every((beat) => beat.alive)
   return {
     alive,
     lost: alive ? [...new Set(beats.flatMap(({ lost }) => lost))] : request.attempts.map(({ run }) => run),
     cancel: alive ? beats.flatMap(({ cancel }) => cancel) : [],
-    now: Math.max(...beats.map(({ now }) => now)),
+    now: beats[0]?.now ?? 0,
   }
 }
 

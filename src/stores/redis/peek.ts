@@ -22,15 +22,21 @@ export function sharesOf<Candidate>(
   return shares
 }
 
+/** Shards that are asked at once answer within less than this. */
+const AT_ONCE_MS = 250
+
 /**
- * The first of what comes next in several shards, as the latest of their clocks has it: clocks differ, and it matters in
- * how long something comes by the clock of its own shard.
+ * The first of what comes next in several shards. Where clocks differ it is as the latest of them has it: what matters is
+ * in how long something comes by the clock of its own shard, or whoever waits for it would ask again and again.
  */
 export function firstNext(
   latest: number,
   shards: readonly { readonly now: number; readonly next: number | undefined }[],
 ): number | undefined {
-  const nexts = shards.flatMap(({ now, next }) => (next === undefined ? [] : [next + latest - now]))
+  const nexts = shards.flatMap(({ now, next }) => {
+    const behind = latest - now > AT_ONCE_MS ? latest - now : 0
+    return next === undefined ? [] : [next + behind]
+  })
   return nexts.length === 0 ? undefined : Math.min(...nexts)
 }
 

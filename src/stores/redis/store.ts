@@ -80,8 +80,8 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       reset: op(resetLease),
     },
     instances: {
-      join: (info, leaseMs) => heard(joinInstance(server, info, leaseMs)),
-      beat: (request) => heard(beatInstance(server, request)),
+      join: op(joinInstance),
+      beat: op(beatInstance),
       leave: op(leaveInstance),
       list: op(listInstances),
       jobs: op(listJobs),
