@@ -65,22 +65,54 @@ function checkType(request: Request): void {
 async function readText(request: Request, maxBytes: number): Promise<string> {
   const length = request.headers.get('content-length')
   if (length !== null && Number(length) > maxBytes) throw tooLarge(maxBytes)
-  if (request.body === null) return ''
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  const parts: string[] = []
-  let bytes = 0
+  const bytes = await readBytes(request, length !== null, maxBytes)
   try {
-    for await (const chunk of request.body) {
-      bytes += chunk.byteLength
-      if (bytes > maxBytes) throw tooLarge(maxBytes)
-      parts.push(decoder.decode(chunk, { stream: true }))
-    }
-    parts.push(decoder.decode())
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error
-    throw problem(400, 'JSON_INVALID', 'the body did not arrive whole, or is not UTF-8')
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw problem(400, 'JSON_INVALID', 'the body is not UTF-8')
   }
-  return parts.join('')
+}
+
+/** A body whose length was announced, and is therefore bounded, is read in one go: that is much cheaper than a stream. */
+async function readBytes(request: Request, isBounded: boolean, maxBytes: number): Promise<ArrayBuffer | Uint8Array> {
+  if (isBounded) {
+    const whole = await arrived(request.arrayBuffer())
+    if (whole.byteLength > maxBytes) throw tooLarge(maxBytes)
+    return whole
+  }
+  if (request.body === null) return new Uint8Array()
+  const parts: Uint8Array[] = []
+  let bytes = 0
+  for await (const part of arriving(request.body)) {
+    bytes += part.byteLength
+    if (bytes > maxBytes) throw tooLarge(maxBytes)
+    parts.push(part)
+  }
+  return Buffer.concat(parts)
+}
+
+function arrived<T>(body: Promise<T>): Promise<T> {
+  return body.catch((error: unknown) => {
+    throw brokenOff(error)
+  })
+}
+
+/** A body as it comes. One that breaks off is the sender's problem. */
+export async function* arriving(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const parts = body[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const { value, done } = await arrived(parts.next())
+      if (done) return
+      yield value
+    }
+  } finally {
+    await parts.return?.().catch(() => {})
+  }
+}
+
+function brokenOff(cause: unknown) {
+  return problem(400, 'BODY_INCOMPLETE', 'the body did not arrive whole', { cause })
 }
 
 function tooLarge(maxBytes: number) {
