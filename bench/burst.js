@@ -8,7 +8,11 @@ import { storeSettings } from './harness/stores.js'
 const ROUNDS = 3
 
 /** @type {import('./run.js').Bench} */
-export default async function burst({ store = 'sqlite', n = store === 'postgres' ? 10_000 : 1_000, wants }) {
+export default async function burst({
+  store = 'sqlite',
+  n = store === 'postgres' || store === 'redis' ? 10_000 : 1_000,
+  wants,
+}) {
   reportSettings('burst', { store, schedules: n, rounds: ROUNDS, concurrency: n, ...(await storeSettings(store)) })
   await burstAtOnce(store, n, ROUNDS, wants)
   await everySecond(store, 1_000, 30, ROUNDS, wants)

@@ -5,7 +5,6 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { createBelfry } from '../dist/index.js'
 import { inFlight, median, ratioOf, takeTurns } from './harness/measure.js'
-import { postgresUrl } from './harness/postgres.js'
 import { openRaw, rawName } from './harness/raw.js'
 import { hundredths, report, reportSettings } from './harness/report.js'
 import { openStore, storeSettings } from './harness/stores.js'
@@ -14,6 +13,8 @@ import { cycleAll, lockAndUnlock } from './locks/cycle-all.js'
 const ROUNDS = 3
 const TURN_MS = 2_000
 const CROWD_MS = 3 * TURN_MS
+
+const RAW_REDIS = 'raw SET NX PX, and a script that compares and deletes'
 
 /** @type {import('./run.js').Bench} */
 export default async function locks({ store = 'sqlite', n = 50, wants }) {
@@ -46,7 +47,7 @@ async function uncontended(name, mode, clients, wants) {
     case: title,
     store: name,
     perSecond: Math.round(median(rates.ours)),
-    reference: `${rawName(name)}: take a row, commit, free it, commit`,
+    reference: name === 'redis' ? RAW_REDIS : `${rawName(name)}: take a row, commit, free it, commit`,
     referencePerSecond: Math.round(median(rates.raw)),
     ratio: hundredths(ratioOf(rates.ours, rates.raw)),
   })
@@ -61,13 +62,23 @@ async function uncontended(name, mode, clients, wants) {
  * @param {(title: string) => boolean} wants
  */
 async function contended(name, clients, wants) {
-  const processes = name === 'postgres' ? 2 : 1
+  const inProcesses = name === 'postgres' ? [2] : name === 'redis' ? [1, 2] : [1]
+  for (const processes of inProcesses) await crowd(name, clients, processes, wants)
+}
+
+/**
+ * @param {string} name
+ * @param {number} clients
+ * @param {number} processes
+ * @param {(title: string) => boolean} wants
+ */
+async function crowd(name, clients, processes, wants) {
   const title = `${clients} clients on one lock${processes === 1 ? '' : `, in ${processes} processes`}`
   if (!wants(title)) return
   /** @type {number[][]} */
   const rounds = []
   for (let round = 0; round < ROUNDS; round += 1) {
-    rounds.push(processes === 1 ? await crowdHere(name, clients) : await crowdElsewhere(clients, processes))
+    rounds.push(processes === 1 ? await crowdHere(name, clients) : await crowdElsewhere(name, clients, processes))
   }
   report({
     bench: 'locks',
@@ -94,12 +105,13 @@ async function crowdHere(name, clients) {
 const CONTENDER = fileURLToPath(new URL('locks/contender.js', import.meta.url))
 
 /**
+ * @param {string} name
  * @param {number} clients
  * @param {number} processes
  */
-async function crowdElsewhere(clients, processes) {
-  const bench = await openStore('postgres')
-  const args = [await postgresUrl(), bench.schema ?? '', String(clients / processes), String(CROWD_MS)]
+async function crowdElsewhere(name, clients, processes) {
+  const bench = await openStore(name)
+  const args = [JSON.stringify(bench.place), String(clients / processes), String(CROWD_MS)]
   const children = Array.from({ length: processes }, () => fork(CONTENDER, args))
   await Promise.all(children.map((child) => once(child, 'message')))
   const exits = children.map((child) => once(child, 'exit'))

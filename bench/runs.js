@@ -18,12 +18,12 @@ const ROUNDS = 3
 const SCHEDULES = 100
 
 /** @type {import('./run.js').Bench} */
-export default async function runs({ store = 'memory', n = store === 'postgres' ? 200_000 : 100_000, wants }) {
-  if (store === 'postgres') {
+export default async function runs({ store = 'memory', n = isServer(store) ? 200_000 : 100_000, wants }) {
+  if (isServer(store)) {
     const settings = { runs: n, rounds: ROUNDS, concurrency: CONCURRENCY, batch: BATCH, rawBatch: BATCH }
     reportSettings('runs', { store, ...settings, ...(await storeSettings(store)) })
-    await drained(n, wants)
-    await enqueued(n, wants)
+    await drained(store, n, wants)
+    await enqueued(store, n, wants)
     await delayed(store, wants)
     return
   }
@@ -57,6 +57,11 @@ export default async function runs({ store = 'memory', n = store === 'postgres' 
     })
   }
   await delayed(store, wants)
+}
+
+/** @param {string} store */
+function isServer(store) {
+  return store === 'postgres' || store === 'redis'
 }
 
 const RAW_SQLITE = {

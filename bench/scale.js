@@ -8,6 +8,7 @@ import { parseSchedule } from '../dist/api/schedule-input.js'
 import { plan } from '../dist/core/plan.js'
 import { median, rateOf } from './harness/measure.js'
 import { withClient } from './harness/postgres.js'
+import { redisMemory } from './harness/redis.js'
 import { hundredths, report, reportSettings } from './harness/report.js'
 import { openStore, storeSettings } from './harness/stores.js'
 
@@ -17,11 +18,13 @@ const BATCH = 1_000
 const HOUR_MS = 3_600_000
 
 /** @type {import('./run.js').Bench} */
-export default async function scale({ store = 'postgres', n = 300_000 }) {
+export default async function scale({ store = 'postgres', n = store === 'redis' ? 3_000_000 : 300_000 }) {
   const due = Math.min(DUE, n / 10)
   reportSettings('scale', { store, schedules: n, due, rounds: ROUNDS, batch: BATCH, ...(await storeSettings(store)) })
   const few = await fill(store, due, due)
+  const before = store === 'redis' ? await redisMemory() : 0
   const many = await fill(store, n, due)
+  const used = store === 'redis' ? { bytesEach: Math.round(((await redisMemory()) - before) / n) } : {}
   /** @type {{ few: number[], many: number[] }} */
   const rates = { few: [], many: [] }
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -40,6 +43,7 @@ export default async function scale({ store = 'postgres', n = 300_000 }) {
     ratio: hundredths(median(ours.map((rate, round) => rate / (reference[round] ?? Number.NaN)))),
     rounds: rates.many.map((rate, round) => hundredths(rate / (rates.few[round] ?? Number.NaN))),
     ...(await sizes(many)),
+    ...used,
   })
   await few.close()
   await many.close()

@@ -2,7 +2,7 @@
 /** How late something started, beside what the raw store does at the same time: one claim of a batch. */
 import { median, percentile } from './measure.js'
 import { checkpoint } from './postgres.js'
-import { openRawPostgres, RAW_BATCH } from './raw-postgres.js'
+import { openRawServer, RAW_BATCH } from './raw.js'
 import { report, tenths } from './report.js'
 
 const CLAIMS = 20
@@ -17,14 +17,15 @@ export async function reportLateness(head, rounds) {
   report({
     ...head,
     ...{ p50Ms: over(0.5), p99Ms: over(0.99), maxMs: tenths(all.reduce((max, late) => Math.max(max, late), 0)) },
-    ...(head.store === 'postgres' ? await rawClaims() : {}),
+    ...(head.store === 'postgres' || head.store === 'redis' ? await rawClaims(head.store) : {}),
   })
 }
 
-async function rawClaims() {
-  const raw = await openRawPostgres()
+/** @param {string} store */
+async function rawClaims(store) {
+  const raw = await openRawServer(store)
   await raw.enqueueMany(CLAIMS * RAW_BATCH)
-  await checkpoint()
+  if (store === 'postgres') await checkpoint()
   /** @type {number[]} */
   const tookMs = []
   for (let claim = 0; claim < CLAIMS; claim += 1) {

@@ -1,87 +1,94 @@
 // @ts-check
-/**
- * The least that a scheduler on Redis could do: a Lua loop that takes what is due and writes the same structures as Belfry
- * (run, queue, list of runs, the schedule's runs, cursor, due set), 1,000 at a time; and a lock that is set if absent and
- * deleted by a script that compares. No planning, no keys, no policies, nothing to wait for.
- */
-import { createHash, randomUUID } from 'node:crypto'
+/** The least that a scheduler on Redis could do, by scripts over one connection; and a lock that is set if absent. */
+import { randomUUID } from 'node:crypto'
+import { CLAIM, CLEAR, END, ENQUEUE, PUT, RAW_BATCH, RECORD, UNLOCK } from './raw-redis-scripts.js'
 import { redisClient } from './redis.js'
 
-export const RAW_BATCH = 1_000
+/** As long as Belfry's: version, times, timeline, policy. */
+const SCHEDULE = `1700000000000 a1700000000000000 mb0k3wxl = = mb0k3wxl mb0m9gxl =\n${JSON.stringify({
+  t: { every: 3_600_000 },
+  to: 'job:noop',
+  m: { policy: 'all', max: 10_000, graceMs: 10_000 },
+})}\nnull`
 
-const RECORD = `
-local P, call = KEYS[1], redis.call
-local ids = call('ZRANGEBYSCORE', P .. 'due', '-inf', ARGV[1], 'LIMIT', 0, ${RAW_BATCH})
-if #ids == 0 then return 0 end
-local schedules = call('HMGET', P .. 's', unpack(ids))
-local seq = tonumber(call('GET', P .. 'seq') or '1700000000000000')
-local runs, queue, all, due, moved = {}, {}, {}, {}, {}
-for at, id in ipairs(ids) do
-  seq = seq + 1
-  local n = string.format('%016.0f', seq)
-  runs[2 * at - 1], runs[2 * at] = n, 'R - 0 0 0 - 0 0 0 ' .. ARGV[1] .. ' - ' .. ARGV[1] .. ' - - - ' .. ARGV[1] ..
-    ' - - la\\nt 0 a job:noop ' .. id .. ' - - 0 - 0 - 0\\n\\n\\n\\nnull'
-  queue[2 * at - 1], queue[2 * at] = ARGV[1], n
-  all[2 * at - 1], all[2 * at] = n, n
-  due[2 * at - 1], due[2 * at] = ARGV[2], id
-  moved[2 * at - 1], moved[2 * at] = id, ARGV[2] .. string.sub(schedules[at], 14)
-  call('ZADD', P .. 'e:' .. id, n, n)
-end
-call('HSET', P .. 'runs', unpack(runs))
-call('ZADD', P .. 'q', unpack(queue))
-call('ZADD', P .. 'all', unpack(all))
-call('ZADD', P .. 'due', unpack(due))
-call('HSET', P .. 's', unpack(moved))
-call('SET', P .. 'seq', string.format('%.0f', seq))
-return #ids`
+/** @typedef {Awaited<ReturnType<typeof openRawRedis>>} RawRedis */
 
-const UNLOCK = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
-
-/** @param {number} schedules */
-export async function openRawRedis(schedules) {
+/** @param {number} [schedules] */
+export async function openRawRedis(schedules = 0) {
   const client = await redisClient()
   const prefix = `raw${process.pid}.${randomUUID()}:`
-  for (let first = 0; first < schedules; first += 1_000) {
-    const ids = Array.from({ length: Math.min(1_000, schedules - first) }, (_, at) => `bench/${first + at}`)
-    await client.sendCommand([
-      'HSET',
-      `${prefix}s`,
-      ...ids.flatMap((id) => [id, `1700000000000 = = - {"t":{"every":3600000}}`]),
-    ])
-    await client.sendCommand(['ZADD', `${prefix}due`, ...ids.flatMap((id) => ['1700000000000', id])])
-  }
-  for (const text of [RECORD, UNLOCK]) await client.sendCommand(['SCRIPT', 'LOAD', text])
-  const sha = (/** @type {string} */ text) => createHash('sha1').update(text).digest('hex')
-  const [record, unlock] = [sha(RECORD), sha(UNLOCK)]
+  for (const { text } of [RECORD, ENQUEUE, CLAIM, END, UNLOCK, PUT]) await client.sendCommand(['SCRIPT', 'LOAD', text])
+  /** @param {{ sha: string }} script @param {string} key @param {readonly string[]} args */
+  const run = ({ sha }, key, args) => client.sendCommand(['EVALSHA', sha, '1', key, ...args])
   let now = 1_700_000_000_000
+  let token = Date.now() * 1_000
+  const nextToken = () => {
+    token += 1
+    return String(token)
+  }
+
+  /** @param {readonly string[]} ids @param {string} text */
+  const put = (ids, text) =>
+    run(
+      PUT,
+      prefix,
+      ids.flatMap((id) => [id, text]),
+    )
+  for (let first = 0; first < schedules; first += RAW_BATCH) {
+    const ids = Array.from({ length: Math.min(RAW_BATCH, schedules - first) }, (_, at) => `bench/${first + at}`)
+    await put(ids, SCHEDULE)
+  }
+
   return {
+    put,
+
     async recordTicks() {
       const next = now + 3_600_000
       for (let taken = RAW_BATCH; taken === RAW_BATCH; ) {
-        const args = ['EVALSHA', record, '1', prefix, String(now), String(next)]
-        taken = Number(await client.sendCommand(args))
+        taken = Number(await run(RECORD, prefix, [String(now), String(next)]))
       }
       now = next
     },
+
+    /** @param {number} count */
+    async enqueueMany(count) {
+      for (let made = 0; made < count; made += RAW_BATCH) {
+        await run(ENQUEUE, prefix, [String(Date.now()), String(Math.min(RAW_BATCH, count - made))])
+      }
+    },
+
+    enqueueOne: () => run(ENQUEUE, prefix, [String(Date.now()), '1']),
+
+    /** Numbers and texts, one after the other. */
+    async claim(own = nextToken()) {
+      return /** @type {string[]} */ (/** @type {unknown} */ (await run(CLAIM, prefix, [String(Date.now()), own])))
+    },
+
+    /**
+     * Claims and ends a batch. Answers how many there were.
+     * @param {'all' | 'none'} keep
+     */
+    async drain(keep) {
+      const own = nextToken()
+      const claimed = await this.claim(own)
+      const numbers = claimed.filter((_, at) => at % 2 === 0)
+      if (numbers.length > 0) await run(END, prefix, [String(Date.now()), own, keep, ...numbers])
+      return numbers.length
+    },
+
     /** @param {string} name */
     async lockAndUnlock(name) {
-      const token = randomUUID()
-      await client.sendCommand(['SET', prefix + name, token, 'NX', 'PX', '30000'])
-      await client.sendCommand(['EVALSHA', unlock, '1', prefix + name, token])
+      const holder = randomUUID()
+      await client.sendCommand(['SET', prefix + name, holder, 'NX', 'PX', '30000'])
+      await run(UNLOCK, prefix + name, [holder])
     },
+
     async close() {
       await client.sendCommand(['EVAL', CLEAR, '0', `${prefix}*`])
       client.destroy()
     },
   }
 }
-
-const CLEAR = `local cursor = '0'
-repeat
-  local found = redis.call('SCAN', cursor, 'MATCH', ARGV[1], 'COUNT', 1000)
-  cursor = found[1]
-  for _, key in ipairs(found[2]) do redis.call('UNLINK', key) end
-until cursor == '0'`
 
 /** @param {string} prefix */
 export async function clearRedis(prefix) {

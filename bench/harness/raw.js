@@ -24,6 +24,16 @@ export async function openRaw(store, schedules = 0) {
   return store === 'postgres' ? openRawPostgres({ schedules }) : openRawSqlite(schedules)
 }
 
+/**
+ * What the references on servers can do besides.
+ * @typedef {import('./raw-postgres.js').RawPostgres | import('./raw-redis.js').RawRedis} RawServer
+ * @param {string} store
+ * @returns {Promise<RawServer>}
+ */
+export async function openRawServer(store) {
+  return store === 'redis' ? openRawRedis() : openRawPostgres()
+}
+
 /** @param {string} store */
 export function rawName(store) {
   if (store === 'redis') return 'a raw Lua loop on Redis'

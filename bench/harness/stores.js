@@ -21,10 +21,11 @@ import { UsageError } from './usage-error.js'
  * @property {(ms: number) => Promise<void>} skip Lets the store's clock jump.
  * @property {() => Promise<void>} close
  * @property {string | undefined} [schema] Where it is, if it is on Postgres.
+ * @property {import('./places.js').Place | undefined} [place] Where other processes find it.
  */
 
 /**
- * @typedef {{ store: Store, skip: (ms: number) => Promise<void>, remove?: () => void | Promise<void>, schema?: string }} Made
+ * @typedef {{ store: Store, skip: (ms: number) => Promise<void>, remove?: () => void | Promise<void>, schema?: string, place?: import('./places.js').Place }} Made
  * @type {Record<string, () => Promise<Made>>}
  */
 const MAKERS = {
@@ -41,17 +42,24 @@ const MAKERS = {
   postgres: () => onPostgres('lease'),
   'postgres in advisory mode': () => onPostgres('advisory'),
   redis: async () => {
-    const prefix = `bench${process.pid}.${Date.now().toString(36)}:`
-    const store = redisStore({ url: await redisUrl(), prefix }, { shifted: true })
-    return { store, skip: leapingServer(prefix), remove: () => clearRedis(prefix) }
+    const [url, prefix] = [await redisUrl(), `bench${process.pid}.${Date.now().toString(36)}:`]
+    const store = redisStore({ url, prefix }, { shifted: true })
+    const { leap, end } = await leapingServer(prefix)
+    const remove = async () => {
+      end()
+      await clearRedis(prefix)
+    }
+    return { store, skip: leap, remove, place: { redis: { url, prefix } } }
   },
 }
 
 /** @param {'lease' | 'advisory'} liveness */
 async function onPostgres(liveness) {
   const schema = await freshSchema()
-  const store = postgres({ url: await postgresUrl(), schema, migrate: true, liveness })
-  return { store, skip: leapingDatabase(schema), remove: () => dropSchema(schema), schema }
+  const url = await postgresUrl()
+  const store = postgres({ url, schema, migrate: true, liveness })
+  const place = { postgres: { url, schema } }
+  return { store, skip: leapingDatabase(schema), remove: () => dropSchema(schema), schema, place }
 }
 
 /**
@@ -61,13 +69,13 @@ async function onPostgres(liveness) {
 export async function openStore(name) {
   const make = MAKERS[name]
   if (make === undefined) throw new UsageError(`store "${name}" is unknown: ${Object.keys(MAKERS).join(', ')} are`)
-  const { store, skip, remove, schema } = await make()
+  const { store, skip, remove, schema, place } = await make()
   await store.open()
   const close = async () => {
     await store.close()
     await remove?.()
   }
-  return { name, store, skip, close, schema }
+  return { name, store, skip, close, schema, place }
 }
 
 /**
@@ -121,10 +129,10 @@ function leapingDatabase(schema) {
  * The same for a Redis: its scripts add a shift to the server's time.
  * @param {string} prefix
  */
-function leapingServer(prefix) {
-  return async (/** @type {number} */ ms) => {
-    const client = await redisClient()
+async function leapingServer(prefix) {
+  const client = await redisClient()
+  const leap = async (/** @type {number} */ ms) => {
     await client.sendCommand(['INCRBY', `${prefix}{0}:shift`, String(Math.round(ms * 1_000))])
-    client.destroy()
   }
+  return { leap, end: () => client.destroy() }
 }

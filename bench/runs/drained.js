@@ -4,8 +4,8 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { median, rateOf, ratioOf, takeTurns } from '../harness/measure.js'
-import { checkpoint, postgresUrl } from '../harness/postgres.js'
-import { openRawPostgres } from '../harness/raw-postgres.js'
+import { checkpoint } from '../harness/postgres.js'
+import { openRawServer } from '../harness/raw.js'
 import { hundredths, report } from '../harness/report.js'
 import { openStore } from '../harness/stores.js'
 
@@ -15,21 +15,22 @@ export const CONCURRENCY = 2_000
 const DRAINER = fileURLToPath(new URL('drainer.js', import.meta.url))
 
 /**
+ * @param {string} store
  * @param {number} n
  * @param {(title: string) => boolean} wants
  */
-export async function drained(n, wants) {
+export async function drained(store, n, wants) {
   for (const keep of /** @type {const} */ (['all', 'none'])) {
     const title = `backlog drained, keep ${keep}`
     if (!wants(title)) continue
     const rates = await takeTurns(ROUNDS, {
-      one: () => drain(n, keep, 1),
-      two: () => drain(n, keep, 2),
-      raw: () => drainRaw(n, keep, 1),
-      rawTwice: () => drainRaw(n, keep, 2),
+      one: () => drain(store, n, keep, 1),
+      two: () => drain(store, n, keep, 2),
+      raw: () => drainRaw(store, n, keep, 1),
+      rawTwice: () => drainRaw(store, n, keep, 2),
     })
-    const reference = `raw claim and ${keep === 'all' ? 'complete' : 'delete'} on Postgres, 1,000 at a time`
-    const line = { bench: 'runs', store: 'postgres', reference, referencePerSecond: Math.round(median(rates.raw)) }
+    const reference = `raw claim and ${keep === 'all' ? 'complete' : 'delete'} on ${store === 'redis' ? 'Redis, in Lua' : 'Postgres'}, 1,000 at a time`
+    const line = { bench: 'runs', store, reference, referencePerSecond: Math.round(median(rates.raw)) }
     report({
       ...{ ...line, case: title, perSecond: Math.round(median(rates.one)) },
       ratio: hundredths(ratioOf(rates.one, rates.raw)),
@@ -45,22 +46,21 @@ export async function drained(n, wants) {
 }
 
 /**
+ * @param {string} name
  * @param {number} n
  * @param {'all' | 'none'} keep
  * @param {number} processes
  */
-async function drain(n, keep, processes) {
-  const bench = await openStore('postgres')
+async function drain(name, n, keep, processes) {
+  const bench = await openStore(name)
   /** @type {import('../../dist/core/run.js').NewRun} */
   const run = { target: { job: 'noop' }, origin: 'enqueue', payload: null, priority: 0, keep }
   const batch = Array.from({ length: 1_000 }, () => run)
   for (let made = 0; made < n; made += batch.length) await bench.store.runs.enqueue(batch)
-  const url = await postgresUrl()
-  const children = Array.from({ length: processes }, () =>
-    fork(DRAINER, [url, bench.schema ?? '', String(CONCURRENCY), keep]),
-  )
+  const args = [JSON.stringify(bench.place), String(CONCURRENCY), keep]
+  const children = Array.from({ length: processes }, () => fork(DRAINER, args))
   await Promise.all(children.map((child) => once(child, 'message')))
-  await checkpoint()
+  if (name === 'postgres') await checkpoint()
   const done = children.map(() => 0)
   const finished = new Promise((resolve) => {
     for (const [at, child] of children.entries()) {
@@ -82,14 +82,15 @@ async function drain(n, keep, processes) {
 }
 
 /**
+ * @param {string} name
  * @param {number} n
  * @param {'all' | 'none'} keep
  * @param {number} loops
  */
-async function drainRaw(n, keep, loops) {
-  const raw = await openRawPostgres()
+async function drainRaw(name, n, keep, loops) {
+  const raw = await openRawServer(name)
   await raw.enqueueMany(n)
-  await checkpoint()
+  if (name === 'postgres') await checkpoint()
   let done = 0
   const loop = async () => {
     for (let count = 1; count > 0; done += count) count = await raw.drain(keep)

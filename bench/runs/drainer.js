@@ -1,10 +1,10 @@
 // @ts-check
 /** A process that drains a backlog: it opens the store, says that it is ready, starts when told to, and counts. */
 import { createBelfry } from '../../dist/index.js'
-import { postgres } from '../../dist/stores/postgres/index.js'
+import { storeAt } from '../harness/places.js'
 
-const [url = '', schema = '', concurrency = '1000', keep = 'all'] = process.argv.slice(2)
-const store = postgres({ url, schema })
+const [place = '', concurrency = '1000', keep = 'all'] = process.argv.slice(2)
+const store = storeAt(JSON.parse(place))
 const belfry = createBelfry({ store, concurrency: Number(concurrency) })
 let done = 0
 let told = 0

@@ -2,7 +2,7 @@
 /** Making runs: one by one with many in flight, and many at once. */
 import { createBelfry } from '../../dist/index.js'
 import { inFlight, median, rateOf, ratioOf, takeTurns } from '../harness/measure.js'
-import { openRawPostgres } from '../harness/raw-postgres.js'
+import { openRawServer } from '../harness/raw.js'
 import { hundredths, report } from '../harness/report.js'
 import { openStore } from '../harness/stores.js'
 
@@ -12,16 +12,17 @@ const CLIENTS = 50
 const BATCH = 1_000
 
 /**
+ * @param {string} store
  * @param {number} n
  * @param {(title: string) => boolean} wants
  */
-export async function enqueued(n, wants) {
-  await compare(`enqueue, ${CLIENTS} in flight`, wants, {
+export async function enqueued(store, n, wants) {
+  await compare(store, `enqueue, ${CLIENTS} in flight`, wants, {
     ours: (job) => inFlight(CLIENTS, TURN_MS, () => job.enqueue(null, { in: '1h' })),
     raw: (raw) => inFlight(CLIENTS, TURN_MS, () => raw.enqueueOne()),
   })
   const items = Array.from({ length: BATCH }, () => ({ payload: null, in: '1h' }))
-  await compare('enqueueMany', wants, {
+  await compare(store, 'enqueueMany', wants, {
     ours: (job) =>
       rateOf(n, async () => {
         for (let made = 0; made < n; made += BATCH) await job.enqueueMany(items)
@@ -31,17 +32,18 @@ export async function enqueued(n, wants) {
 }
 
 /**
+ * @param {string} store
  * @param {string} title
  * @param {(title: string) => boolean} wants
  * @param {object} turns
  * @param {(job: import('../../dist/api/job.js').Job<null>) => Promise<number>} turns.ours
- * @param {(raw: import('../harness/raw-postgres.js').RawPostgres) => Promise<number>} turns.raw
+ * @param {(raw: import('../harness/raw.js').RawServer) => Promise<number>} turns.raw
  */
-async function compare(title, wants, { ours, raw }) {
+async function compare(store, title, wants, { ours, raw }) {
   if (!wants(title)) return
   const rates = await takeTurns(ROUNDS, {
     ours: async () => {
-      const bench = await openStore('postgres')
+      const bench = await openStore(store)
       const belfry = createBelfry({ store: bench.store })
       const job = /** @type {import('../../dist/api/job.js').Job<null>} */ (belfry.job('noop', { run: () => {} }))
       const perSecond = await ours(job)
@@ -49,15 +51,15 @@ async function compare(title, wants, { ours, raw }) {
       return perSecond
     },
     raw: async () => {
-      const reference = await openRawPostgres()
+      const reference = await openRawServer(store)
       const perSecond = await raw(reference)
       await reference.close()
       return perSecond
     },
   })
   report({
-    ...{ bench: 'runs', case: title, store: 'postgres', perSecond: Math.round(median(rates.ours)) },
-    reference: 'raw insert of rows with the same columns',
+    ...{ bench: 'runs', case: title, store, perSecond: Math.round(median(rates.ours)) },
+    reference: `raw insert of the same ${store === 'redis' ? 'structures' : 'columns'}`,
     referencePerSecond: Math.round(median(rates.raw)),
     ratio: hundredths(ratioOf(rates.ours, rates.raw)),
   })

@@ -28,8 +28,9 @@ async function migrate({ dryRun, ...options }: StoreOptions & { readonly dryRun:
   process.stdout.write(dryRun ? asScript(place.name, report) : `${place.name}: ${summary(report)}\n`)
 }
 
-function summary({ from, to }: MigrationReport): string {
-  if (from === to) return `up to date (version ${to}), nothing to do`
+function summary({ from, to, sql }: MigrationReport): string {
+  if (sql === '') return `up to date (version ${to}), nothing to do`
+  if (from === to) return `functions brought up to date (version ${to})`
   return from === 0 ? `created (version ${to})` : `migrated from version ${from} to ${to}`
 }
 

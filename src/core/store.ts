@@ -60,7 +60,7 @@ export interface StoreSupports {
   readonly shared: boolean
 }
 
-/** What to look at: due schedules, ready runs, a freed lock, attempts to cancel, runs that ended. */
+/** What to look at: due schedules, ready runs, a lock that was handed on, attempts to cancel, runs that ended. */
 export type Wake = 'schedules' | 'runs' | 'leases' | 'attempts' | 'settled'
 
 export type WakeListener = (wake: Wake, holder?: string) => void

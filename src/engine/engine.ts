@@ -10,6 +10,7 @@ import type { Health } from './health.js'
 import { Keeper } from './keeper.js'
 import { Loop } from './loop.js'
 import { Membership } from './membership.js'
+import { pruner } from './pruner.js'
 import { Settler } from './settler.js'
 import { sweeper } from './sweeper.js'
 import { ticker } from './ticker.js'
@@ -49,7 +50,7 @@ export class Engine {
   readonly #settler: Settler
   readonly #dispatcher: Dispatcher
   readonly #keeper: Keeper
-  readonly #loops: Readonly<Record<'ticker' | 'dispatcher' | 'keeper' | 'sweeper', Loop>>
+  readonly #loops: Readonly<Record<'ticker' | 'dispatcher' | 'keeper' | 'sweeper' | 'pruner', Loop>>
   #unsubscribe = () => {}
   #forgetLoss = () => {}
   #hurry = () => {}
@@ -80,6 +81,7 @@ export class Engine {
       dispatcher: () => this.#startRuns(),
       keeper: () => this.#keeper.keepAlive(),
       sweeper: sweeper({ ...options, instance, onRescued: wakeDispatcher }),
+      pruner: pruner({ ...options, instance }),
     }
     const loop = (name: keyof typeof steps) => new Loop({ name, clock, health, step: steps[name] })
     this.#loops = {
@@ -87,6 +89,7 @@ export class Engine {
       dispatcher: loop('dispatcher'),
       keeper: loop('keeper'),
       sweeper: loop('sweeper'),
+      pruner: loop('pruner'),
     }
   }
 
@@ -101,6 +104,7 @@ export class Engine {
     this.#forgetLoss = store.onLost?.((why) => this.#keeper.giveUp(why)) ?? this.#forgetLoss
     this.#loops.keeper.start()
     this.#loops.sweeper.start()
+    this.#loops.pruner.start()
     if (roles.includes('tick')) this.#loops.ticker.start()
     if (roles.includes('run')) this.#loops.dispatcher.start()
   }
@@ -123,9 +127,8 @@ export class Engine {
     await this.#drain(finished)
     this.#keeper.stop()
     this.#forgetLoss()
-    const left = Promise.all([this.#loops.keeper.stop(), this.#loops.sweeper.stop()]).then(() =>
-      this.#membership.leave(),
-    )
+    const { keeper, sweeper, pruner } = this.#loops
+    const left = Promise.all([keeper.stop(), sweeper.stop(), pruner.stop()]).then(() => this.#membership.leave())
     await within(
       clock,
       DRAIN_MS,

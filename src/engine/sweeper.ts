@@ -1,11 +1,11 @@
 /**
  * The sweeper puts right what crashes left behind: it takes over the runs of dead instances, stamps keys onto runs that
- * were made without the job's code, forgets old history, and lets the newest release's schedules rule. Every instance
- * sweeps, at its own irregular pace; each step is a bounded transaction that finds nothing if another was first.
+ * were made without the job's code, and lets the newest release's schedules rule. Every instance sweeps, at its own
+ * irregular pace; each step is a bounded transaction that finds nothing if another was first.
  */
 import type { Logger } from '../core/logger.js'
 import { desynchronise } from '../core/retry.js'
-import type { PruneRequest, Store } from '../core/store.js'
+import type { Store } from '../core/store.js'
 import type { Events } from './events.js'
 
 export interface SweeperOptions {
@@ -14,7 +14,6 @@ export interface SweeperOptions {
   readonly events: Events
   readonly leaseMs: number
   readonly batch: number
-  readonly history: Pick<PruneRequest, 'maxAgeMs' | 'maxRuns'>
   /** Computes keys that only this instance's code can compute. */
   readonly stampKeys: () => Promise<void>
   readonly syncReleases: () => Promise<void>
@@ -23,9 +22,8 @@ export interface SweeperOptions {
   readonly instance: () => string
 }
 
-const LEASE_AGE_MS = 24 * 3_600_000
-/** Pruning and releases are looked at every so many sweeps. */
-const HOUSEKEEPING_EVERY = 8
+/** Releases are looked at every so many sweeps. */
+const RELEASES_EVERY = 8
 /** How often to look for the dead where the store knows at once of them. */
 const PROVEN_EVERY_MS = 500
 
@@ -44,19 +42,8 @@ export function sweeper(options: SweeperOptions): () => Promise<number> {
     }
     if (rescued + lost >= batch) return 0
     if (round % restEvery === 0) await options.stampKeys()
-    if (round % (restEvery * HOUSEKEEPING_EVERY) === 0) {
-      await options.syncReleases()
-      await prune(options)
-    }
+    if (round % (restEvery * RELEASES_EVERY) === 0) await options.syncReleases()
     round += 1
     return desynchronise(sweepMs, instance(), round)
-  }
-}
-
-async function prune({ store, batch, history }: SweeperOptions): Promise<void> {
-  // Bounded, so that a store with a long neglected history is not held up: the rest goes with the next rounds.
-  for (let step = 0; step < 10; step += 1) {
-    const pruned = await store.runs.prune({ ...history, leaseAgeMs: LEASE_AGE_MS, limit: batch })
-    if (pruned < batch) return
   }
 }

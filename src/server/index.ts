@@ -5,6 +5,8 @@ import { parseServerOptions, type ServerOptions } from './server-options.js'
 
 export type { Audit, Authorise, Caller, RequestInfo, ServiceRole } from './caller.js'
 export { type FieldError, Problem, type ProblemOptions, problem, type ServiceCode } from './problem.js'
+export { type AuthoriseOptions, type TokenAuthorise, tokenAuthorise } from './security/authorise.js'
+export { type NewToken, type TokenInfo, Tokens } from './security/tokens.js'
 export type { LimitOptions, ServerOptions } from './server-options.js'
 
 /** The HTTP API as a Fetch handler, to mount in any app. */

@@ -1,7 +1,14 @@
 /** Reads a body as JSON, within bounds that hold before anything is built from it. */
+import { systemClock } from '../core/clock.js'
 import { problem } from './problem.js'
 
 const MAX_DEPTH = 64
+/** How long a body that is no stream may take to arrive. */
+const BODY_MS = 30_000
+
+interface BodyReader {
+  read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
+}
 
 /** The body as JSON; an empty object when it is empty and may be. */
 export async function readJson(request: Request, maxBytes: number, optional: boolean): Promise<unknown> {
@@ -76,19 +83,45 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
 /** A body whose length was announced, and is therefore bounded, is read in one go: that is much cheaper than a stream. */
 async function readBytes(request: Request, isBounded: boolean, maxBytes: number): Promise<ArrayBuffer | Uint8Array> {
   if (isBounded) {
-    const whole = await arrived(request.arrayBuffer())
+    const whole = await inTime(arrived(request.arrayBuffer()))
     if (whole.byteLength > maxBytes) throw tooLarge(maxBytes)
     return whole
   }
   if (request.body === null) return new Uint8Array()
+  const reader = request.body.getReader()
+  try {
+    return await inTime(readParts(reader, maxBytes))
+  } catch (error) {
+    void reader.cancel().catch(() => {})
+    throw error
+  }
+}
+
+async function readParts(reader: BodyReader, maxBytes: number): Promise<Uint8Array> {
   const parts: Uint8Array[] = []
   let bytes = 0
-  for await (const part of arriving(request.body)) {
-    bytes += part.byteLength
+  for (;;) {
+    const { done, value } = await arrived(reader.read())
+    if (done || value === undefined) return Buffer.concat(parts)
+    bytes += value.byteLength
     if (bytes > maxBytes) throw tooLarge(maxBytes)
-    parts.push(part)
+    parts.push(value)
   }
-  return Buffer.concat(parts)
+}
+
+async function inTime<T>(body: Promise<T>): Promise<T> {
+  let giveUp = () => {}
+  const late = new Promise<never>((_, reject) => {
+    giveUp = systemClock.after(BODY_MS, () => {
+      reject(problem(408, 'BODY_TOO_SLOW', `the body was not there within ${BODY_MS / 1_000} s`))
+    })
+  })
+  try {
+    return await Promise.race([body, late])
+  } finally {
+    giveUp()
+    body.catch(() => {})
+  }
 }
 
 function arrived<T>(body: Promise<T>): Promise<T> {

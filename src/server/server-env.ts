@@ -7,6 +7,8 @@ export interface ServerEnv {
     /** Set by the guard, on every route that is not open to all. */
     caller: Caller
     audit: Audit
+    /** For answers that go on: calls back once the caller is no longer let in. The returned function ends the watch. */
+    whileAllowed: (end: () => void) => () => void
     /** Fires when the server closes. */
     closing: AbortSignal
   }

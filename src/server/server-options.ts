@@ -21,7 +21,7 @@ export interface LimitOptions {
   readonly bodyBytes?: number
   /** Schedules in one `:apply`, runs in one `:retry`. Default 1,000. */
   readonly batch?: number
-  /** Requests a second of one caller, or of one address that is not known yet. Default 1,000. */
+  /** Requests a second of one caller that `authorise` names. Default 2,000, with bursts of five times as many. */
   readonly requestsPerSecond?: number
 }
 
@@ -50,7 +50,7 @@ export function parseServerOptions(options: ServerOptions) {
     limits: {
       bodyBytes: wholeNumber(limits.bodyBytes ?? 1_048_576, 'limits.bodyBytes'),
       batch: wholeNumber(limits.batch ?? 1_000, 'limits.batch'),
-      requestsPerSecond: wholeNumber(limits.requestsPerSecond ?? 1_000, 'limits.requestsPerSecond'),
+      requestsPerSecond: wholeNumber(limits.requestsPerSecond ?? 2_000, 'limits.requestsPerSecond'),
     },
     ...(authorise === undefined ? {} : { authorise }),
   }

@@ -1,9 +1,16 @@
 // @ts-check
 /**
  * The command that plans the same faults again.
- * @param {{ store: string, seconds: number, processes: number, schedules: number, seed: number }} settings
+ * @param {object} settings
+ * @param {string} settings.store
+ * @param {string} [settings.liveness]
+ * @param {number} settings.seconds
+ * @param {number} settings.processes
+ * @param {number} settings.schedules
+ * @param {number} settings.seed
  */
-export function repeatCommand({ store, seconds, processes, schedules, seed }) {
+export function repeatCommand({ store, liveness, seconds, processes, schedules, seed }) {
   const minutes = Math.round((seconds / 60) * 1_000) / 1_000
-  return `npm run chaos -- --store ${store} --minutes ${minutes} --processes ${processes} --schedules ${schedules} --seed ${seed}`
+  const mode = liveness === undefined ? '' : ` --liveness ${liveness}`
+  return `npm run chaos -- --store ${store}${mode} --minutes ${minutes} --processes ${processes} --schedules ${schedules} --seed ${seed}`
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** `npm run chaos -- --store postgres --minutes 5 --seed 42`: the long form. */
+/** `npm run chaos -- --store postgres --liveness advisory --minutes 5 --seed 42`: the long form. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,6 +17,7 @@ const STORES = {
 const { values } = parseArgs({
   options: {
     store: { type: 'string', default: 'sqlite' },
+    liveness: { type: 'string' },
     minutes: { type: 'string', default: '2' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     processes: { type: 'string' },
@@ -26,6 +27,11 @@ const { values } = parseArgs({
 })
 if (values.store !== 'sqlite' && values.store !== 'postgres') {
   console.error(`store "${values.store}" is unknown: allowed are ${Object.keys(STORES).join(' and ')}`)
+  process.exit(2)
+}
+const { liveness } = values
+if (liveness !== undefined && (values.store !== 'postgres' || (liveness !== 'lease' && liveness !== 'advisory'))) {
+  console.error('--liveness is lease or advisory, and there for --store postgres')
   process.exit(2)
 }
 if (values.stress) {
@@ -43,6 +49,7 @@ if (values.stress) {
 const byDefault = STORES[values.store]
 const settings = {
   store: values.store,
+  ...(liveness === undefined ? {} : { liveness }),
   seconds: Number(values.minutes) * 60,
   processes: Number(values.processes ?? byDefault.processes),
   schedules: Number(values.schedules ?? byDefault.schedules),
@@ -52,7 +59,10 @@ const folder = mkdtempSync(join(tmpdir(), 'belfry-chaos-store-'))
 console.log(`seed ${settings.seed}; to repeat it: ${repeatCommand(settings)}`)
 const { violations, counts } = await chaos({
   ...settings,
-  store: values.store === 'sqlite' ? { name: 'sqlite', path: join(folder, 'belfry.db') } : { name: 'postgres' },
+  store:
+    values.store === 'sqlite'
+      ? { name: 'sqlite', path: join(folder, 'belfry.db') }
+      : { name: 'postgres', ...(liveness === undefined ? {} : { liveness }) },
   say: (line) => console.log(`${new Date().toISOString()} ${line}`),
 })
 rmSync(folder, { recursive: true, force: true })

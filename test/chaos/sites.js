@@ -20,7 +20,7 @@ import { randomFrom } from './random.js'
  * @property {(fault: Fault, sleep: (ms: number) => Promise<void>) => Promise<void>} strike resolves when it is over
  * @property {() => Promise<void>} close
  *
- * @typedef {{ name: 'sqlite', path: string } | { name: 'postgres' }} SiteKind
+ * @typedef {{ name: 'sqlite', path: string } | { name: 'postgres', liveness?: import('./stores.js').Liveness }} SiteKind
  */
 
 const PROCESS_FAULTS = /** @type {const} */ (['kill', 'stop', 'term'])
@@ -33,7 +33,7 @@ const MAX_SKEW_MS = 600_000
  * @returns {Promise<Site>}
  */
 export async function openSite(kind, processes, seed) {
-  return kind.name === 'sqlite' ? fileSite(kind) : postgresSite(processes, seed)
+  return kind.name === 'sqlite' ? fileSite(kind) : postgresSite(processes, seed, kind.liveness ?? 'lease')
 }
 
 /** @param {StoreKind} store @returns {Site} */
@@ -51,8 +51,13 @@ function fileSite(store) {
   }
 }
 
-/** @param {number} processes @param {number} seed @returns {Promise<Site>} */
-async function postgresSite(processes, seed) {
+/**
+ * @param {number} processes
+ * @param {number} seed
+ * @param {import('./stores.js').Liveness} liveness of the processes
+ * @returns {Promise<Site>}
+ */
+async function postgresSite(processes, seed, liveness) {
   const random = randomFrom(seed + 1)
   const places = Array.from({ length: processes }, (_, at) => at)
   // The first two are as wrong as can be, one each way.
@@ -84,8 +89,8 @@ async function postgresSite(processes, seed) {
     kinds: [...PROCESS_FAULTS, 'cut', 'lose', 'sever', 'delay', 'crash'],
     // Long enough that a busy machine's delays are small beside it.
     leaseMs: 4_000,
-    store: { name: 'postgres', url: server.url },
-    storeOf: (at) => ({ name: 'postgres', url: urls[at] ?? '' }),
+    store: { name: 'postgres', url: server.url, liveness: 'lease' },
+    storeOf: (at) => ({ name: 'postgres', url: urls[at] ?? '', liveness }),
     environmentOf: (at) => environments[at] ?? {},
     skewOf: (at) => skews[at] ?? 0,
     strike,

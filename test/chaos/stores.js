@@ -9,7 +9,8 @@ import { postgres } from '../../dist/stores/postgres/index.js'
 import { sqlite } from '../../dist/stores/sqlite/index.js'
 
 /**
- * @typedef {{ name: 'sqlite', path: string } | { name: 'postgres', url: string }} StoreKind
+ * @typedef {'lease' | 'advisory'} Liveness
+ * @typedef {{ name: 'sqlite', path: string } | { name: 'postgres', url: string, liveness: Liveness }} StoreKind
  *
  * @typedef {object} Effect
  * @property {string} run
@@ -19,7 +20,8 @@ import { sqlite } from '../../dist/stores/sqlite/index.js'
 
 /** @param {StoreKind} kind */
 export async function openStore(kind) {
-  return kind.name === 'sqlite' ? sqlite({ path: kind.path }) : postgres({ url: kind.url, migrate: true })
+  if (kind.name === 'sqlite') return sqlite({ path: kind.path })
+  return postgres({ url: kind.url, liveness: kind.liveness, migrate: true })
 }
 
 const INSERT = 'insert into chaos_effects (run, key, token) values'

@@ -90,15 +90,34 @@ describe('a postgres store that cannot be reached', () => {
   })
 })
 
-it('a postgres store refuses connections whose transactions would not see what they waited for', async () => {
-  const pool = new pg.Pool({
-    connectionString: await serverUrl('postgres'),
-    options: '-c default_transaction_isolation=serializable',
-  })
-  const store = postgres({ pool, schema: SCHEMA, listen: false })
-  await expect(store.open()).rejects.toMatchObject({ code: 'OPTION_INVALID', message: /read committed/ })
-  await store.close()
-  await pool.end()
+describe('a postgres store on connections that default to another isolation level', () => {
+  for (const level of ['repeatable read', 'serializable']) {
+    it(`works at ${level} as at any other`, async () => {
+      const options = `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`
+      const pool = new pg.Pool({ connectionString: await serverUrl('postgres'), options })
+      await migratePostgres({ pool, schema: SCHEMA })
+      const store = postgres({ pool, schema: SCHEMA, listen: false })
+      await store.open()
+      const ask = (holder: string) => store.leases.acquire({ name: 'a', holder, ttlMs: 30_000, permits: 1, floor: 0 })
+      const asked = await Promise.all(['a', 'b', 'c', 'd'].map(ask))
+      expect(asked.filter(({ acquired }) => acquired)).toHaveLength(1)
+      const run = { target: { job: 'work' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' } as const
+      await store.runs.enqueue([run, run])
+      const info = { host: 'host', pid: 1, zoneData: '', jobs: [{ name: 'work' }] }
+      for (const id of ['one', 'other']) await store.instances.join({ ...info, id }, 60_000)
+      const request = { claim: 1, limit: 2, jobs: [{ name: 'work', limit: 2 }], sinks: [], floor: 0 }
+      const claims = await Promise.all(['one', 'other'].map((instance) => store.runs.claim({ ...request, instance })))
+      const [attempt, ...others] = claims.flatMap(({ runs }) => runs)
+      expect(others).toHaveLength(1)
+      expect(
+        await store.runs.settle([
+          { run: attempt?.id ?? '', token: attempt?.token ?? 0, outcome: { kind: 'succeeded' } },
+        ]),
+      ).toEqual(['settled'])
+      await store.close()
+      await pool.end()
+    })
+  }
 })
 
 describe('the clock of the postgres store', () => {

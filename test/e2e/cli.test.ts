@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { curl } from './service.js'
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
@@ -87,6 +88,9 @@ describe('belfry next, in a hurry', () => {
       ['next', '--help'],
       ['dev', '--help'],
       ['migrate', '--help'],
+      ['serve', '--help'],
+      ['token', '--help'],
+      ['token', 'create', '--help'],
       ['next', '0 9 * * 1-5', '--tz', 'America/New_York'],
     ]) {
       const { stdout } = await belfry(...args)
@@ -131,10 +135,23 @@ class Demo {
   }
 
   async interrupt(): Promise<unknown> {
+    return this.#end('SIGINT')
+  }
+
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL')
+  }
+
+  async #end(signal: 'SIGINT' | 'SIGKILL'): Promise<unknown> {
     const exited = once(this.#child, 'exit')
-    this.#child.kill('SIGINT')
+    this.#child.kill(signal)
     const [code] = await exited
     return code
+  }
+
+  /** What it keeps in the folder for temporary files. */
+  get folders(): string[] {
+    return readdirSync(tmpdir()).filter((name) => name.startsWith(`belfry-dev-${this.#child.pid}-`))
   }
 }
 
@@ -147,31 +164,47 @@ async function patienceMs(): Promise<number> {
 
 describe('belfry dev', () => {
   it('shows a tick at once, a failure with its retry, and leaves nothing behind', async () => {
-    const before = folders()
     const patience = await patienceMs()
     const demo = new Demo()
     await demo.shows(/✔/)
     expect(demo.firstTickMs).toBeLessThan(patience)
+    await demo.shows(/curl -X POST http/)
+    // The lines that it shows work as they are.
+    for (const [, line = ''] of demo.output.matchAll(/curl (.*)\n/g)) {
+      const { status, text } = await curl(line.split(' ').at(-1) ?? '', ...line.split(' ').slice(0, -1))
+      expect(`${status} ${text}`).toMatch(/^20\d .*hello/)
+    }
     await demo.shows(/flaky .*✔ done/)
     expect(demo.output).toMatch(/hello .*✔ done/)
     expect(demo.output).toMatch(/flaky .*↻ failed: out of paper/)
     expect(await demo.interrupt()).toBe(0)
     expect(demo.output).toMatch(/bye\n$/)
-    expect(folders()).toEqual(before)
+    expect(demo.folders).toEqual([])
   })
 
   it('--replicas 3 shows a tick at once, shares ticks between three processes, and leaves nothing behind', async () => {
-    const before = folders()
     const patience = await patienceMs()
     const demo = new Demo('--replicas', '3')
     await demo.shows(/✔/)
     expect(demo.firstTickMs).toBeLessThan(patience)
     await demo.shows(/heartbeat(.|\n)*heartbeat(.|\n)*heartbeat/)
+    await demo.shows(/API {2}http/)
     const ticks = [...demo.output.matchAll(/heartbeat +(\d\d:\d\d:\d\d) +✔/g)].map(([, tick]) => tick)
     expect(new Set(ticks).size).toBe(ticks.length)
     expect(await demo.interrupt()).toBe(0)
     expect(demo.output).toMatch(/bye\n$/)
-    expect(folders()).toEqual(before)
+    expect(demo.folders).toEqual([])
+  })
+
+  it('clears away what one that was killed left behind', async () => {
+    const killed = new Demo()
+    await killed.shows(/✔/)
+    await killed.kill()
+    expect(killed.folders).toHaveLength(1)
+    const next = new Demo()
+    await next.shows(/Belfry/)
+    await next.interrupt()
+    expect(killed.folders).toEqual([])
   })
 
   it('refuses a number of replicas that makes no sense', async () => {
@@ -180,7 +213,3 @@ describe('belfry dev', () => {
     expect(stderr).toMatch(/^belfry: option '--replicas <count>' argument 'many' is invalid/)
   })
 })
-
-function folders(): string[] {
-  return readdirSync(tmpdir()).filter((name) => name.startsWith('belfry-dev-'))
-}

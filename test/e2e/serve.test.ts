@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { Agent, get } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -124,6 +125,25 @@ describe('SIGTERM under load', () => {
       cursor = `&cursor=${page.nextCursor}`
     }
     expect(made.filter((id) => !there.has(id))).toEqual([])
+  })
+
+  it('ends streams of events, and tells whoever keeps a connection that it was the last', async () => {
+    const service = await start('--store', join(folder, 'streams.db'), '--grace', '30s')
+    const heard = join(folder, 'events.txt')
+    const stream = run(['-sSN', '--max-time', '60', '-o', heard, `${service.url}/v1/events`])
+    await expect
+      .poll(() => existsSync(heard) && readFileSync(heard, 'utf8'), { timeout: 20_000 })
+      .toMatch(/^event: ready$/m)
+    const agent = new Agent({ keepAlive: true })
+    await new Promise((resolve) =>
+      get(`${service.url}/healthz`, { agent }, (response) => response.resume().on('end', resolve)),
+    )
+    await curl(`${service.url}/v1/schedules/a`, ...jsonBody('PUT', { every: '1h', job: 'x' }))
+    const askedAt = performance.now()
+    expect(await service.stop()).toBe(0)
+    expect(performance.now() - askedAt).toBeLessThan(10_000)
+    expect((await stream).code).toBe(0)
+    agent.destroy()
   })
 
   it('a second signal does not wait', async () => {

@@ -75,7 +75,10 @@ export function run(args: readonly string[], input = ''): Promise<{ readonly cod
     const child = execFile(curlProgram(), args, { maxBuffer: 2 ** 26 }, (error, stdout) =>
       resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout }),
     )
-    child.stdin?.end(input)
+    // Most of them read nothing, and may be over before this is written.
+    child.stdin?.on('error', () => {})
+    if (input === '') child.stdin?.end()
+    else child.stdin?.end(input)
   })
 }
 

@@ -21,7 +21,6 @@ export function inTimeWith(clock: Clock, database: TestDatabase): () => Promise<
 export function timedPool(pool: PgPool, inTime: () => Promise<unknown>, traffic = new Traffic()): PgPool {
   return {
     connect: () => traffic.during(async () => timedClient(await pool.connect(), inTime, traffic)),
-    query: (query) => traffic.during(() => inTime().then(() => pool.query(query))),
     // The pool outlives the test, and has somebody who listens to its errors.
     on: () => {},
     removeListener: () => {},

@@ -297,10 +297,23 @@ describe('the advisory mode is refused', () => {
     await store.close()
   })
 
+  it('when the direct connection leads to a database without the schema', async () => {
+    const name = `bare_${process.pid}_${Date.now().toString(36)}`
+    await admin.query(`create database ${name}`)
+    const direct = Object.assign(new URL(await serverUrl('postgres')), { pathname: `/${name}` }).href
+    const store = postgres({ pool: admin, direct, schema: SCHEMA, liveness: 'advisory' })
+    await expect(store.open()).rejects.toThrow(/`direct` reaches another server or database than the pool/)
+    await store.close()
+    await admin.query(`drop database ${name} with (force)`)
+  })
+
   it('when the direct connection cannot be made', async () => {
     const direct = 'postgres://nobody@127.0.0.1:1/none'
     const store = postgres({ pool: admin, direct, schema: SCHEMA, liveness: 'advisory' })
-    await expect(store.open()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE', cause: { code: 'ECONNREFUSED' } })
+    await expect(store.open()).rejects.toMatchObject({
+      ...{ code: 'STORE_UNREACHABLE', cause: { code: 'ECONNREFUSED' } },
+      message: /^the direct connection \(`direct`\): /,
+    })
     await store.close()
   })
 })

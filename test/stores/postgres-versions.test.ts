@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
-import { SCHEMA_VERSION } from '../../src/stores/postgres/schema.js'
+import { FUNCTIONS_HASH, RELEASE, releaseNumber, SCHEMA_VERSION } from '../../src/stores/postgres/schema.js'
 import { serverUrl } from '../servers/ask.js'
 
 const SCHEMA = `versions_${process.pid}`
@@ -18,7 +18,8 @@ afterAll(async () => {
 })
 
 async function pretend(version: number, compatible: number): Promise<void> {
-  await pool.query(`update ${SCHEMA}.meta set value = case name when 'schema' then ${version} else ${compatible} end`)
+  await pool.query(`update ${SCHEMA}.meta set value = case name when 'schema' then ${version} else ${compatible} end
+    where name in ('schema', 'compatible')`)
 }
 
 async function open(): Promise<void> {
@@ -43,4 +44,49 @@ it('a schema that a newer release has changed is refused', async () => {
 it('an older release migrates nothing back', async () => {
   await pretend(SCHEMA_VERSION + 1, SCHEMA_VERSION)
   await expect(migratePostgres({ pool, schema: SCHEMA })).rejects.toThrow(/written by a newer Belfry/)
+})
+
+/** As if a release with other functions had migrated last. */
+async function pretendFunctions(release: number): Promise<void> {
+  await pretend(SCHEMA_VERSION, SCHEMA_VERSION)
+  await pool.query(`update ${SCHEMA}.meta set value = case name when 'functions' then 1 else ${release} end
+    where name in ('functions', 'release')`)
+  await pool.query(`create or replace function ${SCHEMA}.leave(v_id text) returns void language sql as ''`)
+}
+
+async function functionsNow(): Promise<number> {
+  const { rows } = await pool.query(`select value from ${SCHEMA}.meta where name = 'functions'`)
+  return Number(rows[0].value)
+}
+
+it('functions of an older release are refused, and made anew by migrating, though no table has changed', async () => {
+  await pretendFunctions(RELEASE - 1)
+  await expect(open()).rejects.toThrow(/has the functions of an older release: run `belfry migrate`/)
+  const report = await migratePostgres({ pool, schema: SCHEMA })
+  expect(report).toMatchObject({ from: SCHEMA_VERSION, to: SCHEMA_VERSION })
+  expect(report.sql).toContain('.leave(v_id text)')
+  expect(await functionsNow()).toBe(FUNCTIONS_HASH)
+  const { rows } = await pool.query(`select prosrc from pg_proc where oid = '${SCHEMA}.leave'::regproc`)
+  expect(rows[0].prosrc).toContain('for update')
+  expect(await migratePostgres({ pool, schema: SCHEMA })).toMatchObject({ sql: '' })
+  await open()
+})
+
+it('functions of a newer release are used, and never put back by an older one', async () => {
+  await pretendFunctions(RELEASE + 1)
+  await open()
+  expect(await migratePostgres({ pool, schema: SCHEMA })).toMatchObject({ sql: '' })
+  expect(await functionsNow()).toBe(1)
+})
+
+it('ten processes that find older functions make them anew once', async () => {
+  await pretendFunctions(RELEASE - 1)
+  const all = await Promise.all(Array.from({ length: 10 }, () => migratePostgres({ pool, schema: SCHEMA })))
+  expect(all.filter(({ sql }) => sql !== '')).toHaveLength(1)
+})
+
+it('later releases have higher numbers', () => {
+  const versions = ['0.1.0', '0.1.10', '0.2.0', '0.10.0-beta.1', '1.0.0', '1.2.3+build']
+  const numbers = versions.map(releaseNumber)
+  expect([...numbers].sort((one, other) => one - other)).toEqual(numbers)
 })

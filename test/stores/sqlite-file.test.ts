@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.js'
 import { checkPath } from '../../src/stores/sqlite/check-path.js'
 import { Connection, openDriver } from '../../src/stores/sqlite/connection.js'
-import { type SqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
+import { migrateSqlite, type SqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
 import { networkKind } from '../../src/stores/sqlite/network-file-system.js'
 import { migrate, SCHEMA_VERSION, schemaVersion } from '../../src/stores/sqlite/schema.js'
 import { newRun } from '../../src/testing/contract/scene.js'
@@ -81,6 +81,21 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
       message: expect.stringContaining('newer Belfry'),
     })
   })
+
+  for (const table of ['belfry_meta', 'belfry_runs', 'belfry_names']) {
+    it(`that has a table ${table} of somebody else's`, async () => {
+      const db = rawHandle()
+      db.exec(`create table ${table} (mine)`)
+      db.close()
+      const refusal = {
+        code: 'STORE_INVALID',
+        message: expect.stringContaining(`has a "${table}" that Belfry did not make: give Belfry a file of its own`),
+      }
+      await expect(open().open()).rejects.toMatchObject(refusal)
+      await expect(migrateSqlite({ path: file.path })).rejects.toMatchObject(refusal)
+      await expect(migrateSqlite({ path: file.path, dryRun: true })).rejects.toMatchObject(refusal)
+    })
+  }
 
   it('that may not be written', async () => {
     const db = rawHandle()
@@ -265,7 +280,7 @@ describe('a SQLite store', () => {
     db.exec('create table mine (a); pragma user_version = 7')
     await openOn(db).open()
     const connection = new Connection(openDriver(file.path))
-    expect(schemaVersion(connection)).toBe(SCHEMA_VERSION)
+    expect(schemaVersion(connection, file.path)).toBe(SCHEMA_VERSION)
     expect(connection.get('pragma user_version')).toEqual([7])
     migrate(connection, file.path)
     connection.close()

@@ -1,19 +1,17 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Belfry } from '../../belfry.js'
 import { type Style, styleFor } from '../style.js'
 import { lineOf, type Note } from './account.js'
 import { DEMO } from './demo.js'
 import type { DemoApi } from './demo-api.js'
+import { makeDemoFolder } from './demo-folder.js'
 import { Interruption } from './interruption.js'
 
 /** Runs the demo until Ctrl-C, and leaves nothing behind. */
 export async function runDev(replicas: number): Promise<void> {
   // First of all, so that there is no moment at which Ctrl-C would leave something behind.
   const interruption = new Interruption()
-  const folder = mkdtempSync(join(tmpdir(), 'belfry-dev-'))
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  const folder = makeDemoFolder()
   const style = styleFor(process.stdout)
   const print = (line: string | undefined) => {
     if (line !== undefined && process.stdout.writable) process.stdout.write(`${line}\n`)

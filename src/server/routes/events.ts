@@ -30,14 +30,20 @@ export function eventsRoute(belfry: Belfry): Route {
       const { signal } = c.req.raw
       closing.addEventListener('abort', close)
       signal.addEventListener('abort', close)
+      const unwatchCaller = c.var.whileAllowed(close)
       stream.onEnd(() => {
+        unwatchCaller()
         closing.removeEventListener('abort', close)
         signal.removeEventListener('abort', close)
         unwatch()
         forget()
       })
-      if (closing.aborted || signal.aborted) close()
-      await catchUp(belfry, stream, caller, c.req.header('last-event-id'))
+      // Nobody reads what a HEAD is answered with.
+      if (closing.aborted || signal.aborted || c.req.raw.method === 'HEAD') close()
+      await catchUp(belfry, stream, caller, c.req.header('last-event-id')).catch((error: unknown) => {
+        close()
+        throw error
+      })
       return c.body(stream.body, 200, {
         ...{ 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
       })

@@ -12,7 +12,7 @@ import { problem } from '../problem.js'
 import { BriefTrust } from './brief-trust.js'
 import { checkHost, isLoopback } from './host-check.js'
 import { checkOrigin } from './origin-check.js'
-import { addressKey, type Rate, RateLimit } from './rate-limit.js'
+import { addressKey, mustWait, type Rate, RateLimit } from './rate-limit.js'
 import { Sessions, shownSession } from './sessions.js'
 import { type TokenInfo, Tokens, tokenCredential } from './tokens.js'
 
@@ -89,12 +89,14 @@ export class Gate {
 
   async pass(request: Request, { remoteAddress }: RequestInfo): Promise<Caller> {
     this.#checkHost(request)
-    const address = this.#countAddress(remoteAddress)
+    const isHere = this.#open && (remoteAddress === undefined || isLoopback(remoteAddress))
+    const address = this.#addressOf(remoteAddress)
+    if (!isHere) this.#count(address)
     const authorization = request.headers.get('authorization')
     const session = shownSession(request)
     if (authorization !== null) return this.#byTokenOf(authorization, address)
     if (session !== undefined) return this.#bySessionOf(session, request, address)
-    if (this.#open && (remoteAddress === undefined || isLoopback(remoteAddress))) {
+    if (isHere) {
       checkOrigin(request, { origins: this.#origins, required: false })
       return LOCAL
     }
@@ -104,7 +106,8 @@ export class Gate {
   /** Makes a session from the token that a request shows: what its cookie is to hold. */
   async logIn(request: Request, { remoteAddress }: RequestInfo, shown: string): Promise<string> {
     this.checkPage(request)
-    const address = this.#countAddress(remoteAddress)
+    const address = this.#addressOf(remoteAddress)
+    this.#count(address)
     const token = await this.#known(this.#byToken, shown, tokenCredential(shown) !== undefined, address)
     return this.sessions.create(token.id)
   }
@@ -125,10 +128,12 @@ export class Gate {
     if (this.#open || this.#hosts.length > 0) checkHost(request, this.#hosts)
   }
 
-  #countAddress(remoteAddress: string | undefined): string {
-    const address = remoteAddress === undefined ? 'unknown' : addressKey(remoteAddress)
-    this.#mustWait(this.#limits.address.take(address), 'requests from this address')
-    return address
+  #addressOf(remoteAddress: string | undefined): string {
+    return remoteAddress === undefined ? 'unknown' : addressKey(remoteAddress)
+  }
+
+  #count(address: string): void {
+    mustWait(this.#limits.address.take(address), 'requests from this address')
   }
 
   async #byTokenOf(authorization: string, address: string): Promise<Caller> {
@@ -145,7 +150,7 @@ export class Gate {
   async #known(trust: BriefTrust<TokenInfo>, shown: string, likely: boolean, address: string): Promise<TokenInfo> {
     // Who was let in a moment ago is not held up by others who guess from the same address.
     const isGuess = !trust.remembers(shown)
-    if (isGuess) this.#mustWait(this.#limits.guesses.take(address), 'tokens that are not good from this address')
+    if (isGuess) mustWait(this.#limits.guesses.take(address), 'tokens that are not good from this address')
     const token = likely ? await trust.check(shown) : undefined
     if (token !== undefined) {
       if (isGuess) this.#limits.guesses.giveBack(address)
@@ -155,18 +160,9 @@ export class Gate {
   }
 
   #callerOf({ id, name, role, prefix }: TokenInfo): Caller {
-    this.#mustWait(this.#limits.token.take(id), 'requests with this token')
+    mustWait(this.#limits.token.take(id), 'requests with this token')
     // Names need not be unique; who is meant has to be.
     return { name: name === id ? id : `${name} (${id})`, role, ...(prefix === undefined ? {} : { prefix }) }
-  }
-
-  #mustWait(waitMs: number, what: string): void {
-    if (waitMs <= 0) return
-    const seconds = String(Math.max(Math.ceil(waitMs / 1_000), 1))
-    throw problem(429, 'RATE_LIMITED', `too many ${what}`, {
-      hint: `wait for ${seconds} s`,
-      headers: { 'retry-after': seconds },
-    })
   }
 }
 

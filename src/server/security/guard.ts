@@ -2,12 +2,18 @@
 import type { MiddlewareHandler } from 'hono'
 import { systemClock } from '../../core/clock.js'
 import type { Authorise, Caller } from '../caller.js'
+import { Problem } from '../problem.js'
 import { logRequest } from '../request-log.js'
 import type { ServerEnv } from '../server-env.js'
 import type { ParsedServerOptions } from '../server-options.js'
+import { gateOf } from './authorise.js'
 import { addSecurityHeaders } from './headers.js'
 import { checkHost } from './host-check.js'
 import { checkOrigin } from './origin-check.js'
+import { mustWait, RateLimit } from './rate-limit.js'
+
+/** How often an answer that goes on is asked for anew. */
+const ALLOWANCE_MS = 2_000
 
 const LOCAL: Caller = { name: 'local', role: 'admin' }
 
@@ -28,10 +34,45 @@ export function guard(
   options: ParsedServerOptions,
   isOpen: (method: string, path: string) => boolean,
 ): MiddlewareHandler<ServerEnv> {
-  const authorise = options.authorise ?? localAuthorise(options.hosts)
+  const { authorise: given, hosts, limits } = options
+  const authorise = given === undefined ? localAuthorise(hosts) : limited(given, limits)
   return async (c, next) => {
-    if (!isOpen(c.req.method, c.req.path)) c.set('caller', await authorise(c.req.raw, c.env.info))
+    if (!isOpen(c.req.method, c.req.path)) {
+      const ask = () => authorise(c.req.raw, c.env.info)
+      c.set('caller', await ask())
+      c.set('whileAllowed', (end) => watchAllowance(ask, end))
+    }
     await next()
+  }
+}
+
+/** A stream lives for hours, a token may be revoked at any time. A store that does not answer ends nothing. */
+function watchAllowance(ask: () => Promise<Caller>, end: () => void): () => void {
+  let stop = () => {}
+  const look = async () => {
+    try {
+      await ask()
+    } catch (error) {
+      if (error instanceof Problem && (error.status === 401 || error.status === 403)) return end()
+    }
+    if (!over) stop = systemClock.after(ALLOWANCE_MS, look)
+  }
+  let over = false
+  stop = systemClock.after(ALLOWANCE_MS, look)
+  return () => {
+    over = true
+    stop()
+  }
+}
+
+/** Callers that a host app names. Tokens are counted at their gate, and whoever is on this machine is not counted. */
+function limited(authorise: Authorise, { requestsPerSecond }: ParsedServerOptions['limits']): Authorise {
+  if (gateOf(authorise) !== undefined) return authorise
+  const rate = new RateLimit(systemClock, { perSecond: requestsPerSecond, burst: requestsPerSecond * 5 })
+  return async (request, info) => {
+    const caller = await authorise(request, info)
+    mustWait(rate.take(caller.name), 'requests of this caller')
+    return caller
   }
 }
 

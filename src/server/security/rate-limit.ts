@@ -1,5 +1,6 @@
 /** How often somebody may ask: a bucket for each, which fills at a steady pace. Memory is bounded, whoever asks. */
 import type { Clock } from '../../core/clock.js'
+import { problem } from '../problem.js'
 
 export interface Rate {
   readonly perSecond: number
@@ -58,6 +59,16 @@ export class RateLimit {
     }
     return bucket
   }
+}
+
+/** Refuses whoever has to wait. */
+export function mustWait(waitMs: number, what: string): void {
+  if (waitMs <= 0) return
+  const seconds = String(Math.max(Math.ceil(waitMs / 1_000), 1))
+  throw problem(429, 'RATE_LIMITED', `too many ${what}`, {
+    hint: `wait for ${seconds} s`,
+    headers: { 'retry-after': seconds },
+  })
 }
 
 /** Who has one IPv6 address has 2^64 of them. */

@@ -88,7 +88,6 @@ export function releaseLease(state: MemoryState, { name: id, holder, minHoldMs =
 
 function giveBackLease(state: MemoryState, lease: LeaseRecord, minHoldMs: number, now: number): void {
   const heldUntil = lease.acquiredAt + minHoldMs
-  state.wakes.add('leases')
   if (heldUntil <= now) dropLease(state, lease)
   else {
     lease.released = true
@@ -128,7 +127,6 @@ export function resetLease(state: MemoryState, id: string): number {
     if (lease.run === undefined) dropLease(state, lease)
     else takeOver(state, lease.run, now, false)
   }
-  state.wakes.add('leases')
   state.wakes.add('attempts')
   handOn(state, now)
   return holders.length

@@ -85,7 +85,7 @@ export function serveWaiters(state: MemoryState, name: NameRecord, now: number):
     if (waiter.until > now) {
       if (isBusy(name, waiter.permits, now)) return
       grantLock(state, name, waiter, now)
-      state.wakes.add('leases')
+      state.wakes.add({ handedTo: waiter.holder })
     }
     name.waiters.delete(waiter.holder)
   }

@@ -115,7 +115,6 @@ function freeKey(state: MemoryState, run: RunRecord): void {
   run.lease = undefined
   lease.name.holders.delete(lease.holder)
   state.touchedNames.add(lease.name)
-  state.wakes.add('leases')
 }
 
 function disengage(state: MemoryState, run: RunRecord): void {

@@ -3,11 +3,12 @@
  * The records are the store's own: what leaves it is a copy, or frozen.
  */
 import type { Clock } from '../../core/clock.js'
+import type { Hint } from '../../core/hint.js'
 import type { InstanceInfo, JobInfo } from '../../core/instance.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { StoredRecord } from '../../core/record.js'
 import type { Schedule } from '../../core/schedule.js'
-import type { DeclaredSet, Frozen, Wake } from '../../core/store.js'
+import type { DeclaredSet, Frozen } from '../../core/store.js'
 import { Heap } from './heap.js'
 import { type Link, List } from './list.js'
 import type { RunRecord } from './run-record.js'
@@ -161,7 +162,7 @@ export interface MemoryState {
   /** What the operation under way has freed, to be handed on before it ends. */
   readonly touchedNames: Set<NameRecord>
   readonly touchedLanes: Set<Lane>
-  readonly wakes: Set<Wake>
+  readonly wakes: Set<Hint>
 }
 
 export function emptyState(clock: Clock): MemoryState {

@@ -1,5 +1,6 @@
 /** The operations of the memory store, over a state. */
-import type { Store, Wake } from '../../core/store.js'
+import { tell } from '../../core/hint.js'
+import type { Store, WakeListener } from '../../core/store.js'
 import { advanceSchedules } from './advance.js'
 import { claimRuns } from './claim.js'
 import { enqueueRuns, isAvailable } from './enqueue.js'
@@ -109,14 +110,14 @@ export function storeOn(state: MemoryState): Store {
 
 /** Hints go out after the operation, once for all that happened in one turn. */
 function listeners({ wakes }: MemoryState) {
-  const listening = new Set<(wake: Wake) => void>()
+  const listening = new Set<WakeListener>()
   let pending = false
 
   function flush(): void {
     pending = false
     const hints = [...wakes]
     wakes.clear()
-    for (const listener of [...listening]) for (const hint of hints) listener(hint)
+    for (const listener of [...listening]) for (const hint of hints) tell(listener, hint)
   }
 
   return {
@@ -125,9 +126,9 @@ function listeners({ wakes }: MemoryState) {
       pending = true
       queueMicrotask(flush)
     },
-    subscribe(listener: (wake: Wake) => void): () => void {
+    subscribe(listener: WakeListener): () => void {
       // Each subscription is its own, even of the same function.
-      const own = (wake: Wake) => listener(wake)
+      const own: WakeListener = (wake, holder) => listener(wake, holder)
       listening.add(own)
       return () => {
         listening.delete(own)

@@ -108,14 +108,14 @@ begin
     if v_wait > 0 then
       ${TAKE_PLACE};
     end if;
-    v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us);
+    v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us, 'wait');
     -- Without anybody whose time is still to come, one just now proves that it lives: that is over in a moment.
     return query select v_now, coalesce(v_until, v_now + ${MOMENT_MS}), v_wakes, ${NO_LEASE};
     return;
   end if;
   v_lanes := v_lanes || v_granted;
   delete from belfry.waiters w where w.name = v_name and w.holder = v_holder;
-  v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us);
+  v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us, 'wait');
   return query select v_now, null::bigint, v_wakes, ${COLUMNS} ${FROM} where l.name = v_name and l.holder = v_holder;
 end`,
 )

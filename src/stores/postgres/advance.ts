@@ -14,7 +14,7 @@ import type { ScheduleDefinition } from '../../core/schedule.js'
 import type { AdvanceRequest, AdvanceResult } from '../../core/store.js'
 import { numberArray, sparseArray, textArray } from './array-text.js'
 import type { Database, Row, Transaction } from './connection.js'
-import { lockRuns } from './lock-order.js'
+import { lockRuns, lockWaitingRuns, takeRuns } from './lock-order.js'
 import { definitionOf, PLACE } from './schedule-row.js'
 import { operation } from './sql-function.js'
 
@@ -59,14 +59,13 @@ const KNOWN_TICK = `(select r.id from belfry.runs r where r.schedule = d.schedul
 
 /** What was recorded before and is to make room, or is to be waited for: all of it, before anything is decided. */
 const LOCK_EARLIER = `
-    perform belfry.lock_names(array(select key from belfry.runs
-      where schedule = any (v_retract || v_way || v_behind) and state < 3 and key is not null));
-    ${lockRuns(
-      'schedule = any (v_retract || v_way || v_behind) and state < 3 and (engaged or ready_at <= v_now)',
-      'schedule = any (v_retract || v_way) and state < 3',
-    )}
+    v_held := array(select key from belfry.runs
+      where schedule = any (v_retract || v_way || v_behind) and state < 3 and key is not null);
+    perform belfry.lock_names(v_held);
+    ${lockRuns('schedule = any (v_retract || v_way || v_behind) and state < 3 and (engaged or ready_at <= v_now)', 'v_held')}
     perform belfry.lock_dedupes(array(select id from belfry.runs
-      where schedule = any (v_way) and state < 3 and dedupe is not null));`
+      where schedule = any (v_way) and state < 3 and dedupe is not null));
+    ${lockWaitingRuns('schedule = any (v_retract || v_way) and state < 3')}`
 
 /** Arrays that say nothing may be left empty: what is missing at their ends is null. */
 const RECORD_FUNCTION = operation(
@@ -81,6 +80,8 @@ const RECORD_FUNCTION = operation(
 declare
   v_names text[] := '{}';
   v_lanes text[] := '{}';
+  v_held text[];
+  v_runs bigint[];
   v_step record;
   g record;
   r belfry.runs;
@@ -91,12 +92,10 @@ begin
     ${LOCK_EARLIER}
   end if;
   for g in select * from unnest(v_retract, v_through) as g(schedule, through) order by schedule loop
-    v_names := v_names || array(select key from belfry.runs where schedule = g.schedule and state < 2 and origin = 0
-      and attempt = 0 and tick <= g.through and key is not null);
-    perform belfry.lock_names(v_names);
-    for r in select * from belfry.runs where schedule = g.schedule and state < 2 and origin = 0 and attempt = 0
-      and tick <= g.through order by id for update
-    loop
+    ${takeRuns('v_runs', 'schedule = g.schedule and state < 2 and origin = 0 and attempt = 0 and tick <= g.through')}
+    v_names := v_names || array(select key from belfry.runs where id = any (v_runs) and key is not null);
+    perform belfry.take_names(v_names);
+    for r in select * from belfry.runs where id = any (v_runs) order by id loop
       perform belfry.end_run(r, 6, v_now, 'missed', null, null);
       wakes := wakes | 16;
     end loop;
@@ -129,7 +128,8 @@ begin
       as g(row, cursor, remaining, next_at, due_at, finished_at)) g
     where s.ctid = g.row;
   if recorded > 0 then wakes := wakes | 2; end if;
-  wakes := wakes | belfry.hand_on(v_names, v_lanes, v_now * 1000);
+  wakes := wakes | belfry.hand_on(v_names, v_lanes, v_now * 1000,
+    case when cardinality(v_retract || v_way) > 0 then 'give up' else 'wait' end);
   -- What is left begins behind the last that was taken: what was taken is passed over, and not read again.
   next_due_at := least((select min(due) from unnest(s_due) due), (select due_at from belfry.schedules
     where due_at is not null and (due_at, place) > (v_due, v_place) order by due_at, place limit 1));

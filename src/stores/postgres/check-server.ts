@@ -12,10 +12,5 @@ export async function checkServer(db: Database): Promise<void> {
     throw failure('UNSUPPORTED', `the Postgres store needs Postgres 13 or newer, and this is ${version}`)
   }
   // Functions look again after they have waited for a lock: a snapshot that stands still would show them the past.
-  if (isolation !== 'read committed') {
-    throw failure(
-      'OPTION_INVALID',
-      `these connections default to the isolation level "${isolation}": give the store a pool, or a user, whose default_transaction_isolation is "read committed"`,
-    )
-  }
+  if (isolation !== 'read committed') db.isolate()
 }

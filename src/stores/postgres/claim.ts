@@ -139,7 +139,11 @@ begin
     for r in select * from (${DUE}) due order by ${IN_ORDER} loop
       exit when v_place >= v_limit;
       continue when r.id = any (v_skip) or v_left[r.at] <= 0;
-      if r.attempt = 0 and r.start_by < v_now and r.key is not null and not belfry.try_name(r.key) then
+      if r.attempt = 0 and r.start_by < v_now and not (r.key is null or belfry.try_name(r.key)) then
+        v_later := true;
+        v_skip := v_skip || r.id;
+      elsif r.attempt = 0 and r.start_by < v_now
+        and not (select belfry.try_dedupe(u) from belfry.runs u where u.id = r.id) then
         v_later := true;
         v_skip := v_skip || r.id;
       elsif r.attempt = 0 and r.start_by < v_now then
@@ -193,7 +197,7 @@ begin
 
   if cardinality(v_names) > 0 or cardinality(v_lanes) > 0 then
     perform belfry.lock_names(v_names);
-    v_wakes := v_wakes | belfry.hand_on(v_names, v_lanes, v_us);
+    v_wakes := v_wakes | belfry.hand_on(v_names, v_lanes, v_us, 'wait');
     ${FIND_LEVELS};
   end if;
   return query select v_now, case when v_aside >= ${MAX_ASIDE} then v_now

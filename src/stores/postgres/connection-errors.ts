@@ -56,7 +56,7 @@ export function isOfDriver(error: unknown): error is Error {
 }
 
 /** What an operation raises that was begun at an isolation level at which it would see the past. Nothing was changed. */
-export const WRONG_ISOLATION = 'BF001'
+export const WRONG_ISOLATION = 'BF003'
 
 export function isWrongIsolation(error: unknown): boolean {
   return sqlState(error) === WRONG_ISOLATION
@@ -70,8 +70,15 @@ const NOT_MIGRATED: Explanation = [
   'has no tables of this version: run `belfry migrate`, or pass { migrate: true }',
 ]
 
+const LEFT_OPEN: Explanation = [
+  'STORE_INVALID',
+  'was reached over a connection on which a transaction was still open: look for a `begin` in the app whose client is released without `commit` or `rollback`',
+]
+
 const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   '25006': ['STORE_UNREACHABLE', 'is read-only, as after a failover: connect to the primary'],
+  '25001': LEFT_OPEN,
+  '25P02': LEFT_OPEN,
   '25P03': ['STORE_UNREACHABLE', 'ended a transaction in which this process had stood still for too long'],
   '28000': ['STORE_UNREACHABLE', 'refuses this user: check the user and the password'],
   '28P01': ['STORE_UNREACHABLE', 'refuses the password: check the user and the password'],
@@ -79,7 +86,10 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   '3F000': NOT_MIGRATED,
   '42P01': NOT_MIGRATED,
   '42883': NOT_MIGRATED,
-  '42501': ['STORE_INVALID', 'refuses this user: grant it the rights on the schema, its tables and its functions'],
+  '42501': [
+    'STORE_INVALID',
+    'refuses this user: grant it usage on the schema, select, insert, update and delete on its tables, usage on its sequences, and execute on its functions',
+  ],
   '53100': ['STORE_FULL', 'cannot grow: the disk is full; free some space, and everything goes on'],
   '53200': ['STORE_UNREACHABLE', 'is out of memory'],
   '53300': ['STORE_UNREACHABLE', 'has no connection left: use a smaller pool, or a pooler before the server'],
@@ -92,8 +102,11 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   '57P05': ['STORE_UNREACHABLE', 'ended a connection that was idle'],
 }
 
-/** An error of the driver in our words, as far as we have any; one of ours, or a mistake in a program, as it is. */
-export function storeError(error: unknown, schema: string): unknown {
+/**
+ * An error of the driver in our words, as far as we have any; one of ours, or a mistake in a program, as it is. `of` says
+ * which connection it happened to, where that is not the pool's.
+ */
+export function storeError(error: unknown, schema: string, of = ''): unknown {
   if (error instanceof BelfryError || error instanceof TypeError || !(error instanceof Error)) return error
   const state = sqlState(error)
   // Without a state it did not come from the server: the connection is what failed.
@@ -101,5 +114,7 @@ export function storeError(error: unknown, schema: string): unknown {
   const explanation = lost ? UNREACHABLE : EXPLANATIONS[state]
   if (explanation === undefined) return error
   const [code, problem] = explanation
-  return failure(code, `the Postgres database of schema "${schema}" ${problem} (${error.message})`, { cause: error })
+  return failure(code, `${of}the Postgres database of schema "${schema}" ${problem} (${error.message})`, {
+    cause: error,
+  })
 }

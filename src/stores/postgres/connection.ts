@@ -8,10 +8,11 @@
  * is safe to repeat is repeated for that same moment, and what is not is the caller's to know.
  */
 import { type Clock, sleep } from '../../core/clock.js'
-import { driven, isOfDriver, isWrongIsolation, storeError, troubleOf } from './connection-errors.js'
+import { driven, isOfDriver, isWrongIsolation, sqlState, storeError, troubleOf } from './connection-errors.js'
 import { type Proof, unproven } from './proof.js'
 import { inSchema } from './schema.js'
 import { StatementNames } from './statement-names.js'
+import { isLeftOpen, leftOpen, takeClient } from './take-client.js'
 
 /** Values come as the text that the server sent, in the order of the columns. */
 export type Row = readonly (string | null)[]
@@ -35,6 +36,12 @@ interface Result {
 export interface PgClient {
   /** The number of the session, as it was announced when the connection was made. */
   readonly processID?: number | null
+  /** What the server last said of the transaction: `I` for none. */
+  getTransactionStatus?(): string | null
+  /** Where older drivers tell the same. */
+  readonly connection?: {
+    on(event: 'readyForQuery', listener: (message: { readonly status?: string }) => void): unknown
+  }
   query(query: Query): Promise<Result | readonly Result[]>
   on(event: 'error', listener: (error: Error) => void): unknown
   removeListener(event: 'error', listener: (error: Error) => void): unknown
@@ -44,9 +51,10 @@ export interface PgClient {
 export interface PgPool {
   readonly options?: { readonly max?: number | undefined }
   connect(): Promise<PgClient>
-  query(query: Query): Promise<Result>
   on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'acquire', listener: (client: PgClient) => void): unknown
   removeListener(event: 'error', listener: (error: Error) => void): unknown
+  removeListener(event: 'acquire', listener: (client: PgClient) => void): unknown
   end(): Promise<void>
 }
 
@@ -90,6 +98,7 @@ export class Database {
   readonly #options: DatabaseOptions
   readonly #texts = new Map<string, string>()
   readonly #names = new StatementNames()
+  #isolated = false
 
   constructor(options: DatabaseOptions) {
     this.#options = options
@@ -111,17 +120,19 @@ export class Database {
     return this.#options.channel
   }
 
+  /** These connections begin at an isolation level that shows operations the past: each has a transaction of its own. */
+  isolate(): void {
+    this.#isolated = true
+  }
+
   /** Finds out whether there is a pooler in between. */
   async findSession(): Promise<void> {
-    await this.attempt(async () => {
-      const client = await driven(this.#options.pool.connect())
-      try {
+    await this.attempt(() =>
+      this.#withClient(async (client) => {
         const [row] = rowsOf(await driven(client.query(this.#query(SESSION, []))))
         this.#names.tell(client, Number(row?.[0]))
-      } finally {
-        client.release()
-      }
-    })
+      }),
+    )
   }
 
   handedTo(holder: string): void {
@@ -187,15 +198,38 @@ export class Database {
    * that was left at an isolation level of somebody else's it needs a transaction of its own.
    */
   async once(sql: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    const apart = () => this.#transact('', (_, tx) => tx.run(sql, values))
+    if (this.#isolated) return apart()
     const query = this.#query(sql, values)
     const name = this.#names.of(query.text)
     try {
-      return rowsOf(await driven(this.#options.pool.query(name === undefined ? query : { ...query, name })))
+      return await this.#withClient(async (client) => {
+        return rowsOf(await driven(client.query(name === undefined ? query : { ...query, name })))
+      })
     } catch (error) {
       if (this.#names.giveUp(error)) return this.once(sql, values)
       if (!isWrongIsolation(error)) throw error
-      return this.#transact('', (_, tx) => tx.run(sql, values))
+      return apart()
     }
+  }
+
+  /** A statement that commits by itself. */
+  async #withClient<Outcome>(work: (client: PgClient) => Promise<Outcome>): Promise<Outcome> {
+    const client = await takeClient(this.#options.pool)
+    let broken = true
+    client.on('error', ignore)
+    try {
+      const outcome = await work(client)
+      broken = isLeftOpen(client)
+      if (!broken) return outcome
+    } catch (error) {
+      // A server that has answered is ready for more.
+      broken = sqlState(error) === undefined || isLost(error) || isLeftOpen(client)
+      if (!isLeftOpen(client)) throw error
+    } finally {
+      giveBack(client, broken)
+    }
+    throw leftOpen()
   }
 
   /**
@@ -213,10 +247,8 @@ export class Database {
     first: string,
     work: (rows: readonly Row[], tx: Transaction) => Promise<Outcome>,
   ): Promise<Outcome> {
-    const client = await driven(this.#options.pool.connect())
+    const client = await takeClient(this.#options.pool)
     let broken = true
-    // A connection that breaks between two statements tells nobody else, and would end the process.
-    const ignore = () => {}
     client.on('error', ignore)
     try {
       const run = async (sql: string, values?: readonly unknown[]) =>
@@ -229,9 +261,7 @@ export class Database {
       broken = isLost(error) || (await isBroken(client, this.#query('rollback')))
       throw error
     } finally {
-      // One that is thrown away may break once more while it ends.
-      if (!broken) client.removeListener('error', ignore)
-      client.release(broken)
+      giveBack(client, broken)
     }
   }
 
@@ -263,6 +293,15 @@ export function rawQuery(text: string, values?: readonly unknown[]): Query {
 export function rowsOf(result: Result | readonly Result[]): readonly Row[] {
   const last = Array.isArray(result) ? (result as readonly Result[]).at(-1) : (result as Result)
   return (last?.rows ?? []) as readonly Row[]
+}
+
+/** A connection that breaks between two statements tells nobody else, and would end the process. */
+function ignore(): void {}
+
+function giveBack(client: PgClient, broken: boolean): void {
+  // One that is thrown away may break once more while it ends.
+  if (!broken) client.removeListener('error', ignore)
+  client.release(broken)
 }
 
 function waitOf(troubles: number): number {

@@ -49,6 +49,7 @@ export class DirectConnection {
   readonly #options: DirectOptions
   readonly #closed = new AbortController()
   #opened: Promise<void> | undefined
+  #hurry = () => {}
   #current: Connected | undefined
   #first = true
 
@@ -65,6 +66,11 @@ export class DirectConnection {
     return this.#opened
   }
 
+  /** Somebody needs it: the next attempt comes now, if the last one was not a moment ago. */
+  hurry(): void {
+    this.#hurry()
+  }
+
   /** Gives the connection up, for a new one. */
   drop(): void {
     this.#current?.drop()
@@ -72,6 +78,7 @@ export class DirectConnection {
 
   async close(): Promise<void> {
     this.#closed.abort()
+    this.#hurry()
     this.drop()
     const patience = new AbortController()
     await Promise.race([this.#current?.ended, sleep(this.#options.clock, CLOSE_MS, patience.signal)])
@@ -95,12 +102,21 @@ export class DirectConnection {
         await this.#current.broken
         waitMs = FIRST_WAIT_MS
       }
-      await sleep(clock, waitMs * (0.5 + Math.random() / 2), signal)
+      await sleep(clock, Math.min(waitMs, FIRST_WAIT_MS), signal)
+      await this.#rest(waitMs * (0.5 + Math.random() / 2) - FIRST_WAIT_MS)
       if (signal.aborted) return
       waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)
       // Whatever is wrong with it, the store itself will say so.
       this.#current = await this.#connect().catch(() => undefined)
     }
+  }
+
+  async #rest(waitMs: number): Promise<void> {
+    if (waitMs <= 0 || this.#closed.signal.aborted) return
+    const over = new AbortController()
+    this.#hurry = () => over.abort()
+    await sleep(this.#options.clock, waitMs, over.signal)
+    this.#hurry = () => {}
   }
 
   async #connect(): Promise<Connected> {

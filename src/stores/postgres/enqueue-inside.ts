@@ -12,7 +12,7 @@ import type { EnqueueResult } from '../../core/store.js'
 import type { PostgresTx } from './callers-transaction.js'
 import type { Database } from './connection.js'
 import { sqlState } from './connection-errors.js'
-import { CHECK_KEY_COLUMN, COLUMN_TYPES, columnsOf, isPlain } from './enqueue.js'
+import { CHECK_KEY_COLUMN, COLUMN_TYPES, checkCount, columnsOf, isPlain } from './enqueue.js'
 import { operation } from './sql-function.js'
 import { WAKE_RUNS } from './wakes.js'
 
@@ -48,6 +48,7 @@ const ENQUEUE = `select outcome, run::text as run
 export async function enqueueInside(db: Database, runs: readonly NewRun[], tx: unknown): Promise<EnqueueResult[]> {
   if (!isTransaction(tx)) throw notOne()
   if (runs.length === 0) return []
+  checkCount(runs)
   const xid = await ask<{ readonly xid: string }>(tx, WHICH, [])
   const values = [xid[0]?.xid ?? '', db.channel ?? '', String(runs.every(isPlain)), JSON.stringify(columnsOf(runs))]
   const results = await ask<Answer>(tx, db.text(ENQUEUE), values).catch((error: unknown) => {

@@ -3,12 +3,13 @@
  * dedupe key is reserved by its row, an exclusive key is checked under its name's lock, and a run that waits for others
  * of its schedule holds on to those, so that none of them can end without seeing it.
  */
+import { failure } from '../../core/errors.js'
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { targetName, targetOptions, toText } from '../../core/stored-text.js'
 import { sparseArray, sparseTexts } from './array-text.js'
 import type { Database } from './connection.js'
-import { lockRuns } from './lock-order.js'
+import { giveUp, lockRuns, lockWaitingRuns } from './lock-order.js'
 import { keepNumber, keyValues, originNumber } from './run-row.js'
 import { operation, step } from './sql-function.js'
 import { waitingForKey, waitingForLane } from './waiting-line.js'
@@ -80,16 +81,25 @@ begin
 end`,
 )
 
-/** Holds the schedule's runs that others would wait for, and answers with all that are unfinished, oldest first. */
+/**
+ * Holds the schedule's runs that others would wait for, and answers with all that are unfinished, oldest first. Most are
+ * locked already.
+ */
 const HOLD_LANE = step(
   'hold_lane(v_schedule text, v_now bigint)',
   'bigint[]',
   `
+declare
+  v_held integer;
+  v_busy integer;
+  v_all bigint[];
 begin
-  perform 1 from belfry.runs where schedule = v_schedule and state < 3 and waits_for in (0, 1, 3)
-    and (engaged or ready_at <= v_now) order by id for no key update;
-  return array(select id from belfry.runs where schedule = v_schedule and state < 3
-    and (waits_for = 2 or engaged or ready_at <= v_now) order by id);
+  select count(*) into v_held from (select 1 from belfry.runs where schedule = v_schedule and state < 3
+    and waits_for in (0, 1, 3) and (engaged or ready_at <= v_now) order by id for no key update skip locked) held;
+  select count(*) filter (where waits_for <> 2), coalesce(array_agg(id order by id), '{}') into v_busy, v_all
+    from belfry.runs where schedule = v_schedule and state < 3 and (waits_for = 2 or engaged or ready_at <= v_now);
+  if v_held < v_busy then ${giveUp('a run came in between')}; end if;
+  return v_all;
 end`,
 )
 
@@ -112,22 +122,21 @@ const LOCK_EARLIER = `
       coalesce(array_agg(distinct g.schedule) filter (where g.overlap = 'cancel-running'), '{}')
     into v_behind, v_ways from ${GIVEN} where g.schedule is not null;
   perform belfry.make_names(p_key);
-  perform belfry.lock_names(array(select g.key from ${GIVEN} where g.check_key)
-    || array(select key from belfry.runs where schedule = any (v_behind) and state < 3 and key is not null));
+  v_held := array(select g.key from ${GIVEN} where g.check_key)
+    || array(select key from belfry.runs where schedule = any (v_behind) and state < 3 and key is not null);
+  perform belfry.lock_names(v_held);
   if cardinality(v_behind) > 0 then
     v_now := belfry.now_us() / 1000;
-    ${lockRuns(
-      'schedule = any (v_behind) and state < 3 and (engaged or ready_at <= v_now)',
-      'schedule = any (v_ways) and state < 3',
-    )}
+    ${lockRuns('schedule = any (v_behind) and state < 3 and (engaged or ready_at <= v_now)', 'v_held')}
   end if;
   insert into belfry.dedupes as d (target, dedupe, run, until)
     select target, dedupe, 0, 0 from (
       select g.target, g.dedupe from ${GIVEN} where g.dedupe is not null
       union select r.target, r.dedupe from belfry.runs r
         where r.schedule = any (v_ways) and r.state < 3 and r.dedupe is not null) given
-    order by target, dedupe
-    on conflict (target, dedupe) do update set run = d.run where false;`
+    order by target collate "C", dedupe collate "C"
+    on conflict (target, dedupe) do update set run = d.run where false;
+  if cardinality(v_ways) > 0 then ${lockWaitingRuns('schedule = any (v_ways) and state < 3')} end if;`
 
 const ENQUEUE_FUNCTION = operation(
   `enqueue(v_plain boolean, ${PARAMETERS.join(', ')})`,
@@ -144,6 +153,7 @@ declare
   v_lanes text[] := '{}';
   v_behind text[];
   v_ways text[];
+  v_held text[];
   v_way record;
   g record;
 begin
@@ -212,7 +222,7 @@ begin
       cardinality(v_lane) > 0 or g.unstamped, v_now, v_ready_at);
     return query select 'enqueued'::text, v_id;
   end loop;
-  perform belfry.hand_on(v_names, v_lanes, v_us);
+  perform belfry.hand_on(v_names, v_lanes, v_us, 'give up');
 end`,
 )
 
@@ -220,8 +230,20 @@ export const ENQUEUE_FUNCTIONS = [ENGAGED_OF_KEY, KEY_WINNER, HOLD_LANE, ENQUEUE
 
 const ENQUEUE = `select outcome, run from belfry.enqueue($1, ${NAMES.map((_, at) => `$${at + 2}`).join(', ')})`
 
+/** One transaction makes all of them, and must end long before a call is given up. */
+const MOST = 10_000
+
+export function checkCount(runs: readonly NewRun[]): void {
+  if (runs.length <= MOST) return
+  throw failure(
+    'OPTION_INVALID',
+    `${runs.length} runs at once are too many for one transaction: enqueue at most ${MOST} in one call`,
+  )
+}
+
 export async function enqueueRuns(db: Database, runs: readonly NewRun[]): Promise<EnqueueResult[]> {
   if (runs.length === 0) return []
+  checkCount(runs)
   const values = [runs.every(isPlain), ...columnsOf(runs)]
   const results = await (runs.every(isUnique) ? db.write(ENQUEUE, values) : db.writeOnce(ENQUEUE, values))
   db.announce(runs.some(({ overlap }) => overlap === 'cancel-running') ? MADE_WAY : WAKE_RUNS)

@@ -1,16 +1,17 @@
 /**
  * What the callback of `transaction()` works with: the client that its transaction is open on, for as long as it is.
  *
- * - A statement that would begin or end a transaction is refused before it is sent. What slips through, in a text of
- *   several statements, is noticed by the transaction's number when it is to be committed.
+ * - A statement that would begin or end a transaction is refused before it is sent. What slips through is noticed by the
+ *   transaction's number when it is to be committed.
  * - When the callback is over, every statement is refused: the client may be in somebody else's hands by then.
  * - Libraries release and end what they are given. Here that does nothing.
  */
-import { failure } from '../../core/errors.js'
+import { failure, quote } from '../../core/errors.js'
 import type { PgClient, PgPool } from './connection.js'
 import { sqlState } from './connection-errors.js'
 import { poolOfOne } from './pool-of-one.js'
 import { standIn, statementText } from './stand-in.js'
+import { transactionWords } from './transaction-words.js'
 
 /** A handler's transaction. Name the types of your driver to pass the client on: `PostgresTransaction<PoolClient>`. */
 export interface PostgresTransaction<Client = unknown, Pool = unknown> {
@@ -28,10 +29,6 @@ interface Queryable {
   query(...args: readonly unknown[]): unknown
 }
 
-const COMMENTS = String.raw`(?:\s|--[^\n]*\n|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)*`
-const KEYWORDS = String.raw`(?:begin|start\s+transaction|commit|end|abort|prepare\s+transaction|rollback)\b`
-const TO_SAVEPOINT = String.raw`(?!\s+(?:(?:work|transaction)\s+)?to\b)`
-const BEGINS_OR_ENDS = new RegExp(`^${COMMENTS}${KEYWORDS}${TO_SAVEPOINT}`, 'i')
 /** Says only that a statement before it has failed. */
 const IN_FAILED_TRANSACTION = '25P02'
 
@@ -85,11 +82,11 @@ export class HandlerClient {
     if (!this.#open) {
       return failure('OPTION_INVALID', 'transaction(): its callback has ended, and with it the use of `tx`')
     }
-    if (!BEGINS_OR_ENDS.test(sql)) return undefined
-    const word = sql.trim().split(/\s/, 1).join('')
+    const [statement] = transactionWords(sql)
+    if (statement === undefined) return undefined
     return failure(
       'OPTION_INVALID',
-      `transaction(): the callback is inside a transaction that Belfry begins and ends, so "${word}" is refused; use a savepoint, or throw to roll back`,
+      `transaction(): the callback is inside a transaction that Belfry begins and ends, so ${quote(statement)} is refused; use a savepoint, or throw to roll back`,
     )
   }
 }

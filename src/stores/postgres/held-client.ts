@@ -4,6 +4,7 @@
 import { failure } from '../../core/errors.js'
 import { type Database, type PgClient, type Row, rawQuery, rowsOf } from './connection.js'
 import { sqlState, storeError } from './connection-errors.js'
+import { takeClient } from './take-client.js'
 
 interface Backend {
   readonly xid: string
@@ -36,7 +37,7 @@ export class HeldClient {
   }
 
   static async of(db: Database, signal: AbortSignal | undefined): Promise<HeldClient> {
-    const connecting = db.pool.connect()
+    const connecting = takeClient(db.pool)
     return new Promise((resolve, reject) => {
       const abort = () => {
         reject(signal?.reason)

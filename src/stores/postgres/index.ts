@@ -5,8 +5,8 @@
  * on, so all of it works through a pooler in transaction mode. Only LISTEN and the advisory mode need a connection that
  * stays.
  */
-import { type Clock, systemClock } from '../../core/clock.js'
-import { failure, quote } from '../../core/errors.js'
+import { systemClock } from '../../core/clock.js'
+import { failure } from '../../core/errors.js'
 import type { MigrationReport, Store } from '../../core/store.js'
 import { checkServer } from './check-server.js'
 import { Database, type PgPool } from './connection.js'
@@ -14,8 +14,14 @@ import { DirectConnection } from './direct-connection.js'
 import { newClient } from './driver.js'
 import { Listener } from './listener.js'
 import { checkSchemaVersion, migrateSchema, planMigration } from './migrate.js'
+import {
+  checkMigrateOptions,
+  checkPostgresOptions,
+  type MigrateOptions,
+  type PostgresOptions,
+} from './postgres-options.js'
 import { Proof } from './proof.js'
-import { checkSchema, migrationSql } from './schema.js'
+import { migrationSql } from './schema.js'
 import { operationsOn } from './store.js'
 import { poolOf } from './used-pool.js'
 import { Wakes } from './wakes.js'
@@ -28,33 +34,11 @@ export type { PostgresTx } from './callers-transaction.js'
 export type { PgClient, PgPool } from './connection.js'
 export type { PostgresTransaction } from './handler-client.js'
 
-export type Liveness = 'lease' | 'advisory'
-
-export interface PostgresOptions {
-  /** A pool of `pg`, or of anything that follows it. It stays yours: closing the store does not end it. */
-  readonly pool?: PgPool
-  /** Instead of a pool: where the database is. Needs `pg`. */
-  readonly url?: string
-  /** A URL that reaches the server itself, where the pool or the URL goes through a pooler: for one connection that stays. */
-  readonly direct?: string
-  /**
-   * How others know that this process lives. `lease`: by time alone. `advisory`: also by a lock that its direct connection
-   * holds, so that what it held is free at once when it dies. Default `lease`.
-   */
-  readonly liveness?: Liveness
-  /** The schema that everything lives in. */
-  readonly schema?: string
-  /** Whether to hear at once of what other processes do. By default, where there is a URL to connect to. */
-  readonly listen?: boolean
-  /** Whether to bring the tables up to date when it is opened. */
-  readonly migrate?: boolean
-  /** For the timers of retries and hints; the system's by default. The store's time is the database's. */
-  readonly clock?: Clock
-}
+export type { Liveness, MigrateOptions, PostgresOptions } from './postgres-options.js'
 
 export function postgres(options: PostgresOptions): Store {
+  checkPostgresOptions(options)
   const { schema = 'belfry', migrate = false, clock = systemClock } = options
-  checkSchema(schema)
   const directUrl = checkDirect(options)
   const pool = poolOf(options)
   const self = globalThis.crypto.randomUUID()
@@ -66,7 +50,14 @@ export function postgres(options: PostgresOptions): Store {
   const wakes = new Wakes(clock, options.listen === false ? undefined : notify)
   const handedTo = (holder: string) => wakes.handedTo(holder)
   const proves = options.liveness === 'advisory'
-  const proof = proves ? new Proof({ clock, database: () => db, direct: () => direct }) : undefined
+  const proof = proves
+    ? new Proof({
+        clock,
+        database: () => db,
+        direct: () => direct,
+        option: options.direct === undefined ? 'url' : 'direct',
+      })
+    : undefined
   const db: Database = new Database({
     ...{ pool: pool.used, schema, clock, announce: wakes.announce, handedTo },
     ...(proof === undefined ? {} : { proof }),
@@ -99,15 +90,10 @@ export function postgres(options: PostgresOptions): Store {
   }
 }
 
-export interface MigrateOptions extends Pick<PostgresOptions, 'pool' | 'url' | 'schema'> {
-  /** Only say what would be done. */
-  readonly dryRun?: boolean
-}
-
 /** Migrates without opening a store: what `belfry migrate` does. */
-export async function migratePostgres({ dryRun = false, ...options }: MigrateOptions): Promise<MigrationReport> {
-  const { schema = 'belfry' } = options
-  checkSchema(schema)
+export async function migratePostgres(options: MigrateOptions): Promise<MigrationReport> {
+  checkMigrateOptions(options)
+  const { schema = 'belfry', dryRun = false } = options
   const pool = poolOf(options)
   const db = patient(pool.used, schema)
   try {
@@ -132,9 +118,6 @@ function patient(pool: PgPool, schema: string): Database {
 
 /** Where the connection that stays goes to, if there is to be one. */
 function checkDirect({ direct, url, listen, liveness = 'lease' }: PostgresOptions): string | undefined {
-  if (liveness !== 'lease' && liveness !== 'advisory') {
-    throw failure('OPTION_INVALID', `liveness is ${quote(String(liveness))}: allowed are lease and advisory`)
-  }
   const found = direct ?? url
   if (found === undefined && (listen || liveness === 'advisory')) {
     const purpose = listen ? 'to listen' : 'for the advisory mode'

@@ -26,7 +26,7 @@ begin
     v_lanes := v_lanes || r.schedule;
     if v_outcome = 'lost' then lost := lost + 1; else rescued := rescued + 1; end if;
   end loop;
-  wakes := case when rescued + lost > 0 then 2 | 4 | 16 else 0 end | belfry.hand_on(v_names, v_lanes, v_us);
+  wakes := case when rescued + lost > 0 then 2 | 4 | 16 else 0 end | belfry.hand_on(v_names, v_lanes, v_us, 'wait');
 end`,
 )
 

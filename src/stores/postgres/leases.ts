@@ -90,6 +90,7 @@ const RESET_FUNCTION = operation(
 declare
   v_us bigint;
   v_lanes text[] := '{}';
+  v_runs bigint[];
   l belfry.leases;
   r belfry.runs;
 begin
@@ -98,10 +99,13 @@ begin
   wakes := 0;
   perform 1 from belfry.names where name = v_name for update;
   if not found then return; end if;
+  v_runs := array(select run from belfry.leases where name = v_name and run is not null);
+  perform 1 from belfry.runs where id = any (v_runs) order by id for update;
+  perform belfry.lock_dedupes(v_runs);
   v_us := belfry.now_us();
   for l in select * from belfry.leases where name = v_name order by seq loop
     if l.run is not null then
-      select * into r from belfry.runs where id = l.run for update;
+      select * into r from belfry.runs where id = l.run;
       if found then
         perform belfry.take_over(r, v_us / 1000, false);
         v_lanes := v_lanes || r.schedule;
@@ -110,7 +114,7 @@ begin
     delete from belfry.leases where name = v_name and holder = l.holder;
     count := count + 1;
   end loop;
-  wakes := 2 | 4 | 8 | belfry.hand_on(array[v_name], v_lanes, v_us);
+  wakes := 2 | 4 | 8 | belfry.hand_on(array[v_name], v_lanes, v_us, 'wait');
 end`,
 )
 

@@ -8,25 +8,49 @@
  * 3. names, by name: first those that it makes, then those that are there. Leases and waiters belong to their name, and
  *    are touched by nobody who does not hold it
  * 4. runs, by id. One that has a key only with its name in hand, so that runs of one key never need an order
- * 5. runs that wait for others of their schedule, by schedule and id
- * 6. dedupe keys, by target and key
+ * 5. dedupe keys, by target and key
+ * 6. runs that wait for others of their schedule, by schedule and id: every operation ends with handing on to those
  * 7. jobs, then declarations
  *
  * So an operation finds out what it will need, locks it line by line, and only then looks and decides. What came into
- * being in between is locked out of turn: that is rare, and the server tells it as a deadlock, which has changed nothing
- * and is tried again.
+ * being in between would be locked out of turn. For that nobody waits: it is taken if nobody is at it, and else all is
+ * given up and tried again, as after a serialization failure.
  *
  * A claim has to come from the other end, from the run to its key. Therefore it takes its instance before any run, and
- * then waits for no run and no name: what somebody else is at is left for later. Rescue, repair and prune only take what
- * nobody is at, too, wherever they would have to go back up.
+ * then waits for no run, no name and no dedupe key: what somebody else is at is left for later. Making room for another
+ * holder, rescue, repair and prune only take what nobody is at, too, wherever they would have to go back up.
+ *
+ * Names are ordered byte by byte, whatever the database's collation is.
+ *
+ * One thing cannot be kept in order: a transaction of the caller's own, which locks rows of the caller's, and with
+ * `enqueue(…, { tx })` ours, in whatever order the caller likes. If that ends in a deadlock, the server tells one of
+ * both; an operation of ours tries again.
  */
 import { step } from './sql-function.js'
 
-/** Locks the runs that meet a condition, in order. */
-export function lockRuns(condition: string, waitingToo = condition): string {
+/** Locks the runs that meet a condition and wait for no others. Those with a key only if its name is among `names`. */
+export function lockRuns(condition: string, names: string): string {
+  return `perform 1 from belfry.runs where ${condition} and waits_for <> 2 and (key is null or key = any (${names}))
+    order by id for update;`
+}
+
+/** Locks the runs that meet a condition and wait for others of their schedule. Whoever does this waits for no more. */
+export function lockWaitingRuns(condition: string): string {
+  return `perform 1 from belfry.runs where ${condition} and waits_for = 2 order by schedule, id for update;`
+}
+
+/** Ends an operation that met something out of turn. It has changed nothing, and is tried again. */
+export function giveUp(why: string): string {
+  return `raise exception 'belfry: ${why}' using errcode = '40001'`
+}
+
+/** Locks the runs that meet a condition without waiting, and puts their ids into a variable. Most are locked already. */
+export function takeRuns(into: string, condition: string): string {
   return `
-  perform 1 from belfry.runs where ${condition} and waits_for <> 2 order by id for update;
-  perform 1 from belfry.runs where ${waitingToo} and waits_for = 2 order by schedule, id for update;`
+  ${into} := array(select id from belfry.runs where ${condition} order by id for update skip locked);
+  if cardinality(${into}) < (select count(*) from belfry.runs where ${condition}) then
+    ${giveUp('a run came in between')};
+  end if;`
 }
 
 /** The dedupe keys of runs that may end. The runs are locked already. */
@@ -37,7 +61,33 @@ const LOCK_DEDUPES = step(
 begin
   perform 1 from belfry.dedupes d where (d.target, d.dedupe) in (
     select r.target, r.dedupe from belfry.runs r where r.id = any (v_runs) and r.dedupe is not null)
-    order by d.target, d.dedupe for update;
+    order by d.target collate "C", d.dedupe collate "C" for update;
+end`,
+)
+
+/** The same out of turn. */
+const TAKE_DEDUPES = step(
+  'take_dedupes(v_runs bigint[])',
+  'void',
+  `
+declare
+  r belfry.runs;
+begin
+  for r in select * from belfry.runs where id = any (v_runs) and dedupe is not null loop
+    if not belfry.try_dedupe(r) then ${giveUp('a dedupe key came in between')}; end if;
+  end loop;
+end`,
+)
+
+/** Takes a run's dedupe key if it has one and nobody else is at it. */
+const TRY_DEDUPE = step(
+  'try_dedupe(r belfry.runs)',
+  'boolean',
+  `
+begin
+  if r.dedupe is null then return true; end if;
+  perform 1 from belfry.dedupes where target = r.target and dedupe = r.dedupe for update skip locked;
+  return found or not exists (select 1 from belfry.dedupes where target = r.target and dedupe = r.dedupe);
 end`,
 )
 
@@ -47,7 +97,7 @@ const MAKE_NAMES = step(
   'void',
   `
 begin
-  insert into belfry.names (name) select n from (select distinct n from unnest(v_names) n) given
+  insert into belfry.names (name) select n from (select distinct n collate "C" as n from unnest(v_names) n) given
     where n is not null and not exists (select 1 from belfry.names where name = n) order by n on conflict do nothing;
 end`,
 )
@@ -58,7 +108,7 @@ const LOCK_NAMES = step(
   'void',
   `
 declare
-  v_wanted text[] := array(select distinct n from unnest(v_names) n where n is not null order by n);
+  v_wanted text[] := array(select distinct n from unnest(v_names) n where n is not null);
   v_locked integer;
 begin
   if cardinality(v_wanted) = 0 then return; end if;
@@ -66,13 +116,26 @@ begin
     perform 1 from belfry.names where name = v_wanted[1] for update;
     if found then return; end if;
   end if;
-  loop
-    perform belfry.make_names(v_wanted);
-    select count(*) into v_locked from (
-      select 1 from belfry.names where name = any (v_wanted) order by name for update) locked;
-    -- One that was pruned in between is made again.
-    exit when v_locked = cardinality(v_wanted);
-  end loop;
+  perform belfry.make_names(v_wanted);
+  select count(*) into v_locked from (
+    select 1 from belfry.names where name = any (v_wanted) order by name for update) locked;
+  if v_locked < cardinality(v_wanted) then ${giveUp('a name was pruned meanwhile')}; end if;
+end`,
+)
+
+/** The same out of turn. */
+const TAKE_NAMES = step(
+  'take_names(v_names text[])',
+  'void',
+  `
+declare
+  v_wanted text[] := array(select distinct n from unnest(v_names) n where n is not null);
+  v_locked integer;
+begin
+  if cardinality(v_wanted) = 0 then return; end if;
+  select count(*) into v_locked from (
+    select 1 from belfry.names where name = any (v_wanted) for update skip locked) locked;
+  if v_locked < cardinality(v_wanted) then ${giveUp('a key came in between')}; end if;
 end`,
 )
 
@@ -91,4 +154,12 @@ begin
 end`,
 )
 
-export const LOCK_FUNCTIONS = [LOCK_DEDUPES, MAKE_NAMES, LOCK_NAMES, TRY_NAME].join('\n')
+export const LOCK_FUNCTIONS = [
+  LOCK_DEDUPES,
+  TAKE_DEDUPES,
+  TRY_DEDUPE,
+  MAKE_NAMES,
+  LOCK_NAMES,
+  TAKE_NAMES,
+  TRY_NAME,
+].join('\n')

@@ -8,6 +8,7 @@
  * Whoever looks at a name holds its row, so that all that concerns one name happens one after the other. `lock-order.ts`
  * says when it may be locked.
  */
+import { giveUp } from './lock-order.js'
 import { gone } from './proof-sql.js'
 import { step } from './sql-function.js'
 import { waitingForKey, waitingForLane } from './waiting-line.js'
@@ -32,7 +33,8 @@ end`,
 /**
  * Removes holders whose time is over, the longest first, until there is room for one more. Answers lanes to look at, or
  * null when there is no room after all: a holder that is just now proving that it lives is not removed. Its renewal has
- * its lease's row, its beat its instance's; whoever of the two comes second sees what the first has done.
+ * its lease's row, its beat its instance's; whoever of the two comes second sees what the first has done. Nor is one whose
+ * run, or its dedupe key, somebody is at: nobody waits here.
  */
 const MAKE_ROOM = step(
   'make_room(v_name text, v_permits integer, v_now bigint)',
@@ -55,10 +57,13 @@ begin
           for update skip locked;
         continue when not found;
       end if;
-      select * into r from belfry.runs where id = v_lease.run for update;
+      select * into r from belfry.runs where id = v_lease.run for update skip locked;
       if found then
+        continue when not belfry.try_dedupe(r);
         perform belfry.take_over(r, v_now, true);
         v_lanes := v_lanes || r.schedule;
+      else
+        continue when exists (select 1 from belfry.runs where id = v_lease.run);
       end if;
     end if;
     delete from belfry.leases where name = v_name and holder = v_lease.holder;
@@ -155,18 +160,29 @@ begin
 end`,
 )
 
-/** When all that is left of a schedule's runs waits for the others, the oldest goes on. Answers whether one did. */
+/**
+ * When all that is left of a schedule's runs waits for the others, the oldest goes on. Answers whether one did. Where
+ * somebody else is at them, `v_busy` says what to do: wait, give up (who has locked such runs may not wait for more), or
+ * leave it to others.
+ */
 const SERVE_LANE = step(
-  'serve_lane(v_schedule text, v_now bigint)',
+  'serve_lane(v_schedule text, v_now bigint, v_busy text)',
   'boolean',
   `
 declare
   r belfry.runs;
 begin
-  -- Two that end the last two runs at once meet here: the second one sees what the first has done.
-  select * into r from belfry.runs where ${waitingForLane('v_schedule')}
-    order by id limit 1 for update;
-  if not found then return false; end if;
+  if v_busy = 'wait' then
+    -- Two that end the last two runs at once meet here: the second one sees what the first has done.
+    select * into r from belfry.runs where ${waitingForLane('v_schedule')} order by id limit 1 for update;
+  else
+    select * into r from belfry.runs where ${waitingForLane('v_schedule')}
+      and id = (select min(id) from belfry.runs where ${waitingForLane('v_schedule')}) for update skip locked;
+    if v_busy = 'give up' and not found and exists (select 1 from belfry.runs where ${waitingForLane('v_schedule')}) then
+      ${giveUp('somebody else was at the schedule')};
+    end if;
+  end if;
+  if r.id is null then return false; end if;
   if exists (select 1 from belfry.runs where schedule = v_schedule and state < 3 and waits_for in (0, 1, 3)
     and (engaged or ready_at <= v_now)) then return false; end if;
   perform belfry.make_ready(r);
@@ -176,7 +192,7 @@ end`,
 
 /** Ends every operation: what it freed goes to the oldest that waits for it. The names are locked already. */
 const HAND_ON = step(
-  'hand_on(v_names text[], v_lanes text[], v_us bigint)',
+  `hand_on(v_names text[], v_lanes text[], v_us bigint, v_busy text)`,
   'integer',
   `
 declare
@@ -191,10 +207,10 @@ begin
   end loop;
   if cardinality(v_lanes) = 0
     or not exists (select 1 from belfry.runs where state = 0 and waits_for = 2) then return v_wakes; end if;
-  for v_name in select distinct n from unnest(v_lanes) n where n is not null
-    and exists (select 1 from belfry.runs where ${waitingForLane('n')}) order by n
+  for v_name in select distinct n collate "C" as lane from unnest(v_lanes) n where n is not null
+    and exists (select 1 from belfry.runs where ${waitingForLane('n')}) order by lane
   loop
-    if belfry.serve_lane(v_name, v_us / 1000) then v_wakes := v_wakes | ${WAKE_RUNS}; end if;
+    if belfry.serve_lane(v_name, v_us / 1000, v_busy) then v_wakes := v_wakes | ${WAKE_RUNS}; end if;
   end loop;
   return v_wakes;
 end`,

@@ -6,14 +6,14 @@
  */
 import type { PgClient, PgPool } from './connection.js'
 import { standIn, statementText } from './stand-in.js'
+import { onlyStatement } from './transaction-words.js'
 
 /** Sends a statement, in whatever form it was given. */
 type Send = (args: readonly unknown[]) => unknown
 
-const NOISE = String.raw`(?:\s+(?:work|transaction))?\s*;?\s*$`
-const BEGIN = new RegExp(String.raw`^\s*(?:begin|start\s+transaction)${NOISE}`, 'i')
-const COMMIT = new RegExp(String.raw`^\s*(?:commit|end)${NOISE}`, 'i')
-const ROLLBACK = new RegExp(String.raw`^\s*(?:rollback|abort)${NOISE}`, 'i')
+const BEGIN = /^(?:begin(?: work| transaction)?|start transaction)$/i
+const COMMIT = /^(?:commit|end)(?: work| transaction)?$/i
+const ROLLBACK = /^(?:rollback|abort)(?: work| transaction)?$/i
 
 export function poolOfOne(pool: PgPool, client: PgClient, send: Send, over: Promise<void>): PgPool {
   const turns = new Turns(over)
@@ -36,7 +36,7 @@ function nestingClient(client: PgClient, send: Send, done: () => void): PgClient
   let depth = 0
   const savepoint = () => `savepoint belfry_${depth}`
   async function nested(...args: readonly unknown[]): Promise<unknown> {
-    const text = statementText(args[0])
+    const text = onlyStatement(statementText(args[0])) ?? ''
     if (BEGIN.test(text)) {
       depth += 1
       return send([savepoint()])
@@ -51,7 +51,7 @@ function nestingClient(client: PgClient, send: Send, done: () => void): PgClient
     return answer
   }
   function query(...args: readonly unknown[]): unknown {
-    const text = statementText(args[0])
+    const text = onlyStatement(statementText(args[0])) ?? ''
     const nests = BEGIN.test(text) || (depth > 0 && (COMMIT.test(text) || ROLLBACK.test(text)))
     return nests ? withCallback(nested)(...args) : send(args)
   }

@@ -13,7 +13,7 @@
 import { type Clock, sleep } from '../../core/clock.js'
 import { type BelfryError, failure } from '../../core/errors.js'
 import type { Database } from './connection.js'
-import { storeError } from './connection-errors.js'
+import { sqlState, storeError } from './connection-errors.js'
 import type { DirectClient, DirectConnection, DirectUse } from './direct-connection.js'
 import { IS_GONE, KEEP_SESSION, TAKE_NUMBER } from './proof-sql.js'
 
@@ -21,6 +21,8 @@ export interface ProofOptions {
   readonly clock: Clock
   readonly database: () => Database
   readonly direct: () => DirectConnection
+  /** The option that says where the direct connection goes. */
+  readonly option: 'direct' | 'url'
 }
 
 const LOOK_EVERY_MS = 1_000
@@ -51,13 +53,16 @@ export class Proof implements DirectUse {
 
   /** The number that proves life now. */
   async number(): Promise<number> {
-    const { database, direct } = this.#options
+    const { database, direct, option } = this.#options
     await direct()
       .open()
       .catch((error: unknown) => {
-        throw storeError(error, database().schema)
+        throw storeError(error, database().schema, `the direct connection (\`${option}\`): `)
       })
-    if (this.#number === undefined) await this.#untilReady()
+    if (this.#number === undefined) {
+      direct().hurry()
+      await this.#untilReady()
+    }
     if (this.#number === undefined) throw unproven('there is no direct connection to prove it with')
     return this.#number
   }
@@ -69,14 +74,11 @@ export class Proof implements DirectUse {
 
   async prepare(client: DirectClient): Promise<void> {
     await client.query(KEEP_SESSION)
-    const number = await takeNumber(client, this.#options.database().text(TAKE_NUMBER))
+    const number = await takeNumber(client, this.#options.database().text(TAKE_NUMBER)).catch((error: unknown) =>
+      this.#explain(error),
+    )
     // Nobody could be proven alive, and every lock would be free to take.
-    if (await this.#isGone(number)) {
-      throw failure(
-        'OPTION_INVALID',
-        '`direct` reaches another server or database than the pool: they must be the same',
-      )
-    }
+    if (await this.#isGone(number)) throw elsewhere()
     this.#taken = number
   }
 
@@ -109,6 +111,13 @@ export class Proof implements DirectUse {
     })
   }
 
+  /** Without the tables it is another database, if the pool finds them in its own. */
+  async #explain(error: unknown): Promise<never> {
+    if (!NOT_THERE.has(sqlState(error) ?? '')) throw error
+    await this.#isGone(0)
+    throw elsewhere(error)
+  }
+
   /** Whether others would get the lock on a number, as they would find out. */
   async #isGone(number: number): Promise<boolean> {
     const [row] = await this.#options.database().read(IS_GONE, [number])
@@ -128,6 +137,17 @@ export class Proof implements DirectUse {
 
 export function unproven(why: string): BelfryError {
   return failure('STORE_UNREACHABLE', `this process cannot prove that it lives: ${why}; still trying`)
+}
+
+/** No such schema, or no such table. */
+const NOT_THERE: ReadonlySet<string> = new Set(['3F000', '42P01'])
+
+function elsewhere(cause?: unknown): BelfryError {
+  return failure(
+    'OPTION_INVALID',
+    '`direct` reaches another server or database than the pool: they must be the same',
+    cause === undefined ? {} : { cause },
+  )
 }
 
 async function takeNumber(client: DirectClient, sql: string): Promise<number> {

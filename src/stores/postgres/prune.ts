@@ -87,7 +87,7 @@ begin
   if cardinality(v_names) > 0 then
     -- A lock whose holder went away without a word.
     ${LOCKS}
-    perform belfry.hand_on(v_names, '{}', v_us);
+    perform belfry.hand_on(v_names, '{}', v_us, 'wait');
   end if;
   ${RUNS}
   ${SKIPS}

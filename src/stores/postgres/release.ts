@@ -65,8 +65,8 @@ begin
   if v_min_hold <= 0 then
     delete from belfry.leases where name = v_name and holder = v_holder and not released and run is null and ${noCrowd('v_name')};
     if found then
+      -- Nobody waits, so nobody has to be told.
       had := true;
-      wakes := 4;
       return;
     end if;
     ${PASS_ON};
@@ -81,7 +81,6 @@ begin
   select * into l from belfry.leases where name = v_name and holder = v_holder and not released and run is null;
   if found then
     had := true;
-    wakes := 4;
     if l.acquired_at + v_min_hold <= v_us / 1000 then
       delete from belfry.leases where name = v_name and holder = v_holder;
     else
@@ -89,7 +88,7 @@ begin
         where name = v_name and holder = v_holder;
     end if;
   end if;
-  wakes := wakes | belfry.hand_on(array[v_name], '{}', v_us);
+  wakes := wakes | belfry.hand_on(array[v_name], '{}', v_us, 'wait');
   ${TELL_NEXT}
 end`,
 )
@@ -144,7 +143,6 @@ const GIVE_BACK = 'select belfry.give_back_locks($1, $2)'
 export async function giveBack(db: Database, requests: readonly ReleaseRequest[]): Promise<boolean[]> {
   const names = textArray(requests.map(({ name }) => name))
   const rows = await db.write(GIVE_BACK, [names, textArray(requests.map(({ holder }) => holder))])
-  if (rows.length > 0) db.announce(WAKE_LEASES)
   const results = requests.map(() => false)
   for (const [at] of rows) results[Number(at) - 1] = true
   return results

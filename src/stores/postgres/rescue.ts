@@ -6,7 +6,7 @@ import type { RescueResult } from '../../core/store.js'
 import type { Database } from './connection.js'
 import { gone } from './proof-sql.js'
 import { operation, step } from './sql-function.js'
-import { LINE, waitingForKey, waitingForLane } from './waiting-line.js'
+import { LINE, waitingForKey } from './waiting-line.js'
 import { WAKE_RUNS } from './wakes.js'
 
 /** Names that somebody waits for, each once, by stepping from one to the next: not by reading all that wait. */
@@ -69,16 +69,13 @@ declare
   v_names text[] := array(select n from unnest(belfry.blocked_names(v_limit)) n where belfry.could_go_on(n, v_now));
   v_wakes integer := 0;
   v_lane text;
-  v_oldest bigint;
 begin
   if cardinality(v_names) > 0 then
     v_names := array(select name from belfry.names where name = any (v_names) order by name for update skip locked);
-    v_wakes := belfry.hand_on(v_names, '{}', v_us);
+    v_wakes := belfry.hand_on(v_names, '{}', v_us, 'leave');
   end if;
   foreach v_lane in array belfry.blocked_lanes(v_limit) loop
-    select id into v_oldest from belfry.runs where ${waitingForLane('v_lane')} order by id limit 1;
-    perform 1 from belfry.runs where id = v_oldest for update skip locked;
-    if found and belfry.serve_lane(v_lane, v_now) then v_wakes := v_wakes | ${WAKE_RUNS}; end if;
+    if belfry.serve_lane(v_lane, v_now, 'leave') then v_wakes := v_wakes | ${WAKE_RUNS}; end if;
   end loop;
   return v_wakes;
 end`,

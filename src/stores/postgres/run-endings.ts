@@ -1,5 +1,6 @@
 /** How a run moves on, ends, makes way, or is taken from whoever runs it. Each step expects the run's row to be locked. */
 import { MAX_TAKEOVERS } from '../../core/run.js'
+import { takeRuns } from './lock-order.js'
 import { step } from './sql-function.js'
 
 /** Puts a waiting run where claims look for it. One without its key waits for that first. */
@@ -97,20 +98,24 @@ begin
 end`,
 )
 
-/** Running runs are asked to cancel, those between attempts are cancelled, and those that never began are skipped. */
+/**
+ * Running runs are asked to cancel, those between attempts are cancelled, and those that never began are skipped. All of
+ * them are locked already, but for what came in between.
+ */
 const MAKE_WAY = step(
   'make_way(v_schedule text, v_now bigint, out names text[], out wakes integer)',
   'record',
   `
 declare
+  v_runs bigint[];
   r belfry.runs;
 begin
   wakes := 0;
-  names := array(select key from belfry.runs where schedule = v_schedule and state < 3 and key is not null);
-  perform belfry.lock_names(names);
-  for r in select * from belfry.runs where schedule = v_schedule and state < 3
-    and (waits_for = 2 or engaged or ready_at <= v_now) order by id for update
-  loop
+  ${takeRuns('v_runs', 'schedule = v_schedule and state < 3 and (waits_for = 2 or engaged or ready_at <= v_now)')}
+  names := array(select key from belfry.runs where id = any (v_runs) and key is not null);
+  perform belfry.take_names(names);
+  perform belfry.take_dedupes(v_runs);
+  for r in select * from belfry.runs where id = any (v_runs) order by id loop
     if r.state = 2 then
       update belfry.runs set cancel = true where id = r.id;
       wakes := wakes | 8;

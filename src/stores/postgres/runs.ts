@@ -2,6 +2,7 @@ import { checkPageLimit } from '../../core/page-limit.js'
 import type { Run } from '../../core/run.js'
 import type { CancelResult, Page, RetryResult, RunQuery, Stamp } from '../../core/store.js'
 import type { Database } from './connection.js'
+import { giveUp } from './lock-order.js'
 import { keyValues, runColumns, runNumber, stateNumber, toRun, waitNumber } from './run-row.js'
 import { operation } from './sql-function.js'
 import { WAKE_RUNS } from './wakes.js'
@@ -20,17 +21,26 @@ const CANCEL_FUNCTION = operation(
   `
 declare
   v_us bigint;
-  v_names text[] := array(select key from belfry.runs where id = v_run and state < 3 and key is not null);
+  v_names text[];
+  v_waits boolean;
   r belfry.runs;
 begin
   perform belfry.durable();
-  perform belfry.lock_names(v_names);
   wakes := 0;
-  select * into r from belfry.runs where id = v_run for update;
-  if r.state < 3 and r.key is not null and r.key <> all (v_names) then
-    raise exception 'belfry: the run was given its key meanwhile' using errcode = '40001';
+  select array_remove(array[key], null), waits_for = 2 into v_names, v_waits from belfry.runs where id = v_run and state < 3;
+  perform belfry.lock_names(v_names);
+  if v_waits then
+    -- One that waits for others of its schedule comes after its dedupe key, unless its turn has come meanwhile.
+    perform belfry.lock_dedupes(array[v_run]);
+    select * into r from belfry.runs where id = v_run and waits_for = 2 for update;
+    if not found then ${giveUp('the run became ready meanwhile')}; end if;
+  else
+    select * into r from belfry.runs where id = v_run for update;
   end if;
-  if not found then
+  if r.state < 3 and r.key is not null and r.key is distinct from v_names[1] then
+    ${giveUp('the run was given its key meanwhile')};
+  end if;
+  if r.id is null then
     outcome := 'missing';
   elsif r.state >= 3 then
     outcome := 'finished';
@@ -42,7 +52,8 @@ begin
     v_us := belfry.now_us();
     perform belfry.end_run(r, 5, v_us / 1000, null, null, null);
     -- One that waits for others of its schedule holds up nobody.
-    wakes := 16 | belfry.hand_on(v_names, case when r.waits_for = 2 then '{}' else array[r.schedule] end, v_us);
+    wakes := 16 | belfry.hand_on(v_names, case when r.waits_for = 2 then '{}' else array[r.schedule] end, v_us,
+      case when r.waits_for = 2 then 'give up' else 'wait' end);
     outcome := 'cancelled';
   end if;
 end`,
@@ -105,9 +116,17 @@ declare
 begin
   perform belfry.durable();
   perform belfry.make_names(v_keys);
-  for g in select * from unnest(v_runs, v_keys, v_limits, v_waits) as g(id, key, key_limit, key_waits) order by id loop
-    select * into r from belfry.runs where id = g.id and unstamped and state < 3 for update;
-    continue when not found;
+  for g in select g.*, r.waits from unnest(v_runs, v_keys, v_limits, v_waits) as g(id, key, key_limit, key_waits)
+    cross join lateral (select waits_for = 2 as waits, schedule from belfry.runs where id = g.id limit 1) r
+    order by r.waits, case when r.waits then r.schedule end, g.id
+  loop
+    select * into r from belfry.runs where id = g.id and unstamped and state < 3 and (waits_for = 2) = g.waits for update;
+    if not found then
+      if exists (select 1 from belfry.runs where id = g.id and unstamped and state < 3) then
+        ${giveUp('a run became ready meanwhile')};
+      end if;
+      continue;
+    end if;
     update belfry.runs set unstamped = false, key = g.key, key_limit = g.key_limit, key_waits = g.key_waits,
       state = case when waits_for = 1 then 1 else state end, waits_for = case when waits_for = 1 then 0 else waits_for end
       where id = g.id;

@@ -6,9 +6,10 @@ import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { Schedule } from '../../core/schedule.js'
 import { sparseArray, sparseTexts, textArray } from './array-text.js'
+import { giveUp, takeRuns } from './lock-order.js'
 import { PLACE, SCHEDULE_COLUMNS, scheduleValues, toSchedule } from './schedule-row.js'
 import { operation, step } from './sql-function.js'
-import { HOLD_FUNCTION, type Run, WITH_OTHERS } from './with-schedules.js'
+import { type Access, HOLD_FUNCTION, WITH_OTHERS } from './with-schedules.js'
 
 /** Those that exist; the first row has the time even if there are none. */
 const READ = `select n.now_ms, s.* from (select belfry.now_us() / 1000 as now_ms) n left join lateral (
@@ -25,7 +26,7 @@ export interface Seen {
 }
 
 export async function readSchedules(
-  run: Run,
+  { run }: Access,
   ids: readonly string[],
 ): Promise<{ readonly now: number; readonly seen: ReadonlyMap<string, Seen> }> {
   const rows = await run(READ, [textArray(ids)])
@@ -50,7 +51,7 @@ export interface Change {
 }
 
 /** Whoever was faster made this decision void. Looked for, and tried again, as a serialization failure. */
-const VOID = `raise exception 'belfry: the schedule was changed meanwhile' using errcode = '40001'`
+const VOID = giveUp('the schedule was changed meanwhile')
 
 /** Takes ticks that were never claimed back: some as if they had never been recorded, some as skipped. */
 const TAKE_BACK = step(
@@ -62,11 +63,10 @@ declare
   v_found bigint[];
   r belfry.runs;
 begin
-  v_names := array(select key from belfry.runs where id = any (v_unclaimed) and key is not null);
-  perform belfry.lock_names(v_names);
-  v_found := array(select id from belfry.runs
-    where schedule = v_schedule and state < 2 and origin = 0 and attempt = 0 order by id for update);
+  ${takeRuns('v_found', 'schedule = v_schedule and state < 2 and origin = 0 and attempt = 0')}
   if v_found <> v_unclaimed then ${VOID}; end if;
+  v_names := array(select key from belfry.runs where id = any (v_found) and key is not null);
+  perform belfry.take_names(v_names);
   for r in select * from belfry.runs where id = any (v_skip) order by id loop
     perform belfry.end_run(r, 6, v_now, v_reason, null, null);
   end loop;
@@ -110,7 +110,7 @@ const CREATE = `
   select array_agg(version order by at) into created from given`
 
 const CHANGE_FUNCTION = operation(
-  `change_schedules(v_now bigint, v_changed json, ${NEW_PARAMETERS.join(', ')},
+  `change_schedules(v_held boolean, v_now bigint, v_changed json, ${NEW_PARAMETERS.join(', ')},
     out created bigint[], out changed bigint[], out wakes integer)`,
   'record',
   `
@@ -130,7 +130,10 @@ begin
   changed := '{}';
   if cardinality(p_id) > 0 then ${CREATE}; end if;
   if v_changed is null then return; end if;
-  perform belfry.hold_schedules(array(select value ->> 'id' from json_array_elements(v_changed)));
+  -- Not twice: what came in between would be waited for out of turn.
+  if not v_held then
+    perform belfry.hold_schedules(array(select value ->> 'id' from json_array_elements(v_changed)));
+  end if;
   for g in select * from json_to_recordset(v_changed) as g(id text, mark text, gone boolean, redefined boolean,
     unclaimed json, remove json, skip json, reason text, skips json, ${DEFINITION}, ${PROGRESS}, ${OWN})
   loop
@@ -163,7 +166,7 @@ begin
       (${OWN_NAMES}) = row(${list('g', OWN_NAMES)}) where id = g.id;
     changed := changed || v_version;
   end loop;
-  wakes := wakes | case when cardinality(v_lanes) > 0 then 16 else 0 end | belfry.hand_on(v_names, v_lanes, v_us);
+  wakes := wakes | case when cardinality(v_lanes) > 0 then 16 else 0 end | belfry.hand_on(v_names, v_lanes, v_us, 'give up');
 end`,
 )
 
@@ -173,14 +176,14 @@ const CANCEL_TICKS = step(
   'text[]',
   `
 declare
-  v_names text[] := array(select key from belfry.runs
-    where schedule = v_schedule and state < 2 and origin = 0 and key is not null);
+  v_names text[];
+  v_runs bigint[];
   r belfry.runs;
 begin
-  perform belfry.lock_names(v_names);
-  for r in select * from belfry.runs where schedule = v_schedule and state < 2 and origin = 0 and attempt > 0
-    order by id for update
-  loop
+  ${takeRuns('v_runs', 'schedule = v_schedule and state < 2 and origin = 0 and attempt > 0')}
+  v_names := array(select key from belfry.runs where id = any (v_runs) and key is not null);
+  perform belfry.take_names(v_names);
+  for r in select * from belfry.runs where id = any (v_runs) order by id loop
     perform belfry.end_run(r, 5, v_now, null, null, null);
   end loop;
   return v_names;
@@ -197,18 +200,18 @@ function list(of: string, names: string): string {
 }
 
 const CHANGE = `select array_to_json(created), array_to_json(changed), wakes
-  from belfry.change_schedules($1, $2, ${NEW_NAMES.map((_, at) => `$${at + 3}`).join(', ')})`
+  from belfry.change_schedules($1, $2, $3, ${NEW_NAMES.map((_, at) => `$${at + 4}`).join(', ')})`
 
 /** Writes all of it or nothing. Answers the new version of each schedule, and what to hint at. */
 export async function changeSchedules(
-  run: Run,
+  { run, holds }: Access,
   changes: readonly Change[],
   now: number,
 ): Promise<{ readonly versions: ReadonlyMap<string, number>; readonly wakes: number }> {
   const made = changes.flatMap(({ seen, schedule }) => (seen.schedule === undefined && schedule ? [schedule] : []))
   const changed = changes.filter(({ seen }) => seen.schedule !== undefined)
   const given = changed.length === 0 ? null : JSON.stringify(changed.map(changedRow))
-  const [row] = await run(CHANGE, [now, given, ...newColumns(made)])
+  const [row] = await run(CHANGE, [holds, now, given, ...newColumns(made)])
   const versions = new Map<string, number>()
   for (const [at, version] of numbersOf(row?.[0]).entries()) versions.set(made[at]?.id ?? '', version)
   for (const [at, version] of numbersOf(row?.[1]).entries()) versions.set(changed[at]?.seen.schedule?.id ?? '', version)

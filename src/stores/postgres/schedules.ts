@@ -32,8 +32,8 @@ export async function applySchedules(
   const ids = [...writes.map(({ id }) => id), ...removals]
   if (ids.length === 0) return []
   const repeatable = isRepeatable(...writes.map(({ ifVersion }) => ifVersion))
-  return withSchedules(db, { ids, repeatable }, async (run) => {
-    const { now, seen } = await readSchedules(run, ids)
+  return withSchedules(db, { ids, repeatable }, async (access) => {
+    const { now, seen } = await readSchedules(access, ids)
     const changes = new Map<string, Change>()
     const results = writes.map((write) => {
       const before = seen.get(write.id) ?? { schedule: undefined, unclaimed: [], mark: null }
@@ -41,7 +41,7 @@ export async function applySchedules(
     })
     for (const id of removals) decideRemoval(seen.get(id), changes, now)
     if (changes.size === 0) return { outcome: results, wakes: 0 }
-    const { versions, wakes } = await changeSchedules(run, [...changes.values()], now)
+    const { versions, wakes } = await changeSchedules(access, [...changes.values()], now)
     return { outcome: results.map((result) => withVersion(result, versions)), wakes }
   })
 }
@@ -90,12 +90,12 @@ export async function removeSchedules(
   ifVersion?: number,
 ): Promise<RemoveResult[]> {
   if (ids.length === 0) return []
-  return withSchedules(db, { ids, repeatable: isRepeatable(ifVersion) }, async (run) => {
-    const { now, seen } = await readSchedules(run, ids)
+  return withSchedules(db, { ids, repeatable: isRepeatable(ifVersion) }, async (access) => {
+    const { now, seen } = await readSchedules(access, ids)
     const changes = new Map<string, Change>()
     const results = ids.map((id) => decideRemoval(seen.get(id), changes, now, ifVersion))
     if (changes.size === 0) return { outcome: results, wakes: 0 }
-    const { wakes } = await changeSchedules(run, [...changes.values()], now)
+    const { wakes } = await changeSchedules(access, [...changes.values()], now)
     return { outcome: results, wakes }
   })
 }
@@ -131,13 +131,13 @@ function changeOne(
   id: string,
   decide: (seen: Seen, schedule: Schedule, now: number) => Change | undefined,
 ): Promise<Schedule | undefined> {
-  return withSchedules(db, { ids: [id] }, async (run) => {
-    const { now, seen } = await readSchedules(run, [id])
+  return withSchedules(db, { ids: [id] }, async (access) => {
+    const { now, seen } = await readSchedules(access, [id])
     const found = seen.get(id)
     if (found?.schedule === undefined) return { outcome: undefined, wakes: 0 }
     const change = decide(found, found.schedule, now)
     if (change?.schedule === undefined) return { outcome: found.schedule, wakes: 0 }
-    const { versions, wakes } = await changeSchedules(run, [change], now)
+    const { versions, wakes } = await changeSchedules(access, [change], now)
     return { outcome: { ...change.schedule, version: versions.get(id) ?? UNKNOWN_VERSION }, wakes }
   })
 }

@@ -3,19 +3,25 @@
  * the release before goes on working beside this one, and can still be started. `COMPATIBLE` says back to which version
  * that is so.
  *
- * Functions are made anew by every migration. Every operation that locks before it looks is a function in the database,
- * kept in the operation's own module, because only there each statement sees what was committed while it waited for a
- * lock, and only there all of it is one round trip that no stopped process can hold open.
+ * Every operation that locks before it looks is a function in the database, kept in the operation's own module, because
+ * only there each statement sees what was committed while it waited for a lock, and only there all of it is one round
+ * trip that no stopped process can hold open. Functions have no versions: the schema knows their texts by a hash, and the
+ * release that made them. Migrating makes them anew if they differ and no newer release made them, so that two releases
+ * side by side do not take turns. The release before calls those of the new one: what a function takes and answers
+ * never changes under its name.
  *
  * States are numbers so that partial indexes are small: 0 waiting, 1 ready, 2 running, from 3 on ended. What a waiting
  * run waits for: 1 its stamp, 2 others of its schedule, 3 its key. Instants are milliseconds since 1970.
  *
  * All SQL says `belfry.` for the schema; `inSchema` puts the real one there.
  */
+import { createHash } from 'node:crypto'
+import { createRequire } from 'node:module'
 import { failure, quote } from '../../core/errors.js'
 import { ADVANCE_FUNCTIONS } from './advance.js'
 import { CLAIM_FUNCTIONS } from './claim.js'
 import { COMMIT_RUN_FUNCTION } from './commit-run.js'
+import { DURABLE_FUNCTION } from './durable.js'
 import { ENQUEUE_FUNCTIONS } from './enqueue.js'
 import { ENQUEUE_INSIDE_FUNCTION } from './enqueue-inside.js'
 import { INSTANCE_FUNCTIONS } from './instances.js'
@@ -33,6 +39,7 @@ import { SETTLE_FUNCTIONS } from './settle.js'
 import { TABLES } from './tables.js'
 
 const FUNCTIONS = [
+  DURABLE_FUNCTION,
   LOCK_FUNCTIONS,
   NAME_FUNCTIONS,
   RUN_ENDING_FUNCTIONS,
@@ -53,6 +60,19 @@ const FUNCTIONS = [
 const MIGRATIONS: readonly string[] = [TABLES, PROOF_TABLES, RECORD_TABLES]
 
 export const SCHEMA_VERSION = MIGRATIONS.length
+
+/** What fits into a number, of the functions' texts. */
+export const FUNCTIONS_HASH = Number.parseInt(createHash('sha256').update(FUNCTIONS).digest('hex').slice(0, 13), 16)
+
+/** This release as a number that grows from release to release. */
+export const RELEASE = releaseNumber(
+  (createRequire(import.meta.url)('../../../package.json') as { readonly version: string }).version,
+)
+
+export function releaseNumber(version: string): number {
+  const [major = 0, minor = 0, patch = 0] = version.split(/[.+-]/, 3).map(Number)
+  return (major * 10_000 + minor) * 10_000 + patch
+}
 
 /** The oldest version whose code works on these tables. Raised only with a major release. */
 const COMPATIBLE = 2
@@ -76,21 +96,33 @@ export function inSchema(sql: string, schema: string): string {
 /** Whoever comes second waits for the first, and then finds nothing left to do. */
 const LOCK = 'select pg_advisory_xact_lock(7237132, hashtext(:schema))'
 
-/** The statements that bring a schema from a version to this one, to be run in one transaction. */
-export function migrationSql(schema: string, from = 0): string {
+/**
+ * The statements that bring a schema from a version to this one, to be run in one transaction. To make a schema takes a
+ * right on the database, even if it is there: so one that is known to be there is not made.
+ */
+export function migrationSql(schema: string, { from = 0, isThere = false } = {}): string {
   checkSchema(schema)
   const steps = [...MIGRATIONS.slice(from), FUNCTIONS].map((sql) => inSchema(sql, schema))
   return [
     LOCK.replace(':schema', `'${schema}'`),
-    `create schema if not exists "${schema}"`,
-    `create table if not exists "${schema}".meta (name text primary key, value bigint not null)`,
+    ...(isThere ? [] : [`create schema if not exists "${schema}"`]),
+    ...(from > 0 ? [] : [`create table "${schema}".meta (name text primary key, value bigint not null)`]),
     ...steps.map((sql) => sql.trim().replace(/;$/, '')),
-    `insert into "${schema}".meta values ('schema', ${SCHEMA_VERSION}), ('compatible', ${COMPATIBLE})
+    `insert into "${schema}".meta values ('schema', ${SCHEMA_VERSION}), ('compatible', ${COMPATIBLE}),
+    ('functions', ${FUNCTIONS_HASH}), ('release', ${RELEASE})
   on conflict (name) do update set value = excluded.value`,
   ]
     .map((sql) => `${sql};\n`)
     .join('\n')
 }
+
+const NAMED = /create (?:table|sequence|(?:unique )?index) (?:belfry\.)?(\w+)/g
+
+/** What of ours stands in the catalogue, by name. */
+export const RELATIONS: readonly string[] = [
+  'meta',
+  ...Array.from(MIGRATIONS.join('\n').matchAll(NAMED), ([, name = '']) => name),
+]
 
 export const lockSql = (schema: string): string => LOCK.replace(':schema', `'${checkSchema(schema)}'`)
 

@@ -8,12 +8,18 @@ import type { Settlement, SettleResult } from '../../core/store.js'
 import { toText } from '../../core/stored-text.js'
 import { numberArray, textArray } from './array-text.js'
 import type { Database } from './connection.js'
+import { giveUp } from './lock-order.js'
 import { runNumber } from './run-row.js'
 import { operation } from './sql-function.js'
 
 const KINDS: readonly Outcome['kind'][] = ['succeeded', 'failed', 'retry', 'released', 'cancelled']
 
-const PLAIN = 'r.state = 2 and r.token = g.token and r.key is null and r.dedupe is null'
+/**
+ * Where it was found; if it has moved since, it is looked at by itself. The number is compared because its place may be
+ * another's by then, in a way that cannot be looked up: the place is enough.
+ */
+const FOUND = 'r.ctid = g.row and r.id + 0 = g.id'
+const PLAIN = `${FOUND} and r.state = 2 and r.token = g.token and r.key is null and r.dedupe is null`
 
 export const SETTLE_FUNCTIONS = operation(
   `settle(v_runs bigint[], v_tokens bigint[], v_kinds smallint[], v_results text[], v_errors text[], v_delays bigint[],
@@ -30,30 +36,31 @@ declare
   v_keeps boolean;
   v_drops boolean;
   v_special boolean;
+  v_rows tid[];
   g record;
   r belfry.runs;
 begin
   perform belfry.durable();
   select coalesce(array_agg(r.key) filter (where r.key is not null), '{}'), bool_or(r.keep = 0), bool_or(r.keep > 0),
-      bool_or(g.kind > 0 or r.key is not null or r.dedupe is not null)
-    into v_names, v_keeps, v_drops, v_special
-    from unnest(v_runs, v_kinds) as g(id, kind)
-    cross join lateral (select key, keep, dedupe from belfry.runs where id = g.id limit 1) r;
+      bool_or(g.kind > 0 or r.key is not null or r.dedupe is not null), array_agg(r.row order by g.at)
+    into v_names, v_keeps, v_drops, v_special, v_rows
+    from unnest(v_runs, v_kinds) with ordinality as g(id, kind, at)
+    left join lateral (select ctid as row, key, keep, dedupe from belfry.runs where id = g.id limit 1) r on true;
   if v_special or v_keeps and v_drops then
     perform belfry.lock_names(v_names);
     perform 1 from belfry.runs where id = any (v_runs) order by id for update;
     perform belfry.lock_dedupes(v_runs);
   end if;
   with given as (
-    select g.*, r.row from unnest(v_runs, v_tokens, v_kinds, v_results) with ordinality as g(id, token, kind, result, at)
-    cross join lateral (select ctid as row from belfry.runs where id = g.id limit 1) r where kind = 0
+    select * from unnest(v_runs, v_tokens, v_kinds, v_results, v_rows) with ordinality
+      as g(id, token, kind, result, row, at) where kind = 0
   ), kept as (
     update belfry.runs r set state = 3, finished_at = v_now, ended = nextval('belfry.endings'), reason = null,
       error = null, result = case when r.settled_token = r.token then r.result else g.result end,
       settled_token = r.token
-    from given g where v_keeps and r.ctid = g.row and ${PLAIN} and r.keep = 0 returning g.at, r.schedule
+    from given g where v_keeps and ${PLAIN} and r.keep = 0 returning g.at, r.schedule
   ), gone as (
-    delete from belfry.runs r using given g where v_drops and r.ctid = g.row and ${PLAIN} and r.keep > 0
+    delete from belfry.runs r using given g where v_drops and ${PLAIN} and r.keep > 0
       returning g.at, r.schedule
   )
   select coalesce(array_agg(at::integer), '{}'), coalesce(array_agg(schedule) filter (where schedule is not null), '{}')
@@ -64,8 +71,13 @@ begin
     for g in select * from unnest(v_runs, v_tokens, v_kinds, v_results, v_errors, v_delays) with ordinality
       as g(id, token, kind, result, error, delay, at) where at not in (select unnest(settled)) order by at
     loop
-      select * into r from belfry.runs where id = g.id for update;
-      continue when not found;
+      select * into r from belfry.runs where id = g.id for update skip locked;
+      if not found then
+        -- Out of turn. One that is no longer this attempt's is so for ever, and needs no lock.
+        select * into r from belfry.runs where id = g.id;
+        continue when not found;
+        if r.state = 2 and r.token = g.token then ${giveUp('somebody else was at the run')}; end if;
+      end if;
       if r.settled_token = g.token and r.state <> 2 then
         settled := settled || g.at::integer;
         continue;
@@ -96,7 +108,7 @@ begin
       end if;
     end loop;
   end if;
-  wakes := wakes | belfry.hand_on(v_freed, v_lanes, v_us);
+  wakes := wakes | belfry.hand_on(v_freed, v_lanes, v_us, 'wait');
 end`,
 )
 

@@ -26,7 +26,9 @@ begin
   end if;
   select s.lanes, s.wakes into lanes, wakes from belfry.serve_waiters(r.key, v_us) s;
   if belfry.live_holders(r.key, v_now) >= r.key_limit then
-    if r.attempt = 0 and not r.key_waits then
+    if r.attempt = 0 and not r.key_waits and not belfry.try_dedupe(r) then
+      outcome := 'later';
+    elsif r.attempt = 0 and not r.key_waits then
       perform belfry.end_run(r, 6, v_now, 'busy', null, null);
       lanes := lanes || r.schedule;
       wakes := wakes | 16;

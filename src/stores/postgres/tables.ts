@@ -6,25 +6,12 @@
  * - What a schedule's author wrote is apart from where the schedule has got to, because that is written with every tick.
  * - Indexes are partial: an unkeyed run that was enqueued stands in the primary key and in one other.
  */
-import { WRONG_ISOLATION } from './connection-errors.js'
 import { LINE } from './waiting-line.js'
 
 export const TABLES = `
 -- The store's time in microseconds. Everything asks here and nowhere else.
 create function belfry.now_us() returns bigint language sql volatile parallel safe
   as $$ select (extract(epoch from clock_timestamp()) * 1000000)::bigint $$;
-
--- How every operation begins. What is acknowledged must survive a crash, also where somebody chose otherwise for their
--- own writes. And each statement must see what was committed while the one before it waited: behind a pooler others may
--- have left their isolation level on the connection. Inside of a transaction of the caller's it is the caller's choice.
-create function belfry.durable(v_inside boolean default false) returns void language plpgsql as $$
-begin
-  if not v_inside and current_setting('transaction_isolation') not like 'read %committed' then
-    raise exception 'an operation of Belfry cannot run at the isolation level %',
-      current_setting('transaction_isolation') using errcode = '${WRONG_ISOLATION}';
-  end if;
-  if current_setting('synchronous_commit') = 'off' then perform set_config('synchronous_commit', 'on', true); end if;
-end $$;
 
 create sequence belfry.versions;   -- of schedules; their definitions have the same numbers
 create sequence belfry.places;     -- orders schedules that are due at the same instant

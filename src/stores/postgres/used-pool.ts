@@ -1,6 +1,5 @@
 /** The pool that a store uses: one that was given, which stays its owner's, or one that is made here. */
-import { failure } from '../../core/errors.js'
-import type { PgPool } from './connection.js'
+import type { PgClient, PgPool } from './connection.js'
 import { newPool } from './driver.js'
 
 export interface UsedPool {
@@ -10,9 +9,6 @@ export interface UsedPool {
 }
 
 export function poolOf({ pool, url }: { readonly pool?: PgPool; readonly url?: string }): UsedPool {
-  if ((pool === undefined) === (url === undefined)) {
-    throw failure('OPTION_INVALID', 'the Postgres store needs either a pool or a url')
-  }
   const used = pool ?? newPool(url ?? '')
   const heedNoMore = heed(used)
   let ended: Promise<void> | undefined
@@ -33,10 +29,25 @@ const heeded = new WeakMap<PgPool, number>()
 /** An idle connection that breaks is replaced by the pool; with nobody to hear of it, it would end the process. */
 function ignore(): void {}
 
+const listenedTo = new WeakSet<PgClient>()
+
+/**
+ * A connection may break in the very moment in which it is handed out: the pool listens no longer, and whoever asked for
+ * it does not yet. So somebody always does, from its first time on.
+ */
+function listen(client: PgClient): void {
+  if (listenedTo.has(client)) return
+  listenedTo.add(client)
+  client.on('error', ignore)
+}
+
 /** Listens to a pool's errors, once for all stores that use it, beside whoever else does. */
 function heed(pool: PgPool): () => void {
   const users = heeded.get(pool) ?? 0
-  if (users === 0) pool.on('error', ignore)
+  if (users === 0) {
+    pool.on('error', ignore)
+    pool.on('acquire', listen)
+  }
   heeded.set(pool, users + 1)
   let done = false
   return () => {
@@ -44,6 +55,8 @@ function heed(pool: PgPool): () => void {
     done = true
     const left = (heeded.get(pool) ?? 1) - 1
     heeded.set(pool, left)
-    if (left === 0) pool.removeListener('error', ignore)
+    if (left > 0) return
+    pool.removeListener('error', ignore)
+    pool.removeListener('acquire', listen)
   }
 }

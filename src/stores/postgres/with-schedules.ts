@@ -5,7 +5,7 @@
  * the only one who changes schedules meanwhile.
  */
 import type { Database, Row, Transaction } from './connection.js'
-import { lockRuns } from './lock-order.js'
+import { lockRuns, lockWaitingRuns } from './lock-order.js'
 import { operation } from './sql-function.js'
 
 /** Takes schedules, and what was recorded of them and never claimed. */
@@ -13,11 +13,15 @@ export const HOLD_FUNCTION = operation(
   'hold_schedules(v_ids text[])',
   'void',
   `
+declare
+  v_names text[];
 begin
   perform 1 from belfry.schedules where id = any (v_ids) order by id for update;
-  perform belfry.lock_names(array(select key from belfry.runs
-    where schedule = any (v_ids) and state < 2 and origin = 0 and key is not null));
-  ${lockRuns('schedule = any (v_ids) and state < 2 and origin = 0')}
+  v_names := array(select key from belfry.runs
+    where schedule = any (v_ids) and state < 2 and origin = 0 and key is not null);
+  perform belfry.lock_names(v_names);
+  ${lockRuns('schedule = any (v_ids) and state < 2 and origin = 0', 'v_names')}
+  ${lockWaitingRuns('schedule = any (v_ids) and state < 2')}
 end`,
 )
 
@@ -29,8 +33,13 @@ const ALONE = `select belfry.durable(), pg_advisory_xact_lock(${CHANGERS})`
 const HOLD = 'select belfry.hold_schedules($1)'
 const TRIES_WITHOUT = 2
 
-/** One statement. */
-export type Run = (sql: string, values: readonly unknown[]) => Promise<readonly Row[]>
+/** What the work on schedules is done with. */
+export interface Access {
+  /** Whether the schedules are held while it is decided. */
+  readonly holds: boolean
+  /** One statement. */
+  run(sql: string, values: readonly unknown[]): Promise<readonly Row[]>
+}
 
 export interface Decided<Outcome> {
   readonly outcome: Outcome
@@ -47,21 +56,22 @@ export interface WithSchedulesOptions {
 export async function withSchedules<Outcome>(
   db: Database,
   { ids, repeatable = true }: WithSchedulesOptions,
-  work: (run: Run) => Promise<Decided<Outcome>>,
+  work: (access: Access) => Promise<Decided<Outcome>>,
 ): Promise<Outcome> {
   let tries = 0
 
   function holdThem(): Promise<Decided<Outcome>> {
     const held = async (_: readonly Row[], tx: Transaction) => {
       await tx.run(HOLD, [ids])
-      return work((sql, values) => tx.run(sql, values))
+      return work({ holds: true, run: (sql, values) => tx.run(sql, values) })
     }
     return db.transaction(ALONE, held, { repeatable })
   }
 
   function decide(): Promise<Decided<Outcome>> {
     tries += 1
-    return tries <= TRIES_WITHOUT ? work((sql, values) => db.once(sql, values)) : holdThem()
+    if (tries > TRIES_WITHOUT) return holdThem()
+    return work({ holds: false, run: (sql, values) => db.once(sql, values) })
   }
 
   const { outcome, wakes } = await db.attempt(decide, { repeatable })

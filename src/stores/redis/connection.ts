@@ -30,6 +30,8 @@ export interface ServerOptions {
   readonly deliver: (shard: number) => Promise<void>
 }
 
+const DAY_MS = 86_400_000
+
 export class Server {
   readonly #options: ServerOptions
   /** The beginning of the keys of each shard. */
@@ -62,6 +64,11 @@ export class Server {
     this.#shards = keys
   }
 
+  /** After how long the text of a lock may go: long after its time is over, and never while time is turned by hand. */
+  keepMs(ttlMs: number): number {
+    return this.#options.clockKind === 'handTurned' ? DAY_MS : Math.max(Math.ceil(ttlMs * 3), 1_000)
+  }
+
   /** Watches no more over what is under way. */
   close(): void {
     this.#watching?.()
@@ -90,15 +97,18 @@ export class Server {
     return this.run(script, this.#key(shard), args, this.#options.waitReplicas > 0)
   }
 
-  async run(script: ScriptSource, key: string, args: readonly (string | number)[], waits = false): Promise<Reply> {
+  run(script: ScriptSource, key: string, args: readonly (string | number)[], waits = false): Promise<Reply> {
     const { sha, text } = script[this.#options.clockKind]
-    const rest = ['1', key, ...args.map(String)]
-    try {
-      return await this.#sendAndWait(key, ['EVALSHA', sha, ...rest], waits)
-    } catch (error) {
-      if (errorWord(error) !== 'NOSCRIPT' && errorWord((error as Error).cause) !== 'NOSCRIPT') throw error
-    }
-    return this.#sendAndWait(key, ['EVAL', text, ...rest], waits)
+    const command = ['EVALSHA', sha, '1', key]
+    for (const arg of args) command.push(typeof arg === 'string' ? arg : String(arg))
+    return this.#answer(
+      () => this.#sendAndWait(key, command, waits),
+      () => {
+        command[0] = 'EVAL'
+        command[1] = text
+        return this.#answer(() => this.#sendAndWait(key, command, waits))
+      },
+    )
   }
 
   #key(shard: number): string {
@@ -107,46 +117,46 @@ export class Server {
     throw failure('NOT_RUNNING', 'the Redis store is not open: call open() first')
   }
 
+  #sendAndWait(key: string, args: readonly string[], waits: boolean): Promise<unknown> {
+    return waits ? this.#sendBoth(key, args) : this.#options.link.send(key, args)
+  }
+
   /** Both over the same connection, one behind the other: the waiting is for this very command. */
-  async #sendAndWait(key: string, args: readonly string[], waits: boolean): Promise<Reply> {
-    if (!waits) return this.send(key, args)
+  async #sendBoth(key: string, args: readonly string[]): Promise<unknown> {
     const { link, waitReplicas, timeoutMs, prefix } = this.#options
     const wait = ['WAIT', String(waitReplicas), String(Math.floor(timeoutMs / 4))]
-    const [reply, reached] = await this.#answered(link.sendBoth(key, args, wait))
-    if (Number(reached) >= waitReplicas) return reply as Reply
+    const [reply, reached] = await link.sendBoth(key, args, wait)
+    if (Number(reached) >= waitReplicas) return reply
     throw failure(
       'STORE_UNREACHABLE',
       `the Redis server of "${prefix}" has reached ${Number(reached)} of ${waitReplicas} replicas (waitReplicas) in time: check the replicas`,
     )
   }
 
-  async send(key: string, args: readonly string[]): Promise<Reply> {
-    return (await this.#answered(this.#options.link.send(key, args))) as Reply
+  send(key: string, args: readonly string[]): Promise<Reply> {
+    return this.#answer(() => this.#options.link.send(key, args))
   }
 
-  async #answered<Value>(answer: Promise<Value>): Promise<Value> {
-    try {
-      return await this.#inTime(answer)
-    } catch (error) {
-      throw storeError(error, this.#options.prefix)
-    }
-  }
-
-  /** One timer watches over all commands: each of its own would cost more than the rest of sending it. */
-  #inTime<Value>(answer: Promise<Value>): Promise<Value> {
-    const { clock } = this.#options
+  /**
+   * What is answered in time; `unknown` is for a script that the server does not know. One promise and one timer for all,
+   * because more of either would cost more than the rest of sending a command.
+   */
+  #answer(send: () => Promise<unknown>, unknown?: () => Promise<Reply>): Promise<Reply> {
+    const { clock, prefix } = this.#options
     return new Promise((resolve, reject) => {
+      const answer = send()
       const sent: Sent = { at: clock.monotonic(), reject }
       this.#underWay.add(sent)
       this.#watch()
       answer.then(
         (value) => {
           this.#underWay.delete(sent)
-          resolve(value)
+          resolve(value as Reply)
         },
         (error: unknown) => {
           this.#underWay.delete(sent)
-          reject(error)
+          if (unknown !== undefined && isUnknownScript(error)) resolve(unknown())
+          else reject(storeError(error, prefix))
         },
       )
     })
@@ -165,6 +175,10 @@ export class Server {
       if (this.#underWay.size > 0) this.#watch()
     })
   }
+}
+
+function isUnknownScript(error: unknown): boolean {
+  return errorWord(error) === 'NOSCRIPT' || errorWord((error as Error).cause) === 'NOSCRIPT'
 }
 
 interface Sent {

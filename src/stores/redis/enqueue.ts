@@ -30,7 +30,7 @@ export const ENQUEUE = runScript(`${KEY_WINNER}
 local added, numbered, written = {}, {}, {}
 
 local function newRun(a, readyAt)
-  local n = string.format('%016.0f', nextSeq())
+  local n = nextNumber()
   numbered[#numbered + 1] = n
   numbered[#numbered + 1] = n
   return n, newText(int(readyAt), '-', a.tick == 'now' and nowText or a.tick, a.kind, '\\n' .. a.made .. '\\n\\n\\n' .. a.body)

@@ -14,6 +14,7 @@ import { clientFor } from './load-client.js'
 import { agreeOnShards, CLUSTER_SHARDS, firstShard, MAX_SHARDS, shardKeys } from './shards.js'
 import { operationsOn } from './store.js'
 import { deliverTickets } from './tickets.js'
+import { fromWord } from './token-text.js'
 import { EVERYTHING, Wakes } from './wakes.js'
 
 export type { IoRedis, NodeRedis, NodeRedisCluster, RedisClient } from './clients.js'
@@ -68,8 +69,9 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
   let stopListening = () => {}
 
   function heard(message: string): void {
-    const [from, bits] = message.split(' ')
-    if (from !== self) wakes.heard(Number(bits) || EVERYTHING)
+    const [from, bits, holder] = message.split(' ')
+    if (holder !== undefined) wakes.handedTo(fromWord(holder) ?? '')
+    else if (from !== self) wakes.heard(Number(bits) || EVERYTHING)
   }
 
   return {

@@ -19,7 +19,13 @@ const MAX_WAIT_MS = 1_000
 const reconnectMs = (tries: number) => Math.min(50 * 2 ** Math.min(tries, 10), MAX_WAIT_MS) * (0.75 + Math.random() / 2)
 
 // A command that cannot be sent now fails now: whoever sent it decides what to do. Nor is one sent twice.
-const NODE_REDIS = { RESP: 2, disableOfflineQueue: true, socket: { reconnectStrategy: reconnectMs, keepAlive: true } }
+// The store watches over the time itself: a signal for every command costs more than the rest of sending it.
+const NODE_REDIS = {
+  RESP: 2,
+  disableOfflineQueue: true,
+  commandOptions: { timeout: 0 },
+  socket: { reconnectStrategy: reconnectMs, keepAlive: true },
+}
 const IOREDIS = {
   lazyConnect: true,
   enableOfflineQueue: false,

@@ -134,7 +134,7 @@ for _, c in ipairs(changes) do
       ids[#ids + 1] = c.id
     end
     if c.due ~= '-' then
-      due[#due + 1] = inLine(tonumber(c.due))
+      due[#due + 1] = inLine(c.due)
       due[#due + 1] = c.id
       wake(SCHEDULES)
     elseif c.was ~= '' then redis.call('ZREM', KEYS[1] .. 'due', c.id) end

@@ -29,20 +29,9 @@ export type Progress = Omit<Schedule, 'id' | 'definition' | 'version' | 'pauseNo
 
 /** The first line but for letter and version. Scripts put the version in, because it is theirs to give. */
 export function progressText(progress: Progress): string {
-  const { anchor, cursor, remaining, nextAt, dueAt, pausedAt, createdAt, updatedAt, finishedAt } = progress
-  return [
-    instant(createdAt),
-    anchor === createdAt ? '=' : instant(anchor),
-    updatedAt === createdAt ? '=' : instant(updatedAt),
-    instant(cursor),
-    instant(nextAt),
-    dueAt !== undefined && dueAt === nextAt ? '=' : instant(dueAt),
-    instant(remaining),
-    instant(pausedAt),
-    instant(finishedAt),
-  ]
-    .join(' ')
-    .replace(/( -)+$/, '')
+  const { anchor, createdAt, updatedAt } = progress
+  const [since, changed] = [anchor, updatedAt].map((at) => (at === createdAt ? '=' : instant(at)))
+  return `${instant(createdAt)} ${since} ${changed} ${movingText(progress)}`
 }
 
 export function overlapLetter({ overlap }: ScheduleDefinition): string {
@@ -53,6 +42,27 @@ export function overlapLetter({ overlap }: ScheduleDefinition): string {
 export function definitionText(schedule: Pick<Schedule, 'definition' | 'pauseNote'>): string {
   return `${JSON.stringify(short(schedule))}\n${toText(schedule.definition.payload)}`
 }
+
+/** Where the part of a first line begins that planning changes, behind version, creation, anchor and change. */
+export function movingFrom(line: string): number {
+  let at = 0
+  for (let space = 0; space < 4; space += 1) at = line.indexOf(' ', at) + 1
+  return at
+}
+
+type Moving = Pick<Progress, 'cursor' | 'nextAt' | 'dueAt' | 'remaining' | 'pausedAt' | 'finishedAt'>
+
+/** The part of a first line that planning changes. */
+export function movingText({ cursor, nextAt, dueAt, remaining, pausedAt, finishedAt }: Moving): string {
+  const due = dueAt !== undefined && dueAt === nextAt ? '=' : instant(dueAt)
+  const start = `${instant(cursor)} ${instant(nextAt)} ${due}`
+  if (remaining === undefined && pausedAt === undefined && finishedAt === undefined) {
+    return due === '-' ? start.replace(ABSENT, '') : start
+  }
+  return `${start} ${instant(remaining)} ${instant(pausedAt)} ${instant(finishedAt)}`.replace(ABSENT, '')
+}
+
+const ABSENT = /( -)+$/
 
 function instant(value: number | undefined): string {
   return value === undefined ? '-' : value.toString(36)

@@ -1,6 +1,6 @@
 /** Scripts: Lua that is sent by its digest, and whole only to a server that does not know it yet. */
 import { createHash } from 'node:crypto'
-import { BASE, CLOCK, HAND_TURNED_CLOCK, SHIFTED_CLOCK } from './lua/base.js'
+import { BASE, CLOCK, HAND_TURNED_CLOCK, type ScriptClock, SHIFTED_CLOCK } from './lua/base.js'
 import { NAMES } from './lua/names.js'
 import { RUN_CHANGES } from './lua/run-changes.js'
 import { RUN_RECORD } from './lua/run-record.js'
@@ -17,7 +17,7 @@ export type ClockKind = 'server' | 'shifted' | 'handTurned'
 export type ScriptSource = Readonly<Record<ClockKind, Script>>
 
 export function script(...parts: readonly string[]): ScriptSource {
-  return bareScript([BASE, ...parts].join('\n'))
+  return clocked(({ time, more }) => [time, more, BASE, ...parts].join('\n'))
 }
 
 /** A script over runs and keys: all that can happen to them is at hand. */
@@ -25,13 +25,22 @@ export function runScript(body: string): ScriptSource {
   return script(RUN_RECORD, NAMES, RUN_CHANGES, body)
 }
 
-/** A script for which even a few functions would be many: it has the clock, and nothing else. */
+/** A script for which even a few functions would be many: it has the time, and nothing else. */
 export function bareScript(body: string): ScriptSource {
+  return clocked(({ time }) => time + body)
+}
+
+function clocked(textFor: (clock: ScriptClock) => string): ScriptSource {
   return {
-    server: digested(CLOCK + body),
-    shifted: digested(SHIFTED_CLOCK + body),
-    handTurned: digested(HAND_TURNED_CLOCK + body),
+    server: digested(textFor(CLOCK)),
+    shifted: digested(textFor(SHIFTED_CLOCK)),
+    handTurned: digested(textFor(HAND_TURNED_CLOCK)),
   }
+}
+
+/** A script that asks for the time only where it has to: there it puts what it is given. */
+export function clockedScript(textFor: (time: string) => string): ScriptSource {
+  return clocked(({ time }) => textFor(time))
 }
 
 function digested(text: string): Script {

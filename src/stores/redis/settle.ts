@@ -10,9 +10,31 @@ import { inShards } from './shards.js'
 import { settleTickets } from './tickets.js'
 
 export const SETTLE = runScript(`
-local ns = {}
+local ns, texts, settledHere = {}, {}, {}
 for at = 1, #ARGV, 5 do ns[#ns + 1] = ARGV[at] end
-loadAll(ns)
+eachText(ns, function(n, text) texts[n] = text end)
+
+-- Most runs succeed, have no key, and no result: they are ended without being taken apart. Answers whether it was so.
+local RUNNING = '^X( %- %d+ %d+ %d+ )(%d+)( %d+ %d %d [^ ]+ [^ ]+ [^ ]+ [^ ]+ )%- [^ ]+ ([^ ]+) %- ([^ ]+) ([pl])([^\\n]+)\\n(.) [^ ]+ . [^ ]+ ([^ ]+) [^\\n]+\\n\\n\\n()'
+local function succeed(n, text, token)
+  local counts, own, times, tick, inst, kind, kept, origin, sched = string.match(text, RUNNING)
+  if own ~= token or (kind == 'l' and origin ~= 't') then return false end
+  local gone = collect(runningGone, inst)
+  gone[#gone + 1] = n
+  if kind == 'l' then
+    redis.call('ZREM', KEYS[1] .. 'e:' .. sched, n)
+    touch(touchedLanes, sched)
+  end
+  if kept == 'a' then
+    local rest = string.sub(text, (string.find(text, '\\n', 1, true)))
+    changeText(n, 'S' .. counts .. own .. times .. nowText .. ' ' .. own .. ' ' .. tick .. ' - ' .. inst .. ' ' .. kind .. kept .. rest)
+    endings[#endings + 1] = nextNumber()
+    endings[#endings + 1] = n
+    if kind == 'l' then redis.call('ZADD', KEYS[1] .. 'l:' .. sched, n, n) end
+  else changeText(n, '').gone = true end
+  wake(SETTLED)
+  return true
+end
 
 local function isCurrent(r, token)
   if r.st ~= 'X' or r.token ~= token then return false end
@@ -39,10 +61,16 @@ end
 
 local results = {}
 for at = 1, #ARGV, 5 do
-  local r, token = load(ARGV[at]), ARGV[at + 1]
-  local result = 'o'
-  if r then
-    if r.settled == token then result = 's'
+  local n, token, result = ARGV[at], ARGV[at + 1], 'o'
+  local text = texts[n]
+  if settledHere[n] then result = settledHere[n] == token and 's' or 'o'
+  elseif text and runs[n] == nil and ARGV[at + 2] == 'S' and ARGV[at + 4] == '' and succeed(n, text, token) then
+    settledHere[n], result = token, 's'
+  elseif text then
+    if runs[n] == nil then parse(n, text) end
+    local r = load(n)
+    if not r then result = 'o'
+    elseif r.settled == token then result = 's'
     elseif isCurrent(r, token) then
       r.settled = token
       apply(r, ARGV[at + 2], ARGV[at + 3], ARGV[at + 4])

@@ -1,8 +1,9 @@
 /** The operations of the Redis store, over a server. */
 import type { Store } from '../../core/store.js'
-import { advanceSchedules, Definitions } from './advance.js'
+import { advanceSchedules } from './advance.js'
 import { claimRuns } from './claim.js'
 import type { Server } from './connection.js'
+import { Definitions } from './definitions.js'
 import { enqueueRuns, isAvailable } from './enqueue.js'
 import { freezeStore, frozenSince, thawStore } from './freeze.js'
 import {
@@ -14,7 +15,9 @@ import {
   listInstances,
   listJobs,
 } from './instances.js'
-import { acquireLease, inspectLease, listLeases, releaseLease, renewLeases, resetLease } from './leases.js'
+import { inspectLease, listLeases } from './lease-lists.js'
+import { renewLeases, resetLease } from './leases.js'
+import { LockCalls } from './lock-calls.js'
 import { pruneHistory } from './prune.js'
 import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
 import { rescueRuns } from './rescue.js'
@@ -37,6 +40,7 @@ const NOW = script('return int(now)')
 /** All but opening and closing, which are the handle's. */
 export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
+  const locks = new LockCalls(server)
 
   function op<Args extends readonly unknown[], Result>(work: (server: Server, ...args: Args) => Promise<Result>) {
     return (...args: Args): Promise<Result> => work(server, ...args)
@@ -68,9 +72,9 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       prune: op(pruneHistory),
     },
     leases: {
-      acquire: op(acquireLease),
+      acquire: (request) => locks.acquire(request),
       renew: op(renewLeases),
-      release: op(releaseLease),
+      release: (request) => locks.release(request),
       inspect: op(inspectLease),
       list: op(listLeases),
       reset: op(resetLease),

@@ -1,10 +1,11 @@
 /**
  * Hints. In the scripts they are bits. What was done through this handle is hinted at here at once, and to the other
  * processes by PUBLISH, at most every few milliseconds for everything that happened in between. Only a lock that is
- * handed to somebody who waits is published by the script itself, at once: somebody sits there and waits.
+ * handed to somebody who waits is published by the script itself, at once and with his name: he sits there and waits, and
+ * nobody else has to look.
  */
 import type { Clock } from '../../core/clock.js'
-import type { Wake } from '../../core/store.js'
+import type { Wake, WakeListener } from '../../core/store.js'
 
 const WAKES: readonly Wake[] = ['schedules', 'runs', 'leases', 'attempts', 'settled']
 export const WAKE_LEASES = 4
@@ -17,7 +18,7 @@ const PUBLISH_EVERY_MS = 10
 export class Wakes {
   readonly #clock: Clock
   readonly #publish: (bits: number) => void
-  readonly #listening = new Set<(wake: Wake) => void>()
+  readonly #listening = new Set<WakeListener>()
   #local = 0
   #remote = 0
   #resting: (() => void) | undefined
@@ -42,9 +43,14 @@ export class Wakes {
     }
   }
 
-  subscribe = (listener: (wake: Wake) => void): (() => void) => {
+  /** A lock was handed to somebody, who may wait in this process. */
+  handedTo(holder: string): void {
+    for (const listener of [...this.#listening]) listener('leases', holder)
+  }
+
+  subscribe = (listener: WakeListener): (() => void) => {
     // Each subscription is its own, even of the same function.
-    const own = (wake: Wake) => listener(wake)
+    const own: WakeListener = (wake, holder) => listener(wake, holder)
     this.#listening.add(own)
     return () => {
       this.#listening.delete(own)

@@ -8,7 +8,7 @@
  */
 import { type Clock, sleep } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
-import type { Wake } from '../../core/store.js'
+import type { Hint } from '../../core/hint.js'
 import type { Connection } from './connection.js'
 import { fileError, isBusy } from './file-errors.js'
 import type { Tx } from './tx.js'
@@ -28,7 +28,7 @@ export interface FileOptions {
   /** How long a busy file is tried again before an operation fails. */
   readonly busyMs: number
   /** Told what changed, after each commit. */
-  readonly announce: (wakes: ReadonlySet<Wake>) => void
+  readonly announce: (wakes: ReadonlySet<Hint>) => void
   /** Told that what was seen inside a transaction never came to be. */
   readonly onRollback: () => void
 }

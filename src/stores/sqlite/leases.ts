@@ -100,7 +100,6 @@ export function releaseLease(tx: Tx, { name, holder, minHoldMs = 0 }: ReleaseReq
   const held = lease !== undefined && !lease.released && lease.run === null
   if (held) {
     const heldUntil = lease.acquiredAt + minHoldMs
-    tx.wakes.add('leases')
     if (heldUntil <= tx.now) dropLease(tx, name, holder)
     else extend(tx, lease, heldUntil, true)
   }
@@ -138,7 +137,6 @@ export function resetLease(tx: Tx, name: string): number {
     if (run === undefined) dropLease(tx, name, lease.holder)
     else takeOver(tx, run, false)
   }
-  tx.wakes.add('leases')
   tx.wakes.add('attempts')
   handOn(tx)
   return holders.length

@@ -33,7 +33,7 @@ function versionOf(path: string): number {
   try {
     const db = new Connection(openDriver(path))
     try {
-      const version = schemaVersion(db)
+      const version = schemaVersion(db, path)
       checkVersion(version, path)
       return version
     } finally {

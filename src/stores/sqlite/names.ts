@@ -133,7 +133,7 @@ export function serveWaiters(tx: Tx, name: string): void {
     if (until > tx.now) {
       if (isBusy(tx, name, permits)) return
       grantLock(tx, name, { holder, ttlMs, permits, instance, floor })
-      tx.wakes.add('leases')
+      tx.wakes.add({ handedTo: holder })
     }
     dropWaiter(tx, name, holder)
   }

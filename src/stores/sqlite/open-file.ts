@@ -103,7 +103,7 @@ export class OpenFile {
     try {
       // Ten processes may start at once: each looks first, and whoever gets the lock finds it done or does it.
       await file.patiently(() => configure(db))
-      const version = await file.read(schemaVersion)
+      const version = await file.read((read) => schemaVersion(read, path))
       checkVersion(version, path)
       if (version < SCHEMA_VERSION) this.foundVersion = await file.write((tx) => migrate(tx.db, path))
     } catch (error) {

@@ -138,10 +138,9 @@ function recordSkip(tx: Tx, { schedule, tick, origin }: RunRecord, reason: SkipR
 
 const FREE_KEY = 'delete from belfry_leases where run = ?'
 
-function freeKey({ db, touchedNames, wakes }: Tx, { id, key }: RunRecord): void {
+function freeKey({ db, touchedNames }: Tx, { id, key }: RunRecord): void {
   if (key === undefined || db.run(FREE_KEY, id) === 0) return
   touchedNames.add(key.name)
-  wakes.add('leases')
 }
 
 /** It holds nobody up any more: whoever stood behind it may be next. */

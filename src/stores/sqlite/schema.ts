@@ -5,7 +5,7 @@
  *
  * States are numbers so that partial indexes are small: 0 waiting, 1 ready, 2 running, from 3 on ended.
  */
-import { failure } from '../../core/errors.js'
+import { failure, quote } from '../../core/errors.js'
 import type { Connection } from './connection.js'
 
 const MIGRATIONS: readonly string[] = [
@@ -220,14 +220,25 @@ create index belfry_records_expiry on belfry_records (expires_at) where expires_
 
 export const SCHEMA_VERSION = MIGRATIONS.length
 
-const HAS_META = `select 1 from sqlite_master where type = 'table' and name = 'belfry_meta'`
+const NAMED = /create (?:table|(?:unique )?index) (belfry_\w+)/g
+const NAMES = Array.from(MIGRATIONS.join('\n').matchAll(NAMED), ([, name]) => `'${name}'`).join(', ')
+
+const META_COLUMNS = `select group_concat(name) from (select name from pragma_table_info('belfry_meta') order by cid)`
+const OURS = `select min(name) from sqlite_master where name in ('belfry_meta', ${NAMES})`
 const VERSION = `select value from belfry_meta where name = 'schema'`
 const SET_VERSION = `insert or replace into belfry_meta (name, value) values ('schema', ?)`
 
-/** The version of a file; 0 when Belfry has never been there. */
-export function schemaVersion(db: Connection): number {
-  if (db.get(HAS_META) === undefined) return 0
-  return db.get<[number]>(VERSION)?.[0] ?? 0
+/** The version of a file; 0 when Belfry has never been there. Refuses one with tables of somebody else's by our names. */
+export function schemaVersion(db: Connection, file: string): number {
+  const [columns] = db.get<[string | null]>(META_COLUMNS) ?? []
+  const [version] = columns === 'name,value' ? (db.get<[number]>(VERSION) ?? []) : []
+  if (version !== undefined) return version
+  const [name] = db.get<[string | null]>(OURS) ?? []
+  if (name === null || name === undefined) return 0
+  throw failure(
+    'STORE_INVALID',
+    `${file} has a ${quote(name)} that Belfry did not make: give Belfry a file of its own, or rename that table`,
+  )
 }
 
 /** Refuses a file that a newer Belfry has written: it may hold what this one would not see. */
@@ -243,7 +254,7 @@ const META = 'create table if not exists belfry_meta (name text primary key, val
 
 /** Brings the file up to date, and answers from which version. Call it inside a write transaction. */
 export function migrate(db: Connection, file: string): number {
-  const version = schemaVersion(db)
+  const version = schemaVersion(db, file)
   checkVersion(version, file)
   if (version === SCHEMA_VERSION) return version
   db.exec(META)

@@ -1,4 +1,4 @@
-import type { Wake } from '../../core/store.js'
+import type { Hint } from '../../core/hint.js'
 import type { Connection } from './connection.js'
 import { Counters } from './counters.js'
 
@@ -10,14 +10,14 @@ export interface Tx {
   /** Names of leases and schedules whose waiters may be next. */
   readonly touchedNames: Set<string>
   readonly touchedLanes: Set<string>
-  readonly wakes: Set<Wake>
+  readonly wakes: Set<Hint>
   /** How many runs became ready so far: what was read of the queue before is then no longer all of it. */
   readied: number
   /** Which schedules have running ticks that are not listed; read when it is first asked for. */
   unlistedRunning?: ReadonlySet<string>
 }
 
-export function newTx(db: Connection, now: number, wakes: Set<Wake>): Tx {
+export function newTx(db: Connection, now: number, wakes: Set<Hint>): Tx {
   return {
     db,
     now,

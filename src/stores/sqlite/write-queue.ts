@@ -10,7 +10,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import { sleep } from '../../core/clock.js'
-import type { Wake } from '../../core/store.js'
+import type { Hint } from '../../core/hint.js'
 import type { Connection } from './connection.js'
 import type { FileOptions, SqliteFile } from './file.js'
 import { fileError, isBusy } from './file-errors.js'
@@ -133,7 +133,7 @@ export class WriteQueue {
   /** The writes leave the queue when they are on disk. */
   *#writeGroup(group: readonly Pending[]): Steps<void> {
     const { announce, clock, path } = this.#options
-    const wakes = new Set<Wake>()
+    const wakes = new Set<Hint>()
     const done: Done[] = []
     this.#db.begin()
     const begunAt = clock.monotonic()
@@ -161,7 +161,7 @@ export class WriteQueue {
     announce(wakes)
   }
 
-  *#perform(work: Work<unknown>, wakes: Set<Wake>): Steps<unknown> {
+  *#perform(work: Work<unknown>, wakes: Set<Hint>): Steps<unknown> {
     const tx = newTx(this.#db, this.#file.now(), wakes)
     const steps = work(tx)
     let step = steps.next()
@@ -170,7 +170,7 @@ export class WriteQueue {
     return step.value
   }
 
-  *#apart(work: Work<unknown>, wakes: Set<Wake>): Steps<Done> {
+  *#apart(work: Work<unknown>, wakes: Set<Hint>): Steps<Done> {
     this.#db.run('savepoint belfry')
     try {
       const result = yield* this.#perform(work, wakes)

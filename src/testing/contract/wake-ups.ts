@@ -37,6 +37,7 @@ export const wakeUps = area('wake-ups', {
 
   'a freed lock wakes whoever waits for it': async (scene) => {
     await scene.acquire('l', 'a')
+    await scene.tryAcquire('l', 'b', { waitMs: 60_000 })
     await expectHint(scene, 'leases', () => scene.store.leases.release({ name: 'l', holder: 'a' }))
   },
 

@@ -35,8 +35,62 @@ function at(path: string, id: string): string {
   return path.replaceAll(/\{\w+\}/g, encodeURIComponent(id))
 }
 
-function asked({ method }: Operation, headers: Record<string, string> = {}) {
-  return { method, headers, ...(method === 'GET' || method === 'DELETE' ? {} : { body: {} }) }
+function asked({ method }: Operation, headers: Record<string, string> = {}, body: unknown = {}) {
+  return { method, headers, ...(method === 'GET' ? {} : { body }) }
+}
+
+/** One of them fits most operations, and each is about something outside of shop/. */
+const BODIES: readonly unknown[] = [
+  {},
+  { ttl: '1m' },
+  { every: '1h', job: 'x' },
+  { id: 'billing/2', every: '1h', job: 'x' },
+  { schedule: 'billing/1' },
+  { schedule: 'billing/1', states: ['ready', 'waiting', 'failed', 'cancelled'] },
+  { note: 'mine' },
+  { token: 1 },
+  { payload: 1 },
+  { schedules: [{ id: 'billing/1', every: '2h', job: 'x' }], prune: true },
+  { schedules: { 'billing/1': { every: '2h', job: 'x' } }, prefix: 'billing/', prune: true },
+  { from: '2026-01-01T00:00:00Z', to: '2026-01-01T03:00:00Z' },
+]
+
+/** Asks everything about all of these ids; the answers without what was asked for, which may stand in them. */
+async function sweep(ids: readonly string[], headers: Record<string, string>): Promise<string[]> {
+  const answers: string[] = []
+  for (const operation of await operations()) {
+    if (OPEN.includes(`${operation.method} ${operation.path}`)) continue
+    const wanted = (operation.path.includes('{') ? ids : ['']).flatMap((id) => BODIES.map((body) => ({ id, body })))
+    for (const { id, body } of wanted) {
+      const response = await scene.ask(at(operation.path, id), asked(operation, headers, body))
+      expect(response.status).toBeLessThan(500)
+      if (response.headers.get('content-type') === 'text/event-stream') await response.body?.cancel()
+      else {
+        const text = (await response.text()).replaceAll(id, '').replaceAll(encodeURIComponent(id), '')
+        answers.push(`${operation.method} ${operation.path} ${id}: ${text}`)
+      }
+    }
+  }
+  return answers
+}
+
+/** What a token for shop/ must not change. */
+async function outside(): Promise<unknown> {
+  const { schedules, runs, locks, ...belfry } = {
+    schedules: await scene.belfry.schedules.list({ limit: 1_000 }),
+    runs: await scene.belfry.runs.list({ limit: 1_000 }),
+    locks: await scene.belfry.locks.list({ limit: 1_000 }),
+    frozen: await scene.belfry.frozen(),
+    tokens: await scene.tokens.list({ limit: 1_000 }),
+  }
+  const isOutside = (id: string | undefined) => !id?.startsWith('shop/')
+  return {
+    schedules: schedules.items.filter(({ id }) => isOutside(id)),
+    runs: runs.items.filter(({ schedule }) => isOutside(schedule)),
+    // A lock that is held is renewed.
+    locks: locks.items.filter(({ name }) => isOutside(name)).map(({ name, token }) => ({ name, token })),
+    ...belfry,
+  }
 }
 
 describe('without a token', () => {
@@ -93,6 +147,25 @@ describe('a token for shop/', () => {
       expect(answers[0]).not.toMatch(/4111|invoice/)
     }
     expect(await everything(scene.belfry)).toBe(before)
+  })
+
+  it('learns nothing of what is outside and changes nothing there, by any operation on any id', async () => {
+    const { belfry } = scene
+    const headers = bearer(await scene.token({ role: 'admin', prefix: 'shop/' }))
+    const triggered = await belfry.schedules.trigger('billing/1')
+    const lock = await belfry.lock('billing/lock', { ttl: '10m' })
+    const ana = await scene.token({ role: 'admin', name: 'ana' })
+    await scene.ask('/v1/schedules/billing%2F1/pause', { method: 'POST', headers: bearer(ana), body: {} })
+    const { items } = await belfry.runs.list()
+    const before = await outside()
+    const ids = ['billing/1', 'billing/lock', items[0]?.id ?? '', JSON.stringify(triggered)]
+    const secret = /: .*(4111|invoice|billing|"ana)/
+    expect((await sweep(ids, headers)).filter((answer) => secret.test(answer))).toEqual([])
+    expect(await outside()).toEqual(before)
+    // Somebody without a prefix learns and changes it all by the same requests.
+    expect((await sweep(ids, bearer(ana))).filter((answer) => secret.test(answer)).length).toBeGreaterThan(5)
+    expect(await outside()).not.toEqual(before)
+    await lock?.release()
   })
 
   it.each([

@@ -179,6 +179,23 @@ describe('rates', () => {
     expect(answers.filter(({ ok }) => ok)).toHaveLength(100)
   })
 
+  it('hold for callers that a host app names', async () => {
+    const belfry = createBelfry({ store: memory(), roles: [], logger: silentLogger })
+    await belfry.start()
+    const { fetch } = createServer(belfry, {
+      authorise: async (request) => ({ name: request.headers.get('x-user') ?? '', role: 'viewer' }),
+      limits: { requestsPerSecond: 1 },
+      logger: silentLogger,
+    })
+    const ask = async (user: string) =>
+      outcome(await fetch(new Request('http://any.example/v1/session', { headers: { 'x-user': user } })))
+    const answers = []
+    for (let at = 0; at < 6; at += 1) answers.push(await ask('ana'))
+    expect(answers).toEqual([...Array(5).fill('200'), '429 RATE_LIMITED'])
+    expect(await ask('bob')).toBe('200')
+    await belfry.stop()
+  })
+
   it('remember a bounded number of those who ask', () => {
     const limit = new RateLimit(manualClock(0), { perSecond: 1, burst: 1 })
     for (let at = 0; at < 30_000; at += 1) limit.take(`192.0.${at >> 8}.${at & 255}`)

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { TRUST_MS } from '../../../src/server/security/brief-trust.js'
 import { type ManualClock, manualClock } from '../../../src/testing/index.js'
-import { outcome, type Stage, stage } from './stage.js'
+import { bearer, outcome, type Stage, stage } from './stage.js'
 
 const OWN = 'http://belfry.test'
 
@@ -99,5 +99,28 @@ describe('a session', () => {
     const { cookie } = await logIn()
     const headers = { cookie: `${cookie}; ${cookie}` }
     expect(await outcome(await scene.ask('/v1/session', { headers }))).toBe('401 UNAUTHENTICATED')
+  })
+})
+
+describe('a stream of events', () => {
+  it('that nobody reads is not kept', async () => {
+    const headers = bearer(await scene.token({ role: 'viewer' }))
+    const looks = () => scene.belfry.metrics.histograms().find(({ labels }) => labels.operation === 'runs.list')
+    const response = await scene.ask('/v1/events', { method: 'HEAD', headers })
+    expect(response.status).toBe(200)
+    const before = looks()?.value.count
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    expect(looks()?.value.count).toBe(before)
+  })
+
+  it('ends when its token is revoked', async () => {
+    const own = await stage()
+    const { token, info } = await own.tokens.create({ role: 'viewer' })
+    const response = await own.ask('/v1/events', { headers: bearer(token) })
+    expect(response.status).toBe(200)
+    const whole = response.text()
+    await own.tokens.revoke(info.id)
+    expect(await whole).toMatch(/^event: ready$/m)
+    await own.close()
   })
 })

@@ -6,29 +6,45 @@
  * few commands, because every command called from Lua costs about as much as the work in it.
  */
 
-/** Time is the server's. */
-export const CLOCK = `
-local time = redis.call('TIME')
-local nowUs = time[1] * 1000000 + time[2]
+/** What time it is, and what scripts need besides that give out numbers or let keys expire. */
+export interface ScriptClock {
+  readonly time: string
+  readonly more: string
+}
+
+const MORE = `
 local countFrom = nowUs
 local function housekeeping(ms) return math.max(ms * 3, 1000) end
 local function passed(us) end`
 
+/** Time is the server's. */
+export const CLOCK: ScriptClock = {
+  time: `
+local time = redis.call('TIME')
+local nowUs = time[1] * 1000000 + time[2]`,
+  more: MORE,
+}
+
 /** For benches: the server's time and as much as the key `shift` says, in microseconds. */
-export const SHIFTED_CLOCK = `${CLOCK}
-nowUs = nowUs + (redis.call('GET', KEYS[1] .. 'shift') or 0)`
+export const SHIFTED_CLOCK: ScriptClock = {
+  time: `${CLOCK.time} + (redis.call('GET', KEYS[1] .. 'shift') or 0)`,
+  more: MORE,
+}
 
 /**
  * For tests: a clock that is turned by hand, and that all shards of one server share. Its milliseconds stand still; below
  * them it moves on with every script and every number that a script gave out, so that what came first is older. Nothing
  * expires meanwhile.
  */
-export const HAND_TURNED_CLOCK = `
+export const HAND_TURNED_CLOCK: ScriptClock = {
+  time: `
 local clock = string.match(KEYS[1], '^(.*){') .. '{0}:clock'
 local countFrom = redis.call('INCR', clock)
-local nowUs = math.floor(countFrom / 1000) * 1000
+local nowUs = math.floor(countFrom / 1000) * 1000`,
+  more: `
 local function housekeeping(ms) return 86400000 end
-local function passed(us) redis.call('SET', clock, string.format('%.0f', math.max(us, countFrom))) end`
+local function passed(us) redis.call('SET', clock, string.format('%.0f', math.max(us, countFrom))) end`,
+}
 
 export const BASE = `
 local now = math.floor(nowUs / 1000)
@@ -63,12 +79,22 @@ local function nextSeq()
   return seq
 end
 
--- Schedules that are due at one instant come in the order in which they were written: the fraction is their place in line.
+-- The number of a run. Its upper half is the same for many, and printing whole numbers of nine digits or less is quick.
+local upper, upperText
+local function nextNumber()
+  local number = nextSeq()
+  local half = math.floor(number / 100000000)
+  if half ~= upper then upper, upperText = half, string.format('%08d', half) end
+  return upperText .. string.format('%08d', number - half * 100000000)
+end
+
+-- Schedules that are due at one instant come in the order in which they were written: the fraction is their place in
+-- line. It is a multiple of 1/4096, which is as fine as a score can be, in as many digits as tell them apart.
 local line
 local function inLine(due)
   if not line then line = tonumber(redis.call('HGET', KEYS[1] .. 'meta', 'line') or '0') end
   line = (line + 1) % 4096
-  return due + line / 4096
+  return due .. string.format('.%04d', line * 10000 / 4096 + 0.5)
 end
 
 local function saveSeq()

@@ -148,7 +148,9 @@ local function dropWaiter(m, holder)
   return redis.call('ZREM', KEYS[1] .. 'ww:' .. m.K, holder)
 end
 
--- Gives free permits to the locks that wait, oldest first. Places that were not asked for again in time are gone.
+-- Gives free permits to the locks that wait, oldest first, and tells each of them. Places that were not asked for again
+-- in time are gone.
+local handedOn = false
 local function serveWaiters(m)
   while m.waits do
     local holder = redis.call('ZRANGE', KEYS[1] .. 'ww:' .. m.K, 0, 0)[1]
@@ -162,8 +164,8 @@ local function serveWaiters(m)
     if untilAt and tonumber(untilAt) > now then
       if isBusy(m, tonumber(permits)) then return end
       grantLock(m, holder, tonumber(ttl), tonumber(permits), inst, tonumber(floor))
-      wake(LEASES)
-      redis.call('PUBLISH', string.match(KEYS[1], '^(.*){') .. 'wakes', '- ' .. LEASES)
+      handedOn = true
+      redis.call('PUBLISH', string.match(KEYS[1], '^(.*){') .. 'wakes', '- ' .. LEASES .. ' ' .. holder)
     end
     dropWaiter(m, holder)
   end

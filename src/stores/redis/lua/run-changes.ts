@@ -137,7 +137,7 @@ local function holdsKey(r)
 end
 
 local function addSkip(sched, from, to, count, reason)
-  local member = string.format('%016.0f', nextSeq()) .. ' ' .. from .. ' ' .. to .. ' ' .. count .. ' ' .. reason
+  local member = nextNumber() .. ' ' .. from .. ' ' .. to .. ' ' .. count .. ' ' .. reason
   redis.call('ZADD', KEYS[1] .. 'sk:' .. sched, to, member)
   redis.call('ZADD', KEYS[1] .. 'skips', now, sched .. ' ' .. member)
 end
@@ -209,7 +209,7 @@ local function endRun(r, to, reason, err, result)
   if kept == 'a' or (kept == 'f' and to ~= 'S') then
     r.finishedAt, r.reason = nowText, reason or '-'
     setTexts(r, result or '', err or '')
-    endings[#endings + 1] = nextSeq()
+    endings[#endings + 1] = nextNumber()
     endings[#endings + 1] = r.n
     if not simple and r.sched ~= '-' then redis.call('ZADD', KEYS[1] .. 'l:' .. r.sched, r.n, r.n) end
   else

@@ -28,17 +28,19 @@ local function load(n)
   return false
 end
 
-local function loadAll(ns)
+-- Does something with every run that is there, in order, and its text.
+local function eachText(ns, work)
   for first = 1, #ns, 2000 do
-    local last = math.min(first + 1999, #ns)
-    local texts = redis.call('HMGET', KEYS[1] .. 'runs', unpack(ns, first, last))
-    for at = 1, #texts do
-      local n = ns[first + at - 1]
-      if runs[n] == nil then
-        if texts[at] then parse(n, texts[at]) else runs[n] = false end
-      end
-    end
+    local texts = redis.call('HMGET', KEYS[1] .. 'runs', unpack(ns, first, math.min(first + 1999, #ns)))
+    for at = 1, #texts do work(ns[first + at - 1], texts[at]) end
   end
+end
+
+local function loadAll(ns)
+  eachText(ns, function(n, text)
+    if runs[n] ~= nil then return end
+    if text then parse(n, text) else runs[n] = false end
+  end)
 end
 
 local function change(r)
@@ -46,6 +48,13 @@ local function change(r)
     r.changed = true
     changed[#changed + 1] = r
   end
+end
+
+-- A run that was changed without being taken apart: nothing else of it is needed in the same script.
+local function changeText(n, text)
+  local r = { n = n, text = text, changed = true }
+  changed[#changed + 1] = r
+  return r
 end
 
 -- Most runs are plain: without a key, a schedule, or anything to dedupe by.

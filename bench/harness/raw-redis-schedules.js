@@ -1,0 +1,23 @@
+// @ts-check
+/** Schedules as the least that Redis has to write for each: a text as long as Belfry's, the order of ids, the due set. */
+import { definitionText } from '../../dist/stores/redis/schedule-text.js'
+import { openRawRedis } from './raw-redis.js'
+import { RAW_BATCH } from './raw-redis-scripts.js'
+
+/** @param {import('../../dist/core/schedule.js').ScheduleDefinition} definition */
+export async function openRawRedisSchedules(definition) {
+  const raw = await openRawRedis()
+  const text = `a1700000000000000 mb0k3wxl = = mb0k3wxl mb0m9gxl =\n${definitionText({ definition })}`
+  return {
+    /** @param {number} count */
+    async putMany(count) {
+      for (let made = 0; made < count; made += RAW_BATCH) {
+        const ids = Array.from({ length: Math.min(RAW_BATCH, count - made) }, (_, at) => `raw/${made + at}`)
+        await raw.put(ids, text)
+      }
+    },
+    /** @param {string} id */
+    put: (id) => raw.put([id], text),
+    close: raw.close,
+  }
+}

@@ -1,0 +1,164 @@
+/** Taking a lock, with all that can be in the way. `leases.ts` says how locks work. */
+import type { AcquireRequest, AcquireResult } from '../../core/lease.js'
+import type { Server } from './connection.js'
+import { TOLD, toLease } from './lease-text.js'
+import { bareScript, runScript } from './script.js'
+import { word } from './token-text.js'
+
+const ACQUIRE = runScript(`${TOLD}
+local K, holder, ttl, permits, inst, floor, waitMs =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+local m = name(K)
+serveWaiters(m)
+
+local function takePermit()
+  local own = holderOf(m, holder)
+  if own and own.released == '0' then
+    if own.run == '-' then
+      own.expires = now + ttl
+      changeName(m)
+    end
+    return own
+  end
+  if isBusy(m, permits) then return nil end
+  if own then removeHolder(m, own) end
+  return grantLock(m, holder, ttl, permits, inst, floor)
+end
+
+-- Asking again keeps the place and prolongs it.
+local function keepPlace()
+  if waitMs <= 0 then return end
+  if not m.waits then
+    m.waits = true
+    changeName(m)
+    redis.call('SADD', KEYS[1] .. 'blocked', K)
+  end
+  redis.call('ZADD', KEYS[1] .. 'ww:' .. K, 'NX', int(nextSeq()), holder)
+  redis.call('HSET', KEYS[1] .. 'wd:' .. K, holder, ttl .. ' ' .. permits .. ' ' .. inst .. ' ' .. int(floor) .. ' ' .. int(now + waitMs))
+end
+
+local lease, answer = takePermit(), nil
+if lease then
+  if m.waits then dropWaiter(m, holder) end
+  answer = told(m, lease)
+else
+  keepPlace()
+  local soonest
+  for _, h in ipairs(m.holders) do
+    local ends = endOf(h)
+    if ends > now then soonest = math.min(soonest or ends, ends) end
+  end
+  answer = int(soonest or now)
+end
+touch(touchedNames, K)
+finish()
+return { int(now), lease and 1 or 0, answer, wakes }`)
+
+export async function acquireLease(server: Server, shard: number, request: AcquireRequest): Promise<AcquireResult> {
+  const { name, holder, ttlMs, permits, instance, floor, waitMs = 0 } = request
+  const args = [word(name), word(holder), ttlMs, permits, word(instance), floor, waitMs]
+  const [at, acquired, answer] = await server.write(ACQUIRE, shard, args)
+  const now = Number(at)
+  if (acquired !== 1) return { acquired: false, until: Number(answer), now }
+  return { acquired: true, lease: toLease(shard, name, String(answer)), now }
+}
+
+/**
+ * The highest floor of all who ask; then stretches of those who ask for the same: how many they are, for how long, of how
+ * many permits, for whom, how long they wait, when the text may go; then each name and holder. Answers lines: the time, and for each the
+ * token of a free lock that was taken; `+` and the lease that was his already; `-` and when it runs out for a lock that
+ * is held; nothing when there is more to it.
+ *
+ * Without a function of its own, because making one costs as much as calling the server, and with as little arithmetic
+ * as can be: numbers of the same length are compared as texts.
+ */
+const TAKE = bareScript(`
+local call, match, format = redis.call, string.match, string.format
+local now = math.floor(nowUs / 1000)
+local nowText, nextToken = format('%.0f', now), format('%.0f', nowUs)
+local answers = nowText
+local floor, at, left = ARGV[1], 2, 0
+local isNew = #floor < #nextToken or (#floor == #nextToken and floor <= nextToken)
+local ttl, permits, inst, waitMs, keep, ends
+while at <= #ARGV do
+  if left == 0 then
+    left, ttl, permits, inst, waitMs, keep = tonumber(ARGV[at]), unpack(ARGV, at + 1, at + 5)
+    ends, at = format('%.0f', now + ttl), at + 6
+  end
+  local name, holder, answer = ARGV[at], ARGV[at + 1], ''
+  local key = KEYS[1] .. 'n:' .. name
+  local text = call('GET', key)
+  local token
+  if isNew and (not text or (#text == #nextToken + 2 and string.byte(text, #nextToken + 1) == 32 and text < nextToken)) then
+    token = nextToken
+  else
+    local last = not text and '0' or match(text, '^(%d+) %-$')
+    token = last and format('%.0f', math.max(last + 1, nowUs, floor))
+  end
+  if token then
+    call('SET', key, token .. ' -\\n' .. holder .. ' ' .. token .. ' ' .. nowText .. ' ' .. ends .. ' 0 ' .. inst .. ' -', 'PX', keep)
+    if not text then
+      call('ZADD', KEYS[1] .. 'names', 0, name == '%' and '' or
+        (string.gsub(name, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end)))
+    end
+    answer = token
+  else
+    local newest, flags, other, own, acquired, expires, released, by =
+      match(text, '^(%d+) (w?%-)\\n([^ ]+) (%d+) (%d+) (%d+) (%d) ([^ ]+) %-$')
+    if other == holder and released == '0' then
+      local line = holder .. ' ' .. own .. ' ' .. acquired .. ' ' .. ends .. ' 0 ' .. by .. ' -'
+      if flags == '-' then call('SET', key, newest .. ' -\\n' .. line, 'PX', keep)
+      else call('SET', key, newest .. ' w-\\n' .. line) end
+      answer = '+' .. line
+    elseif other and other ~= holder and permits == '1' and tonumber(expires) > now then
+      -- Asking again keeps the place and prolongs it.
+      local places = KEYS[1] .. 'wd:' .. name
+      if waitMs == '0' then answer = '-' .. expires
+      elseif call('HEXISTS', places, holder) == 1 then
+        call('HSET', places, holder, ttl .. ' ' .. permits .. ' ' .. inst .. ' ' .. floor .. ' ' .. format('%.0f', now + waitMs))
+        answer = '-' .. expires
+      end
+    end
+  end
+  answers = answers .. '\\n' .. answer
+  left, at = left - 1, at + 2
+end
+return answers`)
+
+export interface Asked {
+  readonly name: string
+  readonly holder: string
+  readonly request: AcquireRequest
+}
+
+export interface Answer {
+  readonly now: number
+  readonly text: string
+}
+
+export async function takeFree(server: Server, shard: number, asked: readonly Asked[]): Promise<Answer[]> {
+  const args: (string | number)[] = [asked.reduce((highest, { request }) => Math.max(highest, request.floor), 0)]
+  let [same, countAt] = [asked[0]?.request, 0]
+  for (const [at, { name, holder, request }] of asked.entries()) {
+    if (at === 0 || same === undefined || !asksAlike(same, request)) {
+      same = request
+      countAt = args.length
+      const { ttlMs, permits, instance, waitMs = 0 } = request
+      args.push(0, ttlMs, permits, word(instance), waitMs, server.keepMs(ttlMs))
+    }
+    args[countAt] = Number(args[countAt]) + 1
+    args.push(name, holder)
+  }
+  const lines = String(await server.change(TAKE, shard, args)).split('\n')
+  const now = Number(lines[0])
+  return asked.map((_, at) => ({ now, text: lines[at + 1] ?? '' }))
+}
+
+function asksAlike(one: AcquireRequest, other: AcquireRequest): boolean {
+  return (
+    one.ttlMs === other.ttlMs &&
+    one.permits === other.permits &&
+    one.instance === other.instance &&
+    one.waitMs === other.waitMs
+  )
+}

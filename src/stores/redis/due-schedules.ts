@@ -1,0 +1,135 @@
+/** Looking which schedules are due, with all that planning them takes. */
+import type { Plannable, Unfinished } from '../../core/plan.js'
+import { DEFAULT_MISSED } from '../../core/policies.js'
+import { listOf, type Server, textsOf } from './connection.js'
+import type { Definitions, Known } from './definitions.js'
+import { type Head, toHead } from './schedule-text.js'
+import { runScript } from './script.js'
+import { numberOf } from './token-text.js'
+
+/** A planner that knows a thousand unfinished runs, and the newest that wait, knows enough. */
+const ENOUGH = 1_000
+
+/** Texts up to this length are sent as they are: cutting the payload off would cost more than sending it. */
+const SHORT = 600
+
+/** The unfinished runs of a schedule as one text. */
+export const UNFINISHED = `
+local function unfinishedText(sched)
+  local words = {}
+  for at, r in ipairs(engagedRuns(sched, ${ENOUGH})) do
+    words[at] = r.st .. (r.attempt == '0' and '0' or '1') .. (fixed(r).origin == 't' and r.tick or '-')
+  end
+  return table.concat(words, ' ')
+end`
+
+const DUE = runScript(`${UNFINISHED}
+local horizon, offset, count, limit, self =
+  now + tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local marks = redis.call('HGETALL', KEYS[1] .. 'planners')
+for at = 1, #marks, 2 do
+  if tonumber(marks[at + 1]) <= now then redis.call('HDEL', KEYS[1] .. 'planners', marks[at])
+  elseif marks[at] ~= self then offset = offset + limit end
+end
+local ids = redis.call('ZRANGEBYSCORE', KEYS[1] .. 'due', '-inf', '(' .. int(horizon + 1), 'LIMIT', offset, count)
+local texts, unfinished = {}, {}
+if #ids > 0 then
+  redis.call('HSET', KEYS[1] .. 'planners', self, int(now + 500))
+  texts = redis.call('HMGET', KEYS[1] .. 's', unpack(ids))
+  for at = 1, #ids do
+    local text = texts[at]
+    if not text then texts[at] = ''
+    elseif #text > ${SHORT} then
+      texts[at] = string.sub(text, 1, string.find(text, '\\n', string.find(text, '\\n', 1, true) + 1, true))
+    end
+    -- A schedule that allows overlap does not ask.
+    if text and string.byte(text) ~= 97 then
+      unfinished[#unfinished + 1] = at
+      unfinished[#unfinished + 1] = unfinishedText(escape(ids[at]))
+    end
+  end
+end
+local first = redis.call('ZRANGE', KEYS[1] .. 'due', 0, 0, 'WITHSCORES')[2]
+return { int(now), ids, texts, unfinished, first and int(math.floor(first)) or '-' }`)
+
+export interface DueQuery {
+  readonly lookaheadMs: number
+  /** Behind how many, which are being planned already. */
+  readonly offset: number
+  readonly count: number
+  /** How many whoever else plans may have before him. */
+  readonly limit: number
+}
+
+export interface DueBatch {
+  readonly now: number
+  readonly due: readonly Due[]
+  /** Whether as many were found as were asked for. */
+  readonly full: boolean
+  readonly nextDueAt: number | undefined
+}
+
+export interface Due {
+  readonly id: string
+  /** Its first line, which tells whether anything has changed. */
+  readonly line: string
+  readonly head: Head
+  readonly known: Known
+  readonly unfinishedText: string
+}
+
+export async function readDue(
+  server: Server,
+  shard: number,
+  definitions: Definitions,
+  { lookaheadMs, offset, count, limit }: DueQuery,
+): Promise<DueBatch> {
+  const [now, ids, lines, open, next] = listOf(
+    await server.read(DUE, shard, [lookaheadMs, offset, count, limit, definitions.self]),
+  )
+  const [found, texts, unfinished] = [textsOf(ids), textsOf(lines), unfinishedTexts(textsOf(open))]
+  const due: Due[] = []
+  for (const [at, id] of found.entries()) {
+    const text = texts[at] ?? ''
+    const end = text.indexOf('\n')
+    // It went away in this very moment.
+    if (end < 0) continue
+    const line = text.slice(0, end)
+    const head = toHead(line)
+    const known = definitions.of(server, shard, text.slice(end + 1, text.indexOf('\n', end + 1)), head.overlap)
+    due.push({ id, line, head, known, unfinishedText: unfinished.get(at + 1) ?? '' })
+  }
+  return { now: Number(now), due, full: found.length === count, nextDueAt: numberOf(String(next)) }
+}
+
+function unfinishedTexts(pairs: readonly string[]): ReadonlyMap<number, string> {
+  const texts = new Map<number, string>()
+  for (let at = 0; at + 1 < pairs.length; at += 2) texts.set(Number(pairs[at]), pairs[at + 1] ?? '')
+  return texts
+}
+
+type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
+
+/** A due schedule as the planner sees it. Field by field: this is done once a tick. */
+export function plannableOf({ id, head, known: { body } }: Due): Plannable {
+  const { anchor, cursor, overlap, remaining, pausedAt } = head
+  const { timeline, jitterMs, missed = DEFAULT_MISSED } = body
+  const schedule: Mutable<Plannable> = { id, timeline, anchor, cursor, overlap, missed, jitterMs }
+  if (body.startsAt !== undefined) schedule.startsAt = body.startsAt
+  if (body.endsAt !== undefined) schedule.endsAt = body.endsAt
+  if (body.deadlineMs !== undefined) schedule.deadlineMs = body.deadlineMs
+  if (remaining !== undefined) schedule.remaining = remaining
+  if (pausedAt !== undefined) schedule.pausedAt = pausedAt
+  return schedule
+}
+
+const NONE: readonly Unfinished[] = []
+
+export function unfinishedRuns(text: string): readonly Unfinished[] {
+  if (text === '') return NONE
+  return text.split(' ').map((each) => ({
+    state: each.startsWith('X') ? 'running' : each.startsWith('W') ? 'waiting' : 'ready',
+    started: each.charAt(1) === '1',
+    ...(each.charAt(2) === '-' ? {} : { tick: Number(each.slice(2)) }),
+  }))
+}

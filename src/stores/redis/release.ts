@@ -1,0 +1,101 @@
+/** Giving a lock back, and handing it to the next in line. `leases.ts` says how locks work. */
+import type { ReleaseRequest } from '../../core/lease.js'
+import type { Server } from './connection.js'
+import { clockedScript, runScript } from './script.js'
+import { word } from './token-text.js'
+import { WAKE_LEASES } from './wakes.js'
+
+const RELEASE = runScript(`
+local K, holder, minHold = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local m = name(K)
+local h = holderOf(m, holder)
+local held = h ~= nil and h.run == '-' and h.released == '0'
+local waited = m.waits and dropWaiter(m, holder) == 1
+if held then
+  if h.acquired + minHold <= now then removeHolder(m, h)
+  else
+    h.released, h.expires = '1', h.acquired + minHold
+    changeName(m)
+  end
+end
+touch(touchedNames, K)
+finish()
+-- Whoever was next has been told by himself. Otherwise whoever has no place in the line may want to know.
+if held and not handedOn then wake(LEASES) end
+return { (held or waited) and 1 or 0, wakes }`)
+
+export async function releaseLease(
+  server: Server,
+  shard: number,
+  { name, holder, minHoldMs = 0 }: ReleaseRequest,
+): Promise<boolean> {
+  const [released] = await server.write(RELEASE, shard, [word(name), word(holder), minHoldMs])
+  return released === 1
+}
+
+/**
+ * Four arguments each: the name, the holder, the text that was there when he took it, and the text to leave. Most find
+ * the very same text, and do not even need to know the time. Where locks wait in line, the next one is handed the lock
+ * and told so; that the line may be empty then is for the next who comes to see. Answers 1 for each that was given back,
+ * 2 for each that was handed on, and 0 when there is more to it.
+ */
+const GIVE_BACK = clockedScript(
+  (time) => `
+local call, match = redis.call, string.match
+local answers = ''
+for at = 1, #ARGV, 4 do
+  local name, answer = ARGV[at], '0'
+  local key = KEYS[1] .. 'n:' .. name
+  local text = call('GET', key)
+  if text and text == ARGV[at + 2] then
+    call('SET', key, ARGV[at + 3], 'PX', '86400000')
+    answer = '1'
+  else
+    local last, flags, holder = match(text or '', '^(%d+) (w?%-)\\n([^ ]+) %d+ %d+ %d+ 0 [^ ]+ %-$')
+    if holder == ARGV[at + 1] and flags == '-' then
+      call('SET', key, last .. ' -', 'PX', '86400000')
+      answer = '1'
+    elseif holder == ARGV[at + 1] then
+      ${time}
+      local line, places = KEYS[1] .. 'ww:' .. name, KEYS[1] .. 'wd:' .. name
+      local next = call('ZRANGE', line, 0, 0)[1]
+      local ttl, permits, inst, floor, ends = match(next and call('HGET', places, next) or '', '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)')
+      local now = math.floor(nowUs / 1000)
+      if permits == '1' and tonumber(ends) > now then
+        local token = string.format('%.0f', math.max(last + 1, nowUs, floor))
+        call('ZREM', line, next)
+        call('HDEL', places, next)
+        call('SET', key, string.format('%s w-\\n%s %s %.0f %.0f 0 %s -', token, next, token, now, now + ttl, inst))
+        call('PUBLISH', match(KEYS[1], '^(.*){') .. 'wakes', '- ${WAKE_LEASES} ' .. next)
+        answer = '2'
+      end
+    end
+  end
+  answers = answers .. answer
+end
+return answers`,
+)
+
+export interface Given {
+  readonly name: string
+  readonly holder: string
+  readonly taken: Taken | undefined
+}
+
+/** What stood there when a lock was taken, behind its holder, and what is left behind when it is given back. */
+export interface Taken {
+  readonly name: string
+  readonly line: string
+  readonly left: string
+}
+
+export async function giveBack(server: Server, shard: number, given: readonly Given[]): Promise<boolean[]> {
+  const args: string[] = []
+  for (const { name, holder, taken } of given) {
+    const { line = '', left = '' } = taken ?? {}
+    args.push(name, holder, taken === undefined ? '' : `${left}\n${holder} ${line}`, left)
+  }
+  const letters = String(await server.change(GIVE_BACK, shard, args))
+  if (letters.includes('1')) server.announce(WAKE_LEASES)
+  return given.map((_, at) => letters[at] !== '0')
+}

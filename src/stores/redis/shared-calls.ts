@@ -1,0 +1,72 @@
+/**
+ * Calls that come while others are under way share the next script: what a command costs on both sides is then paid once
+ * for all of them. The first call that finds room goes at once, so sharing costs nobody any time.
+ *
+ * A script that fails may have been carried out or not: all who shared it are told so, as each would have been alone.
+ */
+
+import { setImmediate } from 'node:timers'
+
+interface Call<Item, Result> {
+  readonly item: Item
+  readonly resolve: (result: Result) => void
+  readonly reject: (error: unknown) => void
+}
+
+export interface SharingOptions {
+  /** How many calls share a script at the most. */
+  readonly most: number
+  /** How many scripts may be under way. */
+  readonly atOnce: number
+}
+
+export class SharedCalls<Item, Result> {
+  readonly #send: (items: readonly Item[]) => Promise<readonly Result[]>
+  readonly #options: SharingOptions
+  #waiting: Call<Item, Result>[] = []
+  #underWay = 0
+  #starting = false
+
+  /** `send` answers one result for each item, in order. */
+  constructor(send: (items: readonly Item[]) => Promise<readonly Result[]>, options: SharingOptions) {
+    this.#send = send
+    this.#options = options
+  }
+
+  call(item: Item): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject })
+      // Calls of the same turn join.
+      if (this.#mayStart()) queueMicrotask(() => this.#start())
+    })
+  }
+
+  #mayStart(): boolean {
+    if (this.#starting || this.#waiting.length === 0 || this.#underWay >= this.#options.atOnce) return false
+    this.#starting = true
+    return true
+  }
+
+  /**
+   * What is left goes with the next turn: the server answers what came by itself by itself, and works on the rest while
+   * the first are already at work here.
+   */
+  #start(): void {
+    this.#starting = false
+    const calls = this.#waiting.splice(0, this.#options.most)
+    this.#underWay += 1
+    void this.#sendTogether(calls)
+    if (this.#mayStart()) setImmediate(() => this.#start())
+  }
+
+  async #sendTogether(calls: readonly Call<Item, Result>[]): Promise<void> {
+    try {
+      const results = await this.#send(calls.map(({ item }) => item))
+      for (const [at, { resolve }] of calls.entries()) resolve(results[at] as Result)
+    } catch (error) {
+      for (const { reject } of calls) reject(error)
+    }
+    this.#underWay -= 1
+    if (this.#mayStart()) this.#start()
+  }
+}
