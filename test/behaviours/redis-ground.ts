@@ -6,6 +6,7 @@ import type { Store } from '../../src/core/store.js'
 import { redisStore } from '../../src/stores/redis/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
 import { seededRandom } from '../../src/testing/random.js'
+import { testCluster } from '../servers/test-cluster.js'
 import { inTimeWith, testRedis, timedClient } from '../servers/test-redis.js'
 import { Traffic } from '../servers/traffic.js'
 import { counted } from './counted-store.js'
@@ -37,6 +38,34 @@ export async function redisGround(shards = 1): Promise<Ground> {
       await Promise.all(handles.map((store) => store.close()))
       await traffic.rest()
       await redis.close()
+    },
+  }
+}
+
+/** The same on the real cluster: a shard on each master, each of which is told the time. */
+export async function clusterGround(): Promise<Ground> {
+  const cluster = await testCluster()
+  const traffic = new Traffic()
+  const clock = manualClock(Date.UTC(2026, 0, 1), traffic.rest)
+  const handles: Store[] = []
+  const random = seededRandom(1)
+  return {
+    handle: async () => {
+      const client = await cluster.client(clock, traffic)
+      const store = redisStore({ client, prefix: cluster.prefix, shards: 3 }, { handTurned: true })
+      handles.push(store)
+      await store.open()
+      return counted(store, traffic)
+    },
+    clock,
+    processClock: () => unpunctual(clock, random),
+    poll: '200ms',
+    elapse: (ms) => clock.advance(ms),
+    close: async () => {
+      await traffic.rest()
+      await Promise.all(handles.map((store) => store.close()))
+      await traffic.rest()
+      cluster.close()
     },
   }
 }

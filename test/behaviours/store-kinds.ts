@@ -7,7 +7,7 @@ import { manualClock } from '../../src/testing/manual-clock.js'
 import { seededRandom } from '../../src/testing/random.js'
 import { temporaryFile } from '../stores/temporary-file.js'
 import { postgresGround } from './postgres-ground.js'
-import { redisGround } from './redis-ground.js'
+import { clusterGround, redisGround } from './redis-ground.js'
 import { unpunctual } from './unpunctual.js'
 
 /** What a kind of store brings: its own handle for each instance, on shared data, and how its time passes. */
@@ -68,6 +68,6 @@ export const storeKinds: readonly StoreKind[] = [
   sqliteKind,
   { name: 'postgres', open: () => postgresGround('postgres') },
   { name: 'redis', open: () => redisGround() },
-  { name: 'redis in three shards', open: () => redisGround(3) },
+  { name: 'redis cluster', open: clusterGround },
   { name: 'postgres through pgbouncer', open: () => postgresGround('pgbouncer') },
 ]

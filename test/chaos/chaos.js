@@ -18,6 +18,8 @@ import { verify } from './verify.js'
 
 /** How soon everybody must take part again after the store was down. */
 const RECOVERY_MS = 15_000
+/** How long a process needs to start, on a machine that has other things to do. */
+const STARTED_MS = 3_000
 
 /**
  * @typedef {object} WorkerSettings
@@ -42,6 +44,9 @@ const RECOVERY_MS = 15_000
 class History {
   /** When the store was down, until everybody was back. @type {Outage[]} */
   outages = []
+  /** How often it is down at this moment, and since when it is not any more. */
+  down = 0
+  backAt = 0
   /** How long it took until everybody was back, each time. @type {number[]} */
   recoveries = []
   /** @type {string[]} */
@@ -70,12 +75,12 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
   try {
     const ids = Array.from({ length: schedules }, (_, at) => `s/${at}`)
     await operator.schedules.putMany(ids.map((id, at) => /** @type {const} */ ([id, scheduleInput(at)])))
-    await disturb({ plan, seconds, crew, site, operator, history, say })
+    await disturb({ plan, seconds, crew, site, store, operator, history, say })
     await killTheBusiest(operator, crew, leaseMs, say)
     say('coming to rest')
-    for (const id of ids) await operator.schedules.pause(id)
+    for (const id of ids) await insist(() => operator.schedules.pause(id))
     await comeToRest(operator)
-    await untilAllTakePart(operator, crew, await store.now(), history)
+    await untilAllTakePart({ operator, store, crew, history, expected: crew.atWork(0) })
     const lines = readLines(log)
     const effects = store.supports.transactions ? await readEffects(site.store) : undefined
     const skews = Array.from({ length: processes }, (_, at) => site.skewOf(at))
@@ -101,11 +106,12 @@ function scheduleInput(at) {
  * @param {number} options.seconds
  * @param {Crew} options.crew
  * @param {import('./sites.js').Site} options.site
+ * @param {import('../../dist/index.js').Store} options.store
  * @param {import('../../dist/index.js').Belfry} options.operator
  * @param {History} options.history
  * @param {(line: string) => void} options.say
  */
-async function disturb({ plan, seconds, crew, site, operator, history, say }) {
+async function disturb({ plan, seconds, crew, site, store, operator, history, say }) {
   const began = monotonicMs()
   /** @type {Promise<void>[]} */
   const pending = []
@@ -115,7 +121,7 @@ async function disturb({ plan, seconds, crew, site, operator, history, say }) {
     if (fault.kind === 'kill') crew.kill(fault.process)
     else if (fault.kind === 'term') crew.terminate(fault.process)
     else if (fault.kind === 'stop') pending.push(crew.stop(fault.process, sleep(fault.forMs)))
-    else pending.push(strike(fault, { crew, site, operator, history, say }))
+    else pending.push(strike(fault, { crew, site, store, operator, history, say }))
   }
   await sleep(Math.max(began + seconds * 1_000 - monotonicMs(), 0))
   await Promise.all(pending)
@@ -131,8 +137,8 @@ async function disturb({ plan, seconds, crew, site, operator, history, say }) {
 async function killTheBusiest(operator, crew, leaseMs, say) {
   await sleep(leaseMs * 1.5)
   for (const until = monotonicMs() + 20_000; monotonicMs() < until; await sleep(100)) {
-    const pids = new Map((await operator.instances()).map(({ id, pid }) => [id, pid]))
-    const { items } = await operator.runs.list({ states: ['running'], job: 'slow', limit: 100 })
+    const pids = new Map((await insist(() => operator.instances())).map(({ id, pid }) => [id, pid]))
+    const { items } = await insist(() => operator.runs.list({ states: ['running'], job: 'slow', limit: 100 }))
     const running = items.flatMap(({ instance }) => pids.get(instance ?? '') ?? [])
     const countOf = (/** @type {number} */ pid) => running.filter((one) => one === pid).length
     const busiest = crew.atWork(leaseMs).sort((one, other) => countOf(other) - countOf(one))[0]
@@ -145,37 +151,41 @@ async function killTheBusiest(operator, crew, leaseMs, say) {
 
 /**
  * @param {import('./plan.js').Fault} fault
- * @param {Pick<Parameters<typeof disturb>[0], 'crew' | 'site' | 'operator' | 'history' | 'say'>} options
+ * @param {Omit<Parameters<typeof disturb>[0], 'plan' | 'seconds'>} options
  */
-async function strike(fault, { crew, site, operator, history, say }) {
-  const from = monotonicMs()
-  await site.strike(fault, (ms) => sleep(ms))
-  const to = monotonicMs()
-  if (fault.kind !== 'crash') return
-  const outage = { from, to }
+async function strike(fault, { crew, site, store, operator, history, say }) {
+  if (!site.outages.includes(fault.kind)) return site.strike(fault, (ms) => sleep(ms))
+  const outage = { from: monotonicMs(), to: Number.POSITIVE_INFINITY }
+  // Whoever comes meanwhile comes when it can: what counts is that nobody who was there has to be started again.
+  const expected = crew.atWork(STARTED_MS)
   history.outages.push(outage)
-  const tookMs = await untilAllTakePart(operator, crew, Date.now(), history)
+  history.down += 1
+  await site.strike(fault, (ms) => sleep(ms))
+  history.down -= 1
+  history.backAt = monotonicMs()
+  const tookMs = await untilAllTakePart({ operator, store, crew, history, expected })
   outage.to = monotonicMs()
   if (tookMs !== undefined) say(`everybody takes part again, ${tookMs} ms after the store was back`)
 }
 
 /**
- * Every process that is at work proves that it lives, without having been started again. Answers how long that took.
- * @param {import('../../dist/index.js').Belfry} operator
- * @param {Crew} crew
- * @param {number} since by the store's clock, which is this machine's
- * @param {History} history
+ * Every process that is at work proves that it lives, without having been started again. Answers how long that took, since
+ * the store was last down.
+ * @param {{ expected: readonly number[] } & Pick<Parameters<typeof disturb>[0], 'operator' | 'store' | 'crew' | 'history'>} options
  */
-async function untilAllTakePart(operator, crew, since, history) {
+async function untilAllTakePart({ operator, store, crew, history, expected }) {
   const from = monotonicMs()
-  const expected = new Set(crew.atWork(0))
+  /** By the store's clock, as soon as it tells. @type {number | undefined} */
+  let since
   for (;;) {
+    since ??= await store.now().catch(() => undefined)
     const instances = await operator.instances().catch(() => [])
-    const beating = new Set(instances.filter(({ beatAt }) => beatAt >= since).map(({ pid }) => pid))
+    const beating = new Set(instances.filter(({ beatAt }) => beatAt >= (since ?? beatAt + 1)).map(({ pid }) => pid))
     // Whoever was killed or stopped meanwhile cannot be waited for.
     const atWork = new Set(crew.atWork(0))
-    const missing = [...expected].filter((pid) => atWork.has(pid) && !beating.has(pid))
-    const tookMs = Math.round(monotonicMs() - from)
+    const missing = expected.filter((pid) => atWork.has(pid) && !beating.has(pid))
+    // Nobody can come back while the store is down again.
+    const tookMs = history.down > 0 ? 0 : Math.round(monotonicMs() - Math.max(from, history.backAt))
     if (missing.length === 0) {
       history.recoveries.push(tookMs)
       return tookMs
@@ -185,6 +195,22 @@ async function untilAllTakePart(operator, crew, since, history) {
       return undefined
     }
     await sleep(50)
+  }
+}
+
+/**
+ * Whoever watches may still be looking for the store, like everybody else.
+ * @template Result
+ * @param {() => Promise<Result>} work
+ * @returns {Promise<Result>}
+ */
+async function insist(work) {
+  for (const until = monotonicMs() + RECOVERY_MS; ; await sleep(100)) {
+    try {
+      return await work()
+    } catch (error) {
+      if (monotonicMs() > until) throw error
+    }
   }
 }
 
@@ -201,7 +227,7 @@ function readLines(log) {
 async function comeToRest(operator) {
   const until = monotonicMs() + 60_000
   for (;;) {
-    const { items } = await operator.runs.list({ states: ['waiting', 'ready', 'running'], limit: 10 })
+    const { items } = await insist(() => operator.runs.list({ states: ['waiting', 'ready', 'running'], limit: 10 }))
     if (items.length === 0) return
     if (monotonicMs() > until) {
       throw new Error(`still unfinished a minute later: ${JSON.stringify(items.slice(0, 3))}`)

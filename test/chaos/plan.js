@@ -5,8 +5,9 @@ import { randomFrom } from './random.js'
 /**
  * What can be done to processes: `kill` -9, `stop` past the lease and continue, `term` politely. To the connections of
  * one process: `cut` in the middle of a request, `lose` the reply to a request that was carried out, `sever` and refuse
- * for a while, `delay`. To the store: `crash` and restart.
- * @typedef {'kill' | 'stop' | 'term' | 'cut' | 'lose' | 'sever' | 'delay' | 'crash'} FaultKind
+ * for a while, `delay`. To the store: `crash` and restart; `pause` everybody; `flush` the scripts that it knows; kill a
+ * server whose replica is then promoted, a `failover`.
+ * @typedef {'kill' | 'stop' | 'term' | 'cut' | 'lose' | 'sever' | 'delay' | 'pause' | 'flush' | 'crash' | 'failover'} FaultKind
  *
  * @typedef {object} Fault
  * @property {number} atMs since the chaos began
@@ -15,14 +16,28 @@ import { randomFrom } from './random.js'
  * @property {number} forMs
  */
 
+/** What can be done to processes, wherever the store is. */
+export const PROCESS_FAULTS = /** @type {const} */ (['kill', 'stop', 'term'])
+
 /** How often each comes, in relation to the others. */
-const WEIGHTS = { kill: 5, stop: 3, term: 1, cut: 2, lose: 3, sever: 1, delay: 1 }
+const WEIGHTS = { kill: 5, stop: 3, term: 1, cut: 2, lose: 3, sever: 1, delay: 1, flush: 1, pause: 1 }
 
 /** How long each lasts, in leases: from, to. @type {Partial<Record<FaultKind, [number, number]>>} */
-const LEASES = { stop: [1.2, 2.2], sever: [0.2, 1.5], delay: [0.2, 0.8], crash: [0.1, 1.5] }
+const LEASES = {
+  stop: [1.2, 2.2],
+  sever: [0.2, 1.5],
+  delay: [0.2, 0.8],
+  pause: [0.2, 1.3],
+  crash: [0.1, 1.5],
+  failover: [0.1, 0.5],
+}
 
-/** The store crashes about this often, and at least once. */
+/** The store crashes, or fails over, about this often, and at least once. */
 const CRASH_EVERY_MS = 30_000
+const CRASHES = /** @type {const} */ (['crash', 'failover'])
+
+/** What is done to the store itself, and not to a process or its connections. @type {readonly FaultKind[]} */
+const OF_THE_STORE = ['crash', 'failover', 'pause', 'flush']
 
 /**
  * @param {object} options
@@ -51,17 +66,21 @@ export function planFaults({ seed, seconds, processes, leaseMs, kinds }) {
     const kind = /** @type {FaultKind} */ (lots[Math.floor(random() * lots.length)])
     faults.push(fault(kind, atMs))
   }
-  if (kinds.includes('crash')) {
+  for (const kind of CRASHES.filter((each) => kinds.includes(each))) {
     const crashes = Math.max(1, Math.round(untilMs / CRASH_EVERY_MS))
     for (let at = 0; at < crashes; at += 1) {
-      faults.push(fault('crash', (untilMs / crashes) * (at + 0.3 + random() * 0.3)))
+      faults.push(fault(kind, (untilMs / crashes) * (at + 0.3 + random() * 0.3)))
     }
+  }
+  // However short it is, nothing that can happen is left out.
+  for (const kind of kinds.filter((each) => !faults.some((planned) => planned.kind === each))) {
+    faults.push(fault(kind, untilMs * (0.2 + random() * 0.7)))
   }
   return faults.sort((one, other) => one.atMs - other.atMs)
 }
 
 /** @param {Fault} fault */
 export function describeFault({ atMs, kind, process, forMs }) {
-  const where = kind === 'crash' ? 'the store' : `process ${process}`
+  const where = OF_THE_STORE.includes(kind) ? 'the store' : `process ${process}`
   return `${(atMs / 1_000).toFixed(1)} s: ${kind} ${where}${forMs > 0 ? ` for ${forMs} ms` : ''}`
 }

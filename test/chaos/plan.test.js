@@ -3,7 +3,19 @@ import { describe, expect, it } from 'vitest'
 import { describeFault, planFaults } from './plan.js'
 
 const options = { seconds: 60, processes: 8, leaseMs: 3_000 }
-const kinds = /** @type {const} */ (['kill', 'stop', 'term', 'cut', 'lose', 'sever', 'delay', 'crash'])
+const kinds = /** @type {const} */ ([
+  'kill',
+  'stop',
+  'term',
+  'cut',
+  'lose',
+  'sever',
+  'delay',
+  'pause',
+  'flush',
+  'crash',
+  'failover',
+])
 
 describe('the plan of faults', () => {
   it('is the same for the same seed, and another for another', () => {
@@ -12,9 +24,9 @@ describe('the plan of faults', () => {
     expect(planFaults({ ...options, kinds, seed: 43 })).not.toEqual(plan)
   })
 
-  it('does only what can be done to the store, and all of that', () => {
+  it('does only what can be done to the store, and all of that, however short it is', () => {
     const planned = (/** @type {typeof kinds[number][]} */ ...some) =>
-      new Set(planFaults({ ...options, seconds: 600, kinds: some, seed: 1 }).map(({ kind }) => kind))
+      new Set(planFaults({ ...options, seconds: 5, kinds: some, seed: 1 }).map(({ kind }) => kind))
     expect(planned('kill', 'stop')).toEqual(new Set(['kill', 'stop']))
     expect(planned(...kinds)).toEqual(new Set(kinds))
   })
@@ -22,7 +34,7 @@ describe('the plan of faults', () => {
   it('crashes the store at least once, however short it is, and stops processes for longer than their lease', () => {
     for (let seed = 1; seed <= 50; seed += 1) {
       const plan = planFaults({ ...options, seconds: 10, kinds, seed })
-      expect(plan.filter(({ kind }) => kind === 'crash')).toHaveLength(1)
+      for (const fate of ['crash', 'failover']) expect(plan.filter(({ kind }) => kind === fate)).toHaveLength(1)
       expect(plan.filter(({ kind, forMs }) => kind === 'stop' && forMs <= options.leaseMs)).toEqual([])
     }
   })

@@ -116,3 +116,18 @@ export async function proxy(upstream, random) {
     },
   }
 }
+
+/**
+ * What can be done to the connections of one process, by the proxy that it has. Resolves when it is over.
+ * @param {Awaited<ReturnType<typeof proxy>> | undefined} own
+ * @param {import('./plan.js').Fault} fault
+ * @param {(ms: number) => Promise<void>} sleep
+ */
+export async function strikeConnections(own, { kind, forMs }, sleep) {
+  if (own === undefined) return
+  if (kind === 'cut' || kind === 'lose') return own.doom(kind)
+  if (kind === 'sever') own.sever()
+  else own.delay(forMs / 2)
+  await sleep(forMs)
+  own.heal()
+}

@@ -12,6 +12,8 @@ import { repeatCommand } from './repeat-command.js'
 const STORES = {
   sqlite: { processes: 4, schedules: 200 },
   postgres: { processes: 8, schedules: 100 },
+  redis: { processes: 8, schedules: 100 },
+  'redis-cluster': { processes: 8, schedules: 100 },
 }
 
 const { values } = parseArgs({
@@ -25,15 +27,8 @@ const { values } = parseArgs({
     stress: { type: 'boolean', default: false },
   },
 })
-if (values.store !== 'sqlite' && values.store !== 'postgres') {
-  console.error(`store "${values.store}" is unknown: allowed are ${Object.keys(STORES).join(' and ')}`)
-  process.exit(2)
-}
-const { liveness } = values
-if (liveness !== undefined && (values.store !== 'postgres' || (liveness !== 'lease' && liveness !== 'advisory'))) {
-  console.error('--liveness is lease or advisory, and there for --store postgres')
-  process.exit(2)
-}
+const store = storeNamed(values.store)
+const liveness = livenessNamed(values.liveness)
 if (values.stress) {
   if (values.store !== 'postgres') {
     console.error('--stress is there for --store postgres')
@@ -46,9 +41,9 @@ if (values.stress) {
   })
   process.exit(status ?? 1)
 }
-const byDefault = STORES[values.store]
+const byDefault = STORES[store]
 const settings = {
-  store: values.store,
+  store,
   ...(liveness === undefined ? {} : { liveness }),
   seconds: Number(values.minutes) * 60,
   processes: Number(values.processes ?? byDefault.processes),
@@ -59,10 +54,7 @@ const folder = mkdtempSync(join(tmpdir(), 'belfry-chaos-store-'))
 console.log(`seed ${settings.seed}; to repeat it: ${repeatCommand(settings)}`)
 const { violations, counts } = await chaos({
   ...settings,
-  store:
-    values.store === 'sqlite'
-      ? { name: 'sqlite', path: join(folder, 'belfry.db') }
-      : { name: 'postgres', ...(liveness === undefined ? {} : { liveness }) },
+  store: siteKind(),
   say: (line) => console.log(`${new Date().toISOString()} ${line}`),
 })
 rmSync(folder, { recursive: true, force: true })
@@ -73,3 +65,24 @@ if (violations.length > 0) {
   process.exit(1)
 }
 console.log('nothing lost, nothing twice, nothing overlapping')
+
+/** @returns {import('./sites.js').SiteKind} */
+function siteKind() {
+  if (store === 'sqlite') return { name: store, path: join(folder, 'belfry.db') }
+  if (store === 'postgres') return { name: store, ...(liveness === undefined ? {} : { liveness }) }
+  return { name: store }
+}
+
+/** @param {string | undefined} name @returns {import('./stores.js').Liveness | undefined} */
+function livenessNamed(name) {
+  if (name === undefined || (store === 'postgres' && (name === 'lease' || name === 'advisory'))) return name
+  console.error('--liveness is lease or advisory, and there for --store postgres')
+  process.exit(2)
+}
+
+/** @param {string} name @returns {keyof typeof STORES} */
+function storeNamed(name) {
+  if (name === 'sqlite' || name === 'postgres' || name === 'redis' || name === 'redis-cluster') return name
+  console.error(`store "${name}" is unknown: allowed are ${Object.keys(STORES).join(', ')}`)
+  process.exit(2)
+}

@@ -4,13 +4,19 @@
  * does not mind how often a run writes: that nothing is there twice is what the chaos is to show.
  */
 import { createRequire } from 'node:module'
+import { Redis } from 'ioredis'
 import pg from 'pg'
 import { postgres } from '../../dist/stores/postgres/index.js'
+import { redis } from '../../dist/stores/redis/index.js'
 import { sqlite } from '../../dist/stores/sqlite/index.js'
 
 /**
  * @typedef {'lease' | 'advisory'} Liveness
- * @typedef {{ name: 'sqlite', path: string } | { name: 'postgres', url: string, liveness: Liveness }} StoreKind
+ * @typedef {{ name: 'sqlite', path: string }} SqliteKind
+ * @typedef {{ name: 'postgres', url: string, liveness: Liveness }} PostgresKind
+ * @typedef {{ name: 'redis', url: string, client: '@redis/client' | 'ioredis' }} RedisKind
+ * @typedef {{ name: 'redis-cluster', nodes: string[], waitReplicas: number }} ClusterKind
+ * @typedef {SqliteKind | PostgresKind | RedisKind | ClusterKind} StoreKind
  *
  * @typedef {object} Effect
  * @property {string} run
@@ -20,8 +26,21 @@ import { sqlite } from '../../dist/stores/sqlite/index.js'
 
 /** @param {StoreKind} kind */
 export async function openStore(kind) {
-  if (kind.name === 'sqlite') return sqlite({ path: kind.path })
-  return postgres({ url: kind.url, liveness: kind.liveness, migrate: true })
+  switch (kind.name) {
+    case 'sqlite':
+      return sqlite({ path: kind.path })
+    case 'postgres':
+      return postgres({ url: kind.url, liveness: kind.liveness, migrate: true })
+    case 'redis':
+      return kind.client === 'ioredis' ? redis({ client: ioredis(kind.url) }) : redis({ url: kind.url })
+    case 'redis-cluster':
+      return redis({ nodes: kind.nodes, waitReplicas: kind.waitReplicas })
+  }
+}
+
+/** As users have it: it keeps commands while it is not connected, and sends those again that were not answered. */
+function ioredis(/** @type {string} */ url) {
+  return /** @type {import('../../dist/stores/redis/index.js').IoRedis} */ (/** @type {unknown} */ (new Redis(url)))
 }
 
 const INSERT = 'insert into chaos_effects (run, key, token) values'
@@ -37,8 +56,9 @@ export function writeEffect(kind, tx, { run, key, token }) {
   return tx.query(`${INSERT} ($1, $2, $3)`, [run, key, token])
 }
 
-/** @param {StoreKind} kind */
+/** For stores that have transactions. @param {StoreKind} kind */
 export async function makeEffectsTable(kind) {
+  if (kind.name === 'redis' || kind.name === 'redis-cluster') return
   const columns = 'run text not null, key text not null, token bigint not null'
   if (kind.name === 'sqlite') withFile(kind.path, (db) => db.exec(`create table chaos_effects (${columns})`))
   else await withClient(kind.url, (client) => client.query(`create table chaos_effects (seq serial, ${columns})`))
@@ -47,9 +67,10 @@ export async function makeEffectsTable(kind) {
 /**
  * What was committed, in the order of writing.
  * @param {StoreKind} kind
- * @returns {Promise<Effect[]>}
+ * @returns {Promise<Effect[] | undefined>}
  */
 export async function readEffects(kind) {
+  if (kind.name === 'redis' || kind.name === 'redis-cluster') return undefined
   const select = 'select run, key, token from chaos_effects order by'
   const rows =
     kind.name === 'sqlite'

@@ -3,6 +3,7 @@
 import { checkCommits } from './commits.js'
 import { monotonicMs } from './monotonic.js'
 import { measureTakeovers } from './takeovers.js'
+import { checkTokens } from './tokens.js'
 
 /**
  * @typedef {object} Line
@@ -17,6 +18,7 @@ import { measureTakeovers } from './takeovers.js'
  * @property {number} [lateMs]
  * @property {number} [place]
  * @property {number} [clock]
+ * @property {number} [sentAt]
  *
  * @typedef {object} Findings
  * @property {string[]} violations
@@ -63,6 +65,7 @@ export async function verify(evidence) {
   checkLog(lines, runs, violations)
   checkExclusive(lines, runs, violations)
   checkClocks(lines, skews, violations)
+  const locks = checkTokens(lines, violations)
   if (effects !== undefined) checkCommits(effects, runs, violations)
   const takeover = measureTakeovers(evidence, runs, violations)
   counts.stale = lines.filter(({ kind }) => kind === 'stale').length
@@ -71,7 +74,7 @@ export async function verify(evidence) {
   const effectRows = effects?.length ?? 0
   return {
     violations,
-    counts: { ...counts, ...takeover, crashes, recoveredMs, effectRows, ...delays(evidence), leaseMs },
+    counts: { ...counts, ...takeover, locks, crashes, recoveredMs, effectRows, ...delays(evidence), leaseMs },
   }
 }
 

@@ -160,6 +160,22 @@ describe('the chaos', () => {
     expect(excused).toEqual([])
   })
 
+  it('names a lock whose token fell, and a token that two attempts had', async () => {
+    const spoiled = await found(({ lines }) => {
+      const lock = { kind: 'lock', key: 'l', pid: 10 }
+      lines.push({ ...lock, sentAt: BEGAN, t: BEGAN + 5, token: 8 })
+      // Asked for at the same time: either may have been first.
+      lines.push({ ...lock, sentAt: BEGAN + 1, t: BEGAN + 4, token: 7 })
+      lines.push({ ...lock, sentAt: BEGAN + 6, t: BEGAN + 7, token: 8 })
+      Object.assign(lines[0], { key: 'k' })
+      lines.push({ ...lines[0], attempt: 2 })
+    })
+    expect(spoiled).toEqual([
+      'the token of the lock l fell from 8 to 8 (10)',
+      'token 100 of k was given to attempt 1 of run 1 and to attempt 2 of run 1',
+    ])
+  })
+
   it('names a process that ended by itself, and one whose clock is not as wrong as it was meant to be', async () => {
     const spoiled = await found(({ deserters, lines }) => {
       deserters.push('process 3 ended: 1')

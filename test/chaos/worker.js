@@ -90,6 +90,28 @@ process.on('SIGTERM', async () => {
   process.exit(0)
 })
 
+/** Takes a lock that all want, again and again: its tokens show how far the store has come, whoever asks. */
+async function takeLocks() {
+  for (let count = 0; ; count += 1) {
+    const [key, sentAt] = [`lock/${count % 3}`, monotonicMs()]
+    try {
+      const lock = await belfry.lock(key, { ttl: '4s', wait: '2s' })
+      if (lock !== undefined) note({ kind: 'lock', key, token: lock.token, sentAt })
+      await sleep(Math.random() * 20)
+      await lock?.release()
+    } catch {
+      // The store is down, or has given the lock to somebody else.
+    }
+    await sleep(100 + Math.random() * 200)
+  }
+}
+
+/** Whoever started it may be gone: then nobody would ever end it. */
+const parent = process.ppid
+setInterval(() => {
+  if (process.ppid !== parent) process.exit(1)
+}, 1_000).unref()
+
 /** The store may be down just now, or out of reach. */
 async function start() {
   for (;;) {
@@ -103,4 +125,5 @@ async function start() {
 }
 
 await start()
+if (kind.name.startsWith('redis')) void takeLocks()
 note({ kind: 'up', instance: belfry.instance, place, clock: Date.now() })

@@ -2,9 +2,10 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { parseSchedule, type ScheduleInput } from '../../src/api/schedule-input.js'
+import type { RunKey } from '../../src/core/key.js'
 import { plan } from '../../src/core/plan.js'
 import type { NewRun, Outcome } from '../../src/core/run.js'
-import { type Pair, plain, plainRun, plainSchedule, type Side } from './pair.js'
+import { IDS, inOrder, type Pair, plain, plainRun, plainSchedule, type Side } from './pair.js'
 
 export interface Clockwork {
   elapse(ms: number): Promise<void>
@@ -15,13 +16,31 @@ type Command = fc.AsyncCommand<Pair, Clockwork>
 /** What a command does to one side; its answer must be the same on both. */
 type Act = (of: Side, pair: Pair) => Promise<unknown>
 
-const IDS = ['s1', 's2', 's3']
 const JOBS = ['j1', 'j2']
 const INSTANCES = ['i1', 'i2', 'i3']
-const LOCKS = ['lock', 'key', 'pair']
+const LOCKS = ['lock', 'key1', 'pair']
+/**
+ * Where a store has parts, these are in the same: a key that is in another than its run is taken from it in two steps, which
+ * the model does in one. `test/stores/redis-shards.test.ts` has what is promised of those.
+ */
+const [FIRST, SECOND] = ['s1', 's3']
+const [KEY, DEDUPE] = ['key1', 'd23']
+
+/** What stories differ in. */
+export interface Stories {
+  readonly limits: readonly number[]
+  readonly stamp: RunKey | undefined
+}
+
+export const AS_ONE: Stories = { limits: [1, 2, 10], stamp: { name: KEY, limit: 1, whenBusy: 'wait' } }
+/**
+ * In parts, a claim that is nearly full may find less than there is: what comes first in one part may not start after all.
+ * And runs that wait for their stamp are anywhere.
+ */
+export const IN_PARTS: Stories = { limits: [100], stamp: undefined }
 /** Whoever uses a lock must agree on its permits. */
-const PERMITS: Readonly<Record<string, number>> = { pair: 2 }
 const LEASE_MS = 10_000
+const PERMITS: Readonly<Record<string, number>> = { pair: 2 }
 
 function command(name: string, act: Act, after?: (pair: Pair) => void): Command {
   return {
@@ -83,7 +102,9 @@ function claim(instance: string, limit: number): Command {
   async function claimOn(of: Side, pair: Pair) {
     const jobs = JOBS.map((name) => ({ name, limit }))
     const request = { instance, claim: pair.claims.get(instance) ?? 0, limit, jobs, sinks: [], floor: 0 }
-    const { runs, nextReadyAt } = await of.store.runs.claim(request)
+    const result = await of.store.runs.claim(request)
+    const { nextReadyAt } = result
+    const runs = inOrder(of, result.runs)
     return {
       runs: runs.map((run) => plainRun(of, run)),
       nextReadyAt,
@@ -176,23 +197,31 @@ const newRuns: fc.Arbitrary<NewRun> = fc
     fc.constantFrom({}, { delayMs: 3_000 }),
     fc.constantFrom<Partial<NewRun>>(
       {},
-      { key: { name: 'key', limit: 1, whenBusy: 'skip' } },
-      { key: { name: 'key', limit: 1, whenBusy: 'skip' }, checkKey: true },
-      { key: { name: 'key', limit: 2, whenBusy: 'wait' } },
+      { key: { name: KEY, limit: 1, whenBusy: 'skip' } },
+      { key: { name: KEY, limit: 1, whenBusy: 'skip' }, checkKey: true },
+      { key: { name: KEY, limit: 2, whenBusy: 'wait' } },
       { key: 'unstamped' },
     ),
-    fc.constantFrom({}, { dedupe: 'd' }, { dedupe: 'd', dedupeForMs: 8_000 }),
+    fc.constantFrom({}, { dedupe: DEDUPE }, { dedupe: DEDUPE, dedupeForMs: 8_000 }),
     fc.constantFrom<Partial<NewRun>>(
       {},
       {},
-      { schedule: 's1', origin: 'trigger', tick: 1 },
-      { schedule: 's1', origin: 'trigger', tick: 2, overlap: 'queue-all' },
-      { schedule: 's2', origin: 'backfill', tick: 1_000, backfill: 'b', overlap: 'queue-all' },
+      { schedule: FIRST, origin: 'trigger', tick: 1 },
+      { schedule: FIRST, origin: 'trigger', tick: 2, overlap: 'queue-all' },
+      { schedule: SECOND, origin: 'backfill', tick: 1_000, backfill: 'b', overlap: 'queue-all' },
     ),
   )
   .map(
     ([fields, delay, key, dedupe, origin]) =>
-      ({ origin: 'enqueue', ...fields, ...delay, ...key, ...dedupe, ...origin }) as NewRun,
+      // As users can have it: runs of schedules are told apart by their instants.
+      ({
+        origin: 'enqueue',
+        ...fields,
+        ...delay,
+        ...key,
+        ...('schedule' in origin ? {} : dedupe),
+        ...origin,
+      }) as NewRun,
   )
 
 const outcomes: fc.Arbitrary<Outcome> = fc.constantFrom<Outcome>(
@@ -209,7 +238,7 @@ const ids = fc.constantFrom(...IDS)
 const picks = fc.nat(30)
 const locks = fc.tuple(fc.constantFrom(...LOCKS), fc.constantFrom('h1', 'h2', 'h3'))
 
-export const commands: fc.Arbitrary<Command>[] = [
+export const commandsFor = ({ limits, stamp }: Stories): fc.Arbitrary<Command>[] => [
   fc.tuple(ids, inputs).map(([id, input]) => put(id, input)),
   ids.map((id) => command(`remove ${id}`, (of) => of.store.schedules.remove([id]))),
   ids.map((id) => command(`pause ${id}`, (of) => seen(of, of.store.schedules.pause(id, 'note')))),
@@ -220,13 +249,11 @@ export const commands: fc.Arbitrary<Command>[] = [
       command(`advance ${lookaheadMs}`, (of) => of.store.schedules.advance({ limit: 10, lookaheadMs, plan })),
     ),
   newRuns.map(enqueue),
-  fc.tuple(instances, fc.constantFrom(1, 2, 10)).map(([instance, limit]) => claim(instance, limit)),
+  fc.tuple(instances, fc.constantFrom(...limits)).map(([instance, limit]) => claim(instance, limit)),
   fc.tuple(picks, outcomes).map(([pick, outcome]) => settle(pick, outcome)),
   picks.map((pick) => onRun('cancel', pick, (of, run) => of.store.runs.cancel(run))),
   picks.map((pick) => onRun('retry', pick, (of, run) => of.store.runs.retry(run))),
-  picks.map((pick) =>
-    onRun('stamp', pick, (of, run) => of.store.runs.stamp([{ run, key: { name: 'key', limit: 1, whenBusy: 'wait' } }])),
-  ),
+  picks.map((pick) => onRun('stamp', pick, (of, run) => of.store.runs.stamp([{ run, key: stamp }]))),
   fc.constant(command('rescue', (of) => of.store.runs.rescue(100))),
   fc
     .constantFrom(0, 20_000)

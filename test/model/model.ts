@@ -4,7 +4,7 @@ import type { Clock } from '../../src/core/clock.js'
 import type { Store } from '../../src/core/store.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
-import { commands } from './commands.js'
+import { AS_ONE, commandsFor, IN_PARTS } from './commands.js'
 import { type Pair, side, snapshot } from './pair.js'
 
 export interface ModelOptions {
@@ -12,6 +12,8 @@ export interface ModelOptions {
   readonly open: (clock: Clock) => Promise<{ readonly store: Store; readonly close?: () => Promise<void> }>
   readonly runs: number
   readonly seed?: number
+  /** The store has several parts, as many as 3 or 6 shards. */
+  readonly apart?: boolean
 }
 
 /** Every story begins with two instances, or most claims would come to nothing. */
@@ -25,13 +27,19 @@ async function setOut(store: Store): Promise<void> {
 const SEED = Number(process.env.BELFRY_MODEL_SEED ?? 20_261_116)
 
 /** Tells a store and the memory model the same random story, and fails where their answers or their contents differ. */
-export async function checkAgainstModel({ open, runs, seed = SEED }: ModelOptions): Promise<void> {
+export async function checkAgainstModel({ open, runs, seed = SEED, apart = false }: ModelOptions): Promise<void> {
+  const commands = commandsFor(apart ? IN_PARTS : AS_ONE)
   await fc.assert(
     fc.asyncProperty(fc.commands(commands, { maxCommands: 60, size: 'max' }), async (story) => {
       const clock = manualClock(Date.UTC(2026, 0, 1))
       const opened = await open(clock)
       try {
-        const pair: Pair = { model: side(memory({ clock })), real: side(opened.store), claimed: [], claims: new Map() }
+        const pair: Pair = {
+          model: side(memory({ clock }), apart),
+          real: side(opened.store, apart),
+          claimed: [],
+          claims: new Map(),
+        }
         for (const { store } of [pair.model, pair.real]) await setOut(store)
         const clockwork = { elapse: (ms: number) => clock.advance(ms) }
         await fc.asyncModelRun(() => ({ model: pair, real: clockwork }), story)

@@ -7,12 +7,16 @@ import type { Run } from '../../src/core/run.js'
 import type { Schedule } from '../../src/core/schedule.js'
 import type { Store } from '../../src/core/store.js'
 
+export const IDS = ['s1', 's2', 's3']
+
 export interface Side {
   readonly store: Store
   /** What this store calls the nth run that was made, and the nth attempt's token. */
   readonly runs: Names<string>
   readonly tokens: Names<number>
   readonly versions: Names<number>
+  /** The store has several parts, which record ticks at the same time. */
+  readonly apart: boolean
 }
 
 /** Numbers things in the order in which they are first seen. */
@@ -37,8 +41,8 @@ export class Names<Name> {
   }
 }
 
-export function side(store: Store): Side {
-  return { store, runs: new Names(), tokens: new Names(), versions: new Names() }
+export function side(store: Store, apart: boolean): Side {
+  return { store, runs: new Names(), tokens: new Names(), versions: new Names(), apart }
 }
 
 /** An attempt that was claimed, by number. */
@@ -66,6 +70,14 @@ export function plainRun(of: Side, run: Run): Json {
   })
 }
 
+/** Runs, oldest first. Which schedule's ticks of one moment come first is nobody's promise when parts record at once. */
+export function inOrder<Item extends Run>(of: Side, runs: readonly Item[]): readonly Item[] {
+  if (!of.apart) return runs
+  const placeOf = ({ createdAt, schedule = '', tick = 0 }: Run) =>
+    `${createdAt} ${schedule.padEnd(2)} ${String(tick).padStart(16, '0')}`
+  return [...runs].sort((one, other) => (placeOf(one) < placeOf(other) ? -1 : placeOf(one) > placeOf(other) ? 1 : 0))
+}
+
 export function plainSchedule(of: Side, { version, ...rest }: Schedule): Json {
   return plain({ ...rest, version: of.versions.numberOf(version) })
 }
@@ -81,11 +93,9 @@ export async function snapshot(of: Side): Promise<Json> {
   const schedules = await store.schedules.list({ limit: 1_000 })
   const runs = await store.runs.list({ limit: 1_000 })
   const leases = await store.leases.list({ limit: 1_000 })
-  const skips = await Promise.all(
-    ['s1', 's2', 's3'].map((id) => store.schedules.skips(id, 0, Number.MAX_SAFE_INTEGER, 1_000)),
-  )
+  const skips = await Promise.all(IDS.map((id) => store.schedules.skips(id, 0, Number.MAX_SAFE_INTEGER, 1_000)))
   // Oldest first, so that numbers are given in the order of creation.
-  const oldestFirst = [...runs.items].reverse()
+  const oldestFirst = inOrder(of, [...runs.items].reverse())
   return plain({
     schedules: schedules.items.map((schedule) => plainSchedule(of, schedule)),
     runs: oldestFirst.map((run) => plainRun(of, run)),

@@ -3,18 +3,27 @@ import { redisStore } from '../../src/stores/redis/index.js'
 import { inTimeWith, testRedis, timedClient } from '../servers/test-redis.js'
 import { checkAgainstModel } from './model.js'
 
-it('the redis store agrees with the memory model, whatever happens', { timeout: 300_000 }, async () => {
+const RUNS = Number(process.env.BELFRY_MODEL_RUNS ?? 100)
+
+async function check(shards: number, runs: number): Promise<void> {
   await checkAgainstModel({
     open: async (clock) => {
       const redis = await testRedis()
       const client = timedClient(await redis.client(), inTimeWith(clock, redis))
-      const store = redisStore({ client, prefix: redis.prefix }, { handTurned: true })
+      const store = redisStore({ client, prefix: redis.prefix, shards, clock }, { handTurned: true })
       const close = async () => {
         await store.close()
         await redis.close()
       }
       return { store, close }
     },
-    runs: Number(process.env.BELFRY_MODEL_RUNS ?? 100),
+    runs,
+    apart: shards > 1,
   })
-})
+}
+
+it('the redis store agrees with the memory model, whatever happens', { timeout: 300_000 }, () => check(1, RUNS))
+
+it('the redis store agrees with the memory model in three shards', { timeout: 300_000 }, () =>
+  check(3, Math.ceil(RUNS / 2)),
+)

@@ -4,7 +4,7 @@
  * monotonic one alone, as a wrong clock does.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { foundOrInstalled } from './apt.js'
 
@@ -28,6 +28,19 @@ export function wrongClock(skewMs) {
   const [least, most] = [before + skewMs - 1_000, Date.now() + skewMs + 1_000]
   if (shown >= least && shown <= most) return env
   throw new Error(`libfaketime does not turn the clock of ${process.execPath}: it is off by ${shown - before} ms`)
+}
+
+/**
+ * The same for a program with an allocator of its own, as Redis has: that asks for the time before the library is ready to
+ * answer. With the C library's in its place it starts.
+ * @param {number} skewMs
+ * @returns {Record<string, string>}
+ */
+export function wrongServerClock(skewMs) {
+  const libc = /\S*\/libc\.so\.6$/m.exec(readFileSync('/proc/self/maps', 'utf8'))?.[0]
+  if (libc === undefined) throw new Error('there is no C library in the memory of this process')
+  const env = wrongClock(skewMs)
+  return { ...env, LD_PRELOAD: `${env.LD_PRELOAD} ${libc}` }
 }
 
 /** @param {string} library @param {number} skewMs */

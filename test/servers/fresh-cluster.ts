@@ -1,29 +1,33 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createCluster } from '@redis/client'
-import { afterAll } from 'vitest'
 import type { Store } from '../../src/core/store.js'
-import { type NodeRedisCluster, redis } from '../../src/stores/redis/index.js'
-import { serverUrl } from './ask.js'
+import { redisStore } from '../../src/stores/redis/index.js'
+import { testCluster } from './test-cluster.js'
+import { Traffic } from './traffic.js'
 
-let client: NodeRedisCluster | undefined
-let made = 0
+/** Hints are on their way in real time. */
+const HINT_MS = 20
 
-/** An empty store of its own on the cluster that the tests share. Its time is real. */
-export async function freshCluster(): Promise<{ readonly store: Store; elapse(ms: number): Promise<void> }> {
-  client ??= await connect()
-  made += 1
-  const prefix = `c${process.pid}.${Date.now().toString(36)}.${made}:`
-  return { store: redis({ client, prefix, shards: 6 }), elapse: (ms) => sleep(ms) }
+export interface FreshCluster {
+  readonly store: Store
+  /** Lets time pass on the clocks of all masters, which else stand still. */
+  elapse(ms: number): Promise<void>
+  /** Gives the connections back. Close the store first. */
+  close(): Promise<void>
 }
 
-async function connect(): Promise<NodeRedisCluster> {
-  const urls = (await serverUrl('redis-cluster')).split(',')
-  const cluster = createCluster({ rootNodes: urls.map((url) => ({ url })), RESP: 2 })
-  cluster.on('error', () => {})
-  await cluster.connect()
-  return cluster as unknown as NodeRedisCluster
+/** An empty store of its own, on the cluster that the tests share, with clocks that are turned by hand. */
+export async function freshCluster(): Promise<FreshCluster> {
+  const cluster = await testCluster()
+  let now = Date.UTC(2026, 0, 1)
+  const client = await cluster.client({ now: () => now }, new Traffic())
+  return {
+    store: redisStore({ client, prefix: cluster.prefix, shards: 6 }, { handTurned: true }),
+    async elapse(ms) {
+      now += ms
+      await sleep(HINT_MS)
+    },
+    async close() {
+      cluster.close()
+    },
+  }
 }
-
-afterAll(() => {
-  client?.destroy()
-})

@@ -44,14 +44,16 @@ import pg from 'pg'
  */
 const KEEPER = `
 start() { "$@" 1>&2 & server=$!; }
+# Whoever had a wrong clock leaves its memory behind when it is killed.
+clear() { rm -f /dev/shm/faketime_shm_$server /dev/shm/sem.faketime_sem_$server; }
 start "$@"
 while read -r word; do
   case $word in
-    crash) kill -"$BELFRY_TEST_CRASH" $server; wait $server ;;
+    crash) kill -"$BELFRY_TEST_CRASH" $server; wait $server; clear ;;
     start) start "$@" ;;
   esac
 done
-kill -"$BELFRY_TEST_SIGNAL" $server 2>/dev/null; wait $server
+kill -"$BELFRY_TEST_SIGNAL" $server 2>/dev/null; wait $server; clear
 rm -rf "$BELFRY_TEST_DATA"
 `
 

@@ -1,5 +1,15 @@
 import type { OwnServer, RunningServer } from './postgres.js'
 
+export interface Whereabouts {
+  readonly port?: number
+  readonly password?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
 export function startRedis(): Promise<RunningServer>
-export function startOwnRedis(settings?: readonly string[], port?: number): Promise<OwnServer>
-export function startRedisCluster(): Promise<RunningServer & { readonly nodes: readonly OwnServer[] }>
+export function startOwnRedis(settings?: readonly string[], where?: Whereabouts): Promise<OwnServer>
+export function startRedisCluster(
+  replicaEnv?: Readonly<Record<string, string>>,
+): Promise<RunningServer & { readonly nodes: readonly OwnServer[] }>
+export function tellRedis(url: string, command: string, ...args: readonly string[]): Promise<unknown>
+export function untilClusterReady(nodes: readonly { readonly url: string }[]): Promise<void>

@@ -6,7 +6,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { createClient } from '@redis/client'
+import { Redis } from 'ioredis'
 import { foundOrInstalled } from './apt.js'
 import { freePort, startOwn, untilReady } from './own-server.js'
 
@@ -31,30 +31,45 @@ export async function startRedis() {
 /**
  * A server that nobody else uses.
  * @param {string[]} [settings]
- * @param {number} [port]
+ * @param {{ port?: number, password?: string, env?: Record<string, string> }} [where] where it listens, for whom, and in
+ *   which environment
  * @returns {Promise<import('./own-server.js').OwnServer>}
  */
-export async function startOwnRedis(settings = [], port = undefined) {
+export async function startOwnRedis(settings = [], { port, password, env = {} } = {}) {
   const program = foundOrInstalled(WANTED)
+  const secret = password === undefined ? [] : ['--requirepass', password]
+  // Only the server's own: a shell with a wrong clock would leave things behind.
+  const inEnv = ['env', ...Object.entries(env).map(([name, value]) => `${name}=${value}`), program]
   return startOwn({
     name: 'redis',
     ...(port === undefined ? {} : { port }),
     signal: 'TERM',
     crash_: 'KILL',
-    url: (port) => `redis://127.0.0.1:${port}`,
-    prepare: ({ folder, port: own }) => [program, '--port', String(own), '--dir', folder, ...SETTINGS, ...settings],
+    url: (own) => `redis://${password === undefined ? '' : `:${password}@`}127.0.0.1:${own}`,
+    prepare: ({ folder, port: own }) => [
+      ...inEnv,
+      '--port',
+      String(own),
+      '--dir',
+      folder,
+      ...SETTINGS,
+      ...secret,
+      ...settings,
+    ],
     ready: redisAnswers,
   })
 }
 
 /**
  * Three masters with a replica each. Its URL is that of all nodes, separated by commas, the masters first.
+ * @param {Record<string, string>} [replicaEnv] the environment of those that begin as replicas
  * @returns {Promise<import('./own-server.js').RunningServer & { nodes: import('./own-server.js').OwnServer[] }>}
  */
-export async function startRedisCluster() {
+export async function startRedisCluster(replicaEnv = {}) {
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--repl-diskless-sync-delay', '0']
   const ports = await clusterPorts(6)
-  const nodes = await Promise.all(ports.map((port) => startOwnRedis(settings, port)))
+  const envOf = (/** @type {number} */ at) => (at < 3 ? {} : replicaEnv)
+  const nodes = await Promise.all(ports.map((port, at) => startOwnRedis(settings, { port, env: envOf(at) })))
   const stop = async () => {
     await Promise.all(nodes.map((node) => node.stop()))
   }
@@ -62,7 +77,7 @@ export async function startRedisCluster() {
     const cli = binary('redis-cli') ?? binary('valkey-cli') ?? 'redis-cli'
     const places = ports.map((port) => `127.0.0.1:${port}`)
     execFileSync(cli, ['--cluster', 'create', ...places, '--cluster-replicas', '1', '--cluster-yes'], { stdio: 'pipe' })
-    await Promise.all(nodes.map(({ url }) => untilReady(url, 30_000, clusterAnswers)))
+    await untilClusterReady(nodes)
   } catch (error) {
     await stop()
     throw error
@@ -87,26 +102,43 @@ async function clusterPorts(count) {
   return ports
 }
 
+/**
+ * Every master has a replica that follows it, and all nodes agree on who has what.
+ * @param {readonly { url: string }[]} nodes
+ */
+export async function untilClusterReady(nodes) {
+  await Promise.all(nodes.map(({ url }) => untilReady(url, 30_000, clusterAnswers)))
+}
+
 /** @param {string} url */
 async function clusterAnswers(url) {
-  const client = createClient({ url, socket: { reconnectStrategy: false } })
-  client.on('error', () => {})
-  await client.connect()
-  const info = String(await client.sendCommand(['CLUSTER', 'INFO']))
-  const replication = String(await client.sendCommand(['INFO', 'replication']))
-  client.destroy()
-  if (!info.includes('cluster_state:ok')) throw new Error('the cluster is not ready')
-  const complete = /connected_slaves:1|master_link_status:up/.test(replication)
+  const [info, replication] = [await tellRedis(url, 'CLUSTER', 'INFO'), await tellRedis(url, 'INFO', 'replication')]
+  if (!String(info).includes('cluster_state:ok')) throw new Error('the cluster is not ready')
+  const complete = /slave0:.*state=online|master_link_status:up/.test(String(replication))
   if (!complete) throw new Error('a replica is not ready')
 }
 
 /** @param {string} url */
 async function redisAnswers(url) {
-  const client = createClient({ url, socket: { reconnectStrategy: false, connectTimeout: 5_000 } })
+  await tellRedis(url, 'PING')
+}
+
+/**
+ * Sends one command, over a connection that it does not outlive.
+ * @param {string} url
+ * @param {string} command
+ * @param {string[]} args
+ */
+export async function tellRedis(url, command, ...args) {
+  const settings = { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0, connectTimeout: 5_000 }
+  const client = new Redis(url, { ...settings, enableReadyCheck: false })
   client.on('error', () => {})
-  await client.connect()
-  await client.ping()
-  client.destroy()
+  try {
+    await client.connect()
+    return await client.call(command, args)
+  } finally {
+    client.disconnect()
+  }
 }
 
 /** @param {string} name */

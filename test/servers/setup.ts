@@ -23,7 +23,7 @@ type Ask = (name: ServerName) => Promise<RunningServer>
 const STARTERS: Readonly<Record<ServerName, (ask: Ask) => Promise<RunningServer>>> = {
   postgres: startPostgres,
   redis: startRedis,
-  'redis-cluster': startRedisCluster,
+  'redis-cluster': () => startRedisCluster(),
   pgbouncer: async (ask) => startPgBouncer((await ask('postgres')).url),
 }
 

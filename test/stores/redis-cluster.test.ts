@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createCluster } from '@redis/client'
 import { Cluster } from 'ioredis'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Store } from '../../src/core/store.js'
 import { type IoRedis, type NodeRedisCluster, type RedisOptions, redis } from '../../src/stores/redis/index.js'
 import { definition, key, newRun, Scene } from '../../src/testing/contract/scene.js'
 import { serverUrl } from '../servers/ask.js'
-import { startRedisCluster } from '../servers/redis.js'
+import { startRedisCluster, tellRedis, untilClusterReady } from '../servers/redis.js'
 
 let made = 0
 
@@ -95,48 +95,95 @@ describe('Redis Cluster', () => {
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(6_000)
     for (const count of counts) expect(Math.abs(count - 2_000)).toBeLessThan(300)
   })
+})
 
-  it('goes on when a master is gone and its replica was promoted', { timeout: 120_000 }, async () => {
-    const own = await startRedisCluster()
+describe('Redis Cluster, when masters fail', () => {
+  let own: Awaited<ReturnType<typeof startRedisCluster>>
+
+  beforeAll(async () => {
+    own = await startRedisCluster()
+  }, 60_000)
+
+  afterAll(() => own.stop())
+
+  it('counts what a replica has, and nothing else, when it waits for replicas', { timeout: 120_000 }, async () => {
+    await withStore({ nodes: own.url.split(','), waitReplicas: 1, timeoutMs: 2_000 }, async (scene, store) => {
+      // Replicas that have only just begun to follow may still be busy with that.
+      await vi.waitFor(() => scene.join('one', 600_000), { timeout: 20_000 })
+      const before: string[] = []
+      for (let at = 0; at < 24; at += 1) before.push(await scene.enqueue())
+      await own.nodes[0]?.crash()
+      const listed = () =>
+        store.runs.list({ limit: 100 }).then(
+          ({ items }) => items.map(({ id }) => id),
+          () => [],
+        )
+      await expect.poll(listed, { timeout: 60_000, interval: 200 }).toEqual(expect.arrayContaining(before))
+      // Its replica has taken its place, and nobody is left there to confirm writes. Elsewhere all is well.
+      const attempts = Array.from({ length: 12 }, () => store.runs.enqueue([newRun()]))
+      const results = await Promise.allSettled(attempts)
+      const refused = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
+      expect(refused.length).toBeGreaterThan(0)
+      expect(refused.length).toBeLessThan(12)
+      for (const reason of refused) expect(reason).toMatchObject({ code: 'STORE_UNREACHABLE' })
+      await own.nodes[0]?.restart()
+      const all = () =>
+        Promise.all(Array.from({ length: 12 }, () => store.runs.enqueue([newRun()]))).then(
+          () => true,
+          () => false,
+        )
+      await expect.poll(all, { timeout: 60_000, interval: 200 }).toBe(true)
+      await untilClusterReady(own.nodes)
+    })
+  })
+
+  it('goes on when a master is gone for good and its replica was promoted', { timeout: 120_000 }, async () => {
+    const urls = own.url.split(',')
+    const brought = new Cluster(urls)
+    const options = { prefix: 'failover:', timeoutMs: 2_000 }
+    const late = redis({ ...options, nodes: urls })
+    const stores = [redis({ ...options, nodes: urls }), redis({ ...options, client: brought as unknown as IoRedis })]
     try {
-      await withStore({ nodes: own.url.split(','), waitReplicas: 1, timeoutMs: 2_000 }, async (scene, store) => {
-        await scene.join('one', 600_000)
-        const tokens: number[] = []
-        const lock = async () => {
-          const result = await scene.tryAcquire('lock', `h${tokens.length}`)
-          if (result.acquired) tokens.push(result.lease.token)
-          await store.leases.release({ name: 'lock', holder: `h${tokens.length - 1}` })
+      await Promise.all(stores.map((store) => store.open()))
+      const [scene, other] = stores.map((store) => new Scene({ store, elapse: sleep })) as [Scene, Scene]
+      const before: string[] = []
+      for (let at = 0; at < 24; at += 1) before.push(await scene.enqueue())
+      const names = Array.from({ length: 12 }, (_, at) => `lock ${at}`)
+      const tokens = new Map<string, number>()
+      const lockAll = async ({ acquire, store }: Scene) => {
+        for (const name of names) {
+          const { token } = await acquire(name, 'me')
+          expect(token).toBeGreaterThan(tokens.get(name) ?? 0)
+          tokens.set(name, token)
+          await store.leases.release({ name, holder: 'me' })
         }
-        await lock()
-        const before: string[] = []
-        for (let at = 0; at < 24; at += 1) before.push(await scene.enqueue())
-        await own.nodes[0]?.stop()
-        // With the primary's replica gone to its place, nobody is left to confirm writes there: those are refused.
-        const enqueue = () =>
-          store.runs.enqueue([newRun()]).then(
-            () => true,
-            () => false,
-          )
-        await expect.poll(enqueue, { timeout: 60_000, interval: 200 }).toBe(true)
-        await expect
-          .poll(
-            () =>
-              store.runs.list({ limit: 100 }).then(
-                ({ items }) => items.length,
-                () => 0,
-              ),
-            {
-              timeout: 60_000,
-              interval: 200,
-            },
-          )
-          .toBeGreaterThanOrEqual(24)
-        const { items } = await store.runs.list({ limit: 100 })
+      }
+      await lockAll(scene)
+      await tellRedis(urls[1] ?? '', 'WAIT', '1', '5000')
+      await own.nodes[1]?.crash()
+      // Whoever comes while nobody has the slots is told so, and can come again.
+      await expect(late.open()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
+      const wakes: string[] = []
+      for (const each of [scene, other]) {
+        each.store.subscribe((wake) => wakes.push(wake))
+        await vi.waitFor(() => lockAll(each), { timeout: 60_000, interval: 200 })
+        const { items } = await each.store.runs.list({ limit: 100 })
         const known = new Set(items.map(({ id }) => id))
         expect(before.filter((id) => !known.has(id))).toEqual([])
-      })
+      }
+      await vi.waitFor(() => late.open(), { timeout: 60_000, interval: 200 })
+      await lockAll(new Scene({ store: late, elapse: sleep }))
+      wakes.length = 0
+      // Hints are heard again, wherever they were listened for.
+      const hinted = async () => {
+        await late.runs.enqueue([newRun()])
+        await sleep(100)
+        return wakes.includes('runs')
+      }
+      await expect.poll(hinted, { timeout: 60_000 }).toBe(true)
     } finally {
-      await own.stop()
+      await Promise.all([...stores, late].map((store) => store.close()))
+      brought.disconnect()
     }
   })
 })

@@ -2,12 +2,14 @@
 import { createClient } from '@redis/client'
 import { describe, expect, it } from 'vitest'
 import type { RunKey } from '../../src/core/key.js'
-import { redisStore } from '../../src/stores/redis/index.js'
+import type { NewRun } from '../../src/core/run.js'
+import type { Store } from '../../src/core/store.js'
+import { type NodeRedis, redisStore } from '../../src/stores/redis/index.js'
 import { shardKeys, shardOf } from '../../src/stores/redis/shards.js'
-import { failed, ids, retryIn, Scene } from '../../src/testing/contract/scene.js'
+import { failed, ids, newRun, retryIn, Scene } from '../../src/testing/contract/scene.js'
 import { serverUrl } from '../servers/ask.js'
 import { freshRedis } from '../servers/fresh-redis.js'
-import { testRedis } from '../servers/test-redis.js'
+import { type TestRedis, testRedis, timedClient } from '../servers/test-redis.js'
 
 const SHARDS = 3
 
@@ -152,6 +154,122 @@ describe('runs whose keys are in other shards', () => {
     const run = await scene.claimOne()
     expect(await scene.settle(run)).toBe('settled')
     await store.close()
+    await opened.close()
+  })
+})
+
+describe('keys of other shards that are checked when a run is enqueued', () => {
+  /** A trigger of one of many schedules, all of them in other shards than the key. */
+  const KEY = exclusive('a')
+  const elsewhere = Array.from({ length: 200 }, (_, at) => `schedule ${at}`).filter(
+    (id) => shardOf(id, SHARDS) !== shardOf(KEY.name, SHARDS),
+  )
+  const trigger = (schedule: string, over: Partial<NewRun> = {}) =>
+    newRun({ origin: 'trigger', schedule, key: KEY, checkKey: true, ...over })
+
+  async function withStores(count: number, work: (stores: Scene[], redis: TestRedis) => Promise<void>): Promise<void> {
+    const redis = await testRedis()
+    await redis.setClock(Date.UTC(2026, 0, 1))
+    const stores: Store[] = []
+    for (let at = 0; at < count; at += 1) {
+      const store = redisStore(
+        { client: await redis.client(), prefix: redis.prefix, shards: SHARDS },
+        { handTurned: true },
+      )
+      await store.open()
+      stores.push(store)
+    }
+    try {
+      await work(
+        stores.map((store) => new Scene({ store, elapse: async () => {} })),
+        redis,
+      )
+    } finally {
+      await Promise.all(stores.map((store) => store.close()))
+      await redis.close()
+    }
+  }
+
+  it('let as many pass as their limit, however many are enqueued at once', () =>
+    withStores(5, async (scenes) => {
+      for (const limit of [1, 3]) {
+        const key = { ...KEY, limit }
+        const asked = elsewhere.slice(limit * 20, limit * 20 + 40).map((id, at) => {
+          return (scenes[at % scenes.length] as Scene).store.runs.enqueue([trigger(id, { key })])
+        })
+        const results = (await Promise.all(asked)).flat()
+        const enqueued = results.filter(({ outcome }) => outcome === 'enqueued').map(({ run }) => run)
+        expect(enqueued).toHaveLength(limit)
+        for (const { outcome, run } of results) {
+          if (outcome !== 'enqueued') expect([outcome, enqueued.includes(run)]).toEqual(['busy', true])
+        }
+        const [scene] = scenes as [Scene]
+        const { items } = await scene.store.runs.list({ limit: 100, states: ['ready', 'waiting'] })
+        expect(items.map(({ id }) => id).sort()).toEqual([...enqueued].sort())
+        expect(await scene.store.runs.available(KEY.name, limit)).toBe(false)
+        for (const id of enqueued) await scene.store.runs.cancel(id)
+        expect(await scene.store.runs.available(KEY.name, limit)).toBe(true)
+      }
+    }))
+
+  it('are checked by a later sweep when whoever asked went away in the middle', () =>
+    withStores(1, async ([scene], redis) => {
+      if (scene === undefined) return
+      const client = await redis.client()
+      let left = Number.POSITIVE_INFINITY
+      const dying: NodeRedis = {
+        ...timedClient(client, async () => {}),
+        sendCommand: (args) => {
+          left -= 1
+          return left < 0 ? Promise.reject(new Error('gone')) : client.sendCommand(args)
+        },
+      }
+      const enqueueAndDie = async (schedule: string) => {
+        const store = redisStore({ client: dying, prefix: redis.prefix, shards: SHARDS }, { handTurned: true })
+        await store.open()
+        // It looks at the key, and enqueues; the key's shard never hears of it.
+        left = 2
+        await expect(store.runs.enqueue([trigger(schedule)])).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
+        left = Number.POSITIVE_INFINITY
+        await store.close()
+      }
+      const [first = '', second = ''] = elsewhere
+      await scene.join()
+      await enqueueAndDie(first)
+      expect(await scene.claim()).toEqual([])
+      await scene.store.runs.rescue(100)
+      const run = await scene.claimOne()
+      expect(run).toMatchObject({ schedule: first })
+      await scene.settle(run)
+
+      await enqueueAndDie(second)
+      expect(await scene.runsOf(second)).toHaveLength(1)
+      const other = await scene.enqueue({ key: KEY, checkKey: true })
+      await scene.store.runs.rescue(100)
+      expect(await scene.runsOf(second)).toEqual([])
+      expect(ids(await scene.claim())).toEqual([other])
+    }))
+
+  it('are no longer counted against by a run that waited and is gone, even if nobody said so', async () => {
+    const opened = await freshRedis(SHARDS)
+    await opened.store.open()
+    const scene = new Scene(opened)
+    const schedule = elsewhere[0] ?? ''
+    await scene.putTicks(schedule, [-10, 90_000_000])
+    await scene.advance()
+    const waiting = await scene.enqueue(trigger(schedule, { overlap: 'queue-all' }))
+    expect(await scene.stateOf(waiting)).toBe('waiting overlap')
+    expect(await scene.store.runs.available(KEY.name, 1)).toBe(false)
+    const admin = createClient({ url: await serverUrl('redis') })
+    await admin.connect()
+    // As a failover would have it that lost the last writes of one shard.
+    const home = shardKeys(opened.prefix, SHARDS)[shardOf(schedule, SHARDS)] ?? ''
+    for (const set of ['runs', 'sent', 'out']) await admin.del(`${home}${set}`)
+    admin.destroy()
+    await scene.elapse(121_000)
+    await scene.store.runs.rescue(100)
+    expect(await scene.store.runs.available(KEY.name, 1)).toBe(true)
+    await opened.store.close()
     await opened.close()
   })
 })

@@ -42,13 +42,13 @@ export function troubleOf(error: unknown): Trouble | undefined {
 const ofDriver = new WeakSet<Error>()
 
 /** A call of the driver: what it throws is told apart from everything else. */
-export async function driven<Result>(call: Promise<Result>): Promise<Result> {
-  try {
-    return await call
-  } catch (error) {
-    if (error instanceof Error && !(error instanceof BelfryError)) ofDriver.add(error)
-    throw error
-  }
+export function driven<Result>(call: Promise<Result>): Promise<Result> {
+  return call.catch(mark)
+}
+
+function mark(error: unknown): never {
+  if (error instanceof Error && !(error instanceof BelfryError)) ofDriver.add(error)
+  throw error
 }
 
 export function isOfDriver(error: unknown): error is Error {

@@ -56,9 +56,10 @@ return { int(now), lease and 1 or 0, answer, wakes }`)
 
 export async function acquireLease(server: Server, shard: number, request: AcquireRequest): Promise<AcquireResult> {
   const { name, holder, ttlMs, permits, instance, floor, waitMs = 0 } = request
-  const args = [word(name), word(holder), ttlMs, permits, word(instance), floor, waitMs]
+  const args = [word(name), word(holder), ttlMs, permits, word(instance), server.time.floor(floor), waitMs]
   const [at, acquired, answer] = await server.write(ACQUIRE, shard, args)
   const now = Number(at)
+  server.time.heard(now)
   if (acquired !== 1) return { acquired: false, until: Number(answer), now }
   return { acquired: true, lease: toLease(shard, name, String(answer)), now }
 }
@@ -137,7 +138,8 @@ export interface Answer {
 }
 
 export async function takeFree(server: Server, shard: number, asked: readonly Asked[]): Promise<Answer[]> {
-  const args: (string | number)[] = [asked.reduce((highest, { request }) => Math.max(highest, request.floor), 0)]
+  const seen = asked.reduce((highest, { request }) => Math.max(highest, request.floor), 0)
+  const args: (string | number)[] = [server.time.floor(seen)]
   let [same, countAt] = [asked[0]?.request, 0]
   for (const [at, { name, holder, request }] of asked.entries()) {
     if (at === 0 || same === undefined || !asksAlike(same, request)) {
@@ -151,6 +153,7 @@ export async function takeFree(server: Server, shard: number, asked: readonly As
   }
   const lines = String(await server.change(TAKE, shard, args)).split('\n')
   const now = Number(lines[0])
+  server.time.heard(now)
   return asked.map((_, at) => ({ now, text: lines[at + 1] ?? '' }))
 }
 

@@ -40,7 +40,7 @@ export async function advanceSchedules(
     return { now, schedules: 0, recorded: 0, skipped: 0, ...(nextDueAt === undefined ? {} : { nextDueAt }) }
   const after = await peekDue(server, 0, 0)
   return {
-    now: Math.max(...results.map((each) => each.now)),
+    now: after.now,
     schedules: results.reduce((sum, each) => sum + each.schedules, 0),
     recorded: results.reduce((sum, each) => sum + each.recorded, 0),
     skipped: results.reduce((sum, each) => sum + each.skipped, 0),

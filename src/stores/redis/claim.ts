@@ -6,7 +6,8 @@
 import type { Run } from '../../core/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../core/store.js'
 import { type Server, textsOf } from './connection.js'
-import { type Asked, peekReady } from './peek.js'
+import { START_RUN } from './lua/start-run.js'
+import { type Asked, firstNext, peekReady } from './peek.js'
 import { isTicket, runId, toRun } from './run-text.js'
 import { runScript } from './script.js'
 import { startTickets } from './tickets.js'
@@ -31,74 +32,7 @@ local started, taken, steps, more = {}, {}, 0, false
 local first = nextToken(0, floor)
 local firstText = int(first)
 
--- A key is free for a run when a permit is, and no older run that is due stands before it.
-local function mayTakeKey(r, m)
-  local permits = tonumber(r.limit)
-  serveWaiters(m)
-  if isBusy(m, permits) then
-    if r.attempt == '0' and r.busy == 's' then endRun(r, 'K', 'busy') else makeWait(r, 'k') end
-    return false
-  end
-  makeRoom(m, permits)
-  ripenKey(r.key)
-  local standing, waiting = redis.call('ZRANGE', KEYS[1] .. 'ks:' .. r.key, 0, 0)[1], redis.call('ZRANGE', KEYS[1] .. 'kw:' .. r.key, 0, 0)[1]
-  if (standing and standing < r.n) or (waiting and waiting < r.n) then
-    makeWait(r, 'k')
-    return false
-  end
-  return true
-end
-
--- Most runs have no key, and were never started before: they are started without being taken apart. What is not so
--- answers nothing, and goes the long way.
-local FRESH = '^R %- 0 0 0 %- 0 0 0 ([^ ]+ ([^ ]+) [^ ]+) %- %- %- ([^ ]+) %- %- (([pl])[^\\n]+)()'
-local startedBegin = 'X - 1 0 0 ' .. firstText .. ' ' .. claim .. ' 0 0 '
-local startedMiddle = ' ' .. nowText .. ' - - '
-local runningText = claim .. ' ' .. firstText .. ' 0'
-local running = collect(runningAdded, inst)
-local function startFresh(n, text, queue)
-  local times, startBy, tick, kind, _, at = string.match(text, FRESH)
-  if not times or (startBy ~= '-' and now > tonumber(startBy)) then return nil end
-  local list, place = collect(taken, queue), #running
-  list[#list + 1] = n
-  running[place + 1], running[place + 2] = n, runningText
-  return changeText(n, startedBegin .. times .. startedMiddle .. tick .. ' - ' .. inst .. ' ' .. kind .. string.sub(text, at))
-end
-
--- Starts a run, or takes it out of the queue because it may not start now.
-local function start(r, queue)
-  if r.attempt == '0' and r.startBy ~= '-' and now > tonumber(r.startBy) then
-    endRun(r, 'K', 'deadline')
-    return false
-  end
-  local last, m = tonumber(r.token) or 0, nil
-  if string.byte(r.kind) == 120 and fixed(r).key ~= '-' then
-    m = name(r.key)
-    if not mayTakeKey(r, m) then return false end
-    last = math.max(last, m.last)
-    withdraw(r)
-  else
-    local list = collect(taken, queue)
-    list[#list + 1] = r.n
-  end
-  local token = nextToken(last, floor)
-  r.st, r.token, r.startedAt, r.inst, r.claim = 'X', token == first and firstText or int(token), nowText, inst, claim
-  r.attempt = r.attempt == '0' and '1' or int(r.attempt + 1)
-  if r.rescued == '1' then
-    r.takeovers, r.rescued = int(r.takeovers + 1), '0'
-  end
-  change(r)
-  running[#running + 1] = r.n
-  running[#running + 1] = claim .. ' ' .. r.token .. ' ' .. r.cancel
-  if m then
-    addHolder(m, { holder = 'run:' .. r.n .. ':' .. r.token, token = token, acquired = now, expires = now, released = '0',
-      inst = inst, run = r.n })
-    redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, order(r.n), r.n)
-    -- With permits left, whoever waited only because this run stood before it is next.
-    if tonumber(r.limit) > 1 then wakeRuns(m) end
-  end
-  return true
-end
+${START_RUN}
 
 -- The first of every queue, in the order of claiming, and their texts.
 local texts = {}
@@ -217,17 +151,22 @@ async function claimShard(
 /** Looks at all shards, and claims from those that have what comes first. */
 async function claimAcross(server: Server, request: ClaimRequest, asked: readonly Asked[]): Promise<ClaimResult> {
   const { now, shares, nextReadyAt, known } = await peekReady(server, request, asked)
+  // A master whose clock is behind gives tokens by the others' clocks.
+  const floor = Math.max(request.floor, now * 1_000)
   const claims = shares.map((share, shard) => {
     const limit = known ? 0 : share.reduce((sum, count) => sum + count, 0)
     if (limit === 0 && !known) return undefined
     const own = asked.map(({ name }, at) => ({ name, limit: known ? 0 : (share[at] ?? 0) }))
-    return claimShard(server, shard, { ...request, limit }, own)
+    return claimShard(server, shard, { ...request, limit, floor }, own)
   })
   const results = (await Promise.all(claims)).filter((result) => result !== undefined)
   const runs = results.flatMap((result) => result.runs).sort(inClaimOrder)
-  const nexts = [nextReadyAt, ...results.map((result) => result.nextReadyAt)].filter((next) => next !== undefined)
-  const next = nexts.length === 0 ? {} : { nextReadyAt: Math.min(...nexts) }
-  return { now: Math.max(now, ...results.map((result) => result.now)), runs, ...next }
+  const latest = Math.max(now, ...results.map((result) => result.now))
+  const next = firstNext(latest, [
+    { now, next: nextReadyAt },
+    ...results.map((each) => ({ now: each.now, next: each.nextReadyAt })),
+  ])
+  return { now: latest, runs, ...(next === undefined ? {} : { nextReadyAt: next }) }
 }
 
 function inClaimOrder(one: Run, other: Run): number {

@@ -2,8 +2,10 @@
  * The clients that can be brought along: `@redis/client` (and the `redis` package around it) and ioredis, single or
  * cluster. Only the few calls that are made are typed, and everything else sees them as a `Link`.
  */
+import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
-import { slotOfKey } from './slots.js'
+import { ClusterLink } from './cluster-link.js'
+import { type Heard, hearErrors } from './hear-errors.js'
 
 /** A client of `@redis/client`. */
 export interface NodeRedis {
@@ -12,7 +14,7 @@ export interface NodeRedis {
   connect(): Promise<unknown>
   duplicate(): NodeRedis
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>
-  on(event: 'error' | 'ready', listener: () => void): unknown
+  on(event: 'error' | 'ready', listener: (error: unknown) => void): unknown
   destroy(): unknown
 }
 
@@ -26,7 +28,7 @@ export interface NodeRedisCluster {
   connect(): Promise<unknown>
   duplicate(): NodeRedisCluster
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>
-  on(event: 'error', listener: () => void): unknown
+  on(event: 'error', listener: (error: unknown) => void): unknown
   destroy(): unknown
 }
 
@@ -39,8 +41,8 @@ export interface IoRedis {
   duplicate(): IoRedis
   subscribe(channel: string): Promise<unknown>
   on(event: 'message', listener: (channel: string, message: string) => void): unknown
-  on(event: 'error' | 'ready', listener: () => void): unknown
-  disconnect(): void
+  on(event: 'error' | 'ready', listener: (error: unknown) => void): unknown
+  disconnect(reconnect?: boolean): void
 }
 
 export type RedisClient = NodeRedis | NodeRedisCluster | IoRedis
@@ -50,50 +52,76 @@ export interface Link {
   readonly isCluster: boolean
   /** Whether a command can be made to follow another on the same connection. */
   readonly keepsOrder: boolean
+  /** What the client last said of its connections. */
+  readonly heard: Heard
   open(): Promise<void>
+  /** Gives up opening: it may be tried again. */
+  abandon(): void
   /** Sends a command to whoever has the key. */
   send(key: string, args: readonly string[]): Promise<unknown>
   /** Sends two commands to whoever has the key, one behind the other on the same connection. */
   sendBoth(key: string, first: readonly string[], second: readonly string[]): Promise<readonly [unknown, unknown]>
+  /** A command for this key was not answered in time: its connection may be one that nobody is left on the other end of. */
+  doubt(key: string): void
   /** Listens on a connection of its own; `gap` is called when it was lost in between. The answer ends it. */
   listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<() => void>
   close(): void
 }
 
-export function linkTo(client: RedisClient, owned: boolean): Link {
-  if ('masters' in client) return clusterLink(client, owned)
+export function linkTo(client: RedisClient, owned: boolean, clock: Clock): Link {
+  if ('masters' in client) return new ClusterLink(client, owned, clock)
   if ('call' in client && 'isCluster' in client) return ioredisLink(client, owned)
   if ('sendCommand' in client) return nodeRedisLink(client, owned)
   throw failure('OPTION_INVALID', 'the Redis store needs a client of @redis/client or of ioredis')
 }
 
-/** Errors of a connection reach whoever sent the command; without a listener they would end the process. */
-const unheard = () => {}
-const heardOnce = new WeakSet<object>()
-
-function hearErrors(client: { on(event: 'error', listener: () => void): unknown }): void {
-  if (heardOnce.has(client)) return
-  heardOnce.add(client)
-  client.on('error', unheard)
-}
-
 function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
-  hearErrors(client)
+  let listenAgain = async () => {}
+  let connecting = false
+
+  /** Only a connection of our own is given up: others may be waiting for theirs. */
+  async function connectAgain() {
+    if (!owned || connecting || !client.isOpen) return
+    connecting = true
+    try {
+      client.destroy()
+      await client.connect()
+      await listenAgain()
+    } catch {
+      // It was closed meanwhile.
+    } finally {
+      connecting = false
+    }
+  }
+
   return {
     isCluster: false,
     keepsOrder: true,
+    heard: hearErrors(client),
+    abandon: () => void client.destroy(),
+    doubt: () => void connectAgain(),
     async open() {
       if (!client.isOpen) await client.connect()
     },
     send: (_, args) => client.sendCommand(args),
     sendBoth: (_, first, second) => Promise.all([client.sendCommand(first), client.sendCommand(second)]),
     async listen(channel, heard, gap) {
-      const listener = client.duplicate()
-      hearErrors(listener)
-      await listener.connect()
-      await listener.subscribe(channel, heard)
-      listener.on('ready', gap)
-      return () => void listener.destroy()
+      let listener: NodeRedis | undefined
+      listenAgain = async () => {
+        const former = listener
+        listener = client.duplicate()
+        hearErrors(listener)
+        await listener.connect()
+        await listener.subscribe(channel, heard)
+        listener.on('ready', gap)
+        former?.destroy()
+        if (former !== undefined) gap()
+      }
+      await listenAgain()
+      return () => {
+        listenAgain = async () => {}
+        listener?.destroy()
+      }
     },
     close() {
       if (owned && client.isOpen) client.destroy()
@@ -101,45 +129,16 @@ function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
   }
 }
 
-function clusterLink(cluster: NodeRedisCluster, owned: boolean): Link {
-  hearErrors(cluster)
-  return {
-    isCluster: true,
-    keepsOrder: true,
-    async open() {
-      if (!cluster.isOpen) await cluster.connect()
-    },
-    send: (key, args) => cluster.sendCommand(key, false, [...args]),
-    async sendBoth(key, first, second) {
-      const node = cluster.slots[slotOfKey(key)]?.master
-      try {
-        if (node === undefined) throw new Error('no master has this slot')
-        const client = await cluster.nodeClient(node)
-        return await Promise.all([client.sendCommand(first), client.sendCommand(second)])
-      } catch (error) {
-        // The slot may have moved, or its master be gone: a command that is sent the usual way makes the client look.
-        await cluster.sendCommand(key, false, ['EXISTS', key]).catch(unheard)
-        throw error
-      }
-    },
-    async listen(channel, heard) {
-      const listener = cluster.duplicate()
-      hearErrors(listener)
-      await listener.connect()
-      await listener.subscribe(channel, heard)
-      return () => void listener.destroy()
-    },
-    close() {
-      if (owned && cluster.isOpen) cluster.destroy()
-    },
-  }
-}
-
 function ioredisLink(client: IoRedis, owned: boolean): Link {
-  hearErrors(client)
   return {
     isCluster: client.isCluster,
     keepsOrder: !client.isCluster,
+    heard: hearErrors(client),
+    // It goes on trying by itself.
+    abandon: () => {},
+    doubt() {
+      if (owned && !client.isCluster && client.status === 'ready') client.disconnect(true)
+    },
     async open() {
       if (client.status === 'wait') await client.connect()
     },

@@ -7,6 +7,9 @@ const UNREACHABLE: Explanation = ['STORE_UNREACHABLE', 'does not answer: check t
 const REFUSES_USER: Explanation = ['STORE_UNREACHABLE', 'refuses this user: check the user and the password']
 const BUSY: Explanation = ['STORE_UNREACHABLE', 'is busy: it goes on when it is ready']
 
+const NO_CLUSTER: Explanation = ['STORE_INVALID', 'is not a cluster: give its `url`, or a client for one server']
+const IS_CLUSTER: Explanation = ['STORE_INVALID', 'is a node of a cluster: give `nodes`, or a cluster client']
+
 const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   READONLY: ['STORE_UNREACHABLE', 'is a replica, as after a failover: connect to the primary'],
   OOM: ['STORE_FULL', 'is full: raise maxmemory, or shorten the history; everything goes on when there is space'],
@@ -15,6 +18,8 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   NOPERM: ['STORE_INVALID', 'forbids this user a command: allow it to run scripts on keys with this prefix'],
   NOAUTH: REFUSES_USER,
   WRONGPASS: REFUSES_USER,
+  MOVED: IS_CLUSTER,
+  CROSSSLOT: IS_CLUSTER,
   LOADING: BUSY,
   BUSY,
   MASTERDOWN: BUSY,
@@ -25,15 +30,33 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
 
 /** The first word of an error that came from the server. */
 export function errorWord(error: unknown): string | undefined {
+  const said = saidBy(error)
+  return said === undefined ? undefined : /^-?([A-Z]+) /.exec(said.message)?.[1]
+}
+
+/** A cluster of ioredis passes on what the last node said that it asked. */
+function saidBy(error: unknown): Error | undefined {
   if (!(error instanceof Error)) return undefined
-  return /^-?([A-Z]+) /.exec(error.message)?.[1]
+  return 'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error
+}
+
+/** What waiting does not change. */
+export function isFinal(error: unknown): boolean {
+  const said = errorWord(error)
+  return said === 'WRONGPASS' || said === 'NOAUTH' || said === 'NOPERM' || isNoCluster(error)
+}
+
+function isNoCluster(error: unknown): boolean {
+  return /cluster support disabled/.test(saidBy(error)?.message ?? '')
 }
 
 /** An error of the client in our words; any other error as it is. */
 export function storeError(error: unknown, prefix: string): unknown {
   if (error instanceof BelfryError || error instanceof TypeError || !(error instanceof Error)) return error
   const said = errorWord(error)
-  if (said === 'ERR' || said === 'WRONGTYPE') return error
-  const [code, problem] = (said === undefined ? undefined : EXPLANATIONS[said]) ?? UNREACHABLE
+  const noCluster = isNoCluster(error)
+  if (!noCluster && (said === 'ERR' || said === 'WRONGTYPE')) return error
+  const known = noCluster ? NO_CLUSTER : said === undefined ? undefined : EXPLANATIONS[said]
+  const [code, problem] = known ?? UNREACHABLE
   return failure(code, `the Redis server of "${prefix}" ${problem} (${error.message})`, { cause: error })
 }

@@ -10,6 +10,7 @@ import { failure } from '../../core/errors.js'
 import type { Link } from './clients.js'
 import { errorWord, storeError } from './connection-errors.js'
 import type { ClockKind, ScriptSource } from './script.js'
+import { StoreTime } from './store-time.js'
 import { WAKE_TICKETS } from './wakes.js'
 
 /** What a script answers: texts, numbers and lists of them. */
@@ -39,11 +40,13 @@ export class Server {
   #turn = 0
   /** Runs that were started here by a ticket, with the shard of their key. */
   readonly tickets = new Map<string, number>()
+  readonly time: StoreTime
   readonly #underWay = new Set<Sent>()
   #watching: (() => void) | undefined
 
   constructor(options: ServerOptions) {
     this.#options = options
+    this.time = new StoreTime(options.clock)
   }
 
   get prefix(): string {
@@ -102,11 +105,12 @@ export class Server {
     const command = ['EVALSHA', sha, '1', key]
     for (const arg of args) command.push(typeof arg === 'string' ? arg : String(arg))
     return this.#answer(
+      key,
       () => this.#sendAndWait(key, command, waits),
       () => {
         command[0] = 'EVAL'
         command[1] = text
-        return this.#answer(() => this.#sendAndWait(key, command, waits))
+        return this.#answer(key, () => this.#sendAndWait(key, command, waits))
       },
     )
   }
@@ -134,18 +138,18 @@ export class Server {
   }
 
   send(key: string, args: readonly string[]): Promise<Reply> {
-    return this.#answer(() => this.#options.link.send(key, args))
+    return this.#answer(key, () => this.#options.link.send(key, args))
   }
 
   /**
    * What is answered in time; `unknown` is for a script that the server does not know. One promise and one timer for all,
    * because more of either would cost more than the rest of sending a command.
    */
-  #answer(send: () => Promise<unknown>, unknown?: () => Promise<Reply>): Promise<Reply> {
+  #answer(key: string, send: () => Promise<unknown>, unknown?: () => Promise<Reply>): Promise<Reply> {
     const { clock, prefix } = this.#options
     return new Promise((resolve, reject) => {
       const answer = send()
-      const sent: Sent = { at: clock.monotonic(), reject }
+      const sent: Sent = { key, at: clock.monotonic(), reject }
       this.#underWay.add(sent)
       this.#watch()
       answer.then(
@@ -164,14 +168,20 @@ export class Server {
 
   #watch(): void {
     if (this.#watching !== undefined) return
-    const { clock, timeoutMs, prefix } = this.#options
+    const { clock, timeoutMs, prefix, link } = this.#options
     this.#watching = clock.after(timeoutMs / 4, () => {
       this.#watching = undefined
       const late = clock.monotonic() - timeoutMs
-      for (const { at, reject } of this.#underWay) {
-        if (at > late) break
-        reject(failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${timeoutMs} ms`))
+      const doubted = new Set<string>()
+      for (const sent of this.#underWay) {
+        if (sent.at > late) break
+        this.#underWay.delete(sent)
+        doubted.add(sent.key)
+        sent.reject(
+          failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${timeoutMs} ms`),
+        )
       }
+      for (const key of doubted) link.doubt(key)
       if (this.#underWay.size > 0) this.#watch()
     })
   }
@@ -182,6 +192,7 @@ function isUnknownScript(error: unknown): boolean {
 }
 
 interface Sent {
+  readonly key: string
   readonly at: number
   readonly reject: (error: unknown) => void
 }

@@ -4,27 +4,11 @@ import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { targetName } from '../../core/stored-text.js'
 import { type Server, textsOf } from './connection.js'
-import { bodyLines, kindOf, madeLine, runId } from './run-text.js'
+import { KEY_WINNER } from './key-winner.js'
+import { bodyLines, kindOf, madeLine, runId, runPlace } from './run-text.js'
 import { runScript, script } from './script.js'
 import { inShards, keyElsewhere, shardOf } from './shards.js'
 import { word } from './token-text.js'
-
-const KEY_WINNER = `
--- The run that has the key, when as many as its limit are due or executing, or one is ready at the same instant.
-local function keyWinner(f, readyAt)
-  ripenKey(f.key)
-  if readyAt > now then return redis.call('ZRANGEBYSCORE', KEYS[1] .. 'kd:' .. f.key, int(readyAt), int(readyAt), 'LIMIT', 0, 1)[1] end
-  if redis.call('ZCARD', KEYS[1] .. 'k:' .. f.key) < tonumber(f.limit) then return nil end
-  for _, h in ipairs(name(f.key).holders) do if h.run ~= '-' then return h.run end end
-  local standing, waiting = redis.call('ZRANGE', KEYS[1] .. 'ks:' .. f.key, 0, 0)[1], redis.call('ZRANGE', KEYS[1] .. 'kw:' .. f.key, 0, 0)[1]
-  if standing and waiting then return standing < waiting and standing or waiting end
-  if standing or waiting then return standing or waiting end
-  -- One between attempts, or else the oldest that waits for others of its schedule.
-  local rest = redis.call('ZRANGE', KEYS[1] .. 'k:' .. f.key, 0, 99)
-  loadAll(rest)
-  for _, n in ipairs(rest) do if runs[n] and runs[n].attempt ~= '0' then return n end end
-  return rest[1]
-end`
 
 export const ENQUEUE = runScript(`${KEY_WINNER}
 local added, numbered, written = {}, {}, {}
@@ -87,6 +71,7 @@ local function enqueue(a)
   if r.origin == 'b' then redis.call('HSET', KEYS[1] .. 'b:' .. r.sched, r.tick .. '/' .. r.backfill, r.n) end
   openDedupe(r)
   r.new = true
+  if r.remote and a.check == '1' then redis.call('SADD', KEYS[1] .. 'checked', r.n) end
   if waits then makeWait(r, 'o') else makeReady(r) end
   return 'e', r.n
 end
@@ -123,10 +108,14 @@ async function enqueueIn(server: Server, shard: number, runs: readonly NewRun[])
   const accepted = runs.filter((_, at) => winners[at] === undefined)
   const args = accepted.flatMap((run) => runArgs(run, keyElsewhere(server, shard, run.key)))
   const [results] = args.length === 0 ? [] : await server.write(ENQUEUE, shard, args)
-  const answers = textsOf(results).map((text): EnqueueResult => {
+  const outcomes = textsOf(results).map((text): EnqueueResult => {
     const [run, outcome] = [runId(shard, text.slice(1)), text.charAt(0)]
     return { outcome: outcome === 'e' ? 'enqueued' : outcome === 'd' ? 'duplicate' : 'busy', run }
   })
+  const checked = accepted.map(
+    ({ checkKey, key }) => checkKey === true && keyElsewhere(server, shard, key) !== undefined,
+  )
+  const answers = checked.includes(true) ? await refusedElsewhere(server, shard, outcomes, checked) : outcomes
   let next = 0
   return winners.map((winner): EnqueueResult => {
     if (winner !== undefined) return { outcome: 'busy', run: winner }
@@ -139,7 +128,30 @@ const CHECK = runScript(`${KEY_WINNER}
 local readyAt = ARGV[3] ~= '-' and tonumber(ARGV[3]) or now + tonumber(ARGV[4])
 return keyWinner({ key = ARGV[1], limit = ARGV[2] }, readyAt) or false`)
 
-/** Who has a checked key that is in another shard. Two that ask at once may both pass: the claim still keeps them apart. */
+const REFUSED = script(`
+local winners = {}
+for at = 1, #ARGV do winners[at] = redis.call('GET', KEYS[1] .. 'refused:' .. ARGV[at]) or '' end
+return winners`)
+
+/** Those that met a busy key when they got their ticket were not enqueued after all. */
+async function refusedElsewhere(
+  server: Server,
+  shard: number,
+  outcomes: readonly EnqueueResult[],
+  checked: readonly boolean[],
+): Promise<EnqueueResult[]> {
+  const numbers = outcomes.map(({ run }) => runPlace(run)?.number ?? '-')
+  const winners = textsOf(await server.read(REFUSED, shard, numbers))
+  return outcomes.map((result, at): EnqueueResult => {
+    const winner = winners[at] ?? ''
+    return checked[at] && result.outcome === 'enqueued' && winner !== '' ? { outcome: 'busy', run: winner } : result
+  })
+}
+
+/**
+ * Who has a checked key that is in another shard, as far as can be seen from here. Of two that ask at once both may pass:
+ * the key's shard decides when they get their tickets there.
+ */
 async function winnerElsewhere(server: Server, shard: number, run: NewRun): Promise<string | undefined> {
   const { key, checkKey, readyAt, delayMs = 0 } = run
   const home = keyElsewhere(server, shard, key)

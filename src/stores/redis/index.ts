@@ -6,14 +6,16 @@
  */
 import { type Clock, systemClock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
+import { checkOptions } from '../../core/known-options.js'
 import type { Store } from '../../core/store.js'
 import { checkServer } from './check-server.js'
 import { type Link, linkTo, type RedisClient } from './clients.js'
 import { Server } from './connection.js'
+import { deliverTickets } from './deliver-tickets.js'
 import { clientFor } from './load-client.js'
+import { openLink } from './open-link.js'
 import { agreeOnShards, CLUSTER_SHARDS, firstShard, MAX_SHARDS, shardKeys } from './shards.js'
 import { operationsOn } from './store.js'
-import { deliverTickets } from './tickets.js'
 import { fromWord } from './token-text.js'
 import { EVERYTHING, Wakes } from './wakes.js'
 
@@ -50,11 +52,15 @@ export function redis(options: RedisOptions): Store {
   return redisStore(options, {})
 }
 
+const OPTIONS = ['client', 'url', 'nodes', 'prefix', 'shards', 'waitReplicas', 'timeoutMs', 'clock'] as const
+
 export function redisStore(options: RedisOptions, { handTurned = false, shifted = false }: RedisTestOptions): Store {
+  checkOptions(options, OPTIONS, 'redis()')
   const { prefix = 'belfry:', shards, waitReplicas = 0, timeoutMs = 5_000, clock = systemClock } = options
   checkPrefix(prefix)
   checkShards(shards)
-  const link = linkOf(options)
+  checkTimeout(timeoutMs)
+  const link = linkOf(options, clock)
   checkWaitReplicas(waitReplicas, link)
   const self = globalThis.crypto.randomUUID()
   const channel = `${prefix}wakes`
@@ -80,10 +86,10 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
     subscribe: wakes.subscribe,
     async open() {
       if (server.shards > 0) return
-      await link.open()
-      await checkServer(server, firstShard(prefix))
+      await openLink(link, clock, timeoutMs, prefix)
+      await checkServer(server, firstShard(prefix), link.isCluster)
       const keys = shardKeys(prefix, await agreeOnShards(server, shards, link.isCluster ? CLUSTER_SHARDS : 1))
-      await Promise.all(keys.slice(1).map((key) => checkServer(server, key)))
+      await Promise.all(keys.slice(1).map((key) => checkServer(server, key, link.isCluster)))
       stopListening = await link.listen(channel, heard, () => wakes.heard(EVERYTHING))
       server.useShards(keys)
     },
@@ -96,13 +102,13 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
   }
 }
 
-function linkOf({ client, url, nodes }: RedisOptions): Link {
+function linkOf({ client, url, nodes }: RedisOptions, clock: Clock): Link {
   const given = [client, url, nodes].filter((each) => each !== undefined)
   if (given.length !== 1) {
     throw failure('OPTION_INVALID', 'the Redis store needs one of `client`, `url` and `nodes`')
   }
-  if (client !== undefined) return linkTo(client, false)
-  return linkTo(clientFor(nodes ?? [url ?? ''], nodes !== undefined), true)
+  if (client !== undefined) return linkTo(client, false, clock)
+  return linkTo(clientFor(nodes ?? [url ?? ''], nodes !== undefined), true, clock)
 }
 
 function checkPrefix(prefix: string): void {
@@ -116,6 +122,11 @@ function checkPrefix(prefix: string): void {
 function checkShards(shards: number | undefined): void {
   if (shards === undefined || (Number.isInteger(shards) && shards >= 1 && shards <= MAX_SHARDS)) return
   throw failure('OPTION_INVALID', `shards is ${shards}; it must be a whole number from 1 to ${MAX_SHARDS}`)
+}
+
+function checkTimeout(timeoutMs: number): void {
+  if (Number.isFinite(timeoutMs) && timeoutMs >= 1) return
+  throw failure('OPTION_INVALID', `timeoutMs is ${timeoutMs}; it must be a number of milliseconds, 1 or more`)
 }
 
 function checkWaitReplicas(waitReplicas: number, link: Link): void {

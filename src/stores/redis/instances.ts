@@ -42,8 +42,8 @@ export async function joinInstance(
   const known = jobs.flatMap((job) => [job.name, JSON.stringify(job)])
   const declared = app === undefined ? '-' : word(declarations)
   const args = [word(id), leaseMs, word(app), declared, JSON.stringify(info), ...known]
-  const [first] = await everywhere(server, (shard) => server.write(JOIN, shard, args))
-  return { now: Number(first?.[0]) }
+  const joined = await everywhere(server, (shard) => server.write(JOIN, shard, args))
+  return { now: Math.max(...joined.map(([now]) => Number(now))) }
 }
 
 const BEAT = runScript(`${NOTE_ALIVE}
@@ -99,7 +99,7 @@ export async function beatInstance(server: Server, request: BeatRequest): Promis
     alive,
     lost: alive ? [...new Set(beats.flatMap(({ lost }) => lost))] : request.attempts.map(({ run }) => run),
     cancel: alive ? beats.flatMap(({ cancel }) => cancel) : [],
-    now: beats[0]?.now ?? 0,
+    now: Math.max(...beats.map(({ now }) => now)),
   }
 }
 

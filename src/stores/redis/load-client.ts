@@ -1,6 +1,6 @@
 /** Clients of our own, for those who bring a URL: of whichever package is installed. */
 import { createRequire } from 'node:module'
-import { failure } from '../../core/errors.js'
+import { failure, quote } from '../../core/errors.js'
 import type { IoRedis, NodeRedis, NodeRedisCluster, RedisClient } from './clients.js'
 
 interface NodeRedisPackage {
@@ -26,6 +26,22 @@ const NODE_REDIS = {
   commandOptions: { timeout: 0 },
   socket: { reconnectStrategy: reconnectMs, keepAlive: true },
 }
+// In a cluster a node that cannot be reached is given up, for another may have its place: see cluster-link.ts.
+const GIVE_UP_AFTER = 5
+const NODE = {
+  ...NODE_REDIS,
+  socket: {
+    ...NODE_REDIS.socket,
+    reconnectStrategy: (tries: number) =>
+      tries < GIVE_UP_AFTER ? reconnectMs(tries) : new Error('this node of the cluster cannot be reached'),
+  },
+}
+// Connections are made when they are needed: a node that is gone must not keep the others waiting.
+const NODE_REDIS_CLUSTER = {
+  RESP: 2,
+  minimizeConnections: true,
+  topologyRefreshOnReconnectionAttemptStrategy: MAX_WAIT_MS,
+}
 const IOREDIS = {
   lazyConnect: true,
   enableOfflineQueue: false,
@@ -35,12 +51,14 @@ const IOREDIS = {
 }
 
 export function clientFor(urls: readonly string[], cluster: boolean): RedisClient {
+  if (urls.length === 0) throw failure('OPTION_INVALID', '`nodes` is empty: name at least one node of the cluster')
+  for (const each of urls) checkUrl(each, cluster ? 'nodes' : 'url')
   const [url = ''] = urls
   const nodeRedis = load<NodeRedisPackage>('@redis/client')
   if (nodeRedis !== undefined) {
     if (!cluster) return nodeRedis.createClient({ url, ...NODE_REDIS })
     const rootNodes = urls.map((each) => ({ url: each }))
-    return nodeRedis.createCluster({ rootNodes, RESP: 2, defaults: { ...NODE_REDIS, ...credentialsOf(url) } })
+    return nodeRedis.createCluster({ rootNodes, ...NODE_REDIS_CLUSTER, defaults: { ...NODE, ...credentialsOf(url) } })
   }
   const ioredis = load<IoRedisPackage>('ioredis')
   if (ioredis !== undefined) {
@@ -48,6 +66,19 @@ export function clientFor(urls: readonly string[], cluster: boolean): RedisClien
     return new ioredis.Cluster(urls, { ...IOREDIS, clusterRetryStrategy: reconnectMs, redisOptions: IOREDIS })
   }
   throw failure('UNSUPPORTED', 'the Redis store needs a client for a URL: npm install @redis/client')
+}
+
+const PROTOCOLS = ['redis:', 'rediss:', 'unix:']
+
+function checkUrl(url: unknown, option: string): void {
+  const known = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined
+  if (known !== undefined && PROTOCOLS.includes(known.protocol)) return
+  // Not the whole of it: there may be a password inside.
+  const shown = known === undefined ? quote(url) : known.protocol
+  throw failure(
+    'OPTION_INVALID',
+    `redis(): ${shown} in \`${option}\` is no URL of a Redis server: write redis://host:6379`,
+  )
 }
 
 /** Nodes that the cluster itself names come without a user. */

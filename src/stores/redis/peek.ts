@@ -2,7 +2,7 @@
  * What stands first in each shard, so that a step over several takes what comes first in all of them. A peek reserves
  * nothing: it only tells how much to ask each shard for, and together never more than was asked for.
  */
-import { listOf, type Server, textsOf } from './connection.js'
+import { listOf, type Reply, type Server, textsOf } from './connection.js'
 import { script } from './script.js'
 import { everywhere } from './shards.js'
 import { word } from './token-text.js'
@@ -22,6 +22,18 @@ export function sharesOf<Candidate>(
   return shares
 }
 
+/**
+ * The first of what comes next in several shards, as the latest of their clocks has it: clocks differ, and it matters in
+ * how long something comes by the clock of its own shard.
+ */
+export function firstNext(
+  latest: number,
+  shards: readonly { readonly now: number; readonly next: number | undefined }[],
+): number | undefined {
+  const nexts = shards.flatMap(({ now, next }) => (next === undefined ? [] : [next + latest - now]))
+  return nexts.length === 0 ? undefined : Math.min(...nexts)
+}
+
 const DUE = script(`
 local due = redis.call('ZRANGEBYSCORE', KEYS[1] .. 'due', '-inf', '(' .. int(now + ARGV[1] + 1), 'WITHSCORES', 'LIMIT', 0, ARGV[2])
 local scores = {}
@@ -39,12 +51,19 @@ export async function peekDue(server: Server, lookaheadMs: number, limit: number
   const replies = await everywhere(server, (shard) => server.read(DUE, shard, [lookaheadMs, limit]))
   const read = replies.map(listOf)
   const scores = read.map((reply) => textsOf(reply[1]).map(Number))
-  const firsts = read.map((reply) => Number(reply[2])).filter((score) => !Number.isNaN(score))
+  const now = Math.max(...read.map((reply) => Number(reply[0])))
+  const firsts = read.map((reply) => ({ now: Number(reply[0]), next: floorOf(reply[2]) }))
   return {
-    now: Math.max(...read.map((reply) => Number(reply[0]))),
+    now,
     shares: sharesOf(scores, limit, (one, other) => one - other),
-    nextDueAt: firsts.length === 0 ? undefined : Math.floor(Math.min(...firsts)),
+    nextDueAt: firstNext(now, firsts),
   }
+}
+
+/** An instant, when there is one. */
+function floorOf(score: Reply | undefined): number | undefined {
+  const instant = Math.floor(Number(score))
+  return Number.isNaN(instant) ? undefined : instant
 }
 
 const READY = script(`
@@ -94,7 +113,8 @@ export async function peekReady(
 ): Promise<ReadyPeek> {
   const args = [word(instance), claim, limit, ...asked.flatMap(({ name, limit: most }) => [word(name), most])]
   const read = (await everywhere(server, (shard) => server.read(READY, shard, args))).map(listOf)
-  const nexts = read.map((reply) => Number(reply[2])).filter((next) => !Number.isNaN(next))
+  const now = Math.max(...read.map((reply) => Number(reply[0])))
+  const nexts = read.map((reply) => ({ now: Number(reply[0]), next: floorOf(reply[2]) }))
   const candidates = read.flatMap((reply, shard) => textsOf(reply[1]).map((text) => ({ shard, ...toReady(text) })))
   candidates.sort((one, other) => claimOrder(one, other) || one.shard - other.shard)
   const shares = read.map(() => asked.map(() => 0))
@@ -108,9 +128,9 @@ export async function peekReady(
     taken += 1
   }
   return {
-    now: Math.max(...read.map((reply) => Number(reply[0]))),
+    now,
     shares,
-    nextReadyAt: nexts.length === 0 ? undefined : Math.min(...nexts),
+    nextReadyAt: firstNext(now, nexts),
     known: read.some((reply) => reply[3] === 1),
   }
 }
@@ -140,7 +160,8 @@ export async function peekEnded(server: Server, maxRuns: number, limit: number):
   const counted = (await everywhere(server, (shard) => server.read(ENDED, shard, [0]))).map(listOf)
   const kept = counted.map((reply) => Number(reply[0]))
   const tooMany = kept.reduce((sum, count) => sum + count, 0) - maxRuns
-  if (tooMany <= 0) return kept
+  // Not what each has now: runs that end before it is pruned would push others out.
+  if (tooMany <= 0) return kept.map(() => maxRuns)
   const most = Math.min(tooMany, limit)
   const read = (await everywhere(server, (shard) => server.read(ENDED, shard, [most]))).map(listOf)
   const scores = read.map((reply) => textsOf(reply[1]).map(Number))

@@ -66,10 +66,12 @@ export async function getRecord(server: Server, kind: string, id: string): Promi
 const LIST = script(
   RECORDS,
   `
-local kind, command, from, to, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local kind, backwards, from, limit = ARGV[1], ARGV[2] == '1', ARGV[3], tonumber(ARGV[4])
 local found = {}
 repeat
-  local chunk = redis.call(command, ids(kind), from, to, 'LIMIT', 0, limit)
+  local chunk
+  if backwards then chunk = redis.call('ZREVRANGEBYLEX', ids(kind), from, '-', 'LIMIT', 0, limit)
+  else chunk = redis.call('ZRANGEBYLEX', ids(kind), from, '+', 'LIMIT', 0, limit) end
   for _, id in ipairs(chunk) do
     local text = live(kind, id)
     if text and #found < limit * 2 then
@@ -85,11 +87,8 @@ return found`,
 export async function listRecords(server: Server, query: RecordQuery): Promise<Page<StoredRecord>> {
   const { kind, after, limit, backwards = false } = query
   checkPageLimit(limit)
-  const [command, start, end] = backwards ? ['ZREVRANGEBYLEX', '+', '-'] : ['ZRANGEBYLEX', '-', '+']
-  const from = after === undefined ? start : `(${after}`
-  const texts = listOf(await server.read(LIST, SHARD, [kind, command ?? '', from ?? '', end ?? '', limit + 1])).map(
-    String,
-  )
+  const from = after === undefined ? (backwards ? '+' : '-') : `(${after}`
+  const texts = listOf(await server.read(LIST, SHARD, [kind, backwards ? 1 : 0, from, limit + 1])).map(String)
   const found = texts.flatMap((id, at) => (at % 2 === 0 ? [toRecord(kind, id, texts[at + 1] ?? '')] : []))
   const items = found.slice(0, limit)
   const last = items.at(-1)

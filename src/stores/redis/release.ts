@@ -20,8 +20,6 @@ if held then
 end
 touch(touchedNames, K)
 finish()
--- Whoever was next has been told by himself. Otherwise whoever has no place in the line may want to know.
-if held and not handedOn then wake(LEASES) end
 return { (held or waited) and 1 or 0, wakes }`)
 
 export async function releaseLease(
@@ -36,8 +34,8 @@ export async function releaseLease(
 /**
  * Four arguments each: the name, the holder, the text that was there when he took it, and the text to leave. Most find
  * the very same text, and do not even need to know the time. Where locks wait in line, the next one is handed the lock
- * and told so; that the line may be empty then is for the next who comes to see. Answers 1 for each that was given back,
- * 2 for each that was handed on, and 0 when there is more to it.
+ * and told so; that the line may be empty then is for the next who comes to see. Where nobody waits, nobody is told. Answers
+ * 1 for each that was given back, and 0 when there is more to it.
  */
 const GIVE_BACK = clockedScript(
   (time) => `
@@ -67,7 +65,7 @@ for at = 1, #ARGV, 4 do
         call('HDEL', places, next)
         call('SET', key, string.format('%s w-\\n%s %s %.0f %.0f 0 %s -', token, next, token, now, now + ttl, inst))
         call('PUBLISH', match(KEYS[1], '^(.*){') .. 'wakes', '- ${WAKE_LEASES} ' .. next)
-        answer = '2'
+        answer = '1'
       end
     end
   end
@@ -96,6 +94,5 @@ export async function giveBack(server: Server, shard: number, given: readonly Gi
     args.push(name, holder, taken === undefined ? '' : `${left}\n${holder} ${line}`, left)
   }
   const letters = String(await server.change(GIVE_BACK, shard, args))
-  if (letters.includes('1')) server.announce(WAKE_LEASES)
-  return given.map((_, at) => letters[at] !== '0')
+  return given.map((_, at) => letters[at] === '1')
 }

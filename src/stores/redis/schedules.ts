@@ -7,18 +7,11 @@ import {
   type UnclaimedTick,
 } from '../../core/declare.js'
 import { failure } from '../../core/errors.js'
-import { checkPageLimit } from '../../core/page-limit.js'
-import type { SkipRange } from '../../core/plan.js'
-import type { SkipReason } from '../../core/policies.js'
-import { type Schedule, scheduleState } from '../../core/schedule.js'
-import type { Page, PutResult, RemoveResult, ScheduleQuery, ScheduleWrite } from '../../core/store.js'
-import { listOf, type Server, textsOf } from './connection.js'
-import { firstOf } from './pages.js'
+import type { Schedule } from '../../core/schedule.js'
+import type { PutResult, RemoveResult, ScheduleWrite } from '../../core/store.js'
+import type { Server } from './connection.js'
 import { type Found, readSchedules, type ScheduleChange, writeSchedules } from './schedule-changes.js'
-import { toSchedule } from './schedule-text.js'
-import { script } from './script.js'
-import { everywhere, inShards, shardOf } from './shards.js'
-import { word } from './token-text.js'
+import { inShards, shardOf } from './shards.js'
 
 /** How often a write is decided anew because others were faster: more than that is no coincidence. */
 const MAX_TRIES = 100
@@ -214,81 +207,4 @@ export function resumeSchedule(server: Server, id: string): Promise<Schedule | u
     const { schedule, skips } = decideResume(before, 0, now)
     return { schedule, takeBack: { ...NO_TICKS, unrecorded: skips } }
   })
-}
-
-const GET = script(`return redis.call('HGET', KEYS[1] .. 's', ARGV[1])`)
-
-export async function getSchedule(server: Server, id: string): Promise<Schedule | undefined> {
-  const text = await server.read(GET, shardOf(id, server.shards), [id])
-  return text === null ? undefined : toSchedule(id, String(text))
-}
-
-const LIST = script(`
-local ids = redis.call('ZRANGEBYLEX', KEYS[1] .. ARGV[1], ARGV[2], '+', 'LIMIT', 0, ARGV[3])
-if #ids == 0 then return { {}, {} } end
-local texts = redis.call('HMGET', KEYS[1] .. 's', unpack(ids))
-for at = 1, #ids do texts[at] = texts[at] or '' end
-return { ids, texts }`)
-
-const CHUNK = 500
-
-export async function listSchedules(server: Server, query: ScheduleQuery): Promise<Page<Schedule>> {
-  checkPageLimit(query.limit)
-  const pages = await everywhere(server, (shard) => listShard(server, shard, query))
-  return firstOf(
-    pages,
-    query.limit,
-    (one, other) => (one.id < other.id ? -1 : 1),
-    ({ id }) => id,
-  )
-}
-
-async function listShard(server: Server, shard: number, query: ScheduleQuery): Promise<Page<Schedule>> {
-  const { prefix = '', after, limit } = query
-  const index = query.unstamped ? 'unstamped' : 'ids'
-  const items: Schedule[] = []
-  let from = after === undefined || after < prefix ? `[${prefix}` : `(${after}`
-  for (;;) {
-    const [ids, texts] = listOf(await server.read(LIST, shard, [index, from, Math.min(CHUNK, limit + 1)])).map(textsOf)
-    for (const [at, id] of (ids ?? []).entries()) {
-      if (!id.startsWith(prefix)) return { items }
-      const text = texts?.[at] ?? ''
-      const schedule = text === '' ? undefined : toSchedule(id, text)
-      if (schedule === undefined || !matches(schedule, query)) continue
-      if (items.length === limit) return { items, next: items.at(-1)?.id ?? '' }
-      items.push(schedule)
-    }
-    const last = ids?.at(-1)
-    if (last === undefined) return { items }
-    from = `(${last}`
-  }
-}
-
-function matches(schedule: Schedule, { state, job, sink, app }: ScheduleQuery): boolean {
-  const { target, app: owner } = schedule.definition
-  return (
-    (state === undefined || state === scheduleState(schedule)) &&
-    (job === undefined || ('job' in target && target.job === job)) &&
-    (sink === undefined || ('sink' in target && target.sink === sink)) &&
-    (app === undefined || app === owner)
-  )
-}
-
-const SKIPS = script(
-  `return redis.call('ZRANGEBYSCORE', KEYS[1] .. 'sk:' .. ARGV[1], ARGV[2], '+inf', 'LIMIT', 0, ARGV[3])`,
-)
-
-export async function skippedRanges(
-  server: Server,
-  schedule: string,
-  from: number,
-  to: number,
-  limit: number,
-): Promise<SkipRange[]> {
-  const members = textsOf(await server.read(SKIPS, shardOf(schedule, server.shards), [word(schedule), from, limit]))
-  const ranges = [...members].sort().map((member) => {
-    const [, first, last, count, reason] = member.split(' ')
-    return { from: Number(first), to: Number(last), count: Number(count), reason: reason as SkipReason }
-  })
-  return ranges.filter((range) => range.from <= to).sort((one, other) => one.from - other.from)
 }

@@ -1,6 +1,7 @@
 /** Scripts: Lua that is sent by its digest, and whole only to a server that does not know it yet. */
 import { createHash } from 'node:crypto'
 import { BASE, CLOCK, HAND_TURNED_CLOCK, type ScriptClock, SHIFTED_CLOCK } from './lua/base.js'
+import { HAND_ON } from './lua/hand-on.js'
 import { NAMES } from './lua/names.js'
 import { RUN_CHANGES } from './lua/run-changes.js'
 import { RUN_RECORD } from './lua/run-record.js'
@@ -22,7 +23,7 @@ export function script(...parts: readonly string[]): ScriptSource {
 
 /** A script over runs and keys: all that can happen to them is at hand. */
 export function runScript(body: string): ScriptSource {
-  return script(RUN_RECORD, NAMES, RUN_CHANGES, body)
+  return script(RUN_RECORD, NAMES, HAND_ON, RUN_CHANGES, body)
 }
 
 /** A script for which even a few functions would be many: it has the time, and nothing else. */

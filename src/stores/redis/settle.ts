@@ -2,7 +2,7 @@
 import type { Outcome } from '../../core/run.js'
 import type { Settlement, SettleResult } from '../../core/store.js'
 import { toText } from '../../core/stored-text.js'
-import type { Server } from './connection.js'
+import type { Reply, Server } from './connection.js'
 import { runPlace } from './run-text.js'
 import { homeOf } from './runs.js'
 import { runScript } from './script.js'
@@ -105,14 +105,14 @@ function settleAll(server: Server, settlements: readonly Settlement[]): Promise<
   )
 }
 
+/** One script is carried out while the answer to the one before it is on its way. */
 async function settleShard(server: Server, shard: number, settlements: readonly Settlement[]): Promise<SettleResult[]> {
-  const results: SettleResult[] = []
+  const writes: Promise<readonly Reply[]>[] = []
   for (let first = 0; first < settlements.length; first += CHUNK) {
-    const args = settlements.slice(first, first + CHUNK).flatMap(settlementArgs)
-    const [letters] = await server.write(SETTLE, shard, args)
-    for (const letter of String(letters)) results.push(letter === 's' ? 'settled' : 'stale')
+    writes.push(server.write(SETTLE, shard, settlements.slice(first, first + CHUNK).flatMap(settlementArgs)))
   }
-  return results
+  const letters = (await Promise.all(writes)).map(([answer]) => String(answer)).join('')
+  return Array.from(letters, (letter) => (letter === 's' ? 'settled' : 'stale'))
 }
 
 function settlementArgs({ run, token, outcome }: Settlement): (string | number)[] {

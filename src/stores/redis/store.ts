@@ -22,16 +22,8 @@ import { pruneHistory } from './prune.js'
 import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
 import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
-import {
-  applySchedules,
-  getSchedule,
-  listSchedules,
-  pauseSchedule,
-  putSchedules,
-  removeSchedules,
-  resumeSchedule,
-  skippedRanges,
-} from './schedules.js'
+import { getSchedule, listSchedules, skippedRanges } from './schedule-lists.js'
+import { applySchedules, pauseSchedule, putSchedules, removeSchedules, resumeSchedule } from './schedules.js'
 import { script } from './script.js'
 import { settleRuns } from './settle.js'
 
@@ -41,6 +33,14 @@ const NOW = script('return int(now)')
 export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
   const locks = new LockCalls(server)
+  const { time } = server
+
+  /** Answers tell the store's time, which tokens go by. */
+  async function heard<Result extends { readonly now: number }>(answer: Promise<Result>): Promise<Result> {
+    const result = await answer
+    time.heard(result.now)
+    return result
+  }
 
   function op<Args extends readonly unknown[], Result>(work: (server: Server, ...args: Args) => Promise<Result>) {
     return (...args: Args): Promise<Result> => work(server, ...args)
@@ -55,12 +55,12 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       apply: op(applySchedules),
       pause: op(pauseSchedule),
       resume: op(resumeSchedule),
-      advance: (request) => advanceSchedules(server, definitions, request),
+      advance: (request) => heard(advanceSchedules(server, definitions, request)),
       skips: op(skippedRanges),
     },
     runs: {
       enqueue: (runs, tx) => enqueueRuns(server, runs, tx),
-      claim: op(claimRuns),
+      claim: (request) => heard(claimRuns(server, { ...request, floor: time.floor(request.floor) })),
       settle: op(settleRuns),
       get: op(getRun),
       list: op(listRuns),
@@ -80,8 +80,8 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       reset: op(resetLease),
     },
     instances: {
-      join: op(joinInstance),
-      beat: op(beatInstance),
+      join: (info, leaseMs) => heard(joinInstance(server, info, leaseMs)),
+      beat: (request) => heard(beatInstance(server, request)),
       leave: op(leaveInstance),
       list: op(listInstances),
       jobs: op(listJobs),

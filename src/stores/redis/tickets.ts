@@ -3,10 +3,14 @@
  * both. So a ticket stands for the run in the key's shard: it queues, waits in line, is claimed and holds the key there,
  * like any run with a key. Whoever has claimed the ticket starts the run in its own shard, with the ticket's token.
  *
+ * A run that waits for others of its schedule has its ticket, too, which waits for nothing but that run: it counts against
+ * the key. One that was enqueued on condition that its key is free has its ticket on that condition, and goes without it.
+ *
  * - Ticket not sent, or lost on the way: the run stands in `out` until its ticket is known to be there. Sweeps send what is
  *   left, and send again what has had no answer for long; a ticket that is there already is left as it is.
  * - Ticket claimed, run not started (crash, lost reply): the beat does not list it, or the instance dies: it is given back.
- * - The run has ended, or was taken back, when its ticket is claimed: the ticket is thrown away, and the key is free.
+ * - The run has ended, or was taken back: it stands in `drop` until its ticket is gone. If that is claimed before, it is
+ *   thrown away, and the key is free. One that waits is never claimed: if it is not sent again for long, it has no run.
  * - The key is taken from the ticket (lease over, reset): it is claimed anew, with a higher token, and starting the run
  *   with that fences the attempt before it.
  * - Settle asks for the ticket first, settles the run (refused when its lease has run out in its own shard, which it does
@@ -14,100 +18,11 @@
  */
 import type { ClaimedRun, ClaimRequest, Settlement, SettleResult } from '../../core/store.js'
 import { type Server, textsOf } from './connection.js'
+import { deliverTickets } from './deliver-tickets.js'
 import { runPlace, ticketOf, toRun } from './run-text.js'
 import { runScript } from './script.js'
 import { inShards } from './shards.js'
 import { word } from './token-text.js'
-
-const OUT = runScript(`
--- What was sent long ago and is still not claimed is sent again: its ticket may be lost.
-for _, n in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1] .. 'sent', '-inf', now - 30000, 'LIMIT', 0, 200)) do
-  redis.call('ZREM', KEYS[1] .. 'sent', n)
-  redis.call('ZADD', KEYS[1] .. 'out', now, n)
-end
-local found = {}
-for _, n in ipairs(redis.call('ZRANGE', KEYS[1] .. 'out', 0, 499)) do
-  local r = load(n)
-  if r and r.st == 'R' and fixed(r).remote then
-    found[#found + 1] = r.remote .. ' ' .. n .. ' ' .. r.attempt .. ' ' .. r.readyAt .. ' ' .. r.startBy .. ' ' .. r.prio ..
-      ' ' .. r.target .. ' ' .. r.remoteKey .. ' ' .. r.limit .. ' ' .. r.busy
-  else redis.call('ZREM', KEYS[1] .. 'out', n) end
-end
-local told, reasons = {}, redis.call('HGETALL', KEYS[1] .. 'notices')
-for at = 1, #reasons, 2 do told[#told + 1] = reasons[at] .. ' ' .. reasons[at + 1] end
-return { found, told }`)
-
-const TICKET = runScript(`
-local results = {}
-for at = 1, #ARGV do
-  local n, attempt, readyAt, startBy, prio, target, key, limit, busy =
-    string.match(ARGV[at], '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)$')
-  local known = load(n)
-  if not known then
-    local made = 'k ' .. prio .. ' n ' .. target .. ' - - ' .. key .. ' ' .. limit .. ' ' .. busy .. ' 0 - 0'
-    local r = parse(n, newText(readyAt, startBy, '-', 'xn', '\\n' .. made .. '\\n\\n\\n\\nnull'))
-    r.attempt, r.new = attempt, true
-    change(r)
-    makeReady(r)
-  end
-  -- One of an earlier attempt that is not over has to be over first.
-  results[at] = known and known.st == 'X' and 0 or 1
-end
-finish()
-return { results, wakes }`)
-
-const SENT = runScript(`
-for at = 1, #ARGV do
-  if redis.call('ZREM', KEYS[1] .. 'out', ARGV[at]) == 1 then redis.call('ZADD', KEYS[1] .. 'sent', now, ARGV[at]) end
-end
-return { 0 }`)
-
-const TELL = runScript(`
-for at = 1, #ARGV, 2 do
-  local r = load(ARGV[at])
-  if r and r.st == 'R' and fixed(r).remote then endRun(r, 'K', ARGV[at + 1]) end
-end
-finish()
-return { wakes }`)
-
-const TOLD = runScript(`
-for at = 1, #ARGV do redis.call('HDEL', KEYS[1] .. 'notices', ARGV[at]) end
-return { 0 }`)
-
-/** Sends the tickets of a shard's runs, and tells runs of other shards what became of theirs. */
-export async function deliverTickets(server: Server, shard: number): Promise<void> {
-  const [found, told] = (await server.read(OUT, shard)) as readonly (readonly string[])[]
-  await inShards(textsOf(found), remoteShard, async (home, own) => {
-    const numbers = own.map((line) => line.split(' ')[1] ?? '')
-    const tickets = own.map((line, at) => `${numbers[at]}t${shard} ${line.split(' ').slice(2).join(' ')}`)
-    const [results] = await server.write(TICKET, home, tickets)
-    const sent = textsOf(results).flatMap((result, at) => (result === '1' ? [numbers[at] ?? ''] : []))
-    if (sent.length > 0) await server.write(SENT, shard, sent)
-    return []
-  })
-  await inShards(textsOf(told), runShard, async (home, own) => {
-    await server.write(
-      TELL,
-      home,
-      own.flatMap((line) => [line.slice(0, 16), line.split(' ')[1] ?? '']),
-    )
-    await server.write(
-      TOLD,
-      shard,
-      own.map((line) => line.split(' ')[0] ?? ''),
-    )
-    return []
-  })
-}
-
-function remoteShard(line: string): number {
-  return Number(line.split(' ')[0])
-}
-
-/** The shard of the run that a ticket stands for. */
-function runShard(ticket: string): number {
-  return Number(/t(\d+)/.exec(ticket)?.[1])
-}
 
 const START = runScript(`
 local inst, claim = ARGV[1], ARGV[2]

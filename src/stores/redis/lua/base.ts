@@ -34,13 +34,14 @@ export const SHIFTED_CLOCK: ScriptClock = {
 /**
  * For tests: a clock that is turned by hand, and that all shards of one server share. Its milliseconds stand still; below
  * them it moves on with every script and every number that a script gave out, so that what came first is older. Nothing
- * expires meanwhile.
+ * expires meanwhile. Shards of a cluster cannot share it: each is told the time, and from where to count.
  */
 export const HAND_TURNED_CLOCK: ScriptClock = {
   time: `
-local clock = string.match(KEYS[1], '^(.*){') .. '{0}:clock'
-local countFrom = redis.call('INCR', clock)
-local nowUs = math.floor(countFrom / 1000) * 1000`,
+local toldNow, toldCount = string.match(redis.call('GET', KEYS[1] .. 'told') or '', '^(%d+) (%d+)')
+local clock = toldNow and KEYS[1] .. 'own' or string.match(KEYS[1], '^(.*){') .. '{0}:clock'
+local countFrom = tonumber(toldCount) or redis.call('INCR', clock)
+local nowUs = toldNow and toldNow * 1000 or math.floor(countFrom / 1000) * 1000`,
   more: `
 local function housekeeping(ms) return 86400000 end
 local function passed(us) redis.call('SET', clock, string.format('%.0f', math.max(us, countFrom))) end`,

@@ -13,6 +13,9 @@ import { MAX_TAKEOVERS } from '../../../core/run.js'
  * | kd: kv:      | a key's runs that are not due yet: ready, and waiting for something else       |
  * | ir:          | an instance's running runs, with claim, token, and whether to cancel          |
  * | out, sent    | runs whose key is in another shard: without a ticket there yet, and with one  |
+ * | checked      | of these, those that are only there if their key is free when they get theirs |
+ * | drop         | runs that ended without having begun, whose tickets are to go too             |
+ * | held         | tickets of runs that wait, by when they were last sent                        |
  * | notices      | tickets that were skipped, with the reason, until their runs are told         |
  * | unst         | runs that wait for their stamp                                                |
  * | all, ended   | every run by its number, and those that ended by when                         |
@@ -30,21 +33,38 @@ local function knowQueue(prio, target)
   redis.call('ZADD', KEYS[1] .. 'p:' .. target, -tonumber(prio), prio)
 end
 
+-- A run whose key is elsewhere needs a ticket there, when it is ready and also while it waits for others of its schedule.
+local function askForTicket(r)
+  redis.call('ZADD', KEYS[1] .. 'out', now, r.n)
+  wake(TICKETS)
+end
+
+-- One that never begins leaves no ticket behind.
+local function dropTicket(r)
+  if r.st == 'X' or plain(r) or not fixed(r).remote then return end
+  if redis.call('ZSCORE', KEYS[1] .. 'sent', r.n) or redis.call('ZSCORE', KEYS[1] .. 'out', r.n) then
+    redis.call('HSET', KEYS[1] .. 'drop', r.n, r.remote .. ' ' .. r.attempt)
+    wake(TICKETS)
+  end
+  redis.call('SREM', KEYS[1] .. 'checked', r.n)
+end
+
 -- Takes a run out of every queue that it stands in.
 local function withdraw(r)
   if r.new then
     r.new = nil
     return
   end
+  if r.st ~= 'X' and not plain(r) and fixed(r).remote then
+    redis.call('ZREM', KEYS[1] .. 'out', r.n)
+    redis.call('ZREM', KEYS[1] .. 'sent', r.n)
+  end
   if r.st == 'X' then
     local gone = collect(runningGone, r.inst)
     gone[#gone + 1] = r.n
   elseif r.st == 'R' then
     fixed(r)
-    if r.remote then
-      redis.call('ZREM', KEYS[1] .. 'out', r.n)
-      redis.call('ZREM', KEYS[1] .. 'sent', r.n)
-    else redis.call('ZREM', queueKey(r), r.n) end
+    if not r.remote then redis.call('ZREM', queueKey(r), r.n) end
     if r.key ~= '-' then
       redis.call('ZREM', KEYS[1] .. 'ks:' .. r.key, r.n)
       if r.attempt == '0' then redis.call('ZREM', KEYS[1] .. 'kd:' .. r.key, r.n) end
@@ -76,6 +96,7 @@ local function makeWait(r, why)
     if tonumber(r.readyAt) <= now then redis.call('ZADD', KEYS[1] .. 'k:' .. r.key, order(r.n), r.n)
     else redis.call('ZADD', KEYS[1] .. 'kv:' .. r.key, r.readyAt, r.n) end
   end
+  if r.remote and why == 'o' then askForTicket(r) end
   if why == 's' then redis.call('ZADD', KEYS[1] .. 'unst', r.n, r.n)
   elseif why == 'k' then
     redis.call('ZADD', KEYS[1] .. 'kw:' .. r.key, order(r.n), r.n)
@@ -95,9 +116,7 @@ function makeReady(r)
   withdraw(r)
   r.st = 'R'
   change(r)
-  if r.remote then
-    redis.call('ZADD', KEYS[1] .. 'out', now, r.n)
-    wake(TICKETS)
+  if r.remote then askForTicket(r)
   else
     queueChanged = true
     knowQueue(r.prio, r.target)
@@ -191,9 +210,17 @@ local function closeDedupe(r)
   end
 end
 
+-- As if there had never been such a run.
+local function forgetDedupe(r)
+  if fixed(r).dedupe == '-' then return end
+  local field = r.target .. ' ' .. r.dedupe
+  if string.match(redis.call('HGET', KEYS[1] .. 'dd', field) or '', '^([^ ]+)') == r.n then redis.call('HDEL', KEYS[1] .. 'dd', field) end
+end
+
 -- Ends a run: its key is freed, what waited for it is noted, and it stays in the history or not.
 local function endRun(r, to, reason, err, result)
   local ran = r.st == 'X'
+  dropTicket(r)
   withdraw(r)
   r.st = to
   change(r)
@@ -226,6 +253,7 @@ end
 
 -- Removes a run that has not begun, as if it had never been recorded.
 local function unrecord(r)
+  dropTicket(r)
   withdraw(r)
   disengage(fixed(r))
   forget(r)

@@ -1,0 +1,126 @@
+// @ts-check
+/**
+ * A Redis that keeps what it has acknowledged, and what can be done to it: one server whose log is on disk before it
+ * answers, reached through proxies; and a cluster whose writes count once a replica has them.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { wrongServerClock } from '../servers/faketime.js'
+import { startOwnRedis, startRedisCluster, tellRedis, untilClusterReady } from '../servers/redis.js'
+import { PROCESS_FAULTS } from './plan.js'
+import { proxy, strikeConnections } from './proxy.js'
+import { randomFrom } from './random.js'
+import { wrongClocks } from './wrong-clocks.js'
+
+/** Long enough that a busy machine's delays are small beside it. */
+const LEASE_MS = 3_000
+/** By how much the clocks of those are behind that are promoted. */
+const REPLICA_SKEW_MS = -5_000
+
+/** @typedef {import('./sites.js').Site} Site */
+
+/** @param {number} processes @param {number} seed @returns {Promise<Site>} */
+export async function redisSite(processes, seed) {
+  const random = randomFrom(seed + 1)
+  const clocks = wrongClocks(processes, random)
+  const server = await startOwnRedis(['--appendfsync', 'always'])
+  const port = Number(new URL(server.url).port)
+  const proxies = await Promise.all(Array.from({ length: processes }, () => proxy(port, random)))
+  const inTurn = oneAtATime()
+
+  /** @param {import('./plan.js').Fault} fault @param {(ms: number) => Promise<void>} wait */
+  async function strikeServer({ kind, forMs }, wait) {
+    if (kind === 'flush') await tellRedis(server.url, 'SCRIPT', 'FLUSH')
+    else if (kind === 'pause') await pause(server.url, forMs, wait)
+    else {
+      await server.crash()
+      await wait(forMs)
+      await server.restart()
+    }
+  }
+
+  return {
+    kinds: [...PROCESS_FAULTS, 'cut', 'lose', 'sever', 'delay', 'pause', 'flush', 'crash'],
+    outages: ['crash', 'pause'],
+    leaseMs: LEASE_MS,
+    store: { name: 'redis', url: server.url, client: '@redis/client' },
+    // Both clients take part, each as it comes.
+    storeOf: (at) => ({
+      name: 'redis',
+      url: `redis://127.0.0.1:${proxies[at]?.port}`,
+      client: at % 2 === 0 ? '@redis/client' : 'ioredis',
+    }),
+    ...clocks,
+    strike: (fault, wait) =>
+      fault.kind === 'flush' || fault.kind === 'pause' || fault.kind === 'crash'
+        ? inTurn(() => strikeServer(fault, wait))
+        : strikeConnections(proxies[fault.process], fault, wait),
+    async close() {
+      await Promise.all(proxies.map((own) => own.close()))
+      await server.stop()
+    },
+  }
+}
+
+/**
+ * Three masters, and three replicas whose clocks are behind. Whoever is killed comes back as a replica.
+ * @param {number} processes
+ * @param {number} seed
+ * @returns {Promise<Site>}
+ */
+export async function clusterSite(processes, seed) {
+  const clocks = wrongClocks(processes, randomFrom(seed + 1))
+  const cluster = await startRedisCluster(wrongServerClock(REPLICA_SKEW_MS))
+  /** @type {import('./stores.js').ClusterKind} */
+  const store = { name: 'redis-cluster', nodes: cluster.url.split(','), waitReplicas: 1 }
+  const inTurn = oneAtATime()
+
+  /** @param {import('./plan.js').Fault} fault @param {(ms: number) => Promise<void>} wait */
+  async function strikeNode({ kind, process, forMs }, wait) {
+    const masters = await mastersOf(cluster.nodes)
+    const victim = masters[process % masters.length]
+    if (victim === undefined) throw new Error('the cluster has no masters')
+    if (kind === 'flush') {
+      await tellRedis(victim.url, 'SCRIPT', 'FLUSH')
+      return
+    }
+    if (kind === 'pause') return pause(victim.url, forMs, wait)
+    await victim.crash()
+    const others = cluster.nodes.filter((node) => node !== victim)
+    while ((await mastersOf(others)).length < masters.length) await sleep(50)
+    await wait(forMs)
+    await victim.restart()
+    await untilClusterReady(cluster.nodes)
+  }
+
+  return {
+    kinds: [...PROCESS_FAULTS, 'pause', 'flush', 'failover'],
+    outages: ['failover', 'pause'],
+    leaseMs: LEASE_MS,
+    store,
+    storeOf: () => store,
+    ...clocks,
+    strike: (fault, wait) => inTurn(() => strikeNode(fault, wait)),
+    close: () => cluster.stop(),
+  }
+}
+
+/** What is done to servers waits until they are well again: one that is down can be told nothing. */
+function oneAtATime() {
+  let last = Promise.resolve()
+  return (/** @type {() => Promise<void>} */ work) => {
+    last = last.then(work)
+    return last
+  }
+}
+
+/** @param {readonly import('../servers/own-server.js').OwnServer[]} nodes */
+async function mastersOf(nodes) {
+  const roles = await Promise.all(nodes.map(({ url }) => tellRedis(url, 'ROLE')))
+  return nodes.filter((_, at) => String(roles[at]).startsWith('master'))
+}
+
+/** Lets nobody's command through for a while. @param {string} url @param {number} forMs @param {(ms: number) => Promise<void>} wait */
+async function pause(url, forMs, wait) {
+  await tellRedis(url, 'CLIENT', 'PAUSE', String(forMs), 'ALL')
+  await wait(forMs)
+}

@@ -1,0 +1,57 @@
+// @ts-check
+/** Tokens of one name only grow, in the order in which they were given out, whatever became of the store. */
+
+/**
+ * Of two locks the one that was had before the other was asked for has the lower token. And no two attempts that held a
+ * key ever have the same.
+ * @param {readonly import('./verify.js').Line[]} lines
+ * @param {string[]} violations
+ * @returns {number} how many locks were compared
+ */
+export function checkTokens(lines, violations) {
+  let locks = 0
+  for (const [name, taken] of byName(lines.filter(({ kind }) => kind === 'lock'))) {
+    locks += taken.length
+    checkGrowth(name, taken, violations)
+  }
+  for (const [key, attempts] of byName(lines.filter(({ kind, key }) => kind === 'start' && key !== undefined))) {
+    /** @type {Map<number, string>} */
+    const holders = new Map()
+    for (const { run, attempt, token = 0 } of attempts) {
+      const [holder, other] = [`attempt ${attempt} of run ${run}`, holders.get(token)]
+      if (other !== undefined && other !== holder)
+        violations.push(`token ${token} of ${key} was given to ${other} and to ${holder}`)
+      holders.set(token, holder)
+    }
+  }
+  return locks
+}
+
+/**
+ * @param {string} name
+ * @param {readonly import('./verify.js').Line[]} taken
+ * @param {string[]} violations
+ */
+function checkGrowth(name, taken, violations) {
+  const had = [...taken].sort((one, other) => one.t - other.t)
+  const asked = [...taken].sort((one, other) => (one.sentAt ?? 0) - (other.sentAt ?? 0))
+  let [highest, next] = [0, 0]
+  for (const { sentAt = 0, token = 0, pid } of asked) {
+    for (; (had[next]?.t ?? Number.POSITIVE_INFINITY) < sentAt; next += 1) {
+      highest = Math.max(highest, had[next]?.token ?? 0)
+    }
+    if (token <= highest) violations.push(`the token of the lock ${name} fell from ${highest} to ${token} (${pid})`)
+  }
+}
+
+/** @param {readonly import('./verify.js').Line[]} lines */
+function byName(lines) {
+  /** @type {Map<string, import('./verify.js').Line[]>} */
+  const groups = new Map()
+  for (const line of lines) {
+    const group = groups.get(line.key ?? '') ?? []
+    groups.set(line.key ?? '', group)
+    group.push(line)
+  }
+  return groups
+}

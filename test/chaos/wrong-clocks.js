@@ -1,0 +1,19 @@
+// @ts-check
+import { wrongClock } from '../servers/faketime.js'
+
+const MAX_SKEW_MS = 600_000
+
+/**
+ * How wrong the clocks of processes are, and the environment that makes them so. The first two are as wrong as can be,
+ * one each way.
+ * @param {number} processes
+ * @param {() => number} random
+ */
+export function wrongClocks(processes, random) {
+  const skews = Array.from({ length: processes }, (_, at) => (at < 2 ? 1 - 2 * at : random() * 2 - 1) * MAX_SKEW_MS)
+  const environments = skews.map((skew) => wrongClock(Math.round(skew)))
+  return {
+    environmentOf: (/** @type {number} */ at) => environments[at] ?? {},
+    skewOf: (/** @type {number} */ at) => skews[at] ?? 0,
+  }
+}

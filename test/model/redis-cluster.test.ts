@@ -1,0 +1,23 @@
+import { it } from 'vitest'
+import { redisStore } from '../../src/stores/redis/index.js'
+import { testCluster } from '../servers/test-cluster.js'
+import { Traffic } from '../servers/traffic.js'
+import { checkAgainstModel } from './model.js'
+
+it('the redis store agrees with the memory model on a cluster, too', { timeout: 600_000 }, async () => {
+  await checkAgainstModel({
+    open: async (clock) => {
+      const cluster = await testCluster()
+      const client = await cluster.client(clock, new Traffic())
+      const store = redisStore({ client, prefix: cluster.prefix, shards: 6, clock }, { handTurned: true })
+      const close = async () => {
+        await store.close()
+        cluster.close()
+      }
+      return { store, close }
+    },
+    // What is new about it is where the shards are: three of them on one server tell most of the stories.
+    runs: Math.ceil(Number(process.env.BELFRY_MODEL_RUNS ?? 100) / 5),
+    apart: true,
+  })
+})

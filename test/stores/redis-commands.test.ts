@@ -1,0 +1,84 @@
+/**
+ * That only commands of Redis 6.2 are used: of a server that old none is at hand here. Every command that a script or the
+ * connection sends is found in the source, and must be listed with the version that introduced it, as must the options
+ * that came later than their command.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+
+const FOLDER = join(import.meta.dirname, '../../src/stores/redis')
+
+/** By Redis's own documentation. */
+const SINCE: Readonly<Record<string, string>> = {
+  DEL: '1.0',
+  EVAL: '2.6',
+  EVALSHA: '2.6',
+  EXISTS: '1.0',
+  GET: '1.0',
+  HDEL: '2.0',
+  HEXISTS: '2.0',
+  HGET: '2.0',
+  HGETALL: '2.0',
+  HKEYS: '2.0',
+  HMGET: '2.0',
+  HSET: '2.0',
+  HSETNX: '2.0',
+  HVALS: '2.0',
+  INCR: '1.0',
+  INFO: '1.0',
+  PUBLISH: '2.0',
+  SADD: '1.0',
+  SET: '1.0',
+  SISMEMBER: '1.0',
+  SRANDMEMBER: '1.0',
+  SREM: '1.0',
+  TIME: '2.6',
+  WAIT: '3.0',
+  ZADD: '1.2',
+  ZCARD: '1.2',
+  ZCOUNT: '2.0',
+  ZRANGE: '1.2',
+  ZRANGEBYLEX: '2.8',
+  ZRANGEBYSCORE: '1.0',
+  ZREM: '1.2',
+  ZREMRANGEBYSCORE: '1.2',
+  ZREVRANGE: '1.2',
+  ZREVRANGEBYLEX: '2.8',
+  ZREVRANGEBYSCORE: '2.2',
+  ZSCORE: '1.2',
+}
+
+/** Options of those commands that came with 7.0 or later. */
+const TOO_NEW = /'(?:KEEPTTL|FNX|FXX|GT|LT|IFEQ|IFNE|IDLE|WITHSCORE|LIB|FUNCTION)'/
+
+function sources(folder: string): readonly { readonly file: string; readonly text: string }[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return sources(path)
+    return entry.name.endsWith('.test.ts') ? [] : [{ file: entry.name, text: readFileSync(path, 'utf8') }]
+  })
+}
+
+/** Commands inside scripts, those that scripts send under another name, and those that are sent as lists of words. */
+const SENT = [/\bcall\('([A-Za-z]+)'/g, /batch\('([A-Za-z]+)'/g, /'(Z[A-Z]+BYLEX)'/g, /\['([A-Z]{3,})',/g]
+/** By a name that stands for one of those. */
+const BY_NAME = 'call(command,'
+
+it('the Redis store uses no command that is newer than Redis 6.2', () => {
+  const used = new Map<string, string>()
+  for (const { file, text } of sources(FOLDER)) {
+    for (const pattern of SENT) {
+      for (const [, command = ''] of text.matchAll(pattern)) used.set(command.toUpperCase(), file)
+    }
+    expect([file, TOO_NEW.exec(text)?.[0]]).toEqual([file, undefined])
+    // What is called by any other name could be any command.
+    const unknown = text.replaceAll(BY_NAME, '').match(/redis\.p?call\((?!')[^)]*/)?.[0]
+    expect([file, unknown]).toEqual([file, undefined])
+  }
+  expect(used.size).toBeGreaterThan(25)
+  const strangers = [...used].filter(([command]) => SINCE[command] === undefined)
+  expect(strangers).toEqual([])
+  const tooNew = [...used.keys()].filter((command) => Number(SINCE[command]) > 6.2)
+  expect(tooNew).toEqual([])
+})

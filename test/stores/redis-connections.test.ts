@@ -1,0 +1,143 @@
+/** Connections that break and come back, with every kind of client. Real servers, real time. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createClient } from '@redis/client'
+import { Redis } from 'ioredis'
+import { describe, expect, it } from 'vitest'
+import { createBelfry } from '../../src/belfry.js'
+import type { Store } from '../../src/core/store.js'
+import { type IoRedis, type NodeRedis, redis } from '../../src/stores/redis/index.js'
+import { newRun, Scene } from '../../src/testing/contract/scene.js'
+import { floatingAddress } from '../servers/floating-address.js'
+import type { OwnServer } from '../servers/postgres.js'
+import { startOwnRedis, tellRedis } from '../servers/redis.js'
+
+const TIMEOUT_MS = 2_000
+
+/** Each as it comes, and without a listener for its errors: whoever has none would end the process. */
+const CLIENTS: Readonly<Record<string, (url: string) => { readonly store: Store; end(): void }>> = {
+  'a URL': (url) => ({ store: redis({ url, timeoutMs: TIMEOUT_MS }), end: () => {} }),
+  'a client of @redis/client': (url) => {
+    const client = createClient({ url })
+    const store = redis({ client: client as unknown as NodeRedis, timeoutMs: TIMEOUT_MS })
+    return { store, end: () => client.destroy() }
+  },
+  'a client of ioredis': (url) => {
+    const client = new Redis(url)
+    const store = redis({ client: client as unknown as IoRedis, timeoutMs: TIMEOUT_MS })
+    return { store, end: () => client.disconnect() }
+  },
+}
+
+describe.each(Object.entries(CLIENTS))('with %s', (name, connect) => {
+  async function withServer(work: (server: OwnServer, store: Store) => Promise<void>): Promise<void> {
+    const server = await startOwnRedis(['--appendfsync', 'always'])
+    const { store, end } = connect(server.url)
+    try {
+      await store.open()
+      await work(server, store)
+    } finally {
+      await store.close()
+      end()
+      await server.stop()
+    }
+  }
+
+  const answers = (store: Store) =>
+    store.now().then(
+      () => true,
+      () => false,
+    )
+
+  it('a server that crashes is missed in time, and used again when it is back', { timeout: 60_000 }, () =>
+    withServer(async (server, store) => {
+      await server.crash()
+      for (let tries = 0; tries < 2; tries += 1) {
+        const began = performance.now()
+        await expect(store.runs.enqueue([newRun()])).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
+        expect(performance.now() - began).toBeLessThan(TIMEOUT_MS * 3)
+      }
+      await server.restart()
+      await expect.poll(() => answers(store), { timeout: 20_000 }).toBe(true)
+      const enqueued = await new Scene({ store, elapse: sleep }).enqueue()
+      const { items } = await store.runs.list({ limit: 10 })
+      expect(items.map(({ id }) => id)).toContain(enqueued)
+      // What has failed is not carried out later, unless the client that was brought keeps commands for later.
+      if (name === 'a URL') expect(items).toHaveLength(1)
+    }),
+  )
+
+  it('hints come again after their connection was lost, and what was missed is looked at', { timeout: 60_000 }, () =>
+    withServer(async (server, store) => {
+      const wakes: string[] = []
+      store.subscribe((wake) => wakes.push(wake))
+      const other = redis({ url: server.url })
+      await other.open()
+      await other.runs.enqueue([newRun()])
+      await expect.poll(() => wakes, { timeout: 20_000 }).toContain('runs')
+      await tellRedis(server.url, 'CLIENT', 'KILL', 'TYPE', 'PUBSUB')
+      wakes.length = 0
+      // Of everything, because nobody knows what was missed.
+      await expect.poll(() => new Set(wakes).size, { timeout: 20_000 }).toBe(5)
+      wakes.length = 0
+      await other.runs.enqueue([newRun()])
+      await expect.poll(() => wakes, { timeout: 20_000 }).toContain('runs')
+      await other.close()
+    }),
+  )
+
+  it('an instance says once that the store is gone, and once that it is back, and goes on', {
+    timeout: 60_000,
+  }, async () => {
+    const server = await startOwnRedis(['--appendfsync', 'always'])
+    const { store, end } = connect(server.url)
+    const said: string[] = []
+    const say = (level: string) => (_: object, message: string) => void said.push(`${level} ${message}`)
+    const logger = { debug() {}, info: say('info'), warn: say('warn'), error: say('error') }
+    const belfry = createBelfry({ store, lease: '1s', poll: '50ms', logger })
+    let ran = 0
+    belfry.job('work', {
+      run: () => {
+        ran += 1
+      },
+    })
+    await belfry.start()
+    await belfry.schedules.put('s', { every: '1s', job: 'work' })
+    await expect.poll(() => ran, { timeout: 20_000 }).toBeGreaterThan(0)
+    await server.crash()
+    await sleep(2_500)
+    await server.restart()
+    const before = ran
+    await expect.poll(() => ran, { timeout: 20_000 }).toBeGreaterThan(before)
+    const count = (words: string) => said.filter((line) => line.includes(words)).length
+    await expect.poll(() => count('store answers again'), { timeout: 20_000 }).toBe(1)
+    await belfry.stop()
+    end()
+    await server.stop()
+    expect(count('store unreachable')).toBe(1)
+    expect(count('store answers again')).toBe(1)
+    // That it lost its lease, if something was at work, and little more.
+    expect(said.length).toBeLessThan(10)
+  })
+})
+
+describe('a server that is gone without a word', () => {
+  it('is given up, by a store with connections of its own, for the one in its place', { timeout: 60_000 }, async () => {
+    const [one, other] = [await startOwnRedis(), await startOwnRedis()]
+    const address = await floatingAddress(one.url)
+    const store = redis({ url: address.url, timeoutMs: 500 })
+    await store.open()
+    const wakes: string[] = []
+    store.subscribe((wake) => wakes.push(wake))
+    address.silence(other.url)
+    await expect(store.now()).rejects.toMatchObject({
+      code: 'STORE_UNREACHABLE',
+      message: expect.stringContaining('has not answered for 500 ms'),
+    })
+    await expect.poll(() => store.now().then(Number, () => 0), { timeout: 20_000, interval: 100 }).toBeGreaterThan(0)
+    // Its ear is there, too.
+    await expect.poll(() => new Set(wakes).size, { timeout: 20_000 }).toBe(5)
+    await store.close()
+    await address.close()
+    await Promise.all([one.stop(), other.stop()])
+  })
+})
