@@ -56,7 +56,7 @@ export function app(belfry: Belfry, options: ParsedServerOptions, closing: Abort
   const hono = new Hono<ServerEnv>().basePath(options.basePath)
   hono.use(answering(options))
   hono.use(async (c, next) => {
-    checkPath(c.req.url)
+    checkUrl(c.req.url)
     c.set('audit', audit)
     c.set('closing', closing)
     await next()
@@ -76,11 +76,16 @@ export function app(belfry: Belfry, options: ParsedServerOptions, closing: Abort
   return hono
 }
 
-/** Ids in paths are percent-encoded; what is not well-formed is nobody's id. */
-function checkPath(url: string): void {
+/** Ids in paths are percent-encoded; what is not well-formed is nobody's id, and no name has control characters. */
+function checkUrl(url: string): void {
+  if (!url.includes('%')) return
+  if (CONTROLS.test(url)) throw problem(400, 'REQUEST_INVALID', 'the URL holds control characters')
   try {
     decodeURIComponent(new URL(url).pathname)
   } catch {
     throw problem(400, 'REQUEST_INVALID', 'the path is not well-formed: percent-encode ids as UTF-8')
   }
 }
+
+/** U+0000 to U+001F, U+007F, and U+0080 to U+009F as UTF-8 writes them. */
+const CONTROLS = /%(?:[01][0-9a-f]|7f|c2%[89][0-9a-f])/i

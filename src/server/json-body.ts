@@ -1,6 +1,6 @@
 /** Reads a body as JSON, within bounds that hold before anything is built from it. */
 import { systemClock } from '../core/clock.js'
-import { Problem, problem } from './problem.js'
+import { problem } from './problem.js'
 
 const MAX_DEPTH = 64
 /** How long a body that is no stream may take to arrive. */
@@ -72,39 +72,80 @@ function checkType(request: Request): void {
 async function readText(request: Request, maxBytes: number): Promise<string> {
   const length = request.headers.get('content-length')
   if (length !== null && Number(length) > maxBytes) throw tooLarge(maxBytes)
-  if (request.body === null) return ''
-  const reader = request.body.getReader()
-  let isLate = false
-  const giveUp = systemClock.after(BODY_MS, () => {
-    isLate = true
-    void reader.cancel().catch(() => {})
-  })
+  const bytes = await readBytes(request, length !== null, maxBytes)
   try {
-    const text = await readAll(reader, maxBytes)
-    if (isLate) throw problem(408, 'BODY_TOO_SLOW', `the body was not there within ${BODY_MS / 1_000} s`)
-    return text
-  } catch (error) {
-    void reader.cancel().catch(() => {})
-    if (error instanceof Problem) throw error
-    throw problem(400, 'JSON_INVALID', 'the body did not arrive whole, or is not UTF-8')
-  } finally {
-    giveUp()
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw problem(400, 'JSON_INVALID', 'the body is not UTF-8')
   }
 }
 
-async function readAll(reader: BodyReader, maxBytes: number): Promise<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  const parts: string[] = []
+/** A body whose length was announced, and is therefore bounded, is read in one go: that is much cheaper than a stream. */
+async function readBytes(request: Request, isBounded: boolean, maxBytes: number): Promise<ArrayBuffer | Uint8Array> {
+  if (isBounded) {
+    const whole = await inTime(arrived(request.arrayBuffer()))
+    if (whole.byteLength > maxBytes) throw tooLarge(maxBytes)
+    return whole
+  }
+  if (request.body === null) return new Uint8Array()
+  const reader = request.body.getReader()
+  try {
+    return await inTime(readParts(reader, maxBytes))
+  } catch (error) {
+    void reader.cancel().catch(() => {})
+    throw error
+  }
+}
+
+async function readParts(reader: BodyReader, maxBytes: number): Promise<Uint8Array> {
+  const parts: Uint8Array[] = []
   let bytes = 0
   for (;;) {
-    const { done, value } = await reader.read()
-    if (done || value === undefined) break
+    const { done, value } = await arrived(reader.read())
+    if (done || value === undefined) return Buffer.concat(parts)
     bytes += value.byteLength
     if (bytes > maxBytes) throw tooLarge(maxBytes)
-    parts.push(decoder.decode(value, { stream: true }))
+    parts.push(value)
   }
-  parts.push(decoder.decode())
-  return parts.join('')
+}
+
+async function inTime<T>(body: Promise<T>): Promise<T> {
+  let giveUp = () => {}
+  const late = new Promise<never>((_, reject) => {
+    giveUp = systemClock.after(BODY_MS, () => {
+      reject(problem(408, 'BODY_TOO_SLOW', `the body was not there within ${BODY_MS / 1_000} s`))
+    })
+  })
+  try {
+    return await Promise.race([body, late])
+  } finally {
+    giveUp()
+    body.catch(() => {})
+  }
+}
+
+function arrived<T>(body: Promise<T>): Promise<T> {
+  return body.catch((error: unknown) => {
+    throw brokenOff(error)
+  })
+}
+
+/** A body as it comes. One that breaks off is the sender's problem. */
+export async function* arriving(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const parts = body[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const { value, done } = await arrived(parts.next())
+      if (done) return
+      yield value
+    }
+  } finally {
+    await parts.return?.().catch(() => {})
+  }
+}
+
+function brokenOff(cause: unknown) {
+  return problem(400, 'BODY_INCOMPLETE', 'the body did not arrive whole', { cause })
 }
 
 function tooLarge(maxBytes: number) {

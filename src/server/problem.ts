@@ -21,6 +21,8 @@ export type ServiceCode =
   /** The body is JSON, but not what this route takes. */
   | 'BODY_INVALID'
   | 'BODY_TOO_LARGE'
+  /** The connection broke off before the body had come. */
+  | 'BODY_INCOMPLETE'
   | 'BODY_TOO_SLOW'
   | 'MEDIA_TYPE_UNSUPPORTED'
   | 'BATCH_TOO_LARGE'

@@ -117,10 +117,7 @@ export function honoPath(path: string): string {
 
 function checkQuery(c: ServerContext, shape: z.ZodObject | undefined): unknown {
   const given: Record<string, string> = Object.create(null)
-  for (const [name, value] of new URL(c.req.url).searchParams) {
-    if (name in given) throw badQuery([{ pointer: name.slice(0, 100), message: 'it is given twice' }])
-    given[name] = value
-  }
+  if (c.req.url.includes('?')) readQuery(c.req.url, given)
   if (shape === undefined) {
     const [stranger] = Object.keys(given)
     if (stranger !== undefined)
@@ -130,6 +127,13 @@ function checkQuery(c: ServerContext, shape: z.ZodObject | undefined): unknown {
   const checked = shape.safeParse({ ...given })
   if (checked.success) return checked.data
   throw badQuery(fieldErrors(checked.error).map(({ pointer, message }) => ({ pointer: pointer.slice(1), message })))
+}
+
+function readQuery(url: string, given: Record<string, string>): void {
+  for (const [name, value] of new URL(url).searchParams) {
+    if (name in given) throw badQuery([{ pointer: name.slice(0, 100), message: 'it is given twice' }])
+    given[name] = value
+  }
 }
 
 function badQuery(errors: { readonly pointer: string; readonly message: string }[]) {

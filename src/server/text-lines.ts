@@ -1,12 +1,21 @@
 /** Splits a stream of UTF-8 into lines, holding no more than one of them. */
 export type TextLine = { readonly text: string } | { readonly tooLong: true }
 
+export class NotText extends Error {}
+
 export async function* textLines(stream: AsyncIterable<Uint8Array>, maxLength: number): AsyncGenerator<TextLine[]> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
+  const decode = (chunk?: Uint8Array) => {
+    try {
+      return chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true })
+    } catch (cause) {
+      throw new NotText('the text is not UTF-8', { cause })
+    }
+  }
   let carry = ''
   let isSkipping = false
   for await (const chunk of stream) {
-    const parts = decoder.decode(chunk, { stream: true }).split('\n')
+    const parts = decode(chunk).split('\n')
     const lines: TextLine[] = []
     for (let at = 0; at < parts.length - 1; at += 1) {
       const text = at === 0 ? carry + parts[at] : (parts[at] ?? '')
@@ -21,7 +30,7 @@ export async function* textLines(stream: AsyncIterable<Uint8Array>, maxLength: n
     }
     if (lines.length > 0) yield lines
   }
-  carry += decoder.decode()
+  carry += decode()
   if (isSkipping) yield [{ tooLong: true }]
   else if (carry !== '') yield [{ text: carry }]
 }

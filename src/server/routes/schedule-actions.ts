@@ -7,7 +7,7 @@ import { SAME_FOR, uniqueName } from '../idempotency.js'
 import { problem } from '../problem.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import { backfilled, enqueued, explanation, ticks } from '../shapes/answers.js'
-import { instant, iso } from '../shapes/fields.js'
+import { instant, iso, note } from '../shapes/fields.js'
 import { backfill, trigger } from '../shapes/requests.js'
 import { toRunResource } from '../shapes/run.js'
 import { scheduleResource } from '../shapes/schedule.js'
@@ -30,13 +30,13 @@ function pauseRoutes(belfry: Belfry): readonly Route[] {
     route({
       ...{ method: 'post', path: `${BASE}/pause`, id: 'pauseSchedule', tag: TAG, role: 'operator' },
       summary: 'Stops firing until it is resumed.',
-      body: z.strictObject({ note: z.string().max(2_000).exactOptional() }),
+      body: z.strictObject({ note: note.exactOptional() }),
       optionalBody: true,
       answers: { 200: schedule },
-      handle: async (c, { body: { note } }) => {
+      handle: async (c, { body }) => {
         const id = sightedId(c)
-        const paused = await belfry.schedules.pause(id, note)
-        await c.var.audit(c.var.caller, 'schedule.pause', id, note === undefined ? {} : { note })
+        const paused = await belfry.schedules.pause(id, body.note)
+        await c.var.audit(c.var.caller, 'schedule.pause', id, body)
         return answer(c, paused)
       },
     }),

@@ -6,13 +6,14 @@ import type { Belfry } from '../../belfry.js'
 import { systemClock } from '../../core/clock.js'
 import type { Json } from '../../core/json.js'
 import type { Caller } from '../caller.js'
+import { arriving } from '../json-body.js'
 import { type Problem, problem, toProblem } from '../problem.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import { type ImportCounts, ScheduleImport } from '../schedule-import.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { imported, importProgress } from '../shapes/answers.js'
 import { sightedPrefix } from '../sight.js'
-import { textLines } from '../text-lines.js'
+import { NotText, textLines } from '../text-lines.js'
 
 const TAG = 'schedules'
 const LINES = 'application/x-ndjson'
@@ -98,7 +99,7 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
 
 async function takeAll(c: ServerContext, work: ScheduleImport, notes: Notes, maxLine: number): Promise<void> {
   if (c.req.raw.body === null) return
-  for await (const lines of textLines(c.req.raw.body, maxLine)) {
+  for await (const lines of textLines(arriving(c.req.raw.body), maxLine)) {
     for (const line of lines) {
       if ('text' in line) await work.take(line.text)
       else await work.refuse('BODY_TOO_LARGE', `the line is longer than ${maxLine} characters`)
@@ -111,10 +112,7 @@ async function takeAll(c: ServerContext, work: ScheduleImport, notes: Notes, max
 
 /** Says how far it got, so that the rest can be sent. */
 function brokenOff(error: unknown, { taken, ...rest }: ImportCounts, first: number): Problem {
-  const isCut = error instanceof TypeError
-  const found = isCut
-    ? problem(400, 'JSON_INVALID', 'the body did not arrive whole, or is not UTF-8')
-    : toProblem(error)
+  const found = error instanceof NotText ? problem(400, 'JSON_INVALID', 'the body is not UTF-8') : toProblem(error)
   const { status, code, message, options } = found
   return problem(status, code, `${message} (after ${taken} lines)`, {
     ...options,

@@ -75,7 +75,7 @@ function createSchedule(belfry: Belfry): Route {
         })
       })
       await c.var.audit(caller, 'schedule.put', id, { outcome: 'created' })
-      c.header('location', `${new URL(c.req.url).pathname}/${encodeURIComponent(id)}`)
+      c.header('location', `${c.req.path}/${encodeURIComponent(id)}`)
       return answer(c, schedule, 201)
     },
   })

@@ -7,7 +7,7 @@ import type { Frozen } from '../../core/store.js'
 import { mustSeeAll } from '../caller.js'
 import { type Route, route } from '../route.js'
 import { freezeState, stats } from '../shapes/answers.js'
-import { iso } from '../shapes/fields.js'
+import { iso, note } from '../shapes/fields.js'
 import { instanceResource, toInstanceResource } from '../shapes/holder.js'
 import { listOf } from '../shapes/list.js'
 
@@ -68,12 +68,12 @@ function freezeRoutes(belfry: Belfry): readonly Route[] {
     route({
       ...{ method: 'put', path, id: 'freeze', tag: TAG, role: 'operator', answers },
       summary: 'Keeps all runs from starting. Ticks are recorded all the same.',
-      body: z.strictObject({ note: z.string().max(2_000).exactOptional() }),
+      body: z.strictObject({ note: note.exactOptional() }),
       optionalBody: true,
-      handle: async (c, { body: { note } }) => {
+      handle: async (c, { body }) => {
         mustSeeAll(c.var.caller)
-        await belfry.freeze(note)
-        await c.var.audit(c.var.caller, 'freeze', '*', note === undefined ? {} : { note })
+        await belfry.freeze(body.note)
+        await c.var.audit(c.var.caller, 'freeze', '*', body)
         return c.json(await now())
       },
     }),

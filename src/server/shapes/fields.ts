@@ -58,6 +58,17 @@ export function name(what: string) {
   return parsed(z.string(), (text) => checkName(text, what))
 }
 
+const CONTROLS = /[\p{Cc}\p{Cs}]/u
+
+/** What something is looked for by. */
+export const text = z.string().refine((value) => !CONTROLS.test(value), { error: 'it holds control characters' })
+
+/** What people write to people: it may have lines. */
+export const note = z
+  .string()
+  .max(2_000)
+  .refine((value) => !value.includes('\u0000'), { error: 'it holds a character that no text has' })
+
 export const overlap = z.enum(['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running'])
 export const keep = z.enum(['all', 'failures', 'none'])
 export const skipReason = z.enum(['missed', 'deadline', 'overlap', 'busy', 'paused', 'replaced', 'removed'])

@@ -32,7 +32,7 @@ export function cursorOf(next: string | undefined): string | null {
 export function after(cursor: string | undefined): { readonly after?: string } {
   if (cursor === undefined) return {}
   const text = Buffer.from(cursor, 'base64url').toString('utf8')
-  if (cursor !== '' && cursorOf(text) === cursor) return { after: text }
+  if (cursor !== '' && cursorOf(text) === cursor && !text.includes('\u0000')) return { after: text }
   throw problem(400, 'REQUEST_INVALID', 'the cursor is not one that a list gave', {
     errors: [{ pointer: 'cursor', message: 'it is not one that a list gave' }],
     hint: 'leave it out to begin anew',

@@ -1,6 +1,6 @@
 /** What is sent besides schedules themselves. */
 import { z } from 'zod'
-import { duration, instant, json, name, overlap, runState } from './fields.js'
+import { duration, instant, json, name, overlap, runState, text } from './fields.js'
 import { scheduleId, scheduleInput } from './schedule.js'
 
 export const wait = duration.meta({ description: 'Wait this long for the end, at most a minute.' })
@@ -24,7 +24,7 @@ export const backfill = z
 
 export const previewOf = z
   .strictObject({
-    id: z.string().exactOptional().meta({ description: 'A schedule that is there. Either this or `schedule`.' }),
+    id: text.exactOptional().meta({ description: 'A schedule that is there. Either this or `schedule`.' }),
     schedule: scheduleInput.exactOptional(),
     count: z.int().min(0).max(1_000).default(5),
     from: instant.exactOptional().meta({ description: 'Start here instead of now.' }),
@@ -36,7 +36,7 @@ export const wantedSchedules = z
     schedules: z.record(scheduleId, scheduleInput).meta({ description: 'By id.' }),
     dryRun: z.boolean().exactOptional().meta({ description: 'Only say what would change.' }),
     prune: z.boolean().exactOptional().meta({ description: 'Remove schedules under `prefix` that are not given.' }),
-    prefix: z.string().exactOptional().meta({ description: 'What `prune` may remove; "" means all.' }),
+    prefix: text.exactOptional().meta({ description: 'What `prune` may remove; "" means all.' }),
   })
   .meta({ id: 'WantedSchedules' })
 
@@ -53,10 +53,10 @@ export const newRun = z
   .meta({ id: 'NewRun' })
 
 export const runFilters = {
-  schedule: z.string().exactOptional(),
-  job: z.string().exactOptional(),
-  sink: z.string().exactOptional(),
-  key: z.string().exactOptional().meta({ description: 'The exclusive key.' }),
+  schedule: text.exactOptional(),
+  job: text.exactOptional(),
+  sink: text.exactOptional(),
+  key: text.exactOptional().meta({ description: 'The exclusive key.' }),
 }
 
 export const meantRuns = z

@@ -46,8 +46,9 @@ function each(wrap: (field: z.ZodType) => z.ZodType): Record<string, z.ZodType> 
   return Object.fromEntries(Object.entries(FIELDS).map(([key, field]) => [key, wrap(field)]))
 }
 
-const optional = each((field) => field.exactOptional()) as Optional<Fields>
-const nullable = each((field) => field.nullable().exactOptional()) as Nullable<Fields>
+// JSON has no undefined, so both mean the same; this one does not look into fields that are not there.
+const optional = each((field) => field.optional()) as Optional<Fields>
+const nullable = each((field) => field.nullable().optional()) as Nullable<Fields>
 
 export const scheduleInput = z.strictObject(optional).meta({ id: 'ScheduleInput' })
 

@@ -1,0 +1,164 @@
+// @ts-check
+/**
+ * What the HTTP API costs: schedules sent as lines against `putMany`, and single ones with many in flight against the
+ * store's own put. The service answers over a socket, with its defaults; whoever asks is a process of its own.
+ */
+import { spawn } from 'node:child_process'
+import { createServer as createHttpServer } from 'node:http'
+import { getRequestListener } from '@hono/node-server'
+import { createBelfry } from '../dist/index.js'
+import { createServer } from '../dist/server/index.js'
+import { inFlight, median, rateOf, ratioOf, takeTurns } from './harness/measure.js'
+import { hundredths, report, reportSettings } from './harness/report.js'
+import { openStore, storeSettings } from './harness/stores.js'
+
+const ROUNDS = 3
+const TURN_MS = 3_000
+const CLIENTS = 50
+const PART = 10_000
+const INPUT = { cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', job: 'noop', payload: { user: 1234, region: 'eu' } }
+const SENDER = new URL('./api/sender.js', import.meta.url)
+
+/** @type {import('./run.js').Bench} */
+export default async function api({ store = 'sqlite', n = 100_000, wants }) {
+  const settings = { schedules: n, rounds: ROUNDS, clients: CLIENTS, turnMs: TURN_MS, requestsPerSecond: 'no limit' }
+  reportSettings('api', { store, ...settings, ...(await storeSettings(store)) })
+  if (wants('import')) await importLines(store, n)
+  for (const audit of [true, false]) {
+    const title = `create, ${CLIENTS} in flight${audit ? '' : ', without the audit trail'}`
+    if (wants(title)) await createOne(store, title, audit)
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {number} n
+ */
+async function importLines(name, n) {
+  /** @type {Memory[]} */
+  const memories = []
+  const rates = await takeTurns(ROUNDS, {
+    ours: () =>
+      served(name, true, async (url) => {
+        const watch = watchMemory()
+        const { elapsedMs, status, answer } = await ask('import', url, n)
+        memories.push(watch())
+        if (status !== 200 || answer.created !== n) throw new Error(`the import answered ${JSON.stringify(answer)}`)
+        return (n / elapsedMs) * 1_000
+      }),
+    putMany: () => opened(name, (belfry) => rateOf(n, () => putAll(belfry, n))),
+  })
+  const [{ earlyMb, peakMb } = { earlyMb: 0, peakMb: 0 }] = memories
+  reportRatio('import', name, rates.ours, rates.putMany, `putMany in parts of ${PART}`, { earlyMb, peakMb })
+}
+
+/**
+ * @param {string} name
+ * @param {string} title
+ * @param {boolean} audit
+ */
+async function createOne(name, title, audit) {
+  let made = 0
+  const rates = await takeTurns(ROUNDS, {
+    ours: () =>
+      served(name, audit, async (url) => {
+        const { done, elapsedMs } = await ask('create', url, CLIENTS, TURN_MS)
+        return (done / elapsedMs) * 1_000
+      }),
+    put: () => opened(name, (belfry) => inFlight(CLIENTS, TURN_MS, () => belfry.schedules.put(`one/${made++}`, INPUT))),
+  })
+  reportRatio(title, name, rates.ours, rates.put, 'schedules.put')
+}
+
+/**
+ * @param {string} title
+ * @param {string} store
+ * @param {number[]} ours
+ * @param {number[]} theirs
+ * @param {string} reference
+ * @param {object} [details]
+ */
+function reportRatio(title, store, ours, theirs, reference, details = {}) {
+  const [perSecond, referencePerSecond] = [Math.round(median(ours)), Math.round(median(theirs))]
+  const ratio = hundredths(ratioOf(ours, theirs))
+  report({ bench: 'api', case: title, store, perSecond, reference, referencePerSecond, ratio, ...details })
+}
+
+/** @param {import('../dist/index.js').Belfry} belfry @param {number} n */
+async function putAll(belfry, n) {
+  for (let at = 0; at < n; at += PART) {
+    const size = Math.min(PART, n - at)
+    await belfry.schedules.putMany(Array.from({ length: size }, (_, each) => [`bench/${at + each}`, INPUT]))
+  }
+}
+
+/**
+ * @template T
+ * @param {string} name
+ * @param {(belfry: import('../dist/index.js').Belfry) => Promise<T>} work
+ */
+async function opened(name, work) {
+  const bench = await openStore(name)
+  const belfry = createBelfry({ store: bench.store })
+  belfry.job('noop', { run: () => {} })
+  try {
+    return await work(belfry)
+  } finally {
+    await bench.close()
+  }
+}
+
+/**
+ * @template T
+ * @param {string} name
+ * @param {boolean} audit
+ * @param {(url: string) => Promise<T>} work
+ */
+function served(name, audit, work) {
+  return opened(name, async (belfry) => {
+    const server = createServer(belfry, { audit, limits: { requestsPerSecond: 1_000_000 } })
+    const http = createHttpServer(getRequestListener((request) => server.fetch(request)))
+    await new Promise((resolve) => http.listen(0, '127.0.0.1', () => resolve(undefined)))
+    const address = http.address()
+    if (address === null || typeof address === 'string') throw new Error('no port')
+    try {
+      return await work(`http://127.0.0.1:${address.port}`)
+    } finally {
+      await server.close()
+      http.closeAllConnections()
+      await new Promise((resolve) => http.close(resolve))
+    }
+  })
+}
+
+/** @param {readonly (string | number)[]} args */
+async function ask(...args) {
+  const child = spawn(process.execPath, [SENDER.pathname, ...args.map(String)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let text = ''
+  child.stdout.on('data', (part) => {
+    text += part
+  })
+  const code = await new Promise((resolve) => child.on('close', resolve))
+  if (code !== 0) throw new Error(`the sender ended with ${code}`)
+  return JSON.parse(text)
+}
+
+/**
+ * @typedef {{ earlyMb: number, peakMb: number }} Memory
+ * @returns {() => Memory} The heap and buffers in use, a second after the start and at the most.
+ */
+function watchMemory() {
+  let [early, peak] = [0, 0]
+  const startedAt = performance.now()
+  const timer = setInterval(() => {
+    const { heapUsed, external } = process.memoryUsage()
+    peak = Math.max(peak, heapUsed + external)
+    if (performance.now() - startedAt < 1_500) early = peak
+  }, 50)
+  return () => {
+    clearInterval(timer)
+    return { earlyMb: Math.round(early / 2 ** 20), peakMb: Math.round(peak / 2 ** 20) }
+  }
+}
