@@ -4,6 +4,7 @@ import { BASE, CLOCK, HAND_TURNED_CLOCK, type ScriptClock, SHIFTED_CLOCK } from 
 import { HAND_ON } from './lua/hand-on.js'
 import { NAMES } from './lua/names.js'
 import { RUN_CHANGES } from './lua/run-changes.js'
+import { RUN_ENDINGS } from './lua/run-endings.js'
 import { RUN_RECORD } from './lua/run-record.js'
 
 export interface Script {
@@ -23,7 +24,7 @@ export function script(...parts: readonly string[]): ScriptSource {
 
 /** A script over runs and keys: all that can happen to them is at hand. */
 export function runScript(body: string): ScriptSource {
-  return script(RUN_RECORD, NAMES, HAND_ON, RUN_CHANGES, body)
+  return script(RUN_RECORD, NAMES, HAND_ON, RUN_CHANGES, RUN_ENDINGS, body)
 }
 
 /** A script for which even a few functions would be many: it has the time, and nothing else. */
