@@ -97,6 +97,8 @@ it.each([
     // Requests get through to the work itself, and are refused for many reasons.
     expect(statuses.get(200) ?? 0).toBeGreaterThan(50)
     expect([...statuses.keys()].length).toBeGreaterThan(6)
+    const operations = Object.values(server.document.paths).flatMap((path) => Object.values(path))
+    expect([...server.seen.keys()].sort()).toEqual(operations.map(({ operationId }) => operationId).sort())
     if (caller.role === 'viewer') expect((await kit.belfry.schedules.list()).items).toHaveLength(2)
     if (caller.name === 'team') expect(await kit.belfry.schedules.get('other')).toMatchObject({ version: 2 })
     await server.close()

@@ -150,6 +150,21 @@ describe('Q7 in the advisory mode of the postgres store', () => {
   })
 })
 
+it('a lock that was granted to somebody elsewhere outlives the process that granted or renewed it', async () => {
+  const [granting, renewing, looking] = [instance(), instance(), instance()]
+  const plain = await granting.locks.grant('plain', { ttl: '60s' })
+  const waited = await granting.locks.grant('waited', { ttl: '60s', wait: '1s' })
+  if (plain === undefined || waited === undefined) throw new Error('they were free')
+  await cutDirectConnections()
+  expect(await looking.locks.grant('plain')).toBeUndefined()
+  expect(await looking.locks.grant('waited')).toBeUndefined()
+  expect(await renewing.locks.renewGrant('plain', plain, '60s')).toMatchObject({ token: plain.token })
+  await cutDirectConnections()
+  expect(await looking.locks.grant('plain')).toBeUndefined()
+  expect(await looking.locks.releaseGrant('plain', plain)).toBe(true)
+  expect(await looking.locks.grant('plain')).toBeDefined()
+})
+
 it('in the lease mode a lock and a run of a killed process are waited for', async () => {
   const holders = [await holder('lease', 'lock'), await holder('lease', 'run')]
   const attempts: number[] = []

@@ -70,12 +70,13 @@ function tell(stream: EventStream, caller: Caller, news: RunNews): void {
   else if (news.kind === 'gone' && caller.prefix === undefined) stream.send('gone', { id: news.id }, id)
 }
 
-type ProcessEvent = Extract<EventName, `instance:${string}` | `store:${string}` | 'lock:lost'>
+type ProcessEvent = Extract<EventName, `instance:${string}` | `store:${string}` | 'lock:lost' | 'runs:taken-over'>
 
 const PROCESS_EVENTS: readonly ProcessEvent[] = [
   'instance:joined',
   'instance:lost',
   'lock:lost',
+  'runs:taken-over',
   'store:unreachable',
   'store:recovered',
 ]
