@@ -17,7 +17,7 @@ import { makeEffectsTable, openStore, readEffects } from './stores.js'
 import { verify } from './verify.js'
 
 /** How soon everybody must take part again after the store was down. */
-const RECOVERY_MS = 15_000
+const RECOVERY_MS = 30_000
 /** How long a process needs to start, on a machine that has other things to do. */
 const STARTED_MS = 3_000
 

@@ -7,7 +7,7 @@ const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
 
 /** @param {'redis' | 'redis-cluster'} name */
 async function survives(name) {
-  const settings = { store: name, seconds: 8, processes: 8, schedules: 30, seed }
+  const settings = { store: name, seconds: 6, processes: 8, schedules: 30, seed }
   /** @type {string[]} */
   const story = []
   const { violations, counts } = await chaos({ ...settings, store: { name }, say: (line) => story.push(line) })
