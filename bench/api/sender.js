@@ -1,7 +1,8 @@
 // @ts-check
 /**
  * Who asks: a process of its own, so that what it takes to ask is not counted as what it takes to answer.
- * `node sender.js import <url> <count>` sends lines; `node sender.js create <url> <clients> <forMs>` keeps requests under way.
+ * `node sender.js import <url> <count>` sends lines; `node sender.js create <url> <clients> <forMs>` keeps requests under way, for a while to
+ * warm up and then as long again to measure.
  * Answers with one JSON line.
  */
 import { Agent, request } from 'node:http'
@@ -56,18 +57,23 @@ async function createMany() {
   const agent = new Agent({ keepAlive: true, maxSockets: clients })
   const body = JSON.stringify(INPUT)
   const headers = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
-  const startedAt = performance.now()
-  let done = 0
-  const client = async () => {
-    for (; performance.now() - startedAt < forMs; done += 1) {
-      const { status, text } = await post('/v1/schedules', headers, agent, body)
-      if (status !== 201) throw new Error(`${status}: ${text}`)
+  const turn = async (/** @type {number} */ ms) => {
+    const startedAt = performance.now()
+    let done = 0
+    const client = async () => {
+      for (; performance.now() - startedAt < ms; done += 1) {
+        const { status, text } = await post('/v1/schedules', headers, agent, body)
+        if (status !== 201) throw new Error(`${status}: ${text}`)
+      }
     }
+    await Promise.all(Array.from({ length: clients }, client))
+    return { done, elapsedMs: performance.now() - startedAt }
   }
-  await Promise.all(Array.from({ length: clients }, client))
-  const elapsedMs = performance.now() - startedAt
+  // Connections, and code that nobody has run yet on either side.
+  await turn(forMs)
+  const measured = await turn(forMs)
   agent.destroy()
-  return { done, elapsedMs }
+  return measured
 }
 
 console.log(JSON.stringify(await (mode === 'import' ? importAll() : createMany())))
