@@ -38,7 +38,8 @@ export interface IoRedis {
   readonly isCluster: boolean
   call(command: string, args: string[]): Promise<unknown>
   connect(): Promise<unknown>
-  duplicate(): IoRedis
+  /** A cluster takes no such options. */
+  duplicate(override?: { readonly autoResubscribe: boolean }): IoRedis
   subscribe(channel: string): Promise<unknown>
   on(event: 'message', listener: (channel: string, message: string) => void): unknown
   on(event: 'error' | 'ready', listener: (error: unknown) => void): unknown
@@ -149,12 +150,17 @@ function ioredisLink(client: IoRedis, owned: boolean): Link {
     sendBoth: (_, [one = '', ...first], [other = '', ...second]) =>
       Promise.all([client.call(one, first), client.call(other, second)]),
     async listen(channel, heard, gap) {
-      const listener = client.duplicate()
+      // What ioredis subscribes to by itself after a loss throws where nobody can catch it if that is cut off in turn.
+      const listener = client.isCluster ? client.duplicate() : client.duplicate({ autoResubscribe: false })
       hearErrors(listener)
       listener.on('message', (_, message) => heard(message))
       if (listener.status === 'wait') await listener.connect()
       await listener.subscribe(channel)
-      listener.on('ready', gap)
+      listener.on('ready', () => {
+        if (client.isCluster) gap()
+        // One that is cut off is ready once more, later.
+        else void listener.subscribe(channel).then(gap, () => {})
+      })
       return () => listener.disconnect()
     },
     close() {
