@@ -31,7 +31,7 @@ import pg from 'pg'
  * @typedef {object} Recipe
  * @property {string} name
  * @property {(place: Place) => string[]} prepare writes what the server needs, and answers with its command line
- * @property {'INT' | 'TERM'} signal what ends it at once and in order
+ * @property {'INT' | 'TERM' | 'KILL'} signal what ends it at once and in order
  * @property {'QUIT' | 'KILL'} [crash_] what makes it crash; QUIT by default
  * @property {(port: number) => string} url
  * @property {number} [port] where it listens; wherever there is room, by default

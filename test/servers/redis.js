@@ -43,7 +43,8 @@ export async function startOwnRedis(settings = [], { port, password, env = {} } 
   return startOwn({
     name: 'redis',
     ...(port === undefined ? {} : { port }),
-    signal: 'TERM',
+    // Its data goes with it. Asked politely, one that is just writing its first log would refuse, and stay for ever.
+    signal: 'KILL',
     crash_: 'KILL',
     url: (own) => `redis://${password === undefined ? '' : `:${password}@`}127.0.0.1:${own}`,
     prepare: ({ folder, port: own }) => [
