@@ -23,7 +23,7 @@ export async function memoryEach(name, n, wants) {
   const title = `memory of ${n} schedules`
   if (!wants(title)) return
   const input = { every: '1h', job: 'remind', payload: PAYLOAD }
-  const start = await redisMemory()
+  const start = await settledMemory()
   const bench = await openStore(name)
   await inBatches(n, (ids) =>
     bench.store.schedules.put(ids.map((id) => ({ id, definition: parseSchedule(id, input, 10_000) }))),

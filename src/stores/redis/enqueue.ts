@@ -103,7 +103,7 @@ export async function enqueueRuns(server: Server, runs: readonly NewRun[], tx: u
   )
 }
 
-async function enqueueIn(server: Server, shard: number, runs: readonly NewRun[]): Promise<EnqueueResult[]> {
+export async function enqueueIn(server: Server, shard: number, runs: readonly NewRun[]): Promise<EnqueueResult[]> {
   const winners = await Promise.all(runs.map((run) => winnerElsewhere(server, shard, run)))
   const accepted = runs.filter((_, at) => winners[at] === undefined)
   const args = accepted.flatMap((run) => runArgs(run, keyElsewhere(server, shard, run.key)))
@@ -161,7 +161,7 @@ async function winnerElsewhere(server: Server, shard: number, run: NewRun): Prom
 }
 
 /** Where a run must be to meet those that it has to do with. One that has to do with nobody may be anywhere. */
-function homeFor(server: Server, { schedule, dedupe, target, key }: NewRun): number {
+export function homeFor(server: Server, { schedule, dedupe, target, key }: NewRun): number {
   const { shards } = server
   if (schedule !== undefined) return shardOf(schedule, shards)
   if (dedupe !== undefined) return shardOf(`${targetName(target)} ${dedupe}`, shards)

@@ -4,7 +4,8 @@ import { advanceSchedules } from './advance.js'
 import { claimRuns } from './claim.js'
 import type { Server } from './connection.js'
 import { Definitions } from './definitions.js'
-import { enqueueRuns, isAvailable } from './enqueue.js'
+import { isAvailable } from './enqueue.js'
+import { EnqueueCalls } from './enqueue-calls.js'
 import { freezeStore, frozenSince, thawStore } from './freeze.js'
 import {
   beatInstance,
@@ -19,11 +20,12 @@ import { inspectLease, listLeases } from './lease-lists.js'
 import { renewLeases, resetLease } from './leases.js'
 import { LockCalls } from './lock-calls.js'
 import { pruneHistory } from './prune.js'
+import { PutCalls } from './put-calls.js'
 import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
 import { rescueRuns } from './rescue.js'
 import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
 import { getSchedule, listSchedules, skippedRanges } from './schedule-lists.js'
-import { applySchedules, pauseSchedule, putSchedules, removeSchedules, resumeSchedule } from './schedules.js'
+import { applySchedules, pauseSchedule, removeSchedules, resumeSchedule } from './schedules.js'
 import { script } from './script.js'
 import { settleRuns } from './settle.js'
 
@@ -33,6 +35,8 @@ const NOW = script('return int(now)')
 export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
   const locks = new LockCalls(server)
+  const puts = new PutCalls(server)
+  const enqueues = new EnqueueCalls(server)
   const { time } = server
 
   /** Answers tell the store's time, which tokens go by. */
@@ -48,7 +52,7 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
 
   return {
     schedules: {
-      put: op(putSchedules),
+      put: (writes) => puts.put(writes),
       get: op(getSchedule),
       list: op(listSchedules),
       remove: op(removeSchedules),
@@ -59,7 +63,7 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       skips: op(skippedRanges),
     },
     runs: {
-      enqueue: (runs, tx) => enqueueRuns(server, runs, tx),
+      enqueue: (runs, tx) => enqueues.enqueue(runs, tx),
       claim: (request) => heard(claimRuns(server, { ...request, floor: time.floor(request.floor) })),
       settle: op(settleRuns),
       get: op(getRun),
