@@ -37,7 +37,7 @@ const KEPT_HEADERS = ['content-type', 'etag', 'location']
 /** A name for what this request makes: the same whenever it is repeated. Undefined without a key. */
 export function uniqueName(c: ServerContext): string | undefined {
   const key = c.req.header('idempotency-key')
-  return key === undefined ? undefined : recordId(c, c.var.caller, key)
+  return key === undefined ? undefined : recordId(c, c.get('caller'), key)
 }
 
 export async function once(
@@ -54,7 +54,7 @@ export async function once(
       errors: [{ pointer: 'idempotency-key', message }],
     })
   }
-  const id = recordId(c, c.var.caller, key)
+  const id = recordId(c, c.get('caller'), key)
   const fingerprint = createHash('sha256')
     .update(canonicalJson((body ?? null) as Json))
     .digest('hex')

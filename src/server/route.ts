@@ -80,7 +80,7 @@ export function route<Query extends z.ZodObject = NoQuery, Body extends z.ZodTyp
   return {
     ...parts,
     answer: async (c, { belfry, options }) => {
-      if (spec.role !== undefined) mustBe(c.var.caller, spec.role)
+      if (spec.role !== undefined) mustBe(c.get('caller'), spec.role)
       const query = checkQuery(c, spec.query) as z.output<Query>
       const given = spec.body === undefined ? undefined : await checkBody(c, spec.body, spec.optionalBody, options)
       const body = given as z.output<Body>

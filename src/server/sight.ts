@@ -7,7 +7,7 @@ import type { ServerContext } from './route.js'
 /** The id in the path, if it lies within the caller's prefix. */
 export function sightedId(c: ServerContext): string {
   const id = c.req.param('id') ?? ''
-  if (maySee(c.var.caller, id)) return id
+  if (maySee(c.get('caller'), id)) return id
   throw problem(404, 'SCHEDULE_NOT_FOUND', `there is no schedule "${id}"`)
 }
 

@@ -14,7 +14,7 @@ export function auditRoute(belfry: Belfry): Route {
     query: z.strictObject(paging),
     answers: { 200: { description: 'A page.', schema: listOf(auditEntry) } },
     handle: async (c, { query: { cursor, limit } }) => {
-      const { prefix } = c.var.caller
+      const { prefix } = c.get('caller')
       const page = await trail.list({ limit, ...after(cursor), ...(prefix === undefined ? {} : { prefix }) })
       return c.json(toList(page, ({ at, ...rest }) => ({ ...rest, at: iso(at) })))
     },

@@ -17,7 +17,7 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: { description: 'In order of name.', schema: listOf(jobResource) } },
       handle: async (c) => {
         const jobs = await belfry.jobs()
-        return c.json({ data: jobs.filter((one) => maySee(c.var.caller, one.name)), nextCursor: null })
+        return c.json({ data: jobs.filter((one) => maySee(c.get('caller'), one.name)), nextCursor: null })
       },
     }),
     route({
@@ -38,12 +38,12 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
       },
       handle: async (c, { body: { wait, payload, ...options } }) => {
         const job = c.req.param('name') ?? ''
-        mayMake(c.var.caller, job)
+        mayMake(c.get('caller'), job)
         const waitMs = checkWait(wait)
         const made = uniqueName(c)
         const key = made === undefined || options.key !== undefined ? {} : { key: made, keyFor: SAME_FOR }
         const result = await belfry.enqueue(job, payload, { ...options, ...key })
-        await c.var.audit(c.var.caller, 'run.enqueue', job, { ...result })
+        await c.get('audit')(c.get('caller'), 'run.enqueue', job, { ...result })
         return answerEnqueued(belfry, c, result, waitMs, made)
       },
     }),

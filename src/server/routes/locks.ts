@@ -27,7 +27,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
       query: z.strictObject({ prefix: z.string().exactOptional(), ...paging }),
       answers: { 200: { description: 'A page.', schema: listOf(leaseResource) } },
       handle: async (c, { query: { cursor, prefix, limit } }) => {
-        const scope = sightedPrefix(c.var.caller, prefix)
+        const scope = sightedPrefix(c.get('caller'), prefix)
         if (scope === undefined) return c.json({ data: [], nextCursor: null })
         const page = await belfry.locks.list({ prefix: scope, limit, ...after(cursor) })
         return c.json(toList(page, toLeaseResource))
@@ -39,7 +39,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: { description: 'Its holders.', schema: lockResource } },
       handle: async (c) => {
         const name = nameParam(c)
-        const holders = maySee(c.var.caller, name) ? await belfry.locks.inspect(name) : []
+        const holders = maySee(c.get('caller'), name) ? await belfry.locks.inspect(name) : []
         return c.json({ name, holders: holders.map(toLeaseResource) })
       },
     }),
@@ -55,7 +55,7 @@ function acquireRoute(belfry: Belfry): Route {
     answers: { 200: lease },
     handle: async (c, { body }) => {
       const name = nameParam(c)
-      mayMake(c.var.caller, name)
+      mayMake(c.get('caller'), name)
       checkWait(body.wait)
       const granted = await belfry.locks.grant(name, { ...body, signal: c.req.raw.signal })
       if (granted === undefined) throw problem(409, 'LOCK_BUSY', `the lock "${name}" is held by somebody else`)
@@ -73,7 +73,7 @@ function keepRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: lease },
       handle: async (c, { body: { ttl, ...grant } }) => {
         const name = nameParam(c)
-        const renewed = maySee(c.var.caller, name) ? await belfry.locks.renewGrant(name, grant, ttl) : undefined
+        const renewed = maySee(c.get('caller'), name) ? await belfry.locks.renewGrant(name, grant, ttl) : undefined
         if (renewed === undefined) throw lost(name)
         return c.json(toLeaseResource(renewed))
       },
@@ -88,7 +88,7 @@ function keepRoutes(belfry: Belfry): readonly Route[] {
       answers: { 204: { description: 'It is free.' } },
       handle: async (c, { query }) => {
         const name = nameParam(c)
-        const released = maySee(c.var.caller, name) && (await belfry.locks.releaseGrant(name, query))
+        const released = maySee(c.get('caller'), name) && (await belfry.locks.releaseGrant(name, query))
         if (!released) throw lost(name)
         return c.body(null, 204)
       },
@@ -105,8 +105,8 @@ function resetRoute(belfry: Belfry): Route {
     answers: { 200: { description: 'How many held it.', schema: z.strictObject({ reset: z.int() }) } },
     handle: async (c) => {
       const name = nameParam(c)
-      const reset = maySee(c.var.caller, name) ? await belfry.locks.reset(name) : 0
-      if (reset > 0) await c.var.audit(c.var.caller, 'lock.reset', name, { reset })
+      const reset = maySee(c.get('caller'), name) ? await belfry.locks.reset(name) : 0
+      if (reset > 0) await c.get('audit')(c.get('caller'), 'lock.reset', name, { reset })
       return c.json({ reset })
     },
   })

@@ -11,7 +11,7 @@ export function metricsRoute(belfry: Belfry): Route {
     answers: { 200: { description: 'Text format 0.0.4.', schema: z.string(), type: 'text/plain' } },
     handle: async (c) => {
       // Names of jobs are among them.
-      mustSeeAll(c.var.caller)
+      mustSeeAll(c.get('caller'))
       return c.body(await metricsPage(belfry), 200, { 'content-type': METRICS_TYPE })
     },
   })

@@ -37,7 +37,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
       query: listQuery,
       answers: { 200: { description: 'A page.', schema: listOf(runResource) } },
       handle: async (c, { query: { cursor, state, tick, limit, ...filters } }) => {
-        const page = await seenRuns(belfry, c.var.caller, {
+        const page = await seenRuns(belfry, c.get('caller'), {
           ...{ ...filters, limit, ...after(cursor) },
           ...(state === undefined ? {} : { states: statesOf(state) }),
           ...(tick === undefined ? {} : { tick: tickOf(tick) }),
@@ -70,7 +70,7 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c) => {
         const { id } = await seenRun(belfry, c)
         const outcome = await belfry.runs.cancel(id)
-        await c.var.audit(c.var.caller, 'run.cancel', id, { outcome })
+        await c.get('audit')(c.get('caller'), 'run.cancel', id, { outcome })
         return c.json({ outcome })
       },
     }),
@@ -83,7 +83,7 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c) => {
         const before = await seenRun(belfry, c)
         await belfry.runs.retry(before.id)
-        await c.var.audit(c.var.caller, 'run.retry', before.id)
+        await c.get('audit')(c.get('caller'), 'run.retry', before.id)
         return c.json(toRunResource((await belfry.runs.get(before.id)) ?? before))
       },
     }),
@@ -117,7 +117,7 @@ async function changeMany(
   const result = await change({ ...query, ...after(cursor) }, (run) => maySeeRun(caller, run))
   const { changed, refused, next } = result
   if (changed.length > 0) {
-    await c.var.audit(caller, action, query.schedule ?? query.job ?? '*', { ...query, changed: changed.length })
+    await c.get('audit')(caller, action, query.schedule ?? query.job ?? '*', { ...query, changed: changed.length })
   }
   return c.json({ changed, refused, nextCursor: cursorOf(next) })
 }
@@ -125,7 +125,7 @@ async function changeMany(
 async function seenRun(belfry: Belfry, c: ServerContext): Promise<Run> {
   const id = c.req.param('id') ?? ''
   const run = await belfry.runs.get(id)
-  if (run !== undefined && maySeeRun(c.var.caller, run)) return run
+  if (run !== undefined && maySeeRun(c.get('caller'), run)) return run
   throw problem(404, 'RUN_NOT_FOUND', `there is no run "${id.slice(0, 100)}": it never was, or its history is gone`)
 }
 

@@ -36,7 +36,7 @@ function pauseRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c, { body }) => {
         const id = sightedId(c)
         const paused = await belfry.schedules.pause(id, body.note)
-        await c.var.audit(c.var.caller, 'schedule.pause', id, body)
+        await c.get('audit')(c.get('caller'), 'schedule.pause', id, body)
         return answer(c, paused)
       },
     }),
@@ -49,7 +49,7 @@ function pauseRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c) => {
         const id = sightedId(c)
         const resumed = await belfry.schedules.resume(id)
-        await c.var.audit(c.var.caller, 'schedule.resume', id)
+        await c.get('audit')(c.get('caller'), 'schedule.resume', id)
         return answer(c, resumed)
       },
     }),
@@ -72,7 +72,7 @@ function triggerRoute(belfry: Belfry): Route {
       const made = uniqueName(c)
       const key = made === undefined ? {} : { key: made, keyFor: SAME_FOR }
       const result = await belfry.schedules.trigger(id, { ...options, ...key })
-      await c.var.audit(c.var.caller, 'schedule.trigger', id, { ...result })
+      await c.get('audit')(c.get('caller'), 'schedule.trigger', id, { ...result })
       return answerEnqueued(belfry, c, result, waitMs, made)
     },
   })
@@ -129,7 +129,7 @@ function backfillRoute(belfry: Belfry): Route {
       const { runs } = await belfry.schedules.backfill(id, body)
       const count = (outcome: string) => runs.filter((run) => run.outcome === outcome).length
       const counts = { enqueued: count('enqueued'), duplicates: count('duplicate'), busy: count('busy') }
-      await c.var.audit(c.var.caller, 'schedule.backfill', id, { ...body, ...counts })
+      await c.get('audit')(c.get('caller'), 'schedule.backfill', id, { ...body, ...counts })
       return c.json({ ...counts, runs: runs.slice(0, MAX_LISTED).map(({ run }) => run) }, 202)
     },
   })

@@ -41,7 +41,7 @@ function previewRoute(belfry: Belfry): Route {
 }
 
 async function seenSchedule(belfry: Belfry, c: ServerContext, id: string) {
-  const schedule = maySee(c.var.caller, id) ? await belfry.schedules.get(id) : undefined
+  const schedule = maySee(c.get('caller'), id) ? await belfry.schedules.get(id) : undefined
   if (schedule === undefined) throw noSchedule(id)
   return schedule
 }
@@ -63,13 +63,13 @@ function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
     handle: async (c, { body: { schedules, ...options } }) => {
       const ids = Object.keys(schedules)
       if (ids.length > limits.batch) throw tooMany(ids.length, limits.batch)
-      for (const id of ids) mayMake(c.var.caller, id)
-      if (options.prefix !== undefined) mayMake(c.var.caller, options.prefix)
+      for (const id of ids) mayMake(c.get('caller'), id)
+      if (options.prefix !== undefined) mayMake(c.get('caller'), options.prefix)
       const { changes, unchanged } = await belfry.schedules.apply(schedules, options)
       const isDone = options.dryRun !== true
       if (isDone && changes.length > 0) {
         const counts = { changes: changes.length, unchanged, prune: options.prune ?? false }
-        await c.var.audit(c.var.caller, 'schedule.apply', options.prefix ?? c.var.caller.prefix ?? '*', counts)
+        await c.get('audit')(c.get('caller'), 'schedule.apply', options.prefix ?? c.get('caller').prefix ?? '*', counts)
       }
       return c.json({ applied: isDone, changes: changes.map(toChange), unchanged })
     },

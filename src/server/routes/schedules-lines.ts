@@ -40,7 +40,7 @@ function exportRoute(belfry: Belfry): Route {
     query: z.strictObject({ prefix: z.string().exactOptional() }),
     answers: { 200: { description: 'In order of id.', schema: z.string(), type: LINES } },
     handle: async (c, { query: { prefix } }) => {
-      const scope = sightedPrefix(c.var.caller, prefix)
+      const scope = sightedPrefix(c.get('caller'), prefix)
       const body = scope === undefined ? '' : exportedLines(belfry, scope)
       return c.body(body, 200, { 'content-type': LINES })
     },
@@ -77,8 +77,8 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
     answers: { 200: { description: 'All lines were taken.', schema: imported } },
     handle: async (c, { query }) => {
       checkType(c)
-      const work = new ScheduleImport(belfry, c.var.caller, query.firstLine)
-      const notes = new Notes(belfry, c.var.caller, query.name, query.firstLine)
+      const work = new ScheduleImport(belfry, c.get('caller'), query.firstLine)
+      const notes = new Notes(belfry, c.get('caller'), query.name, query.firstLine)
       try {
         await takeAll(c, work, notes, limits.bodyBytes)
       } catch (error) {
@@ -88,7 +88,7 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
       } finally {
         const { taken: _, ...done } = work.counts
         if (done.created + done.updated > 0) {
-          await c.var.audit(c.var.caller, 'schedule.import', c.var.caller.prefix ?? '*', { ...done })
+          await c.get('audit')(c.get('caller'), 'schedule.import', c.get('caller').prefix ?? '*', { ...done })
         }
       }
       await notes.write(work.counts, true)
@@ -105,7 +105,7 @@ async function takeAll(c: ServerContext, work: ScheduleImport, notes: Notes, max
       else await work.refuse('BODY_TOO_LARGE', `the line is longer than ${maxLine} characters`)
     }
     await notes.writeNowAndThen(work.counts)
-    if (c.var.closing.aborted) throw problem(503, 'STOPPING', 'the service stops: send the rest again')
+    if (c.get('closing').aborted) throw problem(503, 'STOPPING', 'the service stops: send the rest again')
   }
   await work.end()
 }
@@ -165,7 +165,7 @@ function progressRoute(belfry: Belfry): Route {
     query: z.strictObject({ name }),
     answers: { 200: { description: 'As of the last second.', schema: importProgress } },
     handle: async (c, { query }) => {
-      const record = await belfry.records.get(KIND, noteId(c.var.caller, query.name))
+      const record = await belfry.records.get(KIND, noteId(c.get('caller'), query.name))
       if (record === undefined) throw problem(404, 'NOT_FOUND', `there was no import named "${query.name}"`)
       return c.json(importProgress.parse(record.body))
     },

@@ -44,7 +44,7 @@ function listSchedules(belfry: Belfry): Route {
     query: listQuery,
     answers: { 200: { description: 'A page.', schema: listOf(scheduleResource) } },
     handle: async (c, { query: { cursor, prefix, ...filters } }) => {
-      const scope = sightedPrefix(c.var.caller, prefix)
+      const scope = sightedPrefix(c.get('caller'), prefix)
       if (scope === undefined) return c.json({ data: [], nextCursor: null })
       const page = await belfry.schedules.list({ ...filters, ...after(cursor), prefix: scope })
       return c.json(toList(page, toScheduleResource))
@@ -74,7 +74,7 @@ function createSchedule(belfry: Belfry): Route {
           hint: 'PUT /v1/schedules/{id} replaces it',
         })
       })
-      await c.var.audit(caller, 'schedule.put', id, { outcome: 'created' })
+      await c.get('audit')(caller, 'schedule.put', id, { outcome: 'created' })
       c.header('location', `${c.req.path}/${encodeURIComponent(id)}`)
       return answer(c, schedule, 201)
     },
@@ -106,7 +106,7 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: one('It was there.'), 201: one('It was made.') },
       handle: async (c, { body }) => {
         const id = idParam(c)
-        mayMake(c.var.caller, id)
+        mayMake(c.get('caller'), id)
         checkId(id)
         const ifVersion = await wantedVersion(c, belfry, id)
         const written = await belfry.schedules.write(id, body, ifVersion === undefined ? {} : { ifVersion })
@@ -136,7 +136,7 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
         const ifVersion = await wantedVersion(c, belfry, id)
         const removed = await belfry.schedules.remove(id, ifVersion === undefined ? {} : { ifVersion })
         if (!removed) throw noSchedule(id)
-        await c.var.audit(c.var.caller, 'schedule.remove', id)
+        await c.get('audit')(c.get('caller'), 'schedule.remove', id)
         return c.body(null, 204)
       },
     }),
@@ -145,7 +145,7 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
 
 async function answerWritten(c: ServerContext, action: string, { outcome, schedule }: Written): Promise<Response> {
   if (outcome !== 'unchanged') {
-    await c.var.audit(c.var.caller, action, schedule.id, { outcome, version: schedule.version })
+    await c.get('audit')(c.get('caller'), action, schedule.id, { outcome, version: schedule.version })
   }
   return answer(c, schedule, outcome === 'created' ? 201 : 200)
 }

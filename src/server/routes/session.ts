@@ -27,7 +27,7 @@ function whoRoute(): Route {
     ...{ method: 'get', path: '/v1/session', id: 'getSession', tag: 'session', role: 'viewer' },
     summary: 'Who asks, and what they may do.',
     answers: { 200: { description: 'The caller.', schema: caller } },
-    handle: (c) => c.json(c.var.caller),
+    handle: (c) => c.json(c.get('caller')),
   })
 }
 

@@ -71,9 +71,9 @@ function freezeRoutes(belfry: Belfry): readonly Route[] {
       body: z.strictObject({ note: note.exactOptional() }),
       optionalBody: true,
       handle: async (c, { body }) => {
-        mustSeeAll(c.var.caller)
+        mustSeeAll(c.get('caller'))
         await belfry.freeze(body.note)
-        await c.var.audit(c.var.caller, 'freeze', '*', body)
+        await c.get('audit')(c.get('caller'), 'freeze', '*', body)
         return c.json(await now())
       },
     }),
@@ -81,9 +81,9 @@ function freezeRoutes(belfry: Belfry): readonly Route[] {
       ...{ method: 'delete', path, id: 'thaw', tag: TAG, role: 'operator', answers },
       summary: 'Lets runs start again.',
       handle: async (c) => {
-        mustSeeAll(c.var.caller)
+        mustSeeAll(c.get('caller'))
         await belfry.thaw()
-        await c.var.audit(c.var.caller, 'thaw', '*')
+        await c.get('audit')(c.get('caller'), 'thaw', '*')
         return c.json(await now())
       },
     }),
