@@ -18,6 +18,7 @@ import type { TokenFloor } from '../core/token.js'
 import { Attempt } from './attempt.js'
 import { deliver } from './deliver.js'
 import type { Events } from './events.js'
+import type { Rush } from './rush.js'
 import type { Settler } from './settler.js'
 import type { JobDefinition, SinkDefinition } from './work.js'
 import { ABORT_WINDOW_MS, runAttempt } from './worker.js'
@@ -28,6 +29,7 @@ export interface DispatcherOptions {
   readonly log: Logger
   readonly events: Events
   readonly settler: Settler
+  readonly rush: Rush
   readonly floor: TokenFloor
   readonly jobs: ReadonlyMap<string, JobDefinition>
   readonly sinks: ReadonlyMap<string, SinkDefinition>
@@ -75,6 +77,9 @@ export class Dispatcher {
     const result = await this.#claimRuns(limit, jobs, sinks)
     const isFull = result.runs.length >= limit
     this.#full = isFull ? this.#full + 1 : 0
+    const { rush, concurrency } = this.#options
+    if (isFull && !this.#closed && this.#attempts.size < concurrency) rush.begin()
+    else rush.end()
     return isFull ? 0 : Math.min(this.#options.pollMs, untilReady(result))
   }
 
@@ -90,6 +95,7 @@ export class Dispatcher {
   /** Claims no more. */
   close(): void {
     this.#closed = true
+    this.#options.rush.end()
   }
 
   /** Resolves when nothing runs here any more. */

@@ -11,6 +11,7 @@ import { Keeper } from './keeper.js'
 import { Loop } from './loop.js'
 import { Membership } from './membership.js'
 import { pruner } from './pruner.js'
+import { Rush } from './rush.js'
 import { Settler } from './settler.js'
 import { sweeper } from './sweeper.js'
 import { ticker } from './ticker.js'
@@ -59,11 +60,13 @@ export class Engine {
     this.#options = options
     const { store, clock, events, health, leaseMs, batch } = options
     this.#membership = new Membership(store, events, leaseMs, options.describe)
-    this.#settler = new Settler(store, clock, health, batch)
+    const rush = new Rush(clock)
+    this.#settler = new Settler(store, clock, health, batch, rush)
     const instance = () => this.#membership.id
     this.#dispatcher = new Dispatcher({
       ...options,
       settler: this.#settler,
+      rush,
       instance,
       onFree: () => this.#loops.dispatcher.wake(),
     })
@@ -77,7 +80,7 @@ export class Engine {
     })
     const wakeDispatcher = () => this.#loops.dispatcher.wake()
     const steps = {
-      ticker: ticker({ ...options, onRecorded: wakeDispatcher }),
+      ticker: ticker({ ...options, rush, onRecorded: wakeDispatcher }),
       dispatcher: () => this.#startRuns(),
       keeper: () => this.#keeper.keepAlive(),
       sweeper: sweeper({ ...options, instance, onRescued: wakeDispatcher }),

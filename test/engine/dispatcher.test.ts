@@ -4,6 +4,7 @@ import { TokenFloor } from '../../src/core/token.js'
 import { Dispatcher } from '../../src/engine/dispatcher.js'
 import { Events } from '../../src/engine/events.js'
 import { Health } from '../../src/engine/health.js'
+import { Rush } from '../../src/engine/rush.js'
 import { Settler } from '../../src/engine/settler.js'
 import type { JobDefinition } from '../../src/engine/work.js'
 import { memory } from '../../src/stores/memory/index.js'
@@ -34,9 +35,11 @@ async function scene({ runs = 1, concurrency = 10, batch = 10 } = {}) {
   await store.instances.join({ id: membership.id, host: 'h', pid: 1, zoneData: '', jobs: [] }, 1_000)
   const run = { target: { job: 'report' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' } as const
   await store.runs.enqueue(Array.from({ length: runs }, () => run))
+  const rush = new Rush(clock)
   const dispatcher = new Dispatcher({
+    rush,
     ...{ store, clock, events, log: silentLogger, concurrency, batch, pollMs: 1_000, onFree: () => {} },
-    settler: new Settler(store, clock, new Health(clock, silentLogger, events), 10),
+    settler: new Settler(store, clock, new Health(clock, silentLogger, events), 10, rush),
     floor: new TokenFloor(),
     jobs: new Map([['report', job]]),
     sinks: new Map(),
