@@ -78,8 +78,9 @@ export class Dispatcher {
     const isFull = result.runs.length >= limit
     this.#full = isFull ? this.#full + 1 : 0
     const { rush, concurrency } = this.#options
-    if (isFull && !this.#closed && this.#attempts.size < concurrency) rush.begin()
-    else rush.end()
+    if (!isFull || this.#closed) rush.end()
+    else if (this.#attempts.size < concurrency) rush.begin()
+    else rush.giveWay()
     return isFull ? 0 : Math.min(this.#options.pollMs, untilReady(result))
   }
 

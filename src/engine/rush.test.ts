@@ -40,3 +40,17 @@ it('a rush that takes too long holds nobody up any more, until it has ended and 
   expect(await isOver(rush)).toBe(false)
   rush.end()
 })
+
+it('a rush for which there is no room gives way, and does not begin again before it has ended', async () => {
+  const rush = new Rush(manualClock())
+  rush.begin()
+  const over = rush.over()
+  rush.giveWay()
+  await over
+  rush.begin()
+  expect(await isOver(rush)).toBe(true)
+  rush.end()
+  rush.begin()
+  expect(await isOver(rush)).toBe(false)
+  rush.end()
+})

@@ -24,7 +24,12 @@ export class Rush {
     this.#cancel = this.#clock.after(RUSH_MS, () => this.#leave('too long'))
   }
 
-  /** There is nothing more to start, or no room for it. */
+  /** There is no room to start more: what has ended makes room. */
+  giveWay(): void {
+    if (this.#state !== 'too long') this.#leave('too long')
+  }
+
+  /** There is nothing more to start. */
   end(): void {
     if (this.#state !== 'calm') this.#leave('calm')
   }
