@@ -25,6 +25,7 @@ export interface LockOptions {
 }
 
 const DEFAULT_TTL_MS = 15_000
+const MAX_PERMITS = 1_000_000
 const KNOWN = ['ttl', 'wait', 'permits', 'minHold', 'holder', 'renew', 'heartbeat', 'timeout']
 
 export function parseLockOptions(name: string, options: LockOptions) {
@@ -36,8 +37,8 @@ export function parseLockOptions(name: string, options: LockOptions) {
 function parse(name: string, options: LockOptions) {
   const { ttl, wait, permits = 1, minHold, holder, renew = true, heartbeat, timeout } = options
   const ttlMs = ttl === undefined ? DEFAULT_TTL_MS : checkTtl(name, durationMs(ttl))
-  if (!Number.isInteger(permits) || permits < 1) {
-    throw invalid(name, `permits is ${String(permits)}; it must be a whole number of at least 1`)
+  if (!Number.isInteger(permits) || permits < 1 || permits > MAX_PERMITS) {
+    throw invalid(name, `permits is ${String(permits)}; it must be a whole number from 1 to ${MAX_PERMITS}`)
   }
   if (holder !== undefined && !(holder instanceof Lock))
     throw invalid(name, 'holder must be a lock that lock() gave you')

@@ -3,16 +3,20 @@ import { systemClock } from '../core/clock.js'
 import { problem } from './problem.js'
 
 const MAX_DEPTH = 64
-/** How long a body that is no stream may take to arrive. */
-const BODY_MS = 30_000
 
 interface BodyReader {
   read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
 }
 
+/** What a body may be, and how long it may take to arrive. */
+export interface BodyLimits {
+  readonly bodyBytes: number
+  readonly bodyMs: number
+}
+
 /** The body as JSON; an empty object when it is empty and may be. */
-export async function readJson(request: Request, maxBytes: number, optional: boolean): Promise<unknown> {
-  const text = await readText(request, maxBytes)
+export async function readJson(request: Request, limits: BodyLimits, optional: boolean): Promise<unknown> {
+  const text = await readText(request, limits)
   if (text.trim() === '' && optional) return {}
   checkType(request)
   return parseJson(text, 'the body')
@@ -69,10 +73,10 @@ function checkType(request: Request): void {
   throw problem(415, 'MEDIA_TYPE_UNSUPPORTED', `the body is "${(type ?? '').slice(0, 100)}"; send application/json`)
 }
 
-async function readText(request: Request, maxBytes: number): Promise<string> {
+async function readText(request: Request, { bodyBytes: maxBytes, bodyMs }: BodyLimits): Promise<string> {
   const length = request.headers.get('content-length')
   if (length !== null && Number(length) > maxBytes) throw tooLarge(maxBytes)
-  const bytes = await readBytes(request, length !== null, maxBytes)
+  const bytes = await readBytes(request, length !== null, maxBytes, bodyMs)
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
@@ -81,16 +85,21 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
 }
 
 /** A body whose length was announced, and is therefore bounded, is read in one go: that is much cheaper than a stream. */
-async function readBytes(request: Request, isBounded: boolean, maxBytes: number): Promise<ArrayBuffer | Uint8Array> {
+async function readBytes(
+  request: Request,
+  isBounded: boolean,
+  maxBytes: number,
+  bodyMs: number,
+): Promise<ArrayBuffer | Uint8Array> {
   if (isBounded) {
-    const whole = await inTime(arrived(request.arrayBuffer()))
+    const whole = await inTime(arrived(request.arrayBuffer()), bodyMs)
     if (whole.byteLength > maxBytes) throw tooLarge(maxBytes)
     return whole
   }
   if (request.body === null) return new Uint8Array()
   const reader = request.body.getReader()
   try {
-    return await inTime(readParts(reader, maxBytes))
+    return await inTime(readParts(reader, maxBytes), bodyMs)
   } catch (error) {
     void reader.cancel().catch(() => {})
     throw error
@@ -109,11 +118,11 @@ async function readParts(reader: BodyReader, maxBytes: number): Promise<Uint8Arr
   }
 }
 
-async function inTime<T>(body: Promise<T>): Promise<T> {
+async function inTime<T>(body: Promise<T>, withinMs: number): Promise<T> {
   let giveUp = () => {}
   const late = new Promise<never>((_, reject) => {
-    giveUp = systemClock.after(BODY_MS, () => {
-      reject(problem(408, 'BODY_TOO_SLOW', `the body was not there within ${BODY_MS / 1_000} s`))
+    giveUp = systemClock.after(withinMs, () => {
+      reject(problem(408, 'BODY_TOO_SLOW', `the body, or more of it, was not there within ${withinMs / 1_000} s`))
     })
   })
   try {
@@ -130,17 +139,17 @@ function arrived<T>(body: Promise<T>): Promise<T> {
   })
 }
 
-/** A body as it comes. One that breaks off is the sender's problem. */
-export async function* arriving(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const parts = body[Symbol.asyncIterator]()
+/** A body as it comes. One that breaks off, or stands still for this long, is the sender's problem. */
+export async function* arriving(body: ReadableStream<Uint8Array>, idleMs: number): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader()
   try {
     for (;;) {
-      const { value, done } = await arrived(parts.next())
+      const { value, done } = await inTime(arrived(reader.read()), idleMs)
       if (done) return
       yield value
     }
   } finally {
-    await parts.return?.().catch(() => {})
+    void reader.cancel().catch(() => {})
   }
 }
 

@@ -16,6 +16,8 @@ import { type FieldError, fieldErrors, problem } from './problem.js'
 import { scheduleId, scheduleLine } from './shapes/schedule.js'
 
 const BATCH = 1_000
+/** Of text: long lines come in smaller batches, so that they do not pile up. */
+const BATCH_LENGTH = 1_048_576
 const MAX_ERRORS = 1_000
 
 export interface LineError {
@@ -47,6 +49,7 @@ interface Batch {
   /** How many lines there were up to its end. */
   upTo: number
   readonly errors: LineError[]
+  length: number
 }
 
 export class ScheduleImport {
@@ -74,8 +77,10 @@ export class ScheduleImport {
   async take(text: string): Promise<void> {
     this.#read += 1
     this.#batch.upTo = this.#read
+    this.#batch.length += text.length
     if (text.trim() !== '') this.#collect(text)
-    if (this.#batch.lines.length + this.#batch.errors.length >= BATCH) await this.#flush()
+    const { lines, errors, length } = this.#batch
+    if (lines.length + errors.length >= BATCH || length >= BATCH_LENGTH) await this.#flush()
   }
 
   /** A line that cannot be taken at all. */
@@ -136,11 +141,13 @@ export class ScheduleImport {
   ): Promise<void> {
     const [, results] = await Promise.all([before, written])
     const errors = [...batch.errors]
+    let refused = errors.length
     for (const [at, result] of results.entries()) {
-      if (result.outcome === 'refused') errors.push(refusal(batch.lines[at], result.error))
-      else this.#counts[result.outcome] += 1
+      if (result.outcome !== 'refused') this.#counts[result.outcome] += 1
+      else if (this.errors.length >= MAX_ERRORS) refused += 1
+      else refused = errors.push(refusal(batch.lines[at], result.error))
     }
-    this.#counts.refused += errors.length
+    this.#counts.refused += refused
     this.#counts.taken = batch.upTo
     errors.sort((one, other) => one.line - other.line)
     this.errors.push(...errors.slice(0, MAX_ERRORS - this.errors.length))
@@ -148,7 +155,7 @@ export class ScheduleImport {
 }
 
 function emptyBatch(): Batch {
-  return { lines: [], ids: new Set(), upTo: 0, errors: [] }
+  return { lines: [], ids: new Set(), upTo: 0, errors: [], length: 0 }
 }
 
 function objectOf(value: unknown): Record<string, unknown> {

@@ -19,6 +19,8 @@ export interface ServerOptions {
 export interface LimitOptions {
   /** Bytes of a body; imports are streams and have no end. Default 1 MiB. */
   readonly bodyBytes?: number
+  /** How many milliseconds a body may take to arrive; an import, how long it may stand still. Default 30,000. */
+  readonly bodyMs?: number
   /** Schedules in one `:apply`, runs in one `:retry`. Default 1,000. */
   readonly batch?: number
   /** Requests a second of one caller that `authorise` names. Default 2,000, with bursts of five times as many. */
@@ -33,7 +35,7 @@ const BASE_PATH = /^(?:\/[A-Za-z0-9._~-]+)*$/
 export function parseServerOptions(options: ServerOptions) {
   checkOptions(options, KNOWN, 'createServer')
   const { basePath = '', authorise, hosts = [], limits = {}, logger = stderrLogger, audit = true } = options
-  checkOptions(limits, ['bodyBytes', 'batch', 'requestsPerSecond'], 'createServer: limits')
+  checkOptions(limits, ['bodyBytes', 'bodyMs', 'batch', 'requestsPerSecond'], 'createServer: limits')
   const base = basePath === '/' ? '' : basePath
   if (typeof base !== 'string' || !BASE_PATH.test(base)) {
     throw invalid(`basePath is ${quote(basePath)}; write it as "/belfry"`)
@@ -49,6 +51,7 @@ export function parseServerOptions(options: ServerOptions) {
     log: guarded(logger),
     limits: {
       bodyBytes: wholeNumber(limits.bodyBytes ?? 1_048_576, 'limits.bodyBytes'),
+      bodyMs: wholeNumber(limits.bodyMs ?? 30_000, 'limits.bodyMs'),
       batch: wholeNumber(limits.batch ?? 1_000, 'limits.batch'),
       requestsPerSecond: wholeNumber(limits.requestsPerSecond ?? 2_000, 'limits.requestsPerSecond'),
     },

@@ -55,7 +55,8 @@ export function eventsRoute(belfry: Belfry): Route {
 async function catchUp(belfry: Belfry, stream: EventStream, caller: Caller, last: string | undefined): Promise<void> {
   const now = (await belfry.now()).getTime()
   if (last !== undefined && last !== '') {
-    const missed = CURSOR.test(last) ? await belfry.runs.changedSince(new Date(Number(last))) : undefined
+    const isOurs = CURSOR.test(last) && Number(last) <= now
+    const missed = isOurs ? await belfry.runs.changedSince(new Date(Number(last))) : undefined
     if (missed === undefined) stream.send('reset', { reason: 'gap' }, String(now))
     else for (const run of missed) tell(stream, caller, { kind: 'run', run, at: now })
   }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
 import { mayMake, maySee } from '../caller.js'
+import { ownHolder, storedHolder } from '../lock-holder.js'
 import { problem } from '../problem.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import { lockResource } from '../shapes/answers.js'
@@ -8,6 +9,7 @@ import { leaseResource, toLeaseResource } from '../shapes/holder.js'
 import { after, listOf, paging, toList } from '../shapes/list.js'
 import { acquisition, holder, renewal } from '../shapes/requests.js'
 import { sightedPrefix } from '../sight.js'
+import { stopping, whileAsked } from '../while-asked.js'
 import { checkWait } from './schedule-actions.js'
 
 const TAG = 'locks'
@@ -56,8 +58,11 @@ function acquireRoute(belfry: Belfry): Route {
     handle: async (c, { body }) => {
       const name = nameParam(c)
       mayMake(c.get('caller'), name)
-      checkWait(body.wait)
-      const granted = await belfry.locks.grant(name, { ...body, signal: c.req.raw.signal })
+      const waitMs = checkWait(body.wait)
+      const holder = storedHolder(c.get('caller'), body.holder)
+      const grant = (signal: AbortSignal) => belfry.locks.grant(name, { ...body, holder, signal })
+      const granted = await (waitMs === 0 ? grant(c.req.raw.signal) : whileAsked(c, grant))
+      if (granted === undefined && waitMs > 0 && c.get('closing').aborted) throw stopping()
       if (granted === undefined) throw problem(409, 'LOCK_BUSY', `the lock "${name}" is held by somebody else`)
       return c.json(toLeaseResource(granted))
     },
@@ -71,9 +76,10 @@ function keepRoutes(belfry: Belfry): readonly Route[] {
       summary: 'Makes a lock last longer, from now.',
       body: renewal,
       answers: { 200: lease },
-      handle: async (c, { body: { ttl, ...grant } }) => {
+      handle: async (c, { body: { ttl, token, holder } }) => {
         const name = nameParam(c)
-        const renewed = maySee(c.get('caller'), name) ? await belfry.locks.renewGrant(name, grant, ttl) : undefined
+        const own = await holderOf(belfry, c, name, token, holder)
+        const renewed = own === undefined ? undefined : await belfry.locks.renewGrant(name, { token, holder: own }, ttl)
         if (renewed === undefined) throw lost(name)
         return c.json(toLeaseResource(renewed))
       },
@@ -86,9 +92,10 @@ function keepRoutes(belfry: Belfry): readonly Route[] {
         holder: holder.exactOptional(),
       }),
       answers: { 204: { description: 'It is free.' } },
-      handle: async (c, { query }) => {
+      handle: async (c, { query: { token, holder } }) => {
         const name = nameParam(c)
-        const released = maySee(c.get('caller'), name) && (await belfry.locks.releaseGrant(name, query))
+        const own = await holderOf(belfry, c, name, token, holder)
+        const released = own !== undefined && (await belfry.locks.releaseGrant(name, { token, holder: own }))
         if (!released) throw lost(name)
         return c.body(null, 204)
       },
@@ -112,8 +119,23 @@ function resetRoute(belfry: Belfry): Route {
   })
 }
 
+/** What the caller's lease is stored under; undefined when it cannot be theirs. */
+async function holderOf(
+  belfry: Belfry,
+  c: ServerContext,
+  name: string,
+  token: number,
+  holder: string | undefined,
+): Promise<string | undefined> {
+  const caller = c.get('caller')
+  if (!maySee(caller, name)) return undefined
+  return holder === undefined
+    ? ownHolder(caller, await belfry.locks.inspect(name), token)
+    : storedHolder(caller, holder)
+}
+
 function lost(name: string) {
-  return problem(409, 'LEASE_LOST', `the lock "${name}" is not held with this token`)
+  return problem(409, 'LEASE_LOST', `you do not hold the lock "${name}" with this token`)
 }
 
 function nameParam(c: ServerContext): string {

@@ -12,6 +12,7 @@ import { backfill, trigger } from '../shapes/requests.js'
 import { toRunResource } from '../shapes/run.js'
 import { scheduleResource } from '../shapes/schedule.js'
 import { sightedId } from '../sight.js'
+import { whileAsked } from '../while-asked.js'
 import { answer, noSchedule } from './schedules.js'
 
 const TAG = 'schedules'
@@ -94,14 +95,17 @@ export async function answerEnqueued(
   return c.json(body, ended ? 200 : 202)
 }
 
-async function waited(belfry: Belfry, c: ServerContext, run: string, waitMs: number): Promise<Run | undefined> {
-  try {
-    return await belfry.runs.wait(run, { timeout: waitMs, signal: c.req.raw.signal })
-  } catch (error) {
-    const isLate = error instanceof BelfryError && error.code === 'WAIT_TIMEOUT'
-    if (!isLate && !c.req.raw.signal.aborted) throw error
-    return belfry.runs.get(run)
-  }
+/** The run as it is in the end, or when there is no more waiting. */
+function waited(belfry: Belfry, c: ServerContext, run: string, waitMs: number): Promise<Run | undefined> {
+  return whileAsked(c, async (signal) => {
+    try {
+      return await belfry.runs.wait(run, { timeout: waitMs, signal })
+    } catch (error) {
+      const isLate = error instanceof BelfryError && error.code === 'WAIT_TIMEOUT'
+      if (!isLate && !signal.aborted) throw error
+      return belfry.runs.get(run)
+    }
+  })
 }
 
 export function checkWait(given: string | number | undefined): number {

@@ -6,7 +6,8 @@ import type { Belfry } from '../../belfry.js'
 import { systemClock } from '../../core/clock.js'
 import type { Json } from '../../core/json.js'
 import type { Caller } from '../caller.js'
-import { arriving } from '../json-body.js'
+import { Going } from '../going.js'
+import { arriving, type BodyLimits } from '../json-body.js'
 import { type Problem, problem, toProblem } from '../problem.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import { type ImportCounts, ScheduleImport } from '../schedule-import.js'
@@ -22,6 +23,7 @@ const KIND = 'import'
 const KEPT_MS = 7 * 24 * 3_600_000
 /** How often the progress of an import is written down. */
 const NOTE_MS = 1_000
+const MAX_LINE = 1_000_000_000_000
 
 const name = z
   .string()
@@ -41,25 +43,42 @@ function exportRoute(belfry: Belfry): Route {
     answers: { 200: { description: 'In order of id.', schema: z.string(), type: LINES } },
     handle: async (c, { query: { prefix } }) => {
       const scope = sightedPrefix(c.get('caller'), prefix)
-      const body = scope === undefined ? '' : exportedLines(belfry, scope)
+      const body = scope === undefined ? '' : exportedLines(belfry, scope, () => new Going(c))
       return c.body(body, 200, { 'content-type': LINES })
     },
   })
 }
 
-/** A page is read when the reader wants more: a slow one holds up nobody, and nothing piles up. */
-function exportedLines(belfry: Belfry, prefix: string): ReadableStream<Uint8Array> {
+/**
+ * A page is read when the reader wants more: a slow one holds up nobody, and nothing piles up. What does not go on to the
+ * end is broken off, so that nobody takes a part for the whole.
+ */
+function exportedLines(belfry: Belfry, prefix: string, begin: () => Going): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let after: { readonly after?: string } = {}
+  // Nobody reads what a HEAD is answered with: it begins with the first page.
+  let going: Going | undefined
+  const next = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> => {
+    going ??= begin()
+    going.check()
+    const page = await belfry.schedules.list({ prefix, limit: PAGE, ...after })
+    const lines = page.items.map(({ id, definition }) => `${JSON.stringify({ id, ...inputOf(definition) })}\n`)
+    if (lines.length > 0) controller.enqueue(encoder.encode(lines.join('')))
+    if (page.next !== undefined) after = { after: page.next }
+    return page.next !== undefined
+  }
   return new ReadableStream(
     {
       async pull(controller) {
-        const { items, next } = await belfry.schedules.list({ prefix, limit: PAGE, ...after })
-        const lines = items.map(({ id, definition }) => `${JSON.stringify({ id, ...inputOf(definition) })}\n`)
-        if (lines.length > 0) controller.enqueue(encoder.encode(lines.join('')))
-        if (next === undefined) controller.close()
-        else after = { after: next }
+        let isMore = false
+        try {
+          isMore = await next(controller)
+          if (!isMore) controller.close()
+        } finally {
+          if (!isMore) going?.end()
+        }
       },
+      cancel: () => going?.end(),
     },
     { highWaterMark: 0 },
   )
@@ -71,7 +90,13 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
     summary: 'Takes schedules as lines, however many. Lines that are wrong are reported, and the others are written.',
     query: z.strictObject({
       name: name.exactOptional(),
-      firstLine: z.coerce.number().int().min(1).default(1).meta({ description: 'The number of the first line sent.' }),
+      firstLine: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(MAX_LINE)
+        .default(1)
+        .meta({ description: 'The number of the first line sent.' }),
     }),
     stream: { type: LINES, description: 'A schedule a line, with its id: {"id": "a", "every": "1h", "job": "b"}' },
     answers: { 200: { description: 'All lines were taken.', schema: imported } },
@@ -80,7 +105,7 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
       const work = new ScheduleImport(belfry, c.get('caller'), query.firstLine)
       const notes = new Notes(belfry, c.get('caller'), query.name, query.firstLine)
       try {
-        await takeAll(c, work, notes, limits.bodyBytes)
+        await takeAll(c, work, notes, limits)
       } catch (error) {
         await work.settle()
         await notes.write(work.counts, false).catch(() => {})
@@ -97,17 +122,23 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
   })
 }
 
-async function takeAll(c: ServerContext, work: ScheduleImport, notes: Notes, maxLine: number): Promise<void> {
+async function takeAll(c: ServerContext, work: ScheduleImport, notes: Notes, limits: BodyLimits): Promise<void> {
   if (c.req.raw.body === null) return
-  for await (const lines of textLines(arriving(c.req.raw.body), maxLine)) {
-    for (const line of lines) {
-      if ('text' in line) await work.take(line.text)
-      else await work.refuse('BODY_TOO_LARGE', `the line is longer than ${maxLine} characters`)
+  const going = new Going(c)
+  const { bodyBytes: maxLine, bodyMs } = limits
+  try {
+    for await (const lines of textLines(arriving(c.req.raw.body, bodyMs), maxLine)) {
+      for (const line of lines) {
+        if ('text' in line) await work.take(line.text)
+        else await work.refuse('BODY_TOO_LARGE', `the line is longer than ${maxLine} characters`)
+      }
+      await notes.writeNowAndThen(work.counts)
+      going.check()
     }
-    await notes.writeNowAndThen(work.counts)
-    if (c.get('closing').aborted) throw problem(503, 'STOPPING', 'the service stops: send the rest again')
+    await work.end()
+  } finally {
+    going.end()
   }
-  await work.end()
 }
 
 /** Says how far it got, so that the rest can be sent. */

@@ -4,7 +4,7 @@ import type { Stats } from '../../api/stats.js'
 import type { Belfry } from '../../belfry.js'
 import { systemClock } from '../../core/clock.js'
 import type { Frozen } from '../../core/store.js'
-import { mustSeeAll } from '../caller.js'
+import { maySee, mustSeeAll } from '../caller.js'
 import { type Route, route } from '../route.js'
 import { freezeState, stats } from '../shapes/answers.js'
 import { iso, note } from '../shapes/fields.js'
@@ -26,7 +26,12 @@ function instancesRoute(belfry: Belfry): Route {
     answers: { 200: { description: 'All of them.', schema: listOf(instanceResource) } },
     handle: async (c) => {
       const [instances, now] = await Promise.all([belfry.instances(), belfry.now()])
-      return c.json({ data: instances.map((each) => toInstanceResource(each, now.getTime())), nextCursor: null })
+      const caller = c.get('caller')
+      const data = instances.map((each) => {
+        const { jobs, ...rest } = toInstanceResource(each, now.getTime())
+        return { ...rest, jobs: jobs.filter((job) => maySee(caller, job)) }
+      })
+      return c.json({ data, nextCursor: null })
     },
   })
 }

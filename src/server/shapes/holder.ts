@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Instance } from '../../core/instance.js'
 import type { Lease } from '../../core/lease.js'
+import { shownHolder } from '../lock-holder.js'
 import { iso, time } from './fields.js'
 
 export const leaseResource = z
@@ -21,7 +22,7 @@ export type LeaseResource = z.output<typeof leaseResource>
 export function toLeaseResource(lease: Lease): LeaseResource {
   const { name, holder, token, acquiredAt, expiresAt, instance, run, released } = lease
   return {
-    ...{ name, holder, token, acquiredAt: iso(acquiredAt), expiresAt: iso(expiresAt) },
+    ...{ name, holder: shownHolder(holder), token, acquiredAt: iso(acquiredAt), expiresAt: iso(expiresAt) },
     ...(instance === undefined ? {} : { instance }),
     ...(run === undefined ? {} : { run }),
     ...(released === undefined ? {} : { released }),

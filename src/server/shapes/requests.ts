@@ -1,5 +1,6 @@
 /** What is sent besides schedules themselves. */
 import { z } from 'zod'
+import { MAX_HOLDER } from '../lock-holder.js'
 import { duration, instant, json, name, overlap, runState, text } from './fields.js'
 import { scheduleId, scheduleInput } from './schedule.js'
 
@@ -70,12 +71,17 @@ export const meantRuns = z
 
 const token = z.int().meta({ description: 'The token that acquiring gave.' })
 
-export const holder = name('holder')
+export const holder = name('holder').max(MAX_HOLDER)
 
 export const acquisition = z
   .strictObject({
     ttl: duration.exactOptional().meta({ description: 'Default 15 s.' }),
-    permits: z.int().min(1).exactOptional().meta({ description: 'How many may hold it, the same for all. Default 1.' }),
+    permits: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .exactOptional()
+      .meta({ description: 'How many may hold it, the same for all. Default 1.' }),
     wait: wait.exactOptional().meta({ description: 'How long to wait for it, at most a minute. Default not at all.' }),
     holder: holder.exactOptional().meta({
       description: 'Names the acquisition: repeated after a lost answer, it finds the same lease. Default a new name.',
