@@ -13,6 +13,8 @@ export interface ApplyOptions {
   readonly prune?: boolean
   /** What `prune` may remove. Needed with it, so that a short list cannot empty a store; '' means all. */
   readonly prefix?: string
+  /** Refuse to remove more than so many. Default any number. */
+  readonly maxRemoved?: number
 }
 
 export interface ApplyChange {
@@ -36,7 +38,7 @@ export async function applySchedules(
   wanted: Readonly<Record<string, ScheduleInput>>,
   options: ApplyOptions,
 ): Promise<ApplyResult> {
-  const { dryRun = false, prune = false, prefix } = checkApply(wanted, options)
+  const { dryRun = false, prune = false, prefix, maxRemoved } = checkApply(wanted, options)
   if (prune && prefix === undefined) {
     throw failure(
       'OPTION_INVALID',
@@ -49,11 +51,16 @@ export async function applySchedules(
     Object.entries(wanted),
     async ([id, input]): Promise<ScheduleWrite> => ({ id, definition: await parse(id, input) }),
   )
-  const changes = [...(await compare(store, writes)), ...(prune ? await surplus(store, wanted, prefix ?? '') : [])]
+  const changes = [
+    ...(await compare(store, writes)),
+    ...(prune ? await surplus(store, wanted, prefix ?? '', maxRemoved) : []),
+  ]
   if (!dryRun) await write(store, writes, changes)
   const written = changes.filter(({ change }) => change !== 'remove').length
   return { changes, unchanged: writes.length - written }
 }
+
+const TYPES = { dryRun: 'boolean', prune: 'boolean', prefix: 'string', maxRemoved: 'number' } as const
 
 function checkApply(wanted: unknown, options: ApplyOptions): ApplyOptions {
   if (typeof wanted !== 'object' || wanted === null || Symbol.iterator in wanted) {
@@ -62,9 +69,9 @@ function checkApply(wanted: unknown, options: ApplyOptions): ApplyOptions {
       `apply: ${quote(wanted)} is no set of schedules; give an object, as in apply({ "digest/eu": { … } })`,
     )
   }
-  checkOptions(options, ['dryRun', 'prune', 'prefix'], 'apply')
+  checkOptions(options, ['dryRun', 'prune', 'prefix', 'maxRemoved'], 'apply')
   for (const [name, value] of Object.entries(options) as [keyof ApplyOptions, unknown][]) {
-    const wants = name === 'prefix' ? 'string' : 'boolean'
+    const wants = TYPES[name]
     if (value === undefined || typeof value === wants) continue
     throw failure('OPTION_INVALID', `apply: ${name} is ${quote(value)}; it must be a ${wants}`)
   }
@@ -82,10 +89,19 @@ async function compare(store: Store, writes: readonly ScheduleWrite[]): Promise<
   return changes
 }
 
-async function surplus(store: Store, wanted: Readonly<Record<string, ScheduleInput>>, prefix: string) {
+async function surplus(
+  store: Store,
+  wanted: Readonly<Record<string, ScheduleInput>>,
+  prefix: string,
+  most = Number.POSITIVE_INFINITY,
+) {
   const surplus: ApplyChange[] = []
   for await (const { id, definition } of allSchedules(store, prefix)) {
-    if (!Object.hasOwn(wanted, id)) surplus.push({ id, change: 'remove', before: definition })
+    if (Object.hasOwn(wanted, id)) continue
+    if (surplus.length >= most) {
+      throw failure('BATCH_TOO_LARGE', `apply with prune would remove more than ${most} schedules under "${prefix}"`)
+    }
+    surplus.push({ id, change: 'remove', before: definition })
   }
   return surplus
 }

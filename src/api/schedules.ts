@@ -74,7 +74,7 @@ export interface PreviewedTick {
 const PUT_BATCH = 1_000
 const MAX_BACKFILL = 100_000
 /** Whoever patches without a version in mind means the newest, however often it changes meanwhile. */
-const MAX_PATCHES = 10
+const MAX_PATCHES = 100
 
 export class Schedules {
   readonly #store: Store

@@ -20,6 +20,8 @@ export function serveCommand(): Command {
     .option('--max-body <bytes>', 'of a request (1048576)')
     .option('--max-batch <count>', 'schedules or runs in one request (1000)')
     .option('--rate <count>', 'requests a second with one token (2000)')
+    .option('--address-rate <count>', 'requests a second from one address (5000)')
+    .option('--guess-rate <count>', 'wrong tokens a second from one address (2)')
     .option('--app <name>', 'the app that this process belongs to')
     .option('--release <name>', 'the release that it belongs to')
     .option('--config <file>', 'settings as JSON, by their long names')

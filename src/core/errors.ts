@@ -16,6 +16,8 @@ export type ErrorCode =
   | 'SCHEDULE_NOT_FOUND'
   /** A write was based on a version that is no longer the newest. */
   | 'VERSION_CONFLICT'
+  /** More would be changed at once than is allowed. */
+  | 'BATCH_TOO_LARGE'
   | 'RUN_NOT_FOUND'
   /** A run cannot go from its state to the one asked for. */
   | 'TRANSITION_REFUSED'

@@ -32,7 +32,7 @@ export function allRoutes(belfry: Belfry, options: ParsedServerOptions): readonl
     ...scheduleActionRoutes(belfry),
     ...scheduleBulkRoutes(belfry, options),
     ...scheduleLineRoutes(belfry, options),
-    ...runRoutes(belfry),
+    ...runRoutes(belfry, options),
     ...jobRoutes(belfry),
     ...lockRoutes(belfry),
     ...storeRoutes(belfry),

@@ -1,5 +1,6 @@
 /** Preconditions of writes: If-Match and If-None-Match over the versions of schedules. */
 import type { Belfry } from '../belfry.js'
+import { BelfryError } from '../core/errors.js'
 import { problem } from './problem.js'
 import type { ServerContext } from './route.js'
 
@@ -9,8 +10,30 @@ export function etag(version: number): string {
   return `"${version}"`
 }
 
+/** "*" means whichever is there: it is not refused because another came in between. */
+const MAX_TRIES = 100
+
+/** Writes under the conditions of a request. */
+export async function conditionally<Written>(
+  c: ServerContext,
+  belfry: Belfry,
+  id: string,
+  write: (options: { readonly ifVersion?: number }) => Promise<Written>,
+): Promise<Written> {
+  const isAny = c.req.header('if-match')?.trim() === '*'
+  for (let attempt = 1; ; attempt += 1) {
+    const ifVersion = await wantedVersion(c, belfry, id)
+    try {
+      return await write(ifVersion === undefined ? {} : { ifVersion })
+    } catch (error) {
+      const isRaced = error instanceof BelfryError && error.code === 'VERSION_CONFLICT'
+      if (!isRaced || !isAny || attempt === MAX_TRIES) throw error
+    }
+  }
+}
+
 /** The version that a write may replace: 0 for none yet, undefined for any or none. */
-export async function wantedVersion(c: ServerContext, belfry: Belfry, id: string): Promise<number | undefined> {
+async function wantedVersion(c: ServerContext, belfry: Belfry, id: string): Promise<number | undefined> {
   const none = c.req.header('if-none-match')
   const match = c.req.header('if-match')
   if (none !== undefined) {

@@ -5,6 +5,7 @@
  */
 import { type Clock, sleep, systemClock } from '../core/clock.js'
 import { BUCKETS_MS, type Histogram, type Labels, type Metrics, type Sample } from '../engine/metrics.js'
+import { fresh } from './fresh.js'
 
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
@@ -47,6 +48,12 @@ const UNLABELLED = new Set<string>(
   Object.keys(COUNTERS).filter((name) => !/_(runs|takeovers|store_errors)_total$/.test(name)),
 )
 
+/** A belfry whose store is looked at once in a second, however many ask for the page. */
+export function metricsSource(belfry: MetricsSource): MetricsSource {
+  return { metrics: belfry.metrics, stats: fresh(() => belfry.stats(), FRESH_MS) }
+}
+
+const FRESH_MS = 1_000
 /** How long a scrape waits for the store. */
 const PATIENCE_MS = 2_000
 

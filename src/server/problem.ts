@@ -25,7 +25,6 @@ export type ServiceCode =
   | 'BODY_INCOMPLETE'
   | 'BODY_TOO_SLOW'
   | 'MEDIA_TYPE_UNSUPPORTED'
-  | 'BATCH_TOO_LARGE'
   /** The same Idempotency-Key came before with another request. */
   | 'IDEMPOTENCY_MISMATCH'
   /** The first request with this Idempotency-Key is still under way. */
@@ -70,6 +69,7 @@ const STATUSES: Readonly<Record<string, number>> = {
   RUN_NOT_FOUND: 404,
   JOB_UNKNOWN: 404,
   VERSION_CONFLICT: 412,
+  BATCH_TOO_LARGE: 413,
   TRANSITION_REFUSED: 409,
   STALE: 409,
   LEASE_LOST: 409,

@@ -4,6 +4,7 @@
  * - A head that does not arrive in time, or is no HTTP, is answered in one line and the connection closed.
  * - A body must come steadily. One that makes no progress for a while is cut off, and one that is not a stream by nature
  *   must be there within a limit; an import may take as long as it likes.
+ * - An answer must be read: a connection over which nothing goes any more is closed.
  * - To close is to accept no more, to finish what is under way, and to tell each connection that it was the last answer.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -27,12 +28,14 @@ export interface Timings {
   readonly bodyMs: number
   /** How long a body may stand still. */
   readonly idleMs: number
+  /** How long nothing at all may go over a connection: more than any request is kept waiting. */
+  readonly stillMs: number
 }
 
-const TIMINGS: Timings = { headMs: 10_000, bodyMs: 30_000, idleMs: 15_000 }
+const TIMINGS: Timings = { headMs: 10_000, bodyMs: 30_000, idleMs: 15_000, stillMs: 120_000 }
 /** Longer than the usual proxy waits, so that it is the proxy who closes. */
 const KEEP_ALIVE_MS = 75_000
-const STREAMS = /:import(\?|$)/
+const STREAMS = /^[^?]*:import(\?|$)/
 
 export class HttpListener {
   readonly #server: Server
@@ -42,7 +45,7 @@ export class HttpListener {
 
   constructor({ fetch, addressOf, timings = {} }: HttpListenerOptions) {
     this.#timings = { ...TIMINGS, ...timings }
-    const { headMs } = this.#timings
+    const { headMs, stillMs } = this.#timings
     const listener = getRequestListener(
       (request, { incoming }) => fetch(request, addressOf(incoming as IncomingMessage)),
       { errorHandler: (error) => badRequest(error) },
@@ -57,6 +60,8 @@ export class HttpListener {
         void listener(request, response)
       },
     )
+    // Who does not read what was asked for holds on to it no longer than this.
+    this.#server.timeout = stillMs
     this.#server.on('clientError', refuse)
   }
 
@@ -105,7 +110,9 @@ export class HttpListener {
         seen = request.socket.bytesRead
         movedAt = now
       }
-      const late = now - startedAt > bodyMs && !STREAMS.test(request.url ?? '')
+      // A stream may go on for as long as somebody reads it.
+      const isRead = STREAMS.test(request.url ?? '') && !response.writableEnded
+      const late = now - startedAt > bodyMs && !isRead
       if (!late && now - movedAt <= idleMs) return
       clearInterval(watch)
       cutOff(request, response)

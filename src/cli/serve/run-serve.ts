@@ -3,9 +3,9 @@ import { type Belfry, createBelfry } from '../../belfry.js'
 import { failure } from '../../core/errors.js'
 import type { RecordStore } from '../../core/store.js'
 import { createServer, type RequestInfo } from '../../server/index.js'
-import { METRICS_TYPE, metricsPage } from '../../server/metrics-page.js'
+import { METRICS_TYPE, metricsPage, metricsSource } from '../../server/metrics-page.js'
 import { problem, problemResponse } from '../../server/problem.js'
-import { DEFAULT_RATES, tokenAuthorise } from '../../server/security/authorise.js'
+import { tokenAuthorise } from '../../server/security/authorise.js'
 import { addSecurityHeaders } from '../../server/security/headers.js'
 import { Tokens } from '../../server/security/tokens.js'
 import { quietSqlite } from '../dev/quiet-sqlite.js'
@@ -61,10 +61,14 @@ export async function runServe(settings: ServeSettings): Promise<void> {
 }
 
 function serverOptions(settings: ServeSettings, records: RecordStore, { logger }: ServeLog) {
-  const { auth, hosts, origins, maxBody, maxBatch, rate } = settings
-  const token = { perSecond: rate, burst: rate * 5 }
+  const { auth, hosts, origins, maxBody, maxBatch, rate, addressRate, guessRate } = settings
+  const rates = {
+    token: { perSecond: rate, burst: rate * 5 },
+    address: { perSecond: addressRate, burst: addressRate * 4 },
+    guesses: { perSecond: guessRate, burst: guessRate * 25 },
+  }
   return {
-    authorise: tokenAuthorise(records, { open: auth === 'none', hosts, origins, rates: { ...DEFAULT_RATES, token } }),
+    authorise: tokenAuthorise(records, { open: auth === 'none', hosts, origins, rates }),
     limits: { bodyBytes: maxBody, batch: maxBatch, requestsPerSecond: rate },
     logger,
   }
@@ -72,13 +76,14 @@ function serverOptions(settings: ServeSettings, records: RecordStore, { logger }
 
 /** What this process answers, of all that a server can: by its roles, and by whether it is on its way out. */
 function served({ roles, openMetrics }: ServeSettings, belfry: Belfry, fetch: Fetch, isEnding: () => boolean): Fetch {
+  const source = metricsSource(belfry)
   return async (request, info) => {
     const { pathname } = new URL(request.url)
     if (pathname === '/readyz' && isEnding()) {
       return plain(problemResponse(problem(503, 'STOPPING', 'this process is on its way out')))
     }
     if (pathname === '/metrics' && openMetrics && request.method === 'GET') {
-      return plain(new Response(await metricsPage(belfry), { headers: { 'content-type': METRICS_TYPE } }))
+      return plain(new Response(await metricsPage(source), { headers: { 'content-type': METRICS_TYPE } }))
     }
     if (roles.includes('api') || PROBES.test(pathname)) return fetch(request, info)
     return plain(problemResponse(problem(404, 'NOT_FOUND', 'this process has no role "api", and serves none')))

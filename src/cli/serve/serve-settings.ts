@@ -38,6 +38,8 @@ const TABLE = {
   maxBody: setting(wholeNumber(1_024, 1_073_741_824), 1_048_576),
   maxBatch: setting(wholeNumber(1, 1_000_000), 1_000),
   rate: setting(wholeNumber(1, 1_000_000), 2_000),
+  addressRate: setting(wholeNumber(1, 1_000_000), 5_000),
+  guessRate: setting(wholeNumber(1, 1_000_000), 2),
 }
 
 export type ServeSettings = Omit<ValuesOf<typeof TABLE>, 'auth'> & { readonly auth: 'tokens' | 'none' }

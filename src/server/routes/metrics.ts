@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
 import { mustSeeAll } from '../caller.js'
-import { METRICS_TYPE, metricsPage } from '../metrics-page.js'
+import { METRICS_TYPE, metricsPage, metricsSource } from '../metrics-page.js'
 import { type Route, route } from '../route.js'
 
 export function metricsRoute(belfry: Belfry): Route {
+  const source = metricsSource(belfry)
   return route({
     ...{ method: 'get', path: '/metrics', id: 'getMetrics', tag: 'service', role: 'viewer' },
     summary: 'Metrics of this process, as Prometheus reads them.',
@@ -12,7 +13,7 @@ export function metricsRoute(belfry: Belfry): Route {
     handle: async (c) => {
       // Names of jobs are among them.
       mustSeeAll(c.get('caller'))
-      return c.body(await metricsPage(belfry), 200, { 'content-type': METRICS_TYPE })
+      return c.body(await metricsPage(source), 200, { 'content-type': METRICS_TYPE })
     },
   })
 }

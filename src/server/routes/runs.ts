@@ -7,6 +7,7 @@ import { instantMs } from '../../time/instant.js'
 import type { Caller } from '../caller.js'
 import { problem } from '../problem.js'
 import { type Route, route, type ServerContext } from '../route.js'
+import type { ParsedServerOptions } from '../server-options.js'
 import { manyRuns } from '../shapes/answers.js'
 import { instant, runState } from '../shapes/fields.js'
 import { after, cursorOf, listOf, paging, toList } from '../shapes/list.js'
@@ -17,6 +18,7 @@ import { maySeeRun } from '../sight.js'
 const TAG = 'runs'
 /** How many looks a page may take for a caller who sees few of the runs. */
 const MAX_LOOKS = 10
+const MAX_CHANGED = 1_000
 
 const listQuery = z.strictObject({
   ...runFilters,
@@ -25,8 +27,8 @@ const listQuery = z.strictObject({
   ...paging,
 })
 
-export function runRoutes(belfry: Belfry): readonly Route[] {
-  return [...lookRoutes(belfry), ...changeRoutes(belfry), ...manyRoutes(belfry)]
+export function runRoutes(belfry: Belfry, { limits }: ParsedServerOptions): readonly Route[] {
+  return [...lookRoutes(belfry), ...changeRoutes(belfry), ...manyRoutes(belfry, limits.batch)]
 }
 
 function lookRoutes(belfry: Belfry): readonly Route[] {
@@ -90,26 +92,38 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
   ]
 }
 
-function manyRoutes(belfry: Belfry): readonly Route[] {
+function manyRoutes(belfry: Belfry, most: number): readonly Route[] {
   const answers = { 200: { description: 'What was done.', schema: manyRuns } }
   const parts = { method: 'post', tag: TAG, role: 'operator', body: meantRuns, answers } as const
   return [
     route({
       ...{ ...parts, path: '/v1/runs:cancel', id: 'cancelRuns' },
       summary: 'Cancels the runs that match and have not ended, newest first, up to the limit.',
-      handle: (c, { body }) => changeMany(c, body, 'run.cancel', (...them) => belfry.runs.cancelMany(...them)),
+      handle: (c, { body }) =>
+        changeMany(c, within(body, most), 'run.cancel', (...them) => belfry.runs.cancelMany(...them)),
     }),
     route({
       ...{ ...parts, path: '/v1/runs:retry', id: 'retryRuns' },
       summary: 'Retries the runs that match and failed, were cancelled or skipped, newest first, up to the limit.',
-      handle: (c, { body }) => changeMany(c, body, 'run.retry', (...them) => belfry.runs.retryMany(...them)),
+      handle: (c, { body }) =>
+        changeMany(c, within(body, most), 'run.retry', (...them) => belfry.runs.retryMany(...them)),
     }),
   ]
 }
 
+type Meant = z.output<typeof meantRuns>
+
+/** No more at once than the service allows. */
+function within({ limit, ...meant }: Meant, most: number): Meant & { readonly limit: number } {
+  if (limit === undefined || limit <= most) return { ...meant, limit: limit ?? Math.min(most, MAX_CHANGED) }
+  throw problem(413, 'BATCH_TOO_LARGE', `${limit} runs are too many at once: at most ${most}`, {
+    hint: 'go on with nextCursor',
+  })
+}
+
 async function changeMany(
   c: ServerContext,
-  { cursor, ...query }: z.output<typeof meantRuns>,
+  { cursor, ...query }: Meant & { readonly limit: number },
   action: string,
   change: (query: RunQuery, isMeant: (run: Run) => boolean) => Promise<ManyResult>,
 ): Promise<Response> {

@@ -15,6 +15,7 @@ import type { scheduleInput } from '../shapes/schedule.js'
 import { noSchedule } from './schedules.js'
 
 const TAG = 'schedules'
+const MAX_NAMED = 100
 
 export function scheduleBulkRoutes(belfry: Belfry, options: ParsedServerOptions): readonly Route[] {
   return [previewRoute(belfry), applyRoute(belfry, options)]
@@ -65,15 +66,25 @@ function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
       if (ids.length > limits.batch) throw tooMany(ids.length, limits.batch)
       for (const id of ids) mayMake(c.get('caller'), id)
       if (options.prefix !== undefined) mayMake(c.get('caller'), options.prefix)
-      const { changes, unchanged } = await belfry.schedules.apply(schedules, options)
+      const { changes, unchanged } = await belfry.schedules.apply(schedules, { ...options, maxRemoved: limits.batch })
       const isDone = options.dryRun !== true
       if (isDone && changes.length > 0) {
-        const counts = { changes: changes.length, unchanged, prune: options.prune ?? false }
-        await c.get('audit')(c.get('caller'), 'schedule.apply', options.prefix ?? c.get('caller').prefix ?? '*', counts)
+        const detail = { changes: changes.length, unchanged, prune: options.prune ?? false, ...idsOf(changes) }
+        await c.get('audit')(c.get('caller'), 'schedule.apply', options.prefix ?? c.get('caller').prefix ?? '*', detail)
       }
       return c.json({ applied: isDone, changes: changes.map(toChange), unchanged })
     },
   })
+}
+
+/** Which schedules were changed, for the audit; of very many the first. */
+function idsOf(changes: readonly ApplyChange[]) {
+  const ids = (wanted: ApplyChange['change']) =>
+    changes
+      .filter(({ change }) => change === wanted)
+      .map(({ id }) => id)
+      .slice(0, MAX_NAMED)
+  return { removed: ids('remove'), created: ids('create'), updated: ids('update') }
 }
 
 function toChange({ id, change, before, after }: ApplyChange) {

@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import type { ScheduleInput } from '../../api/schedule-input.js'
 import type { ScheduleView } from '../../api/schedule-view.js'
 import type { Written } from '../../api/schedules.js'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { mayMake } from '../caller.js'
-import { etag, wantedVersion } from '../conditions.js'
+import { conditionally, etag } from '../conditions.js'
 import { uniqueName } from '../idempotency.js'
 import { problem } from '../problem.js'
 import { type Route, route, type ServerContext } from '../route.js'
@@ -68,7 +69,8 @@ function createSchedule(belfry: Belfry): Route {
       const schedule = await belfry.schedules.put(id, input, { ifVersion: 0 }).catch(async (error: unknown) => {
         if (!(error instanceof BelfryError) || error.code !== 'VERSION_CONFLICT') throw error
         // An earlier try of this very request made it, and was cut off before it could say so.
-        const own = given === undefined && made !== undefined ? await belfry.schedules.get(id) : undefined
+        const isOwn = made !== undefined && (given === undefined || (await isThere(belfry, id, input)))
+        const own = isOwn ? await belfry.schedules.get(id) : undefined
         if (own !== undefined) return own
         throw problem(409, 'SCHEDULE_DUPLICATE', `there is a schedule "${id}" already`, {
           hint: 'PUT /v1/schedules/{id} replaces it',
@@ -79,6 +81,12 @@ function createSchedule(belfry: Belfry): Route {
       return answer(c, schedule, 201)
     },
   })
+}
+
+/** Whether there is a schedule that is equal to this one. */
+async function isThere(belfry: Belfry, id: string, input: ScheduleInput): Promise<boolean> {
+  const { changes } = await belfry.schedules.apply({ [id]: input }, { dryRun: true })
+  return changes.length === 0
 }
 
 function getSchedule(belfry: Belfry): Route {
@@ -108,8 +116,7 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
         const id = idParam(c)
         mayMake(c.get('caller'), id)
         checkId(id)
-        const ifVersion = await wantedVersion(c, belfry, id)
-        const written = await belfry.schedules.write(id, body, ifVersion === undefined ? {} : { ifVersion })
+        const written = await conditionally(c, belfry, id, (options) => belfry.schedules.write(id, body, options))
         return answerWritten(c, 'schedule.put', written)
       },
     }),
@@ -121,8 +128,7 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: one('As it is now.') },
       handle: async (c, { body }) => {
         const id = sightedId(c)
-        const ifVersion = await wantedVersion(c, belfry, id)
-        const written = await belfry.schedules.patch(id, body, ifVersion === undefined ? {} : { ifVersion })
+        const written = await conditionally(c, belfry, id, (options) => belfry.schedules.patch(id, body, options))
         return answerWritten(c, 'schedule.patch', written)
       },
     }),
@@ -133,8 +139,7 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
       answers: { 204: { description: 'It is gone.' } },
       handle: async (c) => {
         const id = sightedId(c)
-        const ifVersion = await wantedVersion(c, belfry, id)
-        const removed = await belfry.schedules.remove(id, ifVersion === undefined ? {} : { ifVersion })
+        const removed = await conditionally(c, belfry, id, (options) => belfry.schedules.remove(id, options))
         if (!removed) throw noSchedule(id)
         await c.get('audit')(c.get('caller'), 'schedule.remove', id)
         return c.body(null, 204)

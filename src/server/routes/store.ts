@@ -1,10 +1,9 @@
 /** What concerns the whole store: who takes part, how things stand, and whether anything may start. */
 import { z } from 'zod'
-import type { Stats } from '../../api/stats.js'
 import type { Belfry } from '../../belfry.js'
-import { systemClock } from '../../core/clock.js'
 import type { Frozen } from '../../core/store.js'
 import { maySee, mustSeeAll } from '../caller.js'
+import { fresh } from '../fresh.js'
 import { type Route, route } from '../route.js'
 import { freezeState, stats } from '../shapes/answers.js'
 import { iso, note } from '../shapes/fields.js'
@@ -37,24 +36,13 @@ function instancesRoute(belfry: Belfry): Route {
 }
 
 function statsRoute(belfry: Belfry): Route {
-  let known: { readonly at: number; readonly stats: Promise<Stats> } | undefined
-  const fresh = () => {
-    const at = systemClock.monotonic()
-    if (known === undefined || at - known.at > FRESH_MS) {
-      const asked = { at, stats: belfry.stats() }
-      known = asked
-      asked.stats.catch(() => {
-        if (known === asked) known = undefined
-      })
-    }
-    return known.stats
-  }
+  const ask = fresh(() => belfry.stats(), FRESH_MS)
   return route({
     ...{ method: 'get', path: '/v1/stats', id: 'getStats', tag: TAG, role: 'viewer' },
     summary: 'How things stand. Nothing is counted further than a thousand.',
     answers: { 200: { description: 'As of the last second.', schema: stats } },
     handle: async (c) => {
-      const { now, frozen, ...rest } = await fresh()
+      const { now, frozen, ...rest } = await ask()
       return c.json({ now: iso(now), freeze: toFreeze(frozen), ...rest })
     },
   })

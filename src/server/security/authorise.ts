@@ -148,8 +148,8 @@ export class Gate {
   }
 
   async #known(trust: BriefTrust<TokenInfo>, shown: string, likely: boolean, address: string): Promise<TokenInfo> {
-    // Who was let in a moment ago is not held up by others who guess from the same address.
-    const isGuess = !trust.remembers(shown)
+    // Who was let in before is not held up by others who guess from the same address.
+    const isGuess = !trust.wasGood(shown)
     if (isGuess) mustWait(this.#limits.guesses.take(address), 'tokens that are not good from this address')
     const token = likely ? await trust.check(shown) : undefined
     if (token !== undefined) {

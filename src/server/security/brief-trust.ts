@@ -21,6 +21,8 @@ export class BriefTrust<Value> {
   readonly #clock: Clock
   readonly #ask: (shown: string) => Promise<Value | undefined>
   readonly #remembered = new Map<string, Remembered<Value>>()
+  /** Who was let in the last time, however long ago. */
+  readonly #good = new Set<string>()
 
   constructor(clock: Clock, ask: (shown: string) => Promise<Value | undefined>) {
     this.#clock = clock
@@ -45,15 +47,17 @@ export class BriefTrust<Value> {
       if (this.#remembered.get(key) === remembered) this.#remembered.delete(key)
     }
     answer.then((value) => {
+      this.#good.delete(key)
       if (value === undefined) forget()
+      else this.#good.add(key)
     }, forget)
     return answer
   }
 
-  /** Whether it needs no look into the store. */
-  remembers(shown: string): boolean {
-    const known = this.#remembered.get(keyOf(shown))
-    return known !== undefined && known.until > this.#clock.monotonic()
+  /** Whether it was good when it was last asked for, or is being asked for: then it is no guess. */
+  wasGood(shown: string): boolean {
+    const key = keyOf(shown)
+    return this.#good.has(key) || this.#remembered.has(key)
   }
 
   forget(shown: string): void {
@@ -61,9 +65,11 @@ export class BriefTrust<Value> {
   }
 
   #makeRoom(): void {
-    for (const oldest of this.#remembered.keys()) {
-      if (this.#remembered.size <= MOST) return
-      this.#remembered.delete(oldest)
+    for (const each of [this.#remembered, this.#good]) {
+      for (const oldest of each.keys()) {
+        if (each.size <= MOST) break
+        each.delete(oldest)
+      }
     }
   }
 }

@@ -65,7 +65,7 @@ export const meantRuns = z
     ...runFilters,
     states: z.array(runState).min(1).exactOptional(),
     cursor: z.string().exactOptional(),
-    limit: z.int().min(1).max(1_000).default(1_000),
+    limit: z.int().min(1).max(1_000).exactOptional().meta({ description: 'Default as many as are allowed at once.' }),
   })
   .meta({ id: 'MeantRuns' })
 

@@ -2,6 +2,7 @@
 import type { Lease } from '../../core/lease.js'
 import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
+import { textOrder } from '../../core/text-order.js'
 import { type Server, textsOf } from './connection.js'
 import { TOLD, toLease } from './lease-text.js'
 import { firstOf } from './pages.js'
@@ -42,7 +43,7 @@ interface LeaseQuery {
 export async function listLeases(server: Server, query: LeaseQuery): Promise<Page<Lease>> {
   checkPageLimit(query.limit)
   const pages = await everywhere(server, (shard) => listShard(server, shard, query))
-  return firstOf(pages, query.limit, (one, other) => (placeOf(one) < placeOf(other) ? -1 : 1), placeOf)
+  return firstOf(pages, query.limit, (one, other) => textOrder(placeOf(one), placeOf(other)), placeOf)
 }
 
 function placeOf({ name, holder }: Lease): string {
@@ -53,7 +54,7 @@ async function listShard(server: Server, shard: number, query: LeaseQuery): Prom
   const { prefix = '', after, limit } = query
   const found: { readonly lease: Lease; readonly place: string }[] = []
   const afterName = after?.slice(0, after.indexOf('\n'))
-  let from = afterName === undefined || afterName < prefix ? `[${prefix}` : `[${afterName}`
+  let from = afterName === undefined || textOrder(afterName, prefix) < 0 ? `[${prefix}` : `[${afterName}`
   for (let more = true; more && found.length <= limit; ) {
     const names = textsOf(await server.read(NAMES_FROM, shard, [from, CHUNK]))
     const wanted = names.filter((name) => name.startsWith(prefix))
@@ -61,8 +62,8 @@ async function listShard(server: Server, shard: number, query: LeaseQuery): Prom
     from = `(${names.at(-1) ?? ''}`
     const leases = wanted.length === 0 ? [] : await inspectAll(server, shard, wanted)
     const places = leases.map((lease) => ({ lease, place: placeOf(lease) }))
-    const chunk = places.filter(({ place }) => after === undefined || place > after)
-    found.push(...chunk.sort((one, other) => (one.place < other.place ? -1 : 1)))
+    const chunk = places.filter(({ place }) => after === undefined || textOrder(place, after) > 0)
+    found.push(...chunk.sort((one, other) => textOrder(one.place, other.place)))
   }
   const page = found.slice(0, limit)
   const items = page.map(({ lease }) => lease)

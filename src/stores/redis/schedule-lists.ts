@@ -4,6 +4,7 @@ import type { SkipRange } from '../../core/plan.js'
 import type { SkipReason } from '../../core/policies.js'
 import { type Schedule, scheduleState } from '../../core/schedule.js'
 import type { Page, ScheduleQuery } from '../../core/store.js'
+import { textOrder } from '../../core/text-order.js'
 import { listOf, type Server, textsOf } from './connection.js'
 import { firstOf } from './pages.js'
 import { toSchedule } from './schedule-text.js'
@@ -33,7 +34,7 @@ export async function listSchedules(server: Server, query: ScheduleQuery): Promi
   return firstOf(
     pages,
     query.limit,
-    (one, other) => (one.id < other.id ? -1 : 1),
+    (one, other) => textOrder(one.id, other.id),
     ({ id }) => id,
   )
 }
@@ -42,7 +43,7 @@ async function listShard(server: Server, shard: number, query: ScheduleQuery): P
   const { prefix = '', after, limit } = query
   const index = query.unstamped ? 'unstamped' : 'ids'
   const items: Schedule[] = []
-  let from = after === undefined || after < prefix ? `[${prefix}` : `(${after}`
+  let from = after === undefined || textOrder(after, prefix) < 0 ? `[${prefix}` : `(${after}`
   for (;;) {
     const [ids, texts] = listOf(await server.read(LIST, shard, [index, from, Math.min(CHUNK, limit + 1)])).map(textsOf)
     for (const [at, id] of (ids ?? []).entries()) {

@@ -4,6 +4,7 @@ import type { SkipRange } from '../../core/plan.js'
 import type { SkipReason } from '../../core/policies.js'
 import type { Schedule } from '../../core/schedule.js'
 import type { Page, PutResult, RemoveResult, ScheduleQuery, ScheduleWrite } from '../../core/store.js'
+import { textOrder } from '../../core/text-order.js'
 import type { Connection } from './connection.js'
 import type { Value } from './driver.js'
 import type { SqliteFile } from './file.js'
@@ -107,8 +108,8 @@ export async function listSchedules(file: SqliteFile, query: ScheduleQuery): Pro
   const select = `${SCHEDULES} where s.id > ? and s.id <= ? and s.id >= ?${text} order by s.id limit ?`
   const items: Schedule[] = []
   const beyond = afterPrefix(prefix)
-  let after = query.after === undefined || query.after < prefix ? beforeAll(prefix) : query.after
-  while (items.length <= limit && after < beyond) {
+  let after = query.after === undefined || textOrder(query.after, prefix) < 0 ? beforeAll(prefix) : query.after
+  while (items.length <= limit && textOrder(after, beyond) < 0) {
     const from = after
     const [upTo, rows] = await file.read((db): [string, readonly ScheduleRow[]] => {
       const end = text === '' ? beyond : windowEnd(db, from, beyond)
