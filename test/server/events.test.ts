@@ -113,6 +113,12 @@ describe('the stream of events', () => {
     for (let n = 0; n < 1_100; n += 1) await kit.belfry.enqueue('later', n, { in: '1h' })
     const late = await listen(before)
     const odd = await listen('yesterday')
+    for (const ahead of ['9999999999999999', '8640000000000001']) {
+      const listener = await listen(ahead)
+      await kit.clock.settle()
+      expect(listener.events.map(({ event }) => event)).toEqual(['reset', 'ready'])
+      await listener.leave()
+    }
     await kit.clock.settle()
     expect(late.events.map(({ event }) => event)).toEqual(['reset', 'ready'])
     expect(odd.events[0]).toMatchObject({ event: 'reset', data: { reason: 'gap' } })

@@ -180,6 +180,40 @@ describe('what can be done with one', () => {
     expect((await post('/v1/schedules/x/trigger', { wait: '2m' })).body.errors[0].pointer).toBe('/wait')
   })
 
+  it('is known for the same by an Idempotency-Key, when the process died before it could say so', async () => {
+    const key = { 'idempotency-key': 'k' }
+    await kit.belfry.schedules.put('mine', DAILY)
+    const again = await post('/v1/schedules', { id: 'mine', ...DAILY }, key)
+    expect([again.status, again.body.id]).toEqual([201, 'mine'])
+    const other = await post('/v1/schedules', { id: 'mine', ...DAILY, payload: 1 }, { 'idempotency-key': 'l' })
+    expect(other.body.code).toBe('SCHEDULE_DUPLICATE')
+    expect((await post('/v1/schedules', { id: 'mine', ...DAILY })).body.code).toBe('SCHEDULE_DUPLICATE')
+  })
+
+  it('is answered as made, when the answer cannot be kept for who repeats the request', async () => {
+    const { records } = kit.belfry
+    const put = records.put
+    records.put = async (write) => {
+      if (write.kind === 'idempotency' && write.ifAbsent === undefined) throw new Error('the store is gone')
+      return put(write)
+    }
+    const made = await post('/v1/schedules', DAILY, { 'idempotency-key': 'k' })
+    records.put = put
+    expect(made.status).toBe(201)
+    expect((await kit.belfry.schedules.list()).items).toHaveLength(1)
+  })
+
+  it('is changed by all who name no version, or any, however many they are', async () => {
+    await put('a')
+    const writes = Array.from({ length: 30 }, (_, at) => [
+      ask('/v1/schedules/a', { method: 'PATCH', body: { jitter: `${at + 1}s` } }),
+      put('a', { ...DAILY, payload: at }, { 'if-match': '*' }),
+    ])
+    const answers = await Promise.all(writes.flat())
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+    expect((await put('b', DAILY, { 'if-match': '*' })).status).toBe(412)
+  })
+
   it('triggers it once for each Idempotency-Key, even when the answer of the first was lost', async () => {
     await put('x')
     const key = { 'idempotency-key': 'k' }

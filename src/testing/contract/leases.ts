@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { area, grows, LONG_LEASE_MS, PAST_LEASE_MS, SHORT_LEASE_MS } from './scene.js'
+import { area, grows, LONG_LEASE_MS, ODD_NAMES, PAST_LEASE_MS, SHORT_LEASE_MS } from './scene.js'
 
 export const leases = area('leases', {
   'a free name is taken, with a token and an end': async (scene) => {
@@ -173,5 +173,13 @@ export const leases = area('leases', {
     const next = await list({ prefix: 'b/', limit: 2, ...(page.next === undefined ? {} : { after: page.next }) })
     expect(next.items.map(({ name }) => name)).toEqual(['b/3'])
     expect(next.next).toBeUndefined()
+    for (const name of ODD_NAMES) await scene.acquire(name, 'x')
+    const odd: string[] = []
+    for (let after: { after?: string } | undefined = {}; after !== undefined; ) {
+      const { items, next } = await list({ prefix: 'o/', limit: 1, ...after })
+      odd.push(...items.map(({ name }) => name))
+      after = next === undefined || odd.length > ODD_NAMES.length ? undefined : { after: next }
+    }
+    expect(odd.sort()).toEqual([...ODD_NAMES].sort())
   },
 })

@@ -43,6 +43,10 @@ export const SHORT_LEASE_MS = 600
 export const LONG_LEASE_MS = 600_000
 /** After this a short lease has run out. */
 export const PAST_LEASE_MS = SHORT_LEASE_MS + 100
+/** UTF-8 and UTF-16 have some of these in different orders; whichever a store goes by, no page may lose any. */
+export const ODD_NAMES: readonly string[] = ['', 'a', '%', '_', '\ue000', '\uffff', '\u{1f514}', '\u{10ffff}a'].map(
+  (each) => `o/${each}`,
+)
 const HOUR = 3_600_000
 
 export function definition(over: Partial<ScheduleDefinition> = {}): ScheduleDefinition {

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { area, definition } from './scene.js'
+import { area, definition, ODD_NAMES } from './scene.js'
 
 export const schedules = area('schedules', {
   'a new schedule starts at the store’s now and says when it ticks next': async ({ store, put }) => {
@@ -164,6 +164,14 @@ export const schedules = area('schedules', {
     const second = await store.schedules.list({ prefix: 'b/', limit: 2, ...(first.next ? { after: first.next } : {}) })
     expect(second.items.map(({ id }) => id)).toEqual(['b/2'])
     expect(second.next).toBeUndefined()
+    for (const id of ODD_NAMES) await put(id)
+    const odd: string[] = []
+    for (let after: { after?: string } | undefined = {}; after !== undefined; ) {
+      const { items, next } = await store.schedules.list({ prefix: 'o/', limit: 1, ...after })
+      odd.push(...items.map(({ id }) => id))
+      after = next === undefined || odd.length > ODD_NAMES.length ? undefined : { after: next }
+    }
+    expect(odd.sort()).toEqual([...ODD_NAMES].sort())
   },
 
   'lists are filtered by state, target, app and missing stamp': async (scene) => {

@@ -169,6 +169,17 @@ describe('rates', () => {
     expect(guesses.filter((each) => each === '401 UNAUTHENTICATED')).toHaveLength(10)
     expect(guesses.filter((each) => each === '429 RATE_LIMITED')).toHaveLength(90)
     expect(await ask(good)).toBe('200')
+    // Also when the store has to be asked again; a token that is revoked is a guess from then on.
+    for (let at = 0; at < 3; at += 1) {
+      await clock.advance(2_100)
+      await Promise.all(Array.from({ length: 20 }, (_, each) => ask(forged(each))))
+      expect(await ask(good)).toBe('200')
+    }
+    await scene.tokens.revoke(good.split('_')[1] ?? '')
+    await clock.advance(2_100)
+    expect(await ask(good)).toBe('401 UNAUTHENTICATED')
+    await Promise.all(Array.from({ length: 20 }, (_, each) => ask(forged(each))))
+    expect(await ask(good)).toBe('429 RATE_LIMITED')
   })
 
   it('let a crowd with one good token in, when none of them is known yet', async () => {

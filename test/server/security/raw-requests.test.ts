@@ -114,6 +114,34 @@ describe('somebody slow', () => {
     expect((await service.belfry.schedules.list()).items).toEqual([])
   })
 
+  it('with the body is cut off after the answer, also where it would be a stream', async () => {
+    service = await rawService({ timings: { idleMs: 2_000, bodyMs: 400 } })
+    const socket = connect(service.port, '127.0.0.1')
+    socket.on('error', () => {})
+    let answer = ''
+    socket.on('data', (data) => {
+      answer += String(data)
+    })
+    socket.write(request('POST /v1/schedules:import', HOST, 'Transfer-Encoding: chunked'))
+    const trickle = setInterval(() => socket.write('1\r\n \r\n'), 50)
+    await once(socket, 'close')
+    clearInterval(trickle)
+    expect(statusOf(answer)).toBe(401)
+  })
+
+  it('with reading is cut off, and holds on to nothing', { timeout: 20_000 }, async () => {
+    service = await rawService({ open: true, timings: { stillMs: 400 } })
+    const payload = 'x'.repeat(200_000)
+    for (let at = 0; at < 100; at += 1) await service.belfry.schedules.put(`s${at}`, { every: '1h', job: 'x', payload })
+    const socket = connect(service.port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write(request('GET /v1/schedules:export', HOST))
+    await expect.poll(() => service?.listener.underWay).toBe(1)
+    // It never reads: the answer fills what lies between, and then stands still.
+    await expect.poll(() => service?.listener.underWay, { timeout: 15_000 }).toBe(0)
+    socket.destroy()
+  })
+
   it('does not keep others waiting, three hundred of them neither', async () => {
     service = await rawService({ open: true, timings: { headMs: 3_000, idleMs: 3_000 } })
     const { port } = service
