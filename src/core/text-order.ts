@@ -17,3 +17,11 @@ function place(unit: number): number {
   if (unit < 0xd800) return unit
   return unit >= 0xe000 ? unit - 0x800 : unit + 0x2000
 }
+
+/** Names have 255 units at the most, and the last of all characters takes two. */
+const LAST = '\u{10ffff}'.repeat(128)
+
+/** In that order, names that begin with a prefix stand from the prefix itself to before this. */
+export function afterPrefix(prefix: string): string {
+  return prefix + LAST
+}

@@ -110,9 +110,7 @@ export class HttpListener {
         seen = request.socket.bytesRead
         movedAt = now
       }
-      // A stream may go on for as long as somebody reads it.
-      const isRead = STREAMS.test(request.url ?? '') && !response.writableEnded
-      const late = now - startedAt > bodyMs && !isRead
+      const late = now - startedAt > bodyMs && !STREAMS.test(request.url ?? '')
       if (!late && now - movedAt <= idleMs) return
       clearInterval(watch)
       cutOff(request, response)

@@ -16,6 +16,7 @@
 import type { Lease, RenewRequest } from '../../core/lease.js'
 import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
+import { afterPrefix } from '../../core/text-order.js'
 import { ACQUIRE_FUNCTIONS } from './acquire.js'
 import type { Database } from './connection.js'
 import { COLUMNS, FROM, LEASE_NAMES, RETURNED_LEASE, toLease } from './lease-row.js'
@@ -78,7 +79,7 @@ export async function listLeases(
   const { prefix = '', after = '', limit } = query
   checkPageLimit(limit)
   const [name = '', holder = ''] = after.split('\n')
-  const rows = await db.read(LIST, [name, holder, prefix, `${prefix}\u{10ffff}`, limit + 1])
+  const rows = await db.read(LIST, [name, holder, prefix, afterPrefix(prefix), limit + 1])
   const items = rows.slice(0, limit).map(toLease)
   const last = items.at(-1)
   return rows.length > limit && last !== undefined ? { items, next: `${last.name}\n${last.holder}` } : { items }

@@ -4,6 +4,7 @@ import type { SkipRange } from '../../core/plan.js'
 import type { SkipReason } from '../../core/policies.js'
 import type { Schedule } from '../../core/schedule.js'
 import type { Page, PutResult, RemoveResult, ScheduleQuery, ScheduleWrite } from '../../core/store.js'
+import { afterPrefix } from '../../core/text-order.js'
 import type { Database } from './connection.js'
 import {
   type Change,
@@ -156,9 +157,6 @@ const STATES = {
   finished: 's.finished_at is not null',
 } as const
 
-/** What begins with a prefix stands from the prefix itself to before this. */
-const LAST = '\u{10ffff}'
-
 export async function listSchedules(db: Database, query: ScheduleQuery): Promise<Page<Schedule>> {
   checkPageLimit(query.limit)
   const { prefix, after, limit, state, job, sink, app, unstamped } = query
@@ -167,7 +165,9 @@ export async function listSchedules(db: Database, query: ScheduleQuery): Promise
   // Where the definition narrows the search, its indexes are the ones that stand in order.
   const id = (job ?? sink ?? app ?? unstamped) ? 'd.schedule' : 's.id'
   const conditions = [
-    ...(prefix === undefined || prefix === '' ? [] : [`${id} >= ${bind(prefix)} and ${id} < ${bind(prefix + LAST)}`]),
+    ...(prefix === undefined || prefix === ''
+      ? []
+      : [`${id} >= ${bind(prefix)} and ${id} < ${bind(afterPrefix(prefix))}`]),
     ...(after === undefined ? [] : [`${id} > ${bind(after)}`]),
     ...(state === undefined ? [] : [STATES[state]]),
     ...(job === undefined ? [] : [`d.target = ${bind(`job:${job}`)}`]),

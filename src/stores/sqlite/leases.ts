@@ -13,6 +13,7 @@
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from '../../core/lease.js'
 import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
+import { afterPrefix } from '../../core/text-order.js'
 import type { Connection } from './connection.js'
 import {
   dropLease,
@@ -31,7 +32,6 @@ import {
 } from './names.js'
 import { takeOver } from './run-endings.js'
 import { loadRun } from './run-write.js'
-import { afterPrefix } from './text-range.js'
 import type { Tx } from './tx.js'
 import { type Steps, stepwise } from './write-queue.js'
 
