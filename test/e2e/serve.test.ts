@@ -87,45 +87,49 @@ describe.each(Object.entries(STORES))('belfry serve, twice on one store: %s', (_
 })
 
 describe('SIGTERM under load', () => {
-  it('loses nothing that was answered, and ends within the grace', { timeout: 120_000 }, async () => {
-    const args = ['--store', join(folder, 'load.db')]
-    const [one, other] = [await start(...args, '--grace', '5s'), await start(...args)]
-    const entry = (at: number) =>
-      [
-        `url = "${one.url}/v1/schedules/load-${at}"`,
-        'request = "PUT"',
-        'header = "Content-Type: application/json"',
-        'data = "{\\"every\\":\\"1h\\",\\"job\\":\\"x\\"}"',
-        `write-out = "%{http_code} ${at}\\n"`,
-        'silent',
-        'output = "/dev/null"',
-      ].join('\n')
-    const config = Array.from({ length: 3_000 }, (_, at) => entry(at)).join('\nnext\n')
-    const load = run(['-Z', '--parallel-max', '20', '-K', '-'], config)
-    const count = async () => (await json(`${other.url}/v1/schedules?limit=100`)).data.length
-    await expect.poll(count, { timeout: 30_000, interval: 20 }).toBeGreaterThan(50)
-    const askedAt = performance.now()
-    expect(await one.stop()).toBe(0)
-    expect(performance.now() - askedAt).toBeLessThan(5_000 + 2_000)
-    const { stdout } = await load
-    const answers = stdout
-      .trim()
-      .split('\n')
-      .map((line) => line.split(' '))
-    const made = answers.flatMap(([status, at]) => (status === '201' ? [`load-${at}`] : []))
-    expect(made.length).toBeGreaterThan(50)
-    expect(made.length).toBeLessThan(3_000)
-    // What was not answered was refused at the door: no answer is an error of ours.
-    expect(new Set(answers.map(([status]) => status))).toEqual(new Set(['201', '000']))
-    const there = new Set<string>()
-    for (let cursor = ''; ; ) {
-      const page = await json(`${other.url}/v1/schedules?limit=1000${cursor}`)
-      for (const { id } of page.data) there.add(id)
-      if (page.nextCursor === null) break
-      cursor = `&cursor=${page.nextCursor}`
-    }
-    expect(made.filter((id) => !there.has(id))).toEqual([])
-  })
+  it.each(Object.entries(STORES))(
+    'loses nothing that was answered, and ends within the grace: %s',
+    { timeout: 120_000 },
+    async (_, store) => {
+      const args = await store()
+      const [one, other] = await Promise.all([start(...args, '--grace', '5s'), start(...args)])
+      const entry = (at: number) =>
+        [
+          `url = "${one.url}/v1/schedules/load-${at}"`,
+          'request = "PUT"',
+          'header = "Content-Type: application/json"',
+          'data = "{\\"every\\":\\"1h\\",\\"job\\":\\"x\\"}"',
+          `write-out = "%{http_code} ${at}\\n"`,
+          'silent',
+          'output = "/dev/null"',
+        ].join('\n')
+      const config = Array.from({ length: 3_000 }, (_, at) => entry(at)).join('\nnext\n')
+      const load = run(['-Z', '--parallel-max', '20', '-K', '-'], config)
+      const count = async () => (await json(`${other.url}/v1/schedules?prefix=load-&limit=100`)).data.length
+      await expect.poll(count, { timeout: 30_000, interval: 20 }).toBeGreaterThan(50)
+      const askedAt = performance.now()
+      expect(await one.stop()).toBe(0)
+      expect(performance.now() - askedAt).toBeLessThan(5_000 + 2_000)
+      const { stdout } = await load
+      const answers = stdout
+        .trim()
+        .split('\n')
+        .map((line) => line.split(' '))
+      const made = answers.flatMap(([status, at]) => (status === '201' ? [`load-${at}`] : []))
+      expect(made.length).toBeGreaterThan(50)
+      expect(made.length).toBeLessThan(3_000)
+      // What was not answered was refused at the door: no answer is an error of ours.
+      expect(new Set(answers.map(([status]) => status))).toEqual(new Set(['201', '000']))
+      const there = new Set<string>()
+      for (let cursor = ''; ; ) {
+        const page = await json(`${other.url}/v1/schedules?prefix=load-&limit=1000${cursor}`)
+        for (const { id } of page.data) there.add(id)
+        if (page.nextCursor === null) break
+        cursor = `&cursor=${page.nextCursor}`
+      }
+      expect(made.filter((id) => !there.has(id))).toEqual([])
+    },
+  )
 
   it('ends streams of events, and tells whoever keeps a connection that it was the last', async () => {
     const service = await start('--store', join(folder, 'streams.db'), '--grace', '30s')

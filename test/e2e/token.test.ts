@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { belfry, curl, jsonBody, Service } from './service.js'
+import { belfry, curl, jsonBody, run, Service } from './service.js'
 
 let folder = ''
 let service: Service | undefined
@@ -166,5 +166,21 @@ describe('the settings of belfry serve', () => {
     const { code, stderr } = await belfry(['serve', '--config', join(folder, 'none.json')])
     expect(code).toBe(2)
     expect(stderr).toMatch(/the config file ".*none\.json" cannot be read/)
+  })
+
+  it('counts who asks and who guesses by address, as the settings say', { timeout: 60_000 }, async () => {
+    const store = join(folder, 'rates.db')
+    await belfry(['token', 'create', '--store', store, '--role', 'viewer'])
+    const args = ['--store', store, '--port', '0', '--auth', 'tokens', '--guess-rate', '1']
+    service = await Service.start(args, { BELFRY_ADDRESS_RATE: '10' })
+    const { url } = service
+    const ask = async (headers: string) =>
+      (await run(['-s', '-w', '%{http_code} ', ...headers.split('|'), ...urls])).stdout
+    const urls = Array.from({ length: 50 }, () => ['-o', '/dev/null', `${url}/v1/session`]).flat()
+    const guesses = (await ask('-H|Authorization: Bearer x')).trim().split(' ')
+    // Bursts of 25 guesses and of 40 requests.
+    expect(guesses.indexOf('429')).toBeGreaterThanOrEqual(25)
+    expect(guesses.indexOf('429')).toBeLessThan(30)
+    expect((await ask('-H|X-Nobody: 1')).trim().split(' ')).toContain('429')
   })
 })
