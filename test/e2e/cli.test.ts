@@ -169,11 +169,13 @@ describe('belfry dev', () => {
     await demo.shows(/✔/)
     expect(demo.firstTickMs).toBeLessThan(patience)
     await demo.shows(/curl -X POST http/)
-    // The lines that it shows work as they are.
+    await demo.shows(/API +GET \/v1\/schedules\/hello → 200 in/)
+    // The lines that it shows work as they are, and what they are answered stands beside the ticks.
     for (const [, line = ''] of demo.output.matchAll(/curl (.*)\n/g)) {
       const { status, text } = await curl(line.split(' ').at(-1) ?? '', ...line.split(' ').slice(0, -1))
       expect(`${status} ${text}`).toMatch(/^20\d .*hello/)
     }
+    await demo.shows(/API +POST \/v1\/schedules\/hello\/trigger → 202 in/)
     await demo.shows(/flaky .*✔ done/)
     expect(demo.output).toMatch(/hello .*✔ done/)
     expect(demo.output).toMatch(/flaky .*↻ failed: out of paper/)

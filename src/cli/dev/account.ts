@@ -1,5 +1,6 @@
 /** The live account: one line for whatever happened to a run. */
 import type { Style } from '../style.js'
+import type { Asked } from './demo-api.js'
 
 /** What a replica tells of a run; plain data, so that it can cross a process boundary. */
 export interface Note {
@@ -26,6 +27,13 @@ export function lineOf(note: Note, replica: string | undefined, style: Style): s
   const who = replica === undefined ? '' : `${style.cyan(replica)}  `
   const time = style.dim(clockTime(note.at, true))
   return `${time}  ${who}${style.bold(note.schedule.padEnd(NAME_WIDTH))} ${clockTime(note.tick)}  ${words}`
+}
+
+/** A line for what the API was asked. */
+export function answerLine({ method, path, status, ms }: Asked, style: Style): string {
+  const mark = status < 400 ? style.green(String(status)) : style.red(String(status))
+  const name = style.cyan('API'.padEnd(NAME_WIDTH))
+  return `${style.dim(clockTime(Date.now(), true))}  ${name} ${method} ${path} → ${mark}${style.dim(` in ${duration(ms)}`)}`
 }
 
 function wordsOf(note: Note, style: Style): string | undefined {

@@ -1,7 +1,7 @@
 /** The API beside the live account: on this machine alone, without a login. */
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
-import { silentLogger } from '../../core/logger.js'
+import { type Logger, silentLogger } from '../../core/logger.js'
 import { createServer } from '../../server/index.js'
 import { tokenAuthorise } from '../../server/security/authorise.js'
 import { clientAddress } from '../serve/client-address.js'
@@ -16,9 +16,19 @@ export interface DemoApi {
 const HOST = '127.0.0.1'
 const PATIENCE_MS = 500
 
-export async function serveDemo(belfry: Belfry): Promise<DemoApi> {
+/** What was asked, and what came of it. */
+export interface Asked {
+  readonly method: string
+  readonly path: string
+  readonly status: number
+  readonly ms: number
+}
+
+export async function serveDemo(belfry: Belfry, tell: (asked: Asked) => void): Promise<DemoApi> {
   const authorise = tokenAuthorise(belfry.records, { open: true })
-  const server = createServer(belfry, { authorise, logger: silentLogger })
+  // The service writes one line for each request.
+  const logger: Logger = { ...silentLogger, info: (fields) => tell(fields as Asked) }
+  const server = createServer(belfry, { authorise, logger })
   const newListener = () => new HttpListener({ fetch: server.fetch, addressOf: clientAddress([]) })
   let listener = newListener()
   const { port } = await listener.listen(HOST, DEFAULT_PORT).catch((error: unknown) => {

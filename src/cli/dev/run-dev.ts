@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Belfry } from '../../belfry.js'
 import { type Style, styleFor } from '../style.js'
-import { lineOf, type Note } from './account.js'
+import { answerLine, lineOf, type Note } from './account.js'
 import { DEMO } from './demo.js'
 import type { DemoApi } from './demo-api.js'
 import { makeDemoFolder } from './demo-folder.js'
@@ -38,7 +38,7 @@ async function runAlone(path: string, interruption: Interruption, style: Style, 
 
 async function startApi(belfry: Belfry, style: Style, print: Print): Promise<DemoApi> {
   const { serveDemo } = await import('./demo-api.js')
-  const api = await serveDemo(belfry)
+  const api = await serveDemo(belfry, (asked) => print(answerLine(asked, style)))
   print(
     [
       `${style.bold('API')}  ${style.cyan(api.url)} ${style.dim('· in another terminal:')}`,
@@ -46,6 +46,8 @@ async function startApi(belfry: Belfry, style: Style, print: Print): Promise<Dem
       `     curl -X POST ${api.url}/v1/schedules/hello/trigger`,
     ].join('\n'),
   )
+  // The first to ask: its answer stands beside the ticks, like those of all who ask later.
+  await fetch(`${api.url}/v1/schedules/hello`).then((response) => response.arrayBuffer())
   return api
 }
 
