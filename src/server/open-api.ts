@@ -52,7 +52,7 @@ function operation(one: Route, schemas: Schemas): Schema {
     operationId: id,
     tags: [tag],
     summary,
-    ...(role === undefined ? { security: [] } : { description: `Needs the role ${role}.` }),
+    ...(role === undefined ? { security: [] } : { description: `Needs the role ${role}.`, 'x-role': role }),
     parameters: [...pathParameters(one.path), ...queryParameters(one, schemas), ...headerParameters(one)],
     ...requestBody(one, schemas),
     responses: {

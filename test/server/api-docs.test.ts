@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { getRequestListener } from '@hono/node-server'
 import { expect, it } from 'vitest'
 import { createBelfry, silentLogger } from '../../src/index.js'
+import { tokenAuthorise } from '../../src/server/index.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { curlProgram } from '../servers/curl.js'
 import { checkedServer } from './checked-server.js'
@@ -44,6 +45,18 @@ it('has examples for curl that work, in the order in which they stand', async ()
   http.closeAllConnections()
   await new Promise((resolve) => http.close(resolve))
   await belfry.stop()
+})
+
+it('has every route in its table, with the role that it takes, and no other', async () => {
+  const belfry = createBelfry({ store: memory(), logger: silentLogger })
+  const { document } = await checkedServer(belfry, { authorise: tokenAuthorise(belfry.records) })
+  const routes = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, { 'x-role': role = '' }]) => `${method.toUpperCase()} ${path} ${role}`.trim()),
+  )
+  const rows = [...DOCS.matchAll(/^\| `([A-Z]+ [^`]+)` +\| (\w*)/gm)].map(([, route, role]) =>
+    `${route} ${role}`.trim(),
+  )
+  expect(rows.sort()).toEqual(routes.sort())
 })
 
 it('names only paths that there are', async () => {

@@ -16,6 +16,7 @@ interface Described {
 }
 interface Operation {
   readonly operationId: string
+  readonly 'x-role'?: string
   readonly responses: Record<string, Described>
 }
 interface Document {

@@ -43,14 +43,14 @@ function pauseRoutes(belfry: Belfry): readonly Route[] {
     }),
     route({
       ...{ method: 'post', path: `${BASE}/resume`, id: 'resumeSchedule', tag: TAG, role: 'operator' },
-      summary: 'Lets it fire again.',
-      body: z.strictObject({}),
+      summary: 'Lets it fire again. A note is kept in the audit trail.',
+      body: z.strictObject({ note: note.exactOptional() }),
       optionalBody: true,
       answers: { 200: schedule },
-      handle: async (c) => {
+      handle: async (c, { body }) => {
         const id = sightedId(c)
         const resumed = await belfry.schedules.resume(id)
-        await c.get('audit')(c.get('caller'), 'schedule.resume', id)
+        await c.get('audit')(c.get('caller'), 'schedule.resume', id, body)
         return answer(c, resumed)
       },
     }),

@@ -113,6 +113,29 @@ describe('without a token', () => {
   })
 })
 
+describe('whoever lacks a role', () => {
+  const ranks = ['viewer', 'operator', 'admin'] as const
+
+  it.each(['viewer', 'operator'] as const)(
+    '(%s) is refused whatever takes a higher one, before anything else is looked at',
+    async (role) => {
+      const headers = bearer(await scene.token({ role }))
+      const before = await everything(scene.belfry)
+      const higher = ranks.slice(ranks.indexOf(role) + 1)
+      const beyond = (await operations()).filter((each) => higher.some((rank) => rank === each.role))
+      expect(beyond.length).toBeGreaterThan(1)
+      for (const operation of beyond) {
+        for (const body of ['{', ...BODIES]) {
+          const response = await scene.ask(at(operation.path, 'billing/1'), asked(operation, headers, body))
+          const name = `${operation.method} ${operation.path}`
+          expect(`${name}: ${await outcome(response)}`).toBe(`${name}: 403 FORBIDDEN`)
+        }
+      }
+      expect(await everything(scene.belfry)).toBe(before)
+    },
+  )
+})
+
 describe('a viewer', () => {
   it('changes nothing, by any operation', async () => {
     const token = await scene.token({ role: 'viewer' })
