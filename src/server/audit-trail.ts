@@ -15,34 +15,23 @@ import type { Json } from '../core/json.js'
 import { type Logger, silentLogger } from '../core/logger.js'
 import type { StoredRecord } from '../core/record.js'
 import type { Page, RecordStore } from '../core/store.js'
+import { AUDIT_KIND, type AuditBody, type AuditEntry, type AuditQuery, listEntries } from './audit-entries.js'
 import type { Audit, Caller } from './caller.js'
 import { redacted } from './redacted.js'
 import type { ParsedServerOptions } from './server-options.js'
 
-export interface AuditEntry {
-  readonly id: string
-  readonly at: number
-  readonly caller: string
-  readonly role: string
-  readonly action: string
-  readonly target: string
-  readonly detail?: Json
-}
-
-export interface AuditQuery {
-  readonly after?: string
-  readonly limit: number
-  /** Only what was done to ids that begin with this. */
-  readonly prefix?: string
-}
-
-const KIND = 'audit'
 const KEPT_MS = 90 * 24 * 3_600_000
 const TRIES = 3
 const RETRY_MS = 100
 const MAX_DETAIL = 4_096
-/** How many records one call looks through at the most. */
-const MAX_LOOKED_THROUGH = 1_000
+/** How many entries share a record at the most, and how many records are written at a time. */
+const MOST_TOGETHER = 16
+const MOST_AT_ONCE = 2
+
+interface Waiting {
+  readonly body: AuditBody
+  readonly done: () => void
+}
 
 export class AuditTrail {
   readonly #records: RecordStore
@@ -50,6 +39,8 @@ export class AuditTrail {
   readonly #log: Logger
   /** How far the store's clock is ahead of our monotonic one. */
   #aheadMs: number | undefined
+  #waiting: Waiting[] = []
+  #underWay = 0
   #lastMs = 0
   #inThisMs = 0
 
@@ -59,43 +50,53 @@ export class AuditTrail {
     this.#log = log
   }
 
-  /** Never throws. */
-  async write(caller: Pick<Caller, 'name' | 'role'>, action: string, target: string, detail?: Json): Promise<void> {
+  /** Never throws. Those that come while others are being written share a record: a crowd costs little more than one. */
+  write(caller: Pick<Caller, 'name' | 'role'>, action: string, target: string, detail?: Json): Promise<void> {
     const body = {
       ...{ caller: caller.name, role: caller.role, action, target: target.slice(0, 1_000) },
       ...(detail === undefined ? {} : { detail: bounded(redacted(detail)) }),
     }
+    return new Promise((resolve) => {
+      this.#waiting.push({ body, done: resolve })
+      this.#goOn()
+    })
+  }
+
+  /** Newest first. A page may be short, or empty, and still have a next one: only `next` says that there is more. */
+  list(query: AuditQuery): Promise<Page<AuditEntry>> {
+    return listEntries(this.#records, query)
+  }
+
+  #goOn(): void {
+    if (this.#underWay >= MOST_AT_ONCE || this.#waiting.length === 0) return
+    const together = this.#waiting.splice(0, MOST_TOGETHER)
+    this.#underWay += 1
+    void this.#keep(together.map(({ body }) => body)).then(() => {
+      this.#underWay -= 1
+      for (const { done } of together) done()
+      this.#goOn()
+    })
+  }
+
+  /** Never throws. */
+  async #keep(bodies: readonly AuditBody[]): Promise<void> {
+    const [only] = bodies
+    const body = (bodies.length === 1 ? only : bodies) as unknown as Json
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const { record } = await this.#records.put({ kind: KIND, id: await this.#nextId(), body, ttlMs: KEPT_MS })
-        this.#learn(record)
-        return
+        const { record } = await this.#records.put({ kind: AUDIT_KIND, id: await this.#nextId(), body, ttlMs: KEPT_MS })
+        return this.#learn(record)
       } catch (error) {
         if (attempt === TRIES) {
-          this.#log.error({ audit: body, err: errorRecord(error) }, 'a change could not be written down for the audit')
+          const err = errorRecord(error)
+          for (const audit of bodies) {
+            this.#log.error({ audit, err }, 'a change could not be written down for the audit')
+          }
           return
         }
         await sleep(this.#clock, RETRY_MS * attempt)
       }
     }
-  }
-
-  /** Newest first. A page may be short, or empty, and still have a next one: only `next` says that there is more. */
-  async list({ after, limit, prefix }: AuditQuery): Promise<Page<AuditEntry>> {
-    const found: AuditEntry[] = []
-    let from = after
-    for (let looked = 0; looked < MAX_LOOKED_THROUGH; ) {
-      const page = await this.#records.list({
-        ...{ kind: KIND, limit: limit - found.length, backwards: true },
-        ...(from === undefined ? {} : { after: from }),
-      })
-      looked += Math.max(page.items.length, 1)
-      found.push(...page.items.map(entryOf).filter(({ target }) => target.startsWith(prefix ?? '')))
-      if (page.next === undefined) return { items: found }
-      from = page.next
-      if (found.length >= limit) break
-    }
-    return from === undefined ? { items: found } : { items: found, next: from }
   }
 
   async #nextId(): Promise<string> {
@@ -123,11 +124,6 @@ export function auditTrail(
   if (!options.audit) return async () => {}
   const trail = new AuditTrail(belfry.records, options.log)
   return (caller, action, target, detail) => trail.write(caller, action, target, detail)
-}
-
-function entryOf({ id, body, writtenAt }: StoredRecord): AuditEntry {
-  const { caller, role, action, target, detail } = body as unknown as Omit<AuditEntry, 'id' | 'at'>
-  return { id, at: writtenAt, caller, role, action, target, ...(detail === undefined ? {} : { detail }) }
 }
 
 function bounded(detail: Json): Json {

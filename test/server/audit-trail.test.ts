@@ -25,6 +25,36 @@ describe('the audit trail', () => {
     expect(rest.next).toBeUndefined()
   })
 
+  it('keeps what many do at once in few records, and lists each of them once, whatever the size of a page', async () => {
+    const clock = manualClock(Date.UTC(2026, 0, 1))
+    const { records } = memory({ clock })
+    const trail = new AuditTrail(records, silentLogger, clock)
+    const all = Array.from({ length: 60 }, (_, at) => `s/${String(at).padStart(2, '0')}`)
+    await Promise.all(all.map((target) => trail.write(ANA, 'schedule.put', target, { target })))
+    expect((await records.list({ kind: 'audit', limit: 100 })).items.length).toBeLessThan(10)
+    for (const [limit, prefix] of [
+      [1, ''],
+      [7, ''],
+      [16, 's/'],
+      [100, ''],
+      [3, 's/1'],
+    ] as const) {
+      const targets: string[] = []
+      for (let after: { after?: string } | undefined = {}; after !== undefined; ) {
+        const { items, next } = await trail.list({ limit, prefix, ...after })
+        expect(items.length).toBeLessThanOrEqual(limit)
+        targets.push(...items.map(({ target }) => target))
+        after = next === undefined ? undefined : { after: next }
+      }
+      expect(targets.sort()).toEqual(all.filter((target) => target.startsWith(prefix)))
+    }
+    const { items } = await trail.list({ limit: 100 })
+    expect(new Set(items.map(({ id }) => id)).size).toBe(60)
+    // A cursor that somebody made up is no more than a place.
+    for (const after of ['x.1', '.', '1.99999', '~.0'])
+      expect((await trail.list({ limit: 5, after })).items).toBeDefined()
+  })
+
   it('shows those with a prefix what was done within it, and looks no further than a bound', async () => {
     const clock = manualClock(Date.UTC(2026, 0, 1))
     const trail = new AuditTrail(memory({ clock }).records, silentLogger, clock)

@@ -24,7 +24,7 @@ export function answering({ log }: ParsedServerOptions): MiddlewareHandler<Serve
     await next()
     const { info } = c.env
     addSecurityHeaders(c.res.headers, info.secure ?? false)
-    const { caller } = c.var as Partial<ServerEnv['Variables']>
+    const caller: Caller | undefined = c.get('caller')
     logRequest(log, systemClock, { request: c.req.raw, info, caller, status: c.res.status, startedAt })
   }
 }

@@ -1,0 +1,72 @@
+/**
+ * How the audit trail is kept and read back. A record holds one entry, or several that were written together; the place of an
+ * entry is the id of its record, and its number within it where there are several.
+ */
+import type { Json } from '../core/json.js'
+import type { StoredRecord } from '../core/record.js'
+import type { Page, RecordStore } from '../core/store.js'
+
+export const AUDIT_KIND = 'audit'
+
+export interface AuditBody {
+  readonly caller: string
+  readonly role: string
+  readonly action: string
+  readonly target: string
+  readonly detail?: Json
+}
+
+export interface AuditEntry extends AuditBody {
+  readonly id: string
+  readonly at: number
+}
+
+export interface AuditQuery {
+  readonly after?: string
+  readonly limit: number
+  /** Only what was done to ids that begin with this. */
+  readonly prefix?: string
+}
+
+/** How many records one call looks through at the most. */
+const MAX_LOOKED_THROUGH = 1_000
+const NUMBERED = /^(.+)\.(\d{1,4})$/
+
+/** Newest first. A page may be short, or empty, and still have a next one: only `next` says that there is more. */
+export async function listEntries(
+  records: RecordStore,
+  { after, limit, prefix = '' }: AuditQuery,
+): Promise<Page<AuditEntry>> {
+  const found: AuditEntry[] = []
+  const [, record = after, number] = NUMBERED.exec(after ?? '') ?? []
+  // Of the record in which the page before ended, the rest is still to come.
+  const isAhead = ({ id }: AuditEntry) => number === undefined || !id.startsWith(`${record}.`) || numberOf(id) < +number
+  let from = number === undefined ? record : `${record}~`
+  for (let looked = 0; looked < MAX_LOOKED_THROUGH; ) {
+    const page = await records.list({
+      ...{ kind: AUDIT_KIND, limit: limit - found.length, backwards: true },
+      ...(from === undefined ? {} : { after: from }),
+    })
+    looked += Math.max(page.items.length, 1)
+    const entries = page.items.flatMap(entriesOf)
+    for (const [at, entry] of entries.entries()) {
+      if (entry.target.startsWith(prefix) && isAhead(entry)) found.push(entry)
+      const isLast = page.next === undefined && at === entries.length - 1
+      if (found.length === limit) return isLast ? { items: found } : { items: found, next: entry.id }
+    }
+    if (page.next === undefined) return { items: found }
+    from = page.next
+  }
+  return from === undefined ? { items: found } : { items: found, next: from }
+}
+
+/** Newest first. */
+function entriesOf({ id, body, writtenAt }: StoredRecord): readonly AuditEntry[] {
+  if (!Array.isArray(body)) return [{ id, at: writtenAt, ...(body as unknown as AuditBody) }]
+  const bodies = body as unknown as readonly AuditBody[]
+  return bodies.map((each, at) => ({ id: `${id}.${at}`, at: writtenAt, ...each })).reverse()
+}
+
+function numberOf(id: string): number {
+  return Number(NUMBERED.exec(id)?.[2])
+}
