@@ -20,6 +20,7 @@ import { scheduleLineRoutes } from './routes/schedules-lines.js'
 import { sessionRoutes } from './routes/session.js'
 import { storeRoutes } from './routes/store.js'
 import { gateOf } from './security/authorise.js'
+import { crowds } from './security/crowd.js'
 import { answering, guard } from './security/guard.js'
 import type { ServerEnv } from './server-env.js'
 import type { ParsedServerOptions } from './server-options.js'
@@ -53,12 +54,14 @@ export function app(belfry: Belfry, options: ParsedServerOptions, closing: Abort
       .map(({ method, path }) => `${method.toUpperCase()} ${options.basePath}${honoPath(path)}`),
   )
   const audit = auditTrail(belfry, options)
+  const held = crowds()
   const hono = new Hono<ServerEnv>().basePath(options.basePath)
   hono.use(answering(options))
   hono.use(async (c, next) => {
     checkUrl(c.req.url)
     c.set('audit', audit)
     c.set('closing', closing)
+    c.set('crowds', held)
     await next()
   })
   hono.use(guard(options, (method, path) => open.has(`${method === 'HEAD' ? 'GET' : method} ${path}`)))

@@ -1,4 +1,5 @@
 import type { Audit, Caller, RequestInfo } from './caller.js'
+import type { Crowds } from './security/crowd.js'
 
 /** What Hono carries through a request. */
 export interface ServerEnv {
@@ -9,6 +10,7 @@ export interface ServerEnv {
     audit: Audit
     /** For answers that go on: calls back once the caller is no longer let in. The returned function ends the watch. */
     whileAllowed: (end: () => void) => () => void
+    crowds: Crowds
     /** Fires when the server closes. */
     closing: AbortSignal
   }

@@ -6,6 +6,7 @@ export async function whileAsked<Result>(
   c: ServerContext,
   wait: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
+  const leave = c.get('crowds').waits.enter(c.get('caller').name)
   const over = new AbortController()
   const end = () => over.abort()
   const signals = [c.req.raw.signal, c.get('closing')]
@@ -16,6 +17,7 @@ export async function whileAsked<Result>(
   try {
     return await wait(over.signal)
   } finally {
+    leave()
     for (const signal of signals) signal.removeEventListener('abort', end)
   }
 }

@@ -22,16 +22,24 @@ export function eventsRoute(belfry: Belfry): Route {
       200: { description: 'Server-sent events.', schema: z.string(), type: 'text/event-stream' },
     },
     handle: async (c) => {
-      const { caller, closing } = c.var
+      const caller = c.get('caller')
+      const closing = c.get('closing')
+      const leave = c.get('crowds').streams.enter(caller.name)
       const stream = new EventStream()
       const close = () => stream.close()
-      const unwatch = await belfry.runs.watch((news) => tell(stream, caller, news))
+      const unwatch = await belfry.runs
+        .watch((news) => tell(stream, caller, news))
+        .catch((error: unknown) => {
+          leave()
+          throw error
+        })
       const forget = watchProcess(belfry, stream, caller)
       const { signal } = c.req.raw
       closing.addEventListener('abort', close)
       signal.addEventListener('abort', close)
-      const unwatchCaller = c.var.whileAllowed(close)
+      const unwatchCaller = c.get('whileAllowed')(close)
       stream.onEnd(() => {
+        leave()
         unwatchCaller()
         closing.removeEventListener('abort', close)
         signal.removeEventListener('abort', close)

@@ -4,15 +4,16 @@ import { type Route, route } from '../route.js'
 
 /** Describes the other routes, and itself. */
 export function openApiRoute(others: readonly Route[], basePath: string): Route {
-  const self = route({
+  const self: Route = route({
     ...{ method: 'get', path: '/openapi.json', id: 'getOpenApi', tag: 'service' },
     summary: 'This document.',
     answers: { 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
-    handle: (c) => c.json(document()),
+    handle: (c) => c.body(document(), 200, { 'content-type': 'application/json' }),
   })
-  let made: Record<string, unknown> | undefined
-  const document = () => {
-    made ??= openApi([...others, self], basePath)
+  // Anybody may ask, so it is made once.
+  let made: string | undefined
+  const document = (): string => {
+    made ??= JSON.stringify(openApi([...others, self], basePath))
     return made
   }
   return self

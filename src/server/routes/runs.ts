@@ -127,7 +127,7 @@ async function changeMany(
   action: string,
   change: (query: RunQuery, isMeant: (run: Run) => boolean) => Promise<ManyResult>,
 ): Promise<Response> {
-  const { caller } = c.var
+  const caller = c.get('caller')
   const result = await change({ ...query, ...after(cursor) }, (run) => maySeeRun(caller, run))
   const { changed, refused, next } = result
   if (changed.length > 0) {

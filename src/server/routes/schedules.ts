@@ -62,7 +62,7 @@ function createSchedule(belfry: Belfry): Route {
       201: { ...one('It was made.'), headers: { ...VERSIONED, Location: 'Where it is.' } },
     },
     handle: async (c, { body: { id: given, ...input } }) => {
-      const { caller } = c.var
+      const caller = c.get('caller')
       const made = uniqueName(c)
       const id = given ?? `${caller.prefix ?? ''}${made ?? crypto.randomUUID()}`
       mayMake(caller, id)

@@ -87,11 +87,11 @@ export class Gate {
     }
   }
 
-  async pass(request: Request, { remoteAddress }: RequestInfo): Promise<Caller> {
+  async pass(request: Request, info: RequestInfo): Promise<Caller> {
     this.#checkHost(request)
-    const isHere = this.#open && (remoteAddress === undefined || isLoopback(remoteAddress))
-    const address = this.#addressOf(remoteAddress)
-    if (!isHere) this.#count(address)
+    this.arrive(info)
+    const isHere = this.#isHere(info)
+    const address = this.#addressOf(info.remoteAddress)
     const authorization = request.headers.get('authorization')
     const session = shownSession(request)
     if (authorization !== null) return this.#byTokenOf(authorization, address)
@@ -103,11 +103,16 @@ export class Gate {
     throw unauthenticated('there is no token and no session')
   }
 
+  /** Counts a request, whether or not it takes a login. */
+  arrive(info: RequestInfo): void {
+    if (this.#isHere(info)) return
+    mustWait(this.#limits.address.take(this.#addressOf(info.remoteAddress)), 'requests from this address')
+  }
+
   /** Makes a session from the token that a request shows: what its cookie is to hold. */
   async logIn(request: Request, { remoteAddress }: RequestInfo, shown: string): Promise<string> {
     this.checkPage(request)
     const address = this.#addressOf(remoteAddress)
-    this.#count(address)
     const token = await this.#known(this.#byToken, shown, tokenCredential(shown) !== undefined, address)
     return this.sessions.create(token.id)
   }
@@ -132,8 +137,9 @@ export class Gate {
     return remoteAddress === undefined ? 'unknown' : addressKey(remoteAddress)
   }
 
-  #count(address: string): void {
-    mustWait(this.#limits.address.take(address), 'requests from this address')
+  /** On this machine, where nobody has to log in. */
+  #isHere({ remoteAddress }: RequestInfo): boolean {
+    return this.#open && (remoteAddress === undefined || isLoopback(remoteAddress))
   }
 
   async #byTokenOf(authorization: string, address: string): Promise<Caller> {

@@ -36,8 +36,10 @@ export function guard(
 ): MiddlewareHandler<ServerEnv> {
   const { authorise: given, hosts, limits } = options
   const authorise = given === undefined ? localAuthorise(hosts) : limited(given, limits)
+  const gate = gateOf(given)
   return async (c, next) => {
-    if (!isOpen(c.req.method, c.req.path)) {
+    if (isOpen(c.req.method, c.req.path)) gate?.arrive(c.env.info)
+    else {
       const ask = () => authorise(c.req.raw, c.env.info)
       c.set('caller', await ask())
       c.set('whileAllowed', (end) => watchAllowance(ask, end))

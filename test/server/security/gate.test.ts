@@ -156,6 +156,8 @@ describe('rates', () => {
     expect(await from('192.0.2.1')).toBe('429 RATE_LIMITED')
     expect(await from('::ffff:192.0.2.1')).toBe('429 RATE_LIMITED')
     expect(await from('192.0.2.2')).toBe('401 UNAUTHENTICATED')
+    const open = async (path: string) => outcome(await (scene as Stage).ask(path, { address: '192.0.2.1' }))
+    for (const path of ['/readyz', '/openapi.json']) expect(await open(path)).toBe('429 RATE_LIMITED')
   })
 
   it('hold for guesses, which then cost the store nothing; whoever is in stays in', async () => {

@@ -191,6 +191,29 @@ describe('a batch', () => {
   })
 })
 
+describe('what goes on', () => {
+  it('is had so many times by one caller, and others have room', async () => {
+    const streams: Response[] = []
+    for (let at = 0; at < 100; at += 1) streams.push(await ask('/v1/events'))
+    expect(await outcome(await ask('/v1/events'))).toBe('429 RATE_LIMITED')
+    caller = { name: 'bob', role: 'viewer' }
+    const other = await ask('/v1/events')
+    expect(other.status).toBe(200)
+    caller = { name: 'ana', role: 'operator' }
+    await streams[0]?.body?.cancel()
+    const again = await ask('/v1/events')
+    expect(again.status).toBe(200)
+    const held = await belfry.lock('deploy', { ttl: '1m' })
+    const waits = Array.from({ length: 1_001 }, () => ask('/v1/locks/deploy', { method: 'PUT', body: { wait: '60s' } }))
+    const refused = await Promise.race(waits)
+    expect(await outcome(refused)).toBe('429 RATE_LIMITED')
+    await server.close()
+    const answers = await Promise.all(waits)
+    expect(answers.filter(({ status }) => status === 503)).toHaveLength(1_000)
+    await held?.release()
+  })
+})
+
 describe('closing', () => {
   it('keeps nobody waiting for a lock or a run, and leaves no lock behind', async () => {
     const held = await belfry.lock('deploy', { ttl: '1m' })
