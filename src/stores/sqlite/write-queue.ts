@@ -91,8 +91,8 @@ export class WriteQueue {
   }
 
   async #flush(): Promise<void> {
-    // Writes of the same turn share a transaction: what other connections have sent meanwhile is read before its end.
-    await this.#nextTurn()
+    // Writes of the same turn share a transaction.
+    await Promise.resolve()
     const { clock } = this.#options
     while (this.#queue.length > 0) {
       await this.breathe()
