@@ -2,7 +2,8 @@
 import { Hono } from 'hono'
 import type { Belfry } from '../belfry.js'
 import { errorRecord } from '../core/errors.js'
-import { auditTrail } from './audit-trail.js'
+import type { AuditTrail } from './audit-trail.js'
+import type { Audit } from './caller.js'
 import { problem, problemResponse, toProblem } from './problem.js'
 import { honoPath, mount, type Route } from './route.js'
 import { auditRoute } from './routes/audit.js'
@@ -26,7 +27,7 @@ import type { ServerEnv } from './server-env.js'
 import type { ParsedServerOptions } from './server-options.js'
 
 /** Everything that can be asked for. */
-export function allRoutes(belfry: Belfry, options: ParsedServerOptions): readonly Route[] {
+export function allRoutes(belfry: Belfry, options: ParsedServerOptions, trail: AuditTrail): readonly Route[] {
   const { basePath, authorise } = options
   const routes = [
     ...scheduleRoutes(belfry),
@@ -38,7 +39,7 @@ export function allRoutes(belfry: Belfry, options: ParsedServerOptions): readonl
     ...lockRoutes(belfry),
     ...storeRoutes(belfry),
     eventsRoute(belfry),
-    auditRoute(belfry),
+    auditRoute(trail),
     metricsRoute(belfry),
     ...sessionRoutes(gateOf(authorise), basePath),
     ...healthRoutes(belfry),
@@ -46,14 +47,19 @@ export function allRoutes(belfry: Belfry, options: ParsedServerOptions): readonl
   return [...routes, openApiRoute(routes, basePath)]
 }
 
-export function app(belfry: Belfry, options: ParsedServerOptions, closing: AbortSignal): Hono<ServerEnv> {
-  const routes = allRoutes(belfry, options)
+export function app(
+  belfry: Belfry,
+  options: ParsedServerOptions,
+  trail: AuditTrail,
+  closing: AbortSignal,
+): Hono<ServerEnv> {
+  const routes = allRoutes(belfry, options, trail)
   const open = new Set(
     routes
       .filter(({ role }) => role === undefined)
       .map(({ method, path }) => `${method.toUpperCase()} ${options.basePath}${honoPath(path)}`),
   )
-  const audit = auditTrail(belfry, options)
+  const audit: Audit = options.audit ? (...entry) => trail.note(...entry) : async () => {}
   const held = crowds()
   const hono = new Hono<ServerEnv>().basePath(options.basePath)
   hono.use(answering(options))

@@ -2,13 +2,14 @@
  * Who changed what, when: small records that grow with the store's time and are forgotten after ninety days.
  *
  * A change that was made is answered as made, whether or not it could be written down: an error here would make callers
- * repeat what has happened. So the write is tried a few times, and what cannot be kept goes to the log instead.
+ * repeat what has happened. So the write is tried a few times, and what cannot be kept goes to the log instead. Nor does the
+ * answer wait for it: the change is in the store by then, and a process that is killed in between leaves it without its entry
+ * either way. Whoever lists, or closes, waits until all of it is kept.
  *
  * Ids begin with the store's time, which no process knows by itself: the first write asks by writing down a trifle, and
  * every answer after that says it anew.
  */
 import { randomBytes } from 'node:crypto'
-import type { Belfry } from '../belfry.js'
 import { type Clock, sleep, systemClock } from '../core/clock.js'
 import { errorRecord } from '../core/errors.js'
 import type { Json } from '../core/json.js'
@@ -18,7 +19,6 @@ import type { Page, RecordStore } from '../core/store.js'
 import { AUDIT_KIND, type AuditBody, type AuditEntry, type AuditQuery, listEntries } from './audit-entries.js'
 import type { Audit, Caller } from './caller.js'
 import { redacted } from './redacted.js'
-import type { ParsedServerOptions } from './server-options.js'
 
 const KEPT_MS = 90 * 24 * 3_600_000
 const TRIES = 3
@@ -27,6 +27,8 @@ const MAX_DETAIL = 4_096
 /** How many entries share a record at the most, and how many records are written at a time. */
 const MOST_TOGETHER = 16
 const MOST_AT_ONCE = 2
+/** How many may be noted and not kept yet. */
+const MOST_UNKEPT = 1_000
 
 interface Waiting {
   readonly body: AuditBody
@@ -40,6 +42,7 @@ export class AuditTrail {
   /** How far the store's clock is ahead of our monotonic one. */
   #aheadMs: number | undefined
   #waiting: Waiting[] = []
+  readonly #unkept = new Set<Promise<void>>()
   #underWay = 0
   #lastMs = 0
   #inThisMs = 0
@@ -62,8 +65,22 @@ export class AuditTrail {
     })
   }
 
+  /** Writes behind whoever goes on meanwhile, unless there are many to be written already. */
+  async note(...entry: Parameters<Audit>): Promise<void> {
+    const kept = this.write(...entry)
+    this.#unkept.add(kept)
+    void kept.then(() => this.#unkept.delete(kept))
+    if (this.#unkept.size > MOST_UNKEPT) await kept
+  }
+
+  /** Resolves when all that was noted is kept. */
+  async settled(): Promise<void> {
+    while (this.#unkept.size > 0) await Promise.all(this.#unkept)
+  }
+
   /** Newest first. A page may be short, or empty, and still have a next one: only `next` says that there is more. */
-  list(query: AuditQuery): Promise<Page<AuditEntry>> {
+  async list(query: AuditQuery): Promise<Page<AuditEntry>> {
+    await this.settled()
     return listEntries(this.#records, query)
   }
 
@@ -114,16 +131,6 @@ export class AuditTrail {
   #learn({ writtenAt }: StoredRecord): void {
     this.#aheadMs = writtenAt - this.#clock.monotonic()
   }
-}
-
-/** What routes call after a change. */
-export function auditTrail(
-  belfry: Pick<Belfry, 'records'>,
-  options: Pick<ParsedServerOptions, 'audit' | 'log'>,
-): Audit {
-  if (!options.audit) return async () => {}
-  const trail = new AuditTrail(belfry.records, options.log)
-  return (caller, action, target, detail) => trail.write(caller, action, target, detail)
 }
 
 function bounded(detail: Json): Json {

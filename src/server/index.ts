@@ -1,5 +1,6 @@
 import type { Belfry } from '../belfry.js'
 import { app } from './app.js'
+import { AuditTrail } from './audit-trail.js'
 import type { RequestInfo } from './caller.js'
 import { parseServerOptions, type ServerOptions } from './server-options.js'
 
@@ -12,15 +13,23 @@ export type { LimitOptions, ServerOptions } from './server-options.js'
 /** The HTTP API as a Fetch handler, to mount in any app. */
 export interface BelfryServer {
   fetch(request: Request, info?: RequestInfo): Promise<Response>
-  /** Ends what is open: event streams, imports, waiting requests. Belfry itself goes on. */
+  /**
+   * Ends what is open: event streams, imports, waiting requests. Resolves when all changes so far are in the audit trail;
+   * call it again after the last request. Belfry itself goes on.
+   */
   close(): Promise<void>
 }
 
 export function createServer(belfry: Belfry, options: ServerOptions = {}): BelfryServer {
   const closing = new AbortController()
-  const hono = app(belfry, parseServerOptions(options), closing.signal)
+  const parsed = parseServerOptions(options)
+  const trail = new AuditTrail(belfry.records, parsed.log)
+  const hono = app(belfry, parsed, trail, closing.signal)
   return {
     fetch: async (request, info = {}) => hono.fetch(request, { info }),
-    close: async () => closing.abort(),
+    async close() {
+      closing.abort()
+      await trail.settled()
+    },
   }
 }

@@ -120,14 +120,19 @@ describe('SIGTERM under load', () => {
       expect(made.length).toBeLessThan(3_000)
       // What was not answered was refused at the door: no answer is an error of ours.
       expect(new Set(answers.map(([status]) => status))).toEqual(new Set(['201', '000']))
-      const there = new Set<string>()
-      for (let cursor = ''; ; ) {
-        const page = await json(`${other.url}/v1/schedules?prefix=load-&limit=1000${cursor}`)
-        for (const { id } of page.data) there.add(id)
-        if (page.nextCursor === null) break
-        cursor = `&cursor=${page.nextCursor}`
+      const all = async (path: string, idOf: (item: Record<string, string>) => string | undefined) => {
+        const there = new Set<string | undefined>()
+        for (let cursor = ''; ; ) {
+          const page = await json(`${other.url}${path}&limit=1000${cursor}`)
+          for (const item of page.data) there.add(idOf(item))
+          if (page.nextCursor === null) return there
+          cursor = `&cursor=${page.nextCursor}`
+        }
       }
+      const there = await all('/v1/schedules?prefix=load-', ({ id }) => id)
       expect(made.filter((id) => !there.has(id))).toEqual([])
+      const written = await all('/v1/audit?', ({ target }) => target)
+      expect(made.filter((id) => !written.has(id))).toEqual([])
     },
   )
 

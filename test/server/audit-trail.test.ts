@@ -55,6 +55,32 @@ describe('the audit trail', () => {
       expect((await trail.list({ limit: 5, after })).items).toBeDefined()
   })
 
+  it('keeps nobody waiting for it but those who list it, those who close it, and a crowd', async () => {
+    const { records } = memory()
+    let [goOn, isHeld] = [() => {}, true]
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve
+    })
+    const slow: RecordStore = {
+      ...records,
+      list: (query) => records.list(query),
+      put: async (write) => {
+        if (isHeld) await held
+        return records.put(write)
+      },
+    }
+    const trail = new AuditTrail(slow)
+    for (let at = 0; at < 1_000; at += 1) await trail.note(ANA, 'freeze', String(at))
+    const crowded = trail.note(ANA, 'freeze', 'one more').then(() => 'kept')
+    expect(await Promise.race([crowded, new Promise((resolve) => setTimeout(resolve, 20))])).toBeUndefined()
+    const listed = trail.list({ limit: 1 })
+    isHeld = false
+    goOn()
+    expect((await listed).items[0]?.target).toBe('one more')
+    await trail.settled()
+    expect(await crowded).toBe('kept')
+  })
+
   it('shows those with a prefix what was done within it, and looks no further than a bound', async () => {
     const clock = manualClock(Date.UTC(2026, 0, 1))
     const trail = new AuditTrail(memory({ clock }).records, silentLogger, clock)

@@ -41,6 +41,7 @@ export async function serveDemo(belfry: Belfry, tell: (asked: Asked) => void): P
     url: `http://${HOST}:${port}`,
     async close() {
       await Promise.all([listener.close(PATIENCE_MS), server.close()])
+      await server.close()
     },
   }
 }

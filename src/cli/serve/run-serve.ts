@@ -51,6 +51,8 @@ export async function runServe(settings: ServeSettings): Promise<void> {
     const closed = listener.close(settings.grace)
     await server.close()
     await closed
+    // Once more, for what the last requests changed.
+    await server.close()
     await belfry.stop({ grace: Math.max(endBy - performance.now(), 0) })
     log.say('bye')
   } catch (error) {

@@ -1,13 +1,11 @@
 import { z } from 'zod'
-import type { Belfry } from '../../belfry.js'
-import { AuditTrail } from '../audit-trail.js'
+import type { AuditTrail } from '../audit-trail.js'
 import { type Route, route } from '../route.js'
 import { auditEntry } from '../shapes/answers.js'
 import { iso } from '../shapes/fields.js'
 import { after, listOf, paging, toList } from '../shapes/list.js'
 
-export function auditRoute(belfry: Belfry): Route {
-  const trail = new AuditTrail(belfry.records)
+export function auditRoute(trail: AuditTrail): Route {
   return route({
     ...{ method: 'get', path: '/v1/audit', id: 'listAudit', tag: 'service', role: 'admin' },
     summary: 'Who changed what, newest first. A page may be short; only `nextCursor` says that it is the last.',
