@@ -66,16 +66,20 @@ function createSchedule(belfry: Belfry): Route {
       const made = uniqueName(c)
       const id = given ?? `${caller.prefix ?? ''}${made ?? crypto.randomUUID()}`
       mayMake(caller, id)
-      const schedule = await belfry.schedules.put(id, input, { ifVersion: 0 }).catch(async (error: unknown) => {
-        if (!(error instanceof BelfryError) || error.code !== 'VERSION_CONFLICT') throw error
-        // An earlier try of this very request made it, and was cut off before it could say so.
-        const isOwn = made !== undefined && (given === undefined || (await isThere(belfry, id, input)))
-        const own = isOwn ? await belfry.schedules.get(id) : undefined
-        if (own !== undefined) return own
-        throw problem(409, 'SCHEDULE_DUPLICATE', `there is a schedule "${id}" already`, {
-          hint: 'PUT /v1/schedules/{id} replaces it',
+      // Nobody else can have an id that was just made up, and a write that asks for no version can be shared with others.
+      const isNew = given === undefined && made === undefined
+      const schedule = await belfry.schedules
+        .put(id, input, isNew ? {} : { ifVersion: 0 })
+        .catch(async (error: unknown) => {
+          if (!(error instanceof BelfryError) || error.code !== 'VERSION_CONFLICT') throw error
+          // An earlier try of this very request made it, and was cut off before it could say so.
+          const isOwn = made !== undefined && (given === undefined || (await isThere(belfry, id, input)))
+          const own = isOwn ? await belfry.schedules.get(id) : undefined
+          if (own !== undefined) return own
+          throw problem(409, 'SCHEDULE_DUPLICATE', `there is a schedule "${id}" already`, {
+            hint: 'PUT /v1/schedules/{id} replaces it',
+          })
         })
-      })
       await c.get('audit')(caller, 'schedule.put', id, { outcome: 'created' })
       c.header('location', `${c.req.path}/${encodeURIComponent(id)}`)
       return answer(c, schedule, 201)

@@ -43,9 +43,10 @@ const NOW = 'select belfry.now_us() / 1000'
 export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
   const slots = new TransactionSlots(db.pool)
-  const puts = new SharedWrites<ScheduleWrite, PutResult>((writes) => putSchedules(db, writes), {
-    nameOf: ({ id }) => id,
-  })
+  const put = (writes: readonly ScheduleWrite[]) => putSchedules(db, writes)
+  const nameOf = ({ id }: ScheduleWrite) => id
+  const puts = new SharedWrites<ScheduleWrite, PutResult>(put, { nameOf })
+  const versioned = new SharedWrites<ScheduleWrite, PutResult>(put, { nameOf })
   const enqueues = new SharedWrites<NewRun, EnqueueResult>((runs) => enqueueRuns(db, runs))
 
   function op<Args extends readonly unknown[], Result>(work: (db: Database, ...args: Args) => Promise<Result>) {
@@ -54,9 +55,8 @@ export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open'
 
   return {
     schedules: {
-      // What asks for a version may not be repeated, and goes by itself.
-      put: (writes) =>
-        writes.every(({ ifVersion }) => ifVersion === undefined) ? puts.write(writes) : putSchedules(db, writes),
+      // What asks for a version may not be repeated, and shares with its like.
+      put: (writes) => (writes.every(({ ifVersion }) => ifVersion === undefined) ? puts : versioned).write(writes),
       get: op(getSchedule),
       list: op(listSchedules),
       remove: op(removeSchedules),
