@@ -226,7 +226,6 @@ export class Belfry implements AsyncDisposable {
     try {
       this.#checkJobs()
       await this.#store.open()
-      for (const { sink } of this.#options.sinks.values()) await sink.open?.()
       await this.#declarations.check((id, input, app) => this.schedules.parse(id, input, app))
       await this.#declarations.sync()
     } catch (error) {
@@ -244,7 +243,6 @@ export class Belfry implements AsyncDisposable {
     await this.#starting?.catch(() => {})
     if (wasStarted) await this.#engine.stop(graceMs)
     await this.locks.close()
-    await Promise.allSettled([...this.#options.sinks.values()].map(({ sink }) => sink.close?.()))
     await this.#store.close()
     this.#phase = 'stopped'
   }
