@@ -23,7 +23,7 @@ export interface BelfryOptions {
   readonly roles?: readonly Role[]
   /** Run only these of the defined jobs. */
   readonly jobs?: readonly string[]
-  /** Where schedules with `to` deliver. */
+  /** Where schedules with `to` deliver. When given, a schedule for a sink that no live instance has is refused. */
   readonly sinks?: Readonly<Record<string, Sink>>
   /** Attempts that this instance runs at a time. Default 10. */
   readonly concurrency?: number
@@ -84,6 +84,7 @@ export function parseOptions(options: BelfryOptions) {
     clock: options.clock ?? systemClock,
     log: parseLogger(options.logger),
     sinks: parseSinks(options.sinks ?? {}),
+    hasSinks: options.sinks !== undefined,
     concurrency: atLeast(1, concurrency, 'concurrency'),
     batch: atLeast(1, batch, 'batch'),
     lookaheadMs: ms(options.lookahead, 1_000, 'lookahead', 0),
