@@ -37,12 +37,13 @@ export interface SinkCase {
 }
 
 const FIRST_TICK = Date.UTC(2026, 0, 1, 9)
+/** Over all tests, since they share a broker: no two messages have the same id. */
+let made = 0
 /** How long a call may take where nothing stands in its way. */
 const CALL_MS = 20_000
 
 export class SinkScene {
   readonly opened: OpenedSink
-  #made = 0
 
   constructor(opened: OpenedSink) {
     this.opened = opened
@@ -54,14 +55,14 @@ export class SinkScene {
 
   /** A message of its own schedule, unless told otherwise. */
   message(over: Partial<SinkMessage> = {}): SinkMessage {
-    this.#made += 1
-    const tick = FIRST_TICK + this.#made * 1_000
-    const schedule = over.schedule_id ?? `contract/${this.#made}`
+    made += 1
+    const tick = FIRST_TICK + made * 1_000
+    const schedule = over.schedule_id ?? `contract/${made}`
     return {
       id: `${schedule}-${tick / 1_000}`,
       generated_at: new Date(tick).toISOString(),
       schedule_id: schedule,
-      payload: { number: this.#made, text: 'ünïcode ✓', nested: [null, { deep: true }] },
+      payload: { number: made, text: 'ünïcode ✓', nested: [null, { deep: true }] },
       key: schedule,
       attempt: 1,
       token: tick * 1_000,
