@@ -14,8 +14,6 @@ export type ErrorCode =
   | 'JOB_DUPLICATE'
   /** A schedule names a sink that nobody has. */
   | 'SINK_UNKNOWN'
-  /** A receiver or a broker did not take a message. */
-  | 'DELIVERY_FAILED'
   /** A webhook's address is not one that may be called. */
   | 'ADDRESS_REFUSED'
   | 'SCHEDULE_DUPLICATE'
@@ -52,6 +50,10 @@ export type ErrorCode =
   | 'STORE_READ_ONLY'
   /** Nothing can be written until there is space again. */
   | 'STORE_FULL'
+  /** The broker of a sink does not answer. */
+  | 'SINK_UNREACHABLE'
+  /** The broker of a sink did not take a message. */
+  | 'SINK_REFUSED'
 
 export function failure(code: ErrorCode, message: string, options?: ErrorOptions): BelfryError<ErrorCode> {
   return new BelfryError(code, message, options)

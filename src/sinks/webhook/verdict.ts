@@ -11,7 +11,7 @@ const TOO_LARGE = 413
 export function refused(answer: Answer, { url }: Receiver, { startedAt }: SinkMessage): Undelivered {
   const { status, excerpt } = answer
   const redirect = status >= 300 && status < 400 ? ', and redirects are not followed' : ''
-  const error = failure('DELIVERY_FAILED', `${url.host} answered with ${status}${redirect}`)
+  const error = failure('SINK_REFUSED', `${url.host} answered with ${status}${redirect}`)
   const retryAfterMs = askedDelay(answer, startedAt)
   return {
     delivered: false,
@@ -28,7 +28,7 @@ export function unsent(error: unknown, { url, isOwn }: Receiver): Undelivered {
     return { delivered: false, error, retryable: false }
   }
   const { code, message } = errorRecord(error)
-  const why = failure('DELIVERY_FAILED', `${url.host} could not be reached: ${code ?? message}`, { cause: error })
+  const why = failure('SINK_UNREACHABLE', `${url.host} could not be reached: ${code ?? message}`, { cause: error })
   return isOwn ? { delivered: false, error: why, unreachable: true } : { delivered: false, error: why }
 }
 

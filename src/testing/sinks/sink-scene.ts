@@ -37,10 +37,11 @@ export interface SinkCase {
 }
 
 const FIRST_TICK = Date.UTC(2026, 0, 1, 9)
-/** Over all tests, since they share a broker: no two messages have the same id. */
-let made = 0
 /** How long a call may take where nothing stands in its way. */
 const CALL_MS = 20_000
+
+/** Of all scenes together: brokers that dedupe would else take what one test sends for a repetition of another's. */
+let made = 0
 
 export class SinkScene {
   readonly opened: OpenedSink
