@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../src/core/logger.js'
 import { TokenFloor } from '../../src/core/token.js'
+import { Attempts } from '../../src/engine/attempts.js'
 import { Dispatcher } from '../../src/engine/dispatcher.js'
 import { Events } from '../../src/engine/events.js'
 import { Health } from '../../src/engine/health.js'
@@ -36,16 +37,17 @@ async function scene({ runs = 1, concurrency = 10, batch = 10 } = {}) {
   const run = { target: { job: 'report' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' } as const
   await store.runs.enqueue(Array.from({ length: runs }, () => run))
   const rush = new Rush(clock)
-  const dispatcher = new Dispatcher({
-    rush,
-    ...{ store, clock, events, log: silentLogger, concurrency, batch, pollMs: 1_000, onFree: () => {} },
+  const attempts = new Attempts({
+    ...{ store, clock, events },
     settler: new Settler(store, clock, new Health(clock, silentLogger, events), 10, rush),
     floor: new TokenFloor(),
-    jobs: new Map([['report', job]]),
-    sinks: new Map(),
     instance: () => membership.id,
   })
-  return { dispatcher, membership, began, asked, clock }
+  const dispatcher = new Dispatcher({
+    ...{ store, attempts, rush, log: silentLogger, concurrency, batch, pollMs: 1_000, onFree: () => {} },
+    jobs: new Map([['report', job]]),
+  })
+  return { dispatcher, attempts, membership, began, asked, clock }
 }
 
 describe('a dispatcher', () => {
@@ -57,13 +59,13 @@ describe('a dispatcher', () => {
   })
 
   it('begins nothing that its instance claimed in a former life', async () => {
-    const { dispatcher, membership, began, clock } = await scene()
+    const { dispatcher, attempts, membership, began, clock } = await scene()
     const step = dispatcher.startRuns()
     membership.id = 'second'
     await step
     await clock.settle()
     expect(began).toEqual([])
-    expect(dispatcher.attempts.size).toBe(0)
+    expect(attempts.all.size).toBe(0)
   })
 
   it('starts a crowd in small claims, and what these do not reach in large ones', async () => {
@@ -80,5 +82,44 @@ describe('a dispatcher', () => {
     const { dispatcher, asked } = await scene({ runs: 20, concurrency: 7, batch: 1_000 })
     await dispatcher.startRuns()
     expect(asked).toEqual([7])
+  })
+})
+
+describe('claims of those who share the attempts of an instance', () => {
+  it('take turns, so that their numbers reach the store in order and none counts as answered too early', async () => {
+    const { attempts, clock } = await scene({ runs: 2 })
+    const jobs = [{ name: 'report', limit: 1 }]
+    const wish = () => ({ limit: 1, jobs, sinks: [] })
+    const begun: number[] = []
+    const settled: number[] = []
+    const claim = () =>
+      attempts.claim(wish, () => {
+        begun.push(attempts.all.size)
+        settled.push(attempts.claimsSettled)
+      })
+    const both = [claim(), claim()]
+    await clock.settle()
+    const results = await Promise.all(both)
+    expect(results.map((result) => result?.runs.length)).toEqual([1, 1])
+    expect(begun).toEqual([1, 2])
+    expect(settled).toEqual([0, 1])
+    expect(attempts.claimsSettled).toBe(2)
+  })
+
+  it('go on after one that failed', async () => {
+    const { attempts } = await scene()
+    const failing = attempts.claim(
+      () => {
+        throw new Error('no wish')
+      },
+      () => {},
+    )
+    await expect(failing).rejects.toThrow('no wish')
+    expect(
+      await attempts.claim(
+        () => undefined,
+        () => {},
+      ),
+    ).toBeUndefined()
   })
 })

@@ -3,6 +3,7 @@ import { isLoopback } from '../../server/security/host-check.js'
 import {
   duration,
   type Given,
+  object,
   oneOf,
   optional,
   resolveSettings,
@@ -40,6 +41,7 @@ const TABLE = {
   rate: setting(wholeNumber(1, 1_000_000), 2_000),
   addressRate: setting(wholeNumber(1, 1_000_000), 5_000),
   guessRate: setting(wholeNumber(1, 1_000_000), 2),
+  sinks: setting(object, {}),
 }
 
 export type ServeSettings = Omit<ValuesOf<typeof TABLE>, 'auth'> & { readonly auth: 'tokens' | 'none' }
