@@ -3,7 +3,7 @@ export type { Enqueued, EnqueueOptions } from './api/enqueue.js'
 export type { Explanation } from './api/explain.js'
 export type { GrantOptions, GrantRef } from './api/grant-options.js'
 export type { Job } from './api/job.js'
-export type { ExclusiveOptions, JobOptions, RetryOptions } from './api/job-options.js'
+export type { ExclusiveOptions, JobOptions } from './api/job-options.js'
 export type { KnownJob } from './api/known-jobs.js'
 export type { Lock } from './api/lock.js'
 export type { LockOptions } from './api/lock-options.js'
@@ -37,9 +37,17 @@ export type { Json } from './core/json.js'
 export type { Lease } from './core/lease.js'
 export { type Logger, silentLogger } from './core/logger.js'
 export type { Overlap, SkipReason } from './core/policies.js'
+export type { RetryOptions } from './core/retry.js'
 export type { Keep, Run, RunState } from './core/run.js'
 export type { Schedule, ScheduleDefinition, ScheduleState } from './core/schedule.js'
-export type { Delivery, Sink, SinkMessage } from './core/sink.js'
+export {
+  DELIVERED,
+  type Delivery,
+  type DeliveryOptions,
+  type Sink,
+  type SinkMessage,
+  type Undelivered,
+} from './core/sink.js'
 export type { Frozen, Page, RunQuery, ScheduleQuery, Store } from './core/store.js'
 export type { Role } from './engine/engine.js'
 export type { EventMap, EventName } from './engine/events.js'

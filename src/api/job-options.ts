@@ -3,11 +3,12 @@ import type { Json } from '../core/json.js'
 import type { KeyRule } from '../core/key.js'
 import { checkOptions } from '../core/known-options.js'
 import { checkName } from '../core/names.js'
-import { exponentialBackoff, fixedBackoff, type RetryPolicy } from '../core/retry.js'
+import { MAX_BACKOFF_MS, type RetryOptions } from '../core/retry.js'
 import type { Keep } from '../core/run.js'
 import type { Exclusive, HandlerContext, JobDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
 import { located } from './located.js'
+import { parseRetry } from './retry-options.js'
 import { type StandardSchema, validate } from './standard-schema.js'
 
 export interface JobOptions<Payload> {
@@ -38,22 +39,9 @@ export interface ExclusiveOptions<Payload> {
   readonly checkOnEnqueue?: boolean
 }
 
-export interface RetryOptions {
-  /** Attempts in all, the first included. Default 3. */
-  readonly attempts?: number
-  /** Default exponential. A function is given how many attempts have failed, and the error. */
-  readonly backoff?: 'fixed' | 'exponential' | ((failures: number, error: unknown) => Duration)
-  /** The first delay. Default 1 s. */
-  readonly delay?: Duration
-  /** The longest delay of exponential backoff. Default a day. */
-  readonly maxDelay?: Duration
-}
-
 export const DEFAULT_TIMEOUT_MS = 3_600_000
-const DEFAULT_ATTEMPTS = 3
-const DEFAULT_DELAY_MS = 1_000
+const DEFAULT_RETRY = { attempts: 3, maxDelayMs: MAX_BACKOFF_MS }
 const KNOWN = ['payload', 'run', 'exclusive', 'retry', 'timeout', 'keep', 'concurrency']
-const KNOWN_RETRY = ['attempts', 'backoff', 'delay', 'maxDelay']
 const KNOWN_EXCLUSIVE = ['by', 'name', 'limit', 'whenBusy', 'checkOnEnqueue']
 const KEEPS: readonly Keep[] = ['all', 'failures', 'none']
 
@@ -79,7 +67,7 @@ export function parseJob<Payload>(
     ...(schema === undefined
       ? {}
       : { parse: (payload: Json) => parsePayload(schema, payload, `payload of job "${name}"`) }),
-    retry: located(where, () => parseRetry(name, options.retry ?? {})),
+    retry: located(where, () => parseRetry(where, options.retry ?? {}, DEFAULT_RETRY)),
     timeoutMs,
     keep: checkKeep(options.keep ?? 'all', where),
     concurrency: checkCount(options.concurrency ?? Number.POSITIVE_INFINITY, name, 'concurrency'),
@@ -102,22 +90,6 @@ async function parsePayload(schema: StandardSchema, payload: Json, what: string)
 export function checkKeep(keep: Keep, where: string): Keep {
   if (KEEPS.includes(keep)) return keep
   throw failure('OPTION_INVALID', `${where}: keep is ${quote(keep)}; allowed are ${KEEPS.join(', ')}`)
-}
-
-function parseRetry(job: string, options: RetryOptions): RetryPolicy {
-  checkOptions(options, KNOWN_RETRY, `job "${job}": retry`)
-  const { attempts = DEFAULT_ATTEMPTS, backoff = 'exponential', delay, maxDelay } = options
-  checkCount(attempts, job, 'retry.attempts')
-  if (typeof backoff === 'function') {
-    if (delay !== undefined || maxDelay !== undefined)
-      throw invalid(job, 'retry.backoff is a function, so delay and maxDelay say nothing: remove them')
-    return { attempts, delayMs: (failures, error) => durationMs(backoff(failures, error)) }
-  }
-  const firstMs = delay === undefined ? DEFAULT_DELAY_MS : durationMs(delay)
-  if (backoff === 'fixed') return { attempts, delayMs: fixedBackoff(firstMs) }
-  if (backoff !== 'exponential')
-    throw invalid(job, `retry.backoff is ${quote(backoff)}; allowed are fixed, exponential or a function`)
-  return { attempts, delayMs: exponentialBackoff(firstMs, maxDelay === undefined ? undefined : durationMs(maxDelay)) }
 }
 
 function parseExclusive<Payload>(job: string, option: ExclusiveOption<Payload> | undefined): Exclusive | undefined {

@@ -42,6 +42,7 @@ function sinkMessage({ run }: Attempt): SinkMessage {
     key: run.schedule ?? run.id,
     attempt: run.attempt,
     token: run.token,
+    startedAt: run.startedAt,
     ...(options === undefined ? {} : { options }),
   }
 }

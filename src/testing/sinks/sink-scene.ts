@@ -1,0 +1,118 @@
+/** What the sink contract's tests are made of: a sink with both its ends, and messages to send through it. */
+import type { Json } from '../../core/json.js'
+import type { Delivery, Sink, SinkMessage } from '../../core/sink.js'
+
+/** A message as it came out at the other end. */
+export interface Received {
+  readonly id: string
+  readonly generated_at: string
+  readonly schedule_id?: string
+  readonly payload: Json
+  /** Beside the body, wherever the transport has a place for it. */
+  readonly attempt: number
+  readonly token: number
+}
+
+export interface OpenedSink {
+  readonly sink: Sink
+  /** All that has arrived so far where the sink delivers without options, oldest first, repetitions included. */
+  received(): Promise<readonly Received[]>
+  /** Takes the broker away, as a crash would: connections break, and new ones are refused. */
+  down(): Promise<void>
+  /** Brings it back where it was, with what it had stored. */
+  up(): Promise<void>
+  /** What a schedule may say about its delivery; `arrived` looks where it then arrives. */
+  readonly elsewhere?: { readonly options: Json; arrived(): Promise<readonly Received[]> }
+  /** What it may not say: refused on put, and a failure for good if it gets to the sink all the same. */
+  readonly badOptions?: readonly Json[]
+  /** A payload that the broker refuses because of its size. */
+  readonly tooLarge?: Json
+  close?(): Promise<void>
+}
+
+/** One promise of the contract: a sentence, and a run that throws when the sink breaks it. */
+export interface SinkCase {
+  readonly name: string
+  run(scene: SinkScene): Promise<void>
+}
+
+const FIRST_TICK = Date.UTC(2026, 0, 1, 9)
+/** How long a call may take where nothing stands in its way. */
+const CALL_MS = 20_000
+
+export class SinkScene {
+  readonly opened: OpenedSink
+  #made = 0
+
+  constructor(opened: OpenedSink) {
+    this.opened = opened
+  }
+
+  get sink(): Sink {
+    return this.opened.sink
+  }
+
+  /** A message of its own schedule, unless told otherwise. */
+  message(over: Partial<SinkMessage> = {}): SinkMessage {
+    this.#made += 1
+    const tick = FIRST_TICK + this.#made * 1_000
+    const schedule = over.schedule_id ?? `contract/${this.#made}`
+    return {
+      id: `${schedule}-${tick / 1_000}`,
+      generated_at: new Date(tick).toISOString(),
+      schedule_id: schedule,
+      payload: { number: this.#made, text: 'ünïcode ✓', nested: [null, { deep: true }] },
+      key: schedule,
+      attempt: 1,
+      token: tick * 1_000,
+      startedAt: tick,
+      ...over,
+    }
+  }
+
+  messages(count: number, over: Partial<SinkMessage> = {}): SinkMessage[] {
+    return Array.from({ length: count }, () => this.message(over))
+  }
+
+  /** Hands messages over as the engine does. */
+  deliver(messages: readonly SinkMessage[], timeoutMs = CALL_MS): Promise<readonly Delivery[]> {
+    return this.sink.deliver(messages, AbortSignal.timeout(timeoutMs))
+  }
+
+  /** The same, where a call that throws counts as the engine counts it: the sink is out of reach. */
+  async attempt(messages: readonly SinkMessage[], timeoutMs = CALL_MS): Promise<readonly Delivery[]> {
+    try {
+      return await this.deliver(messages, timeoutMs)
+    } catch (error) {
+      return messages.map(() => ({ delivered: false, error, unreachable: true }))
+    }
+  }
+
+  /** Tries until all are delivered, as the engine does: each only as long as it was not. */
+  async deliverAll(messages: readonly SinkMessage[], withinMs = 60_000): Promise<void> {
+    const deadline = performance.now() + withinMs
+    for (let left = messages; left.length > 0; ) {
+      const outcomes = await this.attempt(left, 5_000)
+      left = left.filter((_, at) => outcomes[at]?.delivered !== true)
+      if (left.length > 0 && performance.now() > deadline) {
+        throw new Error(`${left.length} messages are not delivered after ${withinMs} ms`)
+      }
+      if (left.length > 0) await pause(100)
+    }
+  }
+
+  /** What has arrived of these messages, in the order of arrival. */
+  async arrivedOf(messages: readonly SinkMessage[]): Promise<readonly Received[]> {
+    const ids = new Set(messages.map(({ id }) => id))
+    return (await this.opened.received()).filter(({ id }) => ids.has(id))
+  }
+}
+
+/** The message as a receiver sees it. */
+export function asReceived({ id, generated_at, schedule_id, payload, attempt, token }: SinkMessage): Received {
+  return { id, generated_at, ...(schedule_id === undefined ? {} : { schedule_id }), payload, attempt, token }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
