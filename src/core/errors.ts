@@ -46,6 +46,10 @@ export type ErrorCode =
   | 'STORE_READ_ONLY'
   /** Nothing can be written until there is space again. */
   | 'STORE_FULL'
+  /** The broker of a sink does not answer. */
+  | 'SINK_UNREACHABLE'
+  /** The broker of a sink did not take a message. */
+  | 'SINK_REFUSED'
 
 export function failure(code: ErrorCode, message: string, options?: ErrorOptions): BelfryError<ErrorCode> {
   return new BelfryError(code, message, options)

@@ -40,9 +40,11 @@ const FIRST_TICK = Date.UTC(2026, 0, 1, 9)
 /** How long a call may take where nothing stands in its way. */
 const CALL_MS = 20_000
 
+/** Of all scenes together: brokers that dedupe would else take what one test sends for a repetition of another's. */
+let made = 0
+
 export class SinkScene {
   readonly opened: OpenedSink
-  #made = 0
 
   constructor(opened: OpenedSink) {
     this.opened = opened
@@ -54,14 +56,14 @@ export class SinkScene {
 
   /** A message of its own schedule, unless told otherwise. */
   message(over: Partial<SinkMessage> = {}): SinkMessage {
-    this.#made += 1
-    const tick = FIRST_TICK + this.#made * 1_000
-    const schedule = over.schedule_id ?? `contract/${this.#made}`
+    made += 1
+    const tick = FIRST_TICK + made * 1_000
+    const schedule = over.schedule_id ?? `contract/${made}`
     return {
       id: `${schedule}-${tick / 1_000}`,
       generated_at: new Date(tick).toISOString(),
       schedule_id: schedule,
-      payload: { number: this.#made, text: 'ünïcode ✓', nested: [null, { deep: true }] },
+      payload: { number: made, text: 'ünïcode ✓', nested: [null, { deep: true }] },
       key: schedule,
       attempt: 1,
       token: tick * 1_000,
