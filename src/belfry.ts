@@ -15,6 +15,7 @@ import { stopOn } from './api/process-signals.js'
 import { Runs } from './api/runs.js'
 import type { ScheduleInput } from './api/schedule-input.js'
 import { Schedules } from './api/schedules.js'
+import { SinkCatalogue } from './api/sink-catalogue.js'
 import type { InputOf, OutputOf, StandardSchema } from './api/standard-schema.js'
 import { type Stats, stats } from './api/stats.js'
 import { failure, quote } from './core/errors.js'
@@ -72,7 +73,8 @@ export class Belfry implements AsyncDisposable {
     this.records = store.records
     const floor = new TokenFloor()
     const health = new Health(clock, log, this.#events)
-    this.#catalogue = new Catalogue(store, clock, log)
+    const sinks = new SinkCatalogue(store, clock, options.sinks, options.hasSinks)
+    this.#catalogue = new Catalogue(store, clock, log, sinks)
     this.#declarations = new Declarations(store, app, release)
     this.schedules = new Schedules(store, this.#catalogue, options.graceMs)
     this.runs = new Runs(store, clock, this.#ending.signal)
@@ -88,6 +90,7 @@ export class Belfry implements AsyncDisposable {
         pid: process.pid,
         zoneData: process.versions.tz ?? 'unknown',
         jobs: roles.includes('run') ? [...this.#runnable.values()].map(jobInfo) : [],
+        ...(roles.includes('run') && options.sinks.size > 0 ? { sinks: sinks.infos() } : {}),
         ...(app === undefined ? {} : { app }),
         ...(release === undefined ? {} : { release }),
         ...(this.#declarations.hash === undefined ? {} : { declarations: this.#declarations.hash }),
@@ -226,7 +229,6 @@ export class Belfry implements AsyncDisposable {
     try {
       this.#checkJobs()
       await this.#store.open()
-      for (const { sink } of this.#options.sinks.values()) await sink.open?.()
       await this.#declarations.check((id, input, app) => this.schedules.parse(id, input, app))
       await this.#declarations.sync()
     } catch (error) {
@@ -244,7 +246,6 @@ export class Belfry implements AsyncDisposable {
     await this.#starting?.catch(() => {})
     if (wasStarted) await this.#engine.stop(graceMs)
     await this.locks.close()
-    await Promise.allSettled([...this.#options.sinks.values()].map(({ sink }) => sink.close?.()))
     await this.#store.close()
     this.#phase = 'stopped'
   }

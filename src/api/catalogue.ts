@@ -9,6 +9,7 @@ import type { Run, Target } from '../core/run.js'
 import type { Schedule } from '../core/schedule.js'
 import type { Page, Store } from '../core/store.js'
 import type { JobDefinition } from '../engine/work.js'
+import type { SinkCatalogue } from './sink-catalogue.js'
 
 /** How long what the store said about other instances' jobs is good for. */
 const FRESH_MS = 5_000
@@ -16,15 +17,17 @@ const STAMP_BATCH = 500
 
 export class Catalogue {
   readonly jobs = new Map<string, JobDefinition>()
+  readonly sinks: SinkCatalogue
   readonly #store: Store
   readonly #clock: Clock
   readonly #log: Logger
   #others: { readonly at: number; readonly jobs: Promise<ReadonlyMap<string, JobInfo>> } | undefined
 
-  constructor(store: Store, clock: Clock, log: Logger) {
+  constructor(store: Store, clock: Clock, log: Logger, sinks: SinkCatalogue) {
     this.#store = store
     this.#clock = clock
     this.#log = log
+    this.sinks = sinks
   }
 
   add(job: JobDefinition): void {

@@ -105,14 +105,16 @@ async function runObstacles(store: Store, target: Run['target']): Promise<string
       : [
           `Nothing starts: the store is frozen since ${iso(frozen.at)}${frozen.note === undefined ? '' : ` (${frozen.note})`}.`,
         ]
-  if (!('job' in target)) return ice
   const instances = await store.instances.list()
   const now = await store.now()
-  const served = instances.some(
-    (instance) => instance.expiresAt >= now && instance.jobs.some(({ name }) => name === target.job),
-  )
-  if (served) return ice
-  return [...ice, `No live instance runs the job "${target.job}": it waits until one does.`]
+  const live = instances.filter(({ expiresAt }) => expiresAt >= now)
+  const isServed =
+    'job' in target
+      ? live.some(({ jobs }) => jobs.some(({ name }) => name === target.job))
+      : live.some(({ sinks = [] }) => sinks.some(({ name }) => name === target.sink))
+  if (isServed) return ice
+  const who = 'job' in target ? `runs the job "${target.job}"` : `delivers to the sink "${target.sink}"`
+  return [...ice, `No live instance ${who}: it waits until one does.`]
 }
 
 async function explainRun(store: Store, run: Run): Promise<Answer> {

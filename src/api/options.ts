@@ -4,15 +4,14 @@ import { checkOptions } from '../core/known-options.js'
 import { guarded, type Logger, stderrLogger } from '../core/logger.js'
 import { checkName } from '../core/names.js'
 import { DEFAULT_MISSED } from '../core/policies.js'
-import { exponentialBackoff } from '../core/retry.js'
 import type { Sink } from '../core/sink.js'
 import type { Store } from '../core/store.js'
 import type { Role } from '../engine/engine.js'
 import { checkHeartbeat } from '../engine/keeper.js'
-import type { SinkDefinition } from '../engine/work.js'
 import { type Duration, durationMs } from '../time/duration.js'
 import { located } from './located.js'
 import { STOP_SIGNALS, type StopSignal } from './process-signals.js'
+import { parseSinks } from './sink-options.js'
 
 export interface BelfryOptions {
   readonly store: Store
@@ -24,7 +23,7 @@ export interface BelfryOptions {
   readonly roles?: readonly Role[]
   /** Run only these of the defined jobs. */
   readonly jobs?: readonly string[]
-  /** Where schedules with `to` deliver. */
+  /** Where schedules with `to` deliver. When given, a schedule for a sink that no live instance has is refused. */
   readonly sinks?: Readonly<Record<string, Sink>>
   /** Attempts that this instance runs at a time. Default 10. */
   readonly concurrency?: number
@@ -54,8 +53,6 @@ export interface BelfryOptions {
 export type ParsedOptions = ReturnType<typeof parseOptions>
 
 const DAY_MS = 24 * 3_600_000
-const SINK_ATTEMPTS = 25
-const SINK_TIMEOUT_MS = 30_000
 
 const KNOWN = [
   ...['store', 'app', 'release', 'roles', 'jobs', 'sinks', 'concurrency', 'lease', 'heartbeat', 'poll', 'lookahead'],
@@ -87,6 +84,7 @@ export function parseOptions(options: BelfryOptions) {
     clock: options.clock ?? systemClock,
     log: parseLogger(options.logger),
     sinks: parseSinks(options.sinks ?? {}),
+    hasSinks: options.sinks !== undefined,
     concurrency: atLeast(1, concurrency, 'concurrency'),
     batch: atLeast(1, batch, 'batch'),
     lookaheadMs: ms(options.lookahead, 1_000, 'lookahead', 0),
@@ -100,17 +98,6 @@ export function parseOptions(options: BelfryOptions) {
     ...(app === undefined ? {} : { app: checkName(app, 'app') }),
     ...(release === undefined ? {} : { release: checkName(release, 'release') }),
   }
-}
-
-function parseSinks(sinks: Readonly<Record<string, Sink>>): Map<string, SinkDefinition> {
-  const retry = { attempts: SINK_ATTEMPTS, delayMs: exponentialBackoff(1_000, 3_600_000) }
-  return new Map(
-    Object.entries(sinks).map(([name, sink]) => {
-      checkName(name, 'sink name')
-      if (typeof sink?.deliver !== 'function') throw invalid(`sink "${name}" has no deliver()`)
-      return [name, { name, sink, retry, timeoutMs: SINK_TIMEOUT_MS, concurrency: Number.POSITIVE_INFINITY }]
-    }),
-  )
 }
 
 function parseLogger(logger: Logger | undefined): Logger {

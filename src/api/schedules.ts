@@ -203,10 +203,11 @@ export class Schedules {
   async trigger(id: string, options: TriggerOptions = {}): Promise<Enqueued> {
     checkText(id, 'schedule id')
     checkOptions(options, ['payload', 'overlap', 'key', 'keyFor'], `trigger of "${id}"`)
-    const { payload, overlap = 'allow' } = options
+    const { payload } = options
     const dedupe = dedupeFields(`trigger of "${id}"`, options)
-    checkOverlap(`trigger of "${id}"`, overlap)
+    if (options.overlap !== undefined) checkOverlap(`trigger of "${id}"`, options.overlap)
     const { definition } = found(id, await this.#store.schedules.get(id))
+    const overlap = options.overlap ?? (await this.#triggerOverlap(definition))
     const given = payload === undefined ? definition.payload : toJson(payload, `payload of a trigger of "${id}"`)
     const tick = await this.#store.now()
     const run = await this.#runOf(id, definition, given, { origin: 'trigger', tick, overlap, ...dedupe })
@@ -283,6 +284,10 @@ export class Schedules {
   async parse(id: string, input: ScheduleInput, app?: string): Promise<ScheduleDefinition> {
     const definition = parseSchedule(id, input, this.#graceMs, app)
     const { target, payload } = definition
+    if ('sink' in target) {
+      const overlap = await this.#catalogue.sinks.check(id, target.sink, target.options, input.overlap)
+      return { ...definition, overlap }
+    }
     const job = 'job' in target ? this.#catalogue.jobs.get(target.job) : undefined
     if (job?.parse !== undefined) await job.parse(payload)
     const keep = input.keep ?? job?.keep ?? definition.keep
@@ -290,6 +295,11 @@ export class Schedules {
     if (job !== undefined && job.exclusive === undefined) return { ...definition, keep }
     const key = await this.#catalogue.keyOf(target, payload)
     return { ...definition, keep, ...(key === undefined ? {} : { key }) }
+  }
+
+  /** A trigger runs beside what is unfinished, unless its sink is to have one message after the other. */
+  async #triggerOverlap({ target }: ScheduleDefinition): Promise<Overlap> {
+    return 'sink' in target && (await this.#catalogue.sinks.isOrdered(target.sink)) ? 'queue-all' : 'allow'
   }
 
   async #runOf(

@@ -12,6 +12,8 @@ export type ErrorCode =
   | 'PAYLOAD_INVALID'
   | 'JOB_UNKNOWN'
   | 'JOB_DUPLICATE'
+  /** A schedule names a sink that nobody has. */
+  | 'SINK_UNKNOWN'
   | 'SCHEDULE_DUPLICATE'
   | 'SCHEDULE_NOT_FOUND'
   /** A write was based on a version that is no longer the newest. */
@@ -66,20 +68,25 @@ export interface ErrorRecord {
   readonly message: string
   readonly code?: string
   readonly stack?: string
+  /** The first words of what a receiver answered: others' data, for operators alone. */
+  readonly excerpt?: string
 }
 
 const MAX_MESSAGE = 2_000
 const MAX_STACK = 8_000
+const MAX_EXCERPT = 256
 
 /** Never throws, whatever was thrown: anything can be, with getters and proxies that do as they please. */
 export function errorRecord(error: unknown): ErrorRecord {
   const message = textOf(error, 'message') || textOf(error, 'name') || describe(error)
   const code = textOf(error, 'code')
   const stack = textOf(error, 'stack')
+  const excerpt = textOf(error, 'excerpt')
   return {
     message: cut(message, MAX_MESSAGE),
     ...(code === '' ? {} : { code: cut(code, 100) }),
     ...(stack === '' ? {} : { stack: cut(stack, MAX_STACK) }),
+    ...(excerpt === '' ? {} : { excerpt: cut(excerpt, MAX_EXCERPT) }),
   }
 }
 

@@ -12,6 +12,14 @@ export interface InstanceInfo {
   /** The runtime's zone data, so that differing ones can be told. */
   readonly zoneData: string
   readonly jobs: readonly JobInfo[]
+  /** The sinks that it delivers to. */
+  readonly sinks?: readonly SinkInfo[]
+}
+
+/** A sink as data. */
+export interface SinkInfo {
+  readonly name: string
+  readonly ordered?: boolean
 }
 
 /** A job as data: what others need to know of it without its code. */

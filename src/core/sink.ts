@@ -8,7 +8,8 @@
  *   vain; then the run is `failed`, with the reason, and can be retried by hand.
  * - A sink that cannot be reached at all throws, or says `unreachable`: then it is left alone for a while and asked by one
  *   message at a time, so that what waits for it waits in the store, and costs nothing.
- * - Messages of one key are handed over oldest first, and no two calls hold the same key at a time.
+ * - Messages of one key are handed over oldest first, by each instance. Only with `ordered` does one that is being retried
+ *   hold back those that follow.
  * - The signal fires when nobody waits for the answer any more: timeout, stop, a lost lease. What is not acknowledged by
  *   then is answered as not delivered, soon.
  *

@@ -19,6 +19,12 @@ const MESSAGES: Readonly<Record<AbortReason, string>> = {
   lost: 'the lease on this run was lost; somebody else may have it now',
 }
 
+/** Looks after several attempts at once: a promise and a signal for each would cost more than the work. */
+export interface AttemptObserver {
+  aborted(attempt: Attempt): void
+  fenced(attempt: Attempt): void
+}
+
 /** What an attempt comes to when its abort window is over and its handler has not returned. */
 export const FENCED = Symbol('fenced')
 
@@ -35,6 +41,7 @@ export class Attempt {
   #fence: (() => void) | undefined
   #fenced = false
   #cancelTimers: (() => void)[] = []
+  #observer: AttemptObserver | undefined
   #reason: AbortReason | undefined
 
   constructor(run: ClaimedRun, clock: Clock) {
@@ -77,8 +84,15 @@ export class Attempt {
       this.#clock.after(windowMs, () => {
         this.#fenced = true
         this.#fence?.()
+        this.#observer?.fenced(this)
       }),
     )
+    this.#observer?.aborted(this)
+  }
+
+  /** Tells of an abort and a fence from now on; what was before is to be asked for. */
+  observe(observer: AttemptObserver | undefined): void {
+    this.#observer = observer
   }
 
   abortAfter(timeoutMs: number, windowMs: number): void {

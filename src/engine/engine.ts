@@ -4,6 +4,7 @@ import type { InstanceInfo } from '../core/instance.js'
 import type { Logger } from '../core/logger.js'
 import type { PruneRequest, Store, Wake } from '../core/store.js'
 import type { TokenFloor } from '../core/token.js'
+import { Attempts } from './attempts.js'
 import { Dispatcher } from './dispatcher.js'
 import type { Events } from './events.js'
 import type { Health } from './health.js'
@@ -12,6 +13,7 @@ import { Loop } from './loop.js'
 import { Membership } from './membership.js'
 import { pruner } from './pruner.js'
 import { Settler } from './settler.js'
+import { SinkDispatcher } from './sink-dispatcher.js'
 import { sweeper } from './sweeper.js'
 import { ticker } from './ticker.js'
 import type { JobDefinition, SinkDefinition } from './work.js'
@@ -44,13 +46,17 @@ export interface EngineOptions {
 /** How long a stopping instance tries to write down what its attempts came to. */
 const DRAIN_MS = 5_000
 
+type LoopName = 'ticker' | 'dispatcher' | 'sink dispatcher' | 'keeper' | 'sweeper' | 'pruner'
+
 export class Engine {
   readonly #options: EngineOptions
   readonly #membership: Membership
   readonly #settler: Settler
+  readonly #attempts: Attempts
   readonly #dispatcher: Dispatcher
+  readonly #sinks: SinkDispatcher
   readonly #keeper: Keeper
-  readonly #loops: Readonly<Record<'ticker' | 'dispatcher' | 'keeper' | 'sweeper' | 'pruner', Loop>>
+  readonly #loops: Readonly<Record<LoopName, Loop>>
   #unsubscribe = () => {}
   #forgetLoss = () => {}
   #hurry = () => {}
@@ -61,32 +67,32 @@ export class Engine {
     this.#membership = new Membership(store, events, leaseMs, options.describe)
     this.#settler = new Settler(store, clock, health, batch)
     const instance = () => this.#membership.id
-    this.#dispatcher = new Dispatcher({
-      ...options,
-      settler: this.#settler,
-      instance,
-      onFree: () => this.#loops.dispatcher.wake(),
-    })
-    events.on('instance:joined', () => this.#loops.dispatcher.wake())
+    this.#attempts = new Attempts({ ...options, settler: this.#settler, instance })
+    const attempts = this.#attempts
+    this.#dispatcher = new Dispatcher({ ...options, attempts, onFree: () => this.#loops.dispatcher.wake() })
+    this.#sinks = new SinkDispatcher({ ...options, attempts, onFree: () => this.#loops['sink dispatcher'].wake() })
+    events.on('instance:joined', () => this.#wakeDispatchers())
     this.#keeper = new Keeper({
       ...options,
       onLost: () => this.#loops.keeper.wake(),
       membership: this.#membership,
-      attempts: () => this.#dispatcher.attempts,
-      claimsSettled: () => this.#dispatcher.claimsSettled,
+      attempts: () => attempts.all,
+      claimsSettled: () => attempts.claimsSettled,
     })
-    const wakeDispatcher = () => this.#loops.dispatcher.wake()
+    const wakeDispatchers = () => this.#wakeDispatchers()
     const steps = {
-      ticker: ticker({ ...options, onRecorded: wakeDispatcher }),
-      dispatcher: () => this.#startRuns(),
+      ticker: ticker({ ...options, onRecorded: wakeDispatchers }),
+      dispatcher: () => this.#startRuns(this.#dispatcher),
+      'sink dispatcher': () => this.#startRuns(this.#sinks),
       keeper: () => this.#keeper.keepAlive(),
-      sweeper: sweeper({ ...options, instance, onRescued: wakeDispatcher }),
+      sweeper: sweeper({ ...options, instance, onRescued: wakeDispatchers }),
       pruner: pruner({ ...options, instance }),
     }
     const loop = (name: keyof typeof steps) => new Loop({ name, clock, health, step: steps[name] })
     this.#loops = {
       ticker: loop('ticker'),
       dispatcher: loop('dispatcher'),
+      'sink dispatcher': loop('sink dispatcher'),
       keeper: loop('keeper'),
       sweeper: loop('sweeper'),
       pruner: loop('pruner'),
@@ -106,7 +112,11 @@ export class Engine {
     this.#loops.sweeper.start()
     this.#loops.pruner.start()
     if (roles.includes('tick')) this.#loops.ticker.start()
-    if (roles.includes('run')) this.#loops.dispatcher.start()
+    if (!roles.includes('run')) return
+    this.#loops.dispatcher.start()
+    if (this.#options.sinks.size === 0) return
+    this.#sinks.open()
+    this.#loops['sink dispatcher'].start()
   }
 
   /**
@@ -116,14 +126,16 @@ export class Engine {
   async stop(graceMs: number): Promise<void> {
     const { clock } = this.#options
     this.#dispatcher.close()
+    this.#sinks.close()
     this.#unsubscribe()
-    const stopped = Promise.all([this.#loops.ticker.stop(), this.#loops.dispatcher.stop()])
-    const finished = stopped.then(() => this.#dispatcher.idle())
+    const { ticker, dispatcher } = this.#loops
+    const stopped = Promise.all([ticker.stop(), dispatcher.stop(), this.#loops['sink dispatcher'].stop()])
+    const finished = stopped.then(() => this.#attempts.idle())
     const hurried = new Promise<void>((resolve) => {
       this.#hurry = resolve
     })
     await within(clock, graceMs, Promise.race([finished, hurried]))
-    for (const attempt of this.#dispatcher.attempts.values()) attempt.abort('stop', STOP_WINDOW_MS)
+    for (const attempt of this.#attempts.all.values()) attempt.abort('stop', STOP_WINDOW_MS)
     await this.#drain(finished)
     this.#keeper.stop()
     this.#forgetLoss()
@@ -136,6 +148,7 @@ export class Engine {
         // The store is out of reach: the lease runs out by itself.
       }),
     )
+    await within(clock, DRAIN_MS, this.#sinks.end())
   }
 
   /** A stop that is under way has no more patience than this. */
@@ -153,14 +166,19 @@ export class Engine {
   }
 
   /** Nothing is claimed before the instance has joined: the store would not know whom to take it over from. */
-  async #startRuns(): Promise<number> {
-    return this.#membership.joined ? this.#dispatcher.startRuns() : this.#options.pollMs
+  async #startRuns(dispatcher: Dispatcher | SinkDispatcher): Promise<number> {
+    return this.#membership.joined ? dispatcher.startRuns() : this.#options.pollMs
+  }
+
+  #wakeDispatchers(): void {
+    this.#loops.dispatcher.wake()
+    this.#loops['sink dispatcher'].wake()
   }
 
   #wake(wake: Wake): void {
     if (wake === 'schedules') this.#loops.ticker.wake()
-    else if (wake === 'runs') this.#loops.dispatcher.wake()
-    else if (wake === 'attempts' && this.#dispatcher.attempts.size > 0) this.#loops.keeper.wake()
+    else if (wake === 'runs') this.#wakeDispatchers()
+    else if (wake === 'attempts' && this.#attempts.all.size > 0) this.#loops.keeper.wake()
   }
 }
 

@@ -27,6 +27,8 @@ export interface EventMap {
   'instance:lost': { readonly instance: string }
   'store:unreachable': { readonly error: unknown }
   'store:recovered': { readonly downMs: number }
+  'sink:unreachable': { readonly sink: string; readonly error: unknown }
+  'sink:recovered': { readonly sink: string; readonly downMs: number }
 }
 
 export type EventName = keyof EventMap
@@ -46,6 +48,8 @@ const NAMES: Readonly<Record<EventName, true>> = {
   'instance:lost': true,
   'store:unreachable': true,
   'store:recovered': true,
+  'sink:unreachable': true,
+  'sink:recovered': true,
 }
 const EVENTS = Object.keys(NAMES)
 

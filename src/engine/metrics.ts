@@ -80,6 +80,9 @@ export class Metrics {
     })
     events.on('lock:lost', () => this.count('belfry_locks_lost_total', {}))
     events.on('instance:lost', () => this.count('belfry_leases_lost_total', {}))
+    events.on('sink:unreachable', ({ sink }) => {
+      this.count('belfry_sink_outages_total', { target: this.#label(sink) })
+    })
     events.on('store:unreachable', () => this.count('belfry_store_outages_total', {}))
   }
 

@@ -54,5 +54,10 @@ export interface SinkDefinition {
   readonly sink: Sink
   readonly retry: RetryPolicy
   readonly timeoutMs: number
+  /** Calls under way at a time, messages in each, and messages taken and not yet settled. */
   readonly concurrency: number
+  readonly batch: number
+  readonly inFlight: number
+  readonly lingerMs: number
+  readonly ordered: boolean
 }

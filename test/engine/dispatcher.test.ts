@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../src/core/logger.js'
 import { TokenFloor } from '../../src/core/token.js'
+import { Attempts } from '../../src/engine/attempts.js'
 import { Dispatcher } from '../../src/engine/dispatcher.js'
 import { Events } from '../../src/engine/events.js'
 import { Health } from '../../src/engine/health.js'
@@ -34,15 +35,17 @@ async function scene({ runs = 1, concurrency = 10, batch = 10 } = {}) {
   await store.instances.join({ id: membership.id, host: 'h', pid: 1, zoneData: '', jobs: [] }, 1_000)
   const run = { target: { job: 'report' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' } as const
   await store.runs.enqueue(Array.from({ length: runs }, () => run))
-  const dispatcher = new Dispatcher({
-    ...{ store, clock, events, log: silentLogger, concurrency, batch, pollMs: 1_000, onFree: () => {} },
+  const attempts = new Attempts({
+    ...{ store, clock, events },
     settler: new Settler(store, clock, new Health(clock, silentLogger, events), 10),
     floor: new TokenFloor(),
-    jobs: new Map([['report', job]]),
-    sinks: new Map(),
     instance: () => membership.id,
   })
-  return { dispatcher, membership, began, asked, clock }
+  const dispatcher = new Dispatcher({
+    ...{ store, attempts, log: silentLogger, concurrency, batch, pollMs: 1_000, onFree: () => {} },
+    jobs: new Map([['report', job]]),
+  })
+  return { dispatcher, attempts, membership, began, asked, clock }
 }
 
 describe('a dispatcher', () => {
@@ -54,13 +57,13 @@ describe('a dispatcher', () => {
   })
 
   it('begins nothing that its instance claimed in a former life', async () => {
-    const { dispatcher, membership, began, clock } = await scene()
+    const { dispatcher, attempts, membership, began, clock } = await scene()
     const step = dispatcher.startRuns()
     membership.id = 'second'
     await step
     await clock.settle()
     expect(began).toEqual([])
-    expect(dispatcher.attempts.size).toBe(0)
+    expect(attempts.all.size).toBe(0)
   })
 
   it('starts a crowd in small claims, and what these do not reach in large ones', async () => {

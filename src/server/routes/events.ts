@@ -70,7 +70,10 @@ function tell(stream: EventStream, caller: Caller, news: RunNews): void {
   else if (news.kind === 'gone' && caller.prefix === undefined) stream.send('gone', { id: news.id }, id)
 }
 
-type ProcessEvent = Extract<EventName, `instance:${string}` | `store:${string}` | 'lock:lost' | 'runs:taken-over'>
+type ProcessEvent = Extract<
+  EventName,
+  `instance:${string}` | `store:${string}` | `sink:${string}` | 'lock:lost' | 'runs:taken-over'
+>
 
 const PROCESS_EVENTS: readonly ProcessEvent[] = [
   'instance:joined',
@@ -79,6 +82,8 @@ const PROCESS_EVENTS: readonly ProcessEvent[] = [
   'runs:taken-over',
   'store:unreachable',
   'store:recovered',
+  'sink:unreachable',
+  'sink:recovered',
 ]
 
 function watchProcess(belfry: Belfry, stream: EventStream, caller: Caller): () => void {

@@ -42,14 +42,14 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
           ...(state === undefined ? {} : { states: statesOf(state) }),
           ...(tick === undefined ? {} : { tick: tickOf(tick) }),
         })
-        return c.json(toList(page, toRunResource))
+        return c.json(toList(page, (run) => toRunResource(run, c.get('caller'))))
       },
     }),
     route({
       ...{ method: 'get', path: '/v1/runs/{id}', id: 'getRun', tag: TAG, role: 'viewer' },
       summary: 'One run.',
       answers: { 200: { description: 'The run.', schema: runResource } },
-      handle: async (c) => c.json(toRunResource(await seenRun(belfry, c))),
+      handle: async (c) => c.json(toRunResource(await seenRun(belfry, c), c.get('caller'))),
     }),
   ]
 }
@@ -84,7 +84,7 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
         const before = await seenRun(belfry, c)
         await belfry.runs.retry(before.id)
         await c.get('audit')(c.get('caller'), 'run.retry', before.id)
-        return c.json(toRunResource((await belfry.runs.get(before.id)) ?? before))
+        return c.json(toRunResource((await belfry.runs.get(before.id)) ?? before, c.get('caller')))
       },
     }),
   ]
@@ -117,7 +117,10 @@ async function changeMany(
   const result = await change({ ...query, ...after(cursor) }, (run) => maySeeRun(caller, run))
   const { changed, refused, next } = result
   if (changed.length > 0) {
-    await c.get('audit')(caller, action, query.schedule ?? query.job ?? '*', { ...query, changed: changed.length })
+    await c.get('audit')(caller, action, query.schedule ?? query.job ?? query.sink ?? '*', {
+      ...query,
+      changed: changed.length,
+    })
   }
   return c.json({ changed, refused, nextCursor: cursorOf(next) })
 }

@@ -90,7 +90,11 @@ export async function answerEnqueued(
     outcome === 'enqueued' && waitMs > 0 ? await waited(belfry, c, runId, waitMs) : await belfry.runs.get(runId)
   const isOwn = outcome === 'duplicate' && made !== undefined && run?.dedupe === made
   const ended = waitMs > 0 && (run === undefined || run.finishedAt !== undefined)
-  const body = { outcome: isOwn ? 'enqueued' : outcome, runId, run: run === undefined ? null : toRunResource(run) }
+  const body = {
+    outcome: isOwn ? 'enqueued' : outcome,
+    runId,
+    run: run === undefined ? null : toRunResource(run, c.get('caller')),
+  }
   return c.json(body, ended ? 200 : 202)
 }
 
@@ -144,7 +148,11 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: { description: 'The answer.', schema: explanation } },
       handle: async (c, { query: { at } }) => {
         const { run, at: instant, ...rest } = await belfry.schedules.explain(sightedId(c), at)
-        return c.json({ at: iso(instant), ...rest, ...(run === undefined ? {} : { run: toRunResource(run) }) })
+        return c.json({
+          at: iso(instant),
+          ...rest,
+          ...(run === undefined ? {} : { run: toRunResource(run, c.get('caller')) }),
+        })
       },
     }),
     route({
@@ -163,7 +171,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
         return c.json({
           data: found.ticks.map(({ at, run, ...rest }) => ({
             ...{ at: iso(at), ...rest },
-            ...(run === undefined ? {} : { run: toRunResource(run) }),
+            ...(run === undefined ? {} : { run: toRunResource(run, c.get('caller')) }),
           })),
           skips: found.skips.map(({ from, to, count, reason }) => ({ from: iso(from), to: iso(to), count, reason })),
           next: found.next === undefined ? null : iso(found.next),

@@ -1,10 +1,19 @@
 import { z } from 'zod'
 import type { ErrorRecord } from '../../core/errors.js'
 import type { Run } from '../../core/run.js'
+import type { Caller } from '../caller.js'
 import { iso, json, keep, runState, skipReason, time } from './fields.js'
 
 const runError = z
-  .strictObject({ message: z.string(), code: z.string().exactOptional(), stack: z.string().exactOptional() })
+  .strictObject({
+    message: z.string(),
+    code: z.string().exactOptional(),
+    stack: z.string().exactOptional(),
+    excerpt: z
+      .string()
+      .exactOptional()
+      .meta({ description: 'The first words of what a receiver answered. Not for viewers.' }),
+  })
   .meta({ id: 'RunError' })
 
 const whenBusy = z.enum(['skip', 'wait'])
@@ -51,7 +60,7 @@ export const runSummary = runResource.omit({ payload: true, result: true, toOpti
 export type RunSummary = z.output<typeof runSummary>
 
 export function toRunSummary(run: Run): RunSummary {
-  const { payload: _, result: __, toOptions: ___, error, ...rest } = toRunResource(run)
+  const { payload: _, result: __, toOptions: ___, error, ...rest } = toRunResource(run, { role: 'viewer' })
   return error === undefined ? rest : { ...rest, error: withoutStack(error) }
 }
 
@@ -59,7 +68,12 @@ function withoutStack({ message, code }: ErrorRecord): ErrorRecord {
   return code === undefined ? { message } : { message, code }
 }
 
-export function toRunResource(run: Run): RunResource {
+/** What a receiver answered is others' data: a caller who may only look does not see it. */
+function shownTo({ role }: Pick<Caller, 'role'>, { excerpt, ...error }: ErrorRecord): ErrorRecord {
+  return excerpt === undefined || role === 'viewer' ? error : { ...error, excerpt }
+}
+
+export function toRunResource(run: Run, caller: Pick<Caller, 'role'>): RunResource {
   const { id, state, target, origin, schedule, tick, backfill, payload, priority, keep, key, dedupe } = run
   const { waitsFor, reason, createdAt, readyAt, startBy, attempt, failures, takeovers, token, instance } = run
   const { startedAt, finishedAt, cancelRequested, result, error } = run
@@ -85,6 +99,6 @@ export function toRunResource(run: Run): RunResource {
     ...(finishedAt === undefined ? {} : { finishedAt: iso(finishedAt) }),
     ...(cancelRequested === undefined ? {} : { cancelRequested }),
     ...(result === undefined ? {} : { result }),
-    ...(error === undefined ? {} : { error }),
+    ...(error === undefined ? {} : { error: shownTo(caller, error) }),
   }
 }

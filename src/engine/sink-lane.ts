@@ -1,0 +1,176 @@
+/**
+ * The way to one sink: how many messages may set out, in how many calls, and what becomes of each. Every sink has its own,
+ * so that one that is slow or away holds up no other.
+ */
+import type { Clock } from '../core/clock.js'
+import type { Outcome } from '../core/run.js'
+import type { Delivery } from '../core/sink.js'
+import type { Attempt } from './attempt.js'
+import type { Attempts } from './attempts.js'
+import { SinkCall } from './sink-call.js'
+import type { SinkHealth } from './sink-health.js'
+import { noAnswer, outcomeOf } from './sink-outcome.js'
+import type { SinkDefinition } from './work.js'
+
+export interface SinkLaneOptions {
+  readonly definition: SinkDefinition
+  readonly clock: Clock
+  readonly attempts: Attempts
+  readonly health: SinkHealth
+  /** Pauses the schedule of an attempt whose receiver wants no more of it; throws when that cannot be written. */
+  readonly pauseSchedule: (attempt: Attempt, note: string) => Promise<void>
+  /** Told when more may set out. */
+  readonly onFree: () => void
+}
+
+export class SinkLane {
+  readonly #options: SinkLaneOptions
+  /** Taken from the store and not yet settled. */
+  #inFlight = 0
+  #calls = 0
+  /** Waits a little for more, to go in one call. */
+  #gathering: Attempt[] = []
+  #cancelLinger: (() => void) | undefined
+  #opening: Promise<void> | undefined
+  #isOpen = false
+  #closed = false
+  /** There was more to be had than there was room for. */
+  #wantsMore = false
+
+  constructor(options: SinkLaneOptions) {
+    this.#options = options
+  }
+
+  get pauseMs(): number {
+    return this.#options.health.pauseMs
+  }
+
+  /** How many more messages can set out at once. */
+  get free(): number {
+    const { definition, health } = this.#options
+    const { allowance } = health
+    if (this.#closed) return 0
+    if (Number.isFinite(allowance) && this.#inFlight > 0) return 0
+    const room = (definition.concurrency - this.#calls) * definition.batch - this.#gathering.length
+    return Math.min(room, definition.inFlight - this.#inFlight, allowance)
+  }
+
+  /** As many as there was room for have come, so there may be more: told as soon as there is room again. */
+  wantMore(): void {
+    this.#wantsMore = true
+  }
+
+  /** Opens the sink, so that what is wrong with it is known before the first message. */
+  open(): void {
+    void this.#open()?.catch((error: unknown) => this.#options.health.unreachable(error))
+  }
+
+  /** Takes no more, and lets nothing wait. */
+  close(): void {
+    this.#closed = true
+    this.flush()
+  }
+
+  async end(): Promise<void> {
+    const { sink } = this.#options.definition
+    await this.#opening?.catch(() => {})
+    if (this.#isOpen || sink.open === undefined) await sink.close?.()
+  }
+
+  add(attempt: Attempt): void {
+    this.#inFlight += 1
+    this.#gathering.push(attempt)
+    if (this.#gathering.length >= this.#options.definition.batch) this.flush()
+  }
+
+  /** All of a claim has been added: it sets out, or waits for more. */
+  gathered(): void {
+    const { definition, clock, health } = this.#options
+    if (this.#gathering.length === 0) return
+    if (definition.lingerMs === 0 || this.#closed || Number.isFinite(health.allowance)) this.flush()
+    // The first of them is not kept waiting by those that come after it.
+    else this.#cancelLinger ??= clock.after(definition.lingerMs, () => this.flush())
+  }
+
+  flush(): void {
+    this.#cancelLinger?.()
+    this.#cancelLinger = undefined
+    const attempts = this.#gathering
+    if (attempts.length === 0) return
+    this.#gathering = []
+    // What was taken away while it waited is not handed over.
+    const live = attempts.filter(({ reason }) => reason === undefined)
+    for (const attempt of attempts) if (attempt.reason !== undefined) this.#settleUnsent(attempt)
+    if (live.length > 0) void this.#call(live)
+  }
+
+  async #call(attempts: readonly Attempt[]): Promise<void> {
+    const { definition, clock, health } = this.#options
+    this.#calls += 1
+    const call = new SinkCall({
+      definition,
+      clock,
+      attempts,
+      open: () => this.#open(),
+      onOutcome: (attempt, delivery) => this.#settle(attempt, delivery),
+    })
+    const end = await call.run()
+    this.#calls -= 1
+    health.heard(end)
+    this.#freed()
+  }
+
+  #freed(): void {
+    if (!this.#wantsMore || this.free <= 0) return
+    this.#wantsMore = false
+    this.#options.onFree()
+  }
+
+  /** Undefined when there is nothing to wait for. */
+  #open(): Promise<void> | undefined {
+    const { sink } = this.#options.definition
+    if (this.#isOpen || sink.open === undefined) return undefined
+    this.#opening ??= Promise.resolve(sink.open()).then(
+      () => {
+        this.#isOpen = true
+      },
+      (error: unknown) => {
+        this.#opening = undefined
+        throw error
+      },
+    )
+    return this.#opening
+  }
+
+  #settle(attempt: Attempt, delivery: Delivery): void {
+    const { definition } = this.#options
+    const isOurs = attempt.reason === undefined || attempt.reason === 'timeout'
+    if (delivery.delivered !== true && delivery.pauseSchedule !== undefined && isOurs) {
+      void this.#pause(attempt, delivery, delivery.pauseSchedule)
+    } else this.#finish(attempt, outcomeOf(definition, attempt, delivery))
+  }
+
+  /** The pause comes first: a crash in between repeats the delivery, is refused again, and pauses again. */
+  async #pause(attempt: Attempt, delivery: Delivery, note: string): Promise<void> {
+    const { definition, pauseSchedule } = this.#options
+    try {
+      await pauseSchedule(attempt, note)
+      this.#finish(attempt, outcomeOf(definition, attempt, delivery))
+    } catch (error) {
+      this.#finish(attempt, outcomeOf(definition, attempt, { delivered: false, error }))
+    }
+  }
+
+  #settleUnsent(attempt: Attempt): void {
+    attempt.end()
+    const { definition } = this.#options
+    this.#finish(attempt, outcomeOf(definition, attempt, noAnswer(definition, attempt)))
+  }
+
+  #finish(attempt: Attempt, outcome: Outcome | undefined): void {
+    this.#options.attempts.settle(attempt, outcome, () => {
+      this.#inFlight -= 1
+      this.#freed()
+    })
+  }
+}

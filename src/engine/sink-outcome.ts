@@ -1,0 +1,60 @@
+/** What a delivery comes to for its run, and what a sink is told of a run. */
+import { errorRecord, failure } from '../core/errors.js'
+import { messageOf } from '../core/event.js'
+import type { Json } from '../core/json.js'
+import { decideRetry, MAX_BACKOFF_MS } from '../core/retry.js'
+import type { Outcome } from '../core/run.js'
+import type { Delivery, SinkMessage, Undelivered } from '../core/sink.js'
+import type { ClaimedRun } from '../core/store.js'
+import { type Attempt, abortError } from './attempt.js'
+import type { SinkDefinition } from './work.js'
+
+export function sinkMessage({ run }: Attempt): SinkMessage {
+  const { key, options } = deliveryWords(run)
+  return {
+    ...messageOf(run),
+    key: key ?? run.schedule ?? run.id,
+    attempt: run.attempt,
+    token: run.token,
+    startedAt: run.startedAt,
+    ...(options === undefined ? {} : { options }),
+  }
+}
+
+/** `key` is the engine's to read; the rest is between the schedule and its sink. */
+function deliveryWords({ target }: ClaimedRun): { readonly key?: string; readonly options?: Json } {
+  const options = 'sink' in target ? target.options : undefined
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) return options ? { options } : {}
+  const { key, ...rest } = options as { readonly [name: string]: Json }
+  if (typeof key !== 'string') return { options }
+  return Object.keys(rest).length === 0 ? { key } : { key, options: rest }
+}
+
+/** Undefined when the attempt was lost: then there is nothing of ours to settle. What was acknowledged counts all the same. */
+export function outcomeOf(sink: SinkDefinition, { run, reason }: Attempt, delivery: Delivery): Outcome | undefined {
+  if (delivery.delivered === true) return { kind: 'succeeded' }
+  if (reason === 'lost') return undefined
+  if (reason === 'stop') return { kind: 'released' }
+  if (reason === 'cancel') return { kind: 'cancelled' }
+  const error = errorRecord(delivery.error)
+  const decision = decideRetry(sink.retry, run.id, run.failures + 1, delivery.error)
+  if (!decision.retry || delivery.retryable === false || delivery.pauseSchedule !== undefined) {
+    return { kind: 'failed', error }
+  }
+  return { kind: 'retry', error, delayMs: Math.max(decision.delayMs, askedDelay(delivery)) }
+}
+
+/** Where a sink said nothing of a message, or nothing that can be read. */
+export function noAnswer(sink: SinkDefinition, { run, reason }: Attempt): Undelivered {
+  const error =
+    reason === undefined
+      ? failure('TIMEOUT', `sink "${sink.name}" gave no outcome for ${run.id}`)
+      : abortError(reason, run)
+  return { delivered: false, error }
+}
+
+/** What a broker or a sink of the user's asks for, as far as it makes sense. */
+function askedDelay({ retryAfterMs }: Undelivered): number {
+  if (retryAfterMs === undefined || !Number.isFinite(retryAfterMs)) return 0
+  return Math.min(Math.max(retryAfterMs, 0), MAX_BACKOFF_MS)
+}
