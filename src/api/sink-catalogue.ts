@@ -55,9 +55,9 @@ export class SinkCatalogue {
 
   #checkOptions(id: string, name: string, options: Json | undefined): void {
     const sink = this.#own.get(name)?.sink
-    if (options === undefined || sink?.check === undefined) return
+    if (sink?.check === undefined) return
     try {
-      sink.check(options)
+      sink.check(options ?? {})
     } catch (error) {
       const code = error instanceof BelfryError ? error.code : 'OPTION_INVALID'
       throw new BelfryError(code, `schedule "${id}": toOptions: ${errorRecord(error).message}`, { cause: error })

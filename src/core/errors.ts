@@ -14,6 +14,8 @@ export type ErrorCode =
   | 'JOB_DUPLICATE'
   /** A schedule names a sink that nobody has. */
   | 'SINK_UNKNOWN'
+  /** A webhook's address is not one that may be called. */
+  | 'ADDRESS_REFUSED'
   | 'SCHEDULE_DUPLICATE'
   | 'SCHEDULE_NOT_FOUND'
   /** A write was based on a version that is no longer the newest. */

@@ -24,8 +24,9 @@ export interface Sink {
   /** Resolves to one outcome per message, in order, after the broker's acknowledgement. */
   deliver(messages: readonly SinkMessage[], signal: AbortSignal): Promise<readonly Delivery[]>
   /**
-   * Looks at what a schedule says about its delivery, when it is put: throws what is wrong with it. It asks nobody, and
-   * it is no guard: what was put elsewhere is delivered with what it says, and fails if that makes no sense.
+   * Looks at what a schedule says about its delivery, when it is put (`{}` when it says nothing): throws what is wrong
+   * with it. It asks nobody, and it is no guard: what was put elsewhere is delivered with what it says, and fails if that
+   * makes no sense.
    */
   check?(options: Json): void
   /** Makes ready to deliver. When it throws, the sink counts as out of reach, and it is called again before the next try. */

@@ -38,7 +38,7 @@ export const delivering: readonly SinkCase[] = [
   {
     name: 'a message of no schedule is delivered too',
     async run(scene) {
-      const { schedule_id: _, ...message } = scene.message({ id: 'run-without-schedule' })
+      const { schedule_id: _, ...message } = scene.message()
       expect(await scene.deliver([message])).toEqual([{ delivered: true }])
       expect(await scene.arrivedOf([message])).toEqual([asReceived(message)])
     },

@@ -1,0 +1,182 @@
+/**
+ * Events as webhooks: an HTTP POST each, signed by the Standard Webhooks scheme, over connections that are kept.
+ *
+ *     webhook({ url: 'https://shop.example/hooks', secrets: [process.env.HOOK_SECRET] })
+ *
+ * Any 2xx is an acknowledgement; anything else, a redirect included, is a failure and is tried again. 410 means that the
+ * receiver wants no more: the schedule is paused. Where a request goes is guarded: see `address-guard.ts`.
+ */
+import { Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import { failure, quote } from '../../core/errors.js'
+import { checkOptions } from '../../core/known-options.js'
+import {
+  DELIVERED,
+  DELIVERY_OPTIONS,
+  type Delivery,
+  type DeliveryOptions,
+  deliveryOptions,
+  type Sink,
+  type SinkMessage,
+} from '../../core/sink.js'
+import { type Encode, encoder, FORMAT_OPTIONS, type FormatOptions, headerText } from '../message.js'
+import { AddressGuard, type Resolve } from './address-guard.js'
+import { type Agents, type Posted, post } from './post.js'
+import { type OpenReceiver, parseHeaders, parseUrl, type Receiver, receiverOf } from './receiver.js'
+import { parseSecrets, signatures } from './signature.js'
+import { refused, unsent } from './verdict.js'
+
+export interface WebhookOptions extends DeliveryOptions, FormatOptions {
+  /** Where events go. Without it every schedule says where, as `toOptions.url`. */
+  readonly url?: string
+  /** `whsec_…`, from env. Several while one takes the place of another: each signs. None: requests are not signed. */
+  readonly secrets?: readonly string[]
+  /** With every request to the sink's own origin, such as an `authorization` from env. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Private addresses that may be called all the same, such as `10.1.0.0/16`. Default none. */
+  readonly allow?: readonly string[]
+  /** How names become addresses. Default the system's way. */
+  readonly resolve?: Resolve
+}
+
+const KNOWN = ['url', 'secrets', 'headers', 'allow', 'resolve', ...FORMAT_OPTIONS, ...DELIVERY_OPTIONS]
+/** A request each: what makes it fast is many at a time, not many in one call. */
+const PREFERRED: DeliveryOptions = { batch: 1, concurrency: 32 }
+const IDLE_SOCKETS = 256
+
+export function webhook(options: WebhookOptions): Sink {
+  const where = 'webhook()'
+  checkOptions(options, KNOWN, where)
+  const { url, secrets = [], headers = {}, allow = [], resolve } = options
+  for (const [name, list] of Object.entries({ secrets, allow })) {
+    if (!Array.isArray(list)) throw failure('OPTION_INVALID', `${where}: ${name} must be a list`)
+  }
+  if (resolve !== undefined && typeof resolve !== 'function') {
+    throw failure('OPTION_INVALID', `${where}: resolve is ${quote(resolve)}; it must be a function`)
+  }
+  const guard = new AddressGuard(allow, resolve)
+  const own = parseHeaders(headers, 'sink')
+  return new Webhook({
+    guard,
+    own: url === undefined ? { headers: own } : { url: parseUrl(url, guard), headers: own, isOwn: true },
+    secrets: parseSecrets(secrets, where),
+    encode: encoder(options, { attributePrefix: 'ce-' }, where),
+    delivery: deliveryOptions(options, PREFERRED),
+  })
+}
+
+interface Parts {
+  readonly guard: AddressGuard
+  readonly own: Receiver | OpenReceiver
+  readonly secrets: readonly Buffer[]
+  readonly encode: Encode
+  readonly delivery: DeliveryOptions
+}
+
+class Webhook implements Sink {
+  readonly delivery: DeliveryOptions
+  readonly #parts: Parts
+  readonly #agents: Agents
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.delivery = parts.delivery
+    const settings = { keepAlive: true, maxFreeSockets: IDLE_SOCKETS, lookup: parts.guard.lookup }
+    this.#agents = { http: new HttpAgent(settings), https: new HttpsAgent(settings) }
+  }
+
+  check(options: Parameters<NonNullable<Sink['check']>>[0]): void {
+    receiverOf(this.#parts.own, options, this.#parts.guard)
+  }
+
+  async deliver(messages: readonly SinkMessage[], signal: AbortSignal): Promise<readonly Delivery[]> {
+    const open = new Set<Posted>()
+    const cancel = () => {
+      for (const posted of open) posted.cancel(signal.reason)
+    }
+    signal.addEventListener('abort', cancel)
+    try {
+      const outcomes = new Array<Delivery>(messages.length)
+      await Promise.all(inTurn(messages).map((turns) => this.#sendInTurn(messages, turns, outcomes, signal, open)))
+      return outcomes
+    } finally {
+      signal.removeEventListener('abort', cancel)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#agents.http.destroy()
+    this.#agents.https.destroy()
+  }
+
+  async #sendInTurn(
+    messages: readonly SinkMessage[],
+    turns: readonly number[],
+    outcomes: Delivery[],
+    signal: AbortSignal,
+    open: Set<Posted>,
+  ): Promise<void> {
+    for (const at of turns) outcomes[at] = await this.#send(messages[at] as SinkMessage, signal, open)
+  }
+
+  async #send(message: SinkMessage, signal: AbortSignal, open: Set<Posted>): Promise<Delivery> {
+    let receiver: Receiver
+    try {
+      receiver = receiverOf(this.#parts.own, message.options, this.#parts.guard)
+    } catch (error) {
+      return { delivered: false, error, retryable: false }
+    }
+    const { headers, body } = this.#written(message, receiver)
+    for (let isFirst = true; ; isFirst = false) {
+      if (signal.aborted) return { delivered: false, error: signal.reason }
+      const posted = post(receiver.url, headers, body, this.#agents)
+      open.add(posted)
+      try {
+        const answer = await posted.answer
+        const isTaken = answer.status >= 200 && answer.status < 300
+        return isTaken ? DELIVERED : refused(answer, receiver, message)
+      } catch (error) {
+        // A receiver may close a kept connection at the very moment that it is used: that says nothing of the receiver.
+        if (isFirst && wasKept(error)) continue
+        return signal.aborted ? { delivered: false, error: signal.reason } : unsent(error, receiver)
+      } finally {
+        open.delete(posted)
+      }
+    }
+  }
+
+  /** The time is the store's: receivers refuse what seems old, and instances' clocks may be wrong by hours. */
+  #written(message: SinkMessage, receiver: Receiver): { headers: Record<string, string>; body: Buffer } {
+    const { encode, secrets } = this.#parts
+    const { contentType, body, headers: beside } = encode(message)
+    const id = headerText(message.id)
+    const seconds = Math.floor(message.startedAt / 1_000)
+    const headers: Record<string, string> = {
+      'user-agent': 'belfry',
+      ...receiver.headers,
+      'content-type': contentType,
+      'webhook-id': id,
+      'webhook-timestamp': String(seconds),
+    }
+    for (const name in beside) headers[name] = headerText(beside[name] ?? '')
+    if (secrets.length > 0) headers['webhook-signature'] = signatures(secrets, id, seconds, body)
+    return { headers, body: Buffer.from(body) }
+  }
+}
+
+/** The places of messages, those of one key together: they go one after the other, and keys side by side. */
+function inTurn(messages: readonly SinkMessage[]): readonly (readonly number[])[] {
+  if (messages.length === 1) return [[0]]
+  const keys = new Map<string, number[]>()
+  for (const [at, { key }] of messages.entries()) {
+    const turns = keys.get(key)
+    if (turns === undefined) keys.set(key, [at])
+    else turns.push(at)
+  }
+  return [...keys.values()]
+}
+
+function wasKept(error: unknown): boolean {
+  const { code, reusedSocket } = error as { readonly code?: string; readonly reusedSocket?: boolean }
+  return reusedSocket === true && (code === 'ECONNRESET' || code === 'EPIPE')
+}

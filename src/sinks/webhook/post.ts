@@ -1,0 +1,89 @@
+/** One POST over a connection that is kept: its status, and the first words of a body that nobody asked for. */
+import { type Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { type Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+
+export interface Answer {
+  readonly status: number
+  readonly retryAfter?: string
+  readonly date?: string
+  /** Of a refusal: at most so much, as text. */
+  readonly excerpt: string
+}
+
+export interface Agents {
+  readonly http: HttpAgent
+  readonly https: HttpsAgent
+}
+
+export interface Posted {
+  readonly answer: Promise<Answer>
+  /** Breaks the connection off. */
+  cancel(reason: unknown): void
+}
+
+const EXCERPT_BYTES = 256
+/** Beyond this a body is not worth reading to its end, even for the sake of the connection. */
+const MAX_BODY_BYTES = 65_536
+
+export function post(url: URL, headers: Record<string, string>, body: Buffer, agents: Agents): Posted {
+  let cancel: Posted['cancel'] = () => {}
+  const answer = new Promise<Answer>((resolve, reject) => {
+    const isSecure = url.protocol === 'https:'
+    const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
+    const request = (isSecure ? httpsRequest : httpRequest)({
+      method: 'POST',
+      host,
+      port: url.port === '' ? (isSecure ? 443 : 80) : url.port,
+      path: url.pathname + url.search,
+      headers: { ...headers, host: url.host, 'content-length': String(body.length) },
+      agent: isSecure ? agents.https : agents.http,
+    })
+    let isAnswered = false
+    cancel = (reason) => {
+      // Whose status is known has answered, however much of its body is still to come.
+      if (!isAnswered) reject(reason)
+      request.destroy()
+    }
+    request.on('error', (error) => reject(Object.assign(error, { reusedSocket: request.reusedSocket })))
+    request.on('response', (response) => {
+      isAnswered = true
+      hear(response, resolve)
+    })
+    request.end(body)
+  })
+  return { answer, cancel: (reason) => cancel(reason) }
+}
+
+/** The status decides; the body is read so that the connection can be used again, as far as it is worth it. */
+function hear(response: IncomingMessage, resolve: (answer: Answer) => void): void {
+  const status = response.statusCode ?? 0
+  const isRefusal = status < 200 || status > 299
+  const first: Buffer[] = []
+  let bytes = 0
+  const done = () => resolve(answerOf(response, status, isRefusal ? Buffer.concat(first) : Buffer.alloc(0)))
+  response.on('data', (chunk: Buffer) => {
+    if (isRefusal && bytes < EXCERPT_BYTES) first.push(chunk.subarray(0, EXCERPT_BYTES - bytes))
+    bytes += chunk.length
+    if (bytes > MAX_BODY_BYTES) response.destroy()
+  })
+  response.on('end', done)
+  response.on('error', done)
+  response.on('close', done)
+}
+
+function answerOf(response: IncomingMessage, status: number, body: Buffer): Answer {
+  const { 'retry-after': retryAfter, date, 'content-encoding': encoding } = response.headers
+  return {
+    status,
+    excerpt: encoding === undefined ? readable(body) : '',
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+    ...(date === undefined ? {} : { date }),
+  }
+}
+
+function readable(body: Buffer): string {
+  return body
+    .toString('utf8')
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\uFFFD]+/gu, ' ')
+    .trim()
+}
