@@ -147,7 +147,11 @@ function whileConnected({ waiting }: Connected, work: Promise<unknown>): Promise
 }
 
 /** Says what a stream, or that there is none, has against a message. */
-async function failureOf(cause: unknown, subject: string, at: Pick<Connected, 'connection' | 'stream'>): Promise<Delivery> {
+async function failureOf(
+  cause: unknown,
+  subject: string,
+  at: Pick<Connected, 'connection' | 'stream'>,
+): Promise<Delivery> {
   const { name, message, code } = cause as { name?: string; message?: string; code?: unknown }
   const refused = (why: string): Delivery => {
     const error = failure('SINK_REFUSED', `NATS does not take this message for ${quote(subject)}: ${why}`, { cause })
@@ -166,7 +170,10 @@ async function failureOf(cause: unknown, subject: string, at: Pick<Connected, 'c
 }
 
 /** Nobody answers when no stream listens, and also while the servers of a cluster are looking for a leader. */
-async function whyNobodyAnswers(subject: string, at: Pick<Connected, 'connection' | 'stream'>): Promise<string | undefined> {
+async function whyNobodyAnswers(
+  subject: string,
+  at: Pick<Connected, 'connection' | 'stream'>,
+): Promise<string | undefined> {
   if (at.connection.info?.jetstream !== true) return 'the server has no JetStream: start it with -js'
   try {
     const manager = await at.stream.jetstreamManager(false)
