@@ -70,7 +70,12 @@ export class Engine {
     this.#attempts = new Attempts({ ...options, settler: this.#settler, instance })
     const attempts = this.#attempts
     this.#dispatcher = new Dispatcher({ ...options, attempts, onFree: () => this.#loops.dispatcher.wake() })
-    this.#sinks = new SinkDispatcher({ ...options, attempts, onFree: () => this.#loops['sink dispatcher'].wake() })
+    this.#sinks = new SinkDispatcher({
+      ...options,
+      attempts,
+      isTrusted: () => this.#keeper.isTrusted,
+      onFree: () => this.#loops['sink dispatcher'].wake(),
+    })
     events.on('instance:joined', () => this.#wakeDispatchers())
     this.#keeper = new Keeper({
       ...options,

@@ -47,6 +47,7 @@ export function trustMs(leaseMs: number): number {
 export class Keeper {
   readonly #options: KeeperOptions
   #cancelDeadline = () => {}
+  #trustedUntil = Number.NEGATIVE_INFINITY
   #stopped = false
 
   constructor(options: KeeperOptions) {
@@ -80,6 +81,14 @@ export class Keeper {
     return heartbeatMs
   }
 
+  /**
+   * Whether what was claimed here is still ours for certain. A process that was stopped finds all its timers due at once,
+   * in the order in which they were set: whoever is about to do something that others can see asks first.
+   */
+  get isTrusted(): boolean {
+    return this.#options.clock.monotonic() < this.#trustedUntil
+  }
+
   /** The store says that this process can no longer prove that it lives. */
   giveUp(why: string): void {
     this.#rejoin(why)
@@ -94,6 +103,7 @@ export class Keeper {
   #trustUntil(deadline: number): void {
     const { clock, leaseMs } = this.#options
     this.#cancelDeadline()
+    this.#trustedUntil = deadline
     // A beat that is answered after the end has nothing left to watch over.
     if (this.#stopped) return
     const why = `no beat has reached the store for ${Math.round(trustMs(leaseMs))} ms`

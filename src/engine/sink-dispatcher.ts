@@ -23,6 +23,8 @@ export interface SinkDispatcherOptions {
   readonly sinks: ReadonlyMap<string, SinkDefinition>
   readonly batch: number
   readonly pollMs: number
+  /** Whether what was claimed is still this instance's for certain. */
+  readonly isTrusted: () => boolean
   readonly onFree: () => void
 }
 
@@ -37,11 +39,11 @@ export class SinkDispatcher {
   constructor(options: SinkDispatcherOptions) {
     this.#options = options
     this.#size = new ClaimSize(options.batch)
-    const { store, clock, log, events, attempts, onFree } = options
+    const { store, clock, log, events, attempts, isTrusted, onFree } = options
     for (const [name, definition] of options.sinks) {
       const health = new SinkHealth(definition, clock, log, events)
       const pauseSchedule = (attempt: Attempt, note: string) => pauseGone(store.schedules, log, attempt.run, note)
-      this.#lanes.set(name, new SinkLane({ definition, clock, attempts, health, pauseSchedule, onFree }))
+      this.#lanes.set(name, new SinkLane({ definition, clock, attempts, health, pauseSchedule, isTrusted, onFree }))
     }
   }
 

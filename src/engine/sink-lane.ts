@@ -19,6 +19,8 @@ export interface SinkLaneOptions {
   readonly health: SinkHealth
   /** Pauses the schedule of an attempt whose receiver wants no more of it; throws when that cannot be written. */
   readonly pauseSchedule: (attempt: Attempt, note: string) => Promise<void>
+  /** Whether what was claimed is still this instance's for certain. */
+  readonly isTrusted: () => boolean
   /** Told when more may set out. */
   readonly onFree: () => void
 }
@@ -98,7 +100,8 @@ export class SinkLane {
     const attempts = this.#gathering
     if (attempts.length === 0) return
     this.#gathering = []
-    // What was taken away while it waited is not handed over.
+    // What was taken away while it waited, or may have been, is not handed over.
+    if (!this.#options.isTrusted()) for (const attempt of attempts) attempt.abort('lost', 0)
     const live = attempts.filter(({ reason }) => reason === undefined)
     for (const attempt of attempts) if (attempt.reason !== undefined) this.#settleUnsent(attempt)
     if (live.length > 0) void this.#call(live)

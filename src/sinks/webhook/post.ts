@@ -84,6 +84,6 @@ function answerOf(response: IncomingMessage, status: number, body: Buffer): Answ
 function readable(body: Buffer): string {
   return body
     .toString('utf8')
-    .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\uFFFD]+/gu, ' ')
+    .replaceAll(/[\s\p{Cc}\p{Cf}\p{Cs}\uFFFD]+/gu, ' ')
     .trim()
 }

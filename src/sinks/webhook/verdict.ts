@@ -36,6 +36,7 @@ export function unsent(error: unknown, { url, isOwn }: Receiver): Undelivered {
 function askedDelay({ retryAfter, date }: Answer, startedAt: number): number | undefined {
   if (retryAfter === undefined) return undefined
   if (/^\d{1,9}$/.test(retryAfter)) return Number(retryAfter) * 1_000
+  if (!retryAfter.endsWith(' GMT')) return undefined
   const until = Date.parse(retryAfter)
   const now = date === undefined ? startedAt : Date.parse(date)
   return Number.isNaN(until - now) ? undefined : Math.max(until - now, 0)

@@ -1,0 +1,283 @@
+import { describe, expect, it } from 'vitest'
+import type { BelfryOptions } from '../../src/api/options.js'
+import { createTestBelfry } from '../../src/testing/test-belfry.js'
+import { accept, away, each, memoryLog, no, ScriptedSink } from './scripted-sink.js'
+
+const FIRST = '2026-01-01T00:00:01Z'
+const UNIX = Date.parse(FIRST) / 1_000
+
+/** So many schedules that tick once, all at the same instant. */
+function burst(count: number) {
+  return Array.from(
+    { length: count },
+    (_, at) => [`s/${String(at).padStart(4, '0')}`, { at: FIRST, to: 'orders' }] as const,
+  )
+}
+
+async function started(options: Partial<BelfryOptions>) {
+  const test = createTestBelfry(options as never)
+  await test.belfry.start()
+  return test
+}
+
+describe('a sink', () => {
+  it('gets messages in batches of its size, in so many calls at a time, and no more is claimed than can set out', async () => {
+    const orders = new ScriptedSink({ batch: 10, concurrency: 3 })
+    const hold = orders.hold()
+    const { belfry, advance, store } = await started({ sinks: { orders } })
+    await belfry.schedules.putMany(burst(100))
+    await advance('2s')
+    expect(orders.calls.map((messages) => messages.length)).toEqual([10, 10, 10])
+    expect((await store.runs.list({ limit: 200, states: ['running'] })).items).toHaveLength(30)
+    expect((await store.runs.list({ limit: 200, states: ['ready'] })).items).toHaveLength(70)
+    hold.release()
+    await advance('1s')
+    expect(orders.delivered).toHaveLength(100)
+    expect(orders.most).toBeLessThanOrEqual(30)
+    expect(orders.ids).toEqual([...orders.ids].sort())
+    expect(orders.calls.every((messages) => messages.length <= 10)).toBe(true)
+  })
+
+  it('has its in-flight bound counted until the outcome is written', async () => {
+    const orders = new ScriptedSink({ batch: 10, concurrency: 10, inFlight: 15 })
+    const hold = orders.hold()
+    const { belfry, advance } = await started({ sinks: { orders } })
+    await belfry.schedules.putMany(burst(50))
+    await advance('2s')
+    expect(orders.underWay).toBe(15)
+    hold.release()
+    await advance('1s')
+    expect(orders.delivered).toHaveLength(50)
+    expect(orders.most).toBe(15)
+  })
+
+  it('that lingers gathers what comes, until its batch is full or the first has waited long enough', async () => {
+    const orders = new ScriptedSink({ batch: 5, linger: '200ms' })
+    const { belfry, advance } = await started({ sinks: { orders } })
+    const put = (id: string) =>
+      belfry.schedules.put(id, { every: '1h', to: 'orders' }).then(() => belfry.schedules.trigger(id))
+    await put('a')
+    await advance('150ms')
+    await put('b')
+    expect(orders.calls).toHaveLength(0)
+    await advance('60ms')
+    expect(orders.calls.map((messages) => messages.map(({ schedule_id }) => schedule_id))).toEqual([['a', 'b']])
+    for (const id of ['c', 'd', 'e', 'f', 'g']) await put(id)
+    await advance('1ms')
+    expect(orders.calls.map((messages) => messages.length)).toEqual([2, 5])
+  })
+
+  it('takes no slot of a handler, and handlers take none of its', async () => {
+    const orders = new ScriptedSink()
+    orders.hold()
+    const { belfry, advance } = createTestBelfry({ sinks: { orders }, concurrency: 1 })
+    const ran: string[] = []
+    const job = belfry.job('mail', { run: ({ run }) => void ran.push(run.id) })
+    await belfry.start()
+    await belfry.schedules.putMany(burst(20))
+    await advance('2s')
+    expect(orders.underWay).toBe(20)
+    await job.enqueue()
+    await advance('1s')
+    expect(ran).toHaveLength(1)
+  })
+
+  it('that fails one message of many is given that one again, with the same id, and the others once', async () => {
+    const orders = new ScriptedSink()
+    orders.script = each(({ schedule_id, attempt }) =>
+      schedule_id === 's/0001' && attempt < 3 ? no : { delivered: true },
+    )
+    const { belfry, advance, runs } = await started({ sinks: { orders } })
+    await belfry.schedules.putMany(burst(3))
+    await advance('1m')
+    expect(orders.calls.flat().map(({ id, attempt }) => [id, attempt])).toEqual([
+      [`s/0000-${UNIX}`, 1],
+      [`s/0001-${UNIX}`, 1],
+      [`s/0002-${UNIX}`, 1],
+      [`s/0001-${UNIX}`, 2],
+      [`s/0001-${UNIX}`, 3],
+    ])
+    const tokens = orders.calls
+      .flat()
+      .filter(({ schedule_id }) => schedule_id === 's/0001')
+      .map(({ token }) => token)
+    expect(new Set(tokens).size).toBe(3)
+    expect(await runs('s/0001')).toMatchObject([{ state: 'succeeded', attempt: 3, failures: 2 }])
+  })
+
+  it('is tried again for hours; then the run has failed with the last error, and is a dead letter that can be retried', async () => {
+    const orders = new ScriptedSink()
+    orders.script = each(({ attempt }) => ({ delivered: false, error: new Error(`refused ${attempt}`) }))
+    const { belfry, advance } = await started({ sinks: { orders, other: new ScriptedSink() } })
+    await belfry.schedules.putMany(burst(3))
+    await advance('11h')
+    expect((await belfry.runs.list({ sink: 'orders', state: 'failed' })).items).toEqual([])
+    await advance('5h')
+    const dead = (await belfry.runs.list({ sink: 'orders', state: 'failed' })).items
+    expect(dead).toMatchObject(Array(3).fill({ state: 'failed', failures: 25, error: { message: 'refused 25' } }))
+    expect((await belfry.runs.list({ sink: 'other', state: 'failed' })).items).toEqual([])
+    orders.script = accept
+    expect((await belfry.runs.retryMany({ sink: 'orders', state: 'failed' })).changed).toHaveLength(3)
+    await advance('1s')
+    expect(orders.ids).toEqual([0, 1, 2].map((at) => `s/000${at}-${UNIX}`))
+    expect((await belfry.runs.list({ sink: 'orders', state: 'failed' })).items).toEqual([])
+  })
+
+  it('that says it is in vain is not asked again, and one that says when is asked then', async () => {
+    const orders = new ScriptedSink()
+    orders.script = each(({ schedule_id, attempt }) => {
+      if (schedule_id === 's/0000') return { delivered: false, error: new Error('too large'), retryable: false }
+      return attempt === 1 ? { ...no, retryAfterMs: 600_000 } : { delivered: true }
+    })
+    const { belfry, advance, runs } = await started({ sinks: { orders } })
+    await belfry.schedules.putMany(burst(2))
+    await advance('9m')
+    expect(orders.calls).toHaveLength(1)
+    expect(await runs('s/0000')).toMatchObject([{ state: 'failed', attempt: 1, error: { message: 'too large' } }])
+    await advance('3m')
+    expect(orders.ids).toEqual([`s/0001-${UNIX}`])
+  })
+
+  it('that never answers is given up after its timeout, and what it held is tried again', async () => {
+    const orders = new ScriptedSink({ timeout: '10s', concurrency: 1 })
+    const log = memoryLog()
+    let isAborted = false
+    orders.script = (_, signal) => {
+      signal.addEventListener('abort', () => {
+        isAborted = true
+      })
+      return new Promise(() => {})
+    }
+    const { belfry, advance, runs } = await started({ sinks: { orders }, logger: log })
+    await belfry.schedules.putMany(burst(2))
+    await advance('12s')
+    expect(isAborted).toBe(true)
+    orders.script = accept
+    await advance('1m')
+    expect(orders.ids.sort()).toEqual([`s/0000-${UNIX}`, `s/0001-${UNIX}`])
+    expect(await runs('s/0000')).toMatchObject([{ state: 'succeeded', failures: 1 }])
+    expect(log.lines).toHaveLength(2)
+  })
+
+  it('that throws because of one message in a batch is asked for fewer, until that one fails alone', async () => {
+    const orders = new ScriptedSink({ retry: { attempts: 12 } })
+    orders.script = async (messages, signal) => {
+      if (messages.some(({ schedule_id }) => schedule_id === 's/0007')) throw new Error('cannot be encoded')
+      return accept(messages, signal)
+    }
+    const { belfry, advance, runs } = await started({ sinks: { orders } })
+    await belfry.schedules.putMany(burst(50))
+    await advance('3h')
+    expect(orders.delivered).toHaveLength(49)
+    expect(await runs('s/0007')).toMatchObject([{ state: 'failed', error: { message: 'cannot be encoded' } }])
+  })
+
+  it('is opened before its first message, again if that failed, and closed in the end', async () => {
+    const events: string[] = []
+    let isBroken = true
+    const log = memoryLog()
+    const sink = {
+      open: async () => {
+        events.push('open')
+        if (isBroken) throw new Error('no broker')
+      },
+      deliver: async (messages: readonly unknown[]) => {
+        events.push('deliver')
+        return messages.map(() => ({ delivered: true as const }))
+      },
+      close: async () => void events.push('close'),
+    }
+    const { belfry, advance } = await started({ sinks: { orders: sink }, logger: log })
+    await belfry.schedules.putMany(burst(1))
+    await advance('5s')
+    expect(events.every((event) => event === 'open')).toBe(true)
+    isBroken = false
+    await advance('1m')
+    await belfry.stop()
+    expect(events.slice(-3)).toEqual(['open', 'deliver', 'close'])
+    expect(log.lines).toEqual([
+      'warn sink "orders" is out of reach: what is meant for it waits in the store; still trying',
+      'info sink "orders" answers again',
+    ])
+  })
+})
+
+describe('a broker that is down for hours', () => {
+  it('is told of once, and costs next to nothing; jobs and other sinks go on, and when it is back all arrives', async () => {
+    const orders = new ScriptedSink({ batch: 50 })
+    const audit = new ScriptedSink()
+    orders.script = away
+    const log = memoryLog()
+    const beats: number[] = []
+    const { belfry, advance, store } = createTestBelfry({ sinks: { orders, audit }, logger: log })
+    belfry.job('beat', { run: () => void beats.push(1) })
+    belfry.schedule('beat', { every: '1m', job: 'beat' })
+    belfry.schedule('audit', { every: '1m', to: 'audit' })
+    await belfry.start()
+    const ids = Array.from({ length: 20 }, (_, at) => `s/${at}`)
+    await belfry.schedules.putMany(ids.map((id) => [id, { every: '5m', to: 'orders' }]))
+    let claimed = 0
+    belfry.on('run:started', ({ run }) => {
+      if ('sink' in run.target && run.target.sink === 'orders') claimed += 1
+    })
+    await advance('3h')
+    expect(log.lines).toHaveLength(1)
+    expect(log.lines[0]).toMatch(/^warn sink "orders" is out of reach/)
+    expect(orders.most).toBeLessThanOrEqual(50)
+    // One question every 15 to 30 s, however much waits: 720 messages of which most were never touched.
+    expect(claimed).toBeLessThan((3 * 3_600) / 15 + 50)
+    expect(orders.calls.slice(2).every((messages) => messages.length === 1)).toBe(true)
+    expect([beats.length, audit.delivered.length]).toEqual([180, 180])
+    orders.script = accept
+    await advance('2h')
+    expect(log.lines).toHaveLength(2)
+    expect(log.lines[1]).toMatch(/^info sink "orders" answers again/)
+    const recorded = ids.flatMap((id) => Array.from({ length: 36 }, (_, at) => `${id}-${UNIX - 1 + 300 * (at + 1)}`))
+    expect(recorded.filter((id) => !orders.ids.includes(id))).toEqual([])
+    expect(new Set(orders.ids).size).toBe(orders.ids.length)
+    expect((await store.runs.list({ sink: 'orders', states: ['failed'], limit: 10 })).items).toEqual([])
+  })
+})
+
+describe('an instance that dies', () => {
+  const INSTANT = { lease: '15s' }
+
+  it('before its messages were acknowledged leaves them to another, with the same ids', async () => {
+    const orders = new ScriptedSink()
+    orders.hold()
+    const { belfry, instance, advance, crash, expireLeases } = await started({ ...INSTANT, sinks: { orders } })
+    await belfry.schedules.putMany(burst(5))
+    await advance('2s')
+    crash()
+    const heir = new ScriptedSink()
+    const other = instance({ sinks: { orders: heir } })
+    await other.start()
+    await expireLeases()
+    expect(heir.ids.sort()).toEqual(
+      orders.calls
+        .flat()
+        .map(({ id }) => id)
+        .sort(),
+    )
+    expect(heir.delivered.map(({ attempt }) => attempt)).toEqual([2, 2, 2, 2, 2])
+  })
+
+  it('after they were acknowledged and before that was written repeats them, with the same ids, and no others', async () => {
+    const orders = new ScriptedSink()
+    const { belfry, instance, advance, crash, expireLeases } = await started({ ...INSTANT, sinks: { orders } })
+    await belfry.schedules.putMany(burst(5))
+    orders.script = async (messages, signal) => {
+      crash()
+      return accept(messages, signal)
+    }
+    await advance('2s')
+    expect(orders.delivered).toHaveLength(5)
+    const heir = new ScriptedSink()
+    const other = instance({ sinks: { orders: heir } })
+    await other.start()
+    await expireLeases()
+    expect(heir.ids.sort()).toEqual(orders.ids.sort())
+    await advance('1h')
+    expect(heir.delivered).toHaveLength(5)
+  })
+})

@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest'
+import type { ScheduleInput } from '../../src/api/schedule-input.js'
+import { failure } from '../../src/core/errors.js'
+import type { Json } from '../../src/core/json.js'
+import type { Delivery } from '../../src/core/sink.js'
+import { log } from '../../src/sinks/log.js'
+import { createTestBelfry } from '../../src/testing/test-belfry.js'
+import { accept, each, no, ScriptedSink } from './scripted-sink.js'
+
+const AT = '2026-01-01T00:00:01Z'
+
+function checking(): ScriptedSink & { check(options: Json): void } {
+  return Object.assign(new ScriptedSink(), {
+    check(options: Json) {
+      const { topic } = options as { topic?: Json }
+      if (topic === 'bad') throw failure('OPTION_INVALID', 'topic "bad" is not allowed')
+    },
+  })
+}
+
+describe('a schedule that goes to a sink', () => {
+  const inputs: readonly [what: string, input: ScheduleInput, code: string, reason: RegExp][] = [
+    [
+      'that nobody has',
+      { to: 'order' },
+      'SINK_UNKNOWN',
+      /schedule "x": there is no sink "order"; there are orders, strict/,
+    ],
+    [
+      'with options it refuses',
+      { to: 'orders', toOptions: { topic: 'bad' } },
+      'OPTION_INVALID',
+      /toOptions: topic "bad"/,
+    ],
+    ['with options that are no object', { to: 'orders', toOptions: 'topic' }, 'OPTION_INVALID', /must be an object/],
+    ['with a key that is no text', { to: 'orders', toOptions: { key: 7 } }, 'NAME_INVALID', /toOptions.key/],
+    ['in order, with a key of its own', { to: 'strict', toOptions: { key: 'k' } }, 'OPTION_INVALID', /is ordered/],
+    ['in order, and all at once', { to: 'strict', overlap: 'allow' }, 'OPTION_INVALID', /is ordered/],
+  ]
+
+  it.each(inputs)('%s is refused when it is put', async (_, input, code, reason) => {
+    const sinks = { orders: checking(), strict: new ScriptedSink({ ordered: true }) }
+    const { belfry } = createTestBelfry({ sinks })
+    await belfry.start()
+    const put = belfry.schedules.put('x', { every: '1h', ...input })
+    await expect(put).rejects.toMatchObject({ code, message: expect.stringMatching(reason) })
+    await expect(belfry.schedules.apply({ x: { every: '1h', ...input } })).rejects.toMatchObject({ code })
+    expect(await belfry.schedules.get('x')).toBeUndefined()
+    await belfry.stop()
+  })
+
+  it('declared in code for a sink that nobody has keeps the instance from starting', async () => {
+    const { belfry } = createTestBelfry({ sinks: {} })
+    belfry.schedule('x', { every: '1h', to: 'orders' })
+    await expect(belfry.start()).rejects.toMatchObject({ code: 'SINK_UNKNOWN', message: /no sinks are configured/ })
+  })
+
+  it('that only another instance has is accepted while that one lives; who has no sinks leaves it to others', async () => {
+    const { belfry, instance, crash, expireLeases } = createTestBelfry({ sinks: { orders: new ScriptedSink() } })
+    await belfry.start()
+    const [strict, lax] = [instance({ sinks: {} }), instance({ sinks: undefined } as never)]
+    await strict.start()
+    await lax.start()
+    await strict.schedules.put('x', { every: '1h', to: 'orders' })
+    crash()
+    await expireLeases()
+    await expect(strict.schedules.put('y', { every: '1h', to: 'orders' })).rejects.toMatchObject({
+      code: 'SINK_UNKNOWN',
+    })
+    await lax.schedules.put('y', { at: AT.replace('2026', '2027'), to: 'orders' })
+    const { text } = await lax.schedules.explain('y', AT.replace('2026', '2027'))
+    expect(text).toContain('No live instance delivers to the sink "orders"')
+  })
+
+  it('says what its messages are keyed by, and the sink hears the rest', async () => {
+    const orders = new ScriptedSink()
+    const { belfry, advance } = createTestBelfry({ sinks: { orders } })
+    await belfry.start()
+    await belfry.schedules.put('a', { at: AT, to: 'orders', toOptions: { key: 'user-1', topic: 't' } })
+    await belfry.schedules.put('b', { at: AT, to: 'orders', toOptions: { key: 'user-1' } })
+    await belfry.schedules.put('c', { at: AT, to: 'orders' })
+    await advance('2s')
+    expect(orders.delivered.map(({ schedule_id, key, options }) => [schedule_id, key, options])).toEqual([
+      ['a', 'user-1', { topic: 't' }],
+      ['b', 'user-1', undefined],
+      ['c', 'c', undefined],
+    ])
+    expect(orders.delivered[0]?.startedAt).toBe(Date.parse(AT))
+    await belfry.stop()
+  })
+
+  it('in order waits with the next message until the one before is delivered; else it goes on', async () => {
+    const refuseFirst = each(({ generated_at, attempt }) => {
+      const isFirst = generated_at === '2026-01-01T00:00:10.000Z'
+      return isFirst && attempt < 5 ? no : { delivered: true }
+    })
+    const [strict, loose] = [new ScriptedSink({ ordered: true }), new ScriptedSink()]
+    strict.script = refuseFirst
+    loose.script = refuseFirst
+    const { belfry, advance } = createTestBelfry({ sinks: { strict, loose } })
+    await belfry.start()
+    for (const to of ['strict', 'loose']) await belfry.schedules.put(to, { every: '10s', to, times: 3 })
+    expect((await belfry.schedules.get('strict'))?.definition.overlap).toBe('queue-all')
+    await advance('12s')
+    await belfry.schedules.trigger('strict')
+    await advance('5m')
+    const times = (sink: ScriptedSink) => sink.delivered.map(({ generated_at }) => generated_at.slice(17, 19))
+    expect(times(strict)).toEqual(['10', '12', '20', '30'])
+    expect(times(loose)).toEqual(['20', '10', '30'])
+    await belfry.stop()
+  })
+})
+
+describe('a receiver that wants no more', () => {
+  const gone: Delivery = { delivered: false, error: new Error('410'), retryable: false, pauseSchedule: 'answered 410' }
+
+  it('has its schedule paused with the reason, and the message is a dead letter', async () => {
+    const orders = new ScriptedSink()
+    orders.script = each(() => gone)
+    const { belfry, advance, runs } = createTestBelfry({ sinks: { orders } })
+    await belfry.start()
+    await belfry.schedules.put('a', { every: '1m', to: 'orders' })
+    await advance('10m')
+    expect(orders.calls).toHaveLength(1)
+    expect(await belfry.schedules.get('a')).toMatchObject({ state: 'paused', pauseNote: 'answered 410' })
+    expect(await runs('a')).toMatchObject([{ state: 'failed', attempt: 1, error: { message: '410' } }])
+    orders.script = accept
+    await belfry.schedules.resume('a')
+    await advance('1m')
+    expect(orders.delivered).toHaveLength(1)
+    await belfry.stop()
+  })
+
+  it('does not pause a schedule that has been pointed elsewhere meanwhile', async () => {
+    const orders = new ScriptedSink()
+    const hold = orders.hold()
+    const { belfry, advance } = createTestBelfry({ sinks: { orders } })
+    await belfry.start()
+    await belfry.schedules.put('a', { every: '1m', to: 'orders', toOptions: { url: 'old' } })
+    await advance('61s')
+    await belfry.schedules.patch('a', { toOptions: { url: 'new' } })
+    hold.release(each(() => gone))
+    await advance('1s')
+    expect(await belfry.schedules.get('a')).toMatchObject({ state: 'active' })
+    await belfry.stop()
+  })
+
+  it('is asked again when the pause could not be written', async () => {
+    const orders = new ScriptedSink()
+    orders.script = each(() => gone)
+    const { belfry, store, advance, runs } = createTestBelfry({ sinks: { orders } })
+    const { pause } = store.schedules
+    let isBroken = true
+    Object.assign(store.schedules, {
+      pause: (id: string, note: string | undefined) => {
+        if (isBroken) throw new Error('lost')
+        return pause.call(store.schedules, id, note)
+      },
+    })
+    await belfry.start()
+    await belfry.schedules.put('a', { at: AT, to: 'orders', onFinish: 'keep' })
+    await belfry.schedules.put('a', { every: '1d', to: 'orders' })
+    await belfry.schedules.trigger('a')
+    await advance('1ms')
+    expect(await runs('a')).toMatchObject([{ state: 'ready', failures: 1 }])
+    isBroken = false
+    await advance('5s')
+    expect(await runs('a')).toMatchObject([{ state: 'failed', failures: 2 }])
+    expect(await belfry.schedules.get('a')).toMatchObject({ state: 'paused' })
+    await belfry.stop()
+  })
+})
+
+describe('how a sink is used', () => {
+  const options: readonly [given: object, reason: RegExp][] = [
+    [{ concurrency: 0 }, /concurrency is "0"/],
+    [{ batch: 1.5 }, /batch is "1.5"/],
+    [{ batch: 10, inFlight: 5 }, /less than one batch/],
+    [{ linger: '1h' }, /linger/],
+    [{ timeout: 0 }, /timeout/],
+    [{ ordered: 'yes' }, /ordered/],
+    [{ retry: { attempts: 0 } }, /retry.attempts/],
+    [{ retries: 3 }, /did you mean "retry"|not an option/],
+  ]
+
+  it.each(options)('is checked: %j', (delivery, reason) => {
+    const sink = new ScriptedSink(delivery)
+    expect(() => createTestBelfry({ sinks: { orders: sink } })).toThrow(reason)
+  })
+
+  it('is checked: it has to be a sink', () => {
+    expect(() => createTestBelfry({ sinks: { orders: {} as never } })).toThrow(/sink "orders": has no deliver/)
+    expect(() => createTestBelfry({ sinks: [] as never })).toThrow(/sinks is/)
+  })
+})
+
+describe('the log sink', () => {
+  it('writes every event to the log', async () => {
+    const lines: object[] = []
+    const sink = log({ logger: { info: (fields) => void lines.push(fields) } })
+    const { belfry, advance } = createTestBelfry({ sinks: { log: sink } })
+    await belfry.start()
+    await belfry.schedules.put('a', { at: AT, to: 'log', payload: { n: 1 } })
+    await advance('2s')
+    expect(lines).toMatchObject([
+      { id: `a-${Date.parse(AT) / 1_000}`, schedule_id: 'a', payload: { n: 1 }, attempt: 1 },
+    ])
+    await expect(belfry.schedules.put('b', { at: AT, to: 'log', toOptions: { x: 1 } })).rejects.toThrow(/not an option/)
+    await belfry.stop()
+  })
+})

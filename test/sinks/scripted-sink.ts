@@ -1,0 +1,71 @@
+/** A sink that remembers every call, and answers as it is told. */
+import type { Delivery, DeliveryOptions, Sink, SinkMessage } from '../../src/core/sink.js'
+
+export type Script = (messages: readonly SinkMessage[], signal: AbortSignal) => Promise<readonly Delivery[]>
+
+export const accept: Script = async (messages) => messages.map(() => ({ delivered: true }))
+
+/** As a client does whose broker is away. */
+export const away: Script = async () => {
+  throw new Error('connect ECONNREFUSED')
+}
+
+/** Every message for itself. */
+export function each(reply: (message: SinkMessage) => Delivery): Script {
+  return async (messages) => messages.map(reply)
+}
+
+export const no: Delivery = { delivered: false, error: new Error('not now') }
+
+export class ScriptedSink implements Sink {
+  readonly calls: (readonly SinkMessage[])[] = []
+  readonly delivered: SinkMessage[] = []
+  readonly delivery: DeliveryOptions
+  script: Script = accept
+  /** Messages that were handed over and are not answered yet, and the most there ever were. */
+  underWay = 0
+  most = 0
+
+  constructor(delivery: DeliveryOptions = {}) {
+    this.delivery = delivery
+  }
+
+  async deliver(messages: readonly SinkMessage[], signal: AbortSignal): Promise<readonly Delivery[]> {
+    this.calls.push(messages)
+    this.underWay += messages.length
+    this.most = Math.max(this.most, this.underWay)
+    try {
+      const answers = await this.script(messages, signal)
+      this.delivered.push(...messages.filter((_, at) => answers[at]?.delivered === true))
+      return answers
+    } finally {
+      this.underWay -= messages.length
+    }
+  }
+
+  get ids(): string[] {
+    return this.delivered.map(({ id }) => id)
+  }
+
+  /** Waits in the middle of a call until it is let go. */
+  hold(): { release(script?: Script): void } {
+    let release: (script: Script) => void = () => {}
+    const released = new Promise<Script>((resolve) => {
+      release = resolve
+    })
+    this.script = async (messages, signal) => (await released)(messages, signal)
+    return {
+      release: (script = accept) => {
+        this.script = script
+        release(script)
+      },
+    }
+  }
+}
+
+/** A logger that remembers its lines. */
+export function memoryLog() {
+  const lines: string[] = []
+  const line = (level: string) => (_: object, message: string) => void lines.push(`${level} ${message}`)
+  return { lines, debug: () => {}, info: line('info'), warn: line('warn'), error: line('error') }
+}
