@@ -7,7 +7,7 @@
  * that is counted: a connection of our own with too much of it is replaced, and one of the user's gets nothing more until
  * it has answered.
  */
-import { type Clock, systemClock } from '../core/clock.js'
+import { type Clock, sleep, systemClock } from '../core/clock.js'
 import { failure } from '../core/errors.js'
 import type { Delivery } from '../core/sink.js'
 
@@ -37,6 +37,10 @@ const FIRST_PAUSE_MS = 100
 /** The engine itself asks less and less often: this is for those who come in between. */
 const LONGEST_PAUSE_MS = 2_000
 const MOST_LEFT_BEHIND = 50
+/** A connection on which a call got no answer at all for so long is as good as lost, whatever it says itself. */
+const SILENCE_MS = 5_000
+/** One that does not end by then is left to itself. */
+const END_MS = 2_000
 const GIVEN_UP = Symbol('given up')
 
 export class Link<Connection> {
@@ -84,9 +88,11 @@ export class Link<Connection> {
   ): Promise<Delivery[]> {
     if (count === 0) return []
     const outcomes = new Array<Delivery | undefined>(count).fill(undefined)
+    const startedAt = this.#clock.monotonic()
     let rest: Delivery = this.#unanswered()
+    let slot: Slot<Connection> | undefined
     try {
-      const slot = this.#current()
+      slot = this.#current()
       const work = slot.connection.then((connection) =>
         send(connection, (at, outcome) => {
           outcomes[at] ??= outcome
@@ -94,9 +100,11 @@ export class Link<Connection> {
       )
       await inTime(work, signal, slot)
     } catch (error) {
-      const silent = error === GIVEN_UP && outcomes.every((outcome) => outcome === undefined)
       if (error !== GIVEN_UP) rest = { delivered: false, error, unreachable: true }
-      else if (silent) rest = { ...rest, unreachable: true }
+      else if (outcomes.every((outcome) => outcome === undefined)) {
+        rest = { ...rest, unreachable: true }
+        if (slot !== undefined && this.#clock.monotonic() - startedAt >= SILENCE_MS) this.#drop(slot)
+      }
     }
     return outcomes.map((outcome) => outcome ?? rest)
   }
@@ -137,12 +145,11 @@ export class Link<Connection> {
 
   /** How a connection ends is of no interest to anybody, only that it does. */
   async #end(slot: Slot<Connection> | undefined): Promise<void> {
-    if (!this.#options.owned) return
-    try {
-      if (slot !== undefined) await this.#options.end(await slot.connection)
-    } catch {
-      // It never was there, or it is gone already.
-    }
+    if (!this.#options.owned || slot === undefined) return
+    const ended = slot.connection.then((connection) => this.#options.end(connection)).catch(() => {})
+    const enough = new AbortController()
+    await Promise.race([ended, sleep(this.#clock, END_MS, enough.signal)])
+    enough.abort()
   }
 
   #unreachable(cause: unknown): Error {

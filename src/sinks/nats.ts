@@ -74,6 +74,8 @@ const OWN = ['subject', 'servers', 'connection', 'client', 'headers']
 /** For one message to be stored. */
 const PATIENCE_MS = 5_000
 const LONGEST_PAUSE_MS = 2_000
+/** A server that is gone without a word is noticed after two of these. */
+const PING_MS = 10_000
 const WHOM = 'the NATS server'
 /** JetStream's own numbers: a message is over the stream's limit, and no stream is found. */
 const MESSAGE_EXCEEDS_MAXIMUM = 10_054
@@ -209,6 +211,7 @@ function linkTo({ servers, connection, client }: NatsOptions, clients: Clients, 
   const settings = {
     name: 'belfry',
     timeout: PATIENCE_MS,
+    pingInterval: PING_MS,
     ...client,
     servers: typeof servers === 'string' ? [servers] : [...(servers ?? [])],
     maxReconnectAttempts: -1,
