@@ -1,8 +1,10 @@
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { redisStream } from '../../src/sinks/redis-stream/index.js'
 import { type Received, sinkContract } from '../../src/testing/sink-contract.js'
 import type { OwnServer } from '../servers/postgres.js'
+
 import { startOwnRedis, tellRedis } from '../servers/redis.js'
+import { killPublisher } from './killed-publisher.js'
 
 let server: OwnServer | undefined
 const url = () => server?.url ?? ''
@@ -39,4 +41,12 @@ sinkContract({
     elsewhere: { options: { stream: 'other', headers: { tenant: 'one' } }, arrived: () => arrivedIn('other') },
     badOptions: [{ stream: '' }, { stream: 'a}b' }, { stram: 'a' }, { headers: { id: '1' } }],
   }),
+})
+
+describe('the Redis Streams sink', () => {
+  it('loses nothing when the publishing process is killed in the middle of a batch', async () => {
+    const options = { url: url(), stream: 'killed' }
+    const arrived = () => arrivedIn('killed')
+    await killPublisher({ sink: 'redis-stream/index.js', make: 'redisStream', options, arrived })
+  })
 })
