@@ -41,7 +41,9 @@ export async function killPublisher({ sink, make, options, arrived }: Published)
   const first = start()
   let second: ReturnType<typeof start> | undefined
   try {
-    await belfry.schedules.putMany(names.map((id) => [id, { at: new Date(at), to: 'out', payload: { id }, onFinish: 'keep' }]))
+    await belfry.schedules.putMany(
+      names.map((id) => [id, { at: new Date(at), to: 'out', payload: { id }, onFinish: 'keep' }]),
+    )
     await linesOf(first, BATCHES)
     await kill(first)
     second = start()
