@@ -3,13 +3,13 @@ import { connect } from 'node:net'
 import { Kafka, logLevel, Partitioners } from 'kafkajs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { kafka } from '../../src/sinks/kafka.js'
-import { log } from '../../src/sinks/log.js'
 import { type Received, SinkScene, sinkContract } from '../../src/testing/sink-contract.js'
 import { type Gate, gate } from '../servers/gate.js'
 import { consumeKafka, type KafkaRecord, startOwnKafka } from '../servers/kafka.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { kafkaWire } from './kafka-wire.js'
 import { killPublisher } from './killed-publisher.js'
+import { refused, scene, soon, yes } from './other-end.js'
 
 const wire = kafkaWire()
 let [broker, door]: [OwnServer | undefined, Gate | undefined] = [undefined, undefined]
@@ -54,9 +54,6 @@ sinkContract({
 })
 
 describe('the Kafka sink', () => {
-  const scene = new SinkScene({ sink: log(), received: async () => [], down: async () => {}, up: async () => {} })
-  const soon = () => AbortSignal.timeout(15_000)
-
   it('sends the key, headers and attributes of CloudEvents, and keeps a key in its partition', async () => {
     const topic = `cloud-${randomUUID()}`
     const options = { ...throughTheDoor(), format: 'cloudevents', mode: 'binary', headers: { team: 'shop' } } as const
@@ -82,7 +79,6 @@ describe('the Kafka sink', () => {
     const outcomes = await sink.deliver(scene.messages(2), soon())
     wire.refuseOver(Number.POSITIVE_INFINITY, 0)
     await sink.close?.()
-    const refused = { delivered: false, retryable: false, error: { code: 'SINK_REFUSED' } }
     expect(outcomes).toMatchObject([refused, refused])
   })
 
@@ -106,12 +102,12 @@ describe('the Kafka sink', () => {
     const topic = `own-${randomUUID()}`
     const { url = '' } = broker ?? {}
     const plain = kafka({ topic, brokers: [url] })
-    expect(await plain.deliver(scene.messages(2), soon())).toEqual([{ delivered: true }, { delivered: true }])
+    expect(await plain.deliver(scene.messages(2), soon())).toEqual([yes, yes])
     await plain.close?.()
     const client = new Kafka({ brokers: [url], logLevel: logLevel.NOTHING })
     const producer = client.producer({ createPartitioner: Partitioners.DefaultPartitioner })
     const sink = kafka({ topic, producer })
-    expect(await sink.deliver(scene.messages(2), soon())).toEqual([{ delivered: true }, { delivered: true }])
+    expect(await sink.deliver(scene.messages(2), soon())).toEqual([yes, yes])
     await sink.close?.()
     await producer.send({ topic, messages: [{ value: '{}' }] })
     await producer.disconnect()

@@ -5,6 +5,8 @@ import { type Received, SinkScene, sinkContract } from '../../src/testing/sink-c
 import { type Gate, gate } from '../servers/gate.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { MAX_MESSAGE_BYTES, startOwnRabbitMq } from '../servers/rabbitmq.js'
+import { killPublisher } from './killed-publisher.js'
+import { refused, scene, soon, yes } from './other-end.js'
 
 let [server, door]: [OwnServer | undefined, Gate | undefined] = [undefined, undefined]
 const direct = () => server?.url ?? ''
@@ -67,4 +69,95 @@ sinkContract({
       tooLarge: 'x'.repeat(MAX_MESSAGE_BYTES),
     }
   },
+})
+
+describe('the RabbitMQ sink', () => {
+  it('sends persistent messages with an id, a type and headers', async () => {
+    await withChannel((channel) => channel.assertQueue('typed', { durable: true }))
+    const sink = rabbitmq({ url: direct(), queue: 'typed', headers: { team: 'shop' }, format: 'cloudevents' })
+    const message = scene.message()
+    expect(await sink.deliver([message], soon())).toEqual([yes])
+    await sink.close?.()
+    const got = await withChannel((channel) => channel.get('typed', { noAck: true }))
+    expect(got && got.properties).toMatchObject({
+      deliveryMode: 2,
+      messageId: message.id,
+      contentType: 'application/cloudevents+json; charset=UTF-8',
+      headers: { team: 'shop', 'belfry-attempt': '1' },
+    })
+  })
+
+  it('fails what no queue gets, and tries it again', async () => {
+    const options = { exchange: 'other', routingKey: 'nobody' }
+    const sink = rabbitmq({ url: direct(), queue: 'events' })
+    const outcomes = await sink.deliver([scene.message(), scene.message({ options })], soon())
+    expect(outcomes).toMatchObject([yes, { delivered: false, error: { code: 'SINK_REFUSED' } }])
+    expect(outcomes[1]).not.toHaveProperty('retryable')
+    expect(String((outcomes[1] as { error?: unknown }).error)).toMatch(/no queue gets messages for "nobody"/)
+    await withChannel((channel) => channel.bindQueue('elsewhere', 'other', 'nobody'))
+    expect(await sink.deliver([scene.message({ options })], soon())).toEqual([yes])
+    await sink.close?.()
+  })
+
+  it('fails for good what is for an exchange that there is not, and nothing else', async () => {
+    const sink = rabbitmq({ url: direct(), queue: 'events' })
+    const options = { exchange: 'nowhere' }
+    const messages = [scene.message(), scene.message({ options }), scene.message(), scene.message({ options })]
+    const outcomes = await sink.deliver(messages, soon())
+    expect(outcomes).toMatchObject([yes, refused, yes, refused])
+    await withChannel((channel) => channel.assertExchange('nowhere', 'fanout'))
+    await withChannel((channel) => channel.bindQueue('elsewhere', 'nowhere', ''))
+    expect(await sink.deliver([scene.message({ options })], soon())).toEqual([yes])
+    await sink.close?.()
+  })
+
+  it('lets no message suffer for one of another call that is too large', async () => {
+    const sink = rabbitmq({ url: direct(), queue: 'events' })
+    const large = Array.from({ length: 3 }, () => [scene.message({ payload: 'x'.repeat(MAX_MESSAGE_BYTES) })])
+    const small = Array.from({ length: 20 }, () => [scene.message()])
+    const answers = await Promise.all([...large, ...small].map((messages) => sink.deliver(messages, soon())))
+    await sink.close?.()
+    expect(answers.flat()).toMatchObject([...large.map(() => refused), ...small.map(() => yes)])
+  })
+
+  it('tries again what a full queue does not take', async () => {
+    const full = { 'x-max-length': 1, 'x-overflow': 'reject-publish' }
+    await withChannel((channel) => channel.assertQueue('full', { durable: true, arguments: full }))
+    const sink = rabbitmq({ connect: () => connect(direct()), queue: 'full' })
+    await sink.deliver(scene.messages(1), soon())
+    const outcomes = await sink.deliver(scene.messages(1), soon())
+    await sink.close?.()
+    expect(outcomes).toMatchObject([{ delivered: false, error: { code: 'SINK_REFUSED' } }])
+    expect(outcomes[0]).not.toHaveProperty('retryable')
+  })
+
+  it('refuses options that cannot work', () => {
+    const url = 'amqp://localhost'
+    const queue = 'events'
+    for (const options of [{ url }, { queue }, { url, queue, exchange: 'a' }, { url: 'http://localhost', queue }]) {
+      expect(() => rabbitmq(options as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    }
+    expect(() => rabbitmq({ url: 'amqp//user:secret@host', queue })).not.toThrow(/secret/)
+  })
+
+  it('loses nothing when the publishing process is killed in the middle of a batch', async () => {
+    await withChannel((channel) => channel.assertQueue('killed', { durable: true }))
+    const options = { url: direct(), queue: 'killed' }
+    await killPublisher({ sink: 'rabbitmq/index.js', make: 'rabbitmq', options, arrived: () => arrivedIn('killed') })
+  })
+
+  it('loses nothing when the broker is killed and started again', async () => {
+    await withChannel((channel) => channel.assertQueue('restarted', { durable: true }))
+    const sink = rabbitmq({ url: direct(), queue: 'restarted' })
+    const [before, during] = [scene.messages(20), scene.messages(20)]
+    expect(await sink.deliver(before, soon())).toEqual(before.map(() => yes))
+    await server?.crash()
+    const away = await sink.deliver(during, soon())
+    expect(away.map(({ delivered }) => delivered)).toEqual(during.map(() => false))
+    await server?.restart()
+    await new SinkScene({ ...scene.opened, sink }).deliverAll(during)
+    await sink.close?.()
+    const ids = (await arrivedIn('restarted')).map(({ id }) => id)
+    expect([...new Set(ids)].sort()).toEqual([...before, ...during].map(({ id }) => id).sort())
+  }, 60_000)
 })
