@@ -2,10 +2,10 @@
  * The settings of a command: from a config file, from the environment, and from flags, each stronger than the one before.
  * All three are read by the same rules, and an error names the place where the value stands.
  */
-import { readFileSync } from 'node:fs'
 import { BelfryError, failure, quote } from '../core/errors.js'
 import { checkOptions } from '../core/known-options.js'
 import { durationMs } from '../time/duration.js'
+import type { ConfigFile } from './config-file.js'
 
 /** Turns what stands somewhere into a value, or throws with what was wrong: text from flags, JSON from a file. */
 export type Read<Value> = (value: unknown) => Value
@@ -27,18 +27,19 @@ export function setting<Value>(read: Read<Value>, fallback: Value): Setting<Valu
 export interface Given {
   readonly flags: Readonly<Record<string, unknown>>
   readonly env: Readonly<Record<string, string | undefined>>
+  /** As `configFile` found it. Without it nothing is read from a file. */
+  readonly file?: ConfigFile | undefined
 }
 
 /** Every setting by its name: `--log-level`, `BELFRY_LOG_LEVEL` and `logLevel` are the same. */
-export function resolveSettings<Table extends Settings>(table: Table, { flags, env }: Given): ValuesOf<Table> {
-  const path = flags.config ?? env.BELFRY_CONFIG
-  const file = typeof path === 'string' && path !== '' ? readConfig(path, Object.keys(table)) : {}
+export function resolveSettings<Table extends Settings>(table: Table, { flags, env, file }: Given): ValuesOf<Table> {
+  if (file !== undefined) checkOptions(file.values, Object.keys(table), `the config file ${quote(file.path)}`)
   const values: Record<string, unknown> = {}
   for (const [name, { read, fallback }] of Object.entries(table)) {
     const places: [string, unknown][] = [
       [`--${dashed(name)}`, flags[name]],
       [envName(name), env[envName(name)] === '' ? undefined : env[envName(name)]],
-      [`${String(path)}: ${name}`, file[name]],
+      [`${file?.path}: ${name}`, file?.values[name]],
     ]
     const found = places.find(([, value]) => value !== undefined)
     values[name] = found === undefined ? fallback : readAt(found[0], found[1], read)
@@ -61,18 +62,6 @@ function readAt<Value>(where: string, value: unknown, read: Read<Value>): Value 
     if (!(error instanceof BelfryError)) throw error
     throw failure('OPTION_INVALID', `${where}: ${error.message}`)
   }
-}
-
-function readConfig(path: string, known: readonly string[]): Readonly<Record<string, unknown>> {
-  let config: unknown
-  try {
-    config = JSON.parse(readFileSync(path, 'utf8'))
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    throw failure('OPTION_INVALID', `the config file ${quote(path)} cannot be read: ${why}`)
-  }
-  checkOptions(config, known, `the config file ${quote(path)}`)
-  return config as Readonly<Record<string, unknown>>
 }
 
 export const text: Read<string> = (value) => {
@@ -120,6 +109,11 @@ export function someOf<Choice extends string>(...choices: readonly Choice[]): Re
     if (list.length > 0) return list
     throw invalid(value, `name at least one of ${choices.join(', ')}`)
   }
+}
+
+export const object: Read<Readonly<Record<string, unknown>>> = (value) => {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  throw invalid(value, 'it must be an object, in the config file')
 }
 
 export function optional<Value>(read: Read<Value>): Read<Value | undefined> {

@@ -22,12 +22,13 @@ export function serveCommand(): Command {
     .option('--rate <count>', 'requests a second with one token (2000)')
     .option('--app <name>', 'the app that this process belongs to')
     .option('--release <name>', 'the release that it belongs to')
-    .option('--config <file>', 'settings as JSON, by their long names')
+    .option('--config <file>', 'JSON, YAML or code (belfry.config.*)')
     .addHelpText(
       'after',
       `
 Every setting can stand in the config file ("logLevel"), in the environment
-(BELFRY_LOG_LEVEL) or here; the last of these counts most.
+(BELFRY_LOG_LEVEL) or here; the last of these counts most. Sinks stand in the
+config file alone.
 
 On 127.0.0.1 nobody has to log in. Anywhere else it takes tokens: make the
 first with belfry token create --role admin.
@@ -38,8 +39,12 @@ Examples:
   belfry serve --config /etc/belfry.json --host 0.0.0.0 --log json`,
     )
     .action(async (flags: Record<string, unknown>) => {
-      const { serveSettings } = await import('./serve/serve-settings.js')
-      const settings = serveSettings({ flags, env: process.env })
+      const [{ configFile }, { serveSettings }] = await Promise.all([
+        import('./config-file.js'),
+        import('./serve/serve-settings.js'),
+      ])
+      const file = await configFile(flags, process.env)
+      const settings = serveSettings({ flags, env: process.env, file })
       const { runServe } = await import('./serve/run-serve.js')
       await runServe(settings)
     })

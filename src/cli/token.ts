@@ -91,13 +91,15 @@ function revokeCommand(): Command {
 }
 
 async function withStore(flags: Flags, work: (store: Store) => Promise<void>): Promise<void> {
-  const [{ storeSettings }, { openStore }, { quietSqlite }] = await Promise.all([
+  const [{ configFile }, { storeSettings }, { openStore }, { quietSqlite }] = await Promise.all([
+    import('./config-file.js'),
     import('./serve/serve-settings.js'),
     import('./open-store.js'),
     import('./dev/quiet-sqlite.js'),
   ])
   quietSqlite()
-  const store = await openStore(storeSettings({ flags: { ...flags }, env: process.env }))
+  const file = await configFile({ ...flags }, process.env)
+  const store = await openStore(storeSettings({ flags: { ...flags }, env: process.env, file }))
   try {
     await work(store)
   } finally {

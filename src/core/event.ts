@@ -14,12 +14,18 @@ export interface Message {
 }
 
 export function messageOf(run: Run): Message {
-  return {
-    id: eventId(run),
-    generated_at: new Date(run.tick ?? run.createdAt).toISOString(),
-    ...(run.schedule === undefined ? {} : { schedule_id: run.schedule }),
-    payload: run.payload,
-  }
+  const { schedule, payload } = run
+  const [id, generated_at] = [eventId(run), nominalTime(run)]
+  return schedule === undefined ? { id, generated_at, payload } : { id, generated_at, schedule_id: schedule, payload }
+}
+
+/** Many ticks fall on one instant, and writing it out costs more than the rest of a message. */
+let last = { at: Number.NaN, text: '' }
+
+export function nominalTime({ tick, createdAt }: Run): string {
+  const at = tick ?? createdAt
+  if (at !== last.at) last = { at, text: new Date(at).toISOString() }
+  return last.text
 }
 
 /** Ticks `<schedule>-<unix>`, triggers `<schedule>-<unix>-t-<run>`, backfills `<schedule>-<unix>-b-<backfill>`. */

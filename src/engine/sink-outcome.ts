@@ -1,29 +1,29 @@
 /** What a delivery comes to for its run, and what a sink is told of a run. */
 import { errorRecord, failure } from '../core/errors.js'
-import { messageOf } from '../core/event.js'
+import { eventId, messageOf, nominalTime } from '../core/event.js'
 import type { Json } from '../core/json.js'
 import { decideRetry, MAX_BACKOFF_MS } from '../core/retry.js'
 import type { Outcome } from '../core/run.js'
 import type { Delivery, SinkMessage, Undelivered } from '../core/sink.js'
-import type { ClaimedRun } from '../core/store.js'
 import { type Attempt, abortError } from './attempt.js'
 import type { SinkDefinition } from './work.js'
 
+/** Once for every message, so what most of them are is written out at once. */
 export function sinkMessage({ run }: Attempt): SinkMessage {
-  const { key, options } = deliveryWords(run)
-  return {
-    ...messageOf(run),
-    key: key ?? run.schedule ?? run.id,
-    attempt: run.attempt,
-    token: run.token,
-    startedAt: run.startedAt,
-    ...(options === undefined ? {} : { options }),
+  const { schedule, payload, attempt, token, startedAt, target } = run
+  const options = 'sink' in target ? target.options : undefined
+  if (schedule !== undefined && options === undefined) {
+    const [id, generated_at] = [eventId(run), nominalTime(run)]
+    return { id, generated_at, schedule_id: schedule, payload, key: schedule, attempt, token, startedAt }
   }
+  const words = deliveryWords(options)
+  const key = words.key ?? schedule ?? run.id
+  const message = { ...messageOf(run), key, attempt, token, startedAt }
+  return words.options === undefined ? message : { ...message, options: words.options }
 }
 
 /** `key` is the engine's to read; the rest is between the schedule and its sink. */
-function deliveryWords({ target }: ClaimedRun): { readonly key?: string; readonly options?: Json } {
-  const options = 'sink' in target ? target.options : undefined
+function deliveryWords(options: Json | undefined): { readonly key?: string; readonly options?: Json } {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) return options ? { options } : {}
   const { key, ...rest } = options as { readonly [name: string]: Json }
   if (typeof key !== 'string') return { options }

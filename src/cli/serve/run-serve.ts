@@ -9,6 +9,7 @@ import { DEFAULT_RATES, tokenAuthorise } from '../../server/security/authorise.j
 import { addSecurityHeaders } from '../../server/security/headers.js'
 import { Tokens } from '../../server/security/tokens.js'
 import { quietSqlite } from '../dev/quiet-sqlite.js'
+import { openSinks } from '../open-sinks.js'
 import { type StorePlace, storePlace } from '../open-store.js'
 import { clientAddress } from './client-address.js'
 import { ending } from './ending.js'
@@ -28,12 +29,14 @@ export async function runServe(settings: ServeSettings): Promise<void> {
   const { store: where, schema, app, release } = settings
   const place = storePlace({ store: where, ...(schema === undefined ? {} : { schema }) })
   const addressOf = clientAddress(settings.proxies)
+  const sinks = await openSinks(settings.sinks, process.env)
   if (settings.auth === 'tokens') await mustHaveTokens(place, settings)
   const belfry = createBelfry({
     store: await place.open({ migrate: settings.migrate }),
     roles: settings.roles.filter((role) => role !== 'api'),
     logger: log.logger,
     stopGrace: settings.grace,
+    sinks,
     ...(app === undefined ? {} : { app }),
     ...(release === undefined ? {} : { release }),
   })

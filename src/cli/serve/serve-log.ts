@@ -11,6 +11,8 @@ import type { ServeSettings } from './serve-settings.js'
 export interface ServeLog {
   /** For the library and the server. */
   readonly logger: Logger
+  /** Whether it writes down what is worth knowing and no warning. */
+  readonly isTalkative: boolean
   /** Something that whoever started it should read. */
   say(words: string, fields?: object): void
 }
@@ -28,7 +30,7 @@ async function jsonLog(level: string): Promise<ServeLog> {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { log: withoutSecrets, level: (label) => ({ level: label }) },
   })
-  return { logger, say: (words, fields = {}) => logger.info(fields, words) }
+  return { logger, isTalkative: true, say: (words, fields = {}) => logger.info(fields, words) }
 }
 
 /** Fields are plain data, errors among them already written out. */
@@ -49,12 +51,13 @@ function textLog(level: string, style: Style): ServeLog {
       ...(level === 'error' ? {} : { warn: wordy(style.yellow) }),
       error: wordy(style.red),
     },
+    isTalkative: level === 'debug',
     say: line,
   }
 }
 
 /** A line for what a person who looks at it would want to know. */
-export function tellEvents(belfry: Belfry, { say }: ServeLog): void {
+export function tellEvents(belfry: Belfry, { say, isTalkative }: ServeLog): void {
   belfry.on('instance:joined', ({ instance }) => say(`taking part as ${instance}`, { instance }))
   belfry.on('instance:lost', ({ instance }) => say(`given up for dead as ${instance}; joining anew`, { instance }))
   belfry.on('runs:taken-over', ({ rescued, lost }) => {
@@ -74,4 +77,7 @@ export function tellEvents(belfry: Belfry, { say }: ServeLog): void {
   belfry.on('store:recovered', ({ downMs }) =>
     say(`the store answers again, after ${Math.round(downMs)} ms`, { downMs }),
   )
+  // That it is gone is a warning of the library's, and stands in every log.
+  if (isTalkative) return
+  belfry.on('sink:recovered', ({ sink, downMs }) => say(`sink "${sink}" answers again`, { sink, downMs }))
 }

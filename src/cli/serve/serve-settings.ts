@@ -3,6 +3,7 @@ import { isLoopback } from '../../server/security/host-check.js'
 import {
   duration,
   type Given,
+  object,
   oneOf,
   optional,
   resolveSettings,
@@ -38,6 +39,7 @@ const TABLE = {
   maxBody: setting(wholeNumber(1_024, 1_073_741_824), 1_048_576),
   maxBatch: setting(wholeNumber(1, 1_000_000), 1_000),
   rate: setting(wholeNumber(1, 1_000_000), 2_000),
+  sinks: setting(object, {}),
 }
 
 export type ServeSettings = Omit<ValuesOf<typeof TABLE>, 'auth'> & { readonly auth: 'tokens' | 'none' }

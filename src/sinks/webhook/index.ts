@@ -30,7 +30,7 @@ export interface WebhookOptions extends DeliveryOptions, FormatOptions {
   /** Where events go. Without it every schedule says where, as `toOptions.url`. */
   readonly url?: string
   /** `whsec_…`, from env. Several while one takes the place of another: each signs. None: requests are not signed. */
-  readonly secrets?: readonly string[]
+  readonly secrets?: readonly (string | undefined)[]
   /** With every request to the sink's own origin, such as an `authorization` from env. */
   readonly headers?: Readonly<Record<string, string>>
   /** Private addresses that may be called all the same, such as `10.1.0.0/16`. Default none. */

@@ -7,10 +7,11 @@ const MIN_BYTES = 24
 const MAX_BYTES = 64
 
 /** Reads secrets as they are written, `whsec_` and base64. What is wrong with one is said without showing it. */
-export function parseSecrets(secrets: readonly string[], where: string): readonly Buffer[] {
+export function parseSecrets(secrets: readonly (string | undefined)[], where: string): readonly Buffer[] {
   return secrets.map((secret, at) => {
     const which = `${where}: secret ${at + 1} of ${secrets.length}`
-    if (typeof secret !== 'string' || secret === '') throw failure('OPTION_INVALID', `${which} is missing`)
+    if (typeof secret !== 'string' || secret === '')
+      throw failure('OPTION_INVALID', `${which} is missing: is its variable set?`)
     const text = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : ''
     const key = Buffer.from(text, 'base64')
     if (key.length < MIN_BYTES || key.length > MAX_BYTES || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) {

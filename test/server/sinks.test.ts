@@ -1,0 +1,72 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Caller } from '../../src/server/index.js'
+import { createTestBelfry, type TestBelfry } from '../../src/testing/index.js'
+import { accept, each, ScriptedSink } from '../sinks/scripted-sink.js'
+import { type CheckedServer, checkedServer } from './checked-server.js'
+
+let kit: TestBelfry
+let server: CheckedServer
+let caller: Caller
+let orders: ScriptedSink
+
+beforeEach(async () => {
+  orders = new ScriptedSink()
+  orders.script = each(() => {
+    const error = Object.assign(new Error('shop.example answered with 500'), { excerpt: 'db password is hunter2' })
+    return { delivered: false, error, retryable: false }
+  })
+  kit = createTestBelfry({ sinks: { orders } })
+  await kit.belfry.start()
+  caller = { name: 'test', role: 'admin' }
+  server = await checkedServer(kit.belfry, { authorise: async () => caller })
+})
+
+afterEach(async () => {
+  await server.close()
+  await kit.belfry.stop()
+})
+
+const put = (id: string, body: unknown) => server.ask(`/v1/schedules/${id}`, { method: 'PUT', body })
+
+describe('dead letters', () => {
+  it('are listed by sink and state, and retried in bulk', async () => {
+    for (const id of ['a', 'b', 'c']) await put(id, { at: '2026-01-01T00:00:01Z', to: 'orders', payload: { id } })
+    await kit.advance('2s')
+    const dead = await server.ask('/v1/runs?sink=orders&state=failed')
+    expect(dead.body.data.map(({ schedule, to }: { schedule: string; to: string }) => [schedule, to])).toEqual([
+      ['c', 'orders'],
+      ['b', 'orders'],
+      ['a', 'orders'],
+    ])
+    orders.script = accept
+    const body = { sink: 'orders', states: ['failed'] }
+    const retried = await server.ask('/v1/runs:retry', { method: 'POST', body })
+    expect([retried.status, retried.body.changed.length]).toEqual([200, 3])
+    await kit.advance('1s')
+    expect(orders.delivered.map(({ payload }) => payload)).toEqual([{ id: 'a' }, { id: 'b' }, { id: 'c' }])
+    expect((await server.ask('/v1/runs?sink=orders&state=failed')).body.data).toEqual([])
+  })
+
+  it('show what the receiver answered to operators, and to nobody below', async () => {
+    await put('a', { at: '2026-01-01T00:00:01Z', to: 'orders' })
+    await kit.advance('2s')
+    const [{ id }] = (await server.ask('/v1/runs?sink=orders')).body.data
+    const places = ['/v1/runs?sink=orders', `/v1/runs/${id}`, '/v1/schedules/a/explain?at=2026-01-01T00:00:01Z']
+    for (const place of places) {
+      caller = { name: 'test', role: 'operator' }
+      expect(JSON.stringify((await server.ask(place)).body)).toContain('hunter2')
+      caller = { name: 'test', role: 'viewer' }
+      const seen = JSON.stringify((await server.ask(place)).body)
+      expect(seen).toContain('answered with 500')
+      expect(seen).not.toContain('hunter2')
+    }
+  })
+})
+
+describe('a schedule for a sink that there is not', () => {
+  it('is refused with its reason', async () => {
+    const { status, body } = await put('a', { every: '1h', to: 'order' })
+    expect([status, body.code]).toEqual([422, 'SINK_UNKNOWN'])
+    expect(body.detail).toBe('schedule "a": there is no sink "order"; there are orders')
+  })
+})
