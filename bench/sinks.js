@@ -28,8 +28,7 @@ import { openWebhook } from './sinks/webhook.js'
  */
 
 const ROUNDS = 5
-/** So long that no tick falls due while those of the jump are delivered. */
-const EVERY_MS = 3_600_000
+const SCHEDULES = 100
 const BATCHING = { batch: 100, concurrency: 4 }
 
 /** @type {Readonly<Record<string, { batching: Batching, share?: number, open: (batching: Batching) => Promise<Broker> }>>} */
@@ -43,11 +42,11 @@ const CASES = {
 
 /** @type {import('./run.js').Bench} */
 export default async function sinks({ store = 'memory', n = 50_000, wants }) {
-  reportSettings('sinks', { store, messages: n, schedules: n, rounds: ROUNDS, ...(await storeSettings(store)) })
+  reportSettings('sinks', { store, messages: n, schedules: SCHEDULES, rounds: ROUNDS, ...(await storeSettings(store)) })
   for (const [name, { batching, share = 1, open }] of Object.entries(CASES)) {
     if (!wants(name)) continue
     const broker = await open(batching)
-    const count = Math.ceil(n / share)
+    const count = Math.ceil(n / share / SCHEDULES) * SCHEDULES
     const rates = await takeTurns(ROUNDS, {
       ours: () => wholeEngine(store, count, broker.sink),
       bare: () => bareClient(count, batching, broker.send),
@@ -73,8 +72,7 @@ export default async function sinks({ store = 'memory', n = 50_000, wants }) {
  */
 async function wholeEngine(name, count, sink) {
   const bench = await openStore(name)
-  await makeBacklog(bench, { schedules: count, each: 0, to: 'out', keep: 'none', every: '1h' })
-  await bench.skip(EVERY_MS)
+  await makeBacklog(bench, { schedules: SCHEDULES, each: count / SCHEDULES, to: 'out', keep: 'none' })
   const belfry = createBelfry({ store: bench.store, sinks: { out: sink }, lookahead: 0 })
   let done = 0
   const perSecond = await rateOf(count, async () => {
@@ -114,7 +112,7 @@ async function bareClient(count, { batch, concurrency }, send) {
 /** @returns {Event} */
 function event() {
   sent += 1
-  const schedule = `bench/${sent % 10_000}`
+  const schedule = `bench/${sent % SCHEDULES}`
   const generated_at = new Date(1_800_000_000_000 + sent * 1_000).toISOString()
   return { id: `${schedule}-${1_800_000_000 + sent}`, generated_at, schedule_id: schedule, payload: null }
 }
