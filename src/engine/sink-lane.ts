@@ -25,6 +25,10 @@ export interface SinkLaneOptions {
   readonly onFree: () => void
 }
 
+const SOON_MS = 2
+/** So many free calls are enough for a claim, however many there are in all. */
+const ENOUGH_CALLS = 16
+
 export class SinkLane {
   readonly #options: SinkLaneOptions
   /** Taken from the store and not yet settled. */
@@ -38,6 +42,7 @@ export class SinkLane {
   #closed = false
   /** There was more to be had than there was room for. */
   #wantsMore = false
+  #cancelAsking: (() => void) | undefined
 
   constructor(options: SinkLaneOptions) {
     this.#options = options
@@ -70,6 +75,7 @@ export class SinkLane {
   /** Takes no more, and lets nothing wait. */
   close(): void {
     this.#closed = true
+    this.#cancelAsking?.()
     this.flush()
   }
 
@@ -123,8 +129,20 @@ export class SinkLane {
     this.#freed()
   }
 
+  /** A claim for each call that ends would cost more than the call: it waits until some have, or a moment has passed. */
   #freed(): void {
-    if (!this.#wantsMore || this.free <= 0) return
+    if (!this.#wantsMore) return
+    const { free } = this
+    if (free <= 0) return
+    const { definition, clock } = this.#options
+    if (free * 4 >= definition.concurrency * definition.batch || free >= definition.batch * ENOUGH_CALLS)
+      this.#askForMore()
+    else this.#cancelAsking ??= clock.after(SOON_MS, () => this.#askForMore())
+  }
+
+  #askForMore(): void {
+    this.#cancelAsking?.()
+    this.#cancelAsking = undefined
     this.#wantsMore = false
     this.#options.onFree()
   }

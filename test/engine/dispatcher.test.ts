@@ -82,3 +82,42 @@ describe('a dispatcher', () => {
     expect(asked).toEqual([7])
   })
 })
+
+describe('claims of those who share the attempts of an instance', () => {
+  it('take turns, so that their numbers reach the store in order and none counts as answered too early', async () => {
+    const { attempts, clock } = await scene({ runs: 2 })
+    const jobs = [{ name: 'report', limit: 1 }]
+    const wish = () => ({ limit: 1, jobs, sinks: [] })
+    const begun: number[] = []
+    const settled: number[] = []
+    const claim = () =>
+      attempts.claim(wish, () => {
+        begun.push(attempts.all.size)
+        settled.push(attempts.claimsSettled)
+      })
+    const both = [claim(), claim()]
+    await clock.settle()
+    const results = await Promise.all(both)
+    expect(results.map((result) => result?.runs.length)).toEqual([1, 1])
+    expect(begun).toEqual([1, 2])
+    expect(settled).toEqual([0, 1])
+    expect(attempts.claimsSettled).toBe(2)
+  })
+
+  it('go on after one that failed', async () => {
+    const { attempts } = await scene()
+    const failing = attempts.claim(
+      () => {
+        throw new Error('no wish')
+      },
+      () => {},
+    )
+    await expect(failing).rejects.toThrow('no wish')
+    expect(
+      await attempts.claim(
+        () => undefined,
+        () => {},
+      ),
+    ).toBeUndefined()
+  })
+})
