@@ -29,7 +29,7 @@ import { openWebhook } from './sinks/webhook.js'
 
 const ROUNDS = 5
 const SCHEDULES = 100
-const BATCHING = { batch: 100, concurrency: 4 }
+const BATCHING = { batch: 500, concurrency: 4 }
 
 /** @type {Readonly<Record<string, { batching: Batching, share?: number, open: (batching: Batching) => Promise<Broker> }>>} */
 const CASES = {

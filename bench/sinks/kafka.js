@@ -3,6 +3,13 @@ import { Kafka, logLevel, Partitioners } from 'kafkajs'
 import { kafka } from '../../dist/sinks/kafka.js'
 import { startKafka } from '../../test/servers/kafka.js'
 
+/** As ours have them. */
+const HEADERS = {
+  'belfry-attempt': '1',
+  'belfry-token': '1800000000000000',
+  'content-type': 'application/json',
+}
+
 /**
  * @param {import('../sinks.js').Batching} batching
  * @returns {Promise<import('../sinks.js').Broker>}
@@ -15,12 +22,12 @@ export async function openKafka(batching) {
   await producer.connect()
   return {
     sink: kafka({ topic: 'ours', brokers, ...batching }),
-    reference: 'kafkajs: send of a batch, acks all, one batch after the other',
+    reference: 'kafkajs: send of a batch of the same messages, acks all',
     send: (events) =>
       producer.send({
         topic: 'bare',
         acks: -1,
-        messages: events.map((event) => ({ key: event.schedule_id, value: JSON.stringify(event) })),
+        messages: events.map((event) => ({ key: event.schedule_id, value: JSON.stringify(event), headers: HEADERS })),
       }),
     async close() {
       await producer.disconnect()

@@ -101,8 +101,9 @@ export function kafka(options: KafkaOptions): Sink {
   function itemFor(message: SinkMessage, at: number): { readonly topic: string; readonly item: Item } {
     const over = overridden(message.options)
     const { contentType, body, headers: attributes } = encode(message)
-    const all = { ...headers, ...over.headers, ...attributes, 'content-type': contentType }
-    const bytes = 3 * message.key.length + Buffer.byteLength(body) + JSON.stringify(all).length + BYTES_AROUND
+    const all: Record<string, string> = { ...headers, ...over.headers, ...attributes, 'content-type': contentType }
+    let bytes = 3 * message.key.length + Buffer.byteLength(body) + BYTES_AROUND
+    for (const name in all) bytes += name.length + 3 * (all[name] ?? '').length
     return {
       topic: over.texts.topic ?? topic,
       item: { at, bytes, message: { key: message.key, value: body, headers: all } },
@@ -110,7 +111,7 @@ export function kafka(options: KafkaOptions): Sink {
   }
 
   return {
-    delivery: deliveryOptions(options),
+    delivery: deliveryOptions(options, { batch: 500 }),
     check: (given) => void overridden(given),
     open: () => link.open(),
     close: () => link.close(),

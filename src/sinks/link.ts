@@ -89,7 +89,7 @@ export class Link<Connection> {
     if (count === 0) return []
     const outcomes = new Array<Delivery | undefined>(count).fill(undefined)
     const startedAt = this.#clock.monotonic()
-    let rest: Delivery = this.#unanswered()
+    let rest: Delivery | undefined
     let slot: Slot<Connection> | undefined
     try {
       slot = this.#current()
@@ -102,11 +102,15 @@ export class Link<Connection> {
     } catch (error) {
       if (error !== GIVEN_UP) rest = { delivered: false, error, unreachable: true }
       else if (outcomes.every((outcome) => outcome === undefined)) {
-        rest = { ...rest, unreachable: true }
+        rest = { ...this.#unanswered(), unreachable: true }
         if (slot !== undefined && this.#clock.monotonic() - startedAt >= SILENCE_MS) this.#drop(slot)
       }
     }
-    return outcomes.map((outcome) => outcome ?? rest)
+    return outcomes.map((outcome) => {
+      if (outcome !== undefined) return outcome
+      rest ??= this.#unanswered()
+      return rest
+    })
   }
 
   #current(): Slot<Connection> {

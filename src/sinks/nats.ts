@@ -118,7 +118,7 @@ export function nats(options: NatsOptions): Sink {
   }
 
   return {
-    delivery: deliveryOptions(options),
+    delivery: deliveryOptions(options, { batch: 500 }),
     check: (given) => void overridden(given),
     open: () => link.open(),
     close: () => link.close(),

@@ -84,7 +84,7 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
   }
 
   return {
-    delivery: deliveryOptions(options),
+    delivery: deliveryOptions(options, { batch: 500 }),
     check: (given) => void destination(options, overridden(given).texts, WHERE),
     open: () => link.open(),
     close: () => link.close(),

@@ -63,7 +63,7 @@ export function redisStream(options: RedisStreamOptions): Sink {
   const where = 'redisStream()'
   checkOptions(options, [...OWN, ...DELIVERY_OPTIONS, ...FORMAT_OPTIONS], where)
   const stream = checkText(options.stream, streamKey, 'stream', where)
-  const headers = checkFields(checkHeaders(options.headers, where), where)
+  const headers = Object.entries(checkFields(checkHeaders(options.headers, where), where)).flat()
   const settings = { windowMs: durationMs(options.dedupe ?? '10m'), maxLength: checkLength(options.maxLength, where) }
   const encode = encoder(options, { attributePrefix: 'ce_' }, where)
   const parse = overrides({ stream: streamKey }, 'a Redis Streams sink')
@@ -77,8 +77,9 @@ export function redisStream(options: RedisStreamOptions): Sink {
   function itemFor(message: SinkMessage, at: number): { readonly to: string; readonly item: Item } {
     const over = overridden(message.options)
     const { contentType, body, headers: attributes } = encode(message)
-    const fields = ['id', message.id, 'key', message.key, 'data', body, 'content-type', contentType]
-    for (const more of [headers, over.headers, attributes]) fields.push(...Object.entries(more).flat())
+    const fields = ['id', message.id, 'key', message.key, 'data', body, 'content-type', contentType, ...headers]
+    for (const name in over.headers) fields.push(name, over.headers[name] ?? '')
+    for (const name in attributes) fields.push(name, attributes[name] ?? '')
     return { to: over.texts.stream ?? stream, item: { at, id: message.id, fields } }
   }
 
@@ -97,7 +98,7 @@ export function redisStream(options: RedisStreamOptions): Sink {
   }
 
   return {
-    delivery: deliveryOptions(options),
+    delivery: deliveryOptions(options, { batch: 500 }),
     check: (given) => void overridden(given),
     open: () => link.open(),
     close: () => link.close(),
