@@ -12,6 +12,7 @@ import type { Outcome } from '../core/run.js'
 import type { Capacity, Store } from '../core/store.js'
 import type { Attempt } from './attempt.js'
 import { type Attempts, ClaimSize, type ClaimWish, untilReady } from './attempts.js'
+import type { Rush } from './rush.js'
 import type { JobDefinition } from './work.js'
 import { runAttempt } from './worker.js'
 
@@ -19,6 +20,7 @@ export interface DispatcherOptions {
   readonly store: Store
   readonly log: Logger
   readonly attempts: Attempts
+  readonly rush: Rush
   readonly jobs: ReadonlyMap<string, JobDefinition>
   readonly concurrency: number
   /** How many runs one claim takes at the most. */
@@ -43,7 +45,7 @@ export class Dispatcher {
 
   /** One step of the loop. */
   async startRuns(): Promise<number> {
-    const { attempts, pollMs } = this.#options
+    const { attempts, rush, concurrency, pollMs } = this.#options
     let limit = 0
     const result = await attempts.claim(
       () => {
@@ -56,12 +58,15 @@ export class Dispatcher {
     if (result === undefined) return pollMs
     const isFull = result.runs.length >= limit
     this.#size.took(isFull)
+    if (isFull && !this.#closed && this.#running < concurrency) rush.begin()
+    else rush.end()
     return isFull ? 0 : Math.min(pollMs, untilReady(result))
   }
 
   /** Claims no more. */
   close(): void {
     this.#closed = true
+    this.#options.rush.end()
   }
 
   #wish(): ClaimWish | undefined {

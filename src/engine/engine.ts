@@ -12,6 +12,7 @@ import { Keeper } from './keeper.js'
 import { Loop } from './loop.js'
 import { Membership } from './membership.js'
 import { pruner } from './pruner.js'
+import { Rush } from './rush.js'
 import { Settler } from './settler.js'
 import { SinkDispatcher } from './sink-dispatcher.js'
 import { sweeper } from './sweeper.js'
@@ -65,11 +66,12 @@ export class Engine {
     this.#options = options
     const { store, clock, events, health, leaseMs, batch } = options
     this.#membership = new Membership(store, events, leaseMs, options.describe)
-    this.#settler = new Settler(store, clock, health, batch)
+    const rush = new Rush(clock)
+    this.#settler = new Settler(store, clock, health, batch, rush)
     const instance = () => this.#membership.id
     this.#attempts = new Attempts({ ...options, settler: this.#settler, instance })
     const attempts = this.#attempts
-    this.#dispatcher = new Dispatcher({ ...options, attempts, onFree: () => this.#loops.dispatcher.wake() })
+    this.#dispatcher = new Dispatcher({ ...options, attempts, rush, onFree: () => this.#loops.dispatcher.wake() })
     this.#sinks = new SinkDispatcher({
       ...options,
       attempts,
@@ -86,7 +88,7 @@ export class Engine {
     })
     const wakeDispatchers = () => this.#wakeDispatchers()
     const steps = {
-      ticker: ticker({ ...options, onRecorded: wakeDispatchers }),
+      ticker: ticker({ ...options, rush, onRecorded: wakeDispatchers }),
       dispatcher: () => this.#startRuns(this.#dispatcher),
       'sink dispatcher': () => this.#startRuns(this.#sinks),
       keeper: () => this.#keeper.keepAlive(),

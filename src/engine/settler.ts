@@ -8,6 +8,7 @@ import { type Clock, sleep } from '../core/clock.js'
 import { desynchronise } from '../core/retry.js'
 import type { Settlement, SettleResult, Store } from '../core/store.js'
 import type { Health } from './health.js'
+import type { Rush } from './rush.js'
 
 interface Pending {
   readonly settlement: Settlement
@@ -22,15 +23,17 @@ export class Settler {
   readonly #clock: Clock
   readonly #health: Health
   readonly #batch: number
+  readonly #rush: Rush
   #queue: Pending[] = []
   #flushing: Promise<void> | undefined
   readonly #abandon = new AbortController()
 
-  constructor(store: Store, clock: Clock, health: Health, batch: number) {
+  constructor(store: Store, clock: Clock, health: Health, batch: number, rush: Rush) {
     this.#store = store
     this.#clock = clock
     this.#health = health
     this.#batch = batch
+    this.#rush = rush
   }
 
   /** Calls back when the outcome is written, or refused. */
@@ -52,6 +55,7 @@ export class Settler {
     // Attempts that end in the same turn join the same write.
     await Promise.resolve()
     for (let failures = 0; this.#queue.length > 0 && !this.#abandon.signal.aborted; ) {
+      await this.#rush.over()
       const batch = this.#queue.slice(0, this.#batch)
       try {
         const results = await this.#store.runs.settle(batch.map(({ settlement }) => settlement))

@@ -49,14 +49,12 @@ export class SinkCall implements AttemptObserver {
     const cancelTimeout = clock.after(definition.timeoutMs, () => {
       for (const attempt of this.#open) attempt.abort('timeout', ABORT_WINDOW_MS)
     })
-    const hung = new Promise<CallEnd>((resolve) => {
+    const end = await new Promise<CallEnd>((resolve) => {
       this.#giveUp = resolve
+      void this.#call().then(resolve)
     })
-    try {
-      return await Promise.race([this.#call(), hung])
-    } finally {
-      cancelTimeout()
-    }
+    cancelTimeout()
+    return end
   }
 
   aborted(attempt: Attempt): void {

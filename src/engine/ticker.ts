@@ -16,6 +16,7 @@ import type { Logger } from '../core/logger.js'
 import { plan } from '../core/plan.js'
 import type { AdvanceResult, Planner, Store } from '../core/store.js'
 import type { Events } from './events.js'
+import { RUSH_MS, type Rush } from './rush.js'
 
 export interface TickerOptions {
   readonly store: Store
@@ -24,14 +25,17 @@ export interface TickerOptions {
   readonly batch: number
   readonly lookaheadMs: number
   readonly pollMs: number
+  readonly rush: Rush
   /** Told when runs were recorded. */
   readonly onRecorded: () => void
 }
 
 export function ticker(options: TickerOptions): () => Promise<number> {
-  const { store, events, batch, lookaheadMs, pollMs, onRecorded } = options
+  const { store, events, batch, lookaheadMs, pollMs, rush, onRecorded } = options
   const planSafely = planner(options.log)
+  const hasTime = lookaheadMs / 2 > RUSH_MS
   return async function recordTicks() {
+    if (hasTime) await rush.over()
     const result = await store.schedules.advance({ limit: batch, lookaheadMs, plan: planSafely })
     if (result.recorded > 0 || result.skipped > 0) {
       events.emit('ticks:recorded', { recorded: result.recorded, skipped: result.skipped })
@@ -62,6 +66,10 @@ function planner(log: Logger): Planner {
   }
 }
 
+/**
+ * Half of the look-ahead is enough to have everything recorded in time. The other half is left to those who start what is
+ * due now: schedules that tick every second would otherwise be recorded just when the ticks of before are to start.
+ */
 function untilDue({ now, nextDueAt }: AdvanceResult, lookaheadMs: number): number {
-  return nextDueAt === undefined ? Number.POSITIVE_INFINITY : Math.max(nextDueAt - lookaheadMs - now, 1)
+  return nextDueAt === undefined ? Number.POSITIVE_INFINITY : Math.max(nextDueAt - lookaheadMs / 2 - now, 1)
 }

@@ -5,6 +5,7 @@ import { Attempts } from '../../src/engine/attempts.js'
 import { Dispatcher } from '../../src/engine/dispatcher.js'
 import { Events } from '../../src/engine/events.js'
 import { Health } from '../../src/engine/health.js'
+import { Rush } from '../../src/engine/rush.js'
 import { Settler } from '../../src/engine/settler.js'
 import type { JobDefinition } from '../../src/engine/work.js'
 import { memory } from '../../src/stores/memory/index.js'
@@ -35,14 +36,15 @@ async function scene({ runs = 1, concurrency = 10, batch = 10 } = {}) {
   await store.instances.join({ id: membership.id, host: 'h', pid: 1, zoneData: '', jobs: [] }, 1_000)
   const run = { target: { job: 'report' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' } as const
   await store.runs.enqueue(Array.from({ length: runs }, () => run))
+  const rush = new Rush(clock)
   const attempts = new Attempts({
     ...{ store, clock, events },
-    settler: new Settler(store, clock, new Health(clock, silentLogger, events), 10),
+    settler: new Settler(store, clock, new Health(clock, silentLogger, events), 10, rush),
     floor: new TokenFloor(),
     instance: () => membership.id,
   })
   const dispatcher = new Dispatcher({
-    ...{ store, attempts, log: silentLogger, concurrency, batch, pollMs: 1_000, onFree: () => {} },
+    ...{ store, attempts, rush, log: silentLogger, concurrency, batch, pollMs: 1_000, onFree: () => {} },
     jobs: new Map([['report', job]]),
   })
   return { dispatcher, attempts, membership, began, asked, clock }

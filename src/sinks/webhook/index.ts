@@ -96,6 +96,8 @@ class Webhook implements Sink {
     }
     signal.addEventListener('abort', cancel)
     try {
+      const [only] = messages
+      if (only !== undefined && messages.length === 1) return [await this.#send(only, signal, open)]
       const outcomes = new Array<Delivery>(messages.length)
       await Promise.all(inTurn(messages).map((turns) => this.#sendInTurn(messages, turns, outcomes, signal, open)))
       return outcomes
@@ -146,7 +148,7 @@ class Webhook implements Sink {
   }
 
   /** The time is the store's: receivers refuse what seems old, and instances' clocks may be wrong by hours. */
-  #written(message: SinkMessage, receiver: Receiver): { headers: Record<string, string>; body: Buffer } {
+  #written(message: SinkMessage, receiver: Receiver): { headers: Record<string, string>; body: string } {
     const { encode, secrets } = this.#parts
     const { contentType, body, headers: beside } = encode(message)
     const id = headerText(message.id)
@@ -160,13 +162,12 @@ class Webhook implements Sink {
     }
     for (const name in beside) headers[name] = headerText(beside[name] ?? '')
     if (secrets.length > 0) headers['webhook-signature'] = signatures(secrets, id, seconds, body)
-    return { headers, body: Buffer.from(body) }
+    return { headers, body }
   }
 }
 
 /** The places of messages, those of one key together: they go one after the other, and keys side by side. */
 function inTurn(messages: readonly SinkMessage[]): readonly (readonly number[])[] {
-  if (messages.length === 1) return [[0]]
   const keys = new Map<string, number[]>()
   for (const [at, { key }] of messages.entries()) {
     const turns = keys.get(key)

@@ -25,7 +25,7 @@ const EXCERPT_BYTES = 256
 /** Beyond this a body is not worth reading to its end, even for the sake of the connection. */
 const MAX_BODY_BYTES = 65_536
 
-export function post(url: URL, headers: Record<string, string>, body: Buffer, agents: Agents): Posted {
+export function post(url: URL, headers: Record<string, string>, body: string, agents: Agents): Posted {
   let cancel: Posted['cancel'] = () => {}
   const answer = new Promise<Answer>((resolve, reject) => {
     const isSecure = url.protocol === 'https:'
@@ -35,7 +35,7 @@ export function post(url: URL, headers: Record<string, string>, body: Buffer, ag
       host,
       port: url.port === '' ? (isSecure ? 443 : 80) : url.port,
       path: url.pathname + url.search,
-      headers: { ...headers, host: url.host, 'content-length': String(body.length) },
+      headers: { ...headers, host: url.host, 'content-length': String(Buffer.byteLength(body)) },
       agent: isSecure ? agents.https : agents.http,
     })
     let isAnswered = false
@@ -49,7 +49,8 @@ export function post(url: URL, headers: Record<string, string>, body: Buffer, ag
       isAnswered = true
       hear(response, resolve)
     })
-    request.end(body)
+    // As text: then headers and body leave in one write.
+    request.end(body, 'utf8')
   })
   return { answer, cancel: (reason) => cancel(reason) }
 }
@@ -60,7 +61,12 @@ function hear(response: IncomingMessage, resolve: (answer: Answer) => void): voi
   const isRefusal = status < 200 || status > 299
   const first: Buffer[] = []
   let bytes = 0
-  const done = () => resolve(answerOf(response, status, isRefusal ? Buffer.concat(first) : Buffer.alloc(0)))
+  let isDone = false
+  const done = () => {
+    if (isDone) return
+    isDone = true
+    resolve(isRefusal ? refusal(response, status, Buffer.concat(first)) : { status, excerpt: '' })
+  }
   response.on('data', (chunk: Buffer) => {
     if (isRefusal && bytes < EXCERPT_BYTES) first.push(chunk.subarray(0, EXCERPT_BYTES - bytes))
     bytes += chunk.length
@@ -71,7 +77,7 @@ function hear(response: IncomingMessage, resolve: (answer: Answer) => void): voi
   response.on('close', done)
 }
 
-function answerOf(response: IncomingMessage, status: number, body: Buffer): Answer {
+function refusal(response: IncomingMessage, status: number, body: Buffer): Answer {
   const { 'retry-after': retryAfter, date, 'content-encoding': encoding } = response.headers
   return {
     status,

@@ -2,19 +2,17 @@
 import type { AcquireRequest, AcquireResult } from '../../core/lease.js'
 import { numberArray, textArray } from './array-text.js'
 import type { Database } from './connection.js'
-import { COLUMNS, FROM, LEASE_NAMES, noCrowd, RETURNED_LEASE, toLease } from './lease-row.js'
+import { DURABLE } from './durable.js'
+import { FROM, HANDED_LEASE, type Handed, leaseOf, noCrowd } from './lease-row.js'
 import { EXPIRY } from './names.js'
 import { operation, smallOperation } from './sql-function.js'
 
 const COUNT_HOLDERS = `
   select count(*), count(*) filter (where ${EXPIRY} > v_now), bool_or(l.holder = v_holder),
     min(${EXPIRY}) filter (where ${EXPIRY} > v_now)
-    into v_holders, v_live, v_own, v_until ${FROM} where l.name = v_name`
+    into v_holders, v_live, v_own, until ${FROM} where l.name = v_name`
 
 const MOMENT_MS = 10
-
-const NO_LEASE = `null::text, null::text, null::bigint, null::bigint, null::bigint, null::text, null::bigint,
-      null::boolean`
 
 const TAKE_PLACE = `
       insert into belfry.waiters as w (name, holder, ttl_ms, permits, instance, proof, floor, until)
@@ -37,42 +35,71 @@ const TAKE_FREE = `
   insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
     select v_name, v_holder, last_token, v_now, v_now + v_ttl, v_instance, v_proof from taken returning token into v_token`
 
-const ACQUIRE_FUNCTION = smallOperation(
-  `acquire(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_wait bigint,
+/**
+ * The short way. It has few parameters and one result, because even those count. Answers the time and the token, or the
+ * time and until when it is plainly busy for somebody who does not wait: to look is enough for him, so that a crowd that
+ * polls a lock costs it nothing. Null for all that has to go the long way.
+ */
+const TAKE_LOCK_FUNCTION = smallOperation(
+  `take_lock(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_waits boolean,
     v_proof integer)`,
-  `table (now_ms bigint, until bigint, wakes integer, ${RETURNED_LEASE})`,
+  'text',
   `
 declare
   v_us bigint := belfry.now_us();
   v_now bigint := v_us / 1000;
+  v_token bigint;
+  until bigint;
   v_holders integer;
   v_live integer;
   v_own boolean;
-  v_until bigint;
-  v_token bigint;
+begin
+  ${DURABLE}
+  ${TAKE_FREE};
+  if found then return v_now || ' ' || v_token; end if;
+  if v_waits then return null; end if;
+  ${COUNT_HOLDERS};
+  if v_live >= v_permits and not v_own and ${noCrowd('v_name')} then return v_now || ' busy ' || until; end if;
+  return null;
+end`,
+)
+
+const TAKE_LOCK = 'select belfry.take_lock($1, $2, $3, $4, $5, $6, $7, $8)'
+
+/** Takes a lock that is free, or says until when it is not. Undefined for one that is to be acquired the long way. */
+export async function takeLock(db: Database, request: AcquireRequest): Promise<AcquireResult | undefined> {
+  const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0, remote = false } = request
+  const values = [name, holder, Math.ceil(ttlMs), permits, instance, floor, waitMs > 0]
+  const take = (proof: number | null) => db.write(TAKE_LOCK, [...values, remote ? null : proof])
+  const [row] = await db.inPerson(take, { again: true })
+  const answer = row?.[0]
+  if (typeof answer !== 'string') return undefined
+  const [now, token, until] = answer.split(' ')
+  if (until === undefined) return granted(request, Number(token), Number(now))
+  return { acquired: false, until: Number(until), now: Number(now) }
+}
+
+const ACQUIRE_FUNCTION = smallOperation(
+  `acquire(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_floor bigint, v_wait bigint,
+    v_proof integer, out now_ms bigint, out token bigint, out until bigint, out wakes integer, out lease json)`,
+  'record',
+  `
+declare
+  v_us bigint;
+  v_now bigint;
+  v_holders integer;
+  v_live integer;
+  v_own boolean;
   v_lanes text[];
   v_granted text[];
-  v_wakes integer;
 begin
-  perform belfry.durable();
-  if v_wait <= 0 or not exists (select 1 from belfry.leases where name = v_name) then ${TAKE_FREE}; end if;
-  if v_token is not null then
-    return query select v_now, null::bigint, 0, v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, null::bigint,
-      false;
-    return;
-  end if;
-  if v_wait <= 0 then
-    -- Plainly busy: to look is enough.
-    ${COUNT_HOLDERS};
-    if v_live >= v_permits and not v_own and ${noCrowd('v_name')} then
-      return query select v_now, v_until, 0, ${NO_LEASE};
-      return;
-    end if;
-  end if;
+  ${DURABLE}
   perform 1 from belfry.names n where n.name = v_name for update;
   if not found then perform belfry.lock_names(array[v_name]); end if;
   v_us := belfry.now_us();
   v_now := v_us / 1000;
+  now_ms := v_now;
+  wakes := 0;
   ${COUNT_HOLDERS};
   if v_live >= v_permits and v_own is not true and v_wait > 0
     and not exists (select 1 from belfry.waiters w where w.name = v_name and w.permits > v_live) then
@@ -80,21 +107,18 @@ begin
     -- others wait for the name meanwhile.
     ${TAKE_PLACE};
     perform set_config('synchronous_commit', 'off', true);
-    return query select v_now, v_until, 0, ${NO_LEASE};
     return;
   end if;
   if v_holders < v_permits and v_own is not true and ${noCrowd('v_name')} then
     -- Plainly free.
     update belfry.names n set last_token = greatest(n.last_token + 1, v_us, v_floor) where n.name = v_name
-      returning n.last_token into v_token;
+      returning n.last_token into token;
     insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
-      values (v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, v_proof);
-    return query select v_now, null::bigint, 0, v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, null::bigint,
-      false;
+      values (v_name, v_holder, acquire.token, v_now, v_now + v_ttl, v_instance, v_proof);
     return;
   end if;
 
-  select s.lanes, s.wakes into v_lanes, v_wakes from belfry.serve_waiters(v_name, v_us) s;
+  select s.lanes, s.wakes into v_lanes, wakes from belfry.serve_waiters(v_name, v_us) s;
   ${COUNT_HOLDERS};
   if v_own and exists (select 1 from belfry.leases l where l.name = v_name and l.holder = v_holder and not l.released) then
     update belfry.leases l set expires_at = v_now + v_ttl, proof = v_proof
@@ -107,21 +131,20 @@ begin
   if v_granted is null then
     if v_wait > 0 then
       ${TAKE_PLACE};
-    end if;
-    v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us, 'wait');
+      end if;
+    wakes := wakes | belfry.hand_on(array[v_name], v_lanes, v_us, 'wait');
     -- Without anybody whose time is still to come, one just now proves that it lives: that is over in a moment.
-    return query select v_now, coalesce(v_until, v_now + ${MOMENT_MS}), v_wakes, ${NO_LEASE};
+    until := coalesce(until, v_now + ${MOMENT_MS});
     return;
   end if;
   v_lanes := v_lanes || v_granted;
   delete from belfry.waiters w where w.name = v_name and w.holder = v_holder;
-  v_wakes := v_wakes | belfry.hand_on(array[v_name], v_lanes, v_us, 'wait');
-  return query select v_now, null::bigint, v_wakes, ${COLUMNS} ${FROM} where l.name = v_name and l.holder = v_holder;
+  wakes := wakes | belfry.hand_on(array[v_name], v_lanes, v_us, 'wait');
+  select ${HANDED_LEASE} into lease from belfry.leases l where l.name = v_name and l.holder = v_holder;
 end`,
 )
 
-const ACQUIRE = `select now_ms, until, wakes, ${LEASE_NAMES}
-  from belfry.acquire($1, $2, $3, $4, $5, $6, $7, $8)`
+const ACQUIRE = 'select now_ms, token, until, wakes, lease from belfry.acquire($1, $2, $3, $4, $5, $6, $7, $8)'
 
 export async function acquireLease(db: Database, request: AcquireRequest): Promise<AcquireResult> {
   const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0, remote = false } = request
@@ -129,11 +152,12 @@ export async function acquireLease(db: Database, request: AcquireRequest): Promi
   const [row = []] = await db.inPerson((proof) => db.write(ACQUIRE, [...values, remote ? null : proof]), {
     again: true,
   })
-  const [now, until, wakes, ...lease] = row
+  const [nowText, token, until, wakes, lease] = row
+  const now = Number(nowText)
   db.announce(Number(wakes))
-  return lease[0] === null
-    ? { acquired: false, until: Number(until), now: Number(now) }
-    : { acquired: true, lease: toLease(lease), now: Number(now) }
+  if (typeof token === 'string') return granted(request, Number(token), now)
+  if (typeof lease === 'string') return { acquired: true, lease: leaseOf(JSON.parse(lease) as Handed), now }
+  return { acquired: false, until: Number(until), now }
 }
 
 /** The same for many names at once, in the order in which names are locked. What is not free is left alone. */
@@ -168,7 +192,7 @@ begin
 end`,
 )
 
-export const ACQUIRE_FUNCTIONS = [ACQUIRE_FUNCTION, TAKE_FREE_FUNCTION].join('\n')
+export const ACQUIRE_FUNCTIONS = [TAKE_LOCK_FUNCTION, ACQUIRE_FUNCTION, TAKE_FREE_FUNCTION].join('\n')
 
 const TAKE = 'select at, now_ms, token from belfry.take_free($1, $2, $3, $4, $5, $6)'
 

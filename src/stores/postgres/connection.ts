@@ -71,8 +71,6 @@ export interface DatabaseOptions {
   readonly clock: Clock
   /** Told what changed, as bits. */
   readonly announce: (wakes: number) => void
-  /** Told to whom in this process a lock was handed. */
-  readonly handedTo?: (holder: string) => void
   /** Where other processes listen for hints; absent when none are sent. */
   readonly channel?: string
   /** Present when instances prove that they live. */
@@ -133,10 +131,6 @@ export class Database {
         this.#names.tell(client, Number(row?.[0]))
       }),
     )
-  }
-
-  handedTo(holder: string): void {
-    this.#options.handedTo?.(holder)
   }
 
   announce(wakes: number): void {

@@ -18,3 +18,7 @@ begin
   if current_setting('synchronous_commit') = 'off' then perform set_config('synchronous_commit', 'on', true); end if;
 end`,
 )
+
+/** The same for what is called so often that even a call counts. */
+export const DURABLE = `if current_setting('synchronous_commit') = 'off'
+    or current_setting('transaction_isolation') <> 'read committed' then perform belfry.durable(); end if;`

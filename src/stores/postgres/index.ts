@@ -12,7 +12,9 @@ import { checkServer } from './check-server.js'
 import { Database, type PgPool } from './connection.js'
 import { DirectConnection } from './direct-connection.js'
 import { newClient } from './driver.js'
+import type { Handed } from './lease-row.js'
 import { Listener } from './listener.js'
+import { LockLines } from './lock-lines.js'
 import { checkSchemaVersion, migrateSchema, planMigration } from './migrate.js'
 import {
   checkMigrateOptions,
@@ -48,7 +50,6 @@ export function postgres(options: PostgresOptions): Store {
   }
   // A hint to nobody costs a round trip, but this process cannot know whether others listen.
   const wakes = new Wakes(clock, options.listen === false ? undefined : notify)
-  const handedTo = (holder: string) => wakes.handedTo(holder)
   const proves = options.liveness === 'advisory'
   const proof = proves
     ? new Proof({
@@ -59,17 +60,19 @@ export function postgres(options: PostgresOptions): Store {
       })
     : undefined
   const db: Database = new Database({
-    ...{ pool: pool.used, schema, clock, announce: wakes.announce, handedTo },
+    ...{ pool: pool.used, schema, clock, announce: wakes.announce },
     ...(proof === undefined ? {} : { proof }),
     ...(options.listen === false ? {} : { channel }),
   })
+  const lines = new LockLines(db, wakes)
   const listens = options.listen !== false && directUrl !== undefined
-  const listener = listens ? new Listener({ channel, self, heard: (bits) => wakes.heard(bits), handedTo }) : undefined
+  const hears = { heard: (bits: number) => wakes.heard(bits), handed: (lease: Handed) => lines.handedElsewhere(lease) }
+  const listener = listens ? new Listener({ channel, self, ...hears }) : undefined
   const uses = [proof, listener].filter((use): use is Proof | Listener => use !== undefined)
   const direct = new DirectConnection({ open: () => newClient(directUrl ?? ''), clock, uses, insist: proves })
 
   return {
-    ...operationsOn(db, wakes.subscribe),
+    ...operationsOn(db, lines),
     supports: { transactions: true, wakeups: listens, durable: true, shared: true },
     subscribe: wakes.subscribe,
     ...(proof === undefined ? {} : { onLost: proof.onLost }),

@@ -26,3 +26,27 @@ export function noCrowd(name: string): string {
   return `not exists (select 1 from belfry.waiters where name = ${name})
     and not exists (select 1 from belfry.runs where ${waitingForKey(name)})`
 }
+
+/** A lease that was handed to somebody who waits, as the database tells it. */
+export interface Handed {
+  readonly name: string
+  readonly holder: string
+  readonly token: number
+  readonly acquiredAt: number
+  readonly expiresAt: number
+  readonly instance: string | null
+  readonly proof: number | null
+}
+
+/** The same of a lease `l` in SQL. */
+export const HANDED_LEASE = `json_build_object('name', l.name, 'holder', l.holder, 'token', l.token,
+          'acquiredAt', l.acquired_at, 'expiresAt', l.expires_at, 'instance', l.instance, 'proof', l.proof)`
+
+export function leaseOf({ name, holder, token, acquiredAt, expiresAt, instance }: Handed): Lease {
+  return { name, holder, token, acquiredAt, expiresAt, ...(instance === null ? {} : { instance }) }
+}
+
+/** Of none or several, with commas between them. */
+export function handedLeases(text: string | null | undefined): readonly Handed[] {
+  return typeof text === 'string' ? (JSON.parse(`[${text}]`) as Handed[]) : []
+}

@@ -22,6 +22,7 @@ import { COLUMNS, FROM, LEASE_NAMES, RETURNED_LEASE, toLease } from './lease-row
 import { EXPIRY, LEASE_INSTANCE } from './names.js'
 import { RELEASE_FUNCTIONS } from './release.js'
 import { operation } from './sql-function.js'
+import { TAKE_TURN_FUNCTION } from './take-turn.js'
 
 /** The lease of a run's key cannot be extended by itself, and is answered as it is. */
 const RENEW_FUNCTION = operation(
@@ -118,7 +119,13 @@ begin
 end`,
 )
 
-export const LEASE_FUNCTIONS = [ACQUIRE_FUNCTIONS, RENEW_FUNCTION, RELEASE_FUNCTIONS, RESET_FUNCTION].join('\n')
+export const LEASE_FUNCTIONS = [
+  ACQUIRE_FUNCTIONS,
+  RENEW_FUNCTION,
+  RELEASE_FUNCTIONS,
+  TAKE_TURN_FUNCTION,
+  RESET_FUNCTION,
+].join('\n')
 
 const RESET = 'select count, wakes from belfry.reset($1)'
 

@@ -3,19 +3,20 @@
  * everything may have changed, so everything is hinted at.
  */
 import type { DirectClient, DirectUse } from './direct-connection.js'
+import type { Handed } from './lease-row.js'
 
 export interface ListenerOptions {
   readonly channel: string
   /** What this process sends itself, it has already been told. */
   readonly self: string
   readonly heard: (bits: number) => void
-  /** Told when a lock was handed to somebody, here or elsewhere. */
-  readonly handedTo: (holder: string) => void
+  /** Told when another process handed a lock to somebody, here or elsewhere. */
+  readonly handed: (lease: Handed) => void
 }
 
 const EVERYTHING = 31
 
-/** Begins what the database itself sends, with the commit that hands a lock over; a holder follows. */
+/** Begins what the database itself sends, with the commit that hands a lock over; a lease follows. */
 export const HANDED = 'handed '
 
 export class Listener implements DirectUse {
@@ -26,9 +27,9 @@ export class Listener implements DirectUse {
   }
 
   async prepare(client: DirectClient): Promise<void> {
-    const { channel, self, heard, handedTo } = this.#options
+    const { channel, self, heard, handed } = this.#options
     client.on('notification', ({ payload = '' }) => {
-      if (payload.startsWith(HANDED)) return handedTo(payload.slice(HANDED.length))
+      if (payload.startsWith(HANDED)) return handed(JSON.parse(payload.slice(HANDED.length)) as Handed)
       const [from, bits] = payload.split(' ')
       if (from !== self) heard(Number(bits) || EVERYTHING)
     })

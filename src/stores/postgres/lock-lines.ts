@@ -1,9 +1,9 @@
 /**
  * Waiting for locks without touching them. Whoever is told to wait has a place in the lock's line, and whoever frees the
  * lock hands it to the oldest place in the same step. If that one waits in the same process, the answer to the release is
- * all he needs. If he waits elsewhere, the commit tells him, and he looks: one statement that only reads, for all who
- * look at the same time. The others have cost nobody anything.
+ * all he needs; elsewhere, it is what the commit tells. The others have cost nobody anything.
  *
+ * - Whoever is not told looks now and then: one statement that only reads, for all who look at the same time.
  * - A hint that is lost, or a holder that dies: nobody trusts in looking alone for longer than a part of the time that a
  *   place is good for, nor when he finds the lock free. Then he asks in earnest, which keeps his place and takes over
  *   what has run out.
@@ -12,12 +12,15 @@
  * - In the advisory mode a lease counts only if it was given to the session that proves this process alive now.
  */
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest } from '../../core/lease.js'
-import type { Store } from '../../core/store.js'
-import { acquireLease, takeFree } from './acquire.js'
+import { acquireLease, takeFree, takeLock } from './acquire.js'
 import { textArray } from './array-text.js'
 import type { Database } from './connection.js'
-import { giveBack, type Handed, releaseLease } from './release.js'
+import { type Handed, leaseOf } from './lease-row.js'
+import { LockTurns, type Step } from './lock-turns.js'
+import { freeLock, giveBack, releaseLease } from './release.js'
 import { SharedWrites } from './shared-writes.js'
+import { type TurnTaken, takeTurn } from './take-turn.js'
+import type { Wakes } from './wakes.js'
 
 /** What a place asked for, and what it was told, when it last asked in earnest. */
 interface Place {
@@ -25,8 +28,10 @@ interface Place {
   readonly ttlMs: number
   readonly now: number
   readonly until: number
-  /** What was handed to it, by a call that was sent at this moment. */
-  readonly handed?: { readonly lease: Handed; readonly sentAt: number }
+  /** When it was sent that to which the answer was to wait. */
+  readonly askedAt: number
+  /** What was handed to it, not before this moment. */
+  readonly handed?: { readonly lease: Handed; readonly since: number }
 }
 
 interface Seen {
@@ -38,6 +43,8 @@ interface Seen {
 
 /** How many shared statements may be under way: one that waits for a name must not hold up all others. */
 const AT_ONCE = 4
+/** How many crowded names are remembered. */
+const MOST_CROWDED = 10_000
 /** The part of a place's time for which looking is enough. */
 const LOOKING = 0.1
 /** The part of a lease's time that may have passed since it was handed over. */
@@ -53,20 +60,29 @@ export class LockLines {
   readonly #db: Database
   /** By name, then by holder. */
   readonly #lines = new Map<string, Map<string, Place>>()
+  /** Names that were wanted by several when last asked for: what is shorter for others is a detour there. */
+  readonly #crowded = new Set<string>()
   /** Who asks in earnest just now, and whether his turn came meanwhile. */
   readonly #asking = new Map<string, boolean>()
   readonly #looks: SharedWrites<AcquireRequest, Seen>
   readonly #takes: SharedWrites<AcquireRequest, AcquireResult | undefined>
   readonly #returns: SharedWrites<ReleaseRequest, boolean | undefined>
+  readonly #turns: LockTurns
+  readonly #wakes: Wakes
 
-  constructor(db: Database, subscribe: Store['subscribe']) {
+  constructor(db: Database, wakes: Wakes) {
     this.#db = db
+    this.#wakes = wakes
+    this.#turns = new LockTurns((step) => this.#takeTurn(step))
     this.#looks = new SharedWrites((requests) => lookFor(db, requests))
     this.#takes = new SharedWrites((requests) => this.#takeAll(requests), { atOnce: AT_ONCE })
     this.#returns = new SharedWrites((requests) => this.#giveBackAll(requests), { atOnce: AT_ONCE })
-    subscribe((wake, holder) => {
-      if (wake === 'leases' && holder !== undefined && this.#asking.has(holder)) this.#asking.set(holder, true)
-    })
+  }
+
+  /** Somebody was handed a lock by another process: not before he was told to wait. */
+  handedElsewhere(lease: Handed): void {
+    const place = this.#lines.get(lease.name)?.get(lease.holder)
+    if (place !== undefined) this.#hand(lease, place.askedAt)
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireResult> {
@@ -81,48 +97,84 @@ export class LockLines {
 
   async release(request: ReleaseRequest): Promise<boolean> {
     this.#leave(request)
-    const mayShare = (request.minHoldMs ?? 0) <= 0 && !this.#lines.has(request.name)
-    const [done] = mayShare ? await this.#returns.write([request]) : []
+    if (this.#lines.has(request.name)) return (await this.#turns.release(request)).had
+    const [done] = (request.minHoldMs ?? 0) <= 0 ? await this.#returns.write([request]) : []
     return done ?? this.#release(request)
   }
 
-  /** One that is alone goes the whole way at once. The others do if they are left over. */
   async #giveBackAll(requests: readonly ReleaseRequest[]): Promise<(boolean | undefined)[]> {
     const [only] = requests
-    if (only !== undefined && requests.length === 1) return [await this.#release(only)]
+    if (only !== undefined && requests.length === 1) return [await this.#free(only)]
     return (await giveBack(this.#db, requests)).map((done) => done || undefined)
   }
 
   async #takeAll(requests: readonly AcquireRequest[]): Promise<(AcquireResult | undefined)[]> {
     const [only] = requests
-    if (only !== undefined && requests.length === 1) return [await acquireLease(this.#db, only)]
+    if (only !== undefined && requests.length === 1) return [await this.#takeOne(only)]
     return takeFree(this.#db, requests)
+  }
+
+  /** Undefined when others want it, too. */
+  async #free(request: ReleaseRequest): Promise<true | undefined> {
+    if (this.#crowded.has(request.name)) return undefined
+    if (await freeLock(this.#db, request)) return true
+    this.#crowd(request.name)
+    return undefined
+  }
+
+  /** Undefined when others want it, too. */
+  async #takeOne(request: AcquireRequest): Promise<AcquireResult | undefined> {
+    if (this.#crowded.has(request.name)) return undefined
+    const result = await takeLock(this.#db, request)
+    if (result === undefined) this.#crowd(request.name)
+    return result
+  }
+
+  #crowd(name: string): void {
+    if (this.#crowded.size >= MOST_CROWDED) this.#crowded.clear()
+    this.#crowded.add(name)
   }
 
   async #release(request: ReleaseRequest): Promise<boolean> {
     const sentAt = this.#db.clock.monotonic()
-    const line = this.#lines.get(request.name)
-    const { had, handed } = await releaseLease(this.#db, request, [...(line?.keys() ?? [])])
-    for (const lease of handed) {
-      const place = line?.get(lease.holder)
-      if (place !== undefined) line?.set(lease.holder, { ...place, handed: { lease, sentAt } })
-      this.#db.handedTo(lease.holder)
-    }
+    const { had, handed } = await releaseLease(this.#db, request, this.#here(request.name))
+    for (const lease of handed) this.#hand(lease, sentAt)
     return had
+  }
+
+  async #takeTurn(step: Step): Promise<TurnTaken> {
+    const sentAt = this.#db.clock.monotonic()
+    const taken = await takeTurn(this.#db, { ...step, here: this.#here(step.name) })
+    for (const lease of taken.handed) this.#hand(lease, sentAt)
+    return taken
+  }
+
+  #here(name: string): string[] {
+    return [...(this.#lines.get(name)?.keys() ?? [])]
+  }
+
+  #hand(lease: Handed, since: number): void {
+    const { name, holder } = lease
+    const line = this.#lines.get(name)
+    const place = line?.get(holder)
+    if (place !== undefined) line?.set(holder, { ...place, handed: { lease, since } })
+    if (this.#asking.has(holder)) this.#asking.set(holder, true)
+    this.#wakes.handedTo(holder)
   }
 
   /** In earnest. Whoever waits has his place before he asks, so that whoever frees the lock meanwhile finds him here. */
   async #ask(request: AcquireRequest): Promise<AcquireResult> {
     const { holder, permits, ttlMs, waitMs = 0 } = request
     if (waitMs <= 0) return this.#take(request)
+    const askedAt = this.#db.clock.monotonic()
     const isFirst = !this.#lines.has(request.name)
-    this.#standIn(request, { permits, ttlMs, now: 0, until: 0 })
+    this.#standIn(request, { permits, ttlMs, now: 0, until: 0, askedAt })
     this.#asking.set(holder, false)
     try {
-      const result = await (isFirst ? this.#take(request) : acquireLease(this.#db, request))
+      const result = await (isFirst ? this.#take(request) : this.#takePlace(request))
       if (result.acquired) return result
       const handed = this.#lines.get(request.name)?.get(holder)?.handed
-      const answer = { permits, ttlMs, now: result.now, until: result.until }
+      const answer = { permits, ttlMs, now: result.now, until: result.until, askedAt }
       const place = handed === undefined ? answer : { ...answer, handed }
       this.#standIn(request, place)
       if (!this.#asking.get(holder)) return result
@@ -135,12 +187,19 @@ export class LockLines {
     }
   }
 
+  async #takePlace(request: AcquireRequest): Promise<AcquireResult> {
+    const { now, until } = await this.#turns.place(request)
+    return { acquired: false, now, until }
+  }
+
   /** What may well be free is asked for together with others. */
   async #take(request: AcquireRequest): Promise<AcquireResult> {
     // Those that are taken together prove together that they live.
-    if (request.remote) return acquireLease(this.#db, request)
-    const [taken] = await this.#takes.write([request])
-    return taken ?? acquireLease(this.#db, request)
+    const [taken] = request.remote ? [await this.#takeOne(request)] : await this.#takes.write([request])
+    const result = taken ?? (await acquireLease(this.#db, request))
+    // Had at once: nobody else wants it any more.
+    if (result.acquired) this.#crowded.delete(request.name)
+    return result
   }
 
   #standIn({ name, holder }: AcquireRequest, place: Place): void {
@@ -153,14 +212,12 @@ export class LockLines {
     if (line?.delete(holder) && line.size === 0) this.#lines.delete(name)
   }
 
-  /** What was handed over by a call of this process needs no asking, as long as that call was sent just now. */
-  async #takeHanded({ name, ttlMs }: AcquireRequest, { handed }: Place): Promise<AcquireResult | undefined> {
+  /** What was handed over just now needs no asking. */
+  async #takeHanded({ ttlMs }: AcquireRequest, { handed }: Place): Promise<AcquireResult | undefined> {
     if (handed === undefined) return undefined
     if ((await this.#db.inPerson(async (proof) => proof)) !== handed.lease.proof) return undefined
-    if (this.#db.clock.monotonic() - handed.sentAt > ttlMs * HANDED_OVER) return undefined
-    const { holder, token, acquiredAt, expiresAt, instance } = handed.lease
-    const lease = { name, holder, token, acquiredAt, expiresAt, ...(instance === null ? {} : { instance }) }
-    return { acquired: true, lease, now: acquiredAt }
+    if (this.#db.clock.monotonic() - handed.since > ttlMs * HANDED_OVER) return undefined
+    return { acquired: true, lease: leaseOf(handed.lease), now: handed.lease.acquiredAt }
   }
 
   /** Undefined when it is time to ask in earnest. */

@@ -2,7 +2,8 @@
 import type { ReleaseRequest } from '../../core/lease.js'
 import { textArray } from './array-text.js'
 import type { Database } from './connection.js'
-import { noCrowd } from './lease-row.js'
+import { DURABLE } from './durable.js'
+import { HANDED_LEASE, type Handed, handedLeases, noCrowd } from './lease-row.js'
 import { HANDED } from './listener.js'
 import { operation, smallOperation } from './sql-function.js'
 import { WAKE_GRANTED, WAKE_LEASES } from './wakes.js'
@@ -11,14 +12,13 @@ import { WAKE_GRANTED, WAKE_LEASES } from './wakes.js'
  * Whoever was next waits for nothing else, so he is told by himself: here by the answer, elsewhere by the commit. Nobody
  * else has to look then.
  */
-const TELL = `
+export const TELL = `
       if l.holder = any (v_here) then
-        handed := coalesce(handed, '{}') || json_build_object('holder', l.holder, 'token', l.token,
-          'acquiredAt', l.acquired_at, 'expiresAt', l.expires_at, 'instance', l.instance, 'proof', l.proof);
+        handed := concat_ws(',', handed, ${HANDED_LEASE});
       elsif v_channel <> '' then
-        perform pg_notify(v_channel, '${HANDED}' || l.holder);
+        perform pg_notify(v_channel, '${HANDED}' || ${HANDED_LEASE});
       end if;`
-const TELL_NEXT = `
+export const TELL_NEXT = `
   if wakes & ${WAKE_GRANTED} <> 0 then
     wakes := wakes & ~${WAKE_GRANTED | WAKE_LEASES};
     for l in select * from belfry.leases where name = v_name and run is null and acquired_at = v_us / 1000 loop
@@ -27,55 +27,35 @@ const TELL_NEXT = `
   end if;`
 
 /**
- * What most locks meet that are waited for: one holder, who gives it back, and a next one whose place is still good. The
- * name is locked.
+ * Locks the name, with a token for whoever is next. One that nobody needs is skipped: tokens only have to grow.
  */
-const PASS_ON = `
-  with next as (
-    select w.* from (select * from belfry.waiters where name = v_name order by seq limit 1) w
-    where w.until > v_us / 1000 and w.permits = 1 and (select count(*) from belfry.leases where name = v_name) = 1
-      and exists (select 1 from belfry.leases where name = v_name and holder = v_holder and not released and run is null)
-  ), gone as (
-    delete from belfry.leases l using next where l.name = v_name and l.holder = v_holder
-  ), served as (
-    delete from belfry.waiters w using next where w.name = v_name and w.holder = next.holder
-  ), token as (
-    update belfry.names n set last_token = greatest(n.last_token + 1, v_us, next.floor) from next where n.name = v_name
-    returning n.last_token
-  )
-  insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
-    select v_name, next.holder, token.last_token, v_us / 1000, v_us / 1000 + next.ttl_ms, next.instance, next.proof
-    from next, token returning * into l`
+export const LOCK_NAME = `update belfry.names set last_token = greatest(last_token + 1, belfry.now_us()) where name = v_name
+    returning last_token into v_token`
 
-const RELEASE_FUNCTION = smallOperation(
-  `release(v_name text, v_holder text, v_min_hold bigint, v_here text[], v_channel text,
-    out had boolean, out wakes integer, out handed json[])`,
-  'record',
-  `
-declare
-  v_us bigint;
+/**
+ * What most locks meet that are waited for: one holder, who gives it back, and a next one whose place is still good. The
+ * name is locked. `w` was the place and `l` is the new lease then. Every statement counts here.
+ */
+export const PASS_ON = `
+  select seq into v_seq from belfry.leases where name = v_name and holder = v_holder and not released and run is null;
+  delete from belfry.waiters w using (
+    select f.ctid as row from belfry.waiters f where f.name = v_name and f.seq > v_seq order by f.seq limit 1) first
+    where w.ctid = first.row and w.until > v_us / 1000 and w.permits = 1 and w.floor <= v_token
+      and not exists (select 1 from belfry.leases o where o.name = v_name and o.holder <> v_holder)
+    returning w.* into w;
+  if found then
+    update belfry.leases set seq = w.seq, holder = w.holder, token = v_token, acquired_at = v_us / 1000,
+      expires_at = v_us / 1000 + w.ttl_ms, instance = w.instance, proof = w.proof
+      where name = v_name and holder = v_holder returning * into l;
+  end if`
+export const PASSING = `
+  w belfry.waiters;
   l belfry.leases;
-begin
-  perform belfry.durable();
-  had := false;
-  wakes := 0;
-  perform 1 from belfry.names where name = v_name for update;
-  if not found then return; end if;
-  v_us := belfry.now_us();
-  if v_min_hold <= 0 then
-    delete from belfry.leases where name = v_name and holder = v_holder and not released and run is null and ${noCrowd('v_name')};
-    if found then
-      -- Nobody waits, so nobody has to be told.
-      had := true;
-      return;
-    end if;
-    ${PASS_ON};
-    if found then
-      had := true;
-      ${TELL}
-      return;
-    end if;
-  end if;
+  v_token bigint;
+  v_seq bigint;`
+
+/** A place in the line and a lease, whichever there is. The lease may have to be held on to. */
+export const LET_GO = `
   delete from belfry.waiters where name = v_name and holder = v_holder;
   had := found;
   select * into l from belfry.leases where name = v_name and holder = v_holder and not released and run is null;
@@ -87,23 +67,59 @@ begin
       update belfry.leases set released = true, expires_at = l.acquired_at + v_min_hold
         where name = v_name and holder = v_holder;
     end if;
+  end if;`
+
+/** The short way, for a lock that nobody waits for: nobody has to be told. False for all that has to go the long way. */
+const FREE_LOCK_FUNCTION = smallOperation(
+  'free_lock(v_name text, v_holder text)',
+  'boolean',
+  `
+begin
+  ${DURABLE}
+  perform 1 from belfry.names where name = v_name for update;
+  delete from belfry.leases where name = v_name and holder = v_holder and not released and run is null
+    and ${noCrowd('v_name')};
+  return found;
+end`,
+)
+
+const FREE_LOCK = 'select belfry.free_lock($1, $2)'
+
+export async function freeLock(db: Database, { name, holder }: ReleaseRequest): Promise<boolean> {
+  const [row] = await db.write(FREE_LOCK, [name, holder])
+  return row?.[0] === 't'
+}
+
+const RELEASE_FUNCTION = smallOperation(
+  `release(v_name text, v_holder text, v_min_hold bigint, v_here text[], v_channel text,
+    out had boolean, out wakes integer, out handed text)`,
+  'record',
+  `
+declare
+  v_us bigint;
+  ${PASSING}
+begin
+  ${DURABLE}
+  had := false;
+  wakes := 0;
+  ${LOCK_NAME};
+  if not found then return; end if;
+  v_us := belfry.now_us();
+  if v_min_hold <= 0 then
+    ${PASS_ON};
+    if found then
+      had := true;
+      ${TELL}
+      return;
+    end if;
   end if;
+  ${LET_GO}
   wakes := wakes | belfry.hand_on(array[v_name], '{}', v_us, 'wait');
   ${TELL_NEXT}
 end`,
 )
 
-const RELEASE = 'select had, wakes, array_to_json(handed) from belfry.release($1, $2, $3, $4, $5)'
-
-/** A lease that was handed to somebody who waits in this process. */
-export interface Handed {
-  readonly holder: string
-  readonly token: number
-  readonly acquiredAt: number
-  readonly expiresAt: number
-  readonly instance: string | null
-  readonly proof: number | null
-}
+const RELEASE = 'select had, wakes, handed from belfry.release($1, $2, $3, $4, $5)'
 
 /** `here` are those who wait for the name in this process. */
 export async function releaseLease(
@@ -114,7 +130,7 @@ export async function releaseLease(
   const values = [name, holder, Math.ceil(minHoldMs), textArray(here), db.channel ?? '']
   const [row] = await db.write(RELEASE, values)
   db.announce(Number(row?.[1]))
-  return { had: row?.[0] === 't', handed: JSON.parse(row?.[2] ?? '[]') as Handed[] }
+  return { had: row?.[0] === 't', handed: handedLeases(row?.[2]) }
 }
 
 /** Many at once, as far as nobody waits for them. */
@@ -135,7 +151,7 @@ begin
 end`,
 )
 
-export const RELEASE_FUNCTIONS = [RELEASE_FUNCTION, GIVE_BACK_FUNCTION].join('\n')
+export const RELEASE_FUNCTIONS = [FREE_LOCK_FUNCTION, RELEASE_FUNCTION, GIVE_BACK_FUNCTION].join('\n')
 
 const GIVE_BACK = 'select belfry.give_back_locks($1, $2)'
 

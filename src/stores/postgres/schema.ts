@@ -37,6 +37,7 @@ import { RUN_FUNCTIONS } from './runs.js'
 import { SCHEDULE_FUNCTIONS } from './schedules.js'
 import { SETTLE_FUNCTIONS } from './settle.js'
 import { TABLES } from './tables.js'
+import { LINE_TABLES } from './waiting-line.js'
 
 const FUNCTIONS = [
   DURABLE_FUNCTION,
@@ -57,7 +58,7 @@ const FUNCTIONS = [
   INSTANCE_FUNCTIONS,
 ].join('\n')
 
-const MIGRATIONS: readonly string[] = [TABLES, PROOF_TABLES, RECORD_TABLES]
+const MIGRATIONS: readonly string[] = [TABLES, PROOF_TABLES, RECORD_TABLES, LINE_TABLES]
 
 export const SCHEMA_VERSION = MIGRATIONS.length
 

@@ -17,7 +17,7 @@ import {
   listJobs,
 } from './instances.js'
 import { inspectLease, listLeases, renewLeases, resetLease } from './leases.js'
-import { LockLines } from './lock-lines.js'
+import type { LockLines } from './lock-lines.js'
 import { pruneHistory } from './prune.js'
 import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
 import { rescueRuns } from './rescue.js'
@@ -40,13 +40,9 @@ import { TransactionSlots } from './transaction-slots.js'
 const NOW = 'select belfry.now_us() / 1000'
 
 /** All but opening and closing, which are the handle's. */
-export function operationsOn(
-  db: Database,
-  subscribe: Store['subscribe'],
-): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
+export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
   const slots = new TransactionSlots(db.pool)
-  const lines = new LockLines(db, subscribe)
   const puts = new SharedWrites<ScheduleWrite, PutResult>((writes) => putSchedules(db, writes), {
     nameOf: ({ id }) => id,
   })

@@ -10,3 +10,14 @@ export function waitingForKey(name: string): string {
 export function waitingForLane(schedule: string): string {
   return `state = 0 and waits_for = 2 and (${LINE}) = ${schedule}`
 }
+
+/**
+ * Places and leases in one order: a lease that came from a place has its number. Whoever passes it on looks for the next
+ * place from there, and not through all that have gone since the table was last cleaned.
+ */
+export const LINE_TABLES = `
+create sequence belfry.line;
+alter table belfry.leases alter seq drop identity, alter seq set default nextval('belfry.line');
+alter table belfry.waiters alter seq drop identity, alter seq set default nextval('belfry.line');
+select setval('belfry.line', 1 + greatest((select max(seq) from belfry.leases), (select max(seq) from belfry.waiters), 0));
+`
