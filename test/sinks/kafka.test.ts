@@ -126,7 +126,7 @@ describe('the Kafka sink', () => {
     const topic = `killed-${randomUUID()}`
     const options = { topic, brokers: [broker?.url ?? ''] }
     await killPublisher({ sink: 'kafka.js', make: 'kafka', options, arrived: () => arrivedIn(topic) })
-  })
+  }, 60_000)
 
   it('goes on when the broker was killed and has come back elsewhere', async () => {
     const topic = `restarted-${randomUUID()}`

@@ -49,7 +49,7 @@ export async function killPublisher({ sink, make, options, arrived }: Published)
     second = start()
     const all = async () => (await belfry.runs.list({ limit: 1_000 })).items
     const settled = async () => (await all()).filter(({ state }) => state === 'succeeded').length
-    await expect.poll(settled, { timeout: 20_000, interval: 100 }).toBe(SCHEDULES)
+    await expect.poll(settled, { timeout: 50_000, interval: 100 }).toBe(SCHEDULES)
     const messages = await arrived()
     expect([...new Set(messages.map(({ id }) => id))].sort()).toEqual(expected)
     for (const { id, generated_at, schedule_id, payload } of messages) {

@@ -150,5 +150,5 @@ describe('the NATS sink', () => {
     await addStream('killed')
     const options = { subject: 'killed.one', servers: url() }
     await killPublisher({ sink: 'nats.js', make: 'nats', options, arrived: () => arrivedIn('killed') })
-  })
+  }, 60_000)
 })

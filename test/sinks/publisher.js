@@ -23,7 +23,7 @@ const belfry = createBelfry({
       },
     },
   },
-  lease: '500ms',
+  lease: '1s',
   poll: '50ms',
 })
 await belfry.start()

@@ -79,7 +79,7 @@ describe('the RabbitMQ sink', () => {
     expect(await sink.deliver([message], soon())).toEqual([yes])
     await sink.close?.()
     const got = await withChannel((channel) => channel.get('typed', { noAck: true }))
-    expect(got && got.properties).toMatchObject({
+    expect(got ? got.properties : undefined).toMatchObject({
       deliveryMode: 2,
       messageId: message.id,
       contentType: 'application/cloudevents+json; charset=UTF-8',
@@ -144,7 +144,7 @@ describe('the RabbitMQ sink', () => {
     await withChannel((channel) => channel.assertQueue('killed', { durable: true }))
     const options = { url: direct(), queue: 'killed' }
     await killPublisher({ sink: 'rabbitmq/index.js', make: 'rabbitmq', options, arrived: () => arrivedIn('killed') })
-  })
+  }, 60_000)
 
   it('loses nothing when the broker is killed and started again', async () => {
     await withChannel((channel) => channel.assertQueue('restarted', { durable: true }))

@@ -147,5 +147,5 @@ describe('the Redis Streams sink', () => {
     const options = { url: url(), stream: 'killed' }
     const arrived = () => arrivedIn('killed')
     await killPublisher({ sink: 'redis-stream/index.js', make: 'redisStream', options, arrived })
-  })
+  }, 60_000)
 })
