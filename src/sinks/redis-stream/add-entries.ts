@@ -13,19 +13,21 @@ local window, most = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if window > 0 then redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window) end
-local outcomes, at = {}, 3
-while at <= #ARGV do
-  local id, fields = ARGV[at], tonumber(ARGV[at + 1])
-  local outcome = 1
+local names = tonumber(ARGV[3])
+local entry = {}
+for field = 1, names do entry[2 * field - 1] = ARGV[3 + field] end
+local outcomes = {}
+for at = 4 + names, #ARGV, names do
+  local id, outcome = ARGV[at], 1
   if window == 0 or redis.call('ZADD', seen, 'NX', now, id) == 1 then
-    local added = redis.pcall('XADD', stream, '*', unpack(ARGV, at + 2, at + 1 + fields))
+    for field = 1, names do entry[2 * field] = ARGV[at + field - 1] end
+    local added = redis.pcall('XADD', stream, '*', unpack(entry))
     if type(added) == 'table' and added.err then
       if window > 0 then redis.call('ZREM', seen, id) end
       outcome = added.err
     end
   end
   outcomes[#outcomes + 1] = outcome
-  at = at + 2 + fields
 end
 if window > 0 then redis.call('PEXPIRE', seen, window) end
 if most > 0 then redis.pcall('XTRIM', stream, 'MAXLEN', '~', most) end
@@ -34,23 +36,29 @@ return outcomes`
 const SHA = createHash('sha1').update(TEXT).digest('hex')
 
 export interface Entry {
-  readonly id: string
-  /** Names and values, by turns. */
-  readonly fields: readonly string[]
+  /** Names of its fields, and what they hold. The first is its id. */
+  readonly names: readonly string[]
+  readonly values: readonly string[]
 }
 
 /** Sends a command to whoever has the key. */
 export type Send = (key: string, command: readonly string[]) => Promise<unknown>
 
-/** One answer per entry: undefined when it is in the stream, else what the server has against it. */
+/**
+ * One answer per entry: undefined when it is in the stream, else what the server has against it. All of them have fields
+ * of the same names, which are sent once.
+ */
 export async function addEntries(
   send: Send,
   stream: string,
   settings: { readonly windowMs: number; readonly maxLength: number },
   entries: readonly Entry[],
 ): Promise<(string | undefined)[]> {
-  const command = ['EVALSHA', SHA, '2', stream, seenKey(stream), String(settings.windowMs), String(settings.maxLength)]
-  for (const { id, fields } of entries) command.push(id, String(fields.length), ...fields)
+  const { windowMs, maxLength } = settings
+  const names = entries[0]?.names ?? []
+  const numbers = [windowMs, maxLength, names.length].map(String)
+  const command = ['EVALSHA', SHA, '2', stream, seenKey(stream), ...numbers, ...names]
+  for (const { values } of entries) command.push(...values)
   const answer = await send(stream, command).catch((error: unknown) => {
     if (!/\bNOSCRIPT\b/.test(error instanceof Error ? error.message : '')) throw error
     return send(stream, ['EVAL', TEXT, ...command.slice(2)])

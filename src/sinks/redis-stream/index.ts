@@ -48,7 +48,7 @@ const OWN = ['stream', 'client', 'url', 'nodes', 'maxLength', 'dedupe', 'headers
 const WHOM = 'the Redis server'
 /** A server does nothing else while it adds these. */
 const MOST_ENTRIES = 500
-/** Fields that are the entry's own. */
+/** Fields that are the entry's own, in this order. */
 const RESERVED = ['id', 'key', 'data', 'content-type']
 /** The first word of an answer that another attempt would get again: what is there is no stream. */
 const FINAL = ['WRONGTYPE', 'NOPERM']
@@ -63,7 +63,8 @@ export function redisStream(options: RedisStreamOptions): Sink {
   const where = 'redisStream()'
   checkOptions(options, [...OWN, ...DELIVERY_OPTIONS, ...FORMAT_OPTIONS], where)
   const stream = checkText(options.stream, streamKey, 'stream', where)
-  const headers = Object.entries(checkFields(checkHeaders(options.headers, where), where)).flat()
+  const headers = checkFields(checkHeaders(options.headers, where), where)
+  const [ownNames, ownValues] = [[...RESERVED, ...Object.keys(headers)], Object.values(headers)]
   const settings = { windowMs: durationMs(options.dedupe ?? '10m'), maxLength: checkLength(options.maxLength, where) }
   const encode = encoder(options, { attributePrefix: 'ce_' }, where)
   const parse = overrides({ stream: streamKey }, 'a Redis Streams sink')
@@ -77,15 +78,20 @@ export function redisStream(options: RedisStreamOptions): Sink {
   function itemFor(message: SinkMessage, at: number): { readonly to: string; readonly item: Item } {
     const over = overridden(message.options)
     const { contentType, body, headers: attributes } = encode(message)
-    const fields = ['id', message.id, 'key', message.key, 'data', body, 'content-type', contentType, ...headers]
-    for (const name in over.headers) fields.push(name, over.headers[name] ?? '')
-    for (const name in attributes) fields.push(name, attributes[name] ?? '')
-    return { to: over.texts.stream ?? stream, item: { at, id: message.id, fields } }
+    const [names, values] = [[...ownNames], [message.id, message.key, body, contentType, ...ownValues]]
+    for (const more of [over.headers, attributes]) {
+      for (const name in more) {
+        names.push(name)
+        values.push(more[name] ?? '')
+      }
+    }
+    return { to: over.texts.stream ?? stream, item: { at, names, values } }
   }
 
   async function addAll(redis: Connected, to: string, items: readonly Item[], settle: Settle): Promise<void> {
-    for (let from = 0; from < items.length; from += MOST_ENTRIES) {
-      const part = items.slice(from, from + MOST_ENTRIES)
+    for (let from = 0, end = 0; from < items.length; from = end) {
+      end = endOfPart(items, from)
+      const part = items.slice(from, end)
       try {
         const answers = await addEntries(redis.send, to, settings, part)
         for (const [index, { at }] of part.entries()) settle(at, outcomeOf(answers[index], to))
@@ -119,6 +125,17 @@ export function redisStream(options: RedisStreamOptions): Sink {
         await Promise.all([...streams].map(([to, items]) => addAll(redis, to, items, settle)))
       }),
   }
+}
+
+/** Entries of one script: not too many, with fields of the same names. */
+function endOfPart(items: readonly Item[], from: number): number {
+  const { names = [] } = items[from] ?? {}
+  const isAlike = (item: Item) =>
+    item.names.length === names.length && item.names.every((name, at) => name === names[at])
+  let end = from + 1
+  for (let next = items[end]; next !== undefined && end - from < MOST_ENTRIES && isAlike(next); next = items[end])
+    end += 1
+  return end
 }
 
 /** A connection in the place of one that was lost. The user's own client looks for its server by itself. */
