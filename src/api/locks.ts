@@ -78,9 +78,7 @@ export class Locks {
       throw failure('OPTION_INVALID', `lock "${name}": the holder given holds "${again.name}"`)
     }
     if (again !== undefined) return this.#enterAgain(again, options.ttl === undefined ? 0 : ttlMs, minHoldMs)
-    const asking = this.#ask(name, randomUUID(), ttlMs, permits, waitMs)
-    this.#asking.add(asking)
-    const granted = await asking.finally(() => this.#asking.delete(asking))
+    const granted = await this.#askAndTell(this.#ask(name, randomUUID(), ttlMs, permits, waitMs))
     if (granted === undefined) {
       this.#log.debug({ lock: name }, 'lock not obtained: it is held elsewhere')
       return undefined
@@ -99,9 +97,7 @@ export class Locks {
   async grant(name: string, options: GrantOptions = {}): Promise<Lease | undefined> {
     checkName(name, 'lock name')
     const { holder, signal, ttlMs, waitMs, permits } = parseGrant(name, options)
-    const asking = this.#ask(name, holder, ttlMs, permits, waitMs, true, signal)
-    this.#asking.add(asking)
-    return (await asking.finally(() => this.#asking.delete(asking)))?.lease
+    return (await this.#askAndTell(this.#ask(name, holder, ttlMs, permits, waitMs, true, signal)))?.lease
   }
 
   /** Extends what `grant` gave. Undefined when it is no longer the holder's. */
@@ -185,6 +181,16 @@ export class Locks {
     if (!entered) return undefined
     held.minHoldMs = Math.max(held.minHoldMs, minHoldMs)
     return new Lock(held, this)
+  }
+
+  /** As long as somebody asks, closing waits for him. */
+  async #askAndTell<Granted>(asking: Promise<Granted>): Promise<Granted> {
+    this.#asking.add(asking)
+    try {
+      return await asking
+    } finally {
+      this.#asking.delete(asking)
+    }
   }
 
   async #ask(

@@ -18,7 +18,8 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(delayMs, callback) {
-    const timer = setTimeout(callback, Math.min(Math.max(delayMs, 0), MAX_DELAY_MS))
+    // In whole milliseconds: the runtime keeps timers of equal length together, and fractions would all be apart.
+    const timer = setTimeout(callback, Math.min(Math.max(Math.ceil(delayMs), 0), MAX_DELAY_MS))
     return () => clearTimeout(timer)
   },
 }

@@ -10,6 +10,7 @@
  * Two who plan at once would plan the same. A mark, which lasts half a second and is gone with the batch, makes the
  * second one look behind the batch of the first. Nothing but the sharing of work rests on it.
  */
+import { setImmediate } from 'node:timers/promises'
 import type { AdvanceRequest, AdvanceResult } from '../../core/store.js'
 import type { Reply, Server } from './connection.js'
 import type { Definitions } from './definitions.js'
@@ -21,9 +22,9 @@ import { numberOf } from './token-text.js'
 
 /** How many schedules are read first, and how many at a time after that. */
 const FIRST = 100
-const READ = 1_000
+const READ = 450
 /** How many are written by one script. */
-const WRITE = 200
+const WRITE = 225
 
 export async function advanceSchedules(
   server: Server,
@@ -101,6 +102,8 @@ class Step {
     for (let first = 0; first < fresh.length; first += WRITE) {
       const isLast = last && first + WRITE >= fresh.length
       const writing = underWay(this.#write(fresh.slice(first, first + WRITE), isLast ? this.#self : ''))
+      // So that it is on its way while the next is planned.
+      await setImmediate()
       await this.#written()
       this.#writing = writing
     }

@@ -13,7 +13,7 @@ import { SharedCalls } from './shared-calls.js'
 import { word } from './token-text.js'
 
 /** While one script is carried out, the next is put together. */
-const SHARING = { most: 25, atOnce: 2 }
+const SHARING = { most: 12, atOnce: 4 }
 
 /** Of how many locks is remembered what stood there when they were taken. */
 const REMEMBERED = 10_000
