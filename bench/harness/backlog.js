@@ -7,12 +7,13 @@ const GRACE_MS = 10_000
 /**
  * Puts `schedules` schedules that tick every second (or as `every` says) and lets the clock jump, so that `schedules × each` ticks are due.
  * @param {import('./stores.js').BenchStore} bench
- * @param {{ schedules: number, each: number, job: string, keep: 'all' | 'none', prefix?: string, every?: string }} size
+ * @param {{ schedules: number, each: number, job?: string, to?: string, keep: 'all' | 'none', prefix?: string, every?: string }} size
  */
-export async function makeBacklog({ store, skip }, { schedules, each, job, keep, prefix = 'bench', every = '1s' }) {
+export async function makeBacklog({ store, skip }, { schedules, each, job, to, keep, prefix = 'bench', every = '1s' }) {
   const writes = Array.from({ length: schedules }, (_, at) => {
     const id = `${prefix}/${at}`
-    const input = { every, job, keep, missed: { policy: /** @type {const} */ ('all'), max: 10_000 } }
+    const target = to === undefined ? { job: job ?? 'noop' } : { to }
+    const input = { every, ...target, keep, missed: { policy: /** @type {const} */ ('all'), max: 10_000 } }
     return { id, definition: parseSchedule(id, input, GRACE_MS) }
   })
   for (let at = 0; at < writes.length; at += 1_000) await store.schedules.put(writes.slice(at, at + 1_000))

@@ -15,11 +15,15 @@ type Env = Readonly<Record<string, string | undefined>>
 type Options = Readonly<Record<string, never>>
 
 const KINDS: Readonly<Record<string, (options: Options) => Promise<Sink>>> = {
+  kafka: async (options) => (await import('../sinks/kafka.js')).kafka(options as never),
   log: async (options) => (await import('../sinks/log.js')).log(options),
+  nats: async (options) => (await import('../sinks/nats.js')).nats(options as never),
+  rabbitmq: async (options) => (await import('../sinks/rabbitmq/index.js')).rabbitmq(options),
+  'redis-stream': async (options) => (await import('../sinks/redis-stream/index.js')).redisStream(options as never),
   webhook: async (options) => (await import('../sinks/webhook/index.js')).webhook(options),
 }
 
-const SECRET = /secret|passw|token|credential|api-?_?key|authorization|cookie|^sasl$/i
+const SECRET = /secret|passw|token|credential|api-?_?key|authorization|cookie|^pass$|seed|jwt/i
 const MAX_DEPTH = 10
 
 export async function openSinks(config: SinksConfig, env: Env): Promise<Record<string, Sink>> {

@@ -32,7 +32,7 @@ import pg from 'pg'
  * @property {string} name
  * @property {(place: Place) => string[]} prepare writes what the server needs, and answers with its command line
  * @property {'INT' | 'TERM' | 'KILL'} signal what ends it at once and in order
- * @property {'QUIT' | 'KILL'} [crash_] what makes it crash; QUIT by default
+ * @property {'QUIT' | 'KILL' | 'TERM'} [crash_] what makes it crash; QUIT by default
  * @property {(port: number) => string} url
  * @property {number} [port] where it listens; wherever there is room, by default
  * @property {(url: string) => Promise<void>} [ready] resolves when it answers; a database's, by default

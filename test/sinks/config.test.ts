@@ -79,9 +79,32 @@ describe('the config file', () => {
 })
 
 describe('a sink in the config file', () => {
+  it('may be any of those that there are', async () => {
+    const sasl = { mechanism: 'plain', username: 'belfry', password: { env: 'ORDERS_AUTH' } }
+    const config = {
+      events: { type: 'kafka', topic: 'events', brokers: ['127.0.0.1:9092'], client: { ssl: true, sasl } },
+      jet: { type: 'nats', subject: 'events.belfry', servers: 'nats://127.0.0.1' },
+      rabbit: { type: 'rabbitmq', url: { env: 'RABBIT' }, queue: 'events' },
+      stream: { type: 'redis-stream', url: 'redis://127.0.0.1', stream: 'events', dedupe: '1m' },
+    }
+    const opened = await openSinks(config, { ...ENV, RABBIT: 'amqp://user:hunter2@127.0.0.1' })
+    expect(Object.keys(opened)).toEqual(['events', 'jet', 'rabbit', 'stream'])
+    const open = {
+      type: 'nats',
+      subject: 'a',
+      servers: 'nats://127.0.0.1',
+      client: { user: 'belfry', pass: 'hunter2' },
+    }
+    await expect(openSinks({ open }, ENV)).rejects.toThrow(/client\.pass is a secret, and stands in the file/)
+  })
+
   const url = 'https://shop.example/hooks'
   it.each([
-    ['without a type', { url }, /sinks\.orders: type is "undefined"; there are log, webhook/],
+    [
+      'without a type',
+      { url },
+      /sinks\.orders: type is "undefined"; there are kafka, log, nats, rabbitmq, redis-stream, webhook/,
+    ],
     ['of a type that is none', { type: 'fax' }, /type is "fax"/],
     ['that is a text', 'webhook', /must be an object with a type/],
     [

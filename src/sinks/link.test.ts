@@ -1,0 +1,103 @@
+import { describe, expect, it, vi } from 'vitest'
+import type { Clock } from '../core/clock.js'
+import { DELIVERED, type Undelivered } from '../core/sink.js'
+import { Link, type Settle } from './link.js'
+
+const never = new Promise<never>(() => {})
+const inTime = () => new AbortController().signal
+
+/** A clock that is turned by hand, and a broker that can be away. */
+function world({ owned = true } = {}) {
+  let now = 0
+  const clock: Clock = { now: () => now, monotonic: () => now, after: () => () => {} }
+  const broker = { away: false, connections: 0, ended: 0, lose: () => {} }
+  const link = new Link<number>({
+    whom: 'the broker',
+    owned,
+    clock,
+    async connect(lost) {
+      broker.connections += 1
+      if (broker.away) throw new Error('connection refused')
+      broker.lose = lost
+      return broker.connections
+    },
+    end: () => {
+      broker.ended += 1
+    },
+  })
+  const send = vi.fn(async (_: number, settle: Settle) => settle(0, DELIVERED))
+  return { link, broker, send, pass: (ms: number) => (now += ms) }
+}
+
+describe('the link to a broker', () => {
+  it('is made when it is first needed, once for all who wait', async () => {
+    const { link, broker, send } = world()
+    expect(broker.connections).toBe(0)
+    await Promise.all([link.deliver(1, inTime(), send), link.deliver(1, inTime(), send), link.open()])
+    expect(broker.connections).toBe(1)
+    expect(send.mock.calls.map(([connection]) => connection)).toEqual([1, 1])
+  })
+
+  it('is made again after it was lost, and ended when it is closed', async () => {
+    const { link, broker, send } = world()
+    await link.deliver(1, inTime(), send)
+    broker.lose()
+    expect(await link.deliver(1, inTime(), send)).toEqual([DELIVERED])
+    expect(broker.connections).toBe(2)
+    await link.close()
+    expect(broker.ended).toBe(2)
+  })
+
+  it('is tried again after a pause that grows; until then the answer comes at once, with the reason', async () => {
+    const { link, broker, send, pass } = world()
+    broker.away = true
+    for (let calls = 0; calls < 1_000; calls += 1) {
+      const [outcome] = (await link.deliver(1, inTime(), send)) as Undelivered[]
+      expect(outcome?.unreachable).toBe(true)
+      expect(String(outcome?.error)).toMatch(/the broker cannot be reached: connection refused/)
+      pass(10)
+    }
+    expect(broker.connections).toBeGreaterThan(5)
+    expect(broker.connections).toBeLessThan(20)
+    broker.away = false
+    pass(2_000)
+    expect(await link.deliver(1, inTime(), send)).toEqual([DELIVERED])
+  })
+
+  it('keeps what was acknowledged when the signal fires, and answers the rest as not delivered', async () => {
+    const { link } = world()
+    const enough = new AbortController()
+    const answer = link.deliver(2, enough.signal, async (_, settle) => {
+      settle(1, DELIVERED)
+      enough.abort()
+      await never
+    })
+    expect(await answer).toMatchObject([{ delivered: false, error: { code: 'SINK_UNREACHABLE' } }, DELIVERED])
+  })
+
+  it('is as good as lost when a call got no answer at all for long', async () => {
+    const { link, broker, pass } = world()
+    const enough = new AbortController()
+    const answer = link.deliver(1, enough.signal, () => never)
+    await link.open()
+    pass(5_000)
+    enough.abort()
+    expect(await answer).toMatchObject([{ delivered: false, unreachable: true }])
+    await link.open()
+    expect(broker).toMatchObject({ connections: 2, ended: 1 })
+  })
+
+  it("gives a client of the user's nothing more while it has many calls to answer", async () => {
+    const { link, broker, send } = world({ owned: false })
+    for (let calls = 0; calls < 50; calls += 1) {
+      const enough = new AbortController()
+      const answer = link.deliver(1, enough.signal, () => never)
+      await link.open()
+      enough.abort()
+      await answer
+    }
+    expect(await link.deliver(1, inTime(), send)).toMatchObject([{ delivered: false, unreachable: true }])
+    expect(send).not.toHaveBeenCalled()
+    expect(broker).toMatchObject({ connections: 1, ended: 0 })
+  })
+})

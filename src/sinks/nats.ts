@@ -1,0 +1,231 @@
+/**
+ * Events to NATS JetStream. A message counts as delivered when a stream has stored it. `Nats-Msg-Id` is the event's id, so
+ * that the server itself drops repetitions within the stream's duplicate window (two minutes, unless the stream says
+ * otherwise); such a repetition is delivered.
+ *
+ * The client would keep what is published while there is no connection, and send it later: so nothing is given to it then.
+ */
+import { failure, quote } from '../core/errors.js'
+import { checkOptions } from '../core/known-options.js'
+import {
+  DELIVERED,
+  DELIVERY_OPTIONS,
+  type Delivery,
+  type DeliveryOptions,
+  deliveryOptions,
+  type Sink,
+} from '../core/sink.js'
+import { Link } from './link.js'
+import { encoder, FORMAT_OPTIONS, type FormatOptions, headerText } from './message.js'
+import { checkHeaders, checkText, overrides, type Rule } from './overrides.js'
+import { peer } from './peer.js'
+
+export interface NatsOptions extends DeliveryOptions, FormatOptions {
+  /** Where events go: a subject that a stream listens to. A schedule may name another (`toOptions: { subject }`). */
+  readonly subject: string
+  /** URLs of servers: a connection is made by @nats-io/transport-node. */
+  readonly servers?: string | readonly string[]
+  /** A connection of yours instead. It is never closed. */
+  readonly connection?: NatsConnection
+  /** Whatever else the client should know: `user`, `pass`, `token`, `authenticator`, `tls`. */
+  readonly client?: Readonly<Record<string, unknown>>
+  /** Headers of every message. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** The calls that are made of a connection, besides those that @nats-io/jetstream makes. */
+export interface NatsConnection {
+  readonly info?: { readonly jetstream?: boolean } | undefined
+  isClosed(): boolean
+  closed(): Promise<unknown>
+  status(): AsyncIterable<{ readonly type: string }>
+  close(): Promise<void>
+}
+
+interface NatsHeaders {
+  set(name: string, value: string): void
+}
+
+interface JetStream {
+  publish(
+    subject: string,
+    payload: string,
+    options: { msgID: string; headers: NatsHeaders; timeout: number },
+  ): Promise<unknown>
+  jetstreamManager(checkApi: boolean): Promise<{ readonly streams: { find(subject: string): Promise<string> } }>
+}
+
+interface Connected {
+  readonly connection: NatsConnection
+  readonly stream: JetStream
+  /** The client is looking for a server again. */
+  away: boolean
+  /** Told when that begins: what was published before is not answered any more. */
+  readonly waiting: Set<() => void>
+}
+
+interface Clients {
+  readonly connect: (options: object) => Promise<NatsConnection>
+  readonly headers: () => NatsHeaders
+  readonly jetstream: (connection: NatsConnection) => JetStream
+}
+
+const OWN = ['subject', 'servers', 'connection', 'client', 'headers']
+/** For one message to be stored. */
+const PATIENCE_MS = 5_000
+const LONGEST_PAUSE_MS = 2_000
+/** A server that is gone without a word is noticed after two of these. */
+const PING_MS = 10_000
+const WHOM = 'the NATS server'
+/** JetStream's own numbers: a message is over the stream's limit, and no stream is found. */
+const MESSAGE_EXCEEDS_MAXIMUM = 10_054
+const STREAM_NOT_FOUND = 10_059
+
+/** No wildcards and no empty parts: those are for who listens. */
+const subjectName: Rule = (text) =>
+  /^[^\s.*>]+(\.[^\s.*>]+)*$/.test(text) && text.length <= 255
+    ? undefined
+    : 'a subject to publish to has parts between dots, without spaces, "*" and ">"'
+
+export function nats(options: NatsOptions): Sink {
+  const where = 'nats()'
+  checkOptions(options, [...OWN, ...DELIVERY_OPTIONS, ...FORMAT_OPTIONS], where)
+  const subject = checkText(options.subject, subjectName, 'subject', where)
+  const headers = Object.entries(checkHeaders(options.headers, where))
+  const encode = encoder(options, { attributePrefix: 'ce-' }, where)
+  const overridden = overrides({ subject: subjectName }, 'a NATS sink')
+  const clients: Clients = {
+    ...peer<Pick<Clients, 'connect' | 'headers'>>('@nats-io/transport-node', where),
+    jetstream: peer<Pick<Clients, 'jetstream'>>('@nats-io/jetstream', where).jetstream,
+  }
+  const link = linkTo(options, clients, where)
+
+  async function publish({ connection, stream }: Connected, message: Parameters<typeof encode>[0]): Promise<Delivery> {
+    const over = overridden(message.options)
+    const to = over.texts.subject ?? subject
+    const { contentType, body, headers: attributes } = encode(message)
+    const all = clients.headers()
+    for (const [name, value] of headers) all.set(name, value)
+    for (const [name, value] of Object.entries(over.headers)) all.set(name, value)
+    for (const [name, value] of Object.entries(attributes)) all.set(name, headerText(value))
+    all.set('content-type', contentType)
+    try {
+      await stream.publish(to, body, { msgID: message.id, headers: all, timeout: PATIENCE_MS })
+      return DELIVERED
+    } catch (error) {
+      return await failureOf(error, to, { connection, stream })
+    }
+  }
+
+  return {
+    delivery: deliveryOptions(options, { batch: 500 }),
+    check: (given) => void overridden(given),
+    open: () => link.open(),
+    close: () => link.close(),
+    deliver: (messages, signal) =>
+      link.deliver(messages.length, signal, async (connected, settle) => {
+        if (connected.away) throw connectionLost()
+        const publishing = messages.map((message, at) =>
+          publish(connected, message).then(
+            (outcome) => settle(at, outcome),
+            (error: unknown) => settle(at, { delivered: false, error, retryable: false }),
+          ),
+        )
+        await whileConnected(connected, Promise.all(publishing))
+      }),
+  }
+}
+
+function connectionLost(): Error {
+  return failure('SINK_UNREACHABLE', `${WHOM} cannot be reached: the connection is lost`)
+}
+
+function whileConnected({ waiting }: Connected, work: Promise<unknown>): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const lost = () => reject(connectionLost())
+    waiting.add(lost)
+    work.then(resolve, reject).finally(() => waiting.delete(lost))
+  })
+}
+
+/** Says what a stream, or that there is none, has against a message. */
+async function failureOf(
+  cause: unknown,
+  subject: string,
+  at: Pick<Connected, 'connection' | 'stream'>,
+): Promise<Delivery> {
+  const { name, message, code } = cause as { name?: string; message?: string; code?: unknown }
+  const refused = (why: string): Delivery => {
+    const error = failure('SINK_REFUSED', `NATS does not take this message for ${quote(subject)}: ${why}`, { cause })
+    return { delivered: false, error, retryable: false }
+  }
+  if (name === 'JetStreamNotEnabled') {
+    const why = await whyNobodyAnswers(subject, at)
+    return why === undefined ? { delivered: false, error: cause } : refused(why)
+  }
+  if (name === 'PermissionViolationError' || name === 'InvalidSubjectError') return refused(String(message))
+  if (name === 'InvalidArgumentError') return refused(`it is larger than the server allows (${message})`)
+  if (code === MESSAGE_EXCEEDS_MAXIMUM) return refused(`it is larger than the stream allows (${message})`)
+  if (name === 'JetStreamApiError' || name === 'JetStreamError') return { delivered: false, error: cause }
+  const error = failure('SINK_UNREACHABLE', `${WHOM} has not stored the message: ${message}`, { cause })
+  return { delivered: false, error, unreachable: true }
+}
+
+/** Nobody answers when no stream listens, and also while the servers of a cluster are looking for a leader. */
+async function whyNobodyAnswers(
+  subject: string,
+  at: Pick<Connected, 'connection' | 'stream'>,
+): Promise<string | undefined> {
+  if (at.connection.info?.jetstream !== true) return 'the server has no JetStream: start it with -js'
+  try {
+    const manager = await at.stream.jetstreamManager(false)
+    await manager.streams.find(subject)
+    return undefined
+  } catch (error) {
+    const isMissing = (error as { code?: unknown }).code === STREAM_NOT_FOUND
+    return isMissing ? 'no stream listens to that subject: add one, or correct the subject' : undefined
+  }
+}
+
+function linkTo({ servers, connection, client }: NatsOptions, clients: Clients, where: string): Link<Connected> {
+  if ((servers === undefined) === (connection === undefined)) {
+    throw failure('OPTION_INVALID', `${where}: give either servers, or a connection of yours`)
+  }
+  const watched = (made: NatsConnection, lost: () => void): Connected => {
+    const stream = clients.jetstream(made)
+    const connected: Connected = { connection: made, stream, away: false, waiting: new Set() }
+    void made.closed().then(lost, lost)
+    void watch(connected).catch(() => {})
+    return connected
+  }
+  if (connection !== undefined) {
+    if (typeof connection?.closed !== 'function' || typeof connection.status !== 'function') {
+      throw failure('OPTION_INVALID', `${where}: connection is no connection of @nats-io/transport-node`)
+    }
+    const connect = async (lost: () => void) => {
+      if (connection.isClosed()) throw new Error('the connection that the sink was given is closed')
+      return watched(connection, lost)
+    }
+    return new Link({ whom: WHOM, owned: false, connect, end: () => {} })
+  }
+  const settings = {
+    name: 'belfry',
+    timeout: PATIENCE_MS,
+    pingInterval: PING_MS,
+    ...client,
+    servers: typeof servers === 'string' ? [servers] : [...(servers ?? [])],
+    maxReconnectAttempts: -1,
+    reconnectDelayHandler: () => Math.random() * LONGEST_PAUSE_MS,
+  }
+  const connect = async (lost: () => void) => watched(await clients.connect(settings), lost)
+  return new Link({ whom: WHOM, owned: true, connect, end: ({ connection: made }) => made.close() })
+}
+
+async function watch(connected: Connected): Promise<void> {
+  for await (const { type } of connected.connection.status()) {
+    if (type === 'reconnect') connected.away = false
+    if (type !== 'disconnect') continue
+    connected.away = true
+    for (const lost of connected.waiting) lost()
+  }
+}

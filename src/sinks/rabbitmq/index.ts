@@ -1,0 +1,193 @@
+/**
+ * Events to RabbitMQ. A message counts as delivered when the broker has confirmed it: it is persistent, so a durable queue
+ * has it on disk by then; and it is mandatory, so one that no queue gets comes back instead of vanishing.
+ */
+import { failure } from '../../core/errors.js'
+import { checkOptions } from '../../core/known-options.js'
+import {
+  DELIVERY_OPTIONS,
+  type Delivery,
+  type DeliveryOptions,
+  deliveryOptions,
+  type Sink,
+  type SinkMessage,
+} from '../../core/sink.js'
+import { Link, type Settle } from '../link.js'
+import { encoder, FORMAT_OPTIONS, type FormatOptions } from '../message.js'
+import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
+import { type AmqpConnection, type Connected, connector } from './amqp.js'
+import { ExchangeChannel, type Publication, SUSPECT } from './exchange-channel.js'
+
+export type { AmqpChannel, AmqpConnection, AmqpReturned } from './amqp.js'
+
+export interface RabbitMqOptions extends Destination, DeliveryOptions, FormatOptions {
+  /** `amqp://user:password@host/vhost`: connections are made by amqplib. */
+  readonly url?: string
+  /** Makes a connection of amqplib's instead; called again whenever one is lost. */
+  readonly connect?: () => Promise<AmqpConnection>
+  /** Headers of every message. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Where events go: a schedule may say otherwise in the same words (`toOptions: { exchange }`). */
+export interface Destination {
+  readonly exchange?: string
+  /** What the exchange routes by. Default the message's key, which is the schedule's id unless that says otherwise. */
+  readonly routingKey?: string
+  /** A queue to send to, instead of an exchange. */
+  readonly queue?: string
+}
+
+interface Item extends Publication {
+  readonly at: number
+}
+
+const OWN = ['url', 'connect', 'exchange', 'routingKey', 'queue', 'headers']
+const WHERE = 'a RabbitMQ sink'
+const MOST_CHANNELS = 32
+/** Names in AMQP have at most so many bytes. */
+const MOST_BYTES = 255
+
+const shortText: Rule = (text) => {
+  if (text === '') return 'it must not be empty'
+  return Buffer.byteLength(text) <= MOST_BYTES ? undefined : `RabbitMQ allows ${MOST_BYTES} bytes at most`
+}
+const RULES = { exchange: shortText, routingKey: shortText, queue: shortText }
+
+export function rabbitmq(options: RabbitMqOptions): Sink {
+  const where = 'rabbitmq()'
+  checkOptions(options, [...OWN, ...DELIVERY_OPTIONS, ...FORMAT_OPTIONS], where)
+  const own = destination(options, {}, where)
+  const headers = checkHeaders(options.headers, where)
+  const encode = encoder(options, { attributePrefix: 'cloudEvents_' }, where)
+  const overridden = overrides(RULES, WHERE)
+  const link = new Link<Connected>({
+    whom: 'RabbitMQ',
+    owned: true,
+    connect: connector(options.url, options.connect, where),
+    end: ({ connection }) => connection.close(),
+  })
+
+  function itemFor(message: SinkMessage, at: number): { readonly exchange: string; readonly item: Item } {
+    const over = overridden(message.options)
+    const { exchange, routingKey } = message.options === undefined ? own : destination(options, over.texts, WHERE)
+    const { contentType, body, headers: attributes } = encode(message)
+    const all = { ...headers, ...over.headers, ...attributes }
+    const item = {
+      at,
+      id: message.id,
+      routingKey: routingKey ?? message.key,
+      content: Buffer.from(body),
+      properties: propertiesOf(message, contentType, all),
+    }
+    return { exchange, item }
+  }
+
+  return {
+    delivery: deliveryOptions(options, { batch: 500 }),
+    check: (given) => void destination(options, overridden(given).texts, WHERE),
+    open: () => link.open(),
+    close: () => link.close(),
+    deliver: (messages, signal) =>
+      link.deliver(messages.length, signal, async (connected, settle) => {
+        if (connected.blocked !== undefined) {
+          throw failure('SINK_UNREACHABLE', `RabbitMQ takes no messages at the moment: ${connected.blocked}`)
+        }
+        const exchanges = new Map<string, Item[]>()
+        for (const [at, message] of messages.entries()) {
+          try {
+            const { exchange, item } = itemFor(message, at)
+            const items = exchanges.get(exchange)
+            if (items === undefined) exchanges.set(exchange, [item])
+            else items.push(item)
+          } catch (error) {
+            settle(at, { delivered: false, error, retryable: false })
+          }
+        }
+        const publishing = [...exchanges].map(([exchange, items]) => publishAll(connected, exchange, items, settle))
+        await Promise.all(publishing)
+      }),
+  }
+}
+
+/** A queue is the default exchange, with the queue's name to route by. */
+function destination(
+  own: Destination,
+  over: Destination,
+  where: string,
+): { readonly exchange: string; readonly routingKey?: string } {
+  const said = Object.keys(over).length > 0
+  const given = said
+    ? { exchange: over.exchange ?? own.exchange, routingKey: over.routingKey ?? own.routingKey, queue: over.queue }
+    : own
+  for (const [name, rule] of Object.entries(RULES)) {
+    const value = given[name as keyof Destination]
+    if (value !== undefined) checkText(value, rule, name, where)
+  }
+  const { exchange, routingKey, queue } = given
+  if ((exchange === undefined) === (queue === undefined) && !(said && queue !== undefined)) {
+    throw failure('OPTION_INVALID', `${where}: say where events go: either an exchange, or a queue`)
+  }
+  if (queue !== undefined) return { exchange: '', routingKey: queue }
+  return { exchange: exchange ?? '', ...(routingKey === undefined ? {} : { routingKey }) }
+}
+
+function propertiesOf({ id, generated_at }: SinkMessage, contentType: string, headers: object): object {
+  const isShort = Buffer.byteLength(id) <= MOST_BYTES
+  return {
+    ...(isShort ? { messageId: id } : {}),
+    headers: isShort ? headers : { ...headers, 'belfry-id': id },
+    contentType,
+    appId: 'belfry',
+    timestamp: Math.floor(Date.parse(generated_at) / 1_000),
+    persistent: true,
+    mandatory: true,
+  }
+}
+
+/** When a channel was closed because of a message, those that it took with it are sent alone: only that one fails. */
+async function publishAll(
+  connected: Connected,
+  exchange: string,
+  items: readonly Item[],
+  settle: Settle,
+): Promise<void> {
+  const channel = await channelFor(connected, exchange)
+  const outcomes = await Promise.all(items.map((item) => channel.publish(item)))
+  for (const [index, item] of items.entries()) {
+    const outcome = outcomes[index] ?? SUSPECT
+    settle(item.at, outcome === SUSPECT ? await publishAlone(connected, exchange, item) : outcome)
+  }
+}
+
+/** On a channel that nobody else uses: what closes it is this message. */
+async function publishAlone({ connection }: Connected, exchange: string, item: Item): Promise<Delivery> {
+  const channel = await ExchangeChannel.open(connection, exchange, () => {})
+  const outcome = await channel.publish(item)
+  if (outcome === SUSPECT) return channel.refusal()
+  await channel.close().catch(() => {})
+  return outcome
+}
+
+function channelFor({ connection, channels }: Connected, exchange: string): Promise<ExchangeChannel> {
+  const known = channels.get(exchange)
+  if (known !== undefined) return known
+  const forget = () => {
+    if (channels.get(exchange) === opened) channels.delete(exchange)
+  }
+  const opened = ExchangeChannel.open(connection, exchange, forget)
+  channels.set(exchange, opened)
+  opened.catch(forget)
+  if (channels.size > MOST_CHANNELS) void closeIdle(channels).catch(() => {})
+  return opened
+}
+
+/** Schedules may name any number of exchanges. */
+async function closeIdle(channels: Map<string, Promise<ExchangeChannel>>): Promise<void> {
+  for (const [exchange, opened] of channels) {
+    const channel = await opened
+    if (!channel.isIdle || channels.get(exchange) !== opened) continue
+    channels.delete(exchange)
+    return await channel.close()
+  }
+}

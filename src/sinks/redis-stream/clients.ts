@@ -1,0 +1,148 @@
+/** The clients that can be brought along, single or cluster, and those that are made here for a URL. */
+import { createRequire } from 'node:module'
+import { failure, quote } from '../../core/errors.js'
+import type { Send } from './add-entries.js'
+
+/** A client of `@redis/client`. */
+export interface NodeRedis {
+  readonly isOpen: boolean
+  readonly isReady: boolean
+  sendCommand(args: readonly string[]): Promise<unknown>
+  connect(): Promise<unknown>
+  on(event: 'error', listener: (error: unknown) => void): unknown
+  destroy(): unknown
+}
+
+/** A cluster of `@redis/client`. */
+export interface NodeRedisCluster {
+  readonly isOpen: boolean
+  readonly masters: readonly unknown[]
+  sendCommand(key: string | undefined, isReadonly: boolean | undefined, args: string[]): Promise<unknown>
+  connect(): Promise<unknown>
+  on(event: 'error', listener: (error: unknown) => void): unknown
+  destroy(): unknown
+}
+
+/** A client or a cluster of ioredis. */
+export interface IoRedis {
+  readonly status: string
+  readonly isCluster: boolean
+  call(command: string, args: string[]): Promise<unknown>
+  connect(): Promise<unknown>
+  on(event: 'error', listener: (error: unknown) => void): unknown
+  disconnect(): unknown
+}
+
+export type RedisClient = NodeRedis | NodeRedisCluster | IoRedis
+
+export interface Connected {
+  readonly send: Send
+  /** Whether a command would be sent now, and not kept by the client for later. */
+  isReady(): boolean
+  end(): unknown
+}
+
+const CONNECT_MS = 5_000
+/** Whether a client is made anew is decided here, so each gives up at once, keeps nothing, and sends nothing twice. */
+const NODE_REDIS = {
+  RESP: 2,
+  disableOfflineQueue: true,
+  socket: { reconnectStrategy: false, connectTimeout: CONNECT_MS, keepAlive: true },
+  pingInterval: 10_000,
+}
+const IOREDIS = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  retryStrategy: null,
+  connectTimeout: CONNECT_MS,
+}
+
+/** Without a listener, what a connection says would end the process; whoever sent a command hears of it anyway. */
+const heard = new WeakSet<RedisClient>()
+
+/** Connects a client, if it is not yet. */
+export async function connected(client: RedisClient): Promise<Connected> {
+  if (!heard.has(client)) client.on('error', () => {})
+  heard.add(client)
+  if ('masters' in client) {
+    if (!client.isOpen) await client.connect()
+    const send: Send = (key, command) => client.sendCommand(key, false, [...command])
+    return { send, isReady: () => true, end: () => client.destroy() }
+  }
+  if ('call' in client) {
+    if (client.status === 'wait' || client.status === 'end') await client.connect()
+    const send: Send = (_, [command = '', ...args]) => client.call(command, args)
+    return { send, isReady: () => client.status === 'ready', end: () => client.disconnect() }
+  }
+  if (!client.isOpen) await client.connect()
+  return {
+    send: (_, command) => client.sendCommand(command),
+    isReady: () => client.isReady,
+    end: () => client.isOpen && client.destroy(),
+  }
+}
+
+export function isClient(client: unknown): client is RedisClient {
+  if (typeof client !== 'object' || client === null) return false
+  return 'sendCommand' in client || ('call' in client && 'status' in client)
+}
+
+interface NodeRedisPackage {
+  createClient(options: object): NodeRedis
+  createCluster(options: object): NodeRedisCluster
+}
+
+interface IoRedisPackage {
+  readonly Redis: new (url: string, options: object) => IoRedis
+  readonly Cluster: new (nodes: readonly string[], options: object) => IoRedis
+}
+
+/** Makes clients for URLs, by whichever package is installed. */
+export function clientMaker(urls: readonly unknown[], isCluster: boolean, where: string): () => RedisClient {
+  for (const each of urls) checkUrl(each, where)
+  const nodes = urls.map(String)
+  const [url = ''] = nodes
+  if (url === '') throw failure('OPTION_INVALID', `${where}: nodes is empty; name at least one node of the cluster`)
+  const nodeRedis = installed<NodeRedisPackage>('@redis/client')
+  if (nodeRedis !== undefined) {
+    if (!isCluster) return () => nodeRedis.createClient({ url, ...NODE_REDIS })
+    const rootNodes = nodes.map((each) => ({ url: each }))
+    const defaults = { ...NODE_REDIS, ...credentialsOf(url) }
+    return () => nodeRedis.createCluster({ RESP: 2, rootNodes, minimizeConnections: true, defaults })
+  }
+  const ioredis = installed<IoRedisPackage>('ioredis')
+  if (ioredis === undefined) {
+    throw failure('UNSUPPORTED', `${where} needs a client for a URL: npm install @redis/client`)
+  }
+  if (!isCluster) return () => new ioredis.Redis(url, IOREDIS)
+  return () => new ioredis.Cluster(nodes, { ...IOREDIS, clusterRetryStrategy: null, redisOptions: IOREDIS })
+}
+
+function checkUrl(url: unknown, where: string): void {
+  const known = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined
+  if (known !== undefined && ['redis:', 'rediss:', 'unix:'].includes(known.protocol)) return
+  // Not the whole of it: there may be a password inside.
+  const shown = known === undefined ? quote(typeof url) : known.protocol
+  throw failure('OPTION_INVALID', `${where}: ${shown} is no URL of a Redis server: write redis://host:6379`)
+}
+
+/** Nodes that the cluster itself names come without a user. */
+function credentialsOf(url: string): { readonly username?: string; readonly password?: string } {
+  const { username, password } = new URL(url)
+  return {
+    ...(username === '' ? {} : { username: decodeURIComponent(username) }),
+    ...(password === '' ? {} : { password: decodeURIComponent(password) }),
+  }
+}
+
+function installed<Package>(name: string): Package | undefined {
+  const require = createRequire(import.meta.url)
+  try {
+    require.resolve(name)
+  } catch {
+    return undefined
+  }
+  return require(name) as Package
+}

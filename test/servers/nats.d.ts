@@ -1,0 +1,7 @@
+import type { OwnServer, RunningServer } from './postgres.js'
+
+export function startNats(): Promise<RunningServer | OwnServer>
+export function startOwnNats(settings?: {
+  readonly jetstream?: boolean
+  readonly maxPayload?: number
+}): Promise<OwnServer>

@@ -1,0 +1,104 @@
+// @ts-check
+/**
+ * A real RabbitMQ for tests and benches: the one that `BELFRY_TEST_RABBITMQ` names, else one of our own, installed if
+ * there is none. It has a name, a home and a database of its own, and an epmd of its own (Erlang's register of nodes) on
+ * a port of its own: whatever else runs on Erlang on this machine never meets it. All of them listen on loopback alone.
+ */
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { connect } from 'amqplib'
+import { foundOrInstalled } from './apt.js'
+import { freePort, startOwn, untilReady } from './own-server.js'
+import { program } from './program.js'
+
+/** Not the one in the path: that changes the user, and knows two only. */
+const SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'
+
+const WANTED = {
+  what: `there is no RabbitMQ for the tests: set BELFRY_TEST_RABBITMQ to a URL, or install rabbitmq-server (looked for ${SERVER})`,
+  package_: 'rabbitmq-server',
+  find: () => (existsSync(SERVER) ? SERVER : undefined),
+}
+
+/** Small enough for a test to go beyond. */
+export const MAX_MESSAGE_BYTES = 200_000
+
+/** Both end together: epmd is left behind by a server that is killed. */
+const WITH_REGISTER = `
+epmd=$1; shift
+"$epmd" -address 127.0.0.1 & register=$!
+trap 'kill -KILL $server $register 2>/dev/null; wait; exit 0' TERM
+"$@" </dev/null & server=$!
+wait $server; kill -KILL $register; wait
+`
+
+/** @returns {Promise<import('./own-server.js').RunningServer | import('./own-server.js').OwnServer>} */
+export async function startRabbitMq() {
+  const given = process.env.BELFRY_TEST_RABBITMQ
+  if (given === undefined || given === '') return startOwnRabbitMq()
+  await untilReady(given, 10_000, rabbitAnswers)
+  return { url: given, stop: async () => {} }
+}
+
+/**
+ * A server that nobody else uses.
+ * @returns {Promise<import('./own-server.js').OwnServer>}
+ */
+export async function startOwnRabbitMq() {
+  const server = foundOrInstalled(WANTED)
+  const epmd = program('epmd')
+  if (epmd === undefined) throw new Error('there is a RabbitMQ, and no epmd of Erlang: install erlang-base')
+  const [nodes, register] = [await freePort(), await freePort()]
+  return startOwn({
+    name: 'rabbitmq',
+    signal: 'TERM',
+    crash_: 'TERM',
+    url: (port) => `amqp://guest:guest@127.0.0.1:${port}`,
+    prepare: ({ folder, port }) => {
+      writeFileSync(join(folder, 'rabbitmq.conf'), `max_message_size = ${MAX_MESSAGE_BYTES}\n`, { mode: 0o644 })
+      writeFileSync(join(folder, 'plugins'), '[].\n', { mode: 0o644 })
+      const env = Object.entries(environment(folder, { port, nodes, register })).map(
+        ([name, text]) => `${name}=${text}`,
+      )
+      return ['env', ...env, 'sh', '-c', WITH_REGISTER, 'sh', epmd, server]
+    },
+    ready: rabbitAnswers,
+  })
+}
+
+/**
+ * @param {string} folder
+ * @param {{ port: number, nodes: number, register: number }} ports
+ * @returns {Record<string, string>}
+ */
+function environment(folder, { port, nodes, register }) {
+  return {
+    HOME: folder,
+    ERL_EPMD_PORT: String(register),
+    ERL_EPMD_ADDRESS: '127.0.0.1',
+    RABBITMQ_NODENAME: `belfry${port}@localhost`,
+    RABBITMQ_NODE_IP_ADDRESS: '127.0.0.1',
+    RABBITMQ_NODE_PORT: String(port),
+    RABBITMQ_DIST_PORT: String(nodes),
+    RABBITMQ_MNESIA_BASE: join(folder, 'mnesia'),
+    RABBITMQ_LOG_BASE: join(folder, 'log'),
+    RABBITMQ_LOGS: '-',
+    RABBITMQ_CONFIG_FILE: join(folder, 'rabbitmq'),
+    RABBITMQ_ADVANCED_CONFIG_FILE: join(folder, 'none'),
+    RABBITMQ_CONF_ENV_FILE: join(folder, 'none'),
+    RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, 'plugins'),
+    RABBITMQ_FEATURE_FLAGS_FILE: join(folder, 'flags'),
+    RABBITMQ_PID_FILE: join(folder, 'pid'),
+    // Schedulers that wait by spinning would take the cores from the tests.
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
+      '+sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}',
+    // So that the script becomes the server, and what ends it ends the server.
+    RUNNING_UNDER_SYSTEMD: 'true',
+  }
+}
+
+/** @param {string} url */
+async function rabbitAnswers(url) {
+  const connection = await connect(url, { timeout: 5_000 })
+  await connection.close()
+}

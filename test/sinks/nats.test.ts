@@ -1,0 +1,154 @@
+import { type JsMsg, jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { nats } from '../../src/sinks/nats.js'
+import { type Received, sinkContract } from '../../src/testing/sink-contract.js'
+import { startOwnNats } from '../servers/nats.js'
+import type { OwnServer } from '../servers/postgres.js'
+import { killPublisher } from './killed-publisher.js'
+import { refused, scene, soon, yes } from './other-end.js'
+
+const MAX_PAYLOAD = 200_000
+let server: OwnServer | undefined
+const url = () => server?.url ?? ''
+
+beforeAll(async () => {
+  server = await startOwnNats({ maxPayload: MAX_PAYLOAD })
+})
+
+afterAll(() => server?.stop())
+
+async function withConnection<Answer>(work: (connection: NatsConnection) => Promise<Answer>): Promise<Answer> {
+  const connection = await connect({ servers: url() })
+  try {
+    return await work(connection)
+  } finally {
+    await connection.close()
+  }
+}
+
+/** All that a stream has, oldest first. */
+function stored(stream: string): Promise<JsMsg[]> {
+  return withConnection(async (connection) => {
+    const { streams } = await jetstreamManager(connection)
+    const { state } = await streams.info(stream)
+    const consumer = await jetstream(connection).consumers.get(stream)
+    const messages: JsMsg[] = []
+    for await (const message of await consumer.fetch({ max_messages: state.messages || 1, expires: 1_000 })) {
+      messages.push(message)
+      if (messages.length === state.messages) break
+    }
+    return messages
+  })
+}
+
+async function arrivedIn(stream: string): Promise<Received[]> {
+  return (await stored(stream)).map((message) => ({
+    ...message.json<Received>(),
+    attempt: Number(message.headers?.get('belfry-attempt')),
+    token: Number(message.headers?.get('belfry-token')),
+  }))
+}
+
+function addStream(name: string, settings: object = {}): Promise<unknown> {
+  return withConnection(async (connection) => {
+    const { streams } = await jetstreamManager(connection)
+    await streams.add({ name, subjects: [`${name}.>`], ...settings })
+  })
+}
+
+sinkContract({
+  name: 'nats',
+  open: async () => {
+    await addStream('events')
+    await addStream('other')
+    return {
+      sink: nats({ subject: 'events.belfry', servers: url() }),
+      received: () => arrivedIn('events'),
+      down: async () => server?.crash(),
+      up: async () => server?.restart(),
+      elsewhere: {
+        options: { subject: 'other.here', headers: { tenant: 'one' } },
+        arrived: () => arrivedIn('other'),
+      },
+      badOptions: [{ subject: 'events.*' }, { subject: 'a..b' }, { subjekt: 'a' }, { headers: { a: 'b\r\nc: d' } }],
+      tooLarge: 'x'.repeat(MAX_PAYLOAD),
+    }
+  },
+})
+
+describe('the NATS sink', () => {
+  it('has the server drop repetitions, and counts them as delivered', async () => {
+    await addStream('deduped')
+    const sink = nats({ subject: 'deduped.here', servers: [url()], headers: { team: 'shop' } })
+    const [first, second] = scene.messages(2)
+    if (first === undefined || second === undefined) throw new Error('there are no messages')
+    expect(await sink.deliver([first, second], soon())).toEqual([yes, yes])
+    expect(await sink.deliver([{ ...first, attempt: 2 }], soon())).toEqual([yes])
+    await sink.close?.()
+    const messages = await stored('deduped')
+    expect(messages.map(({ headers }) => headers?.get('Nats-Msg-Id'))).toEqual([first.id, second.id])
+    expect(messages[0]?.headers?.get('team')).toBe('shop')
+  })
+
+  it('fails for good what no stream listens to, and what is too large for the stream', async () => {
+    await addStream('small', { max_msg_size: 1_000 })
+    const sink = nats({ subject: 'nobody.listens', servers: url() })
+    const options = { subject: 'small.one' }
+    const messages = [
+      scene.message(),
+      scene.message({ options }),
+      scene.message({ options, payload: 'x'.repeat(2_000) }),
+    ]
+    const outcomes = await sink.deliver(messages, soon())
+    await sink.close?.()
+    expect(outcomes).toMatchObject([refused, yes, refused])
+    expect(JSON.stringify(outcomes.map((outcome) => 'error' in outcome && String(outcome.error)))).toMatch(
+      /no stream listens to that subject.*larger than the stream allows/,
+    )
+  })
+
+  it('tries again what a full stream does not take', async () => {
+    await addStream('full', { max_msgs: 1, discard: 'new' })
+    const sink = nats({ subject: 'full.one', servers: url() })
+    const outcomes = [
+      ...(await sink.deliver(scene.messages(1), soon())),
+      ...(await sink.deliver(scene.messages(1), soon())),
+    ]
+    await sink.close?.()
+    expect(outcomes).toMatchObject([yes, { delivered: false }])
+    expect(outcomes[1]).not.toHaveProperty('retryable')
+  })
+
+  it('fails for good where the server has no JetStream', async () => {
+    const plain = await startOwnNats({ jetstream: false })
+    const sink = nats({ subject: 'a.b', servers: plain.url })
+    const outcomes = await sink.deliver(scene.messages(1), soon())
+    await sink.close?.()
+    await plain.stop()
+    expect(outcomes).toMatchObject([refused])
+    expect(String((outcomes[0] as { error?: unknown }).error)).toMatch(/the server has no JetStream: start it with -js/)
+  })
+
+  it("uses a connection of the user's, and leaves it open", async () => {
+    const connection = await connect({ servers: url() })
+    const sink = nats({ subject: 'deduped.there', connection })
+    expect(await sink.deliver(scene.messages(1), soon())).toEqual([yes])
+    await sink.close?.()
+    expect(connection.isClosed()).toBe(false)
+    await connection.close()
+    expect(await sink.deliver(scene.messages(1), soon())).toMatchObject([{ delivered: false, unreachable: true }])
+  })
+
+  it('refuses options that cannot work', () => {
+    for (const options of [{ servers: url() }, { subject: 'a.>', servers: url() }, { subject: 'a' }]) {
+      expect(() => nats(options as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    }
+  })
+
+  it('loses nothing when the publishing process is killed in the middle of a batch', async () => {
+    await addStream('killed')
+    const options = { subject: 'killed.one', servers: url() }
+    await killPublisher({ sink: 'nats.js', make: 'nats', options, arrived: () => arrivedIn('killed') })
+  }, 60_000)
+})

@@ -1,0 +1,163 @@
+import { connect } from 'amqplib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { rabbitmq } from '../../src/sinks/rabbitmq/index.js'
+import { type Received, SinkScene, sinkContract } from '../../src/testing/sink-contract.js'
+import { type Gate, gate } from '../servers/gate.js'
+import type { OwnServer } from '../servers/postgres.js'
+import { MAX_MESSAGE_BYTES, startOwnRabbitMq } from '../servers/rabbitmq.js'
+import { killPublisher } from './killed-publisher.js'
+import { refused, scene, soon, yes } from './other-end.js'
+
+let [server, door]: [OwnServer | undefined, Gate | undefined] = [undefined, undefined]
+const direct = () => server?.url ?? ''
+const throughTheDoor = () => Object.assign(new URL(direct()), { port: door?.port }).href
+
+beforeAll(async () => {
+  server = await startOwnRabbitMq()
+  door = await gate(() => Number(new URL(direct()).port))
+}, 60_000)
+
+afterAll(async () => {
+  await door?.shut()
+  await server?.stop()
+})
+
+async function withChannel<Answer>(work: (channel: Channel) => Promise<Answer>): Promise<Answer> {
+  const connection = await connect(direct())
+  try {
+    return await work(await connection.createChannel())
+  } finally {
+    await connection.close()
+  }
+}
+
+type Channel = Awaited<ReturnType<Awaited<ReturnType<typeof connect>>['createChannel']>>
+
+/** All that a queue has, oldest first; it keeps it. */
+function arrivedIn(queue: string): Promise<Received[]> {
+  return withChannel(async (channel) => {
+    const messages: Received[] = []
+    for (let message = await channel.get(queue); message !== false; message = await channel.get(queue)) {
+      const headers = message.properties.headers ?? {}
+      const [attempt, token] = [Number(headers['belfry-attempt']), Number(headers['belfry-token'])]
+      messages.push({ ...JSON.parse(message.content.toString()), attempt, token })
+    }
+    channel.nackAll()
+    return messages
+  })
+}
+
+sinkContract({
+  name: 'rabbitmq',
+  open: async () => {
+    await withChannel(async (channel) => {
+      await channel.assertQueue('events', { durable: true })
+      await channel.assertExchange('other', 'topic', { durable: true })
+      await channel.assertQueue('elsewhere', { durable: true })
+      await channel.bindQueue('elsewhere', 'other', 'orders.#')
+    })
+    return {
+      sink: rabbitmq({ url: throughTheDoor(), queue: 'events' }),
+      received: () => arrivedIn('events'),
+      down: async () => door?.shut(),
+      up: async () => door?.open(),
+      elsewhere: {
+        options: { exchange: 'other', routingKey: 'orders.new', headers: { tenant: 'one' } },
+        arrived: () => arrivedIn('elsewhere'),
+      },
+      badOptions: [{ exchange: '' }, { queue: 'x'.repeat(256) }, { key: 'a' }, { headers: { 'belfry-token': '1' } }],
+      tooLarge: 'x'.repeat(MAX_MESSAGE_BYTES),
+    }
+  },
+})
+
+describe('the RabbitMQ sink', () => {
+  it('sends persistent messages with an id, a type and headers', async () => {
+    await withChannel((channel) => channel.assertQueue('typed', { durable: true }))
+    const sink = rabbitmq({ url: direct(), queue: 'typed', headers: { team: 'shop' }, format: 'cloudevents' })
+    const message = scene.message()
+    expect(await sink.deliver([message], soon())).toEqual([yes])
+    await sink.close?.()
+    const got = await withChannel((channel) => channel.get('typed', { noAck: true }))
+    expect(got ? got.properties : undefined).toMatchObject({
+      deliveryMode: 2,
+      messageId: message.id,
+      contentType: 'application/cloudevents+json; charset=UTF-8',
+      headers: { team: 'shop', 'belfry-attempt': '1' },
+    })
+  })
+
+  it('fails what no queue gets, and tries it again', async () => {
+    const options = { exchange: 'other', routingKey: 'nobody' }
+    const sink = rabbitmq({ url: direct(), queue: 'events' })
+    const outcomes = await sink.deliver([scene.message(), scene.message({ options })], soon())
+    expect(outcomes).toMatchObject([yes, { delivered: false, error: { code: 'SINK_REFUSED' } }])
+    expect(outcomes[1]).not.toHaveProperty('retryable')
+    expect(String((outcomes[1] as { error?: unknown }).error)).toMatch(/no queue gets messages for "nobody"/)
+    await withChannel((channel) => channel.bindQueue('elsewhere', 'other', 'nobody'))
+    expect(await sink.deliver([scene.message({ options })], soon())).toEqual([yes])
+    await sink.close?.()
+  })
+
+  it('fails for good what is for an exchange that there is not, and nothing else', async () => {
+    const sink = rabbitmq({ url: direct(), queue: 'events' })
+    const options = { exchange: 'nowhere' }
+    const messages = [scene.message(), scene.message({ options }), scene.message(), scene.message({ options })]
+    const outcomes = await sink.deliver(messages, soon())
+    expect(outcomes).toMatchObject([yes, refused, yes, refused])
+    await withChannel((channel) => channel.assertExchange('nowhere', 'fanout'))
+    await withChannel((channel) => channel.bindQueue('elsewhere', 'nowhere', ''))
+    expect(await sink.deliver([scene.message({ options })], soon())).toEqual([yes])
+    await sink.close?.()
+  })
+
+  it('lets no message suffer for one of another call that is too large', async () => {
+    const sink = rabbitmq({ url: direct(), queue: 'events' })
+    const large = Array.from({ length: 3 }, () => [scene.message({ payload: 'x'.repeat(MAX_MESSAGE_BYTES) })])
+    const small = Array.from({ length: 20 }, () => [scene.message()])
+    const answers = await Promise.all([...large, ...small].map((messages) => sink.deliver(messages, soon())))
+    await sink.close?.()
+    expect(answers.flat()).toMatchObject([...large.map(() => refused), ...small.map(() => yes)])
+  })
+
+  it('tries again what a full queue does not take', async () => {
+    const full = { 'x-max-length': 1, 'x-overflow': 'reject-publish' }
+    await withChannel((channel) => channel.assertQueue('full', { durable: true, arguments: full }))
+    const sink = rabbitmq({ connect: () => connect(direct()), queue: 'full' })
+    await sink.deliver(scene.messages(1), soon())
+    const outcomes = await sink.deliver(scene.messages(1), soon())
+    await sink.close?.()
+    expect(outcomes).toMatchObject([{ delivered: false, error: { code: 'SINK_REFUSED' } }])
+    expect(outcomes[0]).not.toHaveProperty('retryable')
+  })
+
+  it('refuses options that cannot work', () => {
+    const url = 'amqp://localhost'
+    const queue = 'events'
+    for (const options of [{ url }, { queue }, { url, queue, exchange: 'a' }, { url: 'http://localhost', queue }]) {
+      expect(() => rabbitmq(options as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    }
+    expect(() => rabbitmq({ url: 'amqp//user:secret@host', queue })).not.toThrow(/secret/)
+  })
+
+  it('loses nothing when the publishing process is killed in the middle of a batch', async () => {
+    await withChannel((channel) => channel.assertQueue('killed', { durable: true }))
+    const options = { url: direct(), queue: 'killed' }
+    await killPublisher({ sink: 'rabbitmq/index.js', make: 'rabbitmq', options, arrived: () => arrivedIn('killed') })
+  }, 60_000)
+
+  it('loses nothing when the broker is killed and started again', async () => {
+    await withChannel((channel) => channel.assertQueue('restarted', { durable: true }))
+    const sink = rabbitmq({ url: direct(), queue: 'restarted' })
+    const [before, during] = [scene.messages(20), scene.messages(20)]
+    expect(await sink.deliver(before, soon())).toEqual(before.map(() => yes))
+    await server?.crash()
+    const away = await sink.deliver(during, soon())
+    expect(away.map(({ delivered }) => delivered)).toEqual(during.map(() => false))
+    await server?.restart()
+    await new SinkScene({ ...scene.opened, sink }).deliverAll(during)
+    await sink.close?.()
+    const ids = (await arrivedIn('restarted')).map(({ id }) => id)
+    expect([...new Set(ids)].sort()).toEqual([...before, ...during].map(({ id }) => id).sort())
+  }, 60_000)
+})

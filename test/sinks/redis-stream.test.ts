@@ -1,0 +1,151 @@
+import { createClient, createCluster } from '@redis/client'
+import { Cluster, Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RedisClient, redisStream } from '../../src/sinks/redis-stream/index.js'
+import { type Received, sinkContract } from '../../src/testing/sink-contract.js'
+import { serverUrl } from '../servers/ask.js'
+import type { OwnServer } from '../servers/postgres.js'
+
+import { startOwnRedis, tellRedis } from '../servers/redis.js'
+import { killPublisher } from './killed-publisher.js'
+import { refused, scene, soon, yes } from './other-end.js'
+
+let server: OwnServer | undefined
+const url = () => server?.url ?? ''
+
+beforeAll(async () => {
+  server = await startOwnRedis(['--appendfsync', 'always'])
+})
+
+afterAll(() => server?.stop())
+
+async function entriesOf(stream: string): Promise<Record<string, string>[]> {
+  const entries = (await tellRedis(url(), 'XRANGE', stream, '-', '+')) as [string, string[]][]
+  return entries.map(([, fields]) => {
+    const pairs = Array.from({ length: fields.length / 2 }, (_, at) => [fields[2 * at], fields[2 * at + 1]])
+    return Object.fromEntries(pairs)
+  })
+}
+
+async function arrivedIn(stream: string): Promise<Received[]> {
+  return (await entriesOf(stream)).map((fields) => ({
+    ...JSON.parse(fields.data ?? ''),
+    attempt: Number(fields['belfry-attempt']),
+    token: Number(fields['belfry-token']),
+  }))
+}
+
+sinkContract({
+  name: 'redis-stream',
+  open: async () => ({
+    sink: redisStream({ url: url(), stream: 'events' }),
+    received: () => arrivedIn('events'),
+    down: async () => server?.crash(),
+    up: async () => server?.restart(),
+    elsewhere: { options: { stream: 'other', headers: { tenant: 'one' } }, arrived: () => arrivedIn('other') },
+    badOptions: [{ stream: '' }, { stream: 'a}b' }, { stram: 'a' }, { headers: { id: '1' } }],
+  }),
+})
+
+describe('the Redis Streams sink', () => {
+  it('adds a message once, however often it is sent, until the window is over', async () => {
+    const sink = redisStream({ url: url(), stream: 'once', dedupe: '300ms', headers: { team: 'shop' } })
+    const message = scene.message()
+    for (const attempt of [1, 2])
+      expect(await sink.deliver([{ ...message, attempt }, message], soon())).toEqual([yes, yes])
+    expect(await entriesOf('once')).toMatchObject([{ id: message.id, key: message.key, team: 'shop' }])
+    await expect.poll(() => tellRedis(url(), 'EXISTS', '{once}:belfry-seen'), { timeout: 5_000 }).toBe(0)
+    expect(await sink.deliver([message], soon())).toEqual([yes])
+    await sink.close?.()
+    expect(await entriesOf('once')).toHaveLength(2)
+  })
+
+  it('keeps a stream short', async () => {
+    const sink = redisStream({ url: url(), stream: 'short', maxLength: 100, dedupe: 0 })
+    for (let calls = 0; calls < 5; calls += 1) await sink.deliver(scene.messages(120), soon())
+    await sink.close?.()
+    const length = Number(await tellRedis(url(), 'XLEN', 'short'))
+    expect(length).toBeGreaterThanOrEqual(100)
+    expect(length).toBeLessThan(300)
+    expect(await tellRedis(url(), 'EXISTS', '{short}:belfry-seen')).toBe(0)
+  })
+
+  it('fails for good where there is something else than a stream, and forgets that it has seen the message', async () => {
+    await tellRedis(url(), 'SET', 'text', 'no stream')
+    const sink = redisStream({ url: url(), stream: 'text' })
+    const message = scene.message()
+    expect(await sink.deliver([message, scene.message({ options: { stream: 'fine' } })], soon())).toMatchObject([
+      refused,
+      yes,
+    ])
+    await tellRedis(url(), 'DEL', 'text')
+    expect(await sink.deliver([message], soon())).toEqual([yes])
+    await sink.close?.()
+    expect(await entriesOf('text')).toHaveLength(1)
+  })
+
+  it('sends its script again to a server that has forgotten it', async () => {
+    const sink = redisStream({ url: url(), stream: 'flushed' })
+    await sink.deliver(scene.messages(1), soon())
+    await tellRedis(url(), 'SCRIPT', 'FLUSH')
+    expect(await sink.deliver(scene.messages(1), soon())).toEqual([yes])
+    await sink.close?.()
+  })
+
+  it("uses a client of the user's, of either kind, and leaves it connected", async () => {
+    const ours = createClient({ url: url() })
+    const theirs = new Redis(url(), { lazyConnect: true })
+    for (const client of [ours, theirs] as RedisClient[]) {
+      const sink = redisStream({ client, stream: 'brought' })
+      expect(await sink.deliver(scene.messages(2), soon())).toEqual([yes, yes])
+      await sink.close?.()
+    }
+    expect(await ours.ping()).toBe('PONG')
+    expect(await theirs.ping()).toBe('PONG')
+    ours.destroy()
+    theirs.disconnect()
+    expect(await entriesOf('brought')).toHaveLength(4)
+  })
+
+  it('works on a cluster, with clients of both kinds and of its own', async () => {
+    const nodes = (await serverUrl('redis-cluster')).split(',')
+    const ours = createCluster({ rootNodes: nodes.map((each) => ({ url: each })) })
+    const theirs = new Cluster(nodes)
+    const own = redisStream({ nodes, stream: 'orders' })
+    const sinks = [
+      own,
+      ...[ours, theirs].map((client) => redisStream({ client: client as RedisClient, stream: 'or{der}s' })),
+    ]
+    for (const sink of sinks) {
+      const elsewhere = ['a', 'b', 'c', 'd'].map((stream) => scene.message({ options: { stream } }))
+      const messages = [...scene.messages(3), ...elsewhere]
+      expect(await sink.deliver(messages, soon())).toEqual(messages.map(() => yes))
+      expect(await sink.deliver(messages, soon())).toEqual(messages.map(() => yes))
+    }
+    await own.close?.()
+    const lengths = await Promise.all(['orders', 'or{der}s', 'a', 'd'].map((stream) => theirs.xlen(stream)))
+    expect(lengths).toEqual([3, 6, 3, 3])
+    await theirs.del('orders', '{orders}:belfry-seen')
+    ours.destroy()
+    theirs.disconnect()
+  })
+
+  it('refuses options that cannot work', () => {
+    const redis = 'redis://localhost'
+    for (const options of [
+      { url: redis },
+      { stream: 'a' },
+      { stream: 'a', url: redis, nodes: [redis] },
+      { stream: 'a', nodes: [] },
+    ]) {
+      expect(() => redisStream(options as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    }
+    expect(() => redisStream({ stream: 'a', url: redis, maxLength: -1 })).toThrow(/maxLength is "-1"/)
+  })
+
+  it('loses nothing when the publishing process is killed in the middle of a batch', async () => {
+    const options = { url: url(), stream: 'killed' }
+    const arrived = () => arrivedIn('killed')
+    await killPublisher({ sink: 'redis-stream/index.js', make: 'redisStream', options, arrived })
+  }, 60_000)
+})
