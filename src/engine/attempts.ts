@@ -45,6 +45,11 @@ export class Attempts {
     return this.#all
   }
 
+  /** The id under which this process takes part now. */
+  get instance(): string {
+    return this.#options.instance()
+  }
+
   /** Every claim up to this number was answered, or has failed. */
   get claimsSettled(): number {
     return this.#claiming ? this.#claim - 1 : this.#claim

@@ -7,9 +7,10 @@
  * - Raced by another: the store gives each run to one of us.
  */
 import { errorRecord } from '../core/errors.js'
+import { jitterMs } from '../core/jitter.js'
 import type { Logger } from '../core/logger.js'
 import type { Outcome } from '../core/run.js'
-import type { Capacity, Store } from '../core/store.js'
+import type { Capacity, ClaimResult, Store } from '../core/store.js'
 import type { Attempt } from './attempt.js'
 import { type Attempts, ClaimSize, type ClaimWish, untilReady } from './attempts.js'
 import type { Rush } from './rush.js'
@@ -30,6 +31,9 @@ export interface DispatcherOptions {
   readonly onFree: () => void
 }
 
+/** What is ready at an instant is not always for the same one of many instances. */
+const COURTESY_MS = 2
+
 export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #size: ClaimSize
@@ -37,6 +41,8 @@ export class Dispatcher {
   /** Attempts of each job, for its own limit. */
   readonly #busy = new Map<string, number>()
   #closed = false
+  #hadLast = false
+  #nextReadyAt = Number.POSITIVE_INFINITY
 
   constructor(options: DispatcherOptions) {
     this.#options = options
@@ -61,7 +67,15 @@ export class Dispatcher {
     if (!isFull || this.#closed) rush.end()
     else if (this.#running < concurrency) rush.begin()
     else rush.giveWay()
-    return isFull ? 0 : Math.min(pollMs, untilReady(result))
+    return isFull ? 0 : Math.min(pollMs, untilReady(result)) + this.#courtesyMs(result)
+  }
+
+  /** Differs by instant and instance. Whoever had the last waits longest, until others had the chance. */
+  #courtesyMs({ runs, now, nextReadyAt = Number.POSITIVE_INFINITY }: ClaimResult): number {
+    if (runs.length > 0) this.#hadLast = true
+    else if (now >= this.#nextReadyAt) this.#hadLast = false
+    this.#nextReadyAt = nextReadyAt
+    return jitterMs(COURTESY_MS, this.#options.attempts.instance, nextReadyAt) + (this.#hadLast ? COURTESY_MS : 0)
   }
 
   /** Claims no more. */
