@@ -130,7 +130,8 @@ async function keys({ store, now }: Scene): Promise<Check> {
   for (const [name, run] of waiters) {
     if ((await store.leases.inspect(name)).length > 0) continue
     const again = await store.runs.get(run.id)
-    if (again?.state !== 'waiting' || again.waitsFor !== 'key' || (await store.leases.inspect(name)).length > 0) continue
+    if (again?.state !== 'waiting' || again.waitsFor !== 'key' || (await store.leases.inspect(name)).length > 0)
+      continue
     findings.push({
       what: `run ${run.id} waits for the key "${name}", which nobody holds`,
       fix: `a live instance repairs it within seconds; if it stays: belfry locks reset "${name}"`,
@@ -146,12 +147,17 @@ async function lateness({ store, now, live, schedules, frozen }: Scene): Promise
   if (late.length > 0) {
     findings.push({
       what: `ticks are recorded ${lengthOf(tickMs)} late, for example of "${late[0]?.id}"`,
-      fix: live.length === 0 ? 'start an instance with the role tick' : 'add instances, or look at how long the store takes',
+      fix:
+        live.length === 0
+          ? 'start an instance with the role tick'
+          : 'add instances, or look at how long the store takes',
     })
   }
   const { items } = await store.runs.list({ states: ['ready'], limit: LOOK })
   const served = new Set(live.flatMap(({ jobs: own }) => own.map(({ name }) => name)))
-  const waiting = items.filter(({ target, readyAt }) => readyAt <= now && (!('job' in target) || served.has(target.job)))
+  const waiting = items.filter(
+    ({ target, readyAt }) => readyAt <= now && (!('job' in target) || served.has(target.job)),
+  )
   const runMs = Math.max(0, ...waiting.map(({ readyAt }) => now - readyAt))
   if (runMs > LATE_MS && frozen === undefined) {
     const what = `runs start ${lengthOf(runMs)} late: ${waiting.length} are due`

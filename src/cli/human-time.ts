@@ -71,3 +71,16 @@ export function relative(instant: number, now: number, timezone: string): string
   const [day, today] = [dateOf(instant, timezone), dateOf(now, timezone)]
   return day === today ? words : `${day > today ? 'tomorrow' : 'yesterday'}, ${words}`
 }
+
+/** As `relative`, without the name of the day: for columns. */
+export function briefly(instant: number, now: number): string {
+  const ms = instant - now
+  if (Math.abs(ms) < SECOND_MS) return 'now'
+  return ms > 0 ? `in ${lengthOf(ms)}` : `${lengthOf(-ms)} ago`
+}
+
+/** "340 ms", "1.2 s", "2 min 5 s": how long something took. */
+export function took(ms: number): string {
+  if (ms < SECOND_MS) return `${Math.round(ms)} ms`
+  return ms < MINUTE_MS ? `${(ms / SECOND_MS).toFixed(1)} s` : lengthOf(ms)
+}

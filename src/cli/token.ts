@@ -13,10 +13,8 @@ interface Flags {
 
 const CLI = { name: 'command line', role: 'admin' } as const
 
-export function tokenCommand(): Command {
-  const command = new Command('token').description('make, list and revoke the tokens of the API')
+export function tokenCommand(command: Command): void {
   for (const sub of [createCommand(), listCommand(), revokeCommand()]) command.addCommand(sub)
-  return command
 }
 
 /** All of them work on a store, found as `belfry serve` finds it. */

@@ -42,7 +42,9 @@ function exportRoute(belfry: Belfry): Route {
     summary: 'All schedules, a line of JSON each, as `:import` takes them.',
     query: z.strictObject({
       prefix: z.string().exactOptional(),
-      after: text.exactOptional().meta({ description: 'Only ids that come after this one: where an export broke off.' }),
+      after: text
+        .exactOptional()
+        .meta({ description: 'Only ids that come after this one: where an export broke off.' }),
     }),
     answers: { 200: { description: 'In order of id.', schema: z.string(), type: LINES } },
     handle: async (c, { query: { prefix, after } }) => {

@@ -2,7 +2,20 @@ import { z } from 'zod'
 import type { RecentRuns } from '../../api/recent-runs.js'
 import { inputOf } from '../../api/schedule-input-of.js'
 import type { ScheduleView } from '../../api/schedule-view.js'
-import { cron, duration, instant, iso, json, keep, name, overlap, runState, scheduleState, time, timezone } from './fields.js'
+import {
+  cron,
+  duration,
+  instant,
+  iso,
+  json,
+  keep,
+  name,
+  overlap,
+  runState,
+  scheduleState,
+  time,
+  timezone,
+} from './fields.js'
 
 const policy = z.enum(['skip', 'latest', 'all'])
 

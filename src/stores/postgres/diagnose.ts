@@ -12,7 +12,8 @@ async function version(db: Database): Promise<Check> {
   const [[server] = []] = await db.read(`select current_setting('server_version')`)
   const { from, to, sql } = await planMigration(db, db.schema)
   const about = `Postgres ${server?.split(' ')[0]}, schema ${db.schema} of version ${from}`
-  const what = from === to ? 'the functions in the database are of an older release' : `the schema is of version ${from}`
+  const what =
+    from === to ? 'the functions in the database are of an older release' : `the schema is of version ${from}`
   return { name: 'store', about, findings: sql === '' ? [] : [{ what, fix: 'belfry migrate --store postgres://…' }] }
 }
 
@@ -64,7 +65,10 @@ async function bloat(db: Database): Promise<Check> {
     }))
   const [[autovacuum] = []] = await db.read(`select current_setting('autovacuum')`)
   if (autovacuum === 'off') {
-    findings.push({ what: 'autovacuum is off: dead rows are never cleared away', fix: 'alter system set autovacuum = on;' })
+    findings.push({
+      what: 'autovacuum is off: dead rows are never cleared away',
+      fix: 'alter system set autovacuum = on;',
+    })
   }
   const dead = tables.reduce((sum, table) => sum + table.dead, 0)
   return { name: 'bloat', about: `${dead} dead rows in all tables`, findings }

@@ -53,7 +53,12 @@ function clocks(looks: readonly Look[]): Check {
   const findings: Finding[] =
     apartMs <= SKEW_MS
       ? []
-      : [{ what: `the clocks of two masters are ${apartMs} ms apart`, fix: 'let NTP set the clocks of all Redis hosts' }]
+      : [
+          {
+            what: `the clocks of two masters are ${apartMs} ms apart`,
+            fix: 'let NTP set the clocks of all Redis hosts',
+          },
+        ]
   return { name: 'masters', about: `their clocks are at least ${apartMs} ms apart`, findings }
 }
 
@@ -67,7 +72,10 @@ function memory(looks: readonly Look[]): Check {
       findings.push({ what: `a server uses ${megabytes(bytes)} of ${megabytes(most)}`, fix: 'give it more maxmemory' })
     }
     if (bytes > MUCH_BYTES && Number(field('mem_fragmentation_ratio')) > 2) {
-      findings.push({ what: 'a server holds twice the memory that it uses', fix: 'redis-cli config set activedefrag yes' })
+      findings.push({
+        what: 'a server holds twice the memory that it uses',
+        fix: 'redis-cli config set activedefrag yes',
+      })
     }
   }
   return { name: 'bloat', about: `${megabytes(used)} in use`, findings }

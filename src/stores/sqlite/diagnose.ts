@@ -15,7 +15,12 @@ export function diagnose(db: Connection): readonly Check[] {
   const about = `SQLite ${version}, tables of version ${schema}`
   const newer = schema > SCHEMA_VERSION
   const findings = newer
-    ? [{ what: `the file is of version ${schema}, and this release knows ${SCHEMA_VERSION}`, fix: 'upgrade belfry here' }]
+    ? [
+        {
+          what: `the file is of version ${schema}, and this release knows ${SCHEMA_VERSION}`,
+          fix: 'upgrade belfry here',
+        },
+      ]
     : []
   return [{ name: 'store', about, findings }, indexes(db), bloat(db)]
 }
@@ -24,7 +29,10 @@ function indexes(db: Connection): Check {
   const present = new Set(db.all<[string]>(PRESENT).map(([name]) => name))
   const findings = [...INDEXES]
     .filter(([name]) => !present.has(name))
-    .map(([name, sql]) => ({ what: `the index ${name} is missing: looking there gets slow`, fix: `sqlite3 FILE '${sql}'` }))
+    .map(([name, sql]) => ({
+      what: `the index ${name} is missing: looking there gets slow`,
+      fix: `sqlite3 FILE '${sql}'`,
+    }))
   return { name: 'indexes', about: `${INDEXES.size - findings.length} of ${INDEXES.size} are there`, findings }
 }
 
