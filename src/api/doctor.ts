@@ -103,15 +103,15 @@ function zones({ live }: Scene): Check {
 async function jobs({ store, live, schedules }: Scene): Promise<Check> {
   const served = new Set(live.flatMap(({ jobs: own }) => own.map(({ name }) => name)))
   const orphans = new Map<string, string>()
-  for (const { id, definition, finishedAt } of schedules) {
+  for (const { id, definition, finishedAt, pausedAt } of schedules) {
     const { target } = definition
-    if (finishedAt === undefined && 'job' in target && !served.has(target.job)) {
+    if (finishedAt === undefined && pausedAt === undefined && 'job' in target && !served.has(target.job)) {
       orphans.set(target.job, orphans.get(target.job) ?? id)
     }
   }
   const once = (await store.instances.jobs()).filter(({ name }) => !served.has(name) && !orphans.has(name))
   for (const { name } of once.slice(0, LOOK)) {
-    const [schedule] = (await store.schedules.list({ job: name, limit: 1 })).items
+    const [schedule] = (await store.schedules.list({ job: name, state: 'active', limit: 1 })).items
     if (schedule !== undefined) orphans.set(name, schedule.id)
   }
   const findings = [...orphans].map(([job, schedule]) => ({

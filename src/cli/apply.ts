@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { Applied, ScheduleFields } from '../client/index.js'
 import { failure, quote } from '../core/errors.js'
 import { EXIT } from './exit.js'
-import { type Desk, type Flags, onOperator, operate } from './operator/operate.js'
+import { type Desk, type Flags, onOperator, operate } from './operator/on-operator.js'
 
 interface ApplyFlags extends Flags {
   readonly dryRun?: boolean

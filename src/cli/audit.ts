@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { AuditEntry } from '../client/index.js'
 import { pagesOf } from '../client/pages.js'
 import { firstOf, type Limited, pageSize, withLimit } from './operator/limits.js'
-import { type Flags, onOperator, operate } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 import type { Column } from './terminal/table.js'
 
 export function auditCommand(command: Command): void {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { ServiceError } from '../client/request.js'
 import { missingSchedule } from './operator/missing.js'
-import { type Flags, onOperator, operate } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 
 interface BackfillFlags extends Flags {
   readonly from: string

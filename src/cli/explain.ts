@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { failure, quote } from '../core/errors.js'
 import { missingSchedule } from './operator/missing.js'
-import { type Flags, onOperator, operate } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 
 export function explainCommand(command: Command): void {
   command.argument('<id>', 'of the schedule').option('--at <instant>', 'ISO 8601, or 09:00: the last time that it was')

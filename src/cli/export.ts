@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { closeSync, createWriteStream, existsSync, openSync, readSync, statSync, truncateSync } from 'node:fs'
 import type { Command } from 'commander'
 import { failure, quote } from '../core/errors.js'
-import { type Desk, type Flags, onOperator, operate } from './operator/operate.js'
+import { type Desk, type Flags, onOperator, operate } from './operator/on-operator.js'
 
 interface ExportFlags extends Flags {
   readonly prefix?: string

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { missingSchedule } from './operator/missing.js'
-import { type Flags, onOperator, operate } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 
 export function getCommand(command: Command): void {
   onOperator(command.argument('<id>', 'of the schedule'))

@@ -13,20 +13,21 @@ function dateOf(instant: number, timezone: string): string {
   return `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`
 }
 
+/** One of each: making one takes milliseconds. */
+const formats = new Map<string, Intl.DateTimeFormat>()
+
 function partsOf(instant: number, timezone: string): (type: Intl.DateTimeFormatPartTypes) => string {
-  const parts = new Intl.DateTimeFormat('en-GB', {
-    timeZone: timezone,
-    weekday: 'short',
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit',
-    hourCycle: 'h23',
-    timeZoneName: 'longOffset',
-  }).formatToParts(instant)
+  const format = formats.get(timezone) ?? formatFor(timezone)
+  formats.set(timezone, format)
+  const parts = format.formatToParts(instant)
   return (type) => parts.find((each) => each.type === type)?.value ?? ''
+}
+
+function formatFor(timeZone: string): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat('en-GB', {
+    ...{ timeZone, weekday: 'short', year: 'numeric', month: '2-digit', day: '2-digit' },
+    ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23', timeZoneName: 'longOffset' },
+  })
 }
 
 const YEAR_MS = 365.25 * DAY_MS

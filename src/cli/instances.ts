@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { InstanceResource } from '../client/index.js'
-import { type Flags, onOperator, operate } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 import type { Column } from './terminal/table.js'
 
 export function instancesCommand(command: Command): void {

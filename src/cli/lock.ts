@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { wholeNumber } from './operator/limits.js'
-import { type Flags, onOperator, operate } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 
 export interface LockExecFlags extends Flags {
   readonly ttl: string

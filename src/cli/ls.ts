@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { firstOf, type Limited, pageSize, withLimit } from './operator/limits.js'
-import { type Flags, onOperator, operate } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 
 interface LsFlags extends Flags, Limited {
   readonly state?: 'active' | 'paused' | 'finished'

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { located } from '../api/located.js'
 import { failure } from '../core/errors.js'
-import { type Flags, onOperator } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 import { formatOf } from './operator/operator-settings.js'
 import type { Format } from './terminal/output.js'
 
@@ -43,7 +43,6 @@ Examples:
 const ID = /^(?!@)(?=.*\p{L})\S+$/u
 
 async function showSchedule(id: string, { count, from, tz, ...flags }: NextOptions & Flags): Promise<void> {
-  const { operate } = await import('./operator/operate.js')
   await operate(flags, async ({ client, out }) => {
     const schedule = await client.schedules.get(id)
     if (schedule === undefined) throw await (await import('./operator/missing.js')).missingSchedule(client, id)

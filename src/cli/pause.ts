@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { eachSchedule, type ManyFlags, withIds } from './operator/many-schedules.js'
-import { type Flags, onOperator, operate } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 
 export function pauseCommand(command: Command): void {
   onOperator(withIds(command, 'pause').option('--note <text>', 'why, for whoever looks'))

@@ -14,6 +14,7 @@ export async function program(loaded: readonly string[]): Promise<Command> {
     root.commandsGroup(title)
     for (const { name, description } of entries) root.command(name).description(description)
   }
+  root.helpCommand('help [command]', 'show the help of a command')
   for (const { name, load } of ENTRIES) {
     const command = loaded.includes(name) ? root.commands.find((each) => each.name() === name) : undefined
     if (command !== undefined) (await load())(command)

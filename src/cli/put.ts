@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { ScheduleFields } from '../client/index.js'
 import { failure, quote } from '../core/errors.js'
 import { wholeNumber } from './operator/limits.js'
-import { type Flags, onOperator, operate } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 
 type Field = Exclude<keyof ScheduleFields, 'at' | 'payload' | 'toOptions' | 'dst'>
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { eachRun, type ManyRunFlags } from './operator/many-runs.js'
-import { type Flags, onOperator, operate } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 import { runFilters } from './operator/run-filters.js'
 
 export function retryCommand(command: Command): void {

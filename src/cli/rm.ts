@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { failure, quote } from '../core/errors.js'
 import { wholeNumber } from './operator/limits.js'
 import { eachSchedule, type ManyFlags, withIds } from './operator/many-schedules.js'
-import { type Flags, onOperator, operate } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 
 interface RmFlags extends Flags, ManyFlags {
   readonly yes?: boolean

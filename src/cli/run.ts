@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { failure, quote } from '../core/errors.js'
-import { type Flags, onOperator, operate } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 
 export function runCommand(command: Command): void {
   onOperator(command.argument('<id>', 'of the run'))

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { RunQuery } from '../client/index.js'
 import { firstOf, type Limited, pageSize, withLimit } from './operator/limits.js'
-import { type Desk, type Flags, onOperator, operate } from './operator/operate.js'
+import { type Desk, type Flags, onOperator, operate } from './operator/on-operator.js'
 import { filtersOf, type RunFlags, runFilters } from './operator/run-filters.js'
 
 interface RunsFlags extends Flags, Limited, RunFlags {

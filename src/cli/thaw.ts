@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type Flags, onOperator, operate } from './operator/operate.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
 
 export function thawCommand(command: Command): void {
   onOperator(command)

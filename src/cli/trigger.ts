@@ -6,7 +6,7 @@ import { ServiceError } from '../client/request.js'
 import { failure } from '../core/errors.js'
 import { EXIT } from './exit.js'
 import { missingSchedule } from './operator/missing.js'
-import { type Desk, type Flags, onOperator, operate } from './operator/operate.js'
+import { type Desk, type Flags, onOperator, operate } from './operator/on-operator.js'
 
 interface TriggerFlags extends Flags {
   readonly wait?: string | true

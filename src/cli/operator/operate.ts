@@ -1,29 +1,15 @@
 /** What every command that speaks to a service or a store begins and ends with. */
-import type { Command } from 'commander'
 import { type BelfryClient, ServiceError } from '../../client/index.js'
 import { failure } from '../../core/errors.js'
 import { Output } from '../terminal/output.js'
+import type { Flags } from './on-operator.js'
 import { openOperator } from './operator.js'
 import { formatOf, type Way, wayOf } from './operator-settings.js'
-
-export type Flags = Readonly<Record<string, unknown>>
 
 export interface Desk {
   readonly client: BelfryClient
   readonly out: Output
   readonly place: string
-}
-
-/** Adds the options that say where to work and how to answer. */
-export function onOperator(command: Command): Command {
-  return command
-    .option('-o, --output <format>', 'table, json or jsonl')
-    .optionsGroup('Where:')
-    .option('--url <url>', 'a service (http://127.0.0.1:7420)')
-    .option('--token <token>', 'its token; better set BELFRY_TOKEN')
-    .option('--store <where>', 'or a store: postgres://…, redis://… or a file')
-    .option('--schema <name>', 'the Postgres schema, or what Redis keys begin with')
-    .option('--config <file>', 'settings as JSON, by their long names')
 }
 
 export async function operate(flags: Flags, work: (desk: Desk) => Promise<void>): Promise<void> {
