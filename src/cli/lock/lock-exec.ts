@@ -81,13 +81,14 @@ async function acquire(
   const untilMs = machineMs() + patienceMs
   const holder = randomUUID()
   try {
-    for (;;) {
+    for (let isFirst = true; ; isFirst = false) {
       const sentAt = machineMs()
-      const wait = Math.max(Math.min(untilMs - sentAt, ONE_WAIT_MS), 0)
+      const wait = isFirst ? 0 : Math.max(Math.min(untilMs - sentAt, ONE_WAIT_MS), 0)
       const lease = await client.locks.acquire(name, { ttl: ttlMs, permits, wait, holder }, signal)
       if (lease !== undefined) return await asNew(client, { lease, sentAt }, ttlMs)
       signal.throwIfAborted()
       if (machineMs() >= untilMs) throw refusal(name, patienceMs)
+      if (isFirst) process.stderr.write(`belfry: waiting for the lock "${name}"\n`)
     }
   } catch (error) {
     if (!signal.aborted) throw error

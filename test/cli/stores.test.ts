@@ -1,0 +1,81 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { belfry, type Ground, ground, KINDS, type Outcome } from './ground.js'
+
+const FILE = `
+prefix: shop/
+schedules:
+  shop/digest:
+    cron: 0 9 * * 1-5
+    timezone: Europe/Berlin
+    job: greet
+    payload: { name: eu }
+  shop/paper: { cron: "0 0 1 1 *", job: break }
+`
+
+describe.each(KINDS)('the command line on %s', (kind) => {
+  let scene: Ground
+  let url = ''
+
+  beforeAll(async () => {
+    scene = await ground(kind)
+    await scene.instance()
+    writeFileSync(join(scene.folder, 'shop.yaml'), FILE)
+  }, 60_000)
+
+  afterAll(() => scene.close())
+
+  const on = (way: 'store' | 'url') => {
+    const where = () => (way === 'store' ? scene.store : ['--url', url])
+    return (...args: string[]): Promise<Outcome> => belfry([...args, ...where()])
+  }
+
+  it.each(['store', 'url'] as const)('does an operator’s work through --%s', { timeout: 60_000 }, async (way) => {
+    if (way === 'url') url = (await scene.service()).url
+    const run = on(way)
+    const file = join(scene.folder, 'shop.yaml')
+    const planned = await run('apply', file, '--prune', '--dry-run')
+    expect(planned).toMatchObject({ code: 8, stderr: '2 to create, 0 to update, 0 to remove, 0 unchanged\n' })
+    expect(planned.stdout).toContain('+ shop/digest\n    cron: "0 9 * * 1-5"\n    timezone: "Europe/Berlin"\n')
+    expect((await run('apply', file, '--prune')).stderr).toBe('2 created, 0 updated, 0 removed, 0 unchanged\n')
+
+    const [triggered, broken] = await Promise.all([
+      run('trigger', 'shop/digest', '--wait', '20s', '-o', 'json'),
+      run('trigger', 'shop/paper', '--wait'),
+    ])
+    expect(triggered).toMatchObject({ code: 0, stderr: '' })
+    expect(JSON.parse(triggered.stdout)).toMatchObject({ run: { state: 'succeeded', result: { greeted: 'eu' } } })
+    expect(broken.code).toBe(1)
+    expect(broken.stdout).toMatch(/^run \S+ {2}failed\n(.|\n)*error +out of paper\n/)
+
+    const listed = await run('ls', 'shop/')
+    expect(listed.stdout).toMatch(
+      /^ID +WHEN +NEXT +LAST +P95 +STATE\nshop\/digest +At 09:00, .* time +in .* ok +[\d.]+ m?s +active\nshop\/paper .* failed +[\d.]+ m?s +active\n$/,
+    )
+
+    const paused = await run('pause', '--prefix', 'shop/', '--note', 'stock-taking')
+    expect(paused).toMatchObject({
+      code: 0,
+      stdout: 'ID           OUTCOME\nshop/digest  paused\nshop/paper   paused\n',
+    })
+    writeFileSync(join(scene.folder, 'lines.jsonl'), '{"id":"shop/x","every":"1h","job":"greet"}\n{"id":"shop/y"\n')
+    const [doctor, imported, retried] = await Promise.all([
+      run('doctor', '-o', 'json'),
+      run('import', join(scene.folder, 'lines.jsonl')),
+      run('retry', '--schedule', 'shop/paper', '-o', 'jsonl'),
+    ])
+    const { checks } = JSON.parse(doctor.stdout) as { checks: { name: string; about: string; findings: unknown[] }[] }
+    const about = new Map(checks.map((check) => [check.name, check]))
+    expect([...about.keys()]).toEqual(expect.arrayContaining(['store', 'instances', 'clocks', 'zones', 'jobs', 'keys']))
+    expect(about.get('store')?.about).toMatch(
+      { sqlite: /^SQLite 3/, postgres: /^Postgres \d/, redis: /^Redis \d/ }[kind],
+    )
+    expect(imported).toMatchObject({ code: 1, stdout: '1 created, 0 updated, 0 unchanged, 1 refused\n' })
+    expect(imported.stderr).toMatch(/^line 2: the line is not JSON/)
+    expect(JSON.parse(retried.stdout.trim().split('\n')[0] ?? '')).toMatchObject({ outcome: 'ready' })
+
+    const gone = await run('rm', '--prefix', 'shop/', '--yes', '-o', 'json')
+    expect(JSON.parse(gone.stdout)).toHaveLength(3)
+  })
+})
