@@ -25,6 +25,7 @@ const CODES: Readonly<Record<string, number>> = {
   UNREACHABLE: EXIT.unreachable,
   NOT_RUNNING: EXIT.unreachable,
   STOPPING: EXIT.unreachable,
+  INTERRUPTED: EXIT.interrupted,
   WAIT_TIMEOUT: EXIT.waitTimedOut,
   SCHEDULE_NOT_FOUND: EXIT.notFound,
   RUN_NOT_FOUND: EXIT.notFound,

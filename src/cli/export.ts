@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { closeSync, createWriteStream, existsSync, openSync, readSync, statSync, truncateSync } from 'node:fs'
 import type { Command } from 'commander'
-import { failure, quote } from '../core/errors.js'
+import { BelfryError, failure, quote } from '../core/errors.js'
 import { type Desk, type Flags, onOperator, operate } from './operator/on-operator.js'
 
 interface ExportFlags extends Flags {
@@ -31,6 +31,7 @@ Examples:
 }
 
 async function exportTo({ client, out }: Desk, { prefix, to, resume = false }: ExportFlags): Promise<void> {
+  const { interruption } = await import('./terminal/interruption.js')
   const { ProgressBar } = await import('./terminal/progress-bar.js')
   if (resume && to === undefined) throw failure('OPTION_INVALID', '--resume needs the file: --to FILE')
   const after = resume && to !== undefined && existsSync(to) ? lastId(to) : undefined
@@ -42,16 +43,20 @@ async function exportTo({ client, out }: Desk, { prefix, to, resume = false }: E
   const file = to === undefined ? process.stdout : createWriteStream(to, { flags: after === undefined ? 'w' : 'a' })
   const bar = new ProgressBar()
   let lines = 0
+  const { signal, over } = interruption()
   try {
     for await (const bytes of stream as unknown as AsyncIterable<Uint8Array>) {
       for (const byte of bytes) if (byte === NEWLINE) lines += 1
       if (!file.write(bytes)) await once(file, 'drain')
       bar.show(undefined, `${lines} schedules`)
+      signal.throwIfAborted()
     }
   } catch (error) {
     bar.clear()
     if (to !== undefined) out.note(`it broke off after ${lines} schedules: with --resume it goes on from there`)
-    throw error
+    throw signal.aborted ? new BelfryError('INTERRUPTED', 'interrupted') : error
+  } finally {
+    over()
   }
   bar.clear()
   if (to === undefined) return

@@ -3,7 +3,7 @@ import { createReadStream, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Imported } from '../client/index.js'
-import { failure, quote } from '../core/errors.js'
+import { BelfryError, failure, quote } from '../core/errors.js'
 import { EXIT } from './exit.js'
 import { type Desk, type Flags, onOperator, operate } from './operator/on-operator.js'
 
@@ -34,6 +34,7 @@ Examples:
 
 async function importFile({ client, out }: Desk, file: string, { resume = false, name }: ImportFlags): Promise<void> {
   const { ProgressBar } = await import('./terminal/progress-bar.js')
+  const { interruption } = await import('./terminal/interruption.js')
   const { lineParts } = await import('./operator/line-parts.js')
   const called = name ?? nameOf(file)
   const progress = resume ? await client.schedules.importProgress(called) : undefined
@@ -41,19 +42,23 @@ async function importFile({ client, out }: Desk, file: string, { resume = false,
   if (resume) out.note(first === 1 ? 'nothing of it was taken yet' : `going on at line ${first}`)
   const bar = new ProgressBar()
   let total: Imported = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0, nextLine: first, errors: [] }
+  const { signal, over } = interruption()
   try {
     for await (const { text, share } of lineParts(bytesOf(file), sizeOf(file), first)) {
-      const part = await client.schedules.importPart(text, { name: called, firstLine: total.nextLine })
+      const part = await client.schedules.importPart(text, { name: called, firstLine: total.nextLine, signal })
       bar.clear()
       for (const error of part.errors) out.note(`line ${error.line}: ${error.message}`)
       if (part.errors.length < part.refused) out.note(`… and ${part.refused - part.errors.length} more`)
       total = sum(total, part)
       bar.show(share, `${total.nextLine - 1} lines`)
+      signal.throwIfAborted()
     }
   } catch (error) {
     bar.clear()
     out.note(`it broke off after line ${total.nextLine - 1}: with --resume it goes on from there`)
-    throw error
+    throw signal.aborted ? new BelfryError('INTERRUPTED', 'interrupted') : error
+  } finally {
+    over()
   }
   bar.clear()
   const { errors: _, ...counts } = total

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'
 import { located } from '../../api/located.js'
 import type { BelfryClient, LeaseResource } from '../../client/index.js'
-import { failure } from '../../core/errors.js'
+import { BelfryError, failure } from '../../core/errors.js'
 import { durationMs } from '../../time/duration.js'
 import { Guard, NotStarted, type Started } from '../guard/guard.js'
 import { machineMs, type ProgramEnd } from '../guard/guard-messages.js'
@@ -92,7 +92,7 @@ async function acquire(
     }
   } catch (error) {
     if (!signal.aborted) throw error
-    throw failure('STOPPING', `interrupted while waiting for the lock "${name}"`)
+    throw new BelfryError('INTERRUPTED', `interrupted while waiting for the lock "${name}"`)
   } finally {
     over()
   }
