@@ -1,8 +1,11 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { MAIN } from '../e2e/service.js'
 import { belfry, type Ground, ground, type Outcome } from './ground.js'
 
 let scene: Ground
@@ -83,7 +86,11 @@ describe('settings', () => {
     ])
     expect(JSON.parse(file.stdout)).toEqual([expect.objectContaining({ id: 'digest/eu' })])
     expect(env.stdout).toMatch(/^\{"id":"digest\/eu".*\}\n$/)
-    expect(flag).toEqual({ code: 0, stdout: '', stderr: 'there are no such schedules\n' })
+    expect(flag).toEqual({
+      code: 5,
+      stdout: '',
+      stderr: `belfry: there is no file "${nowhere}": belfry migrate --store ${nowhere} makes one\n`,
+    })
     expect(both.stderr).toBe('belfry: --url and --store say two places: give one of them\n')
   })
 })
@@ -188,7 +195,6 @@ describe('the rest of the words', () => {
   })
 
   it('show nothing that could move the cursor', async () => {
-    mkdirSync(path('x'), { recursive: true })
     await run('put', 'evil', '--every', '1h', '--job', 'greet')
     await run('pause', 'evil', '--note', 'red \u001b[31malert\u0007')
     const { stdout } = await run('get', 'evil')
@@ -215,5 +221,24 @@ describe('help', () => {
       if (!page.startsWith('Usage: belfry token') && !page.startsWith('Usage: belfry locks ['))
         expect(page).toContain('Examples:')
     }
+  })
+})
+
+describe('starting', () => {
+  it('takes less than 200 ms for --help and next, on a machine where Node itself takes 50', {
+    timeout: 60_000,
+  }, async () => {
+    const ms = async (args: readonly string[]) => {
+      const took: number[] = []
+      for (let at = 0; at < 5; at += 1) {
+        const startedAt = performance.now()
+        await promisify(execFile)(process.execPath, args)
+        took.push(performance.now() - startedAt)
+      }
+      return Math.min(...took)
+    }
+    const slowness = Math.max((await ms(['-e', '0'])) / 50, 1)
+    expect(await ms([MAIN, '--help'])).toBeLessThan(200 * slowness)
+    expect(await ms([MAIN, 'next', '0 9 * * 1-5', '--tz', 'Europe/Berlin'])).toBeLessThan(200 * slowness)
   })
 })

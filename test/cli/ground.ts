@@ -38,7 +38,7 @@ export async function ground(kind: Kind): Promise<Ground> {
   const schema = `c${process.pid}_${Date.now().toString(36)}_${made}`
   const url = kind === 'sqlite' ? join(folder, 'belfry.db') : await serverUrl(kind)
   const store = kind === 'sqlite' ? ['--store', url] : ['--store', url, '--schema', schema]
-  if (kind === 'postgres') {
+  if (kind !== 'redis') {
     const { code, stderr } = await belfry(['migrate', ...store])
     if (code !== 0) throw new Error(stderr)
   }

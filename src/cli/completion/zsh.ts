@@ -37,7 +37,7 @@ ${cases.join('\n')}
     _arguments "\${flags[@]}" '*:file:_files'
   fi
 }
-compdef _belfry belfry
+if [[ "$funcstack[1]" == _belfry ]]; then _belfry "$@"; else compdef _belfry belfry; fi
 `
 }
 

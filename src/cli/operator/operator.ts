@@ -37,6 +37,7 @@ async function onStore({ store: where, schema }: Extract<Way, { store: string }>
   ])
   quietSqlite()
   const place = storePlace({ store: where, ...(schema === undefined ? {} : { schema }) })
+  place.mustExist()
   const store = await place.open()
   await store.open()
   // It looks and changes, and takes no part: it is not started.
