@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { closeSync, createWriteStream, existsSync, openSync, readSync, statSync, truncateSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { BelfryError, failure, quote } from '../core/errors.js'
 import { type Desk, type Flags, onOperator, operate } from './operator/on-operator.js'
@@ -31,8 +31,6 @@ Examples:
 }
 
 async function exportTo({ client, out }: Desk, { prefix, to, resume = false }: ExportFlags): Promise<void> {
-  const { interruption } = await import('./terminal/interruption.js')
-  const { ProgressBar } = await import('./terminal/progress-bar.js')
   if (resume && to === undefined) throw failure('OPTION_INVALID', '--resume needs the file: --to FILE')
   const after = resume && to !== undefined && existsSync(to) ? lastId(to) : undefined
   if (resume) out.note(after === undefined ? 'nothing of it was written yet' : `going on after ${quote(after)}`)
@@ -40,29 +38,54 @@ async function exportTo({ client, out }: Desk, { prefix, to, resume = false }: E
     ...(prefix === undefined ? {} : { prefix }),
     ...(after === undefined ? {} : { after }),
   })
-  const file = to === undefined ? process.stdout : createWriteStream(to, { flags: after === undefined ? 'w' : 'a' })
-  const bar = new ProgressBar()
-  let lines = 0
-  const { signal, over } = interruption()
+  if (to === undefined) {
+    for await (const bytes of chunksOf(stream)) if (!process.stdout.write(bytes)) await once(process.stdout, 'drain')
+    return
+  }
+  const file = fileErrors(to, () => openSync(to, after === undefined ? 'w' : 'a'))
   try {
-    for await (const bytes of stream as unknown as AsyncIterable<Uint8Array>) {
+    const lines = await writeLines(stream, (bytes) => fileErrors(to, () => writeFileSync(file, bytes)), out)
+    out.note(`${lines} schedules written to ${quote(to)}`)
+  } finally {
+    closeSync(file)
+  }
+}
+
+async function writeLines(
+  stream: ReadableStream<Uint8Array>,
+  write: (bytes: Uint8Array) => void,
+  out: Desk['out'],
+): Promise<number> {
+  const { interruption } = await import('./terminal/interruption.js')
+  const { ProgressBar } = await import('./terminal/progress-bar.js')
+  const bar = new ProgressBar()
+  const { signal, over } = interruption()
+  let lines = 0
+  try {
+    for await (const bytes of chunksOf(stream)) {
+      write(bytes)
       for (const byte of bytes) if (byte === NEWLINE) lines += 1
-      if (!file.write(bytes)) await once(file, 'drain')
       bar.show(undefined, `${lines} schedules`)
       signal.throwIfAborted()
     }
+    bar.clear()
+    return lines
   } catch (error) {
     bar.clear()
-    if (to !== undefined) out.note(`it broke off after ${lines} schedules: with --resume it goes on from there`)
+    out.note(`it broke off after ${lines} schedules: with --resume it goes on from there`)
     throw signal.aborted ? new BelfryError('INTERRUPTED', 'interrupted') : error
   } finally {
     over()
   }
-  bar.clear()
-  if (to === undefined) return
-  file.end()
-  await once(file, 'finish')
-  out.note(`${lines} schedules written to ${quote(to)}`)
+}
+
+async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = stream.getReader()
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) return
+    yield value
+  }
 }
 
 const NEWLINE = 0x0a
@@ -76,14 +99,29 @@ function lastId(path: string): string | undefined {
   readSync(file, tail, 0, tail.length, size - tail.length)
   closeSync(file)
   const end = tail.lastIndexOf(NEWLINE)
+  if (end === -1 && (size === 0 || tail.toString('utf8', 0, 6) === '{"id":')) return undefined
+  const id = idIn(tail.subarray(tail.lastIndexOf(NEWLINE, end - 1) + 1, end).toString('utf8'))
+  if (id === undefined) {
+    throw failure('OPTION_INVALID', `${quote(path)} is no export of schedules: its last line has no id`)
+  }
   truncateSync(path, size - tail.length + end + 1)
-  if (end === -1) return undefined
-  const line = tail.subarray(tail.lastIndexOf(NEWLINE, end - 1) + 1, end).toString('utf8')
+  return id
+}
+
+function idIn(line: string): string | undefined {
   try {
     const { id } = JSON.parse(line) as { readonly id?: unknown }
-    if (typeof id === 'string') return id
+    return typeof id === 'string' ? id : undefined
   } catch {
-    // Said below.
+    return undefined
   }
-  throw failure('OPTION_INVALID', `${quote(path)} is no export of schedules: its last line has no id`)
+}
+
+function fileErrors<Result>(path: string, work: () => Result): Result {
+  try {
+    return work()
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw failure('OPTION_INVALID', `the file ${quote(path)} cannot be written: ${why}`)
+  }
 }
