@@ -14,7 +14,7 @@ async function offered(script: string, ...words: string[]): Promise<string[]> {
   return stdout.trim().split('\n')
 }
 
-it('completes commands, options and their values in bash', { timeout: 30_000 }, async () => {
+it('completes commands, options and their values in bash', { timeout: 180_000 }, async () => {
   const { code, stdout, stderr } = await belfry(['completion', 'bash'])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   const script = join(tmpdir(), `belfry-completion-${process.pid}`)
@@ -27,7 +27,7 @@ it('completes commands, options and their values in bash', { timeout: 30_000 }, 
   expect(await offered(script, 'completion', '')).toEqual(expect.arrayContaining(['bash', 'zsh', 'fish']))
 })
 
-it('knows the same words for zsh and fish', { timeout: 30_000 }, async () => {
+it('knows the same words for zsh and fish', { timeout: 180_000 }, async () => {
   const [zsh, fish] = await Promise.all([belfry(['completion', 'zsh']), belfry(['completion', 'fish'])])
   expect(zsh.stdout).toMatch(/^#compdef belfry\n/)
   expect(zsh.stdout).toContain("'trigger:run a schedule now'")

@@ -6,14 +6,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnv, MAIN } from '../e2e/service.js'
 import { belfry, type Ground, ground } from './ground.js'
 
-const PATIENCE = { timeout: 30_000, interval: 50 }
-const LEASE_MS = 3_000
+const PATIENCE = { timeout: 60_000, interval: 50 }
+const LEASE_MS = 4_000
 
 let scene: Ground
 
 beforeAll(async () => {
   scene = await ground('sqlite')
-}, 30_000)
+}, 180_000)
 
 afterAll(() => scene.close())
 
@@ -72,7 +72,7 @@ function ticksIn(name: string): number[] {
 
 describe('belfry crontab', () => {
   it('runs every line once in all on three hosts, and loses nothing when one is killed', {
-    timeout: 90_000,
+    timeout: 180_000,
   }, async () => {
     writeFileSync(
       path('jobs.cron'),
@@ -102,7 +102,7 @@ describe('belfry crontab', () => {
     expect(shown.map(({ stdout }) => stdout).join('\n')).toContain('log of attempt 1:\nhello you all\n')
   })
 
-  it('ends a killed host’s commands, and another host runs them again', { timeout: 60_000 }, async () => {
+  it('ends a killed host’s commands, and another host runs them again', { timeout: 180_000 }, async () => {
     writeFileSync(path('long.cron'), `@every 1h trap '' TERM; echo $$ >> ${path('pids')}; sleep 60\n`)
     const [first, second] = [new Host(path('long.cron')), new Host(path('long.cron'))]
     await Promise.all([first.says(/1 lines/), second.says(/1 lines/)])
@@ -124,7 +124,7 @@ describe('belfry crontab', () => {
     expect(await other.end('SIGTERM')).toBe(0)
   })
 
-  it('never takes a command from the store', { timeout: 60_000 }, async () => {
+  it('never takes a command from the store', { timeout: 180_000 }, async () => {
     writeFileSync(path('safe.cron'), `@every 1h echo mine >> ${path('mine')}\n`)
     const host = new Host(path('safe.cron'))
     await host.says(/1 lines/)
@@ -142,7 +142,7 @@ describe('belfry crontab', () => {
       JSON.stringify(evil),
     )
     await on('trigger', 'a')
-    const own = await on('trigger', id, '--payload', JSON.stringify(evil), '--wait', '20s')
+    const own = await on('trigger', id, '--payload', JSON.stringify(evil), '--wait', '60s')
     expect(own.code).toBe(0)
     expect(written('mine')).toEqual(['mine'])
     expect(existsSync(path('evil'))).toBe(false)

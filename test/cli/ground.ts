@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import { type Belfry, createBelfry, silentLogger } from '../../src/index.js'
 import { postgres } from '../../src/stores/postgres/index.js'
@@ -58,9 +59,9 @@ export async function ground(kind: Kind): Promise<Ground> {
       return instance
     },
     async service() {
-      const service = await Service.start([...store, '--port', '0', '--roles', 'api'])
+      const service = new Service([...store, '--port', '0', '--roles', 'api'])
       ends.push(() => service.stop())
-      return service
+      return listening(service)
     },
     async close() {
       await Promise.all(ends.map((end) => end()))
@@ -68,6 +69,16 @@ export async function ground(kind: Kind): Promise<Ground> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** Outside of a test too, where nothing can be expected. */
+async function listening(service: Service): Promise<Service> {
+  for (let waited = 0; waited < 60_000; waited += 20) {
+    const [, url] = /listening on (http:\/\/\S+)/.exec(service.output) ?? []
+    if (url !== undefined) return Object.assign(service, { url })
+    await setTimeout(20)
+  }
+  throw new Error(`the service did not start: ${service.output}`)
 }
 
 function addJobs(instance: Belfry, folder: string): void {

@@ -6,15 +6,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnv, MAIN } from '../e2e/service.js'
 import { belfry, type Ground, ground } from './ground.js'
 
-const LEASE_MS = 2_000
-const PATIENCE = { timeout: 20_000, interval: 20 }
+const LEASE_MS = 3_000
+const PATIENCE = { timeout: 60_000, interval: 20 }
 
 let scene: Ground
 let made = 0
 
 beforeAll(async () => {
   scene = await ground('sqlite')
-}, 30_000)
+}, 180_000)
 
 afterAll(() => scene.close())
 
@@ -85,11 +85,11 @@ function isAlive(pid: number): boolean {
 }
 
 describe('belfry lock exec', () => {
-  it('never lets two in, whether they come by the store or by the service', { timeout: 60_000 }, async () => {
+  it('never lets two in, whether they come by the store or by the service', { timeout: 180_000 }, async () => {
     const { url } = await scene.service()
     const file = join(scene.folder, 'section')
     const ways = [scene.store, ['--url', url], scene.store, ['--url', url], scene.store, scene.store]
-    const holders = ways.map((where) => new Holder('one', SECTION(file), where, '--wait', '40s'))
+    const holders = ways.map((where) => new Holder('one', SECTION(file), where, '--wait', '120s'))
     const codes = await Promise.all(holders.map(async ({ exited }) => (await exited)[0]))
     expect(codes).toEqual([0, 0, 0, 0, 0, 0])
     const lines = readFileSync(file, 'utf8').trim().split('\n')
@@ -103,7 +103,7 @@ describe('belfry lock exec', () => {
     expect(tokens).toEqual([...tokens].sort((one, other) => one - other))
   })
 
-  it('passes on exit codes, and has its own for what never began', { timeout: 30_000 }, async () => {
+  it('passes on exit codes, and has its own for what never began', { timeout: 180_000 }, async () => {
     const exec = (...args: string[]) => belfry(['lock', 'exec', ...args])
     const [where, sh] = [scene.store, (script: string) => ['--', 'sh', '-c', script]]
     const [seven, killed, missing, forbidden, semaphore] = await Promise.all([
@@ -133,11 +133,11 @@ describe('belfry lock exec', () => {
   })
 
   it('hands on what a killed holder had within 1.5 leases, and its program is no more', {
-    timeout: 30_000,
+    timeout: 180_000,
   }, async () => {
     const first = new Holder('killed', STUBBORN, scene.store)
     await first.writes(/pid/)
-    const second = new Holder('killed', WAITER, scene.store, '--wait', '20s')
+    const second = new Holder('killed', WAITER, scene.store, '--wait', '60s')
     await expect.poll(() => second.said, PATIENCE).toContain('waiting for the lock "killed"')
     first.kill('SIGKILL')
     const killedAt = performance.now()
@@ -149,7 +149,7 @@ describe('belfry lock exec', () => {
   })
 
   it('ends the program of a holder that is stopped past its lease, before anybody else has it', {
-    timeout: 30_000,
+    timeout: 180_000,
   }, async () => {
     const first = new Holder('stopped', STUBBORN, scene.store)
     await first.writes(/pid/)
@@ -169,7 +169,7 @@ describe('belfry lock exec', () => {
     expect((await first.exited)[0]).toBe(137)
   })
 
-  it('ends the program of a holder whose lock was taken away, and says so', { timeout: 30_000 }, async () => {
+  it('ends the program of a holder whose lock was taken away, and says so', { timeout: 180_000 }, async () => {
     const holder = new Holder(
       'taken',
       `echo "pid $$" >> $LOG; trap 'echo asked >> $LOG; exit 0' TERM; while :; do sleep 0.1; done`,

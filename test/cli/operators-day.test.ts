@@ -15,7 +15,7 @@ let scene: Ground
 
 beforeAll(async () => {
   scene = await ground('sqlite')
-}, 30_000)
+}, 180_000)
 
 afterAll(() => scene.close())
 
@@ -40,7 +40,7 @@ async function openShop() {
   return shop
 }
 
-it('goes as its page says', { timeout: 120_000 }, async () => {
+it('goes as its page says', { timeout: 180_000 }, async () => {
   expect(BLOCKS).toHaveLength(8)
   const shop = await openShop()
   const { url } = await scene.service()

@@ -6,7 +6,7 @@ import { expect } from 'vitest'
 import { cleanEnv, MAIN } from '../e2e/service.js'
 import { tmuxProgram } from '../servers/tmux.js'
 
-const PATIENCE = { timeout: 40_000, interval: 50 }
+const PATIENCE = { timeout: 60_000, interval: 50 }
 
 export class Screen {
   readonly #socket: string

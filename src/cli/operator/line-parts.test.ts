@@ -11,12 +11,12 @@ async function partsOf(text: string, chunk: number, first = 1) {
   return parts
 }
 
-const LINES = Array.from({ length: 12_345 }, (_, at) => `line ${at + 1} ü\n`)
+const LINES = Array.from({ length: 4_345 }, (_, at) => `line ${at + 1} ü\n`)
 
 it.each([700, 10_000, 1_000_000])('sends every line once, whole, from chunks of %i', async (chunk) => {
   const parts = await partsOf(LINES.join(''), chunk)
   expect(parts.map(({ text }) => text).join('')).toBe(LINES.join(''))
-  expect(parts.map(({ text }) => text.split('\n').length - 1)).toEqual([5_000, 5_000, 2_345])
+  expect(parts.map(({ text }) => text.split('\n').length - 1)).toEqual([2_000, 2_000, 345])
   expect(parts.at(-1)?.share).toBe(1)
 })
 

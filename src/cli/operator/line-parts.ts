@@ -7,7 +7,7 @@ export interface LinePart {
   readonly share: number | undefined
 }
 
-const PART_LINES = 5_000
+const PART_LINES = 2_000
 const PART_BYTES = 2_000_000
 const NEWLINE = 0x0a
 
