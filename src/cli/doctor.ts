@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { DoctorReport } from '../client/index.js'
 import { BelfryError } from '../core/errors.js'
 import { EXIT } from './exit.js'
+import { givenTo } from './operator/given-to.js'
 import { type Flags, onOperator, operate } from './operator/on-operator.js'
 import { formatOf } from './operator/operator-settings.js'
 import type { Style } from './style.js'
@@ -33,7 +34,7 @@ async function examine(flags: Flags): Promise<void> {
     if (words === undefined) throw error
     const [what = words, fix = 'see docs/cli.md'] = words.split(/: (?=[^:]*$)/)
     const checks = [{ name: 'store', about: 'it cannot be used as it is', findings: [{ what, fix }] }]
-    report({ ok: false, checks }, new Output(formatOf({ flags, env: process.env })))
+    report({ ok: false, checks }, new Output(formatOf(await givenTo(flags))))
   }
 }
 

@@ -32,10 +32,14 @@ Examples:
   belfry next "@every 90m" -o json
   belfry next digest/eu`,
     )
-    .action((_, options: NextOptions & Flags, { args }: Command) => {
+    .action(async (_, options: NextOptions & Flags, { args }: Command) => {
       const [only, second] = args
       if (only !== undefined && second === undefined && ID.test(only)) return showSchedule(only, options)
-      return showNext(args, options, formatOf({ flags: options, env: process.env }))
+      const isNamed = (options.config ?? process.env.BELFRY_CONFIG) !== undefined
+      const given = isNamed
+        ? await (await import('./operator/given-to.js')).givenTo(options)
+        : { flags: options, env: process.env }
+      return showNext(args, options, formatOf(given))
     })
 }
 

@@ -66,7 +66,8 @@ function listCommand(): Command {
     .option('-o, --output <format>', 'table, json or jsonl')
     .action(async (flags: Flags & { readonly output?: string }) => {
       const { formatOf } = await import('./operator/operator-settings.js')
-      const format = formatOf({ flags: { ...flags }, env: process.env })
+      const { givenTo } = await import('./operator/given-to.js')
+      const format = formatOf(await givenTo({ ...flags }))
       await withStore(flags, async (store) => print(await allTokens(store), format))
     })
 }

@@ -14,6 +14,7 @@ import { machineMs } from '../guard/guard-messages.js'
 import { relative, wallClock } from '../human-time.js'
 import { storePlace } from '../open-store.js'
 import { readText } from '../operator/data-file.js'
+import { givenTo } from '../operator/given-to.js'
 import { ending } from '../serve/ending.js'
 import { storeSettings } from '../serve/serve-settings.js'
 import { styleFor } from '../style.js'
@@ -34,7 +35,7 @@ export async function runCrontab(file: string, flags: CrontabFlags): Promise<voi
   const programs = lines.map(lineProgram)
   const end = ending()
   quietSqlite()
-  const place = storePlace(storeSettings({ flags, env: process.env }))
+  const place = storePlace(storeSettings(await givenTo(flags)))
   const leaseMs = located('--lease', () => durationMs(flags.lease))
   const belfry = createBelfry({
     ...{ store: await place.open(), app: `crontab/${name}`, logger: stderrLogger },

@@ -2,6 +2,7 @@
 import { type BelfryClient, ServiceError } from '../../client/index.js'
 import { failure } from '../../core/errors.js'
 import { Output } from '../terminal/output.js'
+import { givenTo } from './given-to.js'
 import type { Flags } from './on-operator.js'
 import { openOperator } from './operator.js'
 import { formatOf, type Way, wayOf } from './operator-settings.js'
@@ -13,7 +14,7 @@ export interface Desk {
 }
 
 export async function operate(flags: Flags, work: (desk: Desk) => Promise<void>): Promise<void> {
-  const given = { flags, env: process.env }
+  const given = await givenTo(flags)
   const way = wayOf(given)
   const out = new Output(formatOf(given))
   const { client, place, close } = await openOperator(way)
