@@ -2,6 +2,7 @@
 import { hostname } from 'node:os'
 import { Catalogue, jobInfo } from './api/catalogue.js'
 import { Declarations } from './api/declarations.js'
+import { doctor } from './api/doctor.js'
 import { type Enqueued, type EnqueueOptions, newRun } from './api/enqueue.js'
 import { Job } from './api/job.js'
 import { type JobOptions, parseJob } from './api/job-options.js'
@@ -18,6 +19,7 @@ import { Schedules } from './api/schedules.js'
 import { SinkCatalogue } from './api/sink-catalogue.js'
 import type { InputOf, OutputOf, StandardSchema } from './api/standard-schema.js'
 import { type Stats, stats } from './api/stats.js'
+import type { Check } from './core/diagnosis.js'
 import { failure, quote } from './core/errors.js'
 import type { Instance } from './core/instance.js'
 import type { Json } from './core/json.js'
@@ -89,6 +91,7 @@ export class Belfry implements AsyncDisposable {
         host: hostname(),
         pid: process.pid,
         zoneData: process.versions.tz ?? 'unknown',
+        clockAt: Math.round(clock.now()),
         jobs: roles.includes('run') ? [...this.#runnable.values()].map(jobInfo) : [],
         ...(roles.includes('run') && options.sinks.size > 0 ? { sinks: sinks.infos() } : {}),
         ...(app === undefined ? {} : { app }),
@@ -190,6 +193,11 @@ export class Belfry implements AsyncDisposable {
   /** How things stand. Costs the same however much is stored: numbers stop at "at least a thousand". */
   stats(): Promise<Stats> {
     return stats(this.#store)
+  }
+
+  /** Looks for what is wrong, or soon will be. Costs the same however much is stored. */
+  doctor(): Promise<readonly Check[]> {
+    return doctor(this.#store, this.#options.clock)
   }
 
   /** Stops all runs of the whole store from starting. Ticks are recorded all the same. */

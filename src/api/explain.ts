@@ -45,6 +45,14 @@ export async function explain(store: Store, id: string, at: number): Promise<Exp
   return { at: new Date(at), ...(await explainTick(store, id, at)) }
 }
 
+/** The newest tick of a timeline that is past; the present where there is none. */
+export async function newestTick(store: Store, id: string): Promise<number> {
+  const [schedule, now] = await Promise.all([store.schedules.get(id), store.now()])
+  if (schedule === undefined) return now
+  const line = scheduleTimeline({ ...schedule.definition, anchor: schedule.anchor })
+  return line.previous(now + 1) ?? line.next(now) ?? now
+}
+
 async function explainTick(store: Store, id: string, at: number): Promise<Answer> {
   const { items } = await store.runs.list({ schedule: id, tick: at, limit: 10 })
   const run = items.find(({ origin }) => origin === 'tick')

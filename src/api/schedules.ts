@@ -15,9 +15,10 @@ import { type Instant, instantMs, isoText } from '../time/instant.js'
 import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
 import type { Catalogue } from './catalogue.js'
 import { dedupeFields, type Enqueued } from './enqueue.js'
-import { type Explanation, explain } from './explain.js'
+import { type Explanation, explain, newestTick } from './explain.js'
 import { located } from './located.js'
 import { type EachResult, putEach } from './put-each.js'
+import { type RecentRuns, recentRuns } from './recent-runs.js'
 import {
   checkEntries,
   checkOverlap,
@@ -256,13 +257,16 @@ export class Schedules {
     )
   }
 
-  /** Why a tick ran, was skipped, or has not happened yet. */
-  async explain(id: string, at: Instant): Promise<Explanation> {
-    return explain(
-      this.#store,
-      checkText(id, 'schedule id'),
-      located(`explain of "${id}"`, () => instantMs(at)),
-    )
+  /** Why a tick ran, was skipped, or has not happened yet. Without an instant the newest tick that is past is meant. */
+  async explain(id: string, at?: Instant): Promise<Explanation> {
+    checkText(id, 'schedule id')
+    const instant = at === undefined ? undefined : located(`explain of "${id}"`, () => instantMs(at))
+    return explain(this.#store, id, instant ?? (await newestTick(this.#store, id)))
+  }
+
+  /** How its newest runs went: the last outcome, and how long they take. */
+  async recent(id: string): Promise<RecentRuns> {
+    return recentRuns(this.#store, checkText(id, 'schedule id'))
   }
 
   /** The ticks of a stretch of time, in order: what the timeline has, what happened, and why not. */

@@ -15,7 +15,15 @@ export interface Setting<Value> {
   readonly fallback: Value
 }
 
-export type Settings = Readonly<Record<string, Setting<unknown>>>
+/** What a config file may hold: one file serves all commands, and each takes from it what it needs. */
+const NAMES = [
+  ...(['store', 'schema', 'url', 'token', 'output', 'migrate', 'host', 'port', 'roles', 'auth', 'hosts'] as const),
+  ...(['origins', 'proxies', 'openMetrics', 'app', 'release', 'log', 'logLevel', 'grace', 'maxBody'] as const),
+  ...(['maxBatch', 'rate', 'addressRate', 'guessRate', 'sinks'] as const),
+] as const
+
+export type SettingName = (typeof NAMES)[number]
+export type Settings = { readonly [Name in SettingName]?: Setting<unknown> }
 export type ValuesOf<Table extends Settings> = {
   readonly [Key in keyof Table]: Table[Key] extends Setting<infer Value> ? Value : never
 }
@@ -31,18 +39,32 @@ export interface Given {
   readonly file?: ConfigFile | undefined
 }
 
+/** A value with where it stands, and how much that counts: flags 3, the environment 2, the config file 1. */
+export interface Found {
+  readonly value: unknown
+  readonly where: string
+  readonly strength: 1 | 2 | 3
+}
+
 /** Every setting by its name: `--log-level`, `BELFRY_LOG_LEVEL` and `logLevel` are the same. */
-export function resolveSettings<Table extends Settings>(table: Table, { flags, env, file }: Given): ValuesOf<Table> {
-  if (file !== undefined) checkOptions(file.values, Object.keys(table), `the config file ${quote(file.path)}`)
+export function settingsFinder({ flags, env, file }: Given): (name: SettingName) => Found | undefined {
+  if (file !== undefined) checkOptions(file.values, NAMES, `the config file ${quote(file.path)}`)
+  return (name) => {
+    const places: Found[] = [
+      { strength: 3, where: `--${dashed(name)}`, value: flags[name] },
+      { strength: 2, where: envName(name), value: env[envName(name)] === '' ? undefined : env[envName(name)] },
+      { strength: 1, where: `${file?.path}: ${name}`, value: file?.values[name] },
+    ]
+    return places.find(({ value }) => value !== undefined)
+  }
+}
+
+export function resolveSettings<Table extends Settings>(table: Table, given: Given): ValuesOf<Table> {
+  const find = settingsFinder(given)
   const values: Record<string, unknown> = {}
   for (const [name, { read, fallback }] of Object.entries(table)) {
-    const places: [string, unknown][] = [
-      [`--${dashed(name)}`, flags[name]],
-      [envName(name), env[envName(name)] === '' ? undefined : env[envName(name)]],
-      [`${file?.path}: ${name}`, file?.values[name]],
-    ]
-    const found = places.find(([, value]) => value !== undefined)
-    values[name] = found === undefined ? fallback : readAt(found[0], found[1], read)
+    const found = find(name as SettingName)
+    values[name] = found === undefined ? fallback : readFound(found, read)
   }
   return values as ValuesOf<Table>
 }
@@ -55,7 +77,7 @@ function dashed(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
-function readAt<Value>(where: string, value: unknown, read: Read<Value>): Value {
+export function readFound<Value>({ where, value }: Found, read: Read<Value>): Value {
   try {
     return read(value)
   } catch (error) {

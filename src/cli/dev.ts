@@ -1,8 +1,7 @@
-import { Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 
-export function devCommand(): Command {
-  return new Command('dev')
-    .description('run demo schedules on an embedded file and show what happens')
+export function devCommand(command: Command): Command {
+  return command
     .option('--replicas <count>', 'run this many processes on one file; kill one with its number', replicasOf, 1)
     .addHelpText(
       'after',

@@ -13,20 +13,21 @@ function dateOf(instant: number, timezone: string): string {
   return `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`
 }
 
+/** One of each: making one takes milliseconds. */
+const formats = new Map<string, Intl.DateTimeFormat>()
+
 function partsOf(instant: number, timezone: string): (type: Intl.DateTimeFormatPartTypes) => string {
-  const parts = new Intl.DateTimeFormat('en-GB', {
-    timeZone: timezone,
-    weekday: 'short',
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit',
-    hourCycle: 'h23',
-    timeZoneName: 'longOffset',
-  }).formatToParts(instant)
+  const format = formats.get(timezone) ?? formatFor(timezone)
+  formats.set(timezone, format)
+  const parts = format.formatToParts(instant)
   return (type) => parts.find((each) => each.type === type)?.value ?? ''
+}
+
+function formatFor(timeZone: string): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat('en-GB', {
+    ...{ timeZone, weekday: 'short', year: 'numeric', month: '2-digit', day: '2-digit' },
+    ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23', timeZoneName: 'longOffset' },
+  })
 }
 
 const YEAR_MS = 365.25 * DAY_MS
@@ -70,4 +71,17 @@ export function relative(instant: number, now: number, timezone: string): string
   if (Math.abs(ms) >= DAY_MS) return words
   const [day, today] = [dateOf(instant, timezone), dateOf(now, timezone)]
   return day === today ? words : `${day > today ? 'tomorrow' : 'yesterday'}, ${words}`
+}
+
+/** As `relative`, without the name of the day: for columns. */
+export function briefly(instant: number, now: number): string {
+  const ms = instant - now
+  if (Math.abs(ms) < SECOND_MS) return 'now'
+  return ms > 0 ? `in ${lengthOf(ms)}` : `${lengthOf(-ms)} ago`
+}
+
+/** "340 ms", "1.2 s", "2 min 5 s": how long something took. */
+export function took(ms: number): string {
+  if (ms < SECOND_MS) return `${Math.round(ms)} ms`
+  return ms < MINUTE_MS ? `${(ms / SECOND_MS).toFixed(1)} s` : lengthOf(ms)
 }

@@ -1,10 +1,9 @@
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import type { MigrationReport } from '../core/store.js'
 import { type StoreOptions, schemaOption, storeOption, storePlace } from './open-store.js'
 
-export function migrateCommand(): Command {
-  return new Command('migrate')
-    .description('make the tables, or bring them up to date')
+export function migrateCommand(command: Command): Command {
+  return command
     .addOption(storeOption)
     .addOption(schemaOption)
     .option('--dry-run', 'print the SQL and change nothing', false)

@@ -1,37 +1,65 @@
 import { existsSync } from 'node:fs'
-import { Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { located } from '../api/located.js'
 import { failure } from '../core/errors.js'
-import type { Timeline } from '../time/timeline.js'
+import { type Flags, onOperator, operate } from './operator/on-operator.js'
+import { formatOf } from './operator/operator-settings.js'
+import type { Format } from './terminal/output.js'
 
 interface NextOptions {
   readonly tz?: string
   readonly count: number
   readonly from?: string
-  readonly output: 'table' | 'json' | 'jsonl'
 }
 
-export function nextCommand(): Command {
-  return new Command('next')
-    .description('show when an expression fires next')
-    .argument('<expression>', 'in quotes: cron, a nickname, "@every 90m" or "@at 2026-03-01T09:00:00Z"')
+export function nextCommand(command: Command): void {
+  command
+    .argument('<expression>', 'in quotes; or the id of a schedule')
     .allowExcessArguments()
     .option('--tz <zone>', 'IANA time zone of the expression', process.env.BELFRY_TZ)
     .option('-n, --count <count>', 'how many ticks', countOf, 5)
     .option('--from <instant>', 'start here instead of now (ISO 8601 or unix seconds)')
-    .option('-o, --output <format>', 'table, json or jsonl', formatOf, 'table')
+  onOperator(command)
     .addHelpText(
       'after',
       `
+An expression is cron, a nickname, "@every 90m" or "@at 2026-03-01T09:00:00Z";
+it needs no service and no store.
+
 Examples:
   belfry next "0 9 * * 1-5" --tz Europe/Berlin
   belfry next "30 2 * * *" --tz Europe/Berlin --from 2026-03-28T00:00:00Z -n 3
-  belfry next "@every 90m" -o json`,
+  belfry next "@every 90m" -o json
+  belfry next digest/eu`,
     )
-    .action((_, options: NextOptions, { args }: Command) => showNext(args, options))
+    .action(async (_, options: NextOptions & Flags, { args }: Command) => {
+      const [only, second] = args
+      if (only !== undefined && second === undefined && ID.test(only)) return showSchedule(only, options)
+      const isNamed = (options.config ?? process.env.BELFRY_CONFIG) !== undefined
+      const given = isNamed
+        ? await (await import('./operator/given-to.js')).givenTo(options)
+        : { flags: options, env: process.env }
+      return showNext(args, options, formatOf(given))
+    })
 }
 
-async function showNext(words: readonly string[], { tz, count, from, output }: NextOptions): Promise<void> {
+/** One word with a letter in it is no expression. */
+const ID = /^(?!@)(?=.*\p{L})\S+$/u
+
+async function showSchedule(id: string, { count, from, tz, ...flags }: NextOptions & Flags): Promise<void> {
+  await operate(flags, async ({ client, out }) => {
+    const schedule = await client.schedules.get(id)
+    if (schedule === undefined) throw await (await import('./operator/missing.js')).missingSchedule(client, id)
+    const given = from === undefined ? {} : { from }
+    const { description, data } = await client.schedules.preview({ id, count: Math.min(count, 1_000), ...given })
+    const ticks = data.map(({ at }) => Date.parse(at))
+    if (out.format !== 'table') return printRecords(description, ticks, out.format)
+    await printTable(description, ticks, tz ?? schedule.timezone ?? 'UTC', Date.now())
+    if (schedule.state === 'paused') out.note('it is paused: none of these fires before belfry resume')
+  })
+}
+
+async function showNext(words: readonly string[], { tz, count, from }: NextOptions, output: Format): Promise<void> {
   const expression = oneExpression(words)
   const { instantMs, timeline } = await import('../time/index.js')
   const now = Date.now()
@@ -42,10 +70,13 @@ async function showNext(words: readonly string[], { tz, count, from, output }: N
   const ticks = line.between(after, Number.POSITIVE_INFINITY, count)
   // Who has read enough closes the pipe.
   process.stdout.on('error', () => process.exit())
-  if (output === 'table') return printTable(line, ticks, tz ?? 'UTC', after, now)
+  if (output !== 'table') return printRecords(line.describe(), ticks, output)
+  await printTable(line.describe(), ticks, tz ?? 'UTC', now, line.previous(after + 1))
+}
+
+function printRecords(description: string, ticks: readonly number[], output: 'json' | 'jsonl'): void {
   const records = ticks.map((tick) => ({ at: new Date(tick).toISOString(), unix: Math.floor(tick / 1_000) }))
-  if (output === 'json')
-    process.stdout.write(`${JSON.stringify({ description: line.describe(), ticks: records }, null, 2)}\n`)
+  if (output === 'json') process.stdout.write(`${JSON.stringify({ description, ticks: records }, null, 2)}\n`)
   else for (const record of records) process.stdout.write(`${JSON.stringify(record)}\n`)
 }
 
@@ -62,19 +93,18 @@ function oneExpression(words: readonly string[]): string {
 }
 
 async function printTable(
-  line: Timeline,
+  description: string,
   ticks: readonly number[],
   tz: string,
-  after: number,
   now: number,
+  last?: number,
 ): Promise<void> {
   const [{ styleFor }, { relative, wallClock }] = await Promise.all([import('./style.js'), import('./human-time.js')])
   const style = styleFor(process.stdout)
   const show = (tick: number) => `${wallClock(tick, tz)}   ${style.dim(relative(tick, now, tz))}`
-  process.stdout.write(`${style.bold(line.describe())}\n\n`)
+  process.stdout.write(`${style.bold(description)}\n\n`)
   for (const tick of ticks) process.stdout.write(`  ${show(tick)}\n`)
   if (ticks.length > 0) return
-  const last = line.previous(after + 1)
   process.stdout.write(`  it does not fire any more${last === undefined ? '' : '; the last tick was'}\n`)
   if (last !== undefined) process.stdout.write(`  ${show(last)}\n`)
 }
@@ -83,9 +113,4 @@ function countOf(text: string): number {
   const count = Number(text)
   if (Number.isInteger(count) && count >= 1 && count <= 10_000) return count
   throw new InvalidArgumentError('It must be a whole number from 1 to 10000.')
-}
-
-function formatOf(text: string): string {
-  if (['table', 'json', 'jsonl'].includes(text)) return text
-  throw new InvalidArgumentError('Allowed are table, json and jsonl.')
 }

@@ -1,4 +1,5 @@
 /** Which store a command works on: the one place that knows what a store may be called on the command line. */
+import { existsSync } from 'node:fs'
 import { Option } from 'commander'
 import { failure, quote } from '../core/errors.js'
 import type { MigrationReport, Store } from '../core/store.js'
@@ -11,6 +12,8 @@ export interface StoreOptions {
 export interface StorePlace {
   /** For people: it never holds a password. */
   readonly name: string
+  /** Throws where opening would make a new store: a name that was mistyped must not be answered with nothing. */
+  mustExist(): void
   /** With `migrate` the tables are made first, or brought up to date, where that is a step of its own. */
   open(options?: { readonly migrate?: boolean }): Promise<Store>
   migrate(dryRun: boolean): Promise<MigrationReport>
@@ -57,6 +60,8 @@ function postgresPlace(url: string, schema: string): StorePlace {
     throw failure('OPTION_INVALID', 'the URL of --store cannot be read: postgres://user:password@host:5432/database')
   }
   return {
+    // A schema without tables is refused when it is opened.
+    mustExist: () => {},
     name: `schema ${quote(schema)} on ${new URL(url).host || 'the local server'}`,
     open: async ({ migrate = false } = {}) =>
       (await import('../stores/postgres/index.js')).postgres({ url, schema, migrate }),
@@ -73,6 +78,8 @@ function redisPlace(text: string, schema: string): StorePlace {
   const prefix = `${schema}:`
   const hosts = urls.map((url) => new URL(url).host || 'the local server')
   return {
+    // Keys are made by whoever writes the first: an empty server is an empty store.
+    mustExist: () => {},
     name: `keys ${quote(`${prefix}*`)} on ${hosts.join(', ')}`,
     open: async () => {
       const { redis } = await import('../stores/redis/index.js')
@@ -87,6 +94,10 @@ function redisPlace(text: string, schema: string): StorePlace {
 function sqlitePlace(path: string): StorePlace {
   return {
     name: `file ${quote(path)}`,
+    mustExist: () => {
+      if (existsSync(path)) return
+      throw failure('STORE_UNREACHABLE', `there is no file ${quote(path)}: belfry migrate --store ${path} makes one`)
+    },
     open: async () => (await import('../stores/sqlite/index.js')).sqlite({ path }),
     migrate: async (dryRun) => (await import('../stores/sqlite/index.js')).migrateSqlite({ path, dryRun }),
   }

@@ -1,8 +1,7 @@
-import { Command } from 'commander'
+import type { Command } from 'commander'
 
-export function serveCommand(): Command {
-  return new Command('serve')
-    .description('serve the HTTP API, and record and run what is due')
+export function serveCommand(command: Command): Command {
+  return command
     .option('--store <where>', 'postgres://…, redis://… or a file (belfry.db)')
     .option('--schema <name>', 'the Postgres schema, or what Redis keys begin with')
     .option('--migrate', 'make the tables first, or bring them up to date')

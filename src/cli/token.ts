@@ -4,6 +4,7 @@ import { failure, quote } from '../core/errors.js'
 import type { Store } from '../core/store.js'
 import type { TokenInfo } from '../server/security/tokens.js'
 import { durationMs } from '../time/duration.js'
+import type { Format } from './terminal/output.js'
 
 interface Flags {
   readonly store?: string
@@ -13,10 +14,8 @@ interface Flags {
 
 const CLI = { name: 'command line', role: 'admin' } as const
 
-export function tokenCommand(): Command {
-  const command = new Command('token').description('make, list and revoke the tokens of the API')
+export function tokenCommand(command: Command): void {
   for (const sub of [createCommand(), listCommand(), revokeCommand()]) command.addCommand(sub)
-  return command
 }
 
 /** All of them work on a store, found as `belfry serve` finds it. */
@@ -64,12 +63,12 @@ Examples:
 function listCommand(): Command {
   return onStore('list')
     .description('show which tokens there are')
-    .option('-o, --output <format>', 'table or json', 'table')
-    .action(async ({ output, ...flags }: Flags & { readonly output: string }) => {
-      if (output !== 'table' && output !== 'json') {
-        throw failure('OPTION_INVALID', `--output: ${quote(output)} is not allowed; allowed are table and json`)
-      }
-      await withStore(flags, async (store) => print(await allTokens(store), output))
+    .option('-o, --output <format>', 'table, json or jsonl')
+    .action(async (flags: Flags & { readonly output?: string }) => {
+      const { formatOf } = await import('./operator/operator-settings.js')
+      const { givenTo } = await import('./operator/given-to.js')
+      const format = formatOf(await givenTo({ ...flags }))
+      await withStore(flags, async (store) => print(await allTokens(store), format))
     })
 }
 
@@ -125,17 +124,18 @@ async function allTokens(store: Store): Promise<readonly TokenInfo[]> {
   }
 }
 
-function print(tokens: readonly TokenInfo[], output: 'table' | 'json'): void {
-  if (output === 'json') {
+function print(tokens: readonly TokenInfo[], format: Format): void {
+  if (format !== 'table') {
     const plain = tokens.map(({ createdAt, expiresAt, ...token }) => ({
       ...token,
       createdAt: new Date(createdAt).toISOString(),
       ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }),
     }))
-    process.stdout.write(`${JSON.stringify(plain, null, 2)}\n`)
+    if (format === 'json') process.stdout.write(`${JSON.stringify(plain, null, 2)}\n`)
+    else for (const token of plain) process.stdout.write(`${JSON.stringify(token)}\n`)
     return
   }
-  if (tokens.length === 0) process.stdout.write('there are no tokens: belfry token create --role admin makes one\n')
+  if (tokens.length === 0) process.stderr.write('there are no tokens: belfry token create --role admin makes one\n')
   for (const info of tokens) process.stdout.write(`${info.id}  ${inWords(info)}\n`)
 }
 

@@ -7,6 +7,25 @@ const PART_LINES = 10_000
 const PART_LENGTH = 4_000_000
 const MAX_ERRORS = 1_000
 
+interface PartOptions {
+  readonly name?: string | undefined
+  readonly firstLine?: number | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export function importPart(
+  requests: Requests,
+  path: string,
+  part: string,
+  { name, firstLine, signal }: PartOptions,
+): Promise<Imported> {
+  const text = { type: 'application/x-ndjson', body: part }
+  return requests.json(path, {
+    ...{ method: 'POST', text, query: { name, firstLine } },
+    ...(signal === undefined ? {} : { signal }),
+  })
+}
+
 export async function importLines(
   requests: Requests,
   path: string,
@@ -19,10 +38,8 @@ export async function importLines(
 ): Promise<Imported> {
   let total: Imported = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0, nextLine: firstLine, errors: [] }
   const send = async (part: readonly string[]) => {
-    const text = { type: 'application/x-ndjson', body: part.join('') }
-    const query = { name, firstLine: total.nextLine }
-    const ask = { method: 'POST', text, query, ...(signal === undefined ? {} : { signal }) }
-    total = sum(total, await requests.json<Imported>(path, ask))
+    const options = { name, firstLine: total.nextLine, signal }
+    total = sum(total, await importPart(requests, path, part.join(''), options))
   }
   let part: string[] = []
   let length = 0

@@ -1,5 +1,5 @@
 /** A typed client of the HTTP API, for Node and browsers. */
-import type { AuditEntry, FreezeState, Stats } from '../server/shapes/answers.js'
+import type { AuditEntry, DoctorReport, FreezeState, Stats } from '../server/shapes/answers.js'
 import type { InstanceResource } from '../server/shapes/holder.js'
 import { type ServiceEvent, serviceEvents } from './events.js'
 import { LockClient } from './locks.js'
@@ -12,6 +12,7 @@ export type {
   Applied,
   AuditEntry,
   Backfilled,
+  DoctorReport,
   Enqueued,
   Explanation,
   FreezeState,
@@ -22,6 +23,7 @@ export type {
   LockResource,
   ManyRuns,
   Preview,
+  RunLog,
   Stats,
   Ticks,
 } from '../server/shapes/answers.js'
@@ -73,6 +75,11 @@ export class BelfryClient {
 
   stats(): Promise<Stats> {
     return this.#requests.json('/v1/stats')
+  }
+
+  /** What is wrong, or soon will be, with what to do about it. */
+  doctor(): Promise<DoctorReport> {
+    return this.#requests.json('/v1/doctor')
   }
 
   frozen(): Promise<FreezeState> {

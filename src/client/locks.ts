@@ -32,9 +32,14 @@ export class LockClient {
   }
 
   /** Undefined when it was lost. */
-  renew(name: string, { token, holder }: Held, ttl?: Renewal['ttl']): Promise<LeaseResource | undefined> {
-    const body = { token, holder, ttl }
-    return this.#unless('LEASE_LOST', this.#requests.json<LeaseResource>(pathOf(name), { method: 'PATCH', body }))
+  renew(
+    name: string,
+    { token, holder }: Held,
+    ttl?: Renewal['ttl'],
+    signal?: AbortSignal,
+  ): Promise<LeaseResource | undefined> {
+    const ask = { method: 'PATCH', body: { token, holder, ttl }, ...(signal === undefined ? {} : { signal }) }
+    return this.#unless('LEASE_LOST', this.#requests.json<LeaseResource>(pathOf(name), ask))
   }
 
   /** False when it was lost. */

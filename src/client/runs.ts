@@ -1,4 +1,4 @@
-import type { Enqueued, JobResource, ManyRuns } from '../server/shapes/answers.js'
+import type { Enqueued, JobResource, ManyRuns, RunLog } from '../server/shapes/answers.js'
 import type { MeantRuns, NewRun } from '../server/shapes/requests.js'
 import type { RunResource } from '../server/shapes/run.js'
 import { type Page, type Paging, pagesOf } from './pages.js'
@@ -32,6 +32,11 @@ export class RunClient {
 
   get(id: string): Promise<RunResource | undefined> {
     return this.#requests.found(`/v1/runs/${segment(id)}`)
+  }
+
+  /** Undefined when it has none. */
+  log(id: string): Promise<RunLog | undefined> {
+    return this.#requests.found(`/v1/runs/${segment(id)}/log`)
   }
 
   cancel(id: string): Promise<{ readonly outcome: 'cancelled' | 'requested' | 'finished' }> {

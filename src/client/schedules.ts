@@ -16,7 +16,7 @@ import type {
   SchedulePatch,
   ScheduleResource,
 } from '../server/shapes/schedule.js'
-import { importLines } from './import-lines.js'
+import { importLines, importPart } from './import-lines.js'
 import { type Page, type Paging, pagesOf } from './pages.js'
 import { type Requests, segment } from './request.js'
 
@@ -25,6 +25,8 @@ export interface ScheduleQuery extends Paging {
   readonly state?: 'active' | 'paused' | 'finished'
   readonly job?: string
   readonly sink?: string
+  /** With how their newest runs went; pages have at most 100 then. */
+  readonly recent?: boolean
 }
 
 /** Write only over this version; 0: only if there is none yet. */
@@ -96,7 +98,8 @@ export class ScheduleClient {
     return this.#requests.json(pathOf(id, 'backfill'), { method: 'POST', body: range })
   }
 
-  explain(id: string, at: Moment): Promise<Explanation> {
+  /** Without an instant the newest tick that is past is meant. */
+  explain(id: string, at?: Moment): Promise<Explanation> {
     return this.#requests.json(pathOf(id, 'explain'), { query: { at } })
   }
 
@@ -120,12 +123,20 @@ export class ScheduleClient {
     return importLines(this.#requests, `${ROOT}:import`, lines, options)
   }
 
+  /** One part of an import, as text: lines of JSON, the last of them with its end. */
+  importPart(
+    part: string,
+    options: { readonly name?: string; readonly firstLine?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<Imported> {
+    return importPart(this.#requests, `${ROOT}:import`, part, options)
+  }
+
   importProgress(name: string): Promise<ImportProgress | undefined> {
     return this.#requests.found(`${ROOT}:import`, { query: { name } })
   }
 
   /** As lines of JSON, as `import` takes them. */
-  async export(query: { readonly prefix?: string } = {}): Promise<ReadableStream<Uint8Array>> {
+  async export(query: { readonly prefix?: string; readonly after?: string } = {}): Promise<ReadableStream<Uint8Array>> {
     const { body } = await this.#requests.send(`${ROOT}:export`, { query })
     return body ?? new Blob([]).stream()
   }

@@ -11,6 +11,8 @@ export interface InstanceInfo {
   readonly declarations?: string
   /** The runtime's zone data, so that differing ones can be told. */
   readonly zoneData: string
+  /** What its own clock said when it joined, so that wrong ones can be told. */
+  readonly clockAt?: number
   readonly jobs: readonly JobInfo[]
   /** The sinks that it delivers to. */
   readonly sinks?: readonly SinkInfo[]

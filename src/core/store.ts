@@ -12,6 +12,7 @@
  *
  * `testing/store-contract.ts` is this page as tests; a store is done when they pass.
  */
+import type { Check } from './diagnosis.js'
 import type { AttemptRef, BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from './instance.js'
 import type { Json } from './json.js'
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from './lease.js'
@@ -47,6 +48,11 @@ export interface Store {
   freeze(note: string | undefined): Promise<void>
   thaw(): Promise<void>
   frozen(): Promise<Frozen | undefined>
+  /**
+   * Looks at what only this kind of store has: its version, its indexes, its settings, its clocks. It reads little, whatever
+   * is stored, and changes nothing. Absent where there is nothing of the kind.
+   */
+  diagnose?(): Promise<readonly Check[]>
 }
 
 export interface StoreSupports {

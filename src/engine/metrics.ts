@@ -156,6 +156,7 @@ export function measured(store: Store, metrics: Metrics, clock: Clock): Store {
     freeze: (note) => store.freeze(note),
     thaw: () => store.thaw(),
     frozen: () => store.frozen(),
+    ...(store.diagnose === undefined ? {} : { diagnose: store.diagnose.bind(store) }),
   }
 }
 

@@ -17,7 +17,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   testing: ['index.ts', 'belfry.ts', 'api', 'engine', 'core', 'time', 'stores', 'sinks'],
   client: ['server'],
   server: ['belfry.ts', 'api', 'engine', 'core', 'time'],
-  cli: ['server', 'belfry.ts', 'api', 'engine', 'core', 'time', 'stores', 'sinks'],
+  cli: ['client', 'server', 'belfry.ts', 'api', 'engine', 'core', 'time', 'stores', 'sinks'],
   'index.ts': ['belfry.ts', 'api', 'engine', 'core', 'time'],
 }
 

@@ -255,7 +255,8 @@ describe('what can be done with one', () => {
     const why = await ask('/v1/schedules/x/explain?at=2026-01-01T09:00:00Z')
     expect(why.body).toMatchObject({ status: 'ran', run: { schedule: 'x', state: 'succeeded' } })
     expect((await ask('/v1/schedules/x/explain?at=2026-01-01T09:00:01Z')).body.status).toBe('not-a-tick')
-    expect((await ask('/v1/schedules/x/explain')).body.errors[0].pointer).toBe('at')
+    expect((await ask('/v1/schedules/x/explain')).body).toMatchObject({ status: 'ran', at: '2026-01-02T09:00:00.000Z' })
+    expect((await ask('/v1/schedules/x/explain?at=noon')).body.errors[0].pointer).toBe('at')
     const ticks = await ask('/v1/schedules/x/ticks?from=2026-01-01T00:00:00Z&to=2026-01-04T00:00:00Z&limit=2')
     expect(ticks.body).toMatchObject({
       data: [{ status: 'ran' }, { status: 'ran', at: '2026-01-02T09:00:00.000Z' }],

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { ManyResult } from '../../api/many-runs.js'
+import { readRunLog } from '../../api/run-log.js'
 import type { Belfry } from '../../belfry.js'
 import type { Run } from '../../core/run.js'
 import type { Page, RunQuery } from '../../core/store.js'
@@ -8,7 +9,7 @@ import type { Caller } from '../caller.js'
 import { problem } from '../problem.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import type { ParsedServerOptions } from '../server-options.js'
-import { manyRuns } from '../shapes/answers.js'
+import { manyRuns, runLog } from '../shapes/answers.js'
 import { instant, runState } from '../shapes/fields.js'
 import { after, cursorOf, listOf, paging, toList } from '../shapes/list.js'
 import { meantRuns, runFilters } from '../shapes/requests.js'
@@ -52,6 +53,17 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
       summary: 'One run.',
       answers: { 200: { description: 'The run.', schema: runResource } },
       handle: async (c) => c.json(toRunResource(await seenRun(belfry, c), c.get('caller'))),
+    }),
+    route({
+      ...{ method: 'get', path: '/v1/runs/{id}/log', id: 'getRunLog', tag: TAG, role: 'viewer' },
+      summary: 'What a run has said, where its output is kept: that of `belfry crontab` is.',
+      answers: { 200: { description: 'The log of its newest attempt.', schema: runLog } },
+      handle: async (c) => {
+        const { id } = await seenRun(belfry, c)
+        const log = await readRunLog(belfry.records, id)
+        if (log === undefined) throw problem(404, 'NOT_FOUND', `run ${id} has no log`)
+        return c.json(log)
+      },
     }),
   ]
 }

@@ -148,7 +148,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
     route({
       ...{ method: 'get', path: `${BASE}/explain`, id: 'explainTick', tag: TAG, role: 'viewer' },
       summary: 'Why a tick ran, was skipped, or has not happened yet.',
-      query: z.strictObject({ at: instant }),
+      query: z.strictObject({ at: instant.exactOptional().meta({ description: 'Default the newest that is past.' }) }),
       answers: { 200: { description: 'The answer.', schema: explanation } },
       handle: async (c, { query: { at } }) => {
         const { run, at: instant, ...rest } = await belfry.schedules.explain(sightedId(c), at)

@@ -13,6 +13,7 @@ import { type Route, route, type ServerContext } from '../route.js'
 import { type ImportCounts, ScheduleImport } from '../schedule-import.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { imported, importProgress } from '../shapes/answers.js'
+import { text } from '../shapes/fields.js'
 import { sightedPrefix } from '../sight.js'
 import { NotText, textLines } from '../text-lines.js'
 
@@ -39,11 +40,16 @@ function exportRoute(belfry: Belfry): Route {
   return route({
     ...{ method: 'get', path: '/v1/schedules:export', id: 'exportSchedules', tag: TAG, role: 'viewer' },
     summary: 'All schedules, a line of JSON each, as `:import` takes them.',
-    query: z.strictObject({ prefix: z.string().exactOptional() }),
+    query: z.strictObject({
+      prefix: z.string().exactOptional(),
+      after: text
+        .exactOptional()
+        .meta({ description: 'Only ids that come after this one: where an export broke off.' }),
+    }),
     answers: { 200: { description: 'In order of id.', schema: z.string(), type: LINES } },
-    handle: async (c, { query: { prefix } }) => {
+    handle: async (c, { query: { prefix, after } }) => {
       const scope = sightedPrefix(c.get('caller'), prefix)
-      const body = scope === undefined ? '' : exportedLines(belfry, scope, () => new Going(c))
+      const body = scope === undefined ? '' : exportedLines(belfry, scope, after, () => new Going(c))
       return c.body(body, 200, { 'content-type': LINES })
     },
   })
@@ -53,9 +59,14 @@ function exportRoute(belfry: Belfry): Route {
  * A page is read when the reader wants more: a slow one holds up nobody, and nothing piles up. What does not go on to the
  * end is broken off, so that nobody takes a part for the whole.
  */
-function exportedLines(belfry: Belfry, prefix: string, begin: () => Going): ReadableStream<Uint8Array> {
+function exportedLines(
+  belfry: Belfry,
+  prefix: string,
+  first: string | undefined,
+  begin: () => Going,
+): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
-  let after: { readonly after?: string } = {}
+  let after: { readonly after?: string } = first === undefined ? {} : { after: first }
   // Nobody reads what a HEAD is answered with: it begins with the first page.
   let going: Going | undefined
   const next = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> => {

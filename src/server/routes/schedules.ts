@@ -4,6 +4,7 @@ import type { ScheduleView } from '../../api/schedule-view.js'
 import type { Written } from '../../api/schedules.js'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
+import { inTurns } from '../../core/in-turns.js'
 import { mayMake } from '../caller.js'
 import { conditionally, etag } from '../conditions.js'
 import { uniqueName } from '../idempotency.js'
@@ -17,11 +18,13 @@ import {
   scheduleInput,
   schedulePatch,
   scheduleResource,
+  toRecent,
   toScheduleResource,
 } from '../shapes/schedule.js'
 import { sightedId, sightedPrefix } from '../sight.js'
 
 const TAG = 'schedules'
+const MAX_RECENT = 100
 const IF_MATCH = { 'If-Match': 'Only if the schedule has this ETag; "*" for whichever, if it is there.' }
 const VERSIONED = { ETag: 'The version, for If-Match.' }
 const one = (description: string) => ({ description, schema: scheduleResource, headers: VERSIONED })
@@ -31,6 +34,10 @@ const listQuery = z.strictObject({
   state: scheduleState.exactOptional(),
   job: z.string().exactOptional(),
   sink: z.string().exactOptional(),
+  recent: z
+    .enum(['true', 'false'])
+    .exactOptional()
+    .meta({ description: 'With how their newest runs went. At most 100 a page then.' }),
   ...paging,
 })
 
@@ -44,11 +51,16 @@ function listSchedules(belfry: Belfry): Route {
     summary: 'Schedules in order of id.',
     query: listQuery,
     answers: { 200: { description: 'A page.', schema: listOf(scheduleResource) } },
-    handle: async (c, { query: { cursor, prefix, ...filters } }) => {
+    handle: async (c, { query: { cursor, prefix, recent, limit, ...filters } }) => {
       const scope = sightedPrefix(c.get('caller'), prefix)
       if (scope === undefined) return c.json({ data: [], nextCursor: null })
-      const page = await belfry.schedules.list({ ...filters, ...after(cursor), prefix: scope })
-      return c.json(toList(page, toScheduleResource))
+      const most = recent === 'true' ? Math.min(limit, MAX_RECENT) : limit
+      const page = await belfry.schedules.list({ ...filters, ...after(cursor), limit: most, prefix: scope })
+      const list = toList(page, toScheduleResource)
+      if (recent !== 'true') return c.json(list)
+      const runs = await inTurns(page.items, ({ id }) => belfry.schedules.recent(id))
+      const data: object[] = list.data.map((schedule, at) => ({ ...schedule, recent: toRecent(runs[at]) }))
+      return c.json({ ...list, data })
     },
   })
 }

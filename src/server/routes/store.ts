@@ -5,7 +5,7 @@ import type { Frozen } from '../../core/store.js'
 import { maySee, mustSeeAll } from '../caller.js'
 import { fresh } from '../fresh.js'
 import { type Route, route } from '../route.js'
-import { freezeState, stats } from '../shapes/answers.js'
+import { doctorReport, freezeState, stats } from '../shapes/answers.js'
 import { iso, note } from '../shapes/fields.js'
 import { instanceResource, toInstanceResource } from '../shapes/holder.js'
 import { listOf } from '../shapes/list.js'
@@ -15,7 +15,20 @@ const TAG = 'store'
 const FRESH_MS = 1_000
 
 export function storeRoutes(belfry: Belfry): readonly Route[] {
-  return [instancesRoute(belfry), statsRoute(belfry), ...freezeRoutes(belfry)]
+  return [instancesRoute(belfry), statsRoute(belfry), doctorRoute(belfry), ...freezeRoutes(belfry)]
+}
+
+function doctorRoute(belfry: Belfry): Route {
+  return route({
+    ...{ method: 'get', path: '/v1/doctor', id: 'getDoctor', tag: TAG, role: 'operator' },
+    summary: 'Looks for what is wrong, or soon will be, with what to do about it.',
+    answers: { 200: { description: 'What was looked at, and found.', schema: doctorReport } },
+    handle: async (c) => {
+      mustSeeAll(c.get('caller'))
+      const checks = await belfry.doctor()
+      return c.json({ ok: checks.every(({ findings }) => findings.length === 0), checks })
+    },
+  })
 }
 
 function instancesRoute(belfry: Belfry): Route {

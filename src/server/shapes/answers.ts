@@ -131,6 +131,14 @@ export const manyRuns = z
   })
   .meta({ id: 'ManyRuns' })
 
+export const runLog = z
+  .strictObject({
+    text: z.string(),
+    omitted: z.int().meta({ description: 'Characters that were left out of its middle.' }),
+    attempt: z.int(),
+  })
+  .meta({ id: 'RunLog' })
+
 export const jobResource = z
   .strictObject({
     name: z.string(),
@@ -175,6 +183,21 @@ export const stats = z
   })
   .meta({ id: 'Stats' })
 
+export const doctorReport = z
+  .strictObject({
+    ok: z.boolean().meta({ description: 'Nothing was found.' }),
+    checks: z.array(
+      z
+        .strictObject({
+          name: z.string(),
+          about: z.string().meta({ description: 'What was seen.' }),
+          findings: z.array(z.strictObject({ what: z.string(), fix: z.string() })),
+        })
+        .meta({ id: 'Check' }),
+    ),
+  })
+  .meta({ id: 'DoctorReport' })
+
 export const auditEntry = z
   .strictObject({
     id: z.string(),
@@ -201,4 +224,6 @@ export type JobResource = z.output<typeof jobResource>
 export type LockResource = z.output<typeof lockResource>
 export type FreezeState = z.output<typeof freezeState>
 export type Stats = z.output<typeof stats>
+export type RunLog = z.output<typeof runLog>
+export type DoctorReport = z.output<typeof doctorReport>
 export type AuditEntry = z.output<typeof auditEntry>

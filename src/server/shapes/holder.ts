@@ -38,6 +38,10 @@ export const instanceResource = z
     app: z.string().exactOptional(),
     release: z.string().exactOptional(),
     zoneData: z.string(),
+    clockSkewMs: z
+      .int()
+      .exactOptional()
+      .meta({ description: 'How far its own clock was ahead of the store’s when it joined, less the time that took.' }),
     jobs: z.array(z.string()),
     joinedAt: time,
     beatAt: time,
@@ -48,12 +52,14 @@ export const instanceResource = z
 export type InstanceResource = z.output<typeof instanceResource>
 
 export function toInstanceResource(instance: Instance, now: number): InstanceResource {
-  const { id, host, pid, app, release, zoneData, jobs, joinedAt, beatAt, expiresAt } = instance
+  const { id, host, pid, app, release, zoneData, clockAt, jobs, joinedAt, beatAt, expiresAt } = instance
   return {
     ...{ id, live: expiresAt >= now, host, pid },
     ...(app === undefined ? {} : { app }),
     ...(release === undefined ? {} : { release }),
-    ...{ zoneData, jobs: jobs.map(({ name }) => name) },
+    zoneData,
+    ...(clockAt === undefined ? {} : { clockSkewMs: Math.round(clockAt - joinedAt) }),
+    ...{ jobs: jobs.map(({ name }) => name) },
     ...{ joinedAt: iso(joinedAt), beatAt: iso(beatAt), expiresAt: iso(expiresAt) },
   }
 }

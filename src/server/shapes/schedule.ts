@@ -1,7 +1,21 @@
 import { z } from 'zod'
+import type { RecentRuns } from '../../api/recent-runs.js'
 import { inputOf } from '../../api/schedule-input-of.js'
 import type { ScheduleView } from '../../api/schedule-view.js'
-import { cron, duration, instant, iso, json, keep, name, overlap, scheduleState, time, timezone } from './fields.js'
+import {
+  cron,
+  duration,
+  instant,
+  iso,
+  json,
+  keep,
+  name,
+  overlap,
+  runState,
+  scheduleState,
+  time,
+  timezone,
+} from './fields.js'
 
 const policy = z.enum(['skip', 'latest', 'all'])
 
@@ -64,6 +78,16 @@ export const schedulePatch = z.strictObject(nullable).meta({ id: 'SchedulePatch'
 /** As one line of an export or an import. */
 export const scheduleLine = z.strictObject({ id: scheduleId, ...optional }).meta({ id: 'ScheduleLine' })
 
+const recent = z
+  .strictObject({
+    last: z
+      .strictObject({ run: z.string(), state: runState, at: time })
+      .exactOptional()
+      .meta({ description: 'How the newest run that has ended did so.' }),
+    p95Ms: z.number().exactOptional().meta({ description: 'Of how long the newest took.' }),
+  })
+  .meta({ id: 'RecentRuns', description: 'Of the newest 20 runs in the history.' })
+
 export const scheduleResource = z
   .strictObject({
     id: z.string(),
@@ -93,6 +117,7 @@ export const scheduleResource = z
     keyPending: z.literal(true).exactOptional().meta({
       description: 'An instance with the job’s code has yet to compute the exclusive key.',
     }),
+    recent: recent.exactOptional(),
   })
   .meta({ id: 'Schedule' })
 
@@ -101,6 +126,13 @@ export type NewSchedule = z.input<typeof newSchedule>
 export type SchedulePatch = z.input<typeof schedulePatch>
 export type ScheduleLine = z.input<typeof scheduleLine>
 export type ScheduleResource = z.output<typeof scheduleResource>
+
+export function toRecent({ last, p95Ms }: RecentRuns = {}): z.output<typeof recent> {
+  return {
+    ...(last === undefined ? {} : { last: { ...last, at: iso(last.at) } }),
+    ...(p95Ms === undefined ? {} : { p95Ms }),
+  }
+}
 
 export function toScheduleResource(view: ScheduleView): ScheduleResource {
   const { id, version, state, description, next, definition, createdAt, updatedAt } = view

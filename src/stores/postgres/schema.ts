@@ -125,6 +125,14 @@ export const RELATIONS: readonly string[] = [
   ...Array.from(MIGRATIONS.join('\n').matchAll(NAMED), ([, name = '']) => name),
 ]
 
+/** The statements that make our indexes, by their names. */
+export const INDEXES: ReadonlyMap<string, string> = new Map(
+  Array.from(MIGRATIONS.join('\n').matchAll(/create (?:unique )?index (\w+) on [^;]+/g), ([sql, name = '']) => [
+    name,
+    sql.replaceAll(/\s+/g, ' ').trim(),
+  ]),
+)
+
 export const lockSql = (schema: string): string => LOCK.replace(':schema', `'${checkSchema(schema)}'`)
 
 /** Refuses a schema that a newer Belfry has written: it may hold what this one would not see. */

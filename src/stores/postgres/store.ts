@@ -4,6 +4,7 @@ import type { EnqueueResult, PutResult, ScheduleWrite, Store } from '../../core/
 import { advanceSchedules, Definitions } from './advance.js'
 import { claimRuns } from './claim.js'
 import type { Database } from './connection.js'
+import { diagnose } from './diagnose.js'
 import { enqueueRuns, isAvailable, isPlain } from './enqueue.js'
 import { enqueueInside } from './enqueue-inside.js'
 import { freezeStore, frozenSince, thawStore } from './freeze.js'
@@ -111,5 +112,6 @@ export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open'
     freeze: op(freezeStore),
     thaw: op(thawStore),
     frozen: op(frozenSince),
+    diagnose: op(diagnose),
   }
 }

@@ -77,6 +77,11 @@ export class Server {
     this.#watching?.()
   }
 
+  /** Our own time, for measuring how long an answer took. */
+  monotonic(): number {
+    return this.#options.clock.monotonic()
+  }
+
   announce(wakes: number): void {
     if (wakes > 0) this.#options.announce(wakes)
   }

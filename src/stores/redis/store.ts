@@ -4,6 +4,7 @@ import { advanceSchedules } from './advance.js'
 import { claimRuns } from './claim.js'
 import type { Server } from './connection.js'
 import { Definitions } from './definitions.js'
+import { diagnose } from './diagnose.js'
 import { isAvailable } from './enqueue.js'
 import { EnqueueCalls } from './enqueue-calls.js'
 import { freezeStore, frozenSince, thawStore } from './freeze.js'
@@ -102,5 +103,6 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
     freeze: op(freezeStore),
     thaw: op(thawStore),
     frozen: op(frozenSince),
+    diagnose: op(diagnose),
   }
 }

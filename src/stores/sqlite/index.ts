@@ -9,6 +9,7 @@ import type { Store } from '../../core/store.js'
 import { advanceSchedules } from './advance.js'
 import { claimRuns } from './claim.js'
 import type { Connection } from './connection.js'
+import { diagnose } from './diagnose.js'
 import { enqueueRuns, isAvailable } from './enqueue.js'
 import { enqueueInside } from './enqueue-inside.js'
 import type { SqliteFile } from './file.js'
@@ -130,5 +131,6 @@ export function sqlite(options: SqliteOptions): Store {
     freeze: writes(freeze),
     thaw: writes(thaw),
     frozen: reads(frozen),
+    diagnose: reads(diagnose),
   }
 }

@@ -223,6 +223,14 @@ export const SCHEMA_VERSION = MIGRATIONS.length
 const NAMED = /create (?:table|(?:unique )?index) (belfry_\w+)/g
 const NAMES = Array.from(MIGRATIONS.join('\n').matchAll(NAMED), ([, name]) => `'${name}'`).join(', ')
 
+/** The statements that make our indexes, by their names. */
+export const INDEXES: ReadonlyMap<string, string> = new Map(
+  Array.from(MIGRATIONS.join('\n').matchAll(/create (?:unique )?index (belfry_\w+) on [^;]+/g), ([sql, name = '']) => [
+    name,
+    sql.replaceAll(/\s+/g, ' ').trim(),
+  ]),
+)
+
 const META_COLUMNS = `select group_concat(name) from (select name from pragma_table_info('belfry_meta') order by cid)`
 const OURS = `select min(name) from sqlite_master where name in ('belfry_meta', ${NAMES})`
 const VERSION = `select value from belfry_meta where name = 'schema'`

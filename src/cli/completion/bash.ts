@@ -1,0 +1,37 @@
+import type { Place } from './completion-script.js'
+
+export function bashScript(places: readonly Place[]): string {
+  const words = places.map(({ path, commands, choices, options }) => {
+    const all = [...commands.map(({ text }) => text), ...choices, ...options.map(({ text }) => text)]
+    return `    '${path}') words='${all.join(' ')}' ;;`
+  })
+  const values = places.flatMap(({ path, options }) =>
+    options
+      .filter(({ takesValue }) => takesValue)
+      .map(({ text, choices }) => `    '${path} ${text}') values='${choices.join(' ')}'; valued=1 ;;`),
+  )
+  const paths = places.filter(({ path }) => path !== '').map(({ path }) => `'${path}'`)
+  return `# Completion of belfry for bash.
+_belfry() {
+  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} path='' words='' values='' valued='' word
+  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case "\${path:+$path }$word" in
+    ${paths.join('|')}) path="\${path:+$path }$word" ;;
+    esac
+  done
+  case "$path $prev" in
+${values.join('\n')}
+  esac
+  if [ -n "$valued" ]; then
+    if [ -n "$values" ]; then COMPREPLY=($(compgen -W "$values" -- "$cur")); else COMPREPLY=($(compgen -f -- "$cur")); fi
+    return
+  fi
+  case "$path" in
+${words.join('\n')}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+  if [ \${#COMPREPLY[@]} -eq 0 ]; then COMPREPLY=($(compgen -f -- "$cur")); fi
+}
+complete -F _belfry belfry
+`
+}

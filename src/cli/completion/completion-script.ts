@@ -1,0 +1,46 @@
+/** Scripts for shells, made from the command line itself: whatever it has, they know. */
+import type { Command } from 'commander'
+import { ENTRIES } from '../commands.js'
+import { program } from '../program.js'
+import { bashScript } from './bash.js'
+import { fishScript } from './fish.js'
+import { zshScript } from './zsh.js'
+
+export interface Word {
+  readonly text: string
+  readonly about: string
+}
+
+/** A command as it is typed, with all that may come next. */
+export interface Place {
+  /** Without the program's name: `token create`; empty for the program itself. */
+  readonly path: string
+  readonly commands: readonly Word[]
+  readonly options: readonly (Word & { readonly takesValue: boolean; readonly choices: readonly string[] })[]
+  readonly choices: readonly string[]
+}
+
+const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
+
+export async function completionScript(shell: keyof typeof SCRIPTS): Promise<string> {
+  const root = await program(ENTRIES.map(({ name }) => name))
+  return SCRIPTS[shell](placesOf(root, ''))
+}
+
+function placesOf(command: Command, path: string): Place[] {
+  const own: Place = {
+    path,
+    commands: command.commands.map((each) => ({ text: each.name(), about: each.description() })),
+    options: [
+      ...command.options.map(({ long, short, description, required, optional, argChoices }) => ({
+        text: long ?? short ?? '',
+        about: description,
+        takesValue: required || optional,
+        choices: argChoices ?? (long === '--output' ? ['table', 'json', 'jsonl'] : []),
+      })),
+      { text: '--help', about: 'show help', takesValue: false, choices: [] },
+    ],
+    choices: command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []),
+  }
+  return [own, ...command.commands.flatMap((each) => placesOf(each, `${path} ${each.name()}`.trim()))]
+}

@@ -1,0 +1,33 @@
+import type { Place } from './completion-script.js'
+
+export function fishScript(places: readonly Place[]): string {
+  const paths = places.filter(({ path }) => path !== '').map(({ path }) => quoted(path))
+  const lines = places.flatMap(({ path, commands, options, choices }) => {
+    const when = `-n ${quoted(`test (__belfry_place) = ${quoted(path)}`)}`
+    return [
+      ...commands.map(({ text, about }) => `complete -c belfry -f ${when} -a ${text} -d ${quoted(about)}`),
+      ...choices.map((text) => `complete -c belfry -f ${when} -a ${text}`),
+      ...options.map(({ text, about, takesValue, choices: values }) => {
+        const value = takesValue ? ` -r${values.length > 0 ? ` -f -a ${quoted(values.join(' '))}` : ''}` : ''
+        return `complete -c belfry ${when} -l ${text.replace(/^--/, '')} -d ${quoted(about)}${value}`
+      }),
+    ]
+  })
+  return `# Completion of belfry for fish.
+function __belfry_place
+  set -l place ''
+  for word in (commandline -opc)[2..-1]
+    set -l longer (string trim "$place $word")
+    if contains -- $longer ${paths.join(' ')}
+      set place $longer
+    end
+  end
+  echo "$place"
+end
+${lines.join('\n')}
+`
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+}

@@ -1,0 +1,114 @@
+/**
+ * An ordinary crontab, as crontab(5) has it: comments, NAME=value lines that count for the lines after them, five fields or
+ * a nickname, in the system's format a user, and a command in which % begins what it reads.
+ */
+import { createHash } from 'node:crypto'
+import { failure } from '../../core/errors.js'
+import { parseTimeline } from '../../time/timeline.js'
+
+export interface CrontabLine {
+  /** Its number in the file. */
+  readonly number: number
+  /** Names the line: everything that makes it what it is, and nothing of where it stands. */
+  readonly hash: string
+  readonly cron: string
+  readonly timezone: string
+  readonly user?: string
+  readonly command: string
+  readonly stdin?: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+export interface Crontab {
+  readonly lines: readonly CrontabLine[]
+  /** What was left out, for whoever wonders. */
+  readonly notes: readonly string[]
+}
+
+export interface CrontabOptions {
+  /** Whether lines name a user before their command. */
+  readonly system: boolean
+  /** Where CRON_TZ says nothing. */
+  readonly timezone: string
+}
+
+const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*|"[^"]+"|'[^']+')\s*=\s*(.*)$/
+const EVERY = /^(@every\s+\S+)\s+(.*)$/
+const NICKNAME = /^(@[A-Za-z]+)\s+(.*)$/
+const FIELDS = /^((?:\S+\s+){4}\S+)\s+(.*)$/
+const USER = /^([A-Za-z_][A-Za-z0-9_.-]*\$?)\s+(.*)$/
+
+export function parseCrontab(text: string, options: CrontabOptions): Crontab {
+  const lines: CrontabLine[] = []
+  const notes: string[] = []
+  const env: Record<string, string> = {}
+  const seen = new Map<string, number>()
+  for (const [at, raw] of text.split(/\r?\n/).entries()) {
+    const line = raw.trim()
+    const number = at + 1
+    if (line === '' || line.startsWith('#')) continue
+    const assignment = ASSIGNMENT.exec(line)
+    if (assignment !== null) env[unquoted(assignment[1] ?? '')] = unquoted(assignment[2] ?? '')
+    else if (/^@reboot\s/.test(line)) notes.push(`line ${number}: @reboot names no time, and is left out`)
+    else lines.push(parseLine(line, number, env, options, seen))
+  }
+  if (env.MAILTO) notes.push('MAILTO: nothing is mailed; belfry run ID shows what a command said')
+  return { lines, notes }
+}
+
+function parseLine(
+  line: string,
+  number: number,
+  env: Readonly<Record<string, string>>,
+  { system, timezone: local }: CrontabOptions,
+  seen: Map<string, number>,
+): CrontabLine {
+  const [, when, rest] = EVERY.exec(line) ?? NICKNAME.exec(line) ?? FIELDS.exec(line) ?? []
+  if (when === undefined || rest === undefined) {
+    throw wrong(number, 'it has no time and command: write "0 9 * * 1-5 /path/to/command"')
+  }
+  const timezone = env.CRON_TZ ?? local
+  const cron = when.replaceAll(/\s+/g, ' ')
+  checkTime(cron, timezone, number)
+  const [, user, after] = system ? (USER.exec(rest) ?? []) : [undefined, undefined, rest]
+  if (after === undefined)
+    throw wrong(number, 'in a system crontab a user stands before the command: --user-format has none')
+  const { command, stdin } = splitCommand(after)
+  const { CRON_TZ: _, MAILTO: __, ...given } = env
+  const identity = JSON.stringify([cron, timezone, user ?? null, command, stdin ?? null, Object.entries(given).sort()])
+  const count = (seen.get(identity) ?? 0) + 1
+  seen.set(identity, count)
+  const hash = createHash('sha256')
+    .update(`${identity}${count === 1 ? '' : ` ${count}`}`)
+    .digest('hex')
+    .slice(0, 16)
+  return {
+    ...{ number, hash, cron, timezone, command, env: given },
+    ...(user === undefined ? {} : { user }),
+    ...(stdin === undefined ? {} : { stdin }),
+  }
+}
+
+function checkTime(cron: string, timezone: string, number: number): void {
+  try {
+    parseTimeline(cron.startsWith('@every') ? { cron } : { cron, timezone })
+  } catch (error) {
+    throw wrong(number, error instanceof Error ? error.message : String(error))
+  }
+}
+
+/** The first % ends the command; what follows is what it reads, with a new line at every further one. */
+function splitCommand(text: string): { readonly command: string; readonly stdin?: string } {
+  const parts = text.split(/(?<!\\)%/).map((part) => part.replaceAll('\\%', '%'))
+  const [command = '', ...input] = parts
+  return input.length === 0 ? { command } : { command, stdin: `${input.join('\n')}\n` }
+}
+
+function unquoted(text: string): string {
+  const trimmed = text.trim()
+  return /^(["']).*\1$/s.test(trimmed) && trimmed.length > 1 ? trimmed.slice(1, -1) : trimmed
+}
+
+function wrong(number: number, what: string) {
+  return failure('OPTION_INVALID', `line ${number} of the crontab: ${what}`)
+}

@@ -1,0 +1,41 @@
+/** Lists that end: by default after a hundred, with a word that there is more. */
+import { type Command, InvalidArgumentError } from 'commander'
+import type { Output } from '../terminal/output.js'
+
+export interface Limited {
+  readonly limit: number
+  readonly all?: boolean
+}
+
+export function withLimit(command: Command): Command {
+  return command
+    .option('-n, --limit <count>', 'how many to show', wholeNumber(1, 1_000_000), 100)
+    .option('--all', 'show all there are')
+}
+
+export function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text)
+    if (/^-?\d+$/.test(text) && number >= least && number <= most) return number
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
+  }
+}
+
+/** The first so many; says so when there are more. */
+export async function* firstOf<Item>(
+  items: AsyncIterable<Item>,
+  { limit, all = false }: Limited,
+  out: Output,
+): AsyncGenerator<Item> {
+  let count = 0
+  for await (const item of items) {
+    if (!all && count === limit) return out.note(`there are more than ${limit}: --limit or --all shows them`)
+    count += 1
+    yield item
+  }
+}
+
+/** No page is larger than what is asked for, and one that needs a look more says that there is more. */
+export function pageSize({ limit, all = false }: Limited, most: number): number {
+  return all ? most : Math.min(limit + 1, most)
+}

@@ -1,0 +1,54 @@
+/** A long file in parts of whole lines, each small enough to be sent again. */
+
+export interface LinePart {
+  /** Whole lines, with their ends. */
+  readonly text: string
+  /** How much of the file has been read, from 0 to 1; undefined where nobody knows how much there is. */
+  readonly share: number | undefined
+}
+
+const PART_LINES = 2_000
+const PART_BYTES = 2_000_000
+const NEWLINE = 0x0a
+
+/** From the line with the number `first` on. */
+export async function* lineParts(
+  chunks: AsyncIterable<Buffer>,
+  size: number | undefined,
+  first: number,
+): AsyncGenerator<LinePart> {
+  let [toSkip, read] = [first - 1, 0]
+  let rest: Buffer = Buffer.alloc(0)
+  const part = (bytes: Buffer): LinePart => ({
+    text: bytes.toString('utf8'),
+    share: size === undefined ? undefined : size === 0 ? 1 : (read - rest.length) / size,
+  })
+  for await (const chunk of chunks) {
+    read += chunk.length
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    for (let end = rest.indexOf(NEWLINE); toSkip > 0 && end !== -1; end = rest.indexOf(NEWLINE)) {
+      rest = rest.subarray(end + 1)
+      toSkip -= 1
+    }
+    for (let end = endOfPart(rest); toSkip === 0 && end > 0; end = endOfPart(rest)) {
+      const bytes = rest.subarray(0, end)
+      rest = rest.subarray(end)
+      yield part(bytes)
+    }
+  }
+  if (toSkip > 0 || rest.length === 0) return
+  const bytes = rest.at(-1) === NEWLINE ? rest : Buffer.concat([rest, Buffer.from('\n')])
+  rest = Buffer.alloc(0)
+  yield part(bytes)
+}
+
+/** Where a full part ends; 0 while there is not enough for one. */
+function endOfPart(bytes: Buffer): number {
+  let end = 0
+  for (let lines = 0; lines < PART_LINES && end < PART_BYTES; lines += 1) {
+    const next = bytes.indexOf(NEWLINE, end)
+    if (next === -1) return 0
+    end = next + 1
+  }
+  return end
+}

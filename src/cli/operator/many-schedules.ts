@@ -1,0 +1,75 @@
+/** Doing something to schedules, each by its id or all under a prefix. */
+import type { Command } from 'commander'
+import { type BelfryClient, type ScheduleResource, ServiceError } from '../../client/index.js'
+import { failure } from '../../core/errors.js'
+import { exitCodeOf, printError } from '../exit.js'
+import type { Column } from '../terminal/table.js'
+import { missingSchedule } from './missing.js'
+import type { Desk } from './operate.js'
+
+export interface ManyFlags {
+  readonly prefix?: string
+}
+
+export interface Done {
+  readonly id: string
+  readonly outcome: string
+}
+
+/** How many are under way at once. */
+const AT_ONCE = 8
+
+export function withIds(command: Command, what: string): Command {
+  return command.argument('[id...]', 'of the schedules').option('--prefix <text>', `${what} all whose id begins so`)
+}
+
+export async function eachSchedule(
+  { client, out }: Desk,
+  ids: readonly string[],
+  { prefix }: ManyFlags,
+  state: ScheduleResource['state'] | undefined,
+  change: (id: string) => Promise<Done>,
+): Promise<void> {
+  if ((ids.length === 0) === (prefix === undefined)) {
+    throw failure('OPTION_INVALID', 'say which schedules: by their ids, or by --prefix, one of both')
+  }
+  const found = prefix === undefined ? ids : await idsUnder(client, prefix, state)
+  const results: Done[] = []
+  let failed = 0
+  const queue = found.values()
+  const work = async () => {
+    for (const id of queue) {
+      try {
+        results.push(await change(id))
+      } catch (error) {
+        failed += 1
+        const isMissing = error instanceof ServiceError && error.code === 'SCHEDULE_NOT_FOUND'
+        const shown = isMissing ? await missingSchedule(client, id) : error
+        if (found.length === 1) throw shown
+        printError(shown)
+        process.exitCode = exitCodeOf(shown)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, work))
+  const places = new Map(found.map((id, at) => [id, at]))
+  results.sort((one, other) => (places.get(one.id) ?? 0) - (places.get(other.id) ?? 0))
+  await out.list(results, COLUMNS, 'there are no such schedules')
+  if (failed > 0) out.note(`${failed} of ${found.length} could not be changed`)
+}
+
+async function idsUnder(
+  client: BelfryClient,
+  prefix: string,
+  state: ScheduleResource['state'] | undefined,
+): Promise<readonly string[]> {
+  const ids: string[] = []
+  const query = { prefix, limit: 1_000, ...(state === undefined ? {} : { state }) }
+  for await (const { id } of client.schedules.all(query)) ids.push(id)
+  return ids
+}
+
+const COLUMNS: readonly Column<Done>[] = [
+  { title: 'id', cell: ({ id }) => id, least: 20 },
+  { title: 'outcome', cell: ({ outcome }) => outcome },
+]

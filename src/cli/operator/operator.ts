@@ -1,0 +1,64 @@
+/**
+ * The seam between commands and where they work. All of them speak to a client of the HTTP API. With `--url` it goes over
+ * the network; with `--store` the same API is mounted in this process, on the store itself. So both ways have the same
+ * words, the same checks and the same answers.
+ */
+import { userInfo } from 'node:os'
+import { type BelfryClient, createClient } from '../../client/index.js'
+import type { Way } from './operator-settings.js'
+
+export interface Operator {
+  readonly client: BelfryClient
+  /** For people: it never holds a password. */
+  readonly place: string
+  close(): Promise<void>
+}
+
+export async function openOperator(way: Way): Promise<Operator> {
+  if ('store' in way) return onStore(way)
+  const { url, token } = way
+  return {
+    client: createClient({ url, ...(token === undefined ? {} : { token }) }),
+    place: new URL(url).host,
+    close: async () => {},
+  }
+}
+
+/** Whoever has the store is admin. What is too much for one request over the network is not too much here. */
+const LIMITS = { bodyBytes: 2 ** 28, batch: 100_000, requestsPerSecond: 1_000_000 }
+
+async function onStore({ store: where, schema }: Extract<Way, { store: string }>): Promise<Operator> {
+  const [{ createBelfry }, { createServer }, { storePlace }, { quietSqlite }, { silentLogger }] = await Promise.all([
+    import('../../belfry.js'),
+    import('../../server/index.js'),
+    import('../open-store.js'),
+    import('../dev/quiet-sqlite.js'),
+    import('../../core/logger.js'),
+  ])
+  quietSqlite()
+  const place = storePlace({ store: where, ...(schema === undefined ? {} : { schema }) })
+  place.mustExist()
+  const store = await place.open()
+  await store.open()
+  // It looks and changes, and takes no part: it is not started.
+  const belfry = createBelfry({ store, roles: [], logger: silentLogger })
+  const caller = { name: `command line (${userName()})`, role: 'admin' } as const
+  const server = createServer(belfry, { authorise: async () => caller, limits: LIMITS, logger: silentLogger })
+  return {
+    client: createClient({ url: 'http://localhost', fetch: (request) => server.fetch(request) }),
+    place: place.name,
+    async close() {
+      await server.close()
+      await belfry.stop({ grace: 0 })
+    },
+  }
+}
+
+/** Who changed something is written down. A user id without a name is a name too. */
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return String(process.getuid?.() ?? 'unknown')
+  }
+}

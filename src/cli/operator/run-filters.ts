@@ -1,0 +1,44 @@
+/** Which runs are meant. */
+import type { Command } from 'commander'
+import type { RunResource } from '../../client/index.js'
+import { failure, quote } from '../../core/errors.js'
+import { nearest } from './missing.js'
+
+type State = RunResource['state']
+
+export interface RunFlags {
+  readonly schedule?: string
+  readonly job?: string
+  readonly to?: string
+  readonly key?: string
+  readonly state?: string
+}
+
+const STATES: readonly State[] = ['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped']
+
+export function runFilters(command: Command): Command {
+  return command
+    .option('--schedule <id>', 'only runs of this schedule')
+    .option('--job <name>', 'only runs of this job')
+    .option('--to <sink>', 'only deliveries to this sink')
+    .option('--key <name>', 'only runs with this exclusive key')
+    .option('--state <list>', 'only those that are so, such as failed,skipped')
+}
+
+export function filtersOf({ schedule, job, to, key, state }: RunFlags) {
+  return {
+    ...(schedule === undefined ? {} : { schedule }),
+    ...(job === undefined ? {} : { job }),
+    ...(to === undefined ? {} : { sink: to }),
+    ...(key === undefined ? {} : { key }),
+    ...(state === undefined ? {} : { states: state.split(',').map((each) => stateOf(each.trim())) }),
+  }
+}
+
+function stateOf(text: string): State {
+  const found = STATES.find((each) => each === text)
+  if (found !== undefined) return found
+  const meant = nearest(text, STATES)
+  const hint = meant === undefined ? `allowed are ${STATES.join(', ')}` : `did you mean ${meant}?`
+  throw failure('OPTION_INVALID', `--state: there is no state ${quote(text)}; ${hint}`)
+}

@@ -1,0 +1,32 @@
+/** Waits for a run to end, for as long as somebody wants to. */
+import { setTimeout as pause } from 'node:timers/promises'
+import type { BelfryClient, RunResource } from '../../client/index.js'
+import { failure } from '../../core/errors.js'
+import { durationMs } from '../../time/duration.js'
+
+/** What one request may wait for. */
+export const ONE_WAIT_MS = 30_000
+const LOOK_MS = 500
+
+const ENDED: readonly RunResource['state'][] = ['succeeded', 'failed', 'cancelled', 'skipped']
+
+export function hasEnded(run: RunResource): boolean {
+  return ENDED.includes(run.state)
+}
+
+/** "forever" is a duration too. */
+export function waitMs(given: string | true): number {
+  return given === true || given === 'forever' ? Number.POSITIVE_INFINITY : durationMs(given)
+}
+
+/** Null when it has ended and left no history. */
+export async function waitForRun(client: BelfryClient, id: string, untilMs: number): Promise<RunResource | null> {
+  for (;;) {
+    const run = await client.runs.get(id)
+    if (run === undefined || hasEnded(run)) return run ?? null
+    if (performance.now() >= untilMs) {
+      throw failure('WAIT_TIMEOUT', `run ${id} is still ${run.state}: belfry run ${id} shows how it goes on`)
+    }
+    await pause(Math.min(LOOK_MS, Math.max(untilMs - performance.now(), 1)))
+  }
+}

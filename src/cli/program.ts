@@ -1,0 +1,41 @@
+/** The command line as a whole, without the parts of it that nobody asked for. */
+import { readFileSync } from 'node:fs'
+import { Command } from 'commander'
+import { ENTRIES, GROUPS } from './commands.js'
+import { EXIT_CODES } from './exit.js'
+
+/** Only the commands that are named here are loaded; the others are names with a description. */
+export async function program(loaded: readonly string[]): Promise<Command> {
+  const root = new Command('belfry')
+    .description('Distributed cron and exclusive jobs: every tick recorded exactly once.')
+    .version(version())
+    .addHelpText('after', `\nExit codes: ${EXIT_CODES}\nDocs: docs/cli.md`)
+  for (const { title, entries } of GROUPS) {
+    root.commandsGroup(title)
+    for (const { name, description } of entries) root.command(name).description(description)
+  }
+  root.helpCommand('help [command]', 'show the help of a command')
+  for (const { name, load } of ENTRIES) {
+    const command = loaded.includes(name) ? root.commands.find((each) => each.name() === name) : undefined
+    if (command !== undefined) (await load())(command)
+  }
+  speakAsOne(root)
+  return root
+}
+
+/** Each is told to throw, to suggest, and to speak as the rest of us does. */
+function speakAsOne(command: Command): void {
+  command
+    .exitOverride()
+    .showSuggestionAfterError()
+    .showHelpAfterError('(--help shows examples)')
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'belfry: ')) })
+  for (const sub of command.commands) speakAsOne(sub)
+}
+
+function version(): string {
+  const { version: found } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
+  return found
+}

@@ -1,0 +1,16 @@
+/** Names, notes and errors are others' texts: none of them may move the cursor or colour the terminal. */
+const CONTROLS = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu
+
+/** Lines and tabs stay; other control characters are shown as escapes. */
+export function cleanText(text: string): string {
+  return text.replaceAll(CONTROLS, (char) => (char === '\n' || char === '\t' ? char : escaped(char)))
+}
+
+/** On one line. */
+export function cleanLine(text: string): string {
+  return text.replaceAll(CONTROLS, (char) => (char === '\n' || char === '\t' ? ' ' : escaped(char)))
+}
+
+function escaped(char: string): string {
+  return `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`
+}

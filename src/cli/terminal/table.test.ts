@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest'
+import { styleFor } from '../style.js'
+import { type Column, tableLines } from './table.js'
+
+const COLUMNS: readonly Column<readonly [string, string, string]>[] = [
+  { title: 'id', cell: ([id]) => id, least: 6 },
+  { title: 'when', cell: ([, when]) => when, least: 6 },
+  { title: 'p95', cell: ([, , p95]) => p95, right: true },
+]
+const lines = (rows: readonly (readonly [string, string, string])[], width: number) =>
+  tableLines(rows, COLUMNS, styleFor({}), width)
+
+it('is as wide as what is in it', () => {
+  expect(lines([['a', 'Every hour', '12 ms']], Number.POSITIVE_INFINITY)).toEqual([
+    'ID  WHEN          P95',
+    'a   Every hour  12 ms',
+  ])
+})
+
+it('cuts the widest of those that may be cut, down to what they need', () => {
+  expect(lines([['a'.repeat(30), 'Every hour of every day', '12 ms']], 30)).toEqual([
+    'ID          WHEN           P95',
+    'aaaaaaaaa…  Every hour…  12 ms',
+  ])
+  expect(lines([['a'.repeat(30), 'Every hour', '12 ms']], 10)[1]).toBe('aaaaa…  Every…  12 ms')
+})
+
+it('keeps control characters of others from the terminal', () => {
+  expect(lines([['a\u001b[2J', 'b\nc', '']], 80)[1]).toBe('a\\u001b[2J  b c')
+})

@@ -1,0 +1,79 @@
+/** What can be wrong with the database itself. Only catalogues and statistics are read, never tables. */
+import type { Check, Finding } from '../../core/diagnosis.js'
+import type { Database } from './connection.js'
+import { planMigration } from './migrate.js'
+import { INDEXES, inSchema } from './schema.js'
+
+export async function diagnose(db: Database): Promise<readonly Check[]> {
+  return [await version(db), await indexes(db), await bloat(db)]
+}
+
+async function version(db: Database): Promise<Check> {
+  const [[server] = []] = await db.read(`select current_setting('server_version')`)
+  const { from, to, sql } = await planMigration(db, db.schema)
+  const about = `Postgres ${server?.split(' ')[0]}, schema ${db.schema} of version ${from}`
+  const what =
+    from === to ? 'the functions in the database are of an older release' : `the schema is of version ${from}`
+  return { name: 'store', about, findings: sql === '' ? [] : [{ what, fix: 'belfry migrate --store postgres://…' }] }
+}
+
+const INDEX_STATES = `select c.relname, i.indisvalid and i.indisready, pg_catalog.pg_relation_size(c.oid), c.reltuples::bigint
+  from pg_catalog.pg_index i
+  join pg_catalog.pg_class c on c.oid = i.indexrelid
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where n.nspname = $1`
+
+/** An index entry of ours has some 40 to 100 bytes. With so many for each, most of the index is air. */
+const AIRY_BYTES = 500
+const MUCH_BYTES = 100 * 2 ** 20
+
+async function indexes(db: Database): Promise<Check> {
+  const found = new Map((await db.read(INDEX_STATES, [db.schema])).map(([name, ...rest]) => [name ?? '', rest]))
+  const findings: Finding[] = []
+  for (const [name, sql] of INDEXES) {
+    const [isValid, bytes, tuples] = found.get(name) ?? []
+    const reindex = `reindex index concurrently "${db.schema}".${name};`
+    const size = Number(bytes)
+    if (isValid === undefined) {
+      const create = inSchema(sql, db.schema).replace(' index ', ' index concurrently ')
+      findings.push({ what: `the index ${name} is missing: looking there gets slow`, fix: `${create};` })
+    } else if (isValid !== 't') {
+      findings.push({ what: `the index ${name} is invalid: Postgres does not use it`, fix: reindex })
+    } else if (size > MUCH_BYTES && size / Math.max(Number(tuples), 1) > AIRY_BYTES) {
+      findings.push({ what: `the index ${name} has ${megabytes(size)} for ${tuples} entries`, fix: reindex })
+    }
+  }
+  const bad = new Set(findings.map(({ what }) => what)).size
+  return { name: 'indexes', about: `${INDEXES.size - bad} of ${INDEXES.size} are well`, findings }
+}
+
+const DEAD_ROWS = `select relname, n_dead_tup, n_live_tup from pg_catalog.pg_stat_user_tables
+  where schemaname = $1 order by n_dead_tup desc`
+const MANY_DEAD = 100_000
+
+async function bloat(db: Database): Promise<Check> {
+  const tables = (await db.read(DEAD_ROWS, [db.schema])).map(([name, dead, live]) => ({
+    name: name ?? '',
+    dead: Number(dead),
+    live: Number(live),
+  }))
+  const findings: Finding[] = tables
+    .filter(({ dead, live }) => dead > MANY_DEAD && dead > live)
+    .map(({ name, dead, live }) => ({
+      what: `the table ${name} has ${dead} dead rows beside ${live} live ones`,
+      fix: `vacuum (analyze) "${db.schema}".${name}; and look for transactions that stay open for long`,
+    }))
+  const [[autovacuum] = []] = await db.read(`select current_setting('autovacuum')`)
+  if (autovacuum === 'off') {
+    findings.push({
+      what: 'autovacuum is off: dead rows are never cleared away',
+      fix: 'alter system set autovacuum = on;',
+    })
+  }
+  const dead = tables.reduce((sum, table) => sum + table.dead, 0)
+  return { name: 'bloat', about: `${dead} dead rows in all tables`, findings }
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(0)} MB`
+}

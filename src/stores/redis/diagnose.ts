@@ -1,0 +1,86 @@
+/** What can be wrong with the servers: their settings, their memory, and clocks that differ between masters. */
+import type { Check, Finding } from '../../core/diagnosis.js'
+import { type Server, textsOf } from './connection.js'
+import { script } from './script.js'
+import { everywhere } from './shards.js'
+
+const LOOK = script(`
+local time = redis.call('TIME')
+return { redis.call('INFO'), time[1] .. '.' .. string.format('%06d', time[2]) }`)
+
+interface Look {
+  readonly field: (name: string) => string
+  /** How far the server's clock is ahead of ours, and by how much that may be off. */
+  readonly aheadMs: number
+  readonly unsureMs: number
+}
+
+/** Masters whose clocks differ by more make ticks of one late, or tokens jump when a shard moves. */
+const SKEW_MS = 500
+const MUCH_BYTES = 100 * 2 ** 20
+
+export async function diagnose(server: Server): Promise<readonly Check[]> {
+  const looks = await everywhere(server, (shard) => look(server, shard))
+  const versions = [...new Set(looks.map(({ field }) => field('redis_version')))]
+  const shards = looks.length === 1 ? 'one shard' : `${looks.length} shards`
+  const store = { name: 'store', about: `Redis ${versions.join(' and ')}, ${shards}`, findings: [] }
+  return [store, eviction(looks), clocks(looks), memory(looks)]
+}
+
+async function look(server: Server, shard: number): Promise<Look> {
+  const sentAt = server.monotonic()
+  const [info = '', time] = textsOf(await server.read(LOOK, shard))
+  const gotAt = server.monotonic()
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
+  return { field, aheadMs: Number(time) * 1_000 - (sentAt + gotAt) / 2, unsureMs: (gotAt - sentAt) / 2 }
+}
+
+function eviction(looks: readonly Look[]): Check {
+  const policies = [...new Set(looks.map(({ field }) => field('maxmemory_policy') || 'noeviction'))]
+  const findings = policies
+    .filter((policy) => policy !== 'noeviction')
+    .map((policy) => ({
+      what: `a server may throw schedules and locks away when its memory is full (maxmemory-policy ${policy})`,
+      fix: 'redis-cli config set maxmemory-policy noeviction, and the same in redis.conf',
+    }))
+  return { name: 'eviction', about: `maxmemory-policy ${policies.join(' and ')}`, findings }
+}
+
+function clocks(looks: readonly Look[]): Check {
+  const latest = Math.min(...looks.map(({ aheadMs, unsureMs }) => aheadMs + unsureMs))
+  const earliest = Math.max(...looks.map(({ aheadMs, unsureMs }) => aheadMs - unsureMs))
+  const apartMs = Math.max(Math.round(earliest - latest), 0)
+  const findings: Finding[] =
+    apartMs <= SKEW_MS
+      ? []
+      : [
+          {
+            what: `the clocks of two masters are ${apartMs} ms apart`,
+            fix: 'let NTP set the clocks of all Redis hosts',
+          },
+        ]
+  return { name: 'masters', about: `their clocks are at least ${apartMs} ms apart`, findings }
+}
+
+function memory(looks: readonly Look[]): Check {
+  const findings: Finding[] = []
+  let used = 0
+  for (const { field } of looks) {
+    const [bytes, most] = [Number(field('used_memory')), Number(field('maxmemory'))]
+    used = Math.max(used, bytes)
+    if (most > 0 && bytes > most * 0.9) {
+      findings.push({ what: `a server uses ${megabytes(bytes)} of ${megabytes(most)}`, fix: 'give it more maxmemory' })
+    }
+    if (bytes > MUCH_BYTES && Number(field('mem_fragmentation_ratio')) > 2) {
+      findings.push({
+        what: 'a server holds twice the memory that it uses',
+        fix: 'redis-cli config set activedefrag yes',
+      })
+    }
+  }
+  return { name: 'bloat', about: `${megabytes(used)} in use`, findings }
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(0)} MB`
+}

@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest'
+import type { Store } from '../../src/core/store.js'
+import { createBelfry, silentLogger } from '../../src/index.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { manualClock } from '../../src/testing/manual-clock.js'
+
+const JOBS = [{ name: 'digest' }]
+
+function scene(change: (store: Store) => Store = (store) => store) {
+  const clock = manualClock()
+  const store = change(memory({ clock }))
+  const own = { ...clock, now: clock.now }
+  const belfry = createBelfry({ store, clock: own, roles: [], logger: silentLogger })
+  const join = (id: string, info: object = {}) =>
+    store.instances.join({ id, host: 'vm', pid: 7, zoneData: '2026a', jobs: JOBS, ...info }, 600_000)
+  const findings = async () =>
+    (await belfry.doctor()).flatMap(({ name, findings: found }) => found.map(({ what, fix }) => ({ name, what, fix })))
+  return { clock, store, belfry, join, findings, own }
+}
+
+describe('the doctor', () => {
+  it('finds nothing where all is well', async () => {
+    const { belfry, join, findings, clock } = scene()
+    await join('a', { clockAt: clock.now() })
+    await belfry.schedules.put('digest/eu', { every: '1h', job: 'digest' })
+    expect(await findings()).toEqual([])
+  })
+
+  it('sees that nobody takes part, that ticks are late, and that nothing may start', async () => {
+    const { belfry, findings, clock } = scene()
+    await belfry.schedules.put('beat', { every: '1s', to: 'kafka' })
+    await belfry.freeze('moving house')
+    await clock.advance(60_000)
+    expect(await findings()).toEqual([
+      expect.objectContaining({ name: 'instances', what: 'nobody takes part: no tick is recorded and nothing runs' }),
+      { name: 'instances', what: 'nothing starts: frozen 60 s ago (moving house)', fix: 'belfry thaw' },
+      {
+        name: 'lateness',
+        what: 'ticks are recorded 59 s late, for example of "beat"',
+        fix: 'start an instance with the role tick',
+      },
+    ])
+  })
+
+  it('tells clocks that are wrong, and zone data that differ', async () => {
+    const { join, findings, clock, own } = scene()
+    await join('a', { clockAt: clock.now() - 3_600_000 })
+    await join('b', { zoneData: '2025b', pid: 8 })
+    own.now = () => clock.now() + 5_000
+    expect((await findings()).map(({ what }) => what)).toEqual([
+      "the clock of the process that looks is 5000 ms ahead of the store's",
+      "the clock of instance a on vm was 60 min behind the store's when it joined",
+      'zone data differ: 2026a on vm:7; 2025b on vm:8. Ticks in zones that changed depend on who plans them',
+    ])
+  })
+
+  it('names schedules whose job nobody runs, also one that somebody once ran, until they are paused', async () => {
+    const { belfry, join, findings, store } = scene()
+    await join('a')
+    await join('b', { jobs: [{ name: 'report' }] })
+    await store.instances.leave('b')
+    await belfry.schedules.put('r', { every: '1h', job: 'report' })
+    await belfry.schedules.put('t', { every: '1h', job: 'typo' })
+    await belfry.schedules.put('d', { every: '1h', job: 'digest' })
+    expect(await findings()).toEqual([
+      {
+        name: 'jobs',
+        what: 'nobody runs the job "report", which the schedule "r" needs',
+        fix: 'start an instance that has it, or: belfry pause "r"',
+      },
+      expect.objectContaining({ what: 'nobody runs the job "typo", which the schedule "t" needs' }),
+    ])
+    await belfry.schedules.pause('r')
+    await belfry.schedules.pause('t')
+    expect(await findings()).toEqual([])
+  })
+
+  it('sees a key with waiters that nobody holds, and runs that are late', async () => {
+    const { belfry, join, findings, store, clock } = scene((inner) => ({
+      ...inner,
+      leases: { ...inner.leases, inspect: async () => [] },
+    }))
+    await join('a')
+    const key = { name: 'k', limit: 1, whenBusy: 'wait' } as const
+    const run = { target: { job: 'digest' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' } as const
+    await store.runs.enqueue([{ ...run, key }, { ...run, key }, run])
+    const jobs = [{ name: 'digest', limit: 10 }]
+    const [first] = (await store.runs.claim({ instance: 'a', claim: 1, limit: 1, jobs, sinks: [], floor: 0 })).runs
+    expect(first?.key?.name).toBe('k')
+    await store.runs.claim({ instance: 'a', claim: 2, limit: 1, jobs, sinks: [], floor: 0 })
+    await belfry.enqueue('digest')
+    await clock.advance(30_000)
+    const found = await findings()
+    expect(found.map(({ name }) => name)).toEqual(['keys', 'lateness'])
+    expect(found[0]?.what).toMatch(/^run \S+ waits for the key "k", which nobody holds$/)
+    expect(found[1]?.what).toBe('runs start 30 s late: 1 are due')
+  })
+})

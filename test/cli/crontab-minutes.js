@@ -1,0 +1,87 @@
+// @ts-check
+/**
+ * The long form of the crontab test: three processes with one file for some minutes, lines of every minute; one of them is
+ * killed with -9 at the very second of a tick. Every line must have run once in every minute, in all.
+ *
+ *   npm run test:crontab -- --minutes 2 [--store postgres://… | redis://… | file]
+ */
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+const LINES = ['a', 'b', 'c', 'd', 'e']
+const LEASE_S = 5
+
+const { values } = parseArgs({ options: { minutes: { type: 'string', default: '2' }, store: { type: 'string' } } })
+const folder = mkdtempSync(join(tmpdir(), 'belfry-minutes-'))
+const file = join(folder, 'minutes.cron')
+const written = join(folder, 'written')
+const store = values.store ?? join(folder, 'belfry.db')
+writeFileSync(file, LINES.map((name) => `* * * * * echo "${name} $BELFRY_TICK $BELFRY_RUN" >> ${written}\n`).join(''))
+
+function start() {
+  const args = ['crontab', file, '--store', store, '--lease', `${LEASE_S}s`]
+  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    said += text
+  })
+  const ready = async () => {
+    while (!said.includes('lines of')) {
+      if (child.exitCode !== null) throw new Error(said)
+      await sleep(50)
+    }
+  }
+  return { child, ready }
+}
+
+/** @returns {string[]} */
+const lines = () => (existsSync(written) ? readFileSync(written, 'utf8').trim().split('\n') : [])
+
+const hosts = [start(), start(), start()]
+try {
+  await Promise.all(hosts.map(({ ready }) => ready()))
+  const firstTick = Math.ceil(Date.now() / 60_000) * 60_000
+  const lastTick = firstTick + (Number(values.minutes) - 1) * 60_000
+  // At the second of the last tick but one, or of the only one.
+  const killAt = Math.max(firstTick, lastTick - 60_000)
+  await sleep(killAt + 200 - Date.now())
+  hosts[0]?.child.kill('SIGKILL')
+  await sleep(lastTick + LEASE_S * 1_500 + 5_000 - Date.now())
+  /** @type {Map<string, number>} */
+  const counts = new Map()
+  for (const line of lines()) {
+    const [name, tick] = line.split(' ')
+    const key = `${name} ${tick}`
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  const wrong = []
+  for (let tick = firstTick; tick <= lastTick; tick += 60_000) {
+    for (const name of LINES) {
+      const key = `${name} ${new Date(tick).toISOString()}`
+      const count = counts.get(key) ?? 0
+      // What the killed host had begun is begun again by another: that is at least once, and never lost.
+      const isRight = tick === killAt ? count >= 1 : count === 1
+      if (!isRight) wrong.push({ line: key, times: count })
+    }
+  }
+  const repeated = [...counts.values()].filter((count) => count > 1).length
+  console.log(
+    JSON.stringify({ minutes: Number(values.minutes), lines: LINES.length, ran: lines().length, repeated, wrong }),
+  )
+  if (wrong.length > 0) process.exitCode = 1
+} finally {
+  await Promise.all(
+    hosts.map(async ({ child }) => {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      child.kill('SIGTERM')
+      await new Promise((resolve) => child.once('exit', resolve))
+    }),
+  )
+  rmSync(folder, { recursive: true, force: true })
+}

@@ -1,0 +1,98 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { belfry, type Ground, ground } from './ground.js'
+import { Screen } from './screen.js'
+
+let scene: Ground
+let screen: Screen | undefined
+const ESCAPE = '\u001b'
+
+beforeAll(async () => {
+  scene = await ground('sqlite')
+  await scene.instance()
+  const long = 'a-schedule-with-a-name-that-goes-on-and-on/and-on'
+  const lines = [
+    { id: long, cron: '0 9 * * 1-5', timezone: 'America/Argentina/Buenos_Aires', job: 'greet' },
+    { id: 'short', every: '15m', job: 'break' },
+  ]
+  writeFileSync(join(scene.folder, 'two.jsonl'), lines.map((line) => JSON.stringify(line)).join('\n'))
+  await belfry(['import', join(scene.folder, 'two.jsonl'), ...scene.store])
+  await belfry(['trigger', 'short', '--wait', ...scene.store])
+}, 180_000)
+
+afterEach(() => {
+  screen?.close()
+  screen = undefined
+})
+
+afterAll(() => scene.close())
+
+/** A shell that finds the store by itself. */
+function open(env: Record<string, string> = {}): Screen {
+  screen = new Screen(scene.folder, { BELFRY_STORE: scene.store[1] ?? '', ...env })
+  return screen
+}
+
+describe('in a terminal', () => {
+  it('a table keeps to 80 columns and has colours; NO_COLOR takes them away', { timeout: 180_000 }, async () => {
+    const coloured = open()
+    coloured.type('belfry ls; echo over=$?')
+    await coloured.shows(/over=0/)
+    const rows = coloured.lines.filter((line) => / (active|STATE)$/.test(line))
+    expect(rows).toHaveLength(3)
+    expect(rows[1]).toMatch(/^a-schedule-with.*… {2}At 09:00.*… {2}in .* – {2}active$/)
+    expect(rows[2]).toMatch(/^short +Every 15 minutes +in \d+ min +failed +[\d.]+ m?s +active$/)
+    expect(coloured.painted).toContain(`${ESCAPE}[31mfailed`)
+    coloured.close()
+    const plain = open({ NO_COLOR: '1' })
+    plain.type('belfry ls; echo over=$?')
+    await plain.shows(/over=0/)
+    expect(plain.painted).toContain('failed')
+    expect(plain.painted).not.toContain(ESCAPE)
+  })
+
+  it('an import has a bar, which is gone when it is over', { timeout: 180_000 }, async () => {
+    const lines = Array.from({ length: 4_500 }, (_, at) => JSON.stringify({ id: `n/${at}`, every: '1h', job: 'greet' }))
+    writeFileSync(join(scene.folder, 'many.jsonl'), lines.join('\n'))
+    const shell = open()
+    shell.type(`belfry import ${join(scene.folder, 'many.jsonl')}; echo over=$?`)
+    await shell.shows(/over=0/)
+    expect(shell.raw).toMatch(/█+.*░.* +44%.* 2000 lines/)
+    expect(shell.lines.join('\n')).toMatch(/\n4500 created, 0 updated, 0 unchanged, 0 refused\nover=0/)
+  })
+
+  it('runs -f goes on until Ctrl-C, and leaves the terminal as it was', { timeout: 180_000 }, async () => {
+    const shell = open()
+    shell.type('belfry runs -f --schedule short; echo over=$?')
+    await shell.shows(/short {2}failed {2}.*out of paper/)
+    expect((await belfry(['trigger', 'short', ...scene.store])).code).toBe(0)
+    await shell.shows(/short {2}failed(.|\n)*short {2}failed/)
+    shell.press('C-c')
+    await shell.shows(/over=0\n/)
+    expect(shell.lines.join('\n')).not.toMatch(/Error|at .*\.js/)
+  })
+
+  it('a program under a lock has the terminal, and Ctrl-C is for it', { timeout: 180_000 }, async () => {
+    const shell = open()
+    shell.type(`belfry lock exec l -- sh -c 'echo ready; read name; echo "hello $name"; sleep 60'; echo over=$?`)
+    await shell.shows(/\nready/)
+    shell.type('ana')
+    await shell.shows(/hello ana/)
+    shell.press('C-z')
+    await shell.shows(/Ctrl-Z does nothing here/)
+    shell.press('C-c')
+    await shell.shows(/over=130/)
+    expect((await belfry(['locks', '-o', 'json', ...scene.store])).stdout).toBe('[]\n')
+  })
+
+  it('Ctrl-C ends the waiting for a lock', { timeout: 180_000 }, async () => {
+    const shell = open()
+    shell.type('belfry lock exec w -- sleep 60 & sleep 2; belfry lock exec w --wait forever -- true; echo over=$?')
+    await shell.shows(/waiting for the lock "w"/)
+    shell.press('C-c')
+    await shell.shows(/interrupted while waiting for the lock "w"\nover=130/)
+    shell.type('kill %1; wait')
+    await shell.shows(/Done\(143\)/)
+  })
+})
