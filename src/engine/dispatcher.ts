@@ -31,8 +31,8 @@ export interface DispatcherOptions {
   readonly onFree: () => void
 }
 
-/** What is ready at an instant is not always for the same one of many instances. */
-const COURTESY_MS = 2
+/** How uneven polls are. Who of many polled first is first at the next instant, and that is not to be always the same. */
+const UNEVEN = 0.2
 
 export class Dispatcher {
   readonly #options: DispatcherOptions
@@ -41,8 +41,7 @@ export class Dispatcher {
   /** Attempts of each job, for its own limit. */
   readonly #busy = new Map<string, number>()
   #closed = false
-  #hadLast = false
-  #nextReadyAt = Number.POSITIVE_INFINITY
+  #round = 0
 
   constructor(options: DispatcherOptions) {
     this.#options = options
@@ -67,15 +66,14 @@ export class Dispatcher {
     if (!isFull || this.#closed) rush.end()
     else if (this.#running < concurrency) rush.begin()
     else rush.giveWay()
-    return isFull ? 0 : Math.min(pollMs, untilReady(result)) + this.#courtesyMs(result)
+    return isFull ? 0 : this.#pause(result)
   }
 
-  /** Differs by instant and instance. Whoever had the last waits longest, until others had the chance. */
-  #courtesyMs({ runs, now, nextReadyAt = Number.POSITIVE_INFINITY }: ClaimResult): number {
-    if (runs.length > 0) this.#hadLast = true
-    else if (now >= this.#nextReadyAt) this.#hadLast = false
-    this.#nextReadyAt = nextReadyAt
-    return jitterMs(COURTESY_MS, this.#options.attempts.instance, nextReadyAt) + (this.#hadLast ? COURTESY_MS : 0)
+  /** On time for what is known to come. Else at the next poll, each time a little differently from other instances. */
+  #pause(result: ClaimResult): number {
+    const { attempts, pollMs } = this.#options
+    this.#round += 1
+    return Math.min(untilReady(result), pollMs - jitterMs(pollMs * UNEVEN, attempts.instance, this.#round))
   }
 
   /** Claims no more. */
