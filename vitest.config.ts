@@ -1,14 +1,25 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 
+/** What has no server of its own, and leaves nothing behind: to load it anew for each file would take most of its time. */
+const LIGHT = ['src/**', 'test/{api,architecture,engine,oracle,server,simulation}/**']
+
+const TESTS = '*.test.{ts,js}'
+
+// Chaos has a run of its own: vitest.chaos.config.ts.
+const exclude = [...configDefaults.exclude, 'test/chaos/**']
+
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.{ts,js}'],
-    // They have a run of their own: vitest.chaos.config.ts.
-    exclude: [...configDefaults.exclude, 'test/chaos/**'],
     testTimeout: 30_000,
-    // Many wait more than they work. And to load all that they test anew for each file would take a third of the time.
+    // Many of them wait more than they work.
     maxWorkers: 4,
-    isolate: false,
     globalSetup: ['test/servers/temporary-folder.ts', 'test/servers/setup.ts'],
+    projects: [
+      {
+        extends: true,
+        test: { name: 'light', include: LIGHT.map((folder) => `${folder}/${TESTS}`), exclude, isolate: false },
+      },
+      { extends: true, test: { name: 'servers', include: [`test/**/${TESTS}`], exclude: [...exclude, ...LIGHT] } },
+    ],
   },
 })
