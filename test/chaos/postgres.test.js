@@ -4,7 +4,7 @@ import { chaos } from './chaos.js'
 import { repeatCommand } from './repeat-command.js'
 
 const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
-const settings = { store: 'postgres', seconds: 24, processes: 8, schedules: 60, seed }
+const settings = { store: 'postgres', seconds: 18, processes: 8, schedules: 60, seed }
 
 it(`eight processes with wrong clocks lose no tick and run none twice, whatever is killed, cut or crashed (seed ${seed})`, async () => {
   /** @type {string[]} */

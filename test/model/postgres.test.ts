@@ -23,7 +23,7 @@ for (const way of WAYS) {
         }
         return { store, close }
       },
-      runs: Number(process.env.BELFRY_MODEL_RUNS ?? 100),
+      runs: Number(process.env.BELFRY_MODEL_RUNS ?? (way === 'postgres' ? 100 : 40)),
     })
   })
 }
