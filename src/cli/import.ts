@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
+import { addImported } from '../client/import-lines.js'
 import type { Imported } from '../client/index.js'
 import { BelfryError, failure, quote } from '../core/errors.js'
 import { EXIT } from './exit.js'
@@ -49,7 +50,7 @@ async function importFile({ client, out }: Desk, file: string, { resume = false,
       bar.clear()
       for (const error of part.errors) out.note(`line ${error.line}: ${error.message}`)
       if (part.errors.length < part.refused) out.note(`… and ${part.refused - part.errors.length} more`)
-      total = sum(total, part)
+      total = addImported(total, part)
       bar.show(share, `${total.nextLine - 1} lines`)
       signal.throwIfAborted()
     }
@@ -66,18 +67,6 @@ async function importFile({ client, out }: Desk, file: string, { resume = false,
     `${total.created} created, ${total.updated} updated, ${total.unchanged} unchanged, ${total.refused} refused`,
   ])
   if (total.refused > 0) process.exitCode = EXIT.failure
-}
-
-function sum(one: Imported, other: Imported): Imported {
-  return {
-    taken: one.taken + other.taken,
-    created: one.created + other.created,
-    updated: one.updated + other.updated,
-    unchanged: one.unchanged + other.unchanged,
-    refused: one.refused + other.refused,
-    nextLine: other.nextLine,
-    errors: [],
-  }
 }
 
 function bytesOf(file: string): AsyncIterable<Buffer> {

@@ -39,7 +39,7 @@ export async function importLines(
   let total: Imported = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0, nextLine: firstLine, errors: [] }
   const send = async (part: readonly string[]) => {
     const options = { name, firstLine: total.nextLine, signal }
-    total = sum(total, await importPart(requests, path, part.join(''), options))
+    total = addImported(total, await importPart(requests, path, part.join(''), options))
   }
   let part: string[] = []
   let length = 0
@@ -56,7 +56,8 @@ export async function importLines(
   return total
 }
 
-function sum(one: Imported, other: Imported): Imported {
+/** What two parts of an import came to, one after the other. */
+export function addImported(one: Imported, other: Imported): Imported {
   return {
     taken: one.taken + other.taken,
     created: one.created + other.created,

@@ -17,6 +17,7 @@ import {
   type Sink,
   type SinkMessage,
 } from '../core/sink.js'
+import { type Addressed, byDestination } from './by-destination.js'
 import { Link, type Settle } from './link.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions } from './message.js'
 import { checkHeaders, checkText, overrides, type Rule } from './overrides.js'
@@ -98,14 +99,14 @@ export function kafka(options: KafkaOptions): Sink {
   const overridden = overrides({ topic: topicName }, 'a Kafka sink')
   const link = linkTo(options, where)
 
-  function itemFor(message: SinkMessage, at: number): { readonly topic: string; readonly item: Item } {
+  function itemFor(message: SinkMessage, at: number): Addressed<Item> {
     const over = overridden(message.options)
     const { contentType, body, headers: attributes } = encode(message)
     const all: Record<string, string> = { ...headers, ...over.headers, ...attributes, 'content-type': contentType }
     let bytes = 3 * message.key.length + Buffer.byteLength(body) + BYTES_AROUND
     for (const name in all) bytes += name.length + 3 * (all[name] ?? '').length
     return {
-      topic: over.texts.topic ?? topic,
+      to: over.texts.topic ?? topic,
       item: { at, bytes, message: { key: message.key, value: body, headers: all } },
     }
   }
@@ -117,17 +118,7 @@ export function kafka(options: KafkaOptions): Sink {
     close: () => link.close(),
     deliver: (messages, signal) =>
       link.deliver(messages.length, signal, async (_, settle) => {
-        const topics = new Map<string, Item[]>()
-        for (const [at, message] of messages.entries()) {
-          try {
-            const { topic: to, item } = itemFor(message, at)
-            const items = topics.get(to)
-            if (items === undefined) topics.set(to, [item])
-            else items.push(item)
-          } catch (error) {
-            settle(at, { delivered: false, error, retryable: false })
-          }
-        }
+        const topics = byDestination(messages, itemFor, settle)
         await Promise.all([...topics].map(([to, items]) => sendInOrder(link, to, items, settle, signal)))
       }),
   }

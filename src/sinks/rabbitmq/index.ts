@@ -12,6 +12,7 @@ import {
   type Sink,
   type SinkMessage,
 } from '../../core/sink.js'
+import { type Addressed, byDestination } from '../by-destination.js'
 import { Link, type Settle } from '../link.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions } from '../message.js'
 import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
@@ -68,7 +69,7 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
     end: ({ connection }) => connection.close(),
   })
 
-  function itemFor(message: SinkMessage, at: number): { readonly exchange: string; readonly item: Item } {
+  function itemFor(message: SinkMessage, at: number): Addressed<Item> {
     const over = overridden(message.options)
     const { exchange, routingKey } = message.options === undefined ? own : destination(options, over.texts, WHERE)
     const { contentType, body, headers: attributes } = encode(message)
@@ -80,7 +81,7 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
       content: Buffer.from(body),
       properties: propertiesOf(message, contentType, all),
     }
-    return { exchange, item }
+    return { to: exchange, item }
   }
 
   return {
@@ -93,17 +94,7 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
         if (connected.blocked !== undefined) {
           throw failure('SINK_UNREACHABLE', `RabbitMQ takes no messages at the moment: ${connected.blocked}`)
         }
-        const exchanges = new Map<string, Item[]>()
-        for (const [at, message] of messages.entries()) {
-          try {
-            const { exchange, item } = itemFor(message, at)
-            const items = exchanges.get(exchange)
-            if (items === undefined) exchanges.set(exchange, [item])
-            else items.push(item)
-          } catch (error) {
-            settle(at, { delivered: false, error, retryable: false })
-          }
-        }
+        const exchanges = byDestination(messages, itemFor, settle)
         const publishing = [...exchanges].map(([exchange, items]) => publishAll(connected, exchange, items, settle))
         await Promise.all(publishing)
       }),

@@ -1,6 +1,7 @@
 /** The clients that can be brought along, single or cluster, and those that are made here for a URL. */
-import { createRequire } from 'node:module'
 import { failure, quote } from '../../core/errors.js'
+import { installedPackage } from '../../core/installed-package.js'
+import { urlCredentials } from '../../core/url-credentials.js'
 import type { Send } from './add-entries.js'
 
 /** A client of `@redis/client`. */
@@ -105,14 +106,15 @@ export function clientMaker(urls: readonly unknown[], isCluster: boolean, where:
   const nodes = urls.map(String)
   const [url = ''] = nodes
   if (url === '') throw failure('OPTION_INVALID', `${where}: nodes is empty; name at least one node of the cluster`)
-  const nodeRedis = installed<NodeRedisPackage>('@redis/client')
+  const nodeRedis = installedPackage<NodeRedisPackage>('@redis/client')
   if (nodeRedis !== undefined) {
     if (!isCluster) return () => nodeRedis.createClient({ url, ...NODE_REDIS })
     const rootNodes = nodes.map((each) => ({ url: each }))
-    const defaults = { ...NODE_REDIS, ...credentialsOf(url) }
+    // Nodes that the cluster itself names come without a user.
+    const defaults = { ...NODE_REDIS, ...urlCredentials(url) }
     return () => nodeRedis.createCluster({ RESP: 2, rootNodes, minimizeConnections: true, defaults })
   }
-  const ioredis = installed<IoRedisPackage>('ioredis')
+  const ioredis = installedPackage<IoRedisPackage>('ioredis')
   if (ioredis === undefined) {
     throw failure('UNSUPPORTED', `${where} needs a client for a URL: npm install @redis/client`)
   }
@@ -126,23 +128,4 @@ function checkUrl(url: unknown, where: string): void {
   // Not the whole of it: there may be a password inside.
   const shown = known === undefined ? quote(typeof url) : known.protocol
   throw failure('OPTION_INVALID', `${where}: ${shown} is no URL of a Redis server: write redis://host:6379`)
-}
-
-/** Nodes that the cluster itself names come without a user. */
-function credentialsOf(url: string): { readonly username?: string; readonly password?: string } {
-  const { username, password } = new URL(url)
-  return {
-    ...(username === '' ? {} : { username: decodeURIComponent(username) }),
-    ...(password === '' ? {} : { password: decodeURIComponent(password) }),
-  }
-}
-
-function installed<Package>(name: string): Package | undefined {
-  const require = createRequire(import.meta.url)
-  try {
-    require.resolve(name)
-  } catch {
-    return undefined
-  }
-  return require(name) as Package
 }

@@ -15,6 +15,7 @@ import {
   type SinkMessage,
 } from '../../core/sink.js'
 import { type Duration, durationMs } from '../../time/duration.js'
+import { type Addressed, byDestination } from '../by-destination.js'
 import { Link, type Settle } from '../link.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions } from '../message.js'
 import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
@@ -75,7 +76,7 @@ export function redisStream(options: RedisStreamOptions): Sink {
   }
   const link = linkTo(options, where)
 
-  function itemFor(message: SinkMessage, at: number): { readonly to: string; readonly item: Item } {
+  function itemFor(message: SinkMessage, at: number): Addressed<Item> {
     const over = overridden(message.options)
     const { contentType, body, headers: attributes } = encode(message)
     const [names, values] = [[...ownNames], [message.id, message.key, body, contentType, ...ownValues]]
@@ -111,17 +112,7 @@ export function redisStream(options: RedisStreamOptions): Sink {
     deliver: (messages, signal) =>
       link.deliver(messages.length, signal, async (known, settle) => {
         const redis = known.isReady() ? known : await another(link, known)
-        const streams = new Map<string, Item[]>()
-        for (const [at, message] of messages.entries()) {
-          try {
-            const { to, item } = itemFor(message, at)
-            const items = streams.get(to)
-            if (items === undefined) streams.set(to, [item])
-            else items.push(item)
-          } catch (error) {
-            settle(at, { delivered: false, error, retryable: false })
-          }
-        }
+        const streams = byDestination(messages, itemFor, settle)
         await Promise.all([...streams].map(([to, items]) => addAll(redis, to, items, settle)))
       }),
   }

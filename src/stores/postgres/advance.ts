@@ -9,13 +9,14 @@
  * - A run that a tick has to wait for ends meanwhile: those runs are held while the waiting one is written, so that
  *   either their ending sees it, or it sees their ending and goes on at once.
  */
-import type { Plan, Plannable, Unfinished } from '../../core/plan.js'
-import type { ScheduleDefinition } from '../../core/schedule.js'
+import type { Unfinished } from '../../core/plan.js'
 import type { AdvanceRequest, AdvanceResult } from '../../core/store.js'
-import { numberArray, sparseArray, textArray } from './array-text.js'
 import type { Database, Row, Transaction } from './connection.js'
+import type { Definitions } from './definitions.js'
+import { toDue } from './due-schedule.js'
 import { lockRuns, lockWaitingRuns, takeRuns } from './lock-order.js'
-import { definitionOf, PLACE } from './schedule-row.js'
+import { PlanWrites } from './plan-writes.js'
+import { PLACE } from './schedule-row.js'
 import { operation } from './sql-function.js'
 
 const UNFINISHED = `(select json_agg(json_build_array(r.state, r.attempt > 0, case when r.origin = 0 then r.tick end)
@@ -31,17 +32,6 @@ function takeDue(limit: number, lookaheadMs: number): string {
       (select belfry.now_us() / 1000) as now_ms from belfry.schedules
     where due_at <= (select belfry.now_us() / 1000 + ${Math.ceil(lookaheadMs)})
     order by due_at, place limit ${Math.ceil(limit)} for update skip locked) s order by s.due_at, s.place`
-}
-
-/** The columns of a due schedule, after the time and its unfinished runs. */
-interface Due {
-  /** Where its row is. It cannot move: it is locked. */
-  readonly row: string
-  readonly id: string
-  readonly definition: number
-  readonly anchor: number
-  readonly cursor: number
-  readonly remaining: string | null
 }
 
 const NEW_RUNS = `
@@ -174,21 +164,9 @@ function toUnfinished(text: string | null): Unfinished[] {
   }))
 }
 
-/** Written out, as all that is done once a tick. */
-function toDue(row: Row): Due {
-  return {
-    row: row[2] ?? '',
-    id: row[3] ?? '',
-    definition: Number(row[4]),
-    anchor: Number(row[5]),
-    cursor: Number(row[6]),
-    remaining: row[7] ?? null,
-  }
-}
-
 async function record(tx: Transaction, rows: readonly Row[], definitions: Definitions, request: AdvanceRequest) {
   const now = Number(rows[0]?.[0])
-  const writes = new Writes(now)
+  const writes = new PlanWrites(now)
   for (const row of rows) {
     const due = toDue(row)
     const unfinished = toUnfinished(row[1] ?? null)
@@ -202,143 +180,4 @@ async function record(tx: Transaction, rows: readonly Row[], definitions: Defini
   const { skipped } = writes
   const result: AdvanceResult = { now, schedules: rows.length, recorded: Number(row?.[0]), skipped, ...nextDueAt }
   return { result, wakes: Number(row?.[2]) }
-}
-
-type Numbers = (number | string | undefined)[]
-
-/** What a batch comes to, column by column. */
-class Writes {
-  skipped = 0
-  readonly #now: number
-  readonly #schedules = { rows: [] as string[], cursor: [] as Numbers, remaining: [] as Numbers, next: [] as Numbers }
-  readonly #ends = { due: [] as Numbers, finished: [] as Numbers }
-  readonly #ticks = { definition: [] as Numbers, at: [] as Numbers, ready: [] as Numbers, startBy: [] as Numbers }
-  readonly #waits: ('t' | undefined)[] = []
-  readonly #skips = { schedule: [] as string[], from: [] as Numbers, to: [] as Numbers, count: [] as Numbers }
-  readonly #reasons: string[] = []
-  readonly #retracts = { schedule: [] as string[], through: [] as Numbers }
-  readonly #ways: string[] = []
-  readonly #behind = new Set<string>()
-  readonly #keys = new Set<string>()
-
-  constructor(now: number) {
-    this.#now = now
-  }
-
-  add({ row, id, definition, cursor }: Due, plan: Plan, key: string | undefined): void {
-    // Cursors only grow.
-    if (plan.cursor >= cursor) {
-      this.#schedules.rows.push(row)
-      this.#schedules.cursor.push(plan.cursor)
-      this.#schedules.remaining.push(plan.remaining)
-      this.#schedules.next.push(plan.nextAt)
-      this.#ends.due.push(plan.dueAt)
-      this.#ends.finished.push(plan.nextAt === undefined ? this.#now : undefined)
-    }
-    for (const { at, readyAt, startBy, waits } of plan.ticks) {
-      // Behind the cursor a tick is accounted for, for ever.
-      if (at <= cursor) continue
-      this.#ticks.definition.push(definition)
-      this.#ticks.at.push(at)
-      this.#ticks.ready.push(readyAt === at ? undefined : readyAt)
-      this.#ticks.startBy.push(startBy)
-      this.#waits.push(waits ? 't' : undefined)
-      if (waits) this.#behind.add(id)
-      if (key !== undefined) this.#keys.add(key)
-    }
-    for (const { from, to, count, reason } of plan.skips) {
-      this.skipped += count
-      this.#skips.schedule.push(id)
-      this.#skips.from.push(from)
-      this.#skips.to.push(to)
-      this.#skips.count.push(count)
-      this.#reasons.push(reason)
-    }
-    if (plan.retractThrough !== undefined) {
-      this.#retracts.schedule.push(id)
-      this.#retracts.through.push(plan.retractThrough)
-    }
-    if (plan.cancelUnfinished) this.#ways.push(id)
-  }
-
-  arrays(): string[] {
-    const { rows, cursor, remaining, next } = this.#schedules
-    const { definition, at, ready, startBy } = this.#ticks
-    const { schedule, from, to, count } = this.#skips
-    return [
-      ...[textArray(rows), numberArray(cursor), sparseArray(remaining), numberArray(next)],
-      ...[numberArray(this.#ends.due), sparseArray(this.#ends.finished)],
-      ...[numberArray(definition), numberArray(at), sparseArray(ready), sparseArray(startBy), sparseArray(this.#waits)],
-      ...[textArray(schedule), numberArray(from), numberArray(to), numberArray(count), textArray(this.#reasons)],
-      ...[textArray(this.#retracts.schedule), numberArray(this.#retracts.through)],
-      ...[textArray(this.#ways), textArray([...this.#behind]), textArray([...this.#keys])],
-    ]
-  }
-}
-
-type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
-
-const LOAD = 'select id, body from belfry.definitions where id = any ($1::bigint[])'
-
-/**
- * Definitions that were read before. A row of theirs is never changed, only replaced by one with another number, so what
- * is known stays true. The payload is not among what planning needs.
- */
-export class Definitions {
-  readonly #known = new Map<number, ScheduleDefinition>()
-  /** Thousands of schedules that differ by nothing but their names and payloads share one. */
-  readonly #bodies = new Map<string, ScheduleDefinition>()
-  readonly #most: number
-
-  constructor(most = 20_000) {
-    this.#most = most
-  }
-
-  /** The name that its runs must hold. */
-  keyOf({ definition }: Due): string | undefined {
-    const { key } = this.#get(definition)
-    return key === undefined || key === 'unstamped' ? undefined : key.name
-  }
-
-  /** A due schedule as the planner sees it. Field by field: this is done once a tick. */
-  plannable({ id, definition, anchor, cursor, remaining }: Due): Plannable {
-    const known = this.#get(definition)
-    const { timeline, overlap, missed, jitterMs } = known
-    const schedule: Mutable<Plannable> = { id, timeline, anchor, cursor, overlap, missed, jitterMs }
-    if (known.startsAt !== undefined) schedule.startsAt = known.startsAt
-    if (known.endsAt !== undefined) schedule.endsAt = known.endsAt
-    if (known.deadlineMs !== undefined) schedule.deadlineMs = known.deadlineMs
-    if (remaining !== null) schedule.remaining = Number(remaining)
-    return schedule
-  }
-
-  async load(tx: Transaction, ids: readonly number[]): Promise<void> {
-    const missing = ids.filter((id) => !this.#known.has(id))
-    if (missing.length === 0) return
-    if (this.#known.size + missing.length > this.#most) this.#forget(new Set(ids))
-    for (const [id, body] of await tx.run(LOAD, [missing])) this.#known.set(Number(id), this.#parse(body ?? '{}'))
-  }
-
-  #get(definition: number): ScheduleDefinition {
-    const known = this.#known.get(definition)
-    if (known === undefined) throw new Error(`definition ${definition} is gone although its schedule is locked`)
-    return known
-  }
-
-  #parse(body: string): ScheduleDefinition {
-    const known = this.#bodies.get(body)
-    if (known !== undefined) return known
-    if (this.#bodies.size >= this.#most) this.#bodies.clear()
-    const definition = definitionOf(body, 'null')
-    this.#bodies.set(body, definition)
-    return definition
-  }
-
-  /** The oldest go first, but none that is needed now. */
-  #forget(needed: ReadonlySet<number>): void {
-    for (const id of this.#known.keys()) {
-      if (this.#known.size <= this.#most / 2) return
-      if (!needed.has(id)) this.#known.delete(id)
-    }
-  }
 }

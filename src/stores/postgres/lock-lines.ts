@@ -16,10 +16,10 @@ import { acquireLease, takeFree, takeLock } from './acquire.js'
 import { textArray } from './array-text.js'
 import type { Database } from './connection.js'
 import { type Handed, leaseOf } from './lease-row.js'
-import { LockTurns, type Step } from './lock-turns.js'
+import { LockTurns } from './lock-turns.js'
 import { freeLock, giveBack, releaseLease } from './release.js'
 import { SharedWrites } from './shared-writes.js'
-import { type TurnTaken, takeTurn } from './take-turn.js'
+import { type Turn, type TurnTaken, takeTurn } from './take-turn.js'
 import type { Wakes } from './wakes.js'
 
 /** What a place asked for, and what it was told, when it last asked in earnest. */
@@ -73,7 +73,7 @@ export class LockLines {
   constructor(db: Database, wakes: Wakes) {
     this.#db = db
     this.#wakes = wakes
-    this.#turns = new LockTurns((step) => this.#takeTurn(step))
+    this.#turns = new LockTurns((turn) => this.#takeTurn(turn))
     this.#looks = new SharedWrites((requests) => lookFor(db, requests))
     this.#takes = new SharedWrites((requests) => this.#takeAll(requests), { atOnce: AT_ONCE })
     this.#returns = new SharedWrites((requests) => this.#giveBackAll(requests), { atOnce: AT_ONCE })
@@ -142,9 +142,9 @@ export class LockLines {
     return had
   }
 
-  async #takeTurn(step: Step): Promise<TurnTaken> {
+  async #takeTurn(turn: Turn): Promise<TurnTaken> {
     const sentAt = this.#db.clock.monotonic()
-    const taken = await takeTurn(this.#db, { ...step, here: this.#here(step.name) })
+    const taken = await takeTurn(this.#db, turn, this.#here(turn.name))
     for (const lease of taken.handed) this.#hand(lease, sentAt)
     return taken
   }

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { AcquireRequest } from '../../core/lease.js'
-import { LockTurns, type Step } from './lock-turns.js'
+import { LockTurns } from './lock-turns.js'
+import type { Turn } from './take-turn.js'
 
 const TAKEN = { had: true, handed: [], now: 1, until: 2 }
 
 /** Steps that are answered when the test says so. */
 function scene() {
-  const steps: { readonly step: Step; answer(): void; refuse(error: Error): void }[] = []
+  const steps: { readonly step: Turn; answer(): void; refuse(error: Error): void }[] = []
   const turns = new LockTurns((step) => {
     return new Promise((resolve, reject) => {
       steps.push({ step, answer: () => resolve(TAKEN), refuse: reject })

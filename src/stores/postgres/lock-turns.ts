@@ -7,7 +7,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import type { AcquireRequest, ReleaseRequest } from '../../core/lease.js'
-import type { TurnTaken } from './take-turn.js'
+import type { Turn, TurnTaken } from './take-turn.js'
 
 interface Call<Request> {
   readonly request: Request
@@ -20,18 +20,12 @@ interface Queue {
   places: Call<AcquireRequest>[]
 }
 
-export interface Step {
-  readonly name: string
-  readonly release: ReleaseRequest | undefined
-  readonly places: readonly AcquireRequest[]
-}
-
 export class LockTurns {
-  readonly #take: (step: Step) => Promise<TurnTaken>
+  readonly #take: (turn: Turn) => Promise<TurnTaken>
   /** By name, as long as there is something to do. */
   readonly #queues = new Map<string, Queue>()
 
-  constructor(take: (step: Step) => Promise<TurnTaken>) {
+  constructor(take: (turn: Turn) => Promise<TurnTaken>) {
     this.#take = take
   }
 

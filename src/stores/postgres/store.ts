@@ -1,9 +1,10 @@
 /** The operations of the Postgres store, over a database. */
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult, PutResult, ScheduleWrite, Store } from '../../core/store.js'
-import { advanceSchedules, Definitions } from './advance.js'
+import { advanceSchedules } from './advance.js'
 import { claimRuns } from './claim.js'
 import type { Database } from './connection.js'
+import { Definitions } from './definitions.js'
 import { diagnose } from './diagnose.js'
 import { enqueueRuns, isAvailable, isPlain } from './enqueue.js'
 import { enqueueInside } from './enqueue-inside.js'

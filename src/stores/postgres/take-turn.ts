@@ -70,13 +70,12 @@ end`,
 const TAKE_TURN = `select had, wakes, handed, now_ms, until
   from belfry.take_turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
+/** What is wanted of a name in one step. */
 export interface Turn {
   readonly name: string
   /** Who gives the name back, if anybody does. */
   readonly release: ReleaseRequest | undefined
   readonly places: readonly AcquireRequest[]
-  /** Those who wait for the name in this process. */
-  readonly here: readonly string[]
 }
 
 export interface TurnTaken {
@@ -87,7 +86,9 @@ export interface TurnTaken {
   readonly until: number
 }
 
-export async function takeTurn(db: Database, { name, release, places, here }: Turn): Promise<TurnTaken> {
+/** `here` are those who wait for the name in this process. */
+export async function takeTurn(db: Database, turn: Turn, here: readonly string[]): Promise<TurnTaken> {
+  const { name, release, places } = turn
   const values = [
     ...[name, release?.holder ?? null, Math.ceil(release?.minHoldMs ?? 0), textArray(here), db.channel ?? ''],
     textArray(places.map(({ holder }) => holder)),

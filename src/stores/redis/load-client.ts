@@ -1,6 +1,7 @@
 /** Clients of our own, for those who bring a URL: of whichever package is installed. */
-import { createRequire } from 'node:module'
 import { failure, quote } from '../../core/errors.js'
+import { installedPackage } from '../../core/installed-package.js'
+import { urlCredentials } from '../../core/url-credentials.js'
 import type { IoRedis, NodeRedis, NodeRedisCluster, RedisClient } from './clients.js'
 
 interface NodeRedisPackage {
@@ -54,13 +55,14 @@ export function clientFor(urls: readonly string[], cluster: boolean): RedisClien
   if (urls.length === 0) throw failure('OPTION_INVALID', '`nodes` is empty: name at least one node of the cluster')
   for (const each of urls) checkUrl(each, cluster ? 'nodes' : 'url')
   const [url = ''] = urls
-  const nodeRedis = load<NodeRedisPackage>('@redis/client')
+  const nodeRedis = installedPackage<NodeRedisPackage>('@redis/client')
   if (nodeRedis !== undefined) {
     if (!cluster) return nodeRedis.createClient({ url, ...NODE_REDIS })
     const rootNodes = urls.map((each) => ({ url: each }))
-    return nodeRedis.createCluster({ rootNodes, ...NODE_REDIS_CLUSTER, defaults: { ...NODE, ...credentialsOf(url) } })
+    // Nodes that the cluster itself names come without a user.
+    return nodeRedis.createCluster({ rootNodes, ...NODE_REDIS_CLUSTER, defaults: { ...NODE, ...urlCredentials(url) } })
   }
-  const ioredis = load<IoRedisPackage>('ioredis')
+  const ioredis = installedPackage<IoRedisPackage>('ioredis')
   if (ioredis !== undefined) {
     if (!cluster) return new ioredis.Redis(url, IOREDIS)
     return new ioredis.Cluster(urls, { ...IOREDIS, clusterRetryStrategy: reconnectMs, redisOptions: IOREDIS })
@@ -79,23 +81,4 @@ function checkUrl(url: unknown, option: string): void {
     'OPTION_INVALID',
     `redis(): ${shown} in \`${option}\` is no URL of a Redis server: write redis://host:6379`,
   )
-}
-
-/** Nodes that the cluster itself names come without a user. */
-function credentialsOf(url: string): { readonly username?: string; readonly password?: string } {
-  const { username, password } = new URL(url)
-  return {
-    ...(username === '' ? {} : { username: decodeURIComponent(username) }),
-    ...(password === '' ? {} : { password: decodeURIComponent(password) }),
-  }
-}
-
-function load<Package>(name: string): Package | undefined {
-  const require = createRequire(import.meta.url)
-  try {
-    require.resolve(name)
-  } catch {
-    return undefined
-  }
-  return require(name) as Package
 }

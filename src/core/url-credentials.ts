@@ -1,0 +1,8 @@
+/** Who a URL says one is. */
+export function urlCredentials(url: string): { readonly username?: string; readonly password?: string } {
+  const { username, password } = new URL(url)
+  return {
+    ...(username === '' ? {} : { username: decodeURIComponent(username) }),
+    ...(password === '' ? {} : { password: decodeURIComponent(password) }),
+  }
+}

@@ -1,0 +1,28 @@
+import type { SinkMessage } from '../core/sink.js'
+import type { Settle } from './link.js'
+
+/** A message as the broker gets it, and where it goes. */
+export interface Addressed<Item> {
+  readonly to: string
+  readonly item: Item
+}
+
+/** What each topic, exchange or stream of a batch gets, in order. A message that cannot be written is settled at once. */
+export function byDestination<Item>(
+  messages: readonly SinkMessage[],
+  address: (message: SinkMessage, at: number) => Addressed<Item>,
+  settle: Settle,
+): ReadonlyMap<string, readonly Item[]> {
+  const all = new Map<string, Item[]>()
+  for (const [at, message] of messages.entries()) {
+    try {
+      const { to, item } = address(message, at)
+      const items = all.get(to)
+      if (items === undefined) all.set(to, [item])
+      else items.push(item)
+    } catch (error) {
+      settle(at, { delivered: false, error, retryable: false })
+    }
+  }
+  return all
+}

@@ -1,0 +1,24 @@
+import type { Row } from './connection.js'
+
+/** The columns of a due schedule, after the time and its unfinished runs. */
+export interface Due {
+  /** Where its row is. It cannot move: it is locked. */
+  readonly row: string
+  readonly id: string
+  readonly definition: number
+  readonly anchor: number
+  readonly cursor: number
+  readonly remaining: string | null
+}
+
+/** Written out, as all that is done once a tick. */
+export function toDue(row: Row): Due {
+  return {
+    row: row[2] ?? '',
+    id: row[3] ?? '',
+    definition: Number(row[4]),
+    anchor: Number(row[5]),
+    cursor: Number(row[6]),
+    remaining: row[7] ?? null,
+  }
+}
