@@ -40,7 +40,7 @@ export class Attempt {
   #controller: AbortController | undefined
   #fence: (() => void) | undefined
   #fenced = false
-  #cancelTimers: (() => void)[] = []
+  #cancelTimers: (() => void)[] | undefined
   #observer: AttemptObserver | undefined
   #reason: AbortReason | undefined
 
@@ -80,13 +80,11 @@ export class Attempt {
     }
     this.#reason = reason
     this.#controller?.abort(abortError(reason, this.run))
-    this.#cancelTimers.push(
-      this.#clock.after(windowMs, () => {
-        this.#fenced = true
-        this.#fence?.()
-        this.#observer?.fenced(this)
-      }),
-    )
+    this.#after(windowMs, () => {
+      this.#fenced = true
+      this.#fence?.()
+      this.#observer?.fenced(this)
+    })
     this.#observer?.aborted(this)
   }
 
@@ -96,13 +94,18 @@ export class Attempt {
   }
 
   abortAfter(timeoutMs: number, windowMs: number): void {
-    this.#cancelTimers.push(this.#clock.after(timeoutMs, () => this.abort('timeout', windowMs)))
+    this.#after(timeoutMs, () => this.abort('timeout', windowMs))
   }
 
   /** The attempt is over: no timer of it is left behind. */
   end(): void {
-    for (const cancel of this.#cancelTimers) cancel()
-    this.#cancelTimers = []
+    for (const cancel of this.#cancelTimers ?? []) cancel()
+    this.#cancelTimers = undefined
+  }
+
+  #after(delayMs: number, callback: () => void): void {
+    this.#cancelTimers ??= []
+    this.#cancelTimers.push(this.#clock.after(delayMs, callback))
   }
 
   durationMs(): number {

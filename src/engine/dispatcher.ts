@@ -98,16 +98,19 @@ export class Dispatcher {
     const { target } = attempt.run
     if (!('job' in target)) return
     this.#count(target.job, 1)
-    void this.#runJob(attempt, this.#options.jobs.get(target.job) as JobDefinition)
+    this.#runJob(attempt, this.#options.jobs.get(target.job) as JobDefinition)
   }
 
-  async #runJob(attempt: Attempt, job: JobDefinition): Promise<void> {
-    const { store, log, attempts } = this.#options
-    const outcome = await runAttempt(attempt, job, store.runs, log).catch(unforeseen)
-    attempts.settle(attempt, outcome, () => {
+  #runJob(attempt: Attempt, job: JobDefinition): void {
+    const { store, log, attempts, onFree } = this.#options
+    const free = () => {
       this.#count(job.name, -1)
-      this.#options.onFree()
-    })
+      onFree()
+    }
+    const ended = runAttempt(attempt, job, store.runs, log)
+    const settle = (outcome: Outcome | undefined) => attempts.settle(attempt, outcome, free)
+    if (ended instanceof Promise) void ended.catch(unforeseen).then(settle)
+    else settle(ended)
   }
 
   #count(job: string, change: number): void {

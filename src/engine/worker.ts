@@ -20,23 +20,48 @@ export const ABORT_WINDOW_MS = 5_000
 /** The same when the instance stops. */
 export const STOP_WINDOW_MS = 1_000
 
-/** Runs the attempt to its end. Undefined when it was lost: then there is nothing of ours left to settle. */
-export async function runAttempt(
+/**
+ * Runs the attempt to its end. Undefined when it was lost: then there is nothing of ours left to settle. A handler that
+ * returns at once is answered for at once: no timer and no promise is made for it.
+ */
+export function runAttempt(
   attempt: Attempt,
   job: JobDefinition,
   store: Pick<RunStore, 'transact'>,
   log: Logger,
-): Promise<Outcome | undefined> {
+): Promise<Outcome | undefined> | Outcome | undefined {
   const transaction = new HandlerTransaction(store, attempt.run)
-  attempt.abortAfter(job.timeoutMs, ABORT_WINDOW_MS)
+  const { payload } = attempt.run
+  const call = (parsed: unknown) => job.run(new CallContext(attempt, parsed, transaction, log))
+  if (job.parse !== undefined) return watch(attempt, job, transaction, log, job.parse(payload).then(call))
+  let value: unknown
   try {
-    const value = await attempt.outcome(callHandler(attempt, job, transaction, log))
-    if (value === FENCED) {
-      transaction.abandon(abortError(attempt.reason ?? 'lost', attempt.run))
-      return committedOutcome(attempt, transaction) ?? fencedOutcome(attempt, job, log)
-    }
-    if (attempt.reason === 'lost') return undefined
-    return committedOutcome(attempt, transaction) ?? { kind: 'succeeded', result: resultOf(job, value) }
+    value = call(payload)
+    if (!isPromise(value) && transaction.pending === undefined) return returned(attempt, job, transaction, value)
+  } catch (error) {
+    value = Promise.reject(error)
+  }
+  return watch(attempt, job, transaction, log, Promise.resolve(value))
+}
+
+function isPromise(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'then' in value
+}
+
+/** Sees to it that an attempt which takes its time ends in time. */
+async function watch(
+  attempt: Attempt,
+  job: JobDefinition,
+  transaction: HandlerTransaction,
+  log: Logger,
+  work: Promise<unknown>,
+): Promise<Outcome | undefined> {
+  attempt.abortAfter(job.timeoutMs - attempt.durationMs(), ABORT_WINDOW_MS)
+  try {
+    const value = await attempt.outcome(afterTransaction(work, transaction))
+    if (value !== FENCED) return returned(attempt, job, transaction, value)
+    transaction.abandon(abortError(attempt.reason ?? 'lost', attempt.run))
+    return committedOutcome(attempt, transaction) ?? fencedOutcome(attempt, job, log)
   } catch (error) {
     if (transaction.committed === undefined) return failedOutcome(attempt, job, error)
     log.warn(
@@ -47,6 +72,23 @@ export async function runAttempt(
   } finally {
     attempt.end()
   }
+}
+
+/** A handler that did not wait for its transaction has not ended before that has. */
+async function afterTransaction(work: Promise<unknown>, transaction: HandlerTransaction): Promise<unknown> {
+  const value = await work
+  if (transaction.pending !== undefined) await transaction.pending
+  return value
+}
+
+function returned(
+  attempt: Attempt,
+  job: JobDefinition,
+  transaction: HandlerTransaction,
+  value: unknown,
+): Outcome | undefined {
+  if (attempt.reason === 'lost') return undefined
+  return committedOutcome(attempt, transaction) ?? { kind: 'succeeded', result: resultOf(job, value) }
 }
 
 /** What was committed stands, however the attempt ended. */
@@ -61,19 +103,6 @@ function resultOf(job: JobDefinition, value: unknown): Json {
   } catch (error) {
     throw Object.assign(error as Error, { retryable: false })
   }
-}
-
-async function callHandler(
-  attempt: Attempt,
-  job: JobDefinition,
-  transaction: HandlerTransaction,
-  log: Logger,
-): Promise<unknown> {
-  const stored = attempt.run.payload
-  const payload = job.parse === undefined ? stored : await job.parse(stored)
-  const value = await job.run(new CallContext(attempt, payload, transaction, log))
-  if (transaction.pending !== undefined) await transaction.pending
-  return value
 }
 
 function fencedOutcome(attempt: Attempt, job: JobDefinition, log: Logger): Outcome | undefined {

@@ -229,6 +229,9 @@ export async function claimRuns(db: Database, request: ClaimRequest): Promise<Cl
 /** The answer to a claim that was sent again has all columns: those runs started earlier. */
 function claimedRun(row: Row, instance: string, now: number): ClaimedRun {
   const run = toRun(row, 4)
-  const { token = 0, startedAt = now } = run
-  return { ...run, token, startedAt, instance, state: 'running' }
+  run.token ??= 0
+  run.startedAt ??= now
+  run.instance = instance
+  run.state = 'running'
+  return run as ClaimedRun
 }

@@ -12,6 +12,7 @@
  *   runs out like any other.
  * - A release that comes twice, or late: it only ever removes the holder's own row. It hands the lease to the oldest
  *   waiter in the same step.
+ * - A release that a crash of the server undoes, which can only be one that handed the lease to nobody: it runs out.
  */
 import type { Lease, RenewRequest } from '../../core/lease.js'
 import { checkPageLimit } from '../../core/page-limit.js'

@@ -69,6 +69,12 @@ export const LET_GO = `
     end if;
   end if;`
 
+/**
+ * A lock that is given back and goes to nobody need not be waited for on the disk: if a crash of the server undoes it, it
+ * runs out as if its holder had died. Whoever takes it next waits for both.
+ */
+export const NEED_NOT_LAST = `perform set_config('synchronous_commit', 'off', true)`
+
 /** The short way, for a lock that nobody waits for: nobody has to be told. False for all that has to go the long way. */
 const FREE_LOCK_FUNCTION = smallOperation(
   'free_lock(v_name text, v_holder text)',
@@ -79,7 +85,9 @@ begin
   perform 1 from belfry.names where name = v_name for update;
   delete from belfry.leases where name = v_name and holder = v_holder and not released and run is null
     and ${noCrowd('v_name')};
-  return found;
+  if not found then return false; end if;
+  ${NEED_NOT_LAST};
+  return true;
 end`,
 )
 
@@ -115,6 +123,7 @@ begin
   end if;
   ${LET_GO}
   wakes := wakes | belfry.hand_on(array[v_name], '{}', v_us, 'wait');
+  if wakes = 0 then ${NEED_NOT_LAST}; end if;
   ${TELL_NEXT}
 end`,
 )
@@ -141,6 +150,7 @@ const GIVE_BACK_FUNCTION = operation(
 begin
   perform belfry.durable();
   perform 1 from belfry.names where name = any (v_names) order by name for update;
+  ${NEED_NOT_LAST};
   return query with gone as (
     delete from belfry.leases l using (
       select g.at, l.row from unnest(v_names, v_holders) with ordinality as g(name, holder, at)

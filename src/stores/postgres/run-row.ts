@@ -44,10 +44,10 @@ export const NO_RUN = Object.values(COLUMNS)
   .map((type) => `null::${type}`)
   .join(', ')
 
-type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
+export type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 /** Reads the columns of `runColumns`, from a place in the row on. */
-export function toRun(row: Row, at = 0): Run {
+export function toRun(row: Row, at = 0): Mutable<Run> {
   const text = (column: number) => row[at + column] ?? ''
   const number = (column: number) => Number(text(column))
   const has = (column: number) => row[at + column] !== null

@@ -8,7 +8,7 @@ import type { Database } from './connection.js'
 import { DURABLE } from './durable.js'
 import { FROM, type Handed, handedLeases } from './lease-row.js'
 import { EXPIRY } from './names.js'
-import { LET_GO, LOCK_NAME, PASS_ON, PASSING, TELL, TELL_NEXT } from './release.js'
+import { LET_GO, LOCK_NAME, NEED_NOT_LAST, PASS_ON, PASSING, TELL, TELL_NEXT } from './release.js'
 import { smallOperation } from './sql-function.js'
 
 /** Who was handed the lock, and has not heard of it, is no longer in line: he has it for its full time from now. */
@@ -60,8 +60,8 @@ begin
     ${LET_GO}
   end if;
   wakes := wakes | belfry.hand_on(array[v_name], '{}', v_us, 'wait');
-  -- A place need not survive a crash of the server, its holder asks again anyway.
-  if v_holder is null and wakes = 0 then perform set_config('synchronous_commit', 'off', true); end if;
+  -- Nor need a place survive a crash of the server: its holder asks again anyway.
+  if wakes = 0 then ${NEED_NOT_LAST}; end if;
   ${TELL_NEXT}
   select min(${EXPIRY}) filter (where ${EXPIRY} > now_ms) into until ${FROM} where l.name = v_name;
 end`,
