@@ -157,5 +157,5 @@ export class ClaimSize {
   }
 }
 
-const SMALL = 250
-const SMALL_CLAIMS = 4
+const SMALL = 500
+const SMALL_CLAIMS = 2

@@ -72,10 +72,10 @@ describe('a dispatcher', () => {
     const { dispatcher, began, asked, clock } = await scene({ runs: 3_000, concurrency: 5_000, batch: 1_000 })
     while ((await dispatcher.startRuns()) === 0);
     await clock.settle()
-    expect(asked).toEqual([250, 250, 250, 250, 1_000, 1_000, 1_000])
+    expect(asked).toEqual([500, 500, 1_000, 1_000, 1_000])
     expect(began).toHaveLength(3_000)
     await dispatcher.startRuns()
-    expect(asked.at(-1)).toBe(250)
+    expect(asked.at(-1)).toBe(500)
   })
 
   it('claims no more than can begin at once', async () => {

@@ -9,9 +9,9 @@
  * - Thousands of runs behind one busy key: a claim moves a bounded number of them to where no claim looks, and asks to
  *   be called again.
  */
-import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../core/store.js'
-import type { Database, Row } from './connection.js'
-import { NO_RUN, RETURNED_RUN, RETURNED_RUN_COLUMNS, runColumns, toRun } from './run-row.js'
+import type { ClaimRequest, ClaimResult } from '../../core/store.js'
+import { CLAIMED_COLUMNS, CLAIMED_ROW, claimedRow, claimedRun, lastRow, restOf } from './claimed-run.js'
+import type { Database } from './connection.js'
 import { operation } from './sql-function.js'
 import { START_KEYED } from './start-run.js'
 
@@ -48,9 +48,6 @@ const IN_ORDER = 'priority desc, ready_at, id'
 const NEXT_READY = `(select min((select r.ready_at from belfry.runs r where r.state = 1 and r.target = l.target
     and r.priority = l.priority and r.ready_at > v_now order by r.ready_at limit 1)) from ${LEVELS})`
 
-/** A claimed run. What is the same for all of them is not sent with each. */
-const CLAIMED = runColumns('u', ['state', 'waits_for', 'instance', 'started_at', 'finished_at', 'cancel'])
-
 /**
  * What most claims meet: nothing but runs without keys that are on time. They are started at once. Their rows are locked,
  * so each is still where it was found.
@@ -60,15 +57,15 @@ const START_PLAIN = `
       takeovers = u.takeovers + u.rescued::integer, rescued = false,
       token = greatest(coalesce(u.token, 0) + 1, v_us, v_floor), started_at = v_now, instance = v_instance,
       claim = v_claim from unnest(v_plain, v_places) as g(row, place) where u.ctid = g.row
-      returning null::bigint, null::bigint, null::integer, g.place, ${CLAIMED}`
+      returning ${claimedRow('g.place')}`
 
 const NOTE_CLAIM = `
       update belfry.instances set last_claim = v_claim
         where id = v_instance and not dead and expires_at > v_now and last_claim < v_claim`
 
 const CLAIM_FUNCTION = operation(
-  'claim(v_instance text, v_claim bigint, v_limit integer, v_targets text[], v_left integer[], v_floor bigint)',
-  `table (now_ms bigint, next_ready_at bigint, wakes integer, place bigint, ${RETURNED_RUN})`,
+  'claim_runs(v_instance text, v_claim bigint, v_limit integer, v_targets text[], v_left integer[], v_floor bigint)',
+  `table (${CLAIMED_ROW})`,
   `
 declare
   v_us bigint := belfry.now_us();
@@ -104,7 +101,7 @@ begin
   end if;
   if v_last >= v_claim then
     -- The reply was lost: the answer is what it gave, as far as it is still this instance's.
-    return query select null::bigint, null::bigint, null::integer, u.id, ${runColumns('u')} from belfry.runs u
+    return query select ${claimedRow('u.id')} from belfry.runs u
       where u.state = 2 and u.instance = v_instance and u.claim = v_claim;
     v_again := false;
   elsif v_last is null or v_limit <= 0 or v_level_targets is null
@@ -170,7 +167,7 @@ begin
         if v_step.outcome = 'started' then
           v_place := v_place + 1;
           v_left[r.at] := v_left[r.at] - 1;
-          return query select null::bigint, null::bigint, null::integer, v_place, ${CLAIMED} from belfry.runs u where u.id = r.id;
+          return query select ${claimedRow('v_place')} from belfry.runs u where u.id = r.id;
         elsif v_step.outcome = 'later' then
           v_later := true;
           v_skip := v_skip || r.id;
@@ -200,38 +197,26 @@ begin
     v_wakes := v_wakes | belfry.hand_on(v_names, v_lanes, v_us, 'wait');
     ${FIND_LEVELS};
   end if;
-  return query select v_now, case when v_aside >= ${MAX_ASIDE} then v_now
-    else least(${NEXT_READY}, case when v_later then v_now + ${LATER_MS} end) end,
-    v_wakes, null::bigint, ${NO_RUN};
+  return query select ${lastRow(`json_build_array(v_now, case when v_aside >= ${MAX_ASIDE} then v_now
+    else least(${NEXT_READY}, case when v_later then v_now + ${LATER_MS} end) end, v_wakes)`)};
 end`,
 )
 
 export const CLAIM_FUNCTIONS = [START_KEYED, CLAIM_FUNCTION].join('\n')
 
-const CLAIM = `select now_ms, next_ready_at, wakes, place, ${RETURNED_RUN_COLUMNS}
-  from belfry.claim($1, $2, $3, $4, $5, $6)`
+const CLAIM = `select ${CLAIMED_COLUMNS} from belfry.claim_runs($1, $2, $3, $4, $5, $6)`
 
 export async function claimRuns(db: Database, request: ClaimRequest): Promise<ClaimResult> {
   const { instance, claim, limit, jobs, sinks, floor } = request
   const targets = [...jobs.map(({ name }) => `job:${name}`), ...sinks.map(({ name }) => `sink:${name}`)]
   const caps = [...jobs, ...sinks].map((capacity) => Math.min(capacity.limit, limit))
   const rows = await db.write(CLAIM, [instance, claim, limit, targets, caps, floor])
-  const last = rows.at(-1) ?? []
-  db.announce(Number(last[2]))
-  const claimed = rows.filter((row) => row[3] !== null).sort((one, other) => Number(one[3]) - Number(other[3]))
+  const [now, nextReadyAt, wakes] = restOf(rows.at(-1) ?? []) as [number, number | null, number]
+  db.announce(wakes)
+  const claimed = rows.slice(0, -1).sort((one, other) => Number(one[0]) - Number(other[0]))
   return {
-    now: Number(last[0]),
-    runs: claimed.map((row) => claimedRun(row, instance, Number(last[0]))),
-    ...(last[1] === null || last[1] === undefined ? {} : { nextReadyAt: Number(last[1]) }),
+    now,
+    runs: claimed.map((row) => claimedRun(row, instance)),
+    ...(nextReadyAt === null ? {} : { nextReadyAt }),
   }
-}
-
-/** The answer to a claim that was sent again has all columns: those runs started earlier. */
-function claimedRun(row: Row, instance: string, now: number): ClaimedRun {
-  const run = toRun(row, 4)
-  run.token ??= 0
-  run.startedAt ??= now
-  run.instance = instance
-  run.state = 'running'
-  return run as ClaimedRun
 }

@@ -36,11 +36,12 @@ begin
   -- Without the name, somebody who found the lease expired could take it although it was renewed in between.
   perform 1 from belfry.names n where n.name = any (v_names) order by n.name for update;
   return query with given as (
-    select * from unnest(v_names, v_holders, v_tokens, v_ttls) with ordinality as g(name, holder, token, ttl, at)
+    select g.at, g.ttl, l.row from unnest(v_names, v_holders, v_tokens, v_ttls) with ordinality
+      as g(name, holder, token, ttl, at) cross join lateral (select ctid as row from belfry.leases
+        where name = g.name and holder = g.holder and token = g.token and not released limit 1) l
   ), renewed as (
     update belfry.leases l set expires_at = case when l.run is null then belfry.now_us() / 1000 + g.ttl end,
-      proof = case when l.run is null then v_proof end from given g
-    where l.name = g.name and l.holder = g.holder and l.token = g.token and not l.released
+      proof = case when l.run is null then v_proof end from given g where l.ctid = g.row
     returning g.at, l.*
   )
   select l.at, ${COLUMNS} from renewed l ${LEASE_INSTANCE};

@@ -7,8 +7,8 @@ import { fromText, targetOf } from '../../core/stored-text.js'
 import type { Row } from './connection.js'
 
 const STATES: readonly RunState[] = ['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped']
-const ORIGINS: readonly Origin[] = ['tick', 'trigger', 'backfill', 'enqueue']
-const KEEPS: readonly Keep[] = ['all', 'failures', 'none']
+export const ORIGINS: readonly Origin[] = ['tick', 'trigger', 'backfill', 'enqueue']
+export const KEEPS: readonly Keep[] = ['all', 'failures', 'none']
 const WAITS: readonly (WaitsFor | undefined)[] = [undefined, 'stamp', 'overlap', 'key']
 
 export const stateNumber = (state: RunState): number => STATES.indexOf(state)
@@ -17,32 +17,27 @@ export const originNumber = (origin: Origin): number => ORIGINS.indexOf(origin)
 export const keepNumber = (keep: Keep): number => KEEPS.indexOf(keep)
 
 /** What others see of a run, in the order in which `toRun` reads it. */
-const COLUMNS = {
-  ...{ id: 'bigint', target: 'text', options: 'text', origin: 'smallint', schedule: 'text', tick: 'bigint' },
-  ...{ backfill: 'text', payload: 'text', priority: 'integer', keep: 'smallint', key: 'text', key_limit: 'integer' },
-  ...{ key_waits: 'boolean', dedupe: 'text', state: 'smallint', waits_for: 'smallint', reason: 'text' },
-  ...{ created_at: 'bigint', ready_at: 'bigint', start_by: 'bigint', attempt: 'integer', failures: 'integer' },
-  ...{ takeovers: 'integer', token: 'bigint', instance: 'text', started_at: 'bigint', finished_at: 'bigint' },
-  ...{ cancel: 'boolean', result: 'text', error: 'text' },
-} as const
+const COLUMNS = [
+  ...['id', 'target', 'options', 'origin', 'schedule', 'tick', 'backfill', 'payload', 'priority', 'keep', 'key'],
+  ...['key_limit', 'key_waits', 'dedupe', 'state', 'waits_for', 'reason', 'created_at', 'ready_at', 'start_by'],
+  ...[
+    'attempt',
+    'failures',
+    'takeovers',
+    'token',
+    'instance',
+    'started_at',
+    'finished_at',
+    'cancel',
+    'result',
+    'error',
+  ],
+]
 
-/** Those columns of a table's alias, except what the reader knows anyway. */
-export function runColumns(of: string, known: readonly (keyof typeof COLUMNS)[] = []): string {
-  return Object.entries(COLUMNS)
-    .map(([column, type]) => ((known as readonly string[]).includes(column) ? `null::${type}` : `${of}.${column}`))
-    .join(', ')
+/** Those columns of a table's alias. */
+export function runColumns(of: string): string {
+  return COLUMNS.map((column) => `${of}.${column}`).join(', ')
 }
-
-/** As what a function returns. The names keep out of the way of the tables'. */
-export const RETURNED_RUN = Object.entries(COLUMNS)
-  .map(([column, type]) => `r_${column} ${type}`)
-  .join(', ')
-export const RETURNED_RUN_COLUMNS = Object.keys(COLUMNS)
-  .map((column) => `r_${column}`)
-  .join(', ')
-export const NO_RUN = Object.values(COLUMNS)
-  .map((type) => `null::${type}`)
-  .join(', ')
 
 export type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
