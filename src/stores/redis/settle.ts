@@ -109,14 +109,19 @@ function settleAll(server: Server, settlements: readonly Settlement[]): Promise<
 async function settleShard(server: Server, shard: number, settlements: readonly Settlement[]): Promise<SettleResult[]> {
   const writes: Promise<readonly Reply[]>[] = []
   for (let first = 0; first < settlements.length; first += CHUNK) {
-    writes.push(server.write(SETTLE, shard, settlements.slice(first, first + CHUNK).flatMap(settlementArgs)))
+    writes.push(server.write(SETTLE, shard, settlementArgs(settlements.slice(first, first + CHUNK))))
   }
   const letters = (await Promise.all(writes)).map(([answer]) => String(answer)).join('')
   return Array.from(letters, (letter) => (letter === 's' ? 'settled' : 'stale'))
 }
 
-function settlementArgs({ run, token, outcome }: Settlement): (string | number)[] {
-  return [runPlace(run)?.number ?? '-', token, ...outcomeArgs(outcome)]
+function settlementArgs(settlements: readonly Settlement[]): (string | number)[] {
+  const args: (string | number)[] = []
+  for (const { run, token, outcome } of settlements) {
+    args.push(runPlace(run)?.number ?? '-', token)
+    args.push(...outcomeArgs(outcome))
+  }
+  return args
 }
 
 function outcomeArgs(outcome: Outcome): readonly [string, number, string] {
