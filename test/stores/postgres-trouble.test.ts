@@ -175,6 +175,19 @@ describe('a postgres store', () => {
     await store.close()
   })
 
+  it('knows after a crash what was taken, and what was given back is free as soon as its time is over', async () => {
+    const belfry = createBelfry({ store: postgres({ url: appUrl() }) })
+    belfries.push(belfry)
+    await belfry.lock('taken', { ttl: '5m' })
+    const first = await belfry.lock('back', { ttl: '2s' })
+    await first?.release()
+    await server.stop('immediate')
+    await server.start()
+    expect(await belfry.lock('taken')).toBeUndefined()
+    const second = await belfry.lock('back', { wait: '20s' })
+    expect(second?.token).toBeGreaterThan(first?.token ?? Number.POSITIVE_INFINITY)
+  })
+
   it('waits a moment for a server that lets nobody in, instead of failing', async () => {
     await server.sql('alter role app connection limit 0')
     const letIn = server.sql.bind(undefined, 'alter role app connection limit -1')
