@@ -5,6 +5,7 @@
 import type { Timeline } from '../time/timeline.js'
 import { failure } from './errors.js'
 import { canonicalJson, type Json } from './json.js'
+import type { Mutable } from './mutable.js'
 import { type Plan, plan, type SkipRange, skipRange } from './plan.js'
 import type { SkipReason } from './policies.js'
 import { plannable, type Schedule, type ScheduleDefinition } from './schedule.js'
@@ -248,5 +249,3 @@ function withNext(schedule: Schedule, now: number): Schedule {
   }
   return next
 }
-
-type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }

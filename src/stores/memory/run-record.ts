@@ -1,5 +1,6 @@
 import type { ErrorRecord } from '../../core/errors.js'
 import type { RunKey } from '../../core/key.js'
+import type { Mutable } from '../../core/mutable.js'
 import type { SkipReason } from '../../core/policies.js'
 import type { Keep, Origin, Run, RunState, Target, WaitsFor } from '../../core/run.js'
 import { fromText } from '../../core/stored-text.js'
@@ -127,8 +128,6 @@ export function runRecord(id: string, order: number, fields: RunFields): RunReco
     ended: undefined,
   }
 }
-
-type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 /** What others see of it: a copy. */
 export function toRun(record: RunRecord): Run {

@@ -4,11 +4,12 @@
  * that have it.
  */
 import type { ErrorRecord } from '../../core/errors.js'
+import type { Mutable } from '../../core/mutable.js'
 import type { SkipReason } from '../../core/policies.js'
 import type { ClaimedRun } from '../../core/store.js'
 import { fromText, targetOf } from '../../core/stored-text.js'
 import type { Row } from './connection.js'
-import { KEEPS, type Mutable, ORIGINS } from './run-row.js'
+import { KEEPS, ORIGINS } from './run-row.js'
 
 /** Columns that every run has, in the order in which they are read. */
 const COMMON = {

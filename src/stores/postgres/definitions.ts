@@ -1,10 +1,9 @@
+import type { Mutable } from '../../core/mutable.js'
 import type { Plannable } from '../../core/plan.js'
 import type { ScheduleDefinition } from '../../core/schedule.js'
 import type { Transaction } from './connection.js'
 import type { Due } from './due-schedule.js'
 import { definitionOf } from './schedule-row.js'
-
-type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 const LOAD = 'select id, body from belfry.definitions where id = any ($1::bigint[])'
 

@@ -1,6 +1,7 @@
 /** Runs as rows: their columns, and how a row is read. */
 import type { ErrorRecord } from '../../core/errors.js'
 import type { RunKey } from '../../core/key.js'
+import type { Mutable } from '../../core/mutable.js'
 import type { SkipReason } from '../../core/policies.js'
 import type { Keep, Origin, Run, RunState, WaitsFor } from '../../core/run.js'
 import { fromText, targetOf } from '../../core/stored-text.js'
@@ -38,8 +39,6 @@ const COLUMNS = [
 export function runColumns(of: string): string {
   return COLUMNS.map((column) => `${of}.${column}`).join(', ')
 }
-
-export type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 /** Reads the columns of `runColumns`, from a place in the row on. */
 export function toRun(row: Row, at = 0): Mutable<Run> {

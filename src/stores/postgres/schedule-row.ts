@@ -1,4 +1,6 @@
 /** Schedules as rows. The definition is apart, its payload apart from it: planning needs neither again and again. */
+
+import type { Mutable } from '../../core/mutable.js'
 import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
 import { fromText, targetName, targetOptions, toText } from '../../core/stored-text.js'
 import type { Row } from './connection.js'
@@ -14,8 +16,6 @@ export const SCHEDULE_COLUMNS = `${PROGRESS_COLUMNS}, d.body, d.payload`
 
 /** A new place in the line of those that are due at the same instant. */
 export const PLACE = `nextval('belfry.places')`
-
-type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 /** Reads the columns of `PROGRESS_COLUMNS`, from a place in the row on. Done once a tick, so it is written out. */
 export function withProgress(row: Row, at: number, definition: ScheduleDefinition): Schedule {

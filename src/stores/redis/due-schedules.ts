@@ -1,4 +1,6 @@
 /** Looking which schedules are due, with all that planning them takes. */
+
+import type { Mutable } from '../../core/mutable.js'
 import type { Plannable, Unfinished } from '../../core/plan.js'
 import { DEFAULT_MISSED } from '../../core/policies.js'
 import { listOf, type Server, textsOf } from './connection.js'
@@ -107,8 +109,6 @@ function unfinishedTexts(pairs: readonly string[]): ReadonlyMap<number, string> 
   for (let at = 0; at + 1 < pairs.length; at += 2) texts.set(Number(pairs[at]), pairs[at + 1] ?? '')
   return texts
 }
-
-type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 /** A due schedule as the planner sees it. Field by field: this is done once a tick. */
 export function plannableOf({ id, head, known: { body } }: Due): Plannable {

@@ -1,4 +1,6 @@
 /** Plans as the arguments of the script that writes them. */
+
+import type { Mutable } from '../../core/mutable.js'
 import type { Plan } from '../../core/plan.js'
 import type { AdvanceRequest } from '../../core/store.js'
 import type { Template } from './definitions.js'
@@ -123,8 +125,6 @@ export class PlanArgs {
     return place
   }
 }
-
-type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 function movedBy(head: Head, { cursor, remaining, nextAt, dueAt }: Plan, now: number): Head {
   const { overlap, version, anchor, createdAt, updatedAt, pausedAt } = head

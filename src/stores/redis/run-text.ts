@@ -8,6 +8,7 @@
  */
 import type { ErrorRecord } from '../../core/errors.js'
 import type { RunKey } from '../../core/key.js'
+import type { Mutable } from '../../core/mutable.js'
 import type { SkipReason } from '../../core/policies.js'
 import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../core/run.js'
 import { fromText, targetName, targetOf, targetOptions, toText } from '../../core/stored-text.js'
@@ -62,8 +63,6 @@ export function keyWords(key: RunKey | 'unstamped' | undefined, elsewhere?: numb
   const mark = elsewhere === undefined ? '0' : `r${elsewhere}`
   return `${word(key.name)} ${key.limit} ${key.whenBusy === 'skip' ? 's' : 'w'} ${mark}`
 }
-
-type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 /** Thousands a second are read: by their places, because to take a list apart by names costs several times as much. */
 export function toRun(id: string, text: string): Run {

@@ -1,10 +1,9 @@
 /** What others see of a run, and how parts of it are written as text. */
 import type { ErrorRecord } from '../../core/errors.js'
+import type { Mutable } from '../../core/mutable.js'
 import type { Run } from '../../core/run.js'
 import { fromText, targetOf } from '../../core/stored-text.js'
 import type { RunRecord } from './run-row.js'
-
-type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 /** What others see of it. */
 export function toRun(record: RunRecord): Run {

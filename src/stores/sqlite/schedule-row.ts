@@ -1,4 +1,6 @@
 /** Schedules as rows. The definition stands apart, because the row is written with every tick. */
+
+import type { Mutable } from '../../core/mutable.js'
 import type { Plannable } from '../../core/plan.js'
 import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
 import { fromText } from '../../core/stored-text.js'
@@ -47,8 +49,6 @@ export function getSchedule(db: Connection, id: string): Schedule | undefined {
 
 const BODY = 'select body from belfry_definitions where id = ?'
 const CAPACITY = 20_000
-
-type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 /** Where a schedule's timeline has got to. */
 export interface Progress {
