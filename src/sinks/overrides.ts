@@ -58,7 +58,8 @@ export function checkHeaders(headers: unknown, where: string): Headers {
       )
     }
     if (typeof value !== 'string' || /[\r\n\0]/.test(value)) {
-      throw failure('OPTION_INVALID', `${where}: header ${quote(name)} is ${quote(value)}; it must be text of one line`)
+      // Not what it is: it may be a secret.
+      throw failure('OPTION_INVALID', `${where}: header ${quote(name)} must be text of one line`)
     }
   }
   return headers as Headers

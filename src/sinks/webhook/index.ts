@@ -24,6 +24,7 @@ import { AddressGuard, type Resolve } from './address-guard.js'
 import { type Agents, type Posted, post } from './post.js'
 import { type OpenReceiver, parseHeaders, parseUrl, type Receiver, receiverOf } from './receiver.js'
 import { parseSecrets, signatures } from './signature.js'
+import { Turns } from './turns.js'
 import { refused, unsent } from './verdict.js'
 
 export interface WebhookOptions extends DeliveryOptions, FormatOptions {
@@ -31,7 +32,7 @@ export interface WebhookOptions extends DeliveryOptions, FormatOptions {
   readonly url?: string
   /** `whsec_…`, from env. Several while one takes the place of another: each signs. None: requests are not signed. */
   readonly secrets?: readonly (string | undefined)[]
-  /** With every request to the sink's own origin, such as an `authorization` from env. */
+  /** With every request to the sink's own origin, such as an `authorization` from env. Without a `url`: with all, and no secrets. */
   readonly headers?: Readonly<Record<string, string>>
   /** Private addresses that may be called all the same, such as `10.1.0.0/16`. Default none. */
   readonly allow?: readonly string[]
@@ -43,6 +44,8 @@ const KNOWN = ['url', 'secrets', 'headers', 'allow', 'resolve', ...FORMAT_OPTION
 /** A request each: what makes it fast is many at a time, not many in one call. */
 const PREFERRED: DeliveryOptions = { batch: 1, concurrency: 32 }
 const IDLE_SOCKETS = 256
+/** A receiver that has not answered has one of so many parts of the calls. */
+const PARTS = 4
 
 export function webhook(options: WebhookOptions): Sink {
   const where = 'webhook()'
@@ -55,10 +58,10 @@ export function webhook(options: WebhookOptions): Sink {
     throw failure('OPTION_INVALID', `${where}: resolve is ${quote(resolve)}; it must be a function`)
   }
   const guard = new AddressGuard(allow, resolve)
-  const own = parseHeaders(headers, 'sink')
+  const own = parseHeaders(headers, url === undefined ? 'open sink' : 'sink')
   return new Webhook({
     guard,
-    own: url === undefined ? { headers: own } : { url: parseUrl(url, guard), headers: own, isOwn: true },
+    own: url === undefined ? { headers: own } : { url: parseUrl(url, guard, 'sink'), headers: own, isOwn: true },
     secrets: parseSecrets(secrets, where),
     encode: encoder(options, { attributePrefix: 'ce-' }, where),
     delivery: deliveryOptions(options, PREFERRED),
@@ -77,11 +80,14 @@ class Webhook implements Sink {
   readonly delivery: DeliveryOptions
   readonly #parts: Parts
   readonly #agents: Agents
+  readonly #turns: Turns
 
   constructor(parts: Parts) {
     this.#parts = parts
     this.delivery = parts.delivery
     const settings = { keepAlive: true, maxFreeSockets: IDLE_SOCKETS, lookup: parts.guard.lookup }
+    const { concurrency = 1, batch = 1 } = parts.delivery
+    this.#turns = new Turns((concurrency * batch) / PARTS)
     this.#agents = { http: new HttpAgent(settings), https: new HttpsAgent(settings) }
   }
 
@@ -128,6 +134,16 @@ class Webhook implements Sink {
     } catch (error) {
       return { delivered: false, error, retryable: false }
     }
+    // The sink's own is the engine's to leave alone; those that schedules name take turns.
+    if (receiver.isOwn) return this.#post(receiver, message, signal, open)
+    const notNow = await this.#turns.enter(receiver.url, signal)
+    if (notNow !== undefined) return notNow
+    const outcome = await this.#post(receiver, message, signal, open)
+    this.#turns.left(receiver.url, wordIn(outcome, signal))
+    return outcome
+  }
+
+  async #post(receiver: Receiver, message: SinkMessage, signal: AbortSignal, open: Set<Posted>): Promise<Delivery> {
     const { headers, body } = this.#written(message, receiver)
     for (let isFirst = true; ; isFirst = false) {
       if (signal.aborted) return { delivered: false, error: signal.reason }
@@ -175,6 +191,15 @@ function inTurn(messages: readonly SinkMessage[]): readonly (readonly number[])[
     else turns.push(at)
   }
   return [...keys.values()]
+}
+
+/** Whether a receiver was heard of. */
+function wordIn(outcome: Delivery, signal: AbortSignal): 'answered' | 'silent' | 'unknown' {
+  if (outcome.delivered) return 'answered'
+  const { code } = outcome.error as { readonly code?: string }
+  if (signal.aborted && outcome.error === signal.reason) return code === 'TIMEOUT' ? 'silent' : 'unknown'
+  if (code === 'SINK_REFUSED') return 'answered'
+  return code === 'SINK_UNREACHABLE' ? 'silent' : 'unknown'
 }
 
 function wasKept(error: unknown): boolean {

@@ -17,13 +17,15 @@ const MAX_HEADERS = 50
 const MAX_URL = 2_048
 /** Ours to set, or the connection's. */
 const RESERVED =
-  /^(?:host|connection|keep-alive|transfer-encoding|content-length|content-type|te|trailer|upgrade|expect|webhook-.*|ce-.*|belfry-.*)$/i
-/** What a schedule says is stored, and shown to whoever may look at it. */
-const SECRET = /^(?:authorization|proxy-authorization|cookie|x-api-key|api-key)$/i
+  /^(?:host|connection|keep-alive|transfer-encoding|content-length|content-type|content-encoding|te|trailer|upgrade|expect|webhook-.*|ce-.*|belfry-.*)$/i
+/** Headers that hold secrets, by their names. */
+const SECRET = /^(?:(?:proxy-)?authorization|cookie|(?:.*-)?(?:api-?key|token|secret|password))$/i
 
-export function parseUrl(given: unknown, guard: AddressGuard): URL {
+/** What is wrong with the URL of a sink is said without showing it: its path may be a secret. */
+export function parseUrl(given: unknown, guard: AddressGuard, whose: 'sink' | 'schedule'): URL {
   if (typeof given !== 'string' || given.length > MAX_URL || !URL.canParse(given)) {
-    throw invalid(`url is ${quote(given)}; it must be an http or https URL of at most ${MAX_URL} characters`)
+    const what = whose === 'sink' ? 'url' : `url is ${quote(given)}; it`
+    throw invalid(`${what} must be an http or https URL of at most ${MAX_URL} characters`)
   }
   const url = new URL(given)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') {
@@ -36,17 +38,18 @@ export function parseUrl(given: unknown, guard: AddressGuard): URL {
   return url
 }
 
-/** Headers of the sink may be secrets, which come from env; those of a schedule may not. */
-export function parseHeaders(given: unknown, whose: 'sink' | 'schedule'): Record<string, string> {
+/**
+ * Headers of a sink may hold secrets, which come from env and go to its own URL. Those of a schedule may not, for they are
+ * stored and shown; nor those of a sink without a URL, for schedules would say who gets them.
+ */
+export function parseHeaders(given: unknown, whose: 'sink' | 'open sink' | 'schedule'): Record<string, string> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) throw invalid('headers must be an object')
   const entries = Object.entries(given)
   if (entries.length > MAX_HEADERS) throw invalid(`there are ${entries.length} headers; at most ${MAX_HEADERS}`)
   for (const [name, value] of entries) {
     if (!TOKEN.test(name)) throw invalid(`${quote(name)} is no name of a header`)
     if (RESERVED.test(name)) throw invalid(`the header ${name} is not yours to set`)
-    if (whose === 'schedule' && SECRET.test(name)) {
-      throw invalid(`the header ${name} would hold a secret, and schedules are no place for it: set it on the sink`)
-    }
+    if (whose !== 'sink' && SECRET.test(name)) throw misplaced(name, whose)
     if (typeof value !== 'string' || !VALUE.test(value)) {
       throw invalid(`the header ${name} must be printable ASCII of at most 1024 characters`)
     }
@@ -68,7 +71,7 @@ export function receiverOf(own: Receiver | OpenReceiver, options: Json | undefin
   const headers = parseHeaders(more, 'schedule')
   if (given === undefined)
     return 'url' in own ? { ...own, headers: { ...own.headers, ...headers } } : receiverOf(own, undefined, guard)
-  const url = parseUrl(given, guard)
+  const url = parseUrl(given, guard, 'schedule')
   const isSameOrigin = !('url' in own) || own.url.origin === url.origin
   return { url, headers: { ...(isSameOrigin ? own.headers : {}), ...headers }, isOwn: false }
 }
@@ -76,6 +79,14 @@ export function receiverOf(own: Receiver | OpenReceiver, options: Json | undefin
 /** A sink whose schedules each say where they go. */
 export interface OpenReceiver {
   readonly headers: Readonly<Record<string, string>>
+}
+
+function misplaced(name: string, whose: 'open sink' | 'schedule') {
+  return invalid(
+    whose === 'schedule'
+      ? `the header ${name} would hold a secret, and schedules are no place for it: set it on the sink`
+      : `the header ${name} would go to whichever URL a schedule names: give the sink a url of its own, or leave it out`,
+  )
 }
 
 function invalid(problem: string) {

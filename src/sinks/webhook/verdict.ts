@@ -6,6 +6,8 @@ import type { Receiver } from './receiver.js'
 
 const GONE = 410
 const TOO_LARGE = 413
+/** More than anybody waits for. */
+const MOST_SECONDS = 1e9
 
 /** The message names the host alone: the rest of a URL may be a secret. */
 export function refused(answer: Answer, { url }: Receiver, { startedAt }: SinkMessage): Undelivered {
@@ -35,7 +37,7 @@ export function unsent(error: unknown, { url, isOwn }: Receiver): Undelivered {
 /** Seconds, or an instant; that one is measured against the same server's own clock, if it says what that shows. */
 function askedDelay({ retryAfter, date }: Answer, startedAt: number): number | undefined {
   if (retryAfter === undefined) return undefined
-  if (/^\d{1,9}$/.test(retryAfter)) return Number(retryAfter) * 1_000
+  if (/^\d+$/.test(retryAfter)) return Math.min(Number(retryAfter), MOST_SECONDS) * 1_000
   if (!retryAfter.endsWith(' GMT')) return undefined
   const until = Date.parse(retryAfter)
   const now = date === undefined ? startedAt : Date.parse(date)
