@@ -22,7 +22,7 @@ import {
 import { type Encode, encoder, FORMAT_OPTIONS, type FormatOptions, headerText } from '../message.js'
 import { AddressGuard, type Resolve } from './address-guard.js'
 import { type Agents, type Posted, post } from './post.js'
-import { type OpenReceiver, parseHeaders, parseUrl, type Receiver, receiverOf } from './receiver.js'
+import { type OpenReceiver, parseHeaders, parseUrl, type Receiver, receiver, receiverOf } from './receiver.js'
 import { parseSecrets, signatures } from './signature.js'
 import { Turns } from './turns.js'
 import { refused, unsent } from './verdict.js'
@@ -61,7 +61,7 @@ export function webhook(options: WebhookOptions): Sink {
   const own = parseHeaders(headers, url === undefined ? 'open sink' : 'sink')
   return new Webhook({
     guard,
-    own: url === undefined ? { headers: own } : { url: parseUrl(url, guard, 'sink'), headers: own, isOwn: true },
+    own: url === undefined ? { headers: own } : receiver(parseUrl(url, guard, 'sink'), own, true),
     secrets: parseSecrets(secrets, where),
     encode: encoder(options, { attributePrefix: 'ce-' }, where),
     delivery: deliveryOptions(options, PREFERRED),
@@ -128,35 +128,35 @@ class Webhook implements Sink {
   }
 
   async #send(message: SinkMessage, signal: AbortSignal, open: Set<Posted>): Promise<Delivery> {
-    let receiver: Receiver
+    let to: Receiver
     try {
-      receiver = receiverOf(this.#parts.own, message.options, this.#parts.guard)
+      to = receiverOf(this.#parts.own, message.options, this.#parts.guard)
     } catch (error) {
       return { delivered: false, error, retryable: false }
     }
     // The sink's own is the engine's to leave alone; those that schedules name take turns.
-    if (receiver.isOwn) return this.#post(receiver, message, signal, open)
-    const notNow = await this.#turns.enter(receiver.url, signal)
+    if (to.isOwn) return this.#post(to, message, signal, open)
+    const notNow = await this.#turns.enter(to.url, signal)
     if (notNow !== undefined) return notNow
-    const outcome = await this.#post(receiver, message, signal, open)
-    this.#turns.left(receiver.url, wordIn(outcome, signal))
+    const outcome = await this.#post(to, message, signal, open)
+    this.#turns.left(to.url, wordIn(outcome, signal))
     return outcome
   }
 
-  async #post(receiver: Receiver, message: SinkMessage, signal: AbortSignal, open: Set<Posted>): Promise<Delivery> {
-    const { headers, body } = this.#written(message, receiver)
+  async #post(to: Receiver, message: SinkMessage, signal: AbortSignal, open: Set<Posted>): Promise<Delivery> {
+    const { headers, body } = this.#written(message, to)
     for (let isFirst = true; ; isFirst = false) {
       if (signal.aborted) return { delivered: false, error: signal.reason }
-      const posted = post(receiver.url, headers, body, this.#agents)
+      const posted = post(to.address, headers, body, this.#agents)
       open.add(posted)
       try {
         const answer = await posted.answer
         const isTaken = answer.status >= 200 && answer.status < 300
-        return isTaken ? DELIVERED : refused(answer, receiver, message)
+        return isTaken ? DELIVERED : refused(answer, to, message)
       } catch (error) {
         // A receiver may close a kept connection at the very moment that it is used: that says nothing of the receiver.
         if (isFirst && wasKept(error)) continue
-        return signal.aborted ? { delivered: false, error: signal.reason } : unsent(error, receiver)
+        return signal.aborted ? { delivered: false, error: signal.reason } : unsent(error, to)
       } finally {
         open.delete(posted)
       }
@@ -164,20 +164,15 @@ class Webhook implements Sink {
   }
 
   /** The time is the store's: receivers refuse what seems old, and instances' clocks may be wrong by hours. */
-  #written(message: SinkMessage, receiver: Receiver): { headers: Record<string, string>; body: string } {
+  #written(message: SinkMessage, { lines }: Receiver): { headers: readonly string[]; body: string } {
     const { encode, secrets } = this.#parts
     const { contentType, body, headers: beside } = encode(message)
     const id = headerText(message.id)
     const seconds = Math.floor(message.startedAt / 1_000)
-    const headers: Record<string, string> = {
-      'user-agent': 'belfry',
-      ...receiver.headers,
-      'content-type': contentType,
-      'webhook-id': id,
-      'webhook-timestamp': String(seconds),
-    }
-    for (const name in beside) headers[name] = headerText(beside[name] ?? '')
-    if (secrets.length > 0) headers['webhook-signature'] = signatures(secrets, id, seconds, body)
+    const headers = [...lines, 'content-type', contentType, 'content-length', String(Buffer.byteLength(body))]
+    headers.push('webhook-id', id, 'webhook-timestamp', String(seconds))
+    for (const name in beside) headers.push(name, headerText(beside[name] ?? ''))
+    if (secrets.length > 0) headers.push('webhook-signature', signatures(secrets, id, seconds, body))
     return { headers, body }
   }
 }

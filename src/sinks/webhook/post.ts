@@ -1,6 +1,7 @@
 /** One POST over a connection that is kept: its status, and the first words of a body that nobody asked for. */
 import { type Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { type Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { isIP } from 'node:net'
 
 export interface Answer {
   readonly status: number
@@ -25,17 +26,30 @@ const EXCERPT_BYTES = 256
 /** Beyond this a body is not worth reading to its end, even for the sake of the connection. */
 const MAX_BODY_BYTES = 65_536
 
-export function post(url: URL, headers: Record<string, string>, body: string, agents: Agents): Posted {
+/** A URL in the words of `node:http`, read once for all that is sent there. */
+export interface Address {
+  readonly isSecure: boolean
+  readonly host: string
+  readonly port: number
+  readonly path: string
+  /** What is asked for in the handshake: no IP addresses. */
+  readonly servername: string
+}
+
+export function addressOf(url: URL): Address {
+  const isSecure = url.protocol === 'https:'
+  const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
+  const port = url.port === '' ? (isSecure ? 443 : 80) : Number(url.port)
+  return { isSecure, host, port, path: url.pathname + url.search, servername: isIP(host) === 0 ? host : '' }
+}
+
+/** Headers are a list, name and value in turns: so they are written as they are, and not gathered in a map before. */
+export function post(to: Address, headers: readonly string[], body: string, agents: Agents): Posted {
   let cancel: Posted['cancel'] = () => {}
   const answer = new Promise<Answer>((resolve, reject) => {
-    const isSecure = url.protocol === 'https:'
-    const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
+    const { isSecure, host, port, path, servername } = to
     const request = (isSecure ? httpsRequest : httpRequest)({
-      method: 'POST',
-      host,
-      port: url.port === '' ? (isSecure ? 443 : 80) : url.port,
-      path: url.pathname + url.search,
-      headers: { ...headers, host: url.host, 'content-length': String(Buffer.byteLength(body)) },
+      ...{ method: 'POST', host, port, path, servername, headers },
       agent: isSecure ? agents.https : agents.http,
     })
     let isAnswered = false

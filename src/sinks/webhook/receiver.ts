@@ -3,12 +3,21 @@ import { failure, quote } from '../../core/errors.js'
 import type { Json } from '../../core/json.js'
 import { checkOptions } from '../../core/known-options.js'
 import type { AddressGuard } from './address-guard.js'
+import { type Address, addressOf } from './post.js'
 
 export interface Receiver {
   readonly url: URL
+  readonly address: Address
   readonly headers: Readonly<Record<string, string>>
+  /** What a request begins with: names and values in turns. */
+  readonly lines: readonly string[]
   /** The sink's own: when it cannot be reached, nobody's messages get through. */
   readonly isOwn: boolean
+}
+
+export function receiver(url: URL, headers: Readonly<Record<string, string>>, isOwn: boolean): Receiver {
+  const lines = ['host', url.host, ...Object.entries({ 'user-agent': 'belfry', ...headers }).flat()]
+  return { url, address: addressOf(url), headers, lines, isOwn }
 }
 
 const TOKEN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/
@@ -70,10 +79,12 @@ export function receiverOf(own: Receiver | OpenReceiver, options: Json | undefin
   const { url: given, headers: more = {} } = options as { readonly url?: Json; readonly headers?: Json }
   const headers = parseHeaders(more, 'schedule')
   if (given === undefined)
-    return 'url' in own ? { ...own, headers: { ...own.headers, ...headers } } : receiverOf(own, undefined, guard)
+    return 'url' in own
+      ? receiver(own.url, { ...own.headers, ...headers }, own.isOwn)
+      : receiverOf(own, undefined, guard)
   const url = parseUrl(given, guard, 'schedule')
   const isSameOrigin = !('url' in own) || own.url.origin === url.origin
-  return { url, headers: { ...(isSameOrigin ? own.headers : {}), ...headers }, isOwn: false }
+  return receiver(url, { ...(isSameOrigin ? own.headers : {}), ...headers }, false)
 }
 
 /** A sink whose schedules each say where they go. */
