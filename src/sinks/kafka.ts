@@ -184,7 +184,7 @@ function failureOf(cause: unknown, code: number, topic: string): Delivery {
     return { delivered: false, error, retryable: false }
   }
   if (code !== 0) return { delivered: false, error: cause }
-  const error = failure('SINK_UNREACHABLE', `the Kafka brokers cannot be reached: ${said}`, { cause })
+  const error = failure('SINK_UNREACHABLE', `the Kafka cluster cannot be reached: ${said}`, { cause })
   return { delivered: false, error, unreachable: true }
 }
 
@@ -200,7 +200,7 @@ function kafkaCode(error: unknown): number {
 }
 
 function linkTo({ producer, brokers, client }: KafkaOptions, where: string): Link<KafkaProducer> {
-  const whom = 'the Kafka brokers'
+  const whom = 'the Kafka cluster'
   if ((producer === undefined) === (brokers === undefined)) {
     throw failure('OPTION_INVALID', `${where}: give either brokers, or a producer of yours`)
   }

@@ -12,7 +12,7 @@ import { failure } from '../core/errors.js'
 import type { Delivery } from '../core/sink.js'
 
 export interface LinkOptions<Connection> {
-  /** Which broker, for errors: `the Kafka broker`. */
+  /** Which broker, for errors: `the Kafka cluster`. */
   readonly whom: string
   /** Whether `connect` makes a connection of our own, which is ours to end. */
   readonly owned: boolean

@@ -104,6 +104,8 @@ describe('a webhook', () => {
     [{ secret: 'x' }, /secrets/],
     [{ headers: { 'webhook-id': 'x' } }, /not yours/],
     [{ allow: '127.0.0.1' }, /must be a list/],
+    [{ url: undefined, headers: { 'X-Auth-Token': 'x' } }, /whichever URL a schedule names/],
+    [{ url: 'hooks.example/in/SECRET' }, /^(?!.*SECRET).*must be an http or https URL/],
   ])('refuses the options %j', (options, reason) => {
     expect(() => webhook({ url: 'https://example.com', ...options } as WebhookOptions)).toThrow(reason)
   })
@@ -137,6 +139,7 @@ describe('a webhook', () => {
 
   it.each([
     ['7', 7_000],
+    ['99999999999999999999', 1e12],
     ['Mon, 01 Jun 2026 12:01:00 GMT', 60_000],
     ['soon', undefined],
     ['-5', undefined],
@@ -157,8 +160,21 @@ describe('a webhook', () => {
     receiver.reply = () => {}
     const silent = await hook().send({}, AbortSignal.timeout(50))
     expect(silent).toMatchObject({ delivered: false, error: { name: 'TimeoutError' } })
+    expect(silent).not.toHaveProperty('unreachable')
     receiver.reply = (_, response) => void response.writeHead(200).write('and so on')
     expect(await hook().send({}, AbortSignal.timeout(100))).toEqual({ delivered: true })
+  })
+
+  it('whose receiver is silent again and again says that it is out of reach, until it answers', async () => {
+    receiver.reply = ({ body }, response) => {
+      if (body.includes('answer me')) response.writeHead(500).end()
+    }
+    const { send } = hook()
+    const silence = () => send({}, AbortSignal.timeout(20))
+    for (let count = 0; count < 2; count += 1) expect(await silence()).not.toHaveProperty('unreachable')
+    for (let count = 0; count < 2; count += 1) expect(await silence()).toMatchObject({ unreachable: true })
+    expect(await send({ payload: 'answer me' })).not.toHaveProperty('unreachable')
+    expect(await silence()).not.toHaveProperty('unreachable')
   })
 
   it('that cannot be sent says so of the sink if it is the sink’s own, and of the message if not', async () => {

@@ -82,6 +82,7 @@ export function runLines(run: RunResource, style: Style): string[] {
         payload: run.payload === null ? undefined : JSON.stringify(run.payload),
         result: run.result === undefined || run.result === null ? undefined : JSON.stringify(run.result),
         error: run.error?.message,
+        answer: run.error?.excerpt,
       },
       style,
     ),

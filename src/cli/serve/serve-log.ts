@@ -67,8 +67,9 @@ export function tellEvents(belfry: Belfry, { say, isTalkative }: ServeLog): void
     })
   })
   belfry.on('lock:lost', ({ name }) => say(`lost the lock "${name}"`, { lock: name }))
-  belfry.on('run:failed', ({ run, error }) => {
-    say(`run ${run.id} failed for good: ${redactedText(error.message)}`, { run: run.id, err: error })
+  // Whoever may read the log is not known, so what a receiver answered is left out.
+  belfry.on('run:failed', ({ run, error: { excerpt: _, ...err } }) => {
+    say(`run ${run.id} failed for good: ${redactedText(err.message)}`, { run: run.id, err })
   })
   belfry.on('store:unreachable', ({ error }) => {
     const err = errorRecord(error)

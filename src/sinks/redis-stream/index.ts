@@ -47,12 +47,15 @@ interface Item extends Entry {
 
 const OWN = ['stream', 'client', 'url', 'nodes', 'maxLength', 'dedupe', 'headers']
 const WHOM = 'the Redis server'
-/** A server does nothing else while it adds these. */
+/** A server does nothing else while it adds these: so many, and so many characters. */
 const MOST_ENTRIES = 500
+const MOST_TEXT = 1_000_000
 /** Fields that are the entry's own, in this order. */
 const RESERVED = ['id', 'key', 'data', 'content-type']
 /** The first word of an answer that another attempt would get again: what is there is no stream. */
 const FINAL = ['WRONGTYPE', 'NOPERM']
+/** Of an answer of a server that is no master any more: whoever has its name by now is asked over a new connection. */
+const DEMOTED = ['READONLY', 'MASTERDOWN']
 
 /** Braces are the hash tag of a cluster, or nothing. */
 const streamKey: Rule = (text) => {
@@ -97,7 +100,8 @@ export function redisStream(options: RedisStreamOptions): Sink {
         const answers = await addEntries(redis.send, to, settings, part)
         for (const [index, { at }] of part.entries()) settle(at, outcomeOf(answers[index], to))
       } catch (error) {
-        if (firstWord(error) === undefined) link.lose(redis)
+        const word = firstWord(error)
+        if (word === undefined || DEMOTED.includes(word)) link.lose(redis)
         for (const { at } of items.slice(from)) settle(at, failureOf(error, to))
         return
       }
@@ -118,14 +122,18 @@ export function redisStream(options: RedisStreamOptions): Sink {
   }
 }
 
-/** Entries of one script: not too many, with fields of the same names. */
+/** Entries of one script: not too many, nor too much, with fields of the same names. */
 function endOfPart(items: readonly Item[], from: number): number {
   const { names = [] } = items[from] ?? {}
   const isAlike = (item: Item) =>
     item.names.length === names.length && item.names.every((name, at) => name === names[at])
-  let end = from + 1
-  for (let next = items[end]; next !== undefined && end - from < MOST_ENTRIES && isAlike(next); next = items[end])
+  let end = from
+  let text = 0
+  for (let next = items[end]; next !== undefined && end - from < MOST_ENTRIES && isAlike(next); next = items[end]) {
+    for (const value of next.values) text += value.length
+    if (text > MOST_TEXT && end > from) break
     end += 1
+  }
   return end
 }
 

@@ -24,7 +24,7 @@ import { AddressGuard, type Resolve } from './address-guard.js'
 import { type Agents, type Posted, post } from './post.js'
 import { type OpenReceiver, parseHeaders, parseUrl, type Receiver, receiver, receiverOf } from './receiver.js'
 import { parseSecrets, signatures } from './signature.js'
-import { Turns } from './turns.js'
+import { SILENCES, Turns } from './turns.js'
 import { refused, unsent } from './verdict.js'
 
 export interface WebhookOptions extends DeliveryOptions, FormatOptions {
@@ -81,6 +81,8 @@ class Webhook implements Sink {
   readonly #parts: Parts
   readonly #agents: Agents
   readonly #turns: Turns
+  /** How often in a row the sink's own receiver was silent. */
+  #silences = 0
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -135,12 +137,21 @@ class Webhook implements Sink {
       return { delivered: false, error, retryable: false }
     }
     // The sink's own is the engine's to leave alone; those that schedules name take turns.
-    if (to.isOwn) return this.#post(to, message, signal, open)
+    if (to.isOwn) return this.#heard(await this.#post(to, message, signal, open), signal)
     const notNow = await this.#turns.enter(to.url, signal)
     if (notNow !== undefined) return notNow
     const outcome = await this.#post(to, message, signal, open)
     this.#turns.left(to.url, wordIn(outcome, signal))
     return outcome
+  }
+
+  /** One that takes connections and answers nothing, again and again, is as much out of reach as one that takes none. */
+  #heard(outcome: Delivery, signal: AbortSignal): Delivery {
+    const word = wordIn(outcome, signal)
+    if (word === 'answered') this.#silences = 0
+    if (word !== 'silent' || outcome.delivered) return outcome
+    this.#silences += 1
+    return this.#silences < SILENCES ? outcome : { ...outcome, unreachable: true }
   }
 
   async #post(to: Receiver, message: SinkMessage, signal: AbortSignal, open: Set<Posted>): Promise<Delivery> {
@@ -191,8 +202,10 @@ function inTurn(messages: readonly SinkMessage[]): readonly (readonly number[])[
 /** Whether a receiver was heard of. */
 function wordIn(outcome: Delivery, signal: AbortSignal): 'answered' | 'silent' | 'unknown' {
   if (outcome.delivered) return 'answered'
-  const { code } = outcome.error as { readonly code?: string }
-  if (signal.aborted && outcome.error === signal.reason) return code === 'TIMEOUT' ? 'silent' : 'unknown'
+  const { code, name } = outcome.error as { readonly code?: unknown; readonly name?: unknown }
+  if (signal.aborted && outcome.error === signal.reason) {
+    return code === 'TIMEOUT' || name === 'TimeoutError' ? 'silent' : 'unknown'
+  }
   if (code === 'SINK_REFUSED') return 'answered'
   return code === 'SINK_UNREACHABLE' ? 'silent' : 'unknown'
 }

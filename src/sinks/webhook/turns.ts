@@ -26,7 +26,7 @@ interface Known {
 /** Nothing was heard of a receiver for so long while it was asked. */
 const QUIET_MS = 3_000
 /** Connections break: once is no reason to leave a receiver alone. */
-const SILENCES = 3
+export const SILENCES = 3
 const PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 30_000
 const MOST_KNOWN = 10_000
