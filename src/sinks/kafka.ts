@@ -199,6 +199,17 @@ function kafkaCode(error: unknown): number {
   return 0
 }
 
+/** No connection, or no answer on it: of a cluster that was not heard of, nothing else is to be learned either. */
+function isUnanswered(error: unknown): boolean {
+  for (let [inner, depth] = [error, 0] as [unknown, number]; depth < 5; depth += 1) {
+    if (typeof inner !== 'object' || inner === null) return false
+    const { name, originalError, cause } = inner as { name?: unknown; originalError?: unknown; cause?: unknown }
+    if (typeof name === 'string' && /Connection|Timeout/.test(name)) return true
+    inner = originalError ?? cause
+  }
+  return false
+}
+
 function linkTo({ producer, brokers, client }: KafkaOptions, where: string): Link<KafkaProducer> {
   const whom = 'the Kafka cluster'
   if ((producer === undefined) === (brokers === undefined)) {
@@ -229,7 +240,11 @@ function linkTo({ producer, brokers, client }: KafkaOptions, where: string): Lin
     return inTurn(made)
   }
   // A cluster that answers, and has no idempotent producers or does not allow them, has others.
-  const connect = () => make(true).catch(() => make(false))
+  const connect = () =>
+    make(true).catch((error: unknown) => {
+      if (isUnanswered(error)) throw error
+      return make(false)
+    })
   return new Link({ whom, owned: true, connect, end: (made) => made.disconnect() })
 }
 

@@ -87,6 +87,25 @@ describe('the link to a broker', () => {
     expect(broker).toMatchObject({ connections: 2, ended: 1 })
   })
 
+  it('is as good as lost when short calls got no answer one after the other, and no other did', async () => {
+    const { link, broker, send, pass } = world()
+    const silence = async () => {
+      const enough = new AbortController()
+      const answer = link.deliver(1, enough.signal, () => never)
+      await link.open()
+      pass(3_000)
+      enough.abort()
+      await answer
+    }
+    await silence()
+    expect(await link.deliver(1, inTime(), send)).toEqual([DELIVERED])
+    await silence()
+    expect(broker).toMatchObject({ connections: 1, ended: 0 })
+    await silence()
+    await link.open()
+    expect(broker).toMatchObject({ connections: 2, ended: 1 })
+  })
+
   it("gives a client of the user's nothing more while it has many calls to answer", async () => {
     const { link, broker, send } = world({ owned: false })
     for (let calls = 0; calls < 50; calls += 1) {

@@ -31,14 +31,18 @@ interface Slot<Connection> {
   value?: Connection
   /** Calls that were given up, and that the client may still hold. */
   leftBehind: number
+  /** When the first of the calls began that got no answer at all, if none has got one since. */
+  silentSince?: number | undefined
 }
 
 const FIRST_PAUSE_MS = 100
 /** The engine itself asks less and less often: this is for those who come in between. */
 const LONGEST_PAUSE_MS = 2_000
 const MOST_LEFT_BEHIND = 50
-/** A connection on which a call got no answer at all for so long is as good as lost, whatever it says itself. */
+/** A connection on which no call got any answer for so long is as good as lost, whatever it says itself. */
 const SILENCE_MS = 5_000
+/** One that is still being made has longer: to begin another beside it would not help. */
+const CONNECTING_MS = 60_000
 /** One that does not end by then is left to itself. */
 const END_MS = 2_000
 const GIVEN_UP = Symbol('given up')
@@ -99,12 +103,13 @@ export class Link<Connection> {
         }),
       )
       await inTime(work, signal, slot)
+      slot.silentSince = undefined
     } catch (error) {
       if (error !== GIVEN_UP) rest = { delivered: false, error, unreachable: true }
       else if (outcomes.every((outcome) => outcome === undefined)) {
         rest = { ...this.#unanswered(), unreachable: true }
-        if (slot !== undefined && this.#clock.monotonic() - startedAt >= SILENCE_MS) this.#drop(slot)
-      }
+        if (slot !== undefined) this.#wasSilent(slot, startedAt)
+      } else if (slot !== undefined) slot.silentSince = undefined
     }
     return outcomes.map((outcome) => {
       if (outcome !== undefined) return outcome
@@ -140,6 +145,12 @@ export class Link<Connection> {
       if (this.#slot === slot) this.#slot = undefined
       throw this.#reason
     }
+  }
+
+  #wasSilent(slot: Slot<Connection>, since: number): void {
+    slot.silentSince ??= since
+    const mostMs = slot.value === undefined ? CONNECTING_MS : SILENCE_MS
+    if (this.#clock.monotonic() - slot.silentSince >= mostMs) this.#drop(slot)
   }
 
   #drop(slot: Slot<Connection>): void {

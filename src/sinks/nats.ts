@@ -17,6 +17,7 @@ import {
 } from '../core/sink.js'
 import { Link } from './link.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions, headerText } from './message.js'
+import { isMute } from './nats-greeting.js'
 import { checkHeaders, checkText, overrides, type Rule } from './overrides.js'
 import { peer } from './peer.js'
 
@@ -74,6 +75,7 @@ const OWN = ['subject', 'servers', 'connection', 'client', 'headers']
 /** For one message to be stored. */
 const PATIENCE_MS = 5_000
 const LONGEST_PAUSE_MS = 2_000
+const MOST_RECONNECTS = 10
 /** A server that is gone without a word is noticed after two of these. */
 const PING_MS = 10_000
 const WHOM = 'the NATS server'
@@ -208,16 +210,23 @@ function linkTo({ servers, connection, client }: NatsOptions, clients: Clients, 
     }
     return new Link({ whom: WHOM, owned: false, connect, end: () => {} })
   }
+  const all = typeof servers === 'string' ? [servers] : [...(servers ?? [])]
   const settings = {
     name: 'belfry',
     timeout: PATIENCE_MS,
     pingInterval: PING_MS,
     ...client,
-    servers: typeof servers === 'string' ? [servers] : [...(servers ?? [])],
-    maxReconnectAttempts: -1,
+    // It knows the others of a cluster, and looks for them first. Then it is our turn.
+    maxReconnectAttempts: MOST_RECONNECTS,
     reconnectDelayHandler: () => Math.random() * LONGEST_PAUSE_MS,
   }
-  const connect = async (lost: () => void) => watched(await clients.connect(settings), lost)
+  const tls = client?.tls as { readonly handshakeFirst?: boolean } | null | undefined
+  const connect = async (lost: () => void) => {
+    const mute = await Promise.all(all.map((server) => tls?.handshakeFirst !== true && isMute(server, PATIENCE_MS)))
+    const speaking = all.filter((_, at) => mute[at] !== true)
+    if (speaking.length === 0) throw new Error('it takes connections, and says nothing')
+    return watched(await clients.connect({ ...settings, servers: speaking }), lost)
+  }
   return new Link({ whom: WHOM, owned: true, connect, end: ({ connection: made }) => made.close() })
 }
 

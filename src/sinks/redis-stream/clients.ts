@@ -1,4 +1,5 @@
 /** The clients that can be brought along, single or cluster, and those that are made here for a URL. */
+import { sleep, systemClock } from '../../core/clock.js'
 import { failure, quote } from '../../core/errors.js'
 import { installedPackage } from '../../core/installed-package.js'
 import { urlCredentials } from '../../core/url-credentials.js'
@@ -44,6 +45,8 @@ export interface Connected {
 }
 
 const CONNECT_MS = 5_000
+/** For the connection and its first answer. */
+const ANSWER_MS = 8_000
 /** Whether a client is made anew is decided here, so each gives up at once, keeps nothing, and sends nothing twice. */
 const NODE_REDIS = {
   RESP: 2,
@@ -70,18 +73,43 @@ export async function connected(client: RedisClient): Promise<Connected> {
   if ('masters' in client) {
     if (!client.isOpen) await client.connect()
     const send: Send = (key, command) => client.sendCommand(key, false, [...command])
-    return { send, isReady: () => true, end: () => client.destroy() }
+    return { send, isReady: () => true, end: () => end(client) }
   }
   if ('call' in client) {
     if (client.status === 'wait' || client.status === 'end') await client.connect()
     const send: Send = (_, [command = '', ...args]) => client.call(command, args)
-    return { send, isReady: () => client.status === 'ready', end: () => client.disconnect() }
+    return { send, isReady: () => client.status === 'ready', end: () => end(client) }
   }
   if (!client.isOpen) await client.connect()
   return {
     send: (_, command) => client.sendCommand(command),
     isReady: () => client.isReady,
-    end: () => client.isOpen && client.destroy(),
+    end: () => end(client),
+  }
+}
+
+/** Connects a client of our own: one whose server takes the connection and says nothing is ended. */
+export async function connectedInTime(client: RedisClient): Promise<Connected> {
+  const enough = new AbortController()
+  const late = sleep(systemClock, ANSWER_MS, enough.signal).then(() => {
+    throw new Error(`it has not answered within ${ANSWER_MS / 1_000} s`)
+  })
+  try {
+    return await Promise.race([connected(client), late])
+  } catch (error) {
+    end(client)
+    throw error
+  } finally {
+    enough.abort()
+  }
+}
+
+function end(client: RedisClient): void {
+  try {
+    if ('disconnect' in client && 'call' in client) client.disconnect()
+    else client.destroy()
+  } catch {
+    // One that is closed already says so.
   }
 }
 

@@ -20,7 +20,7 @@ import { Link, type Settle } from '../link.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions } from '../message.js'
 import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
 import { addEntries, type Entry } from './add-entries.js'
-import { type Connected, clientMaker, connected, isClient, type RedisClient } from './clients.js'
+import { type Connected, clientMaker, connected, connectedInTime, isClient, type RedisClient } from './clients.js'
 
 export type { IoRedis, NodeRedis, NodeRedisCluster, RedisClient } from './clients.js'
 
@@ -174,7 +174,7 @@ function linkTo({ client, url, nodes }: RedisStreamOptions, where: string): Link
     return new Link({ whom: WHOM, owned: false, connect: () => connected(client), end: () => {} })
   }
   const make = clientMaker(nodes ?? [url], nodes !== undefined, where)
-  return new Link({ whom: WHOM, owned: true, connect: () => connected(make()), end: (redis) => redis.end() })
+  return new Link({ whom: WHOM, owned: true, connect: () => connectedInTime(make()), end: (redis) => redis.end() })
 }
 
 function checkFields<Fields extends object>(fields: Fields, where: string): Fields {
