@@ -89,10 +89,10 @@ export async function connected(client: RedisClient): Promise<Connected> {
 }
 
 /** Connects a client of our own: one whose server takes the connection and says nothing is ended. */
-export async function connectedInTime(client: RedisClient): Promise<Connected> {
+export async function connectedInTime(client: RedisClient, patienceMs = ANSWER_MS): Promise<Connected> {
   const enough = new AbortController()
-  const late = sleep(systemClock, ANSWER_MS, enough.signal).then(() => {
-    throw new Error(`it has not answered within ${ANSWER_MS / 1_000} s`)
+  const late = sleep(systemClock, patienceMs, enough.signal).then(() => {
+    throw new Error(`it has not answered within ${patienceMs / 1_000} s`)
   })
   try {
     return await Promise.race([connected(client), late])
