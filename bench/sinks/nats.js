@@ -1,7 +1,7 @@
 // @ts-check
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { nats } from '../../dist/sinks/nats.js'
+import { nats } from '../../dist/sinks/nats/index.js'
 import { startNats } from '../../test/servers/nats.js'
 
 /**

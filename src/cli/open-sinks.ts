@@ -17,7 +17,7 @@ type Options = Readonly<Record<string, never>>
 const KINDS: Readonly<Record<string, (options: Options) => Promise<Sink>>> = {
   kafka: async (options) => (await import('../sinks/kafka.js')).kafka(options as never),
   log: async (options) => (await import('../sinks/log.js')).log(options),
-  nats: async (options) => (await import('../sinks/nats.js')).nats(options as never),
+  nats: async (options) => (await import('../sinks/nats/index.js')).nats(options as never),
   rabbitmq: async (options) => (await import('../sinks/rabbitmq/index.js')).rabbitmq(options),
   'redis-stream': async (options) => (await import('../sinks/redis-stream/index.js')).redisStream(options as never),
   webhook: async (options) => (await import('../sinks/webhook/index.js')).webhook(options),

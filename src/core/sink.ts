@@ -63,6 +63,8 @@ export interface Undelivered {
   readonly error: unknown
   /** False when trying again would be in vain. */
   readonly retryable?: boolean
+  /** The receiver was not asked, because it has not answered others lately: the run fails for good only after it was. */
+  readonly untried?: boolean
   /** What the receiver asks for; the wait is never shorter than the backoff, nor longer than a day. */
   readonly retryAfterMs?: number
   /** The sink itself is out of reach, so no other message would get through either. */

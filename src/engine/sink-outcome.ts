@@ -37,11 +37,17 @@ export function outcomeOf(sink: SinkDefinition, { run, reason }: Attempt, delive
   if (reason === 'stop') return { kind: 'released' }
   if (reason === 'cancel') return { kind: 'cancelled' }
   const error = errorRecord(delivery.error)
-  const decision = decideRetry(sink.retry, run.id, run.failures + 1, delivery.error)
+  const decision = decideRetry(sink.retry, run.id, countedFailures(sink, run, delivery), delivery.error)
   if (!decision.retry || delivery.retryable === false || delivery.pauseSchedule !== undefined) {
     return { kind: 'failed', error }
   }
   return { kind: 'retry', error, delayMs: Math.max(decision.delayMs, askedDelay(delivery)) }
+}
+
+/** An attempt that asked nobody is not the last one; twice as many as there may be are enough all the same. */
+function countedFailures({ retry }: SinkDefinition, { failures }: Attempt['run'], { untried }: Undelivered): number {
+  const isLast = failures + 1 >= retry.attempts && failures + 1 < 2 * retry.attempts
+  return untried === true && isLast ? retry.attempts - 1 : failures + 1
 }
 
 /** Where a sink said nothing of a message, or nothing that can be read. */

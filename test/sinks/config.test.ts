@@ -129,7 +129,7 @@ describe('a sink in the config file', () => {
       /the environment has no NOPE/,
     ],
     ['with a variable that is none', { type: 'webhook', url: { env: 'A B' } }, /must be the name of a variable/],
-    ['with a URL that is none', { type: 'webhook', url: 'shop.example' }, /url is "shop.example"/],
+    ['with a URL that is none', { type: 'webhook', url: 'shop.example' }, /url must be an http or https URL/],
     [
       'with a secret that is none',
       { type: 'webhook', url, secrets: [{ env: 'ORDERS_AUTH' }] },

@@ -138,6 +138,18 @@ describe('a sink', () => {
     expect(orders.ids).toEqual([`s/0001-${UNIX}`])
   })
 
+  it('fails no message for good that its receiver was not asked to take, unless that goes on and on', async () => {
+    const orders = new ScriptedSink({ retry: { attempts: 3 } })
+    orders.script = each(({ schedule_id, attempt }) =>
+      schedule_id === 's/0000' && attempt > 4 ? { delivered: true } : { ...no, untried: true },
+    )
+    const { belfry, advance, runs } = await started({ sinks: { orders } })
+    await belfry.schedules.putMany(burst(2))
+    await advance('1h')
+    expect(await runs('s/0000')).toMatchObject([{ state: 'succeeded', attempt: 5 }])
+    expect(await runs('s/0001')).toMatchObject([{ state: 'failed', attempt: 6 }])
+  })
+
   it('that never answers is given up after its timeout, and what it held is tried again', async () => {
     const orders = new ScriptedSink({ timeout: '10s', concurrency: 1 })
     const log = memoryLog()

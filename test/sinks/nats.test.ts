@@ -1,7 +1,7 @@
 import { type JsMsg, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { nats } from '../../src/sinks/nats.js'
+import { nats } from '../../src/sinks/nats/index.js'
 import { type Received, sinkContract } from '../../src/testing/sink-contract.js'
 import { startOwnNats } from '../servers/nats.js'
 import type { OwnServer } from '../servers/postgres.js'
@@ -149,6 +149,6 @@ describe('the NATS sink', () => {
   it('loses nothing when the publishing process is killed in the middle of a batch', async () => {
     await addStream('killed')
     const options = { subject: 'killed.one', servers: url() }
-    await killPublisher({ sink: 'nats.js', make: 'nats', options, arrived: () => arrivedIn('killed') })
+    await killPublisher({ sink: 'nats/index.js', make: 'nats', options, arrived: () => arrivedIn('killed') })
   }, 60_000)
 })

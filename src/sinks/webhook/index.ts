@@ -24,7 +24,7 @@ import { AddressGuard, type Resolve } from './address-guard.js'
 import { type Agents, type Posted, post } from './post.js'
 import { type OpenReceiver, parseHeaders, parseUrl, type Receiver, receiver, receiverOf } from './receiver.js'
 import { parseSecrets, signatures } from './signature.js'
-import { SILENCES, Turns } from './turns.js'
+import { SILENCES, type Turn, Turns } from './turns.js'
 import { refused, unsent } from './verdict.js'
 
 export interface WebhookOptions extends DeliveryOptions, FormatOptions {
@@ -44,6 +44,8 @@ const KNOWN = ['url', 'secrets', 'headers', 'allow', 'resolve', ...FORMAT_OPTION
 /** A request each: what makes it fast is many at a time, not many in one call. */
 const PREFERRED: DeliveryOptions = { batch: 1, concurrency: 32 }
 const IDLE_SOCKETS = 256
+/** Long enough for a schedule that fires every minute. */
+const IDLE_MS = 90_000
 /** A receiver that has not answered has one of so many parts of the calls. */
 const PARTS = 4
 
@@ -87,7 +89,7 @@ class Webhook implements Sink {
   constructor(parts: Parts) {
     this.#parts = parts
     this.delivery = parts.delivery
-    const settings = { keepAlive: true, maxFreeSockets: IDLE_SOCKETS, lookup: parts.guard.lookup }
+    const settings = { keepAlive: true, maxFreeSockets: IDLE_SOCKETS, timeout: IDLE_MS, lookup: parts.guard.lookup }
     const { concurrency = 1, batch = 1 } = parts.delivery
     this.#turns = new Turns((concurrency * batch) / PARTS)
     this.#agents = { http: new HttpAgent(settings), https: new HttpsAgent(settings) }
@@ -138,10 +140,18 @@ class Webhook implements Sink {
     }
     // The sink's own is the engine's to leave alone; those that schedules name take turns.
     if (to.isOwn) return this.#heard(await this.#post(to, message, signal, open), signal)
-    const notNow = await this.#turns.enter(to.url, signal)
-    if (notNow !== undefined) return notNow
-    const outcome = await this.#post(to, message, signal, open)
-    this.#turns.left(to.url, wordIn(outcome, signal))
+    const turns: Turn[] = []
+    for (const of of [to.url.origin + to.url.pathname, to.url.origin]) {
+      const turn = await this.#turns.begin(of, to.url, signal)
+      if ('delivered' in turn) return this.#over(turns, turn, signal)
+      turns.push(turn)
+    }
+    return this.#over(turns, await this.#post(to, message, signal, open), signal)
+  }
+
+  #over(turns: readonly Turn[], outcome: Delivery, signal: AbortSignal): Delivery {
+    const word = outcome.delivered === false && outcome.untried ? 'unknown' : wordIn(outcome, signal)
+    for (const turn of turns) this.#turns.over(turn, word)
     return outcome
   }
 

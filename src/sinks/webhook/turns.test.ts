@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { manualClock } from '../../testing/manual-clock.js'
-import { Turns } from './turns.js'
+import { type Turn, Turns } from './turns.js'
 
 const SHARE = 2
 const dead = new URL('https://dead.example/a')
@@ -14,60 +14,76 @@ beforeEach(() => {
   turns = new Turns(SHARE, clock)
 })
 
-async function enterAll(count: number, url = dead): Promise<void> {
-  for (let at = 0; at < count; at += 1) expect(await turns.enter(url, signal)).toBeUndefined()
+const begin = (url = dead, by = signal) => turns.begin(url.origin, url, by)
+
+async function beginAll(count: number, url = dead): Promise<Turn[]> {
+  const begun = []
+  for (let at = 0; at < count; at += 1) begun.push((await begin(url)) as Turn)
+  expect(begun).toEqual(Array(count).fill({ of: url.origin, since: expect.any(Number) }))
+  return begun
+}
+
+async function ask(how: 'answered' | 'silent'): Promise<void> {
+  for (const turn of await beginAll(1)) turns.over(turn, how)
 }
 
 /** Silent as often in a row as it takes to be left alone. */
 async function fallSilent(): Promise<void> {
-  for (let at = 0; at < 3; at += 1) {
-    await enterAll(1)
-    turns.left(dead, 'silent')
-  }
+  for (let at = 0; at < 3; at += 1) await ask('silent')
 }
 
 describe('a receiver that schedules name', () => {
   it('has its share of the calls while it is silent; who comes beyond is told to come back, and others do not notice', async () => {
-    await enterAll(SHARE)
-    const beyond = turns.enter(dead, signal)
-    await enterAll(1, other)
+    await beginAll(SHARE)
+    const beyond = begin()
+    await beginAll(1, other)
     await clock.advance(3_000)
-    expect(await beyond).toMatchObject({ delivered: false, error: { code: 'SINK_UNREACHABLE' }, retryAfterMs: 1_000 })
-    expect(await turns.enter(dead, signal)).toMatchObject({ delivered: false })
+    const notNow = { delivered: false, untried: true, error: { code: 'SINK_UNREACHABLE' }, retryAfterMs: 1_000 }
+    expect(await beyond).toMatchObject(notNow)
+    expect(await begin()).toMatchObject(notNow)
   })
 
   it('has as many as it likes once it has answered', async () => {
-    await enterAll(SHARE)
-    const beyond = turns.enter(dead, signal)
-    turns.left(dead, 'answered')
-    expect(await beyond).toBeUndefined()
-    await enterAll(10 * SHARE)
+    const [first] = await beginAll(SHARE)
+    const beyond = begin()
+    turns.over(first as Turn, 'answered')
+    expect(await beyond).toMatchObject({ of: dead.origin })
+    await beginAll(10 * SHARE)
   })
 
   it('is left alone when it was silent several times in a row, longer each time, and asked by one at a time', async () => {
     await fallSilent()
-    expect(await turns.enter(dead, signal)).toMatchObject({ retryAfterMs: 1_000 })
-    await enterAll(1, other)
+    expect(await begin()).toMatchObject({ retryAfterMs: 1_000 })
+    await beginAll(1, other)
     await clock.advance(1_000)
-    await enterAll(1)
-    expect(await turns.enter(dead, signal)).toMatchObject({ delivered: false })
-    turns.left(dead, 'silent')
-    expect(await turns.enter(dead, signal)).toMatchObject({ retryAfterMs: 2_000 })
+    const [probe] = await beginAll(1)
+    expect(await begin()).toMatchObject({ delivered: false })
+    turns.over(probe as Turn, 'silent')
+    expect(await begin()).toMatchObject({ retryAfterMs: 2_000 })
   })
 
   it('is as any other again when it answers', async () => {
     await fallSilent()
     await clock.advance(1_000)
-    await enterAll(1)
-    turns.left(dead, 'answered')
-    await enterAll(SHARE)
+    await ask('answered')
+    await beginAll(SHARE)
+  })
+
+  it('is not silent while it answers others', async () => {
+    const slow = await beginAll(SHARE)
+    turns.over(slow.pop() as Turn, 'answered')
+    slow.push(...(await beginAll(4)))
+    await clock.advance(1_000)
+    turns.over(slow.pop() as Turn, 'answered')
+    for (const turn of slow) turns.over(turn, 'silent')
+    await beginAll(SHARE)
   })
 
   it('keeps nobody who is not waited for any more', async () => {
-    await enterAll(SHARE)
+    await beginAll(SHARE)
     const controller = new AbortController()
-    const beyond = turns.enter(dead, controller.signal)
+    const beyond = begin(dead, controller.signal)
     controller.abort('enough')
-    expect(await beyond).toEqual({ delivered: false, error: 'enough' })
+    expect(await beyond).toEqual({ delivered: false, untried: true, error: 'enough' })
   })
 })

@@ -1,15 +1,23 @@
 /**
- * Whose turn it is among receivers that share the calls of a sink: one that does not answer must not keep all of them.
+ * Whose turn it is among those who share the calls of a sink: one that does not answer must not keep all of them. Those
+ * are URLs that schedules name, and the hosts of these.
  *
- * - Until a receiver has answered, and again when nothing was heard of it for a while, it has its share of the calls and
- *   no more. Who comes beyond that waits a moment for a word of it, and is then told to come back later.
+ * - Until one has answered, and again when nothing was heard of it for a while, it has its share of the calls and no more.
+ *   Who comes beyond that waits a moment for a word of it, and is then told to come back later.
  * - One that was silent several times in a row is left alone, longer each time, and then asked by one message at a time.
+ *   A call that got no answer while others did says nothing of who was asked.
  *
- * What is known is this process's own. It is forgotten when a receiver has answered and nothing is under way to it.
+ * What is known is this process's own. It is forgotten when nothing is under way any more to one that has answered.
  */
 import { type Clock, systemClock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
 import type { Undelivered } from '../../core/sink.js'
+
+/** Somebody's call, until it is over. */
+export interface Turn {
+  readonly of: string
+  readonly since: number
+}
 
 interface Known {
   underWay: number
@@ -42,62 +50,62 @@ export class Turns {
     this.#clock = clock
   }
 
-  /** Resolves to nothing when the receiver may be called: `left` has to follow. Otherwise to why not. */
-  async enter({ host, origin }: URL, signal: AbortSignal): Promise<Undelivered | undefined> {
+  /** Resolves when it may be called: then `over` has to follow. Otherwise to why not. */
+  async begin(of: string, { host }: URL, signal: AbortSignal): Promise<Turn | Undelivered> {
     for (;;) {
-      if (signal.aborted) return { delivered: false, error: signal.reason }
-      const known = this.#known.get(origin) ?? this.#add(origin)
+      if (signal.aborted) return { delivered: false, untried: true, error: signal.reason }
+      const known = this.#known.get(of) ?? this.#add(of)
       const now = this.#clock.monotonic()
-      if (known.silences >= SILENCES) {
-        if (now >= known.resumeAt && known.underWay === 0) return begin(known, now)
-        return notNow(host, known.resumeAt - now)
-      }
       const leftMs = known.quietSince + QUIET_MS - now
-      if (known.underWay < this.#share || (known.hasAnswered && leftMs > 0)) return begin(known, now)
-      if (leftMs <= 0) return notNow(host, PAUSE_MS)
-      await wordOf(known, leftMs, signal, this.#clock)
+      if (known.silences >= SILENCES) {
+        if (now < known.resumeAt || known.underWay > 0) return notNow(host, known.resumeAt - now)
+      } else if (known.underWay >= this.#share && !(known.hasAnswered && leftMs > 0)) {
+        if (leftMs <= 0) return notNow(host, PAUSE_MS)
+        await wordOf(known, leftMs, signal, this.#clock)
+        continue
+      }
+      if (known.underWay === 0) known.quietSince = now
+      known.underWay += 1
+      return { of, since: now }
     }
   }
 
   /** A call is over: it was answered, there was silence, or it was broken off for reasons of our own. */
-  left({ origin }: URL, how: 'answered' | 'silent' | 'unknown'): void {
-    const known = this.#known.get(origin)
+  over({ of, since }: Turn, how: 'answered' | 'silent' | 'unknown'): void {
+    const known = this.#known.get(of)
     if (known === undefined) return
     known.underWay -= 1
-    const now = this.#clock.monotonic()
     if (how === 'answered') {
-      known.quietSince = now
+      known.quietSince = this.#clock.monotonic()
       known.hasAnswered = true
       known.silences = 0
-      // Calls that set out together find the same thing, once.
-    } else if (how === 'silent' && now >= known.resumeAt) {
-      known.silences += 1
-      known.hasAnswered = false
-      if (known.silences >= SILENCES) {
-        known.resumeAt = now + Math.min(PAUSE_MS * 2 ** (known.silences - SILENCES), LONGEST_PAUSE_MS)
-      }
-    }
+    } else if (how === 'silent' && !(known.hasAnswered && known.quietSince > since)) this.#silent(known)
     for (const wake of known.waiting) wake()
-    if (known.underWay === 0 && known.silences === 0) this.#known.delete(origin)
+    if (known.underWay === 0 && known.silences === 0) this.#known.delete(of)
   }
 
-  #add(origin: string): Known {
+  /** Calls that set out together find the same thing, once. */
+  #silent(known: Known): void {
+    const now = this.#clock.monotonic()
+    if (now < known.resumeAt) return
+    known.silences += 1
+    known.hasAnswered = false
+    if (known.silences < SILENCES) return
+    known.resumeAt = now + Math.min(PAUSE_MS * 2 ** (known.silences - SILENCES), LONGEST_PAUSE_MS)
+  }
+
+  #add(of: string): Known {
     const known: Known = {
       ...{ underWay: 0, quietSince: this.#clock.monotonic(), hasAnswered: false, silences: 0 },
       ...{ resumeAt: Number.NEGATIVE_INFINITY, waiting: new Set() },
     }
-    this.#known.set(origin, known)
+    this.#known.set(of, known)
     for (const [oldest, { underWay }] of this.#known) {
       if (this.#known.size <= MOST_KNOWN) break
       if (underWay === 0) this.#known.delete(oldest)
     }
     return known
   }
-}
-
-function begin(known: Known, now: number): undefined {
-  if (known.underWay === 0) known.quietSince = now
-  known.underWay += 1
 }
 
 /** Resolves when a call to it is over, or nobody waits any more. */
@@ -117,5 +125,5 @@ function wordOf({ waiting }: Known, forMs: number, signal: AbortSignal, clock: C
 
 function notNow(host: string, afterMs: number): Undelivered {
   const error = failure('SINK_UNREACHABLE', `${host} has not answered lately: it is left alone for a while`)
-  return { delivered: false, error, retryAfterMs: Math.max(afterMs, PAUSE_MS) }
+  return { delivered: false, error, untried: true, retryAfterMs: Math.max(afterMs, PAUSE_MS) }
 }

@@ -4,8 +4,8 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { createClient } from '@redis/client'
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { isMute } from './nats-greeting.js'
-import { connectedInTime } from './redis-stream/clients.js'
+import { isMute } from '../../src/sinks/nats/greeting.js'
+import { connectedInTime } from '../../src/sinks/redis-stream/clients.js'
 
 const open = new Set<Socket>()
 let greeting: string | undefined

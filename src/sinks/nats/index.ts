@@ -5,8 +5,8 @@
  *
  * The client would keep what is published while there is no connection, and send it later: so nothing is given to it then.
  */
-import { failure, quote } from '../core/errors.js'
-import { checkOptions } from '../core/known-options.js'
+import { failure, quote } from '../../core/errors.js'
+import { checkOptions } from '../../core/known-options.js'
 import {
   DELIVERED,
   DELIVERY_OPTIONS,
@@ -14,12 +14,12 @@ import {
   type DeliveryOptions,
   deliveryOptions,
   type Sink,
-} from '../core/sink.js'
-import { Link } from './link.js'
-import { encoder, FORMAT_OPTIONS, type FormatOptions, headerText } from './message.js'
-import { isMute } from './nats-greeting.js'
-import { checkHeaders, checkText, overrides, type Rule } from './overrides.js'
-import { peer } from './peer.js'
+} from '../../core/sink.js'
+import { Link } from '../link.js'
+import { encoder, FORMAT_OPTIONS, type FormatOptions, headerText } from '../message.js'
+import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
+import { peer } from '../peer.js'
+import { isMute } from './greeting.js'
 
 export interface NatsOptions extends DeliveryOptions, FormatOptions {
   /** Where events go: a subject that a stream listens to. A schedule may name another (`toOptions: { subject }`). */
