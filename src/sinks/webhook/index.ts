@@ -24,7 +24,7 @@ import { AddressGuard, type Resolve } from './address-guard.js'
 import { type Agents, type Posted, post } from './post.js'
 import { type OpenReceiver, parseHeaders, parseUrl, type Receiver, receiver, receiverOf } from './receiver.js'
 import { parseSecrets, signatures } from './signature.js'
-import { SILENCES, type Turn, Turns } from './turns.js'
+import { SILENCES, Turns, type Word } from './turns.js'
 import { refused, unsent } from './verdict.js'
 
 export interface WebhookOptions extends DeliveryOptions, FormatOptions {
@@ -46,8 +46,8 @@ const PREFERRED: DeliveryOptions = { batch: 1, concurrency: 32 }
 const IDLE_SOCKETS = 256
 /** Long enough for a schedule that fires every minute. */
 const IDLE_MS = 90_000
-/** A receiver that has not answered has one of so many parts of the calls. */
-const PARTS = 4
+/** How much of the calls is for a URL that does not answer, and for a host: another URL of it may answer. */
+const SHARES = { url: 1 / 4, host: 3 / 4 }
 
 export function webhook(options: WebhookOptions): Sink {
   const where = 'webhook()'
@@ -82,7 +82,8 @@ class Webhook implements Sink {
   readonly delivery: DeliveryOptions
   readonly #parts: Parts
   readonly #agents: Agents
-  readonly #turns: Turns
+  readonly #urls: Turns
+  readonly #hosts: Turns
   /** How often in a row the sink's own receiver was silent. */
   #silences = 0
 
@@ -91,7 +92,8 @@ class Webhook implements Sink {
     this.delivery = parts.delivery
     const settings = { keepAlive: true, maxFreeSockets: IDLE_SOCKETS, timeout: IDLE_MS, lookup: parts.guard.lookup }
     const { concurrency = 1, batch = 1 } = parts.delivery
-    this.#turns = new Turns((concurrency * batch) / PARTS)
+    this.#urls = new Turns(concurrency * batch * SHARES.url)
+    this.#hosts = new Turns(concurrency * batch * SHARES.host)
     this.#agents = { http: new HttpAgent(settings), https: new HttpsAgent(settings) }
   }
 
@@ -140,18 +142,13 @@ class Webhook implements Sink {
     }
     // The sink's own is the engine's to leave alone; those that schedules name take turns.
     if (to.isOwn) return this.#heard(await this.#post(to, message, signal, open), signal)
-    const turns: Turn[] = []
-    for (const of of [to.url.origin + to.url.pathname, to.url.origin]) {
-      const turn = await this.#turns.begin(of, to.url, signal)
-      if ('delivered' in turn) return this.#over(turns, turn, signal)
-      turns.push(turn)
-    }
-    return this.#over(turns, await this.#post(to, message, signal, open), signal)
-  }
-
-  #over(turns: readonly Turn[], outcome: Delivery, signal: AbortSignal): Delivery {
-    const word = outcome.delivered === false && outcome.untried ? 'unknown' : wordIn(outcome, signal)
-    for (const turn of turns) this.#turns.over(turn, word)
+    const { origin, pathname } = to.url
+    const { outcome } = await this.#urls.take(origin + pathname, to.url, signal, () =>
+      this.#hosts.take(origin, to.url, signal, async () => {
+        const answer = await this.#post(to, message, signal, open)
+        return { outcome: answer, word: wordIn(answer, signal) }
+      }),
+    )
     return outcome
   }
 
@@ -210,7 +207,7 @@ function inTurn(messages: readonly SinkMessage[]): readonly (readonly number[])[
 }
 
 /** Whether a receiver was heard of. */
-function wordIn(outcome: Delivery, signal: AbortSignal): 'answered' | 'silent' | 'unknown' {
+function wordIn(outcome: Delivery, signal: AbortSignal): Word {
   if (outcome.delivered) return 'answered'
   const { code, name } = outcome.error as { readonly code?: unknown; readonly name?: unknown }
   if (signal.aborted && outcome.error === signal.reason) {

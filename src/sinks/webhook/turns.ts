@@ -11,7 +11,15 @@
  */
 import { type Clock, systemClock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
-import type { Undelivered } from '../../core/sink.js'
+import type { Delivery, Undelivered } from '../../core/sink.js'
+
+/** Of whom was asked: an answer, silence, or nothing that tells. */
+export type Word = 'answered' | 'silent' | 'unknown'
+
+export interface Heard {
+  readonly outcome: Delivery
+  readonly word: Word
+}
 
 /** Somebody's call, until it is over. */
 export interface Turn {
@@ -50,6 +58,20 @@ export class Turns {
     this.#clock = clock
   }
 
+  /** Calls when it may be called; otherwise the outcome is why not. */
+  async take(of: string, url: URL, signal: AbortSignal, call: () => Promise<Heard>): Promise<Heard> {
+    const turn = await this.begin(of, url, signal)
+    if ('delivered' in turn) return { outcome: turn, word: 'unknown' }
+    let word: Word = 'unknown'
+    try {
+      const heard = await call()
+      word = heard.word
+      return heard
+    } finally {
+      this.over(turn, word)
+    }
+  }
+
   /** Resolves when it may be called: then `over` has to follow. Otherwise to why not. */
   async begin(of: string, { host }: URL, signal: AbortSignal): Promise<Turn | Undelivered> {
     for (;;) {
@@ -71,7 +93,7 @@ export class Turns {
   }
 
   /** A call is over: it was answered, there was silence, or it was broken off for reasons of our own. */
-  over({ of, since }: Turn, how: 'answered' | 'silent' | 'unknown'): void {
+  over({ of, since }: Turn, how: Word): void {
     const known = this.#known.get(of)
     if (known === undefined) return
     known.underWay -= 1
