@@ -105,6 +105,8 @@ describe('the RabbitMQ sink', () => {
     const messages = [scene.message(), scene.message({ options }), scene.message(), scene.message({ options })]
     const outcomes = await sink.deliver(messages, soon())
     expect(outcomes).toMatchObject([yes, refused, yes, refused])
+    const [tooLong] = await sink.deliver([scene.message({ options, key: 'ü'.repeat(200) })], soon())
+    expect(tooLong).toMatchObject({ retryable: false, error: { message: /routes by.*255 bytes/ } })
     await withChannel((channel) => channel.assertExchange('nowhere', 'fanout'))
     await withChannel((channel) => channel.bindQueue('elsewhere', 'nowhere', ''))
     expect(await sink.deliver([scene.message({ options })], soon())).toEqual([yes])

@@ -77,7 +77,7 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
     const item = {
       at,
       id: message.id,
-      routingKey: routingKey ?? message.key,
+      routingKey: routingKey ?? checkText(message.key, shortText, 'the key, which the exchange routes by,', WHERE),
       content: Buffer.from(body),
       properties: propertiesOf(message, contentType, all),
     }
