@@ -14,6 +14,7 @@ export default defineConfig({
     // Many of them wait more than they work.
     maxWorkers: 4,
     globalSetup: ['test/servers/temporary-folder.ts', 'test/servers/setup.ts'],
+    setupFiles: ['test/regular-expressions.ts'],
     projects: [
       {
         extends: true,

@@ -137,7 +137,7 @@ describe('a callback that misuses its transaction', () => {
       const found = at.transact(run, async (tx) => {
         await tx.query(statement)
       })
-      await expect(found).rejects.toMatchObject({ code: 'OPTION_INVALID', message: /ended the transaction itself/ })
+      await expect(found).rejects.toMatchObject({ code: 'OPTION_INVALID', message: /begins and ends/ })
       expect(await at.transact(run, (tx) => at.write(tx, 'whole'))).toEqual({ result: 'whole' })
     },
   )
