@@ -34,8 +34,6 @@ export type Encode = (message: SinkMessage) => Encoded
 export interface EncodeRules {
   /** Before the names of CloudEvents attributes: `ce-` on HTTP, `ce_` on Kafka. */
   readonly attributePrefix: string
-  /** Before `attempt` and `token`. Default `belfry-`. */
-  readonly headerPrefix?: string
 }
 
 const JSON_TYPE = 'application/json'
@@ -47,11 +45,10 @@ const FORMATS = ['plain', 'cloudevents'] as const
 export function encoder(options: FormatOptions, rules: EncodeRules, where: string): Encode {
   const { format = 'plain', mode, source = '/belfry', type = 'belfry.tick' } = options
   checkChoice(where, 'format', format, FORMATS)
-  const prefix = rules.headerPrefix ?? 'belfry-'
   if (format === 'plain') {
     const stray = (['mode', 'source', 'type'] as const).find((name) => options[name] !== undefined)
     if (stray !== undefined) throw invalid(where, `${stray} says nothing without format: 'cloudevents'`)
-    return (message) => ({ contentType: JSON_TYPE, body: plainBody(message), headers: attemptHeaders(message, prefix) })
+    return (message) => ({ contentType: JSON_TYPE, body: plainBody(message), headers: attemptHeaders(message) })
   }
   checkChoice(where, 'mode', mode ?? 'structured', MODES)
   for (const [name, text] of Object.entries({ source, type })) {
@@ -59,7 +56,7 @@ export function encoder(options: FormatOptions, rules: EncodeRules, where: strin
   }
   return mode === 'binary'
     ? (message) => binaryEvent(message, source, type, rules.attributePrefix)
-    : (message) => structuredEvent(message, source, type, prefix)
+    : (message) => structuredEvent(message, source, type)
 }
 
 /** The four fields, in this order, whatever else the message carries. */
@@ -67,13 +64,13 @@ export function plainBody({ id, generated_at, schedule_id, payload }: SinkMessag
   return JSON.stringify({ id, generated_at, schedule_id, payload })
 }
 
-function attemptHeaders({ attempt, token }: SinkMessage, prefix: string): Record<string, string> {
-  return { [`${prefix}attempt`]: String(attempt), [`${prefix}token`]: String(token) }
+function attemptHeaders({ attempt, token }: SinkMessage): Record<string, string> {
+  return { 'belfry-attempt': String(attempt), 'belfry-token': String(token) }
 }
 
-function structuredEvent(message: SinkMessage, source: string, type: string, prefix: string): Encoded {
+function structuredEvent(message: SinkMessage, source: string, type: string): Encoded {
   const event = { ...attributes(message, source, type), datacontenttype: JSON_TYPE, data: message.payload }
-  return { contentType: CLOUD_TYPE, body: JSON.stringify(event), headers: attemptHeaders(message, prefix) }
+  return { contentType: CLOUD_TYPE, body: JSON.stringify(event), headers: attemptHeaders(message) }
 }
 
 /** Without `datacontenttype`, which is the transport's own content type in this mode. */
