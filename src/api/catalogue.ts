@@ -48,8 +48,9 @@ export class Catalogue {
 
   /** The exclusive key of a payload, or `unstamped` when only an instance with the job's code can tell. */
   async keyOf(target: Target, payload: Json): Promise<RunKey | 'unstamped' | undefined> {
+    if ('sink' in target) return (await this.sinks.orderOf(target))?.key
     const rule = await this.keyRule(target)
-    if (rule === undefined || !('job' in target)) return undefined
+    if (rule === undefined) return undefined
     if (rule === 'unknown') return 'unstamped'
     return keyOf(target.job, rule, payload) ?? (await this.#keyByCode(target.job, rule, payload)) ?? 'unstamped'
   }

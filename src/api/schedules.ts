@@ -289,8 +289,7 @@ export class Schedules {
     const definition = parseSchedule(id, input, this.#graceMs, app)
     const { target, payload } = definition
     if ('sink' in target) {
-      const overlap = await this.#catalogue.sinks.check(id, target.sink, target.options, input.overlap)
-      return { ...definition, overlap }
+      return { ...definition, ...(await this.#catalogue.sinks.check(id, target, input.overlap)) }
     }
     const job = 'job' in target ? this.#catalogue.jobs.get(target.job) : undefined
     if (job?.parse !== undefined) await job.parse(payload)
@@ -303,7 +302,8 @@ export class Schedules {
 
   /** A trigger runs beside what is unfinished, unless its sink is to have one message after the other. */
   async #triggerOverlap({ target }: ScheduleDefinition): Promise<Overlap> {
-    return 'sink' in target && (await this.#catalogue.sinks.isOrdered(target.sink)) ? 'queue-all' : 'allow'
+    const order = 'sink' in target ? await this.#catalogue.sinks.orderOf(target) : undefined
+    return order?.overlap ?? 'allow'
   }
 
   async #runOf(

@@ -3,10 +3,23 @@ import type { Clock } from '../core/clock.js'
 import { BelfryError, errorRecord, failure, quote } from '../core/errors.js'
 import type { SinkInfo } from '../core/instance.js'
 import type { Json } from '../core/json.js'
+import { orderKey, type RunKey } from '../core/key.js'
 import { checkName } from '../core/names.js'
 import type { Overlap } from '../core/policies.js'
+import type { Target } from '../core/run.js'
 import type { Store } from '../core/store.js'
 import type { SinkDefinition } from '../engine/work.js'
+
+type SinkTarget = Extract<Target, { readonly sink: string }>
+
+/**
+ * How messages are kept in order: a tick waits until the one before it is delivered or, where schedules share a key,
+ * whoever holds the key is.
+ */
+export interface Order {
+  readonly overlap?: Overlap
+  readonly key?: RunKey
+}
 
 /** How long what the store said about other instances' sinks is good for. */
 const FRESH_MS = 5_000
@@ -31,26 +44,25 @@ export class SinkCatalogue {
     return [...this.#own.values()].map(({ name, ordered }) => (ordered ? { name, ordered } : { name }))
   }
 
-  /** Whether a target's messages are to be kept in order. */
-  async isOrdered(name: string): Promise<boolean> {
-    return (await this.#infoOf(name))?.ordered === true
+  /** How the messages of a schedule that says this are kept in order; undefined when they are not. */
+  async orderOf({ sink, options }: SinkTarget): Promise<Order | undefined> {
+    if ((await this.#infoOf(sink))?.ordered !== true) return undefined
+    const key = keyIn(options)
+    return typeof key === 'string' ? { key: orderKey(sink, key) } : { overlap: 'queue-all' }
   }
 
-  /**
-   * Checks that a schedule's sink exists and accepts what the schedule says of its delivery. Answers the overlap: in an
-   * ordered sink a tick waits until the one before it is delivered.
-   */
-  async check(id: string, name: string, options: Json | undefined, overlap: Overlap | undefined): Promise<Overlap> {
+  /** Checks that a schedule's sink exists and accepts what the schedule says of its delivery. */
+  async check(id: string, { sink: name, options }: SinkTarget, overlap: Overlap | undefined): Promise<Order> {
     const info = await this.#infoOf(name)
     if (info === undefined && this.#isComplete) throw unknown(id, name, [...this.#own.keys()])
     const key = checkWords(id, options)
     this.#checkOptions(id, name, key === undefined ? options : without(options, 'key'))
-    if (info?.ordered !== true) return overlap ?? 'allow'
-    if (key !== undefined) throw invalid(id, `toOptions.key: sink "${name}" is ordered, by schedule; leave the key out`)
+    if (info?.ordered !== true) return { overlap: overlap ?? 'allow' }
+    if (key !== undefined) return { overlap: overlap ?? 'allow', key: orderKey(name, key) }
     if (overlap === 'allow') {
       throw invalid(id, `overlap is allow, and sink "${name}" is ordered: leave overlap out, or make it queue-all`)
     }
-    return overlap ?? 'queue-all'
+    return { overlap: overlap ?? 'queue-all' }
   }
 
   #checkOptions(id: string, name: string, options: Json | undefined): void {
@@ -95,8 +107,12 @@ function checkWords(id: string, options: Json | undefined): string | undefined {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw invalid(id, `toOptions is ${quote(options)}; it must be an object`)
   }
-  const { key } = options as { readonly [name: string]: Json }
+  const key = keyIn(options)
   return key === undefined ? undefined : checkName(key, `toOptions.key of schedule "${id}"`)
+}
+
+function keyIn(options: Json | undefined): Json | undefined {
+  return (options as { readonly [name: string]: Json } | undefined)?.key
 }
 
 function without(options: Json | undefined, name: string): Json | undefined {

@@ -39,6 +39,11 @@ export function keyFrom(job: string, { name, limit, whenBusy, by }: KeyRule, val
   return { name: whole ? name : keyName(name ?? `job:${job}`, value), limit, whenBusy }
 }
 
+/** The key that messages hold which go to an ordered sink and share an order: one after the other. */
+export function orderKey(sink: string, key: string): RunKey {
+  return { name: keyName(`sink:${sink}`, key), limit: 1, whenBusy: 'wait' }
+}
+
 /** Readable while short. A long one becomes a 256-bit digest: distinct keys never share a lease. */
 function keyName(prefix: string, value: Json): string {
   const text = `${prefix}:${canonicalJson(value)}`

@@ -87,7 +87,7 @@ export interface DeliveryOptions {
   readonly timeout?: Duration
   /** Default 25 attempts, 1 s, 2 s, 4 s … up to an hour apart: about 14 hours. */
   readonly retry?: RetryOptions
-  /** A message that is being retried holds back the later ones of its schedule. Default false. */
+  /** A message that is being retried holds back the later ones of its key. Default false. */
   readonly ordered?: boolean
 }
 

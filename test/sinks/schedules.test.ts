@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { ScheduleInput } from '../../src/api/schedule-input.js'
 import { failure } from '../../src/core/errors.js'
 import type { Json } from '../../src/core/json.js'
-import type { Delivery } from '../../src/core/sink.js'
+import type { Delivery, DeliveryOptions } from '../../src/core/sink.js'
 import { log } from '../../src/sinks/log.js'
 import { createTestBelfry } from '../../src/testing/test-belfry.js'
 import { accept, each, no, ScriptedSink } from './scripted-sink.js'
@@ -34,7 +34,6 @@ describe('a schedule that goes to a sink', () => {
     ],
     ['with options that are no object', { to: 'orders', toOptions: 'topic' }, 'OPTION_INVALID', /must be an object/],
     ['with a key that is no text', { to: 'orders', toOptions: { key: 7 } }, 'NAME_INVALID', /toOptions.key/],
-    ['in order, with a key of its own', { to: 'strict', toOptions: { key: 'k' } }, 'OPTION_INVALID', /is ordered/],
     ['in order, and all at once', { to: 'strict', overlap: 'allow' }, 'OPTION_INVALID', /is ordered/],
   ]
 
@@ -108,6 +107,80 @@ describe('a schedule that goes to a sink', () => {
     expect(times(strict)).toEqual(['10', '12', '20', '30'])
     expect(times(loose)).toEqual(['20', '10', '30'])
     await belfry.stop()
+  })
+})
+
+describe('schedules that share a key in an ordered sink', () => {
+  /** The first message of `a` is refused four times: at 10, 11, 13 and 17 s, and is delivered at 25 s. */
+  async function refused(delivery: DeliveryOptions = {}) {
+    const strict = new ScriptedSink({ ordered: true, ...delivery })
+    strict.script = each(({ schedule_id, generated_at, attempt }) => {
+      const isFirst = schedule_id === 'a' && generated_at === '2026-01-01T00:00:10.000Z'
+      return isFirst && attempt < 5 ? no : { delivered: true }
+    })
+    const scene = createTestBelfry({ sinks: { strict } })
+    await scene.belfry.start()
+    for (const [id, key, every] of [
+      ['a', 'k', '10s'],
+      ['b', 'k', '12s'],
+      ['c', 'other', '13s'],
+    ] as const) {
+      await scene.belfry.schedules.put(id, { every, to: 'strict', toOptions: { key }, times: 2 })
+    }
+    const got = () => strict.delivered.map(({ schedule_id, generated_at }) => schedule_id + generated_at.slice(17, 19))
+    return { ...scene, strict, got }
+  }
+
+  it('hold each other back while one is tried again, and nobody else', async () => {
+    const { belfry, advance, runs, got } = await refused()
+    await advance('24s')
+    expect(got()).toEqual(['c13'])
+    expect(await runs('a')).toMatchObject([
+      { state: 'running', attempt: 4 },
+      { state: 'waiting', waitsFor: 'key' },
+    ])
+    await belfry.schedules.trigger('b')
+    await advance('1m')
+    expect(got()).toEqual(['c13', 'a10', 'b12', 'a20', 'b24', 'b24', 'c26'])
+    await belfry.stop()
+  })
+
+  it('take no room from others meanwhile', async () => {
+    const { belfry, advance, got } = await refused({ concurrency: 1, batch: 1, inFlight: 1 })
+    await advance('14s')
+    expect(got()).toEqual(['c13'])
+    await belfry.stop()
+  })
+
+  it('go on in their order elsewhere, at once when the instance stops and in time when it dies', async () => {
+    for (const end of ['stop', 'crash'] as const) {
+      const { belfry, instance, advance, crash, expireLeases, strict, got } = await refused()
+      await advance('18s')
+      const other = instance({ sinks: { strict } })
+      await other.start()
+      if (end === 'stop') await belfry.stop()
+      else crash()
+      if (end === 'stop') await advance('1s')
+      else await expireLeases()
+      const shared = got().filter((message) => !message.startsWith('c'))
+      expect(shared).toEqual(end === 'stop' ? ['a10', 'b12'] : ['a10', 'b12', 'a20', 'b24'])
+      await other.stop()
+    }
+  })
+
+  it('wait no longer when one has failed for good, or is cancelled', async () => {
+    const { belfry, advance, runs, got } = await refused({ retry: { attempts: 2 } })
+    await advance('13s')
+    expect(got()).toEqual(['b12', 'c13'])
+    expect(await runs('a')).toMatchObject([{ state: 'failed', attempt: 2 }])
+    await belfry.stop()
+    const again = await refused()
+    await again.advance('18s')
+    const [first] = await again.runs('a')
+    await again.belfry.runs.cancel(first?.id ?? '')
+    await again.advance('6s')
+    expect(again.got()).toEqual(['c13', 'b12', 'a20', 'b24'])
+    await again.belfry.stop()
   })
 })
 
