@@ -226,6 +226,13 @@ describe('a postgres store', () => {
     await store.close()
   })
 
+  it('refuses a database in which not every result could be written down', async () => {
+    await server.sql(`create database latin encoding 'LATIN1' template template0`)
+    const store = postgres({ url: appUrl().replace('/postgres', '/latin'), migrate: true })
+    await expect(store.open()).rejects.toMatchObject({ code: 'UNSUPPORTED', message: /UTF8, and this one has LATIN1/ })
+    await store.close()
+  })
+
   it('never ends a pool that it was given, and leaves its listeners as they were', async () => {
     const pool = new pg.Pool({ connectionString: appUrl() })
     const heard: Error[] = []
