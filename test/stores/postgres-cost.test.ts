@@ -3,7 +3,7 @@ import pg from 'pg'
 import { expect, it } from 'vitest'
 import type { ClaimedRun } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
-import { definition, newRun, Scene } from '../../src/testing/contract/scene.js'
+import { definition, failed, newRun, Scene } from '../../src/testing/contract/scene.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 
 const SCHEDULES = 10_000
@@ -78,6 +78,32 @@ it('a beat costs in proportion to what runs here', { timeout: 60_000 }, async ()
   await claimUpTo(10_000)
   // Ten times as many. If each were compared with each, it would be nearly a hundred.
   expect(await beatMs()).toBeLessThan(30 * few)
+  await store.close()
+  await close()
+})
+
+it('the cost of ending a run does not grow with the number of keys that runs were enqueued with', {
+  timeout: 60_000,
+}, async () => {
+  const { store, elapse, close, direct, schema } = await freshPostgres()
+  const scene = new Scene({ store, elapse })
+  await scene.join()
+  const settleMs = async (name: string) => {
+    await store.runs.enqueue(Array.from({ length: 200 }, (_, at) => newRun({ dedupe: `${name} ${at}` })))
+    const runs = await scene.claim('one', { limit: 200, jobs: [{ name: 'work', limit: 200 }] })
+    const startedAt = performance.now()
+    const settled = await store.runs.settle(runs.map(({ id, token }) => ({ run: id, token, outcome: failed() })))
+    expect(new Set(settled)).toEqual(new Set(['settled']))
+    return performance.now() - startedAt
+  }
+  await settleMs('first')
+  const few = await settleMs('few')
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  await observer.query(`insert into ${schema}.dedupes select 'job:work', g, 0, 0 from generate_series(1, 60000) g`)
+  await observer.end()
+  // If each looked at all keys, it would be seconds.
+  expect(await settleMs('many')).toBeLessThan(3 * few + 300)
   await store.close()
   await close()
 })
