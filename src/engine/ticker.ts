@@ -70,6 +70,11 @@ function planner(log: Logger): Planner {
  * Half of the look-ahead is enough to have everything recorded in time. The other half is left to those who start what is
  * due now: schedules that tick every second would otherwise be recorded just when the ticks of before are to start.
  */
-function untilDue({ now, nextDueAt }: AdvanceResult, lookaheadMs: number): number {
-  return nextDueAt === undefined ? Number.POSITIVE_INFINITY : Math.max(nextDueAt - lookaheadMs / 2 - now, 1)
+function untilDue({ now, nextDueAt, schedules }: AdvanceResult, lookaheadMs: number): number {
+  if (nextDueAt === undefined) return Number.POSITIVE_INFINITY
+  const isTakenByOthers = schedules === 0 && nextDueAt <= now + lookaheadMs
+  return Math.max(nextDueAt - lookaheadMs / 2 - now, isTakenByOthers ? TAKEN_MS : 1)
 }
+
+/** When to look again at what was due and could not be had, because others are at it: they may be stopped, or crash. */
+const TAKEN_MS = 20

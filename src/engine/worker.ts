@@ -44,8 +44,9 @@ export function runAttempt(
   return watch(attempt, job, transaction, log, Promise.resolve(value))
 }
 
+/** Or anything that can be waited for like one: queries of some libraries are functions with a `then`. */
 function isPromise(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'then' in value
+  return ((typeof value === 'object' && value !== null) || typeof value === 'function') && 'then' in value
 }
 
 /** Sees to it that an attempt which takes its time ends in time. */

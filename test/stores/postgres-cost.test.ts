@@ -3,7 +3,7 @@ import pg from 'pg'
 import { expect, it } from 'vitest'
 import type { ClaimedRun } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
-import { definition, newRun, Scene } from '../../src/testing/contract/scene.js'
+import { definition, failed, newRun, Scene } from '../../src/testing/contract/scene.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 
 const SCHEDULES = 10_000
@@ -11,7 +11,9 @@ const TICKS = 20
 const READ = `select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) as read, sum(n_tup_upd) as updated
   from pg_stat_user_tables where schemaname = $1 and relname in ('schedules', 'definitions', 'runs')`
 
-it('D10 the cost of a tick does not grow with the number of schedules', { timeout: 60_000 }, async () => {
+it('D10 the cost of a tick, or of a page of a list, does not grow with the number of schedules', {
+  timeout: 60_000,
+}, async () => {
   const { store, schema, direct, elapse, close } = await freshPostgres()
   await store.close()
   const observer = new pg.Client({ connectionString: direct })
@@ -48,6 +50,12 @@ it('D10 the cost of a tick does not grow with the number of schedules', { timeou
   expect(alone).toBeGreaterThanOrEqual(TICKS)
   const amongAll = await ticks('other')
   expect(amongAll).toBeLessThan(2 * alone + 100)
+  await observer.query(`analyze ${schema}.schedules, ${schema}.definitions`)
+  const listing = await rowsReadBy(1, async (scene) => {
+    expect((await scene.store.schedules.list({ job: 'work', limit: 10 })).items).toHaveLength(10)
+    await scene.put('bell', { timeline: { every: 2_000 } })
+  })
+  expect(listing).toBeLessThan(100)
   await observer.end()
   await close()
 })
@@ -78,6 +86,32 @@ it('a beat costs in proportion to what runs here', { timeout: 60_000 }, async ()
   await claimUpTo(10_000)
   // Ten times as many. If each were compared with each, it would be nearly a hundred.
   expect(await beatMs()).toBeLessThan(30 * few)
+  await store.close()
+  await close()
+})
+
+it('the cost of ending a run does not grow with the number of keys that runs were enqueued with', {
+  timeout: 60_000,
+}, async () => {
+  const { store, elapse, close, direct, schema } = await freshPostgres()
+  const scene = new Scene({ store, elapse })
+  await scene.join()
+  const settleMs = async (name: string) => {
+    await store.runs.enqueue(Array.from({ length: 200 }, (_, at) => newRun({ dedupe: `${name} ${at}` })))
+    const runs = await scene.claim('one', { limit: 200, jobs: [{ name: 'work', limit: 200 }] })
+    const startedAt = performance.now()
+    const settled = await store.runs.settle(runs.map(({ id, token }) => ({ run: id, token, outcome: failed() })))
+    expect(new Set(settled)).toEqual(new Set(['settled']))
+    return performance.now() - startedAt
+  }
+  await settleMs('first')
+  const few = await settleMs('few')
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  await observer.query(`insert into ${schema}.dedupes select 'job:work', g, 0, 0 from generate_series(1, 60000) g`)
+  await observer.end()
+  // If each looked at all keys, it would be seconds.
+  expect(await settleMs('many')).toBeLessThan(3 * few + 300)
   await store.close()
   await close()
 })

@@ -9,10 +9,10 @@ import type { Way } from '../servers/test-database.js'
 const NAMES = `select count(*) as count from pg_prepared_statements where name like 'belfry_%'`
 const LOCK = { name: 'lock', ttlMs: 30_000, permits: 1, floor: 0 }
 
-/** A store over one connection, which can be looked at. */
-async function scene(way: Way) {
+/** A store over one connection, which can be looked at, or several. */
+async function scene(way: Way, max = 1) {
   const fresh = await freshPostgres()
-  const pool = new pg.Pool({ connectionString: await serverUrl(way), max: 1 })
+  const pool = new pg.Pool({ connectionString: await serverUrl(way), max })
   const store = postgres({ pool, schema: fresh.schema, listen: false })
   await store.open()
   const names = async () => Number((await pool.query(NAMES)).rows[0].count)
@@ -49,6 +49,17 @@ describe('the statements of the postgres store', () => {
     await pool.query('deallocate all')
     expect(await ask()).toMatchObject({ acquired: true })
     expect(await names()).toBe(0)
+    await close()
+  })
+
+  it('go on without names when several are refused at once', async () => {
+    const { store, pool, close } = await scene('postgres', 2)
+    const both = () => Promise.all([store.leases.inspect('lock'), store.leases.inspect('lock')])
+    await both()
+    const clients = await Promise.all([pool.connect(), pool.connect()])
+    for (const client of clients) await client.query('deallocate all')
+    for (const client of clients) client.release()
+    expect(await both()).toEqual([[], []])
     await close()
   })
 

@@ -52,3 +52,27 @@ it('a key is not taken from an instance whose beat is under way', async () => {
   await store.close()
   await opened.close()
 })
+
+it('a key that nothing holds up is found, however many others wait for theirs', async () => {
+  const opened = await freshPostgres()
+  const { acquire, enqueue, claim, elapse, join, store } = new Scene(opened)
+  await join()
+  const names = Array.from({ length: 20 }, (_, at) => `k${at}`)
+  const held = names.filter((name) => name !== 'k7')
+  for (const name of held) await acquire(name, 'somebody')
+  await acquire('k7', 'somebody who dies', { ttlMs: 300 })
+  for (const name of names) await enqueue({ key: { name, limit: 1, whenBusy: 'wait' } })
+  expect(await claim('one', { limit: 20 })).toEqual([])
+  await elapse(310)
+  await expect
+    .poll(
+      async () => {
+        await store.runs.rescue(2)
+        return (await claim('one')).map(({ key }) => key?.name)
+      },
+      { timeout: 10_000, interval: 1 },
+    )
+    .toEqual(['k7'])
+  await store.close()
+  await opened.close()
+})

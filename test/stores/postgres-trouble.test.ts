@@ -4,6 +4,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import { type Clock, systemClock } from '../../src/core/clock.js'
+import type { Lease } from '../../src/core/lease.js'
 import { migratePostgres, type PostgresOptions, postgres } from '../../src/stores/postgres/index.js'
 import { type OwnPostgres, ownPostgres } from './own-postgres.js'
 import { type LogLine, recorder } from './recorder.js'
@@ -16,7 +17,8 @@ let server: OwnPostgres
 const belfries: Belfry[] = []
 
 beforeAll(async () => {
-  server = await ownPostgres({ max_connections: '30' })
+  // What nobody waits for on the disk is not there when the server crashes.
+  server = await ownPostgres({ max_connections: '30', wal_writer_delay: '10s' })
   // Superusers may use the connections that are kept for them, and are held to no limit.
   await server.sql('create role app login; grant create on database postgres to app')
   await migratePostgres({ url: appUrl() })
@@ -76,6 +78,19 @@ async function untilSaid({ lines }: Work, message: string): Promise<void> {
 }
 
 const ONCE_AND_OVER = [`warn: ${UNREACHABLE}`, `info: ${RECOVERED}`]
+
+/** A lock is handed to somebody by another process, without his hearing of it. What he is told when he then asks. */
+async function handedUnheard(): Promise<Lease | undefined> {
+  const stores = [postgres({ url: appUrl(), listen: false }), postgres({ url: appUrl(), listen: false })] as const
+  const ask = (at: 0 | 1, holder: string, ttlMs: number) =>
+    stores[at].leases.acquire({ name: 'line', holder, ttlMs, permits: 1, floor: 0, waitMs: 60_000 })
+  await ask(0, 'a', 60_000)
+  await ask(1, 'b', 60_000)
+  await stores[0].leases.release({ name: 'line', holder: 'a' })
+  const answer = await ask(1, 'b', 600_000)
+  await Promise.all(stores.map((store) => store.close()))
+  return answer.acquired ? answer.lease : undefined
+}
 
 describe('an instance at work on Postgres', () => {
   it('says nothing when its connections are cut now and then, and loses nothing', async () => {
@@ -180,12 +195,17 @@ describe('a postgres store', () => {
     belfries.push(belfry)
     await belfry.lock('taken', { ttl: '5m' })
     const first = await belfry.lock('back', { ttl: '2s' })
+    const held = await belfry.lock('held on to', { ttl: '2s', minHold: '5m' })
+    await held?.release()
+    const told = await handedUnheard()
     await first?.release()
     await server.stop('immediate')
     await server.start()
     expect(await belfry.lock('taken')).toBeUndefined()
     const second = await belfry.lock('back', { wait: '20s' })
     expect(second?.token).toBeGreaterThan(first?.token ?? Number.POSITIVE_INFINITY)
+    expect(await belfry.locks.inspect('held on to')).toMatchObject([{ released: true }])
+    expect(await belfry.locks.inspect('line')).toMatchObject([told])
   })
 
   it('waits a moment for a server that lets nobody in, instead of failing', async () => {
@@ -203,6 +223,13 @@ describe('a postgres store', () => {
     const store = postgres({ url: appUrl(), listen: false, clock })
     expect(await store.now()).toBeGreaterThan(0)
     expect(waits).toHaveLength(2)
+    await store.close()
+  })
+
+  it('refuses a database in which not every result could be written down', async () => {
+    await server.sql(`create database latin encoding 'LATIN1' template template0`)
+    const store = postgres({ url: appUrl().replace('/postgres', '/latin'), migrate: true })
+    await expect(store.open()).rejects.toMatchObject({ code: 'UNSUPPORTED', message: /UTF8, and this one has LATIN1/ })
     await store.close()
   })
 

@@ -201,7 +201,7 @@ export class Database {
         return rowsOf(await driven(client.query(name === undefined ? query : { ...query, name })))
       })
     } catch (error) {
-      if (this.#names.giveUp(error)) return this.once(sql, values)
+      if (this.#names.giveUp(error, name)) return this.once(sql, values)
       if (!isWrongIsolation(error)) throw error
       return apart()
     }

@@ -29,7 +29,8 @@ export class Listener implements DirectUse {
   async prepare(client: DirectClient): Promise<void> {
     const { channel, self, heard, handed } = this.#options
     client.on('notification', ({ payload = '' }) => {
-      if (payload.startsWith(HANDED)) return handed(JSON.parse(payload.slice(HANDED.length)) as Handed)
+      const lease = payload.startsWith(HANDED) ? leaseIn(payload.slice(HANDED.length)) : undefined
+      if (lease !== undefined) return handed(lease)
       const [from, bits] = payload.split(' ')
       if (from !== self) heard(Number(bits) || EVERYTHING)
     })
@@ -41,4 +42,13 @@ export class Listener implements DirectUse {
   }
 
   broken(): void {}
+}
+
+/** Anybody may send anything to the channel. What is no lease is a hint like any other that cannot be read. */
+function leaseIn(text: string): Handed | undefined {
+  try {
+    return (JSON.parse(text) as Handed | null) ?? undefined
+  } catch {
+    return undefined
+  }
 }

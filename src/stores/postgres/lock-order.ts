@@ -53,15 +53,27 @@ export function takeRuns(into: string, condition: string): string {
   end if;`
 }
 
+/**
+ * The row of a run's dedupe key. Its index goes by the database's collation and a run's target by its bytes: compared as
+ * they are, no index is of use, and every key that there is would be looked at.
+ */
+export function dedupeOf(run: string): string {
+  return `target = ${run}.target collate "default" and dedupe = ${run}.dedupe collate "default"`
+}
+
 /** The dedupe keys of runs that may end. The runs are locked already. */
 const LOCK_DEDUPES = step(
   'lock_dedupes(v_runs bigint[])',
   'void',
   `
+declare
+  r record;
 begin
-  perform 1 from belfry.dedupes d where (d.target, d.dedupe) in (
-    select r.target, r.dedupe from belfry.runs r where r.id = any (v_runs) and r.dedupe is not null)
-    order by d.target collate "C", d.dedupe collate "C" for update;
+  for r in select distinct target, dedupe collate "C" as dedupe from belfry.runs
+    where id = any (v_runs) and dedupe is not null order by target, dedupe
+  loop
+    perform 1 from belfry.dedupes where ${dedupeOf('r')} for update;
+  end loop;
 end`,
 )
 
@@ -86,8 +98,8 @@ const TRY_DEDUPE = step(
   `
 begin
   if r.dedupe is null then return true; end if;
-  perform 1 from belfry.dedupes where target = r.target and dedupe = r.dedupe for update skip locked;
-  return found or not exists (select 1 from belfry.dedupes where target = r.target and dedupe = r.dedupe);
+  perform 1 from belfry.dedupes where ${dedupeOf('r')} for update skip locked;
+  return found or not exists (select 1 from belfry.dedupes where ${dedupeOf('r')});
 end`,
 )
 

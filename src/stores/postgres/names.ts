@@ -74,7 +74,10 @@ begin
 end`,
 )
 
-/** A lock's new lease. Answers lanes to look at, or null when there was no room for it. */
+/**
+ * A lock's new lease. Answers lanes to look at, or null when there was no room for it. Its number is below those of all
+ * who are in line: whoever passes it on looks for the next one from there.
+ */
 const GRANT_LOCK = step(
   `grant_lock(v_name text, v_holder text, v_ttl bigint, v_permits integer, v_instance text, v_proof integer,
     v_floor bigint, v_us bigint)`,
@@ -88,8 +91,9 @@ begin
   if v_lanes is null then return null; end if;
   update belfry.names set last_token = greatest(last_token + 1, v_us, v_floor) where name = v_name
     returning last_token into v_token;
-  insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
-    values (v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, v_proof);
+  insert into belfry.leases (seq, name, holder, token, acquired_at, expires_at, instance, proof)
+    values (coalesce((select seq - 1 from belfry.waiters where name = v_name order by seq limit 1), nextval('belfry.line')),
+      v_name, v_holder, v_token, v_now, v_now + v_ttl, v_instance, v_proof);
   return v_lanes;
 end`,
 )

@@ -71,7 +71,8 @@ export const LET_GO = `
 
 /**
  * A lock that is given back and goes to nobody need not be waited for on the disk: if a crash of the server undoes it, it
- * runs out as if its holder had died. Whoever takes it next waits for both.
+ * runs out as if its holder had died. Whoever takes it next waits for both. One that is held on to must be: it may have
+ * to last for longer than it would have without.
  */
 export const NEED_NOT_LAST = `perform set_config('synchronous_commit', 'off', true)`
 
@@ -123,7 +124,7 @@ begin
   end if;
   ${LET_GO}
   wakes := wakes | belfry.hand_on(array[v_name], '{}', v_us, 'wait');
-  if wakes = 0 then ${NEED_NOT_LAST}; end if;
+  if wakes = 0 and v_min_hold <= 0 then ${NEED_NOT_LAST}; end if;
   ${TELL_NEXT}
 end`,
 )

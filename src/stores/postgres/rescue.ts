@@ -9,7 +9,10 @@ import { operation, step } from './sql-function.js'
 import { LINE, waitingForKey } from './waiting-line.js'
 import { WAKE_RUNS } from './wakes.js'
 
-/** Names that somebody waits for, each once, by stepping from one to the next: not by reading all that wait. */
+/**
+ * Names that somebody waits for, each once, by stepping from one to the next: not by reading all that wait. Where there are
+ * too many, it is others each time: one that could go on must not be left out for ever behind some that cannot.
+ */
 const BLOCKED_NAMES = step(
   'blocked_names(v_limit integer)',
   'text[]',
@@ -27,7 +30,8 @@ begin
       select (select ${LINE} from belfry.runs where state = 0 and waits_for = 3 and (${LINE}) > k.name order by (${LINE}) limit 1)
       from keys k where k.name is not null
     )
-    select name from (select name from locks union select name from keys) n where name is not null limit v_limit);
+    select name from (select name from locks union select name from keys) n where name is not null
+    order by random() limit v_limit);
 end`,
 )
 

@@ -1,6 +1,6 @@
 /** How a run moves on, ends, makes way, or is taken from whoever runs it. Each step expects the run's row to be locked. */
 import { MAX_TAKEOVERS } from '../../core/run.js'
-import { takeRuns } from './lock-order.js'
+import { dedupeOf, takeRuns } from './lock-order.js'
 import { step } from './sql-function.js'
 
 /** Puts a waiting run where claims look for it. One without its key waits for that first. */
@@ -32,9 +32,9 @@ begin
   if r.key is not null and r.state = 2 then delete from belfry.leases where run = r.id; end if;
   if r.dedupe is not null then
     if coalesce(r.dedupe_ms, 0) <= 0 then
-      delete from belfry.dedupes where target = r.target and dedupe = r.dedupe and run = r.id;
+      delete from belfry.dedupes where ${dedupeOf('r')} and run = r.id;
     else
-      update belfry.dedupes set until = v_now + r.dedupe_ms where target = r.target and dedupe = r.dedupe and run = r.id;
+      update belfry.dedupes set until = v_now + r.dedupe_ms where ${dedupeOf('r')} and run = r.id;
     end if;
   end if;
   if r.keep = 0 or (r.keep = 1 and v_to <> 3) then

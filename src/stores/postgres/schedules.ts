@@ -144,6 +144,9 @@ function changeOne(
 }
 
 const FROM = 'from belfry.schedules s join belfry.definitions d on d.id = s.definition'
+/** The same, beginning with definitions, which have their schedule's id. */
+const FROM_DEFINITIONS = `from belfry.definitions d
+  cross join lateral (select * from belfry.schedules where id = d.schedule and definition = d.id limit 1) s`
 const GET = `select ${SCHEDULE_COLUMNS} ${FROM} where s.id = $1`
 
 export async function getSchedule(db: Database, id: string): Promise<Schedule | undefined> {
@@ -163,7 +166,7 @@ export async function listSchedules(db: Database, query: ScheduleQuery): Promise
   const values: unknown[] = []
   const bind = (value: unknown) => `$${values.push(value)}`
   // Where the definition narrows the search, its indexes are the ones that stand in order.
-  const id = (job ?? sink ?? app ?? unstamped) ? 'd.schedule' : 's.id'
+  const [id, from] = (job ?? sink ?? app ?? unstamped) ? ['d.schedule', FROM_DEFINITIONS] : ['s.id', FROM]
   const conditions = [
     ...(prefix === undefined || prefix === ''
       ? []
@@ -176,7 +179,7 @@ export async function listSchedules(db: Database, query: ScheduleQuery): Promise
     ...(unstamped ? ['d.unstamped'] : []),
   ]
   const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
-  const sql = `select ${SCHEDULE_COLUMNS} ${FROM} ${where} order by ${id} limit ${bind(limit + 1)}`
+  const sql = `select ${SCHEDULE_COLUMNS} ${from} ${where} order by ${id} limit ${bind(limit + 1)}`
   const rows = await db.read(sql, values)
   const items = rows.slice(0, limit).map((row) => toSchedule(row))
   const last = items.at(-1)

@@ -35,9 +35,10 @@ export class StatementNames {
     this.#used = typeof processID === 'number' && processID === session
   }
 
-  /** Whether an error is about names. Then there are none any more. */
-  giveUp(error: unknown): boolean {
-    if (!this.#used || !TROUBLES.has(sqlState(error) ?? '')) return false
+  /** Whether the error of a statement is about its name. Then there are none any more. */
+  giveUp(error: unknown, name: string | undefined): boolean {
+    // Not whether they are still used: several that were under way may be refused, one after the other.
+    if (name === undefined || !TROUBLES.has(sqlState(error) ?? '')) return false
     this.#used = false
     return true
   }

@@ -22,6 +22,7 @@ const TAKE_PLACES = `
     if not found then
       update belfry.leases set expires_at = v_us / 1000 + v_ttls[i], proof = v_proofs[i]
         where name = v_name and holder = v_holders[i] and run is null and not released returning * into l;
+      v_extended := true;
       ${TELL}
     end if;
   end loop`
@@ -34,6 +35,7 @@ export const TAKE_TURN_FUNCTION = smallOperation(
   `
 declare
   v_us bigint;
+  v_extended boolean := false;
   ${PASSING}
 begin
   ${DURABLE}
@@ -61,7 +63,7 @@ begin
   end if;
   wakes := wakes | belfry.hand_on(array[v_name], '{}', v_us, 'wait');
   -- Nor need a place survive a crash of the server: its holder asks again anyway.
-  if wakes = 0 then ${NEED_NOT_LAST}; end if;
+  if wakes = 0 and v_min_hold <= 0 and not v_extended then ${NEED_NOT_LAST}; end if;
   ${TELL_NEXT}
   select min(${EXPIRY}) filter (where ${EXPIRY} > now_ms) into until ${FROM} where l.name = v_name;
 end`,

@@ -59,11 +59,15 @@ export const leaseQueue = area('waiting for a lease', {
     expect(await scene.store.leases.inspect('l')).toEqual([])
   },
 
-  'a reset hands the lease on too': async (scene) => {
+  'a reset hands the lease on too, and those who came before it are next': async (scene) => {
     await scene.acquire('l', 'a')
     await scene.tryAcquire('l', 'b', WAIT)
+    await scene.tryAcquire('l', 'c', WAIT)
     await scene.store.leases.reset('l')
     expect(await scene.store.leases.inspect('l')).toMatchObject([{ holder: 'b' }])
+    await scene.tryAcquire('l', 'late', WAIT)
+    await scene.store.leases.release({ name: 'l', holder: 'b' })
+    expect(await scene.store.leases.inspect('l')).toMatchObject([{ holder: 'c' }])
   },
 
   'a waiter who died gets the lease only for its own time': async (scene) => {
