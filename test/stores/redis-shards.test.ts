@@ -178,7 +178,7 @@ function interruptible(client: NodeRedis) {
         return reply
       },
     },
-    after(count: number, what: () => Promise<void>) {
+    interrupt(count: number, what: () => Promise<void>) {
       left = count
       act = what
     },
@@ -196,7 +196,7 @@ describe('a settlement of a run whose key is in another shard', () => {
     readonly other: Scene
     readonly elapse: (ms: number) => Promise<void>
     /** After so many answers to the first of both. */
-    readonly after: (count: number, act: () => Promise<void>) => void
+    readonly interrupt: (count: number, act: () => Promise<void>) => void
     /** Claims a run of one more schedule for an instance of its own, with a short lease. */
     readonly claimNext: () => Promise<ClaimedRun>
   }
@@ -214,7 +214,7 @@ describe('a settlement of a run whose key is in another shard', () => {
       await store.open()
       return new Scene({ store, elapse })
     }
-    const { client, after } = interruptible(await redis.client())
+    const { client, interrupt } = interruptible(await redis.client())
     const [one, other] = [await open(client), await open(await redis.client())]
     await other.join('other', 3_600_000)
     const claimNext = async () => {
@@ -224,18 +224,18 @@ describe('a settlement of a run whose key is in another shard', () => {
       await one.advance()
       return one.claimOne(`dying ${count}`)
     }
-    await work({ one, other, elapse, after, claimNext })
+    await work({ one, other, elapse, interrupt, claimNext })
     for (const { store } of [one, other]) await store.close()
     await redis.close()
   }
 
   it('that stops between any two steps, for longer than its lease, leaves the key to whoever has it now', () =>
-    whileSettling(async ({ one, other, elapse, after, claimNext }) => {
+    whileSettling(async ({ one, other, elapse, interrupt, claimNext }) => {
       let steps = 0
       for (let reached = true; reached; steps += 1) {
         const run = await claimNext()
         let again: ClaimedRun | undefined
-        after(steps + 1, async () => {
+        interrupt(steps + 1, async () => {
           await elapse(10_000)
           await other.store.runs.rescue(100)
           again = await other.claimOne('other')
@@ -252,16 +252,16 @@ describe('a settlement of a run whose key is in another shard', () => {
     }))
 
   it('is settled when it is repeated, whichever answer was lost, and the key is free', () =>
-    whileSettling(async ({ one, other, after, claimNext }) => {
+    whileSettling(async ({ one, other, interrupt, claimNext }) => {
       let steps = 0
       for (let lost = true; lost; steps += 1) {
         const run = await claimNext()
-        after(steps + 1, () => Promise.reject(new Error('lost')))
+        interrupt(steps + 1, () => Promise.reject(new Error('lost')))
         lost = await one.settle(run).then(
           () => false,
           () => true,
         )
-        after(0, async () => {})
+        interrupt(0, async () => {})
         expect([steps, await one.settle(run)]).toEqual([steps, 'settled'])
         expect(await other.store.leases.inspect(key.name)).toEqual([])
       }
