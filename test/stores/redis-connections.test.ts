@@ -141,3 +141,20 @@ describe('a server that is gone without a word', () => {
     await Promise.all([one.stop(), other.stop()])
   })
 })
+
+describe('a server that has become a replica', () => {
+  it('is left, by a store with connections of its own, for the primary in its place', { timeout: 60_000 }, async () => {
+    const [one, other] = [await startOwnRedis(), await startOwnRedis()]
+    const address = await floatingAddress(one.url)
+    const store = redis({ url: address.url })
+    await store.open()
+    await tellRedis(one.url, 'REPLICAOF', '127.0.0.1', new URL(other.url).port)
+    address.announce(other.url)
+    await expect(store.runs.enqueue([newRun()])).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
+    const enqueued = () => store.runs.enqueue([newRun()]).then(([result]) => result?.outcome, String)
+    await expect.poll(enqueued, { timeout: 20_000, interval: 100 }).toBe('enqueued')
+    await store.close()
+    await address.close()
+    await Promise.all([one.stop(), other.stop()])
+  })
+})

@@ -28,10 +28,11 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   UNBLOCKED: BUSY,
 }
 
-/** The first word of an error that came from the server. */
+/** The first word of an error that came from the server. What a script ran into comes wrapped before Redis 7. */
 export function errorWord(error: unknown): string | undefined {
-  const said = saidBy(error)
-  return said === undefined ? undefined : /^-?([A-Z]+) /.exec(said.message)?.[1]
+  const said = saidBy(error)?.message ?? ''
+  const word = /^-?([A-Z]+) /.exec(said)?.[1]
+  return word === 'ERR' ? (/@user_script: ?\d+: -([A-Z]+) /.exec(said)?.[1] ?? word) : word
 }
 
 /** A cluster of ioredis passes on what the last node said that it asked. */

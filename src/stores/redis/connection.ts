@@ -33,6 +33,7 @@ export interface ServerOptions {
 }
 
 const DAY_MS = 86_400_000
+const LEAVE_EVERY_MS = 1_000
 
 export class Server {
   readonly #options: ServerOptions
@@ -44,6 +45,7 @@ export class Server {
   readonly time: StoreTime
   readonly #underWay = new Set<Sent>()
   #watching: (() => void) | undefined
+  #leftAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ServerOptions) {
     this.#options = options
@@ -189,11 +191,20 @@ export class Server {
         },
         (error: unknown) => {
           this.#underWay.delete(sent)
-          if (unknown !== undefined && isUnknownScript(error)) resolve(unknown())
-          else reject(storeError(error, prefix))
+          if (unknown !== undefined && isUnknownScript(error)) return resolve(unknown())
+          if (errorWord(error) === 'READONLY') this.#leave(key)
+          reject(storeError(error, prefix))
         },
       )
     })
+  }
+
+  /** A primary that has become a replica keeps its connections: where the new one is, only a new connection can tell. */
+  #leave(key: string): void {
+    const now = this.#options.clock.monotonic()
+    if (now - this.#leftAt < LEAVE_EVERY_MS) return
+    this.#leftAt = now
+    this.#options.link.doubt(key)
   }
 
   #watch(): void {

@@ -17,6 +17,9 @@ const PRUNE = runScript(`${FORGET_SCHEDULE}
 local maxAge, maxRuns, leaseAge, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local forgotten = 0
 
+-- A server that is full refuses a script's first command if it could take memory, and none after it.
+redis.call('HDEL', KEYS[1] .. 'meta', '-')
+
 local function left() return limit - forgotten end
 
 local function pruneRuns()
