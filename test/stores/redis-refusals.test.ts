@@ -89,6 +89,8 @@ describe('servers', () => {
     own = await startOwnRedis([], { password: 'right' })
     const limited = ['on', '>limited', '~*', '&*', '+@all', '-evalsha', '-eval']
     await tellRedis(own.url, 'ACL', 'SETUSER', 'limited', ...limited)
+    const deaf = ['on', '>deaf', '~*', 'resetchannels', '+@all']
+    await tellRedis(own.url, 'ACL', 'SETUSER', 'deaf', ...deaf)
   })
 
   afterAll(() => own.stop())
@@ -167,11 +169,13 @@ describe('servers', () => {
     client.disconnect()
   })
 
-  it('that forbid scripts say what to allow', async () => {
-    expect(await refused({ url: withUser('limited') })).toMatchObject({
-      code: 'STORE_INVALID',
-      message: expect.stringMatching(/forbids this user a command: allow it to run scripts/),
-    })
+  it('that forbid scripts, or channels, say what to allow', async () => {
+    for (const user of ['limited', 'deaf']) {
+      expect(await refused({ url: withUser(user) })).toMatchObject({
+        code: 'STORE_INVALID',
+        message: expect.stringMatching(/forbids this user a command: allow it to run scripts, on keys and channels/),
+      })
+    }
   })
 })
 

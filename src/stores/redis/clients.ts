@@ -154,8 +154,13 @@ function ioredisLink(client: IoRedis, owned: boolean): Link {
       const listener = client.isCluster ? client.duplicate() : client.duplicate({ autoResubscribe: false })
       hearErrors(listener)
       listener.on('message', (_, message) => heard(message))
-      if (listener.status === 'wait') await listener.connect()
-      await listener.subscribe(channel)
+      try {
+        await untilReady(listener)
+        await listener.subscribe(channel)
+      } catch (error) {
+        listener.disconnect()
+        throw error
+      }
       listener.on('ready', () => {
         if (client.isCluster) gap()
         // One that is cut off is ready once more, later.
@@ -166,5 +171,16 @@ function ioredisLink(client: IoRedis, owned: boolean): Link {
     close() {
       if (owned) client.disconnect()
     },
+  }
+}
+
+/** A client that keeps no commands for later refuses them until then. */
+async function untilReady(client: IoRedis): Promise<void> {
+  if (client.status === 'wait') await client.connect()
+  else if (client.status !== 'ready') {
+    await new Promise((ready, failed) => {
+      client.on('ready', ready)
+      client.on('error', failed)
+    })
   }
 }

@@ -15,7 +15,10 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   OOM: ['STORE_FULL', 'is full: raise maxmemory, or shorten the history; everything goes on when there is space'],
   MISCONF: ['STORE_FULL', 'cannot write to its disk: free some space, or look into its log'],
   NOREPLICAS: ['STORE_UNREACHABLE', 'has too few replicas to accept writes (min-replicas-to-write)'],
-  NOPERM: ['STORE_INVALID', 'forbids this user a command: allow it to run scripts on keys with this prefix'],
+  NOPERM: [
+    'STORE_INVALID',
+    'forbids this user a command: allow it to run scripts, on keys and channels with this prefix',
+  ],
   NOAUTH: REFUSES_USER,
   WRONGPASS: REFUSES_USER,
   MOVED: IS_CLUSTER,

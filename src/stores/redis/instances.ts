@@ -130,7 +130,7 @@ async function beatShard(
   ])
   const gone = new Set(textsOf(lost))
   return {
-    alive: alive === 1,
+    alive: Number(alive) === 1,
     lost: attempts.filter(({ number }) => gone.has(number)).map(({ run }) => run),
     cancel: textsOf(cancel).map((number) => runId(shard, number)),
     now: Number(now),

@@ -165,7 +165,7 @@ export async function writeSchedules(
   changes: readonly ScheduleChange[],
 ): Promise<number | undefined> {
   const [written, base] = await server.write(WRITE, shard, [changes.length, ...changes.flatMap(changeArgs)])
-  return written === 1 ? Number(base) : undefined
+  return Number(written) === 1 ? Number(base) : undefined
 }
 
 function changeArgs({ found, schedule, place, takeBack }: ScheduleChange): (string | number)[] {
