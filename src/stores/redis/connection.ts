@@ -7,9 +7,9 @@
  */
 import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
-import type { AttemptRef } from '../../core/instance.js'
 import type { Link } from './clients.js'
 import { errorWord, storeError } from './connection-errors.js'
+import { HeldTickets } from './held-tickets.js'
 import type { ClockKind, ScriptSource } from './script.js'
 import { StoreTime } from './store-time.js'
 import { WAKE_TICKETS } from './wakes.js'
@@ -40,8 +40,7 @@ export class Server {
   /** The beginning of the keys of each shard. */
   #shards: readonly string[] = []
   #turn = 0
-  /** Attempts that were started here by a ticket, with the shard of their key: of each run the latest. */
-  readonly #tickets = new Map<string, { readonly token: number; readonly shard: number }>()
+  readonly tickets = new HeldTickets()
   readonly time: StoreTime
   readonly #underWay = new Set<Sent>()
   #watching: (() => void) | undefined
@@ -64,21 +63,6 @@ export class Server {
   anyShard(): number {
     this.#turn = (this.#turn + 1) % this.#shards.length
     return this.#turn
-  }
-
-  /** An attempt has its key by a ticket in this shard. */
-  hasTicket({ run, token }: AttemptRef, shard: number): void {
-    this.#tickets.set(run, { token, shard })
-  }
-
-  /** In which shard an attempt has its ticket, if it has one. */
-  ticketOf({ run, token }: AttemptRef): number | undefined {
-    const ticket = this.#tickets.get(run)
-    return ticket?.token === token ? ticket.shard : undefined
-  }
-
-  forgetTicket(attempt: AttemptRef): void {
-    if (this.ticketOf(attempt) !== undefined) this.#tickets.delete(attempt.run)
   }
 
   useShards(keys: readonly string[]): void {

@@ -84,7 +84,7 @@ return { int(now), 1, lost, cancel, wakes }`)
 /** Every shard is told of it. What one of them declared dead is dead. */
 export async function beatInstance(server: Server, request: BeatRequest): Promise<BeatResult> {
   const tickets = request.attempts.flatMap((attempt) => {
-    const shard = server.ticketOf(attempt)
+    const shard = server.tickets.shardOf(attempt)
     return shard === undefined ? [] : [{ ...attempt, shard, number: ticketOf(attempt.run) }]
   })
   const listed = [

@@ -96,7 +96,7 @@ export async function startTickets(
   )
   const useless = tickets.filter((_, at) => started[at] === undefined)
   const runs = started.filter((run) => run !== undefined)
-  for (const { id, token } of runs) server.hasTicket({ run: id, token }, shard)
+  for (const { id, token } of runs) server.tickets.add({ run: id, token }, shard)
   if (useless.length > 0) {
     await server.write(
       END,
@@ -130,7 +130,7 @@ export async function settleTickets(
   settlements: readonly Settlement[],
   settle: (confirmed: readonly Settlement[]) => Promise<readonly SettleResult[]>,
 ): Promise<SettleResult[]> {
-  const keyShard = (each: Settlement) => server.ticketOf(each) ?? 0
+  const keyShard = (each: Settlement) => server.tickets.shardOf(each) ?? 0
   const held = await inShards(settlements, keyShard, async (shard, own) => {
     const args = own.flatMap(({ run, token }) => [ticketOf(run), token])
     return textsOf(await server.read(CONFIRM, shard, args))
@@ -151,7 +151,7 @@ export async function settleTickets(
     )
     return []
   })
-  for (const each of settlements) server.forgetTicket(each)
+  for (const each of settlements) server.tickets.remove(each)
   // A run that is tried again had to wait with its next ticket until this one was gone.
   for (const home of new Set(confirmed.map(homeShard))) await deliverTickets(server, home)
   const known = new Map(confirmed.map((each, at) => [each, results[at] ?? 'stale']))
