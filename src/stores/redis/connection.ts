@@ -74,6 +74,11 @@ export class Server {
     return this.#options.clockKind === 'handTurned' ? DAY_MS : Math.max(Math.ceil(ttlMs * 3), 1_000)
   }
 
+  /** The least that a new number of runs and versions may be, as with tokens: those that a failover lost do not come again. */
+  numbersFrom(): number {
+    return this.#options.clockKind === 'server' ? this.time.floor(0) : 0
+  }
+
   /** Watches no more over what is under way. */
   close(): void {
     this.#watching?.()
