@@ -66,8 +66,11 @@ export interface Link {
   send(key: string, args: readonly string[]): Promise<unknown>
   /** Sends two commands to whoever has the key, one behind the other on the same connection. */
   sendBoth(key: string, first: readonly string[], second: readonly string[]): Promise<readonly [unknown, unknown]>
-  /** A command for this key was not answered in time: its connection may be one that nobody is left on the other end of. */
-  doubt(key: string): void
+  /**
+   * A command for this key was not answered in time, and nothing else since so many such waits: its connection may be one
+   * that nobody is left on the other end of.
+   */
+  doubt(key: string, silences: number): void
   /** Listens on a connection of its own; `gap` is called when it was lost in between. The answer ends it. */
   listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<() => void>
   close(): void

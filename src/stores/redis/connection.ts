@@ -45,6 +45,8 @@ export class Server {
   readonly #underWay = new Set<Sent>()
   #watching: (() => void) | undefined
   #leftAt = Number.NEGATIVE_INFINITY
+  /** How often in a row something was waited for in vain. */
+  #silences = 0
 
   constructor(options: ServerOptions) {
     this.#options = options
@@ -176,6 +178,7 @@ export class Server {
       answer.then(
         (value) => {
           this.#underWay.delete(sent)
+          this.#silences = 0
           resolve(value as Reply)
         },
         (error: unknown) => {
@@ -193,7 +196,7 @@ export class Server {
     const now = this.#options.clock.monotonic()
     if (now - this.#leftAt < LEAVE_EVERY_MS) return
     this.#leftAt = now
-    this.#options.link.doubt(key)
+    this.#options.link.doubt(key, Number.POSITIVE_INFINITY)
   }
 
   #watch(): void {
@@ -211,7 +214,8 @@ export class Server {
           failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${timeoutMs} ms`),
         )
       }
-      for (const key of doubted) link.doubt(key)
+      if (doubted.size > 0) this.#silences += 1
+      for (const key of doubted) link.doubt(key, this.#silences)
       if (this.#underWay.size > 0) this.#watch()
     })
   }

@@ -1,6 +1,7 @@
 /** A client or a cluster of ioredis. */
 import type { IoRedis, Link } from './clients.js'
 import { hearErrors } from './hear-errors.js'
+import { PATIENCE } from './node-redis-link.js'
 
 export function ioredisLink(client: IoRedis, owned: boolean): Link {
   let [replacing, closed] = [false, false]
@@ -30,7 +31,8 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
     heard: hearErrors(client),
     // It goes on trying by itself.
     abandon: () => {},
-    doubt() {
+    doubt(_, silences) {
+      if (silences < PATIENCE && !owned) return
       if (client.isCluster || current.status !== 'ready') return
       if (owned) client.disconnect(true)
       else void replace()

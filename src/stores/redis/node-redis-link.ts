@@ -2,6 +2,9 @@
 import type { Link, NodeRedis } from './clients.js'
 import { hearErrors } from './hear-errors.js'
 
+/** A client of ours is connected anew at once. One that was brought may only have been slow, or this process was stopped. */
+export const PATIENCE = 2
+
 export function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
   let listenAgain = async () => {}
   let [connecting, closed] = [false, false]
@@ -41,7 +44,9 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
     abandon() {
       if (client.isOpen) client.destroy()
     },
-    doubt: () => void connectAgain(),
+    doubt(_, silences) {
+      if (owned || silences >= PATIENCE) void connectAgain()
+    },
     async open() {
       if (!client.isOpen) await client.connect()
     },
