@@ -2,9 +2,13 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 /** An address that follows whichever server is the primary, as a proxy or a virtual IP does it. */
-export async function floatingAddress(
-  url: string,
-): Promise<{ readonly url: string; moveTo(url: string): void; silence(url: string): void; close(): Promise<void> }> {
+export async function floatingAddress(url: string): Promise<{
+  readonly url: string
+  moveTo(url: string): void
+  announce(url: string): void
+  silence(url: string): void
+  close(): Promise<void>
+}> {
   let port = Number(new URL(url).port)
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
@@ -29,6 +33,10 @@ export async function floatingAddress(
     moveTo(next) {
       port = Number(new URL(next).port)
       drop()
+    },
+    /** As a name does it: whoever is connected stays where it is. */
+    announce(next) {
+      port = Number(new URL(next).port)
     },
     /** As when a machine is gone: whoever is connected hears nothing more, not even that. Whoever comes is sent elsewhere. */
     silence(next) {

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createClient } from '@redis/client'
 import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
@@ -58,6 +59,14 @@ describe('clients of Redis', () => {
     const client = new Redis(await serverUrl('redis'))
     await withStore({ client: client as unknown as IoRedis }, exercise)
     expect(await client.ping()).toBe('PONG')
+    client.disconnect()
+  })
+
+  it('may have a prefix of their own, numbers as texts, and no patience', async () => {
+    const options = { keyPrefix: 'app:', stringNumbers: true, enableOfflineQueue: false }
+    const client = new Redis(await serverUrl('redis'), options)
+    await once(client, 'ready')
+    await withStore({ client: client as unknown as IoRedis }, exercise)
     client.disconnect()
   })
 

@@ -5,6 +5,8 @@ import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Store } from '../../src/core/store.js'
 import { type IoRedis, type NodeRedisCluster, type RedisOptions, redis } from '../../src/stores/redis/index.js'
+import { firstShard, shardOf } from '../../src/stores/redis/shards.js'
+import { slotOfKey } from '../../src/stores/redis/slots.js'
 import { definition, key, newRun, Scene } from '../../src/testing/contract/scene.js'
 import { serverUrl } from '../servers/ask.js'
 import { startRedisCluster, tellRedis, untilClusterReady } from '../servers/redis.js'
@@ -105,6 +107,37 @@ describe('Redis Cluster, when masters fail', () => {
   }, 60_000)
 
   afterAll(() => own.stop())
+
+  it('does nothing in a shard while its slot is moved to another master, and then goes on there', {
+    timeout: 60_000,
+  }, async () => {
+    const prefix = 'moved:'
+    const slot = String(slotOfKey(firstShard(prefix)))
+    // Where a cluster that is made anew has the last third of its slots, and another master.
+    const [from, to] = [own.nodes[2]?.url ?? '', own.nodes[0]?.url ?? '']
+    const [fromId, toId] = [await tellRedis(from, 'CLUSTER', 'MYID'), await tellRedis(to, 'CLUSTER', 'MYID')].map(
+      String,
+    )
+    const options = { nodes: own.url.split(','), prefix, timeoutMs: 2_000 }
+    const patient = redis({ ...options, waitReplicas: 1 })
+    await patient.open()
+    await withStore(options, async (scene) => {
+      const name = Array.from({ length: 100 }, (_, at) => `lock ${at}`).find((each) => shardOf(each, 12) === 0) ?? ''
+      const { token } = await scene.acquire(name, 'holder')
+      await tellRedis(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId ?? '')
+      await tellRedis(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId ?? '')
+      // A script that found half of its keys on either side would take what is held for free.
+      await expect(scene.tryAcquire(name, 'rival')).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
+      const keys = (await tellRedis(from, 'CLUSTER', 'GETKEYSINSLOT', slot, '1000')) as string[]
+      await tellRedis(from, 'MIGRATE', '127.0.0.1', new URL(to).port, '', '0', '5000', 'KEYS', ...keys)
+      await expect(scene.tryAcquire(name, 'rival')).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
+      for (const url of [to, from]) await tellRedis(url, 'CLUSTER', 'SETSLOT', slot, 'NODE', toId ?? '')
+      expect(await scene.tryAcquire(name, 'rival')).toMatchObject({ acquired: false })
+      expect(await scene.store.leases.inspect(name)).toMatchObject([{ holder: 'holder', token }])
+      expect(await patient.leases.release({ name, holder: 'holder' })).toBe(true)
+    })
+    await patient.close()
+  })
 
   it('counts what a replica has, and nothing else, when it waits for replicas', { timeout: 120_000 }, async () => {
     await withStore({ nodes: own.url.split(','), waitReplicas: 1, timeoutMs: 2_000 }, async (scene, store) => {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@redis/client'
 import { Redis } from 'ioredis'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
 import type { Store } from '../../src/core/store.js'
 import { type IoRedis, type NodeRedis, redis } from '../../src/stores/redis/index.js'
@@ -14,16 +14,16 @@ import { startOwnRedis, tellRedis } from '../servers/redis.js'
 const TIMEOUT_MS = 2_000
 
 /** Each as it comes, and without a listener for its errors: whoever has none would end the process. */
-const CLIENTS: Readonly<Record<string, (url: string) => { readonly store: Store; end(): void }>> = {
-  'a URL': (url) => ({ store: redis({ url, timeoutMs: TIMEOUT_MS }), end: () => {} }),
-  'a client of @redis/client': (url) => {
+const CLIENTS: Readonly<Record<string, (url: string, timeoutMs?: number) => { readonly store: Store; end(): void }>> = {
+  'a URL': (url, timeoutMs = TIMEOUT_MS) => ({ store: redis({ url, timeoutMs }), end: () => {} }),
+  'a client of @redis/client': (url, timeoutMs = TIMEOUT_MS) => {
     const client = createClient({ url })
-    const store = redis({ client: client as unknown as NodeRedis, timeoutMs: TIMEOUT_MS })
+    const store = redis({ client: client as unknown as NodeRedis, timeoutMs })
     return { store, end: () => client.destroy() }
   },
-  'a client of ioredis': (url) => {
+  'a client of ioredis': (url, timeoutMs = TIMEOUT_MS) => {
     const client = new Redis(url)
-    const store = redis({ client: client as unknown as IoRedis, timeoutMs: TIMEOUT_MS })
+    const store = redis({ client: client as unknown as IoRedis, timeoutMs })
     return { store, end: () => client.disconnect() }
   },
 }
@@ -120,24 +120,58 @@ describe.each(Object.entries(CLIENTS))('with %s', (name, connect) => {
   })
 })
 
-describe('a server that is gone without a word', () => {
-  it('is given up, by a store with connections of its own, for the one in its place', { timeout: 60_000 }, async () => {
-    const [one, other] = [await startOwnRedis(), await startOwnRedis()]
-    const address = await floatingAddress(one.url)
-    const store = redis({ url: address.url, timeoutMs: 500 })
-    await store.open()
-    const wakes: string[] = []
-    store.subscribe((wake) => wakes.push(wake))
-    address.silence(other.url)
-    await expect(store.now()).rejects.toMatchObject({
-      code: 'STORE_UNREACHABLE',
-      message: expect.stringContaining('has not answered for 500 ms'),
-    })
-    await expect.poll(() => store.now().then(Number, () => 0), { timeout: 20_000, interval: 100 }).toBeGreaterThan(0)
-    // Its ear is there, too.
-    await expect.poll(() => new Set(wakes).size, { timeout: 20_000 }).toBe(5)
-    await store.close()
-    await address.close()
-    await Promise.all([one.stop(), other.stop()])
+describe('servers that change places', () => {
+  let servers: OwnServer[]
+
+  beforeAll(async () => {
+    servers = await Promise.all([startOwnRedis(), startOwnRedis()])
   })
+
+  afterAll(() => Promise.all(servers.map((server) => server.stop())))
+
+  const urls = () => servers.map(({ url }) => url) as [string, string]
+
+  it.each(Object.entries(CLIENTS))(
+    'are found with %s: one is gone without a word',
+    { timeout: 60_000 },
+    async (_, connect) => {
+      const [one, other] = urls()
+      const address = await floatingAddress(one)
+      const { store, end } = connect(address.url, 500)
+      await store.open()
+      const wakes: string[] = []
+      store.subscribe((wake) => wakes.push(wake))
+      address.silence(other)
+      await expect(store.now()).rejects.toMatchObject({
+        code: 'STORE_UNREACHABLE',
+        message: expect.stringContaining('has not answered for 500 ms'),
+      })
+      await expect.poll(() => store.now().then(Number, () => 0), { timeout: 20_000, interval: 100 }).toBeGreaterThan(0)
+      // Its ear is there, too.
+      await expect.poll(() => new Set(wakes).size, { timeout: 20_000 }).toBe(5)
+      await store.close()
+      end()
+      await address.close()
+    },
+  )
+
+  it.each(Object.entries(CLIENTS))(
+    'are found with %s: one has become a replica',
+    { timeout: 60_000 },
+    async (_, connect) => {
+      const [one, other] = urls()
+      const address = await floatingAddress(one)
+      const { store, end } = connect(address.url)
+      await store.open()
+      await tellRedis(one, 'REPLICAOF', '127.0.0.1', new URL(other).port)
+      address.announce(other)
+      await expect(store.runs.enqueue([newRun()])).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
+      const enqueued = () => store.runs.enqueue([newRun()]).then(([result]) => result?.outcome, String)
+      await expect.poll(enqueued, { timeout: 20_000, interval: 100 }).toBe('enqueued')
+      await store.close()
+      end()
+      await address.close()
+      await tellRedis(one, 'REPLICAOF', 'NO', 'ONE')
+    },
+  )
 })

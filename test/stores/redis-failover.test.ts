@@ -76,7 +76,7 @@ function eventually<Result>(work: () => Promise<Result>): Promise<Result> {
 }
 
 describe('a failover that loses writes, to a replica whose clock is behind', { timeout: 120_000 }, () => {
-  it('gives nobody a token twice, nor a lower one, whoever saw the last', async () => {
+  it('gives nobody a token or a number twice, nor a lower one, whoever saw the last', async () => {
     await withPair(async ({ url, detach, failOver }) => {
       const stores = [await opened(url), await opened(url)]
       const [one, two] = stores.map((store) => new Scene({ store, elapse: sleep })) as [Scene, Scene]
@@ -92,11 +92,22 @@ describe('a failover that loses writes, to a replica whose clock is behind', { t
       await take(two)
       await detach()
       for (let count = 0; count < 50; count += 1) await take(one)
+      // Nor do runs, versions and ticks that are new get the numbers of those that were lost.
+      const numbers = async ({ enqueue, put, putTicks, store, runsOf }: Scene, id: string) => {
+        const [run, { version }] = [await enqueue(), await put(id)]
+        await putTicks(`ticks of ${id}`, [-10, 90_000_000])
+        await store.schedules.advance({ limit: 10, lookaheadMs: 0, plan })
+        const [tick] = await runsOf(`ticks of ${id}`)
+        return [run, version, tick?.id ?? ''].map((each) => Number.parseInt(String(each), 10))
+      }
+      const lost = await numbers(one, 'lost')
       await failOver()
       for (let count = 0; count < 5; count += 1) {
         await take(two)
         await take(one)
       }
+      const found = await numbers(two, 'found')
+      expect(Math.min(...found)).toBeGreaterThan(Math.max(...lost))
       expect(tokens).toHaveLength(62)
       expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
       await Promise.all(stores.map((store) => store.close()))

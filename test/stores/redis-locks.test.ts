@@ -71,6 +71,24 @@ describe('locks on Redis', () => {
     })
   })
 
+  it('leave nothing behind once their names have expired, however many there were', async () => {
+    const server = await testRedis()
+    const client = await server.client()
+    const store = redisStore({ client, prefix: server.prefix }, {})
+    await store.open()
+    await store.leases.acquire(ask('name 1500 is held', 'a'))
+    const index = `${server.prefix}{0}:names`
+    const expired = Array.from({ length: 3_000 }, (_, at) => ['0', `name ${at}`]).flat()
+    await client.sendCommand(['ZADD', index, ...expired])
+    const prune = () => store.runs.prune({ maxAgeMs: 1e9, maxRuns: 1e6, leaseAgeMs: 1e9, limit: 1_000 })
+    // As much as it may forget: whoever prunes comes back at once.
+    for (let step = 0; step < 3; step += 1) expect(await prune()).toBe(1_000)
+    expect(await prune()).toBe(0)
+    expect(await client.sendCommand(['ZRANGE', index, '0', '-1'])).toEqual(['name 1500 is held'])
+    await store.close()
+    await server.close()
+  })
+
   it('are one holder’s when many ask for the same at once', async () => {
     await twoProcesses(async (one, other) => {
       const asked = Array.from({ length: 60 }, (_, at) => (at % 2 ? one : other).leases.acquire(ask('l', `h${at}`)))

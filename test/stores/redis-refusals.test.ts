@@ -2,6 +2,7 @@
 import { createCluster } from '@redis/client'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { storeError } from '../../src/stores/redis/connection-errors.js'
 import {
   type IoRedis,
   type NodeRedisCluster,
@@ -9,6 +10,7 @@ import {
   redis,
   redisStore,
 } from '../../src/stores/redis/index.js'
+import { Scene } from '../../src/testing/contract/scene.js'
 import { serverUrl } from '../servers/ask.js'
 import { fakeRedis } from '../servers/fake-redis.js'
 import type { OwnServer } from '../servers/postgres.js'
@@ -87,6 +89,8 @@ describe('servers', () => {
     own = await startOwnRedis([], { password: 'right' })
     const limited = ['on', '>limited', '~*', '&*', '+@all', '-evalsha', '-eval']
     await tellRedis(own.url, 'ACL', 'SETUSER', 'limited', ...limited)
+    const deaf = ['on', '>deaf', '~*', 'resetchannels', '+@all']
+    await tellRedis(own.url, 'ACL', 'SETUSER', 'deaf', ...deaf)
   })
 
   afterAll(() => own.stop())
@@ -165,10 +169,41 @@ describe('servers', () => {
     client.disconnect()
   })
 
-  it('that forbid scripts say what to allow', async () => {
-    expect(await refused({ url: withUser('limited') })).toMatchObject({
-      code: 'STORE_INVALID',
-      message: expect.stringMatching(/forbids this user a command: allow it to run scripts/),
+  it('that forbid scripts, or channels, say what to allow', async () => {
+    for (const user of ['limited', 'deaf']) {
+      expect(await refused({ url: withUser(user) })).toMatchObject({
+        code: 'STORE_INVALID',
+        message: expect.stringMatching(/forbids this user a command: allow it to run scripts, on keys and channels/),
+      })
+    }
+  })
+})
+
+describe('servers that are full', () => {
+  it('can still be made room in, by forgetting', async () => {
+    const full = await startOwnRedis()
+    const store = redis({ url: full.url })
+    await store.open()
+    const scene = new Scene({ store, elapse: async () => {} })
+    await scene.join()
+    await scene.enqueue()
+    await scene.settle(await scene.claimOne())
+    for (let at = 0; at < 250; at += 1) await scene.acquire(`lock ${at}`, 'a holder')
+    await tellRedis(full.url, 'CONFIG', 'SET', 'maxmemory', '1')
+    await expect(scene.enqueue()).rejects.toMatchObject({ code: 'STORE_FULL' })
+    expect(await store.runs.prune({ maxAgeMs: 1e9, maxRuns: 0, leaseAgeMs: 1e9, limit: 1_000 })).toBe(1)
+    await store.close()
+    await full.stop()
+  })
+
+  it('are known by what is said of it before Redis 7, too', () => {
+    const said = (words: string) =>
+      new Error(`ERR Error running script (call to f_0a9a51): @user_script:41: @user_script: 41: -${words}`)
+    expect(storeError(said("OOM command not allowed when used memory > 'maxmemory'."), 'belfry:')).toMatchObject({
+      code: 'STORE_FULL',
+    })
+    expect(storeError(said("READONLY You can't write against a read only replica."), 'belfry:')).toMatchObject({
+      code: 'STORE_UNREACHABLE',
     })
   })
 })

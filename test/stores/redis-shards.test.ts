@@ -3,7 +3,7 @@ import { createClient } from '@redis/client'
 import { describe, expect, it } from 'vitest'
 import type { RunKey } from '../../src/core/key.js'
 import type { NewRun } from '../../src/core/run.js'
-import type { Store } from '../../src/core/store.js'
+import type { ClaimedRun, Store } from '../../src/core/store.js'
 import { type NodeRedis, redisStore } from '../../src/stores/redis/index.js'
 import { firstNext } from '../../src/stores/redis/peek.js'
 import { shardKeys, shardOf } from '../../src/stores/redis/shards.js'
@@ -78,8 +78,11 @@ describe('runs whose keys are in other shards', () => {
       const second = await scene.claimOne()
       expect(second).toMatchObject({ id: first.id, attempt: 2 })
       expect(second.token).toBeGreaterThan(first.token)
-      expect(await scene.settle(first)).toBe('stale')
+      // What is repeated changes nothing, and takes nothing from the second.
+      expect(await scene.settle(first)).toBe('settled')
+      expect(await scene.store.leases.inspect(key.name)).toMatchObject([{ token: second.token }])
       expect(await scene.settle(second, failed())).toBe('settled')
+      expect(await scene.store.leases.inspect(key.name)).toEqual([])
       expect(await scene.claim()).toEqual([])
     }))
 
@@ -157,6 +160,113 @@ describe('runs whose keys are in other shards', () => {
     await store.close()
     await opened.close()
   })
+})
+
+/** A client that lets something happen once, after so many of its commands were answered. */
+function interruptible(client: NodeRedis) {
+  let [left, act]: [number, (() => Promise<void>) | undefined] = [0, undefined]
+  return {
+    client: {
+      ...timedClient(client, async () => {}),
+      async sendCommand(args: readonly string[]) {
+        const reply = await client.sendCommand(args)
+        if (args[0] === 'PUBLISH' || act === undefined) return reply
+        left -= 1
+        const now = left === 0 ? act : undefined
+        if (left === 0) act = undefined
+        await now?.()
+        return reply
+      },
+    },
+    interrupt(count: number, what: () => Promise<void>) {
+      left = count
+      act = what
+    },
+  }
+}
+
+describe('a settlement of a run whose key is in another shard', () => {
+  const key = exclusive('a')
+  const schedules = Array.from({ length: 100 }, (_, at) => `s${at}`).filter((id) => {
+    return shardOf(id, SHARDS) !== shardOf(key.name, SHARDS)
+  })
+
+  interface Settling {
+    readonly one: Scene
+    readonly other: Scene
+    readonly elapse: (ms: number) => Promise<void>
+    /** After so many answers to the first of both. */
+    readonly interrupt: (count: number, act: () => Promise<void>) => void
+    /** Claims a run of one more schedule for an instance of its own, with a short lease. */
+    readonly claimNext: () => Promise<ClaimedRun>
+  }
+
+  async function whileSettling(work: (settling: Settling) => Promise<void>): Promise<void> {
+    const redis = await testRedis()
+    let [now, count] = [Date.UTC(2026, 0, 1), 0]
+    const elapse = async (ms: number) => {
+      now += ms
+      await redis.setClock(now)
+    }
+    await elapse(0)
+    const open = async (client: NodeRedis) => {
+      const store = redisStore({ client, prefix: redis.prefix, shards: SHARDS }, { handTurned: true })
+      await store.open()
+      return new Scene({ store, elapse })
+    }
+    const { client, interrupt } = interruptible(await redis.client())
+    const [one, other] = [await open(client), await open(await redis.client())]
+    await other.join('other', 3_600_000)
+    const claimNext = async () => {
+      count += 1
+      await one.join(`dying ${count}`, 300)
+      await one.putTicks(schedules[count] ?? '', [-10, 90_000_000], { key })
+      await one.advance()
+      return one.claimOne(`dying ${count}`)
+    }
+    await work({ one, other, elapse, interrupt, claimNext })
+    for (const { store } of [one, other]) await store.close()
+    await redis.close()
+  }
+
+  it('that stops between any two steps, for longer than its lease, leaves the key to whoever has it now', () =>
+    whileSettling(async ({ one, other, elapse, interrupt, claimNext }) => {
+      let steps = 0
+      for (let reached = true; reached; steps += 1) {
+        const run = await claimNext()
+        let again: ClaimedRun | undefined
+        interrupt(steps + 1, async () => {
+          await elapse(10_000)
+          await other.store.runs.rescue(100)
+          again = await other.claimOne('other')
+        })
+        await one.settle(run, retryIn(0))
+        reached = again !== undefined
+        // Whoever was not stopped has settled, and the run waits to be tried again.
+        again ??= await other.claimOne('other')
+        const holders = (await other.store.leases.inspect(key.name)).map(({ token }) => token)
+        expect([steps, again.id, holders]).toEqual([steps, run.id, [again.token]])
+        expect(await other.settle(again)).toBe('settled')
+      }
+      expect(steps).toBeGreaterThan(3)
+    }))
+
+  it('is settled when it is repeated, whichever answer was lost, and the key is free', () =>
+    whileSettling(async ({ one, other, interrupt, claimNext }) => {
+      let steps = 0
+      for (let lost = true; lost; steps += 1) {
+        const run = await claimNext()
+        interrupt(steps + 1, () => Promise.reject(new Error('lost')))
+        lost = await one.settle(run).then(
+          () => false,
+          () => true,
+        )
+        interrupt(0, async () => {})
+        expect([steps, await one.settle(run)]).toEqual([steps, 'settled'])
+        expect(await other.store.leases.inspect(key.name)).toEqual([])
+      }
+      expect(steps).toBeGreaterThan(2)
+    }))
 })
 
 describe('keys of other shards that are checked when a run is enqueued', () => {

@@ -60,7 +60,7 @@ export async function acquireLease(server: Server, shard: number, request: Acqui
   const [at, acquired, answer] = await server.write(ACQUIRE, shard, args)
   const now = Number(at)
   server.time.heard(now)
-  if (acquired !== 1) return { acquired: false, until: Number(answer), now }
+  if (Number(acquired) !== 1) return { acquired: false, until: Number(answer), now }
   return { acquired: true, lease: toLease(shard, name, String(answer)), now }
 }
 

@@ -118,7 +118,7 @@ class Step {
   #write(batch: readonly Due[], mark: string): Promise<readonly Reply[]> {
     const plans = new PlanArgs()
     for (const due of batch) plans.add(due, this.#request, this.#now)
-    return this.#server.write(RECORD, this.#shard, plans.args(mark))
+    return this.#server.write(RECORD, this.#shard, plans.args(this.#server.numbersFrom(), mark))
   }
 
   async #written(): Promise<void> {

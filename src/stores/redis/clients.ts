@@ -5,11 +5,15 @@
 import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
 import { ClusterLink } from './cluster-link.js'
-import { type Heard, hearErrors } from './hear-errors.js'
+import type { Heard } from './hear-errors.js'
+import { ioredisLink } from './ioredis-link.js'
+import { nodeRedisLink } from './node-redis-link.js'
 
 /** A client of `@redis/client`. */
 export interface NodeRedis {
   readonly isOpen: boolean
+  /** False while it looks for its server. */
+  readonly isReady?: boolean
   sendCommand(args: readonly string[]): Promise<unknown>
   connect(): Promise<unknown>
   duplicate(): NodeRedis
@@ -62,8 +66,11 @@ export interface Link {
   send(key: string, args: readonly string[]): Promise<unknown>
   /** Sends two commands to whoever has the key, one behind the other on the same connection. */
   sendBoth(key: string, first: readonly string[], second: readonly string[]): Promise<readonly [unknown, unknown]>
-  /** A command for this key was not answered in time: its connection may be one that nobody is left on the other end of. */
-  doubt(key: string): void
+  /**
+   * A command for this key was not answered in time, and nothing else since so many such waits: its connection may be one
+   * that nobody is left on the other end of.
+   */
+  doubt(key: string, silences: number): void
   /** Listens on a connection of its own; `gap` is called when it was lost in between. The answer ends it. */
   listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<() => void>
   close(): void
@@ -74,97 +81,4 @@ export function linkTo(client: RedisClient, owned: boolean, clock: Clock): Link 
   if ('call' in client && 'isCluster' in client) return ioredisLink(client, owned)
   if ('sendCommand' in client) return nodeRedisLink(client, owned)
   throw failure('OPTION_INVALID', 'the Redis store needs a client of @redis/client or of ioredis')
-}
-
-function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
-  let listenAgain = async () => {}
-  let connecting = false
-
-  /** Only a connection of our own is given up: others may be waiting for theirs. */
-  async function connectAgain() {
-    if (!owned || connecting || !client.isOpen) return
-    connecting = true
-    try {
-      client.destroy()
-      await client.connect()
-      await listenAgain()
-    } catch {
-      // It was closed meanwhile.
-    } finally {
-      connecting = false
-    }
-  }
-
-  return {
-    isCluster: false,
-    keepsOrder: true,
-    heard: hearErrors(client),
-    abandon() {
-      if (client.isOpen) client.destroy()
-    },
-    doubt: () => void connectAgain(),
-    async open() {
-      if (!client.isOpen) await client.connect()
-    },
-    send: (_, args) => client.sendCommand(args),
-    sendBoth: (_, first, second) => Promise.all([client.sendCommand(first), client.sendCommand(second)]),
-    async listen(channel, heard, gap) {
-      let [listener, ended]: [NodeRedis | undefined, boolean] = [undefined, false]
-      listenAgain = async () => {
-        const fresh = client.duplicate()
-        hearErrors(fresh)
-        await fresh.connect()
-        await fresh.subscribe(channel, heard)
-        fresh.on('ready', gap)
-        if (ended) return void fresh.destroy()
-        if (listener !== undefined) gap()
-        listener?.destroy()
-        listener = fresh
-      }
-      await listenAgain()
-      return () => {
-        ended = true
-        listener?.destroy()
-      }
-    },
-    close() {
-      if (owned && client.isOpen) client.destroy()
-    },
-  }
-}
-
-function ioredisLink(client: IoRedis, owned: boolean): Link {
-  return {
-    isCluster: client.isCluster,
-    keepsOrder: !client.isCluster,
-    heard: hearErrors(client),
-    // It goes on trying by itself.
-    abandon: () => {},
-    doubt() {
-      if (owned && !client.isCluster && client.status === 'ready') client.disconnect(true)
-    },
-    async open() {
-      if (client.status === 'wait') await client.connect()
-    },
-    send: (_, [command = '', ...args]) => client.call(command, args),
-    sendBoth: (_, [one = '', ...first], [other = '', ...second]) =>
-      Promise.all([client.call(one, first), client.call(other, second)]),
-    async listen(channel, heard, gap) {
-      // What ioredis subscribes to by itself after a loss throws where nobody can catch it if that is cut off in turn.
-      const listener = client.isCluster ? client.duplicate() : client.duplicate({ autoResubscribe: false })
-      hearErrors(listener)
-      listener.on('message', (_, message) => heard(message))
-      if (listener.status === 'wait') await listener.connect()
-      await listener.subscribe(channel)
-      listener.on('ready', () => {
-        if (client.isCluster) gap()
-        // One that is cut off is ready once more, later.
-        else void listener.subscribe(channel).then(gap, () => {})
-      })
-      return () => listener.disconnect()
-    },
-    close() {
-      if (owned) client.disconnect()
-    },
-  }
 }

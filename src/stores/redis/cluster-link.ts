@@ -147,14 +147,19 @@ async function sendBoth(
   first: readonly string[],
   second: readonly string[],
 ): Promise<readonly [unknown, unknown]> {
-  const node = cluster.slots[slotOfKey(key)]?.master
-  try {
+  const toMaster = async () => {
+    const node = cluster.slots[slotOfKey(key)]?.master
     if (node === undefined) throw new Error('no master has this slot')
     const client = await cluster.nodeClient(node)
     return await Promise.all([client.sendCommand(first), client.sendCommand(second)])
+  }
+  try {
+    return await toMaster()
   } catch (error) {
     // The slot may have moved: a command that is sent the usual way makes the client look.
     await cluster.sendCommand(key, false, ['EXISTS', key]).catch(() => {})
+    // A master that no longer has the slot has done nothing.
+    if (errorWord(error) === 'MOVED') return toMaster()
     throw error
   }
 }

@@ -15,7 +15,10 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   OOM: ['STORE_FULL', 'is full: raise maxmemory, or shorten the history; everything goes on when there is space'],
   MISCONF: ['STORE_FULL', 'cannot write to its disk: free some space, or look into its log'],
   NOREPLICAS: ['STORE_UNREACHABLE', 'has too few replicas to accept writes (min-replicas-to-write)'],
-  NOPERM: ['STORE_INVALID', 'forbids this user a command: allow it to run scripts on keys with this prefix'],
+  NOPERM: [
+    'STORE_INVALID',
+    'forbids this user a command: allow it to run scripts, on keys and channels with this prefix',
+  ],
   NOAUTH: REFUSES_USER,
   WRONGPASS: REFUSES_USER,
   MOVED: IS_CLUSTER,
@@ -28,10 +31,11 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   UNBLOCKED: BUSY,
 }
 
-/** The first word of an error that came from the server. */
+/** The first word of an error that came from the server. What a script ran into comes wrapped before Redis 7. */
 export function errorWord(error: unknown): string | undefined {
-  const said = saidBy(error)
-  return said === undefined ? undefined : /^-?([A-Z]+) /.exec(said.message)?.[1]
+  const said = saidBy(error)?.message ?? ''
+  const word = /^-?([A-Z]+) /.exec(said)?.[1]
+  return word === 'ERR' ? (/@user_script: ?\d+: -([A-Z]+) /.exec(said)?.[1] ?? word) : word
 }
 
 /** A cluster of ioredis passes on what the last node said that it asked. */

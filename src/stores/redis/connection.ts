@@ -9,6 +9,7 @@ import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
 import type { Link } from './clients.js'
 import { errorWord, storeError } from './connection-errors.js'
+import { HeldTickets } from './held-tickets.js'
 import type { ClockKind, ScriptSource } from './script.js'
 import { StoreTime } from './store-time.js'
 import { WAKE_TICKETS } from './wakes.js'
@@ -32,17 +33,20 @@ export interface ServerOptions {
 }
 
 const DAY_MS = 86_400_000
+const LEAVE_EVERY_MS = 1_000
 
 export class Server {
   readonly #options: ServerOptions
   /** The beginning of the keys of each shard. */
   #shards: readonly string[] = []
   #turn = 0
-  /** Runs that were started here by a ticket, with the shard of their key. */
-  readonly tickets = new Map<string, number>()
+  readonly tickets = new HeldTickets()
   readonly time: StoreTime
   readonly #underWay = new Set<Sent>()
   #watching: (() => void) | undefined
+  #leftAt = Number.NEGATIVE_INFINITY
+  /** How often in a row something was waited for in vain. */
+  #silences = 0
 
   constructor(options: ServerOptions) {
     this.#options = options
@@ -70,6 +74,11 @@ export class Server {
   /** After how long the text of a lock may go: long after its time is over, and never while time is turned by hand. */
   keepMs(ttlMs: number): number {
     return this.#options.clockKind === 'handTurned' ? DAY_MS : Math.max(Math.ceil(ttlMs * 3), 1_000)
+  }
+
+  /** The least that a new number of runs and versions may be, as with tokens: those that a failover lost do not come again. */
+  numbersFrom(): number {
+    return this.#options.clockKind === 'server' ? this.time.floor(0) : 0
   }
 
   /** Watches no more over what is under way. */
@@ -107,7 +116,7 @@ export class Server {
 
   run(script: ScriptSource, key: string, args: readonly (string | number)[], waits = false): Promise<Reply> {
     const { sha, text } = script[this.#options.clockKind]
-    const command = ['EVALSHA', sha, '1', key]
+    const command = ['EVALSHA', sha, ...this.#named(key)]
     for (const arg of args) command.push(typeof arg === 'string' ? arg : String(arg))
     return this.#answer(
       key,
@@ -118,6 +127,15 @@ export class Server {
         return this.#answer(key, () => this.#sendAndWait(key, command, waits))
       },
     )
+  }
+
+  /**
+   * The keys that a script is said to use, with their number. In a cluster they are two, and neither is ever there: while
+   * a slot is moved, its former master then sends the script on to the new one, which refuses it (TRYAGAIN) until the slot
+   * is its own. With one key it would carry it out, on as many keys as have arrived by then.
+   */
+  #named(key: string): string[] {
+    return this.#options.link.isCluster ? ['2', key, `${key}whole`] : ['1', key]
   }
 
   #key(shard: number): string {
@@ -160,15 +178,25 @@ export class Server {
       answer.then(
         (value) => {
           this.#underWay.delete(sent)
+          this.#silences = 0
           resolve(value as Reply)
         },
         (error: unknown) => {
           this.#underWay.delete(sent)
-          if (unknown !== undefined && isUnknownScript(error)) resolve(unknown())
-          else reject(storeError(error, prefix))
+          if (unknown !== undefined && isUnknownScript(error)) return resolve(unknown())
+          if (errorWord(error) === 'READONLY') this.#leave(key)
+          reject(storeError(error, prefix))
         },
       )
     })
+  }
+
+  /** A primary that has become a replica keeps its connections: where the new one is, only a new connection can tell. */
+  #leave(key: string): void {
+    const now = this.#options.clock.monotonic()
+    if (now - this.#leftAt < LEAVE_EVERY_MS) return
+    this.#leftAt = now
+    this.#options.link.doubt(key, Number.POSITIVE_INFINITY)
   }
 
   #watch(): void {
@@ -186,7 +214,8 @@ export class Server {
           failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${timeoutMs} ms`),
         )
       }
-      for (const key of doubted) link.doubt(key)
+      if (doubted.size > 0) this.#silences += 1
+      for (const key of doubted) link.doubt(key, this.#silences)
       if (this.#underWay.size > 0) this.#watch()
     })
   }

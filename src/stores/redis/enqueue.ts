@@ -12,6 +12,7 @@ import { word } from './token-text.js'
 
 export const ENQUEUE = runScript(`${KEY_WINNER}
 local added, numbered, written = {}, {}, {}
+numbersFrom(ARGV[1])
 
 local function newRun(a, readyAt)
   local n = nextNumber()
@@ -77,7 +78,7 @@ local function enqueue(a)
 end
 
 local results = {}
-for at = 1, #ARGV, 10 do
+for at = 2, #ARGV, 10 do
   local outcome, n = enqueue({ kind = ARGV[at], prio = ARGV[at + 1], target = ARGV[at + 2], made = ARGV[at + 3],
     body = ARGV[at + 4], readyAt = ARGV[at + 5], delay = ARGV[at + 6], tick = ARGV[at + 7], check = ARGV[at + 8],
     overlap = ARGV[at + 9] })
@@ -107,7 +108,7 @@ export async function enqueueIn(server: Server, shard: number, runs: readonly Ne
   const winners = await Promise.all(runs.map((run) => winnerElsewhere(server, shard, run)))
   const accepted = runs.filter((_, at) => winners[at] === undefined)
   const args = accepted.flatMap((run) => runArgs(run, keyElsewhere(server, shard, run.key)))
-  const [results] = args.length === 0 ? [] : await server.write(ENQUEUE, shard, args)
+  const [results] = args.length === 0 ? [] : await server.write(ENQUEUE, shard, [server.numbersFrom(), ...args])
   const outcomes = textsOf(results).map((text): EnqueueResult => {
     const [run, outcome] = [runId(shard, text.slice(1)), text.charAt(0)]
     return { outcome: outcome === 'e' ? 'enqueued' : outcome === 'd' ? 'duplicate' : 'busy', run }

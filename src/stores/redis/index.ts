@@ -11,10 +11,11 @@ import type { Store } from '../../core/store.js'
 import { checkServer } from './check-server.js'
 import { type Link, linkTo, type RedisClient } from './clients.js'
 import { Server } from './connection.js'
+import { storeError } from './connection-errors.js'
 import { deliverTickets } from './deliver-tickets.js'
 import { clientFor } from './load-client.js'
 import { openLink } from './open-link.js'
-import { agreeOnShards, CLUSTER_SHARDS, firstShard, MAX_SHARDS, shardKeys } from './shards.js'
+import { agreeOnShards, CLUSTER_SHARDS, firstShard, MAX_SHARDS, shardKeys, wakesChannel } from './shards.js'
 import { operationsOn } from './store.js'
 import { fromWord } from './token-text.js'
 import { EVERYTHING, Wakes } from './wakes.js'
@@ -63,7 +64,7 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
   const link = linkOf(options, clock)
   checkWaitReplicas(waitReplicas, link)
   const self = globalThis.crypto.randomUUID()
-  const channel = `${prefix}wakes`
+  let channel = `${prefix}wakes`
   const publish = (bits: number) =>
     void server.send(firstShard(prefix), ['PUBLISH', channel, `${self} ${bits}`]).catch(() => {})
   const wakes = new Wakes(clock, publish)
@@ -90,7 +91,10 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
       await checkServer(server, firstShard(prefix), link.isCluster)
       const keys = shardKeys(prefix, await agreeOnShards(server, shards, link.isCluster ? CLUSTER_SHARDS : 1))
       await Promise.all(keys.slice(1).map((key) => checkServer(server, key, link.isCluster)))
-      stopListening = await link.listen(channel, heard, () => wakes.heard(EVERYTHING))
+      channel = await wakesChannel(server)
+      stopListening = await link
+        .listen(channel, heard, () => wakes.heard(EVERYTHING))
+        .catch((error: unknown) => Promise.reject(storeError(error, prefix)))
       server.useShards(keys)
     },
     async close() {

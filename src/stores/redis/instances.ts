@@ -83,7 +83,10 @@ return { int(now), 1, lost, cancel, wakes }`)
 
 /** Every shard is told of it. What one of them declared dead is dead. */
 export async function beatInstance(server: Server, request: BeatRequest): Promise<BeatResult> {
-  const tickets = request.attempts.filter(({ run }) => server.tickets.has(run))
+  const tickets = request.attempts.flatMap((attempt) => {
+    const shard = server.tickets.shardOf(attempt)
+    return shard === undefined ? [] : [{ ...attempt, shard, number: ticketOf(attempt.run) }]
+  })
   const listed = [
     ...request.attempts.map(({ run, token }) => ({
       shard: homeOf(server, run),
@@ -91,7 +94,7 @@ export async function beatInstance(server: Server, request: BeatRequest): Promis
       number: runPlace(run)?.number ?? run,
       token,
     })),
-    ...tickets.map(({ run, token }) => ({ shard: server.tickets.get(run) ?? 0, run, number: ticketOf(run), token })),
+    ...tickets,
   ]
   const attempts = new Map(byShard(listed, ({ shard }) => shard).map(({ shard, items }) => [shard, items]))
   const beats = await everywhere(server, (shard) => beatShard(server, shard, request, attempts.get(shard) ?? []))
@@ -127,7 +130,7 @@ async function beatShard(
   ])
   const gone = new Set(textsOf(lost))
   return {
-    alive: alive === 1,
+    alive: Number(alive) === 1,
     lost: attempts.filter(({ number }) => gone.has(number)).map(({ run }) => run),
     cancel: textsOf(cancel).map((number) => runId(shard, number)),
     now: Number(now),

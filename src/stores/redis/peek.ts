@@ -137,7 +137,7 @@ export async function peekReady(
     now,
     shares,
     nextReadyAt: firstNext(now, nexts),
-    known: read.some((reply) => reply[3] === 1),
+    known: read.some((reply) => Number(reply[3]) === 1),
   }
 }
 

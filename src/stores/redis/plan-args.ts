@@ -36,11 +36,12 @@ export class PlanArgs {
     if (!this.#addAlike(due, planned)) this.#addAlone(due, planned, now)
   }
 
-  /** All of it, with the mark to remove. */
-  args(mark: string): readonly string[] {
+  /** All of it, with from where to number, and the mark to remove. */
+  args(from: number, mark: string): readonly string[] {
     this.#endStretch()
     const templates = [...this.#templates.keys()].flatMap(({ args }) => args)
-    return [mark, String(this.#templates.size), ...templates, String(this.#ids.length), ...this.#ids, ...this.#plans]
+    const counts = [String(from), mark, String(this.#templates.size)]
+    return [...counts, ...templates, String(this.#ids.length), ...this.#ids, ...this.#plans]
   }
 
   /** One tick, the next one known, and nothing else to mind. */

@@ -11,13 +11,14 @@ import { runScript } from './script.js'
 export const PLAN_ARGS = 10
 
 /**
- * Arguments: a mark to remove, or nothing; the templates; the ids; then the plans in the order of the ids, in stretches:
+ * Arguments: from where to number; a mark to remove, or nothing; the templates; the ids; then the plans in the order of the ids, in stretches:
  * `=` with what its plans have in common and the beginning of each line, or `x` with a single plan in full.
  */
 export const RECORD = runScript(`${UNFINISHED}
-if ARGV[1] ~= '' then redis.call('HDEL', KEYS[1] .. 'planners', ARGV[1]) end
-local templates, at = {}, 3
-for index = 1, tonumber(ARGV[2]) do
+numbersFrom(ARGV[1])
+if ARGV[2] ~= '' then redis.call('HDEL', KEYS[1] .. 'planners', ARGV[2]) end
+local templates, at = {}, 4
+for index = 1, tonumber(ARGV[3]) do
   templates[tostring(index)] = { prio = ARGV[at], target = ARGV[at + 1], kind = ARGV[at + 2], before = '\\n' .. ARGV[at + 3] .. ' ',
     after = ' ' .. ARGV[at + 4] .. '\\n\\n\\n' .. ARGV[at + 5] .. '\\n', keyed = ARGV[at + 2]:byte() == 120 }
   at = at + ${TEMPLATE_ARGS}

@@ -28,7 +28,7 @@ export async function releaseLease(
   { name, holder, minHoldMs = 0 }: ReleaseRequest,
 ): Promise<boolean> {
   const [released] = await server.write(RELEASE, shard, [word(name), word(holder), minHoldMs])
-  return released === 1
+  return Number(released) === 1
 }
 
 /**

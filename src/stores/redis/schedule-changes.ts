@@ -90,6 +90,7 @@ local function args(count)
   return list
 end
 
+numbersFrom(arg())
 local changes = {}
 for index = 1, tonumber(arg()) do
   local c = { id = arg(), sched = arg(), was = arg(), unclaimed = arg(), letter = arg(), place = tonumber(arg()),
@@ -164,8 +165,12 @@ export async function writeSchedules(
   shard: number,
   changes: readonly ScheduleChange[],
 ): Promise<number | undefined> {
-  const [written, base] = await server.write(WRITE, shard, [changes.length, ...changes.flatMap(changeArgs)])
-  return written === 1 ? Number(base) : undefined
+  const [written, base] = await server.write(WRITE, shard, [
+    server.numbersFrom(),
+    changes.length,
+    ...changes.flatMap(changeArgs),
+  ])
+  return Number(written) === 1 ? Number(base) : undefined
 }
 
 function changeArgs({ found, schedule, place, takeBack }: ScheduleChange): (string | number)[] {

@@ -86,7 +86,7 @@ return { table.concat(results), wakes }`)
 const CHUNK = 500
 
 export async function settleRuns(server: Server, settlements: readonly Settlement[]): Promise<SettleResult[]> {
-  const ticketed = settlements.filter(({ run }) => server.tickets.has(run))
+  const ticketed = settlements.filter((each) => server.tickets.shardOf(each) !== undefined)
   if (ticketed.length === 0) return settleAll(server, settlements)
   const others = settlements.filter((each) => !ticketed.includes(each))
   const [first, second] = await Promise.all([

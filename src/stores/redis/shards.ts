@@ -36,6 +36,13 @@ export async function agreeOnShards(server: Server, asked: number | undefined, u
   )
 }
 
+const CHANNEL = script(`return string.match(KEYS[1], '^(.*){') .. 'wakes'`)
+
+/** Where hints are told, as scripts name it: a client may put a prefix of its own before every key. */
+export async function wakesChannel(server: Server): Promise<string> {
+  return String(await server.run(CHANNEL, firstShard(server.prefix), []))
+}
+
 /** The beginnings of the keys of all shards, whose slots are spread evenly over a cluster. */
 export function shardKeys(prefix: string, count: number): string[] {
   const start = slotOf('0')

@@ -66,9 +66,10 @@ finish()
 return { texts, wakes }`)
 
 const END = runScript(`
-for at = 1, #ARGV do
+for at = 1, #ARGV, 2 do
   local r = load(ARGV[at])
-  if r then endRun(r, 'C') end
+  -- With another token it is at work for another, who has the key by it.
+  if r and r.st == 'X' and r.token == ARGV[at + 1] then endRun(r, 'C') end
 end
 finish()
 return { wakes }`)
@@ -95,12 +96,12 @@ export async function startTickets(
   )
   const useless = tickets.filter((_, at) => started[at] === undefined)
   const runs = started.filter((run) => run !== undefined)
-  for (const { id } of runs) server.tickets.set(id, shard)
+  for (const { id, token } of runs) server.tickets.add({ run: id, token }, shard)
   if (useless.length > 0) {
     await server.write(
       END,
       shard,
-      useless.map(({ id }) => ticketOf(id)),
+      useless.flatMap(({ id, token }) => [ticketOf(id), token]),
     )
     for (const home of new Set(useless.map(({ id }) => runPlace(id)?.shard ?? 0))) await deliverTickets(server, home)
   }
@@ -115,30 +116,57 @@ for at = 1, #ARGV, 2 do
 end
 return results`)
 
+const SETTLED = runScript(`
+local results = {}
+for at = 1, #ARGV, 2 do
+  local r = load(ARGV[at])
+  results[#results + 1] = r and r.settled == ARGV[at + 1] and 1 or 0
+end
+return results`)
+
 /** Settles runs whose keys are in other shards: asks for the tickets, settles, and frees the keys. */
 export async function settleTickets(
   server: Server,
   settlements: readonly Settlement[],
   settle: (confirmed: readonly Settlement[]) => Promise<readonly SettleResult[]>,
 ): Promise<SettleResult[]> {
-  const keyShard = ({ run }: Settlement) => server.tickets.get(run) ?? 0
+  const keyShard = (each: Settlement) => server.tickets.shardOf(each) ?? 0
   const held = await inShards(settlements, keyShard, async (shard, own) => {
     const args = own.flatMap(({ run, token }) => [ticketOf(run), token])
     return textsOf(await server.read(CONFIRM, shard, args))
   })
   const confirmed = settlements.filter((_, at) => held[at] === '1')
-  const results = await settle(confirmed)
+  const [results, before] = await Promise.all([
+    settle(confirmed),
+    settledBefore(
+      server,
+      settlements.filter((_, at) => held[at] !== '1'),
+    ),
+  ])
   await inShards(confirmed, keyShard, async (shard, own) => {
     await server.write(
       END,
       shard,
-      own.map(({ run }) => ticketOf(run)),
+      own.flatMap(({ run, token }) => [ticketOf(run), token]),
     )
     return []
   })
-  for (const { run } of settlements) server.tickets.delete(run)
+  for (const each of settlements) server.tickets.remove(each)
   // A run that is tried again had to wait with its next ticket until this one was gone.
-  for (const home of new Set(confirmed.map(({ run }) => runPlace(run)?.shard ?? 0))) await deliverTickets(server, home)
-  const byRun = new Map(confirmed.map(({ run }, at) => [run, results[at] ?? 'stale']))
-  return settlements.map(({ run }) => byRun.get(run) ?? 'stale')
+  for (const home of new Set(confirmed.map(homeShard))) await deliverTickets(server, home)
+  const known = new Map(confirmed.map((each, at) => [each, results[at] ?? 'stale']))
+  return settlements.map((each) => known.get(each) ?? (before.has(each) ? 'settled' : 'stale'))
+}
+
+/** Those whose tickets are gone because they were settled: the answer to that was lost. */
+async function settledBefore(server: Server, settlements: readonly Settlement[]): Promise<ReadonlySet<Settlement>> {
+  const settled = await inShards(settlements, homeShard, async (shard, own) => {
+    const args = own.flatMap(({ run, token }) => [runPlace(run)?.number ?? '-', token])
+    return textsOf(await server.read(SETTLED, shard, args))
+  })
+  return new Set(settlements.filter((_, at) => settled[at] === '1'))
+}
+
+function homeShard({ run }: Settlement): number {
+  return runPlace(run)?.shard ?? 0
 }

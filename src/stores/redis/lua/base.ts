@@ -74,6 +74,7 @@ end
 
 -- Numbers that only grow: of runs, of versions, of endings. They follow the clock, so that shards agree on what is older.
 local seq
+local function numbersFrom(floor) countFrom = math.max(countFrom, floor) end
 local function nextSeq()
   if not seq then seq = tonumber(redis.call('HGET', KEYS[1] .. 'meta', 'seq') or '0') end
   seq = math.max(seq + 1, countFrom)
