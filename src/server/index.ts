@@ -24,9 +24,9 @@ export function createServer(belfry: Belfry, options: ServerOptions = {}): Belfr
   const closing = new AbortController()
   const parsed = parseServerOptions(options)
   const trail = new AuditTrail(belfry.records, parsed.log)
-  const hono = app(belfry, parsed, trail, closing.signal)
+  const answer = app(belfry, parsed, trail, closing.signal)
   return {
-    fetch: async (request, info = {}) => hono.fetch(request, { info }),
+    fetch: (request, info = {}) => answer(request, info),
     async close() {
       closing.abort()
       await trail.settled()
