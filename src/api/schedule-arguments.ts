@@ -34,11 +34,18 @@ export function previewOptions(options: PreviewOptions): PreviewOptions & { read
   throw failure('OPTION_INVALID', `preview: count is ${quote(count)}; it must be a whole number up to ${MAX_PREVIEW}`)
 }
 
-export function versionOf(options: { readonly ifVersion?: number }, where: string): number | undefined {
-  checkOptions(options, ['ifVersion'], where)
+const VERSION_OPTIONS = ['ifVersion']
+
+/** `what` is done to the schedule `id`, as an error would say. */
+export function versionOf(options: { readonly ifVersion?: number }, what: string, id: string): number | undefined {
+  const where = () => `${what} of ${quote(id)}`
+  checkOptions(options, VERSION_OPTIONS, where)
   const { ifVersion } = options
   if (ifVersion === undefined || (Number.isInteger(ifVersion) && ifVersion >= 0)) return ifVersion
-  throw failure('OPTION_INVALID', `${where}: ifVersion is ${quote(ifVersion)}; it must be a version, or 0 for none yet`)
+  throw failure(
+    'OPTION_INVALID',
+    `${where()}: ifVersion is ${quote(ifVersion)}; it must be a version, or 0 for none yet`,
+  )
 }
 
 type Entry = readonly [id: string, input: ScheduleInput]
