@@ -27,7 +27,7 @@ const RETRY_MS = 100
 const MAX_DETAIL = 4_096
 /** How many entries share a record at the most, and how long it waits after one for more of them to come. */
 const MOST_TOGETHER = 100
-const PAUSE_MS = 10
+const PAUSE_MS = 25
 /** How many may be noted and not kept yet. */
 const MOST_UNKEPT = 1_000
 
