@@ -5,16 +5,17 @@ import type { Overlap } from '../core/policies.js'
 import type { ScheduleState } from '../core/schedule.js'
 import type { ScheduleQuery } from '../core/store.js'
 import type { Instant } from '../time/instant.js'
-import { listQuery } from './list-query.js'
+import { isLook, listQuery } from './list-query.js'
 import { OVERLAPS, type ScheduleInput } from './schedule-input.js'
 
-const FILTERS = ['prefix', 'after', 'state', 'job', 'sink', 'app', 'unstamped'] as const
+const FILTERS = ['prefix', 'after', 'state', 'job', 'sink', 'app', 'unstamped', 'look'] as const
 const STATES: readonly ScheduleState[] = ['active', 'paused', 'finished']
 
 export function scheduleQuery(query: Partial<ScheduleQuery>): ScheduleQuery {
   return listQuery(query, FILTERS, 'schedules.list()', {
     state: (state) => STATES.includes(state as ScheduleState),
     unstamped: (unstamped) => typeof unstamped === 'boolean',
+    look: isLook,
   })
 }
 

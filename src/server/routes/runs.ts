@@ -12,7 +12,7 @@ import { type Route, route, type ServerContext } from '../route.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { manyRuns, runLog } from '../shapes/answers.js'
 import { instant, runState } from '../shapes/fields.js'
-import { after, cursorOf, listOf, paging, toList } from '../shapes/list.js'
+import { after, cursorOf, LOOK, listOf, paging, toList } from '../shapes/list.js'
 import { meantRuns, runFilters } from '../shapes/requests.js'
 import { runResource, toRunResource } from '../shapes/run.js'
 import { maySeeRun } from '../sight.js'
@@ -141,7 +141,7 @@ async function changeMany(
   change: (query: RunQuery, isMeant: (run: Run) => boolean) => Promise<ManyResult>,
 ): Promise<Reply> {
   const caller = c.get('caller')
-  const result = await change({ ...query, ...after(cursor) }, (run) => maySeeRun(caller, run))
+  const result = await change({ ...query, ...after(cursor), look: LOOK }, (run) => maySeeRun(caller, run))
   const { changed, refused, next } = result
   if (changed.length > 0) {
     await c.env.audit(caller, action, query.schedule ?? query.job ?? query.sink ?? '*', {
@@ -161,11 +161,16 @@ async function seenRun(belfry: Belfry, c: ServerContext): Promise<Run> {
 
 /** Those that the caller may see. Runs have no common prefix to look for: what others have is passed over. */
 async function seenRuns(belfry: Belfry, caller: Caller, query: RunQuery): Promise<Page<Run>> {
-  if (caller.prefix === undefined) return belfry.runs.list(query)
+  if (caller.prefix === undefined) return belfry.runs.list({ ...query, look: LOOK })
   const items: Run[] = []
   let place: { readonly after?: string } = query.after === undefined ? {} : { after: query.after }
   for (let look = 0; look < MAX_LOOKS && items.length < query.limit; look += 1) {
-    const page = await belfry.runs.list({ ...query, ...place, limit: query.limit - items.length })
+    const page = await belfry.runs.list({
+      ...query,
+      ...place,
+      limit: query.limit - items.length,
+      look: LOOK / MAX_LOOKS,
+    })
     items.push(...page.items.filter((run) => maySeeRun(caller, run)))
     if (page.next === undefined) return { items }
     place = { after: page.next }

@@ -12,7 +12,7 @@ import { problem } from '../problem.js'
 import { json, noContent, type Reply, type ReplyHeaders } from '../reply.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import { scheduleState } from '../shapes/fields.js'
-import { after, listOf, paging, toList } from '../shapes/list.js'
+import { after, LOOK, listOf, paging, toList } from '../shapes/list.js'
 import {
   newSchedule,
   scheduleId,
@@ -49,14 +49,15 @@ export function scheduleRoutes(belfry: Belfry): readonly Route[] {
 function listSchedules(belfry: Belfry): Route {
   return route({
     ...{ method: 'get', path: '/v1/schedules', id: 'listSchedules', tag: TAG, role: 'viewer' },
-    summary: 'Schedules in order of id.',
+    summary:
+      'Schedules in order of id. A page may be shorter than its limit; only `nextCursor` says that it is the last.',
     query: listQuery,
     answers: { 200: { description: 'A page.', schema: listOf(scheduleResource) } },
     handle: async (c, { query: { cursor, prefix, recent, limit, ...filters } }) => {
       const scope = sightedPrefix(c.get('caller'), prefix)
       if (scope === undefined) return json({ data: [], nextCursor: null })
       const most = recent === 'true' ? Math.min(limit, MAX_RECENT) : limit
-      const page = await belfry.schedules.list({ ...filters, ...after(cursor), limit: most, prefix: scope })
+      const page = await belfry.schedules.list({ ...filters, ...after(cursor), limit: most, prefix: scope, look: LOOK })
       const list = toList(page, toScheduleResource)
       if (recent !== 'true') return json(list)
       const runs = await inTurns(page.items, ({ id }) => belfry.schedules.recent(id))

@@ -163,14 +163,30 @@ export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>
     ...(key === undefined ? [] : [`r.key = ${bind(key)}`]),
     ...(states === undefined ? [] : [`r.state in (${states.map(stateNumber).join(', ') || 'null'})`]),
     ...(waitsFor === undefined ? [] : [`r.state = 0 and r.waits_for = ${waitNumber(waitsFor)}`]),
-    ...(after === undefined ? [] : [`r.id < ${bind(runNumber(after) ?? '0')}`]),
   ]
+  const end = conditions.length === 0 || schedule !== undefined ? undefined : await endOfLook(db, query)
+  if (after !== undefined) conditions.push(`r.id < ${bind(runNumber(after) ?? '0')}`)
+  if (end !== undefined) conditions.push(`r.id >= ${bind(end)}`)
   const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
   const most = bind(limit + 1)
   const rows = await db.read(schedule === undefined ? select(where, most) : bothHalves(where, most), values)
   const items = rows.slice(0, limit).map((row) => toRun(row))
   const last = items.at(-1)
-  return rows.length > limit && last !== undefined ? { items, next: last.id } : { items }
+  if (rows.length > limit && last !== undefined) return { items, next: last.id }
+  return end === undefined ? { items } : { items, next: end }
+}
+
+const END = 'select id from belfry.runs where id < $1 order by id desc offset $2 limit 1'
+const NEWEST = '9223372036854775807'
+
+/**
+ * The last run that is looked at, among all there are: most of what can be asked for stands in no order of its own. A
+ * schedule's runs do, and are few. Undefined when there are fewer than so many.
+ */
+async function endOfLook(db: Database, { after, look }: RunQuery): Promise<string | undefined> {
+  if (look === undefined) return undefined
+  const [row] = await db.read(END, [after === undefined ? NEWEST : (runNumber(after) ?? '0'), look - 1])
+  return row?.[0] ?? undefined
 }
 
 function select(where: string, most: string): string {

@@ -159,28 +159,51 @@ const STATES = {
 
 export async function listSchedules(db: Database, query: ScheduleQuery): Promise<Page<Schedule>> {
   checkPageLimit(query.limit)
-  const { prefix, after, limit, state, job, sink, app, unstamped } = query
+  const { prefix, after, limit, state, job, sink, app, unstamped, look } = query
   const values: unknown[] = []
   const bind = (value: unknown) => `$${values.push(value)}`
   // Where the definition narrows the search, its indexes are the ones that stand in order.
-  const id = (job ?? sink ?? app ?? unstamped) ? 'd.schedule' : 's.id'
+  const [id, table] =
+    (job ?? sink ?? app ?? unstamped) ? ['d.schedule', 'belfry.definitions d'] : ['s.id', 'belfry.schedules s']
   const conditions = [
     ...(prefix === undefined || prefix === ''
       ? []
       : [`${id} >= ${bind(prefix)} and ${id} < ${bind(afterPrefix(prefix))}`]),
     ...(after === undefined ? [] : [`${id} > ${bind(after)}`]),
-    ...(state === undefined ? [] : [STATES[state]]),
     ...(job === undefined ? [] : [`d.target = ${bind(`job:${job}`)}`]),
     ...(sink === undefined ? [] : [`d.target = ${bind(`sink:${sink}`)}`]),
     ...(app === undefined ? [] : [`d.app = ${bind(app)}`]),
     ...(unstamped ? ['d.unstamped'] : []),
   ]
-  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
-  const sql = `select ${SCHEDULE_COLUMNS} ${FROM} ${where} order by ${id} limit ${bind(limit + 1)}`
+  // States stand in no order of ids: those who are in another are passed over, but not all of them at once.
+  const end =
+    state === undefined || look === undefined ? undefined : await endOfLook(db, id, table, conditions, values, look)
+  if (state !== undefined) conditions.push(STATES[state])
+  if (end !== undefined) conditions.push(`${id} <= ${bind(end)}`)
+  const sql = `select ${SCHEDULE_COLUMNS} ${FROM} ${whereAll(conditions)} order by ${id} limit ${bind(limit + 1)}`
   const rows = await db.read(sql, values)
   const items = rows.slice(0, limit).map((row) => toSchedule(row))
   const last = items.at(-1)
-  return rows.length > limit && last !== undefined ? { items, next: last.id } : { items }
+  if (rows.length > limit && last !== undefined) return { items, next: last.id }
+  return end === undefined ? { items } : { items, next: end }
+}
+
+/** The id up to which a page is looked for; undefined when there are fewer than so many. */
+async function endOfLook(
+  db: Database,
+  id: string,
+  table: string,
+  conditions: readonly string[],
+  values: readonly unknown[],
+  look: number,
+): Promise<string | undefined> {
+  const sql = `select ${id} from ${table} ${whereAll(conditions)} order by ${id} offset $${values.length + 1} limit 1`
+  const [row] = await db.read(sql, [...values, look])
+  return row?.[0] ?? undefined
+}
+
+function whereAll(conditions: readonly string[]): string {
+  return conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
 }
 
 const SKIPS = `select from_at, to_at, count, reason from belfry.skips
