@@ -159,12 +159,33 @@ const STATES = {
 
 export async function listSchedules(db: Database, query: ScheduleQuery): Promise<Page<Schedule>> {
   checkPageLimit(query.limit)
-  const { prefix, after, limit, state, job, sink, app, unstamped, look } = query
+  const { limit, state, look } = query
+  const { id, alias, where, values } = narrowed(query)
+  const tables = { s: 'belfry.schedules', d: 'belfry.definitions' }
+  const within = `from ${tables[alias]} ${alias} ${where} order by ${id}`
+  // States stand in no order of ids: those that are in another are passed over, but not all of them at once.
+  const most = state === undefined ? undefined : look
+  if (most !== undefined) tables[alias] = `(select ${alias}.* ${within} limit $${values.length + 1})`
+  const narrow = most === undefined ? where : ''
+  const wanted = state === undefined ? narrow : `${narrow === '' ? 'where' : `${narrow} and`} ${STATES[state]}`
+  const bound = most === undefined ? values : [...values, most]
+  const sql = `select ${SCHEDULE_COLUMNS} from ${tables.s} s join ${tables.d} d on d.id = s.definition ${wanted}
+    order by ${id} limit $${bound.length + 1}`
+  const rows = await db.read(sql, [...bound, limit + 1])
+  const items = rows.slice(0, limit).map((row) => toSchedule(row))
+  const last = items.at(-1)
+  if (rows.length > limit && last !== undefined) return { items, next: last.id }
+  if (most === undefined) return { items }
+  const [end] = await db.read(`select ${id} ${within} offset $${values.length + 1} limit 1`, [...values, most - 1])
+  return end === undefined ? { items } : { items, next: end[0] ?? '' }
+}
+
+/** What indexes find. Where the definition narrows the search, its indexes are the ones that stand in order. */
+function narrowed({ prefix, after, job, sink, app, unstamped }: ScheduleQuery) {
   const values: unknown[] = []
   const bind = (value: unknown) => `$${values.push(value)}`
-  // Where the definition narrows the search, its indexes are the ones that stand in order.
-  const [id, table] =
-    (job ?? sink ?? app ?? unstamped) ? ['d.schedule', 'belfry.definitions d'] : ['s.id', 'belfry.schedules s']
+  const alias = (job ?? sink ?? app ?? unstamped) ? ('d' as const) : ('s' as const)
+  const id = alias === 'd' ? 'd.schedule' : 's.id'
   const conditions = [
     ...(prefix === undefined || prefix === ''
       ? []
@@ -175,35 +196,8 @@ export async function listSchedules(db: Database, query: ScheduleQuery): Promise
     ...(app === undefined ? [] : [`d.app = ${bind(app)}`]),
     ...(unstamped ? ['d.unstamped'] : []),
   ]
-  // States stand in no order of ids: those who are in another are passed over, but not all of them at once.
-  const end =
-    state === undefined || look === undefined ? undefined : await endOfLook(db, id, table, conditions, values, look)
-  if (state !== undefined) conditions.push(STATES[state])
-  if (end !== undefined) conditions.push(`${id} <= ${bind(end)}`)
-  const sql = `select ${SCHEDULE_COLUMNS} ${FROM} ${whereAll(conditions)} order by ${id} limit ${bind(limit + 1)}`
-  const rows = await db.read(sql, values)
-  const items = rows.slice(0, limit).map((row) => toSchedule(row))
-  const last = items.at(-1)
-  if (rows.length > limit && last !== undefined) return { items, next: last.id }
-  return end === undefined ? { items } : { items, next: end }
-}
-
-/** The id up to which a page is looked for; undefined when there are fewer than so many. */
-async function endOfLook(
-  db: Database,
-  id: string,
-  table: string,
-  conditions: readonly string[],
-  values: readonly unknown[],
-  look: number,
-): Promise<string | undefined> {
-  const sql = `select ${id} from ${table} ${whereAll(conditions)} order by ${id} offset $${values.length + 1} limit 1`
-  const [row] = await db.read(sql, [...values, look])
-  return row?.[0] ?? undefined
-}
-
-function whereAll(conditions: readonly string[]): string {
-  return conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
+  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
+  return { id, alias, where, values }
 }
 
 const SKIPS = `select from_at, to_at, count, reason from belfry.skips

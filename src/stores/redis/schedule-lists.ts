@@ -46,7 +46,8 @@ async function listShard(server: Server, shard: number, query: ScheduleQuery): P
   const items: Schedule[] = []
   let from = after === undefined || textOrder(after, prefix) < 0 ? `[${prefix}` : `(${after}`
   for (let looked = 0; ; ) {
-    const [ids, texts] = listOf(await server.read(LIST, shard, [index, from, Math.min(CHUNK, limit + 1)])).map(textsOf)
+    const size = looked === 0 ? Math.min(CHUNK, limit + 1) : CHUNK
+    const [ids, texts] = listOf(await server.read(LIST, shard, [index, from, size])).map(textsOf)
     looked += ids?.length ?? 0
     for (const [at, id] of (ids ?? []).entries()) {
       if (!id.startsWith(prefix)) return { items }

@@ -112,7 +112,7 @@ export async function listSchedules(file: SqliteFile, query: ScheduleQuery): Pro
     const from = after
     if (looked >= look) return { items, next: from }
     const [upTo, rows] = await file.read((db): [string, readonly ScheduleRow[]] => {
-      const end = text === '' ? beyond : windowEnd(db, from, beyond)
+      const end = text === '' ? beyond : windowEnd(db, from, prefix, beyond)
       return [end, db.all<ScheduleRow>(select, from, end, prefix, ...values, limit + 1 - items.length)]
     })
     items.push(...rows.map(toSchedule))
@@ -127,10 +127,10 @@ function beforeAll(prefix: string): string {
   return prefix === '' ? '' : prefix.slice(0, -1)
 }
 
-const WINDOW_END = 'select id from belfry_schedules where id > ? and id <= ? order by id limit 1 offset ?'
+const WINDOW_END = 'select id from belfry_schedules where id > ? and id >= ? and id <= ? order by id limit 1 offset ?'
 
-function windowEnd(db: Connection, after: string, beyond: string): string {
-  return db.get<[string]>(WINDOW_END, after, beyond, WINDOW)?.[0] ?? beyond
+function windowEnd(db: Connection, after: string, prefix: string, beyond: string): string {
+  return db.get<[string]>(WINDOW_END, after, prefix, beyond, WINDOW)?.[0] ?? beyond
 }
 
 function conditions(query: ScheduleQuery): { text: string; values: Value[] } {
