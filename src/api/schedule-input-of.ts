@@ -1,5 +1,6 @@
 /** A schedule as its author could have written it: what was parsed, as text again. */
 import { failure, quote } from '../core/errors.js'
+import type { Mutable } from '../core/mutable.js'
 import { DEFAULT_MISSED, type Missed } from '../core/policies.js'
 import type { ScheduleDefinition } from '../core/schedule.js'
 import { durationText } from '../time/duration.js'
@@ -33,8 +34,6 @@ export function inputOf(definition: ScheduleDefinition): ScheduleInput {
   input.onFinish = definition.onFinish
   return input
 }
-
-type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 const TIMELINES = ['cron', 'every', 'at'] as const
 

@@ -1,6 +1,7 @@
 import { failure, quote } from '../core/errors.js'
 import { toJson } from '../core/json.js'
 import { checkOptions } from '../core/known-options.js'
+import type { Mutable } from '../core/mutable.js'
 import { checkName } from '../core/names.js'
 import { DEFAULT_MISSED, type Missed, type Overlap } from '../core/policies.js'
 import type { Keep, Target } from '../core/run.js'
@@ -94,8 +95,6 @@ export function parseSchedule(id: string, input: ScheduleInput, graceMs: number,
   if (app !== undefined) definition.app = app
   return definition
 }
-
-type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }
 
 function timelineSpec(id: string, input: ScheduleInput): TimelineSpec {
   const { cron, every, at, timezone, dst } = input
