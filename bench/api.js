@@ -1,13 +1,13 @@
 // @ts-check
 /**
  * What the HTTP API costs: schedules sent as lines against `putMany`, and single ones with many in flight against the
- * store's own put. The service answers over a socket, with its defaults; whoever asks is a process of its own.
+ * store's own put. The service answers over a socket, as `belfry serve` does; whoever asks is a process of its own.
  */
 import { spawn } from 'node:child_process'
-import { createServer as createHttpServer } from 'node:http'
-import { getRequestListener } from '@hono/node-server'
+import { clientAddress } from '../dist/cli/serve/client-address.js'
+import { HttpListener } from '../dist/cli/serve/http-listener.js'
 import { createBelfry } from '../dist/index.js'
-import { createServer } from '../dist/server/index.js'
+import { createServer, tokenAuthorise } from '../dist/server/index.js'
 import { inFlight, median, rateOf, ratioOf, takeTurns } from './harness/measure.js'
 import { hundredths, report, reportSettings } from './harness/report.js'
 import { openStore, storeSettings } from './harness/stores.js'
@@ -21,7 +21,7 @@ const SENDER = new URL('./api/sender.js', import.meta.url)
 
 /** @type {import('./run.js').Bench} */
 export default async function api({ store = 'sqlite', n = 100_000, wants }) {
-  const settings = { schedules: n, rounds: ROUNDS, clients: CLIENTS, turnMs: TURN_MS, requestsPerSecond: 'no limit' }
+  const settings = { schedules: n, rounds: ROUNDS, clients: CLIENTS, turnMs: TURN_MS }
   reportSettings('api', { store, ...settings, ...(await storeSettings(store)) })
   if (wants('import')) await importLines(store, n)
   for (const audit of [true, false]) {
@@ -116,17 +116,14 @@ async function opened(name, work) {
  */
 function served(name, audit, work) {
   return opened(name, async (belfry) => {
-    const server = createServer(belfry, { audit, limits: { requestsPerSecond: 1_000_000 } })
-    const http = createHttpServer(getRequestListener((request) => server.fetch(request)))
-    await new Promise((resolve) => http.listen(0, '127.0.0.1', () => resolve(undefined)))
-    const address = http.address()
-    if (address === null || typeof address === 'string') throw new Error('no port')
+    const server = createServer(belfry, { audit, authorise: tokenAuthorise(belfry.records, { open: true }) })
+    const listener = new HttpListener({ fetch: server.fetch, addressOf: clientAddress([]) })
+    const { port } = await listener.listen('127.0.0.1', 0)
     try {
-      return await work(`http://127.0.0.1:${address.port}`)
+      return await work(`http://127.0.0.1:${port}`)
     } finally {
       await server.close()
-      http.closeAllConnections()
-      await new Promise((resolve) => http.close(resolve))
+      await listener.close(0)
     }
   })
 }

@@ -3,6 +3,11 @@ import { checkOptions } from '../core/known-options.js'
 
 const LIMIT = 100
 
+/** How many a page may look through. */
+export function isLook(look: unknown): boolean {
+  return Number.isSafeInteger(look) && (look as number) >= 1
+}
+
 /** Checks what a list is asked for: every filter is text, except those that are named. */
 export function listQuery<Query extends object>(
   query: Query,

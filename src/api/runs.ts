@@ -6,7 +6,7 @@ import { isFinished, type Run, type RunState } from '../core/run.js'
 import type { CancelResult, Page, RunQuery, Store } from '../core/store.js'
 import { type Duration, durationMs } from '../time/duration.js'
 import { type Instant, instantMs } from '../time/instant.js'
-import { listQuery } from './list-query.js'
+import { isLook, listQuery } from './list-query.js'
 import { located } from './located.js'
 import { CANCELLABLE, changeMany, type ManyResult, RETRYABLE } from './many-runs.js'
 import { RunFeed, type RunNews } from './run-feed.js'
@@ -14,10 +14,11 @@ import { RunFeed, type RunNews } from './run-feed.js'
 const FIRST_LOOK_MS = 20
 const LOOK_MS = 1_000
 
-const FILTERS = ['after', 'schedule', 'tick', 'job', 'sink', 'key', 'state', 'states', 'waitsFor'] as const
+const FILTERS = ['after', 'schedule', 'tick', 'job', 'sink', 'key', 'state', 'states', 'waitsFor', 'look'] as const
 const STATES: readonly RunState[] = ['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped']
 const isState = (state: unknown) => STATES.includes(state as RunState)
 const CHECKS = {
+  look: isLook,
   tick: Number.isInteger,
   state: isState,
   states: (states: unknown) => Array.isArray(states) && states.every(isState),

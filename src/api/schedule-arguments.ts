@@ -5,16 +5,17 @@ import type { Overlap } from '../core/policies.js'
 import type { ScheduleState } from '../core/schedule.js'
 import type { ScheduleQuery } from '../core/store.js'
 import type { Instant } from '../time/instant.js'
-import { listQuery } from './list-query.js'
+import { isLook, listQuery } from './list-query.js'
 import { OVERLAPS, type ScheduleInput } from './schedule-input.js'
 
-const FILTERS = ['prefix', 'after', 'state', 'job', 'sink', 'app', 'unstamped'] as const
+const FILTERS = ['prefix', 'after', 'state', 'job', 'sink', 'app', 'unstamped', 'look'] as const
 const STATES: readonly ScheduleState[] = ['active', 'paused', 'finished']
 
 export function scheduleQuery(query: Partial<ScheduleQuery>): ScheduleQuery {
   return listQuery(query, FILTERS, 'schedules.list()', {
     state: (state) => STATES.includes(state as ScheduleState),
     unstamped: (unstamped) => typeof unstamped === 'boolean',
+    look: isLook,
   })
 }
 
@@ -34,11 +35,18 @@ export function previewOptions(options: PreviewOptions): PreviewOptions & { read
   throw failure('OPTION_INVALID', `preview: count is ${quote(count)}; it must be a whole number up to ${MAX_PREVIEW}`)
 }
 
-export function versionOf(options: { readonly ifVersion?: number }, where: string): number | undefined {
-  checkOptions(options, ['ifVersion'], where)
+const VERSION_OPTIONS = ['ifVersion']
+
+/** `what` is done to the schedule `id`, as an error would say. */
+export function versionOf(options: { readonly ifVersion?: number }, what: string, id: string): number | undefined {
+  const where = () => `${what} of ${quote(id)}`
+  checkOptions(options, VERSION_OPTIONS, where)
   const { ifVersion } = options
   if (ifVersion === undefined || (Number.isInteger(ifVersion) && ifVersion >= 0)) return ifVersion
-  throw failure('OPTION_INVALID', `${where}: ifVersion is ${quote(ifVersion)}; it must be a version, or 0 for none yet`)
+  throw failure(
+    'OPTION_INVALID',
+    `${where()}: ifVersion is ${quote(ifVersion)}; it must be a version, or 0 for none yet`,
+  )
 }
 
 type Entry = readonly [id: string, input: ScheduleInput]

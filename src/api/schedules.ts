@@ -94,7 +94,7 @@ export class Schedules {
 
   /** As `put`, and says what it did. */
   async write(id: string, input: ScheduleInput, options: PutOptions = {}): Promise<Written> {
-    const ifVersion = versionOf(options, `put of ${quote(id)}`)
+    const ifVersion = versionOf(options, 'put', id)
     return this.#write(id, await this.parse(id, input), ifVersion)
   }
 
@@ -104,7 +104,7 @@ export class Schedules {
    */
   async patch(id: string, changes: ScheduleChanges, options: PutOptions = {}): Promise<Written> {
     checkText(id, 'schedule id')
-    const ifVersion = versionOf(options, `patch of ${quote(id)}`)
+    const ifVersion = versionOf(options, 'patch', id)
     for (let attempt = 1; ; attempt += 1) {
       const { version, definition } = found(id, await this.#store.schedules.get(id))
       const changed = await this.parse(id, patchedInput(id, definition, changes), definition.app)
@@ -183,7 +183,7 @@ export class Schedules {
   /** False when there was none. Running work goes on; what never started is skipped as removed. */
   async remove(id: string, options: PutOptions = {}): Promise<boolean> {
     checkText(id, 'schedule id')
-    const ifVersion = versionOf(options, `remove of ${quote(id)}`)
+    const ifVersion = versionOf(options, 'remove', id)
     const [result] = await this.#store.schedules.remove([id], ifVersion)
     if (result === 'conflict') throw conflict(id, await this.#store.schedules.get(id), ifVersion)
     return result === 'removed'

@@ -153,14 +153,10 @@ function start({ id, definition, version, createdAt }: Identity, now: number, re
   const { timeline, startsAt, times } = definition
   // The user who names the first instant of an interval means a tick, so the anchor lies one interval before it.
   const anchor = 'every' in timeline && startsAt !== undefined ? startsAt - timeline.every : now
-  const begun: Schedule = {
-    ...{ id, definition, version, anchor, createdAt, updatedAt: now },
-    cursor: Math.max(
-      Math.min(beginning(definition, now), now),
-      replaced === undefined ? Number.NEGATIVE_INFINITY : ending(replaced, now),
-    ),
-    ...(times === undefined ? {} : { remaining: times }),
-  }
+  const earliest = replaced === undefined ? Number.NEGATIVE_INFINITY : ending(replaced, now)
+  const cursor = Math.max(Math.min(beginning(definition, now), now), earliest)
+  const begun: Mutable<Schedule> = { id, version, definition, anchor, cursor, createdAt, updatedAt: now }
+  if (times !== undefined) begun.remaining = times
   const schedule = withNext(replaced === undefined ? begun : withPause(begun, replaced), now)
   if (schedule.nextAt !== undefined) return schedule
   throw failure(

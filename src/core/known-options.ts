@@ -1,15 +1,16 @@
 import { failure, quote } from './errors.js'
 
 /** Refuses what is no object, and options that do not exist: a typo must not be an option that is silently ignored. */
-export function checkOptions(options: unknown, known: readonly string[], where: string): void {
+export function checkOptions(options: unknown, known: readonly string[], place: string | (() => string)): void {
+  const where = () => (typeof place === 'string' ? place : place())
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw failure('OPTION_INVALID', `${where}: options must be an object, not ${quote(options)}`)
+    throw failure('OPTION_INVALID', `${where()}: options must be an object, not ${quote(options)}`)
   }
   const stranger = Object.keys(options).find((key) => !known.includes(key))
   if (stranger === undefined) return
   const close = known.find((key) => isClose(key.toLowerCase(), stranger.toLowerCase()))
   const hint = close === undefined ? `known are ${known.join(', ')}` : `did you mean "${close}"?`
-  throw failure('OPTION_INVALID', `${where}: ${quote(stranger)} is not an option; ${hint}`)
+  throw failure('OPTION_INVALID', `${where()}: ${quote(stranger)} is not an option; ${hint}`)
 }
 
 /** One letter wrong, missing, added, or two swapped. */

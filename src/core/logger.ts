@@ -25,23 +25,32 @@ function writeLine(level: string, fields: object, message: string): void {
   process.stderr.write(`belfry ${level}: ${message} ${JSON.stringify(fields)}\n`)
 }
 
+type Level = 'debug' | 'info' | 'warn' | 'error'
+
+/** Whether nobody would hear: then what is to be said need not be made. */
+export function isSilent(log: Logger, level: Level): boolean {
+  return log[level] === silentLogger[level]
+}
+
 /** A logger that throws must not take the engine with it. */
 export function guarded(log: Logger): Logger {
-  const guard =
-    (level: 'debug' | 'info' | 'warn' | 'error') =>
-    (fields: object, message: string): void => {
-      try {
-        log[level](fields, message)
-      } catch {
-        // There is nowhere left to say so.
-      }
-    }
+  const guard = (level: Level) => (isSilent(log, level) ? silentLogger[level] : guardedCall(log, level))
   return {
     debug: guard('debug'),
     info: guard('info'),
     warn: guard('warn'),
     error: guard('error'),
     ...(log.child === undefined ? {} : { child: (fields: object) => guardedChild(log, fields) }),
+  }
+}
+
+function guardedCall(log: Logger, level: Level) {
+  return (fields: object, message: string): void => {
+    try {
+      log[level](fields, message)
+    } catch {
+      // There is nowhere left to say so.
+    }
   }
 }
 

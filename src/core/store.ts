@@ -87,6 +87,9 @@ export interface MigrationReport {
 /**
  * A page of a list by keyset: pass `next` as `after` to go on. A limit that is no whole number from 1 on is refused, by
  * `checkPageLimit`.
+ *
+ * Without `look` a page is short only when it is the last, however many had to be passed over to fill it. With it, only
+ * about so many are looked through: a page may then be short, or empty, and still have a next one.
  */
 export interface Page<Item> {
   readonly items: readonly Item[]
@@ -150,6 +153,7 @@ export interface ScheduleQuery {
   readonly app?: string
   /** Only those whose key waits to be stamped. */
   readonly unstamped?: boolean
+  readonly look?: number
 }
 
 export type Planner = (schedule: Plannable, unfinished: readonly Unfinished[], now: number, horizon: number) => Plan
@@ -308,6 +312,7 @@ export interface RunQuery {
   readonly key?: string
   readonly states?: readonly RunState[]
   readonly waitsFor?: Run['waitsFor']
+  readonly look?: number
 }
 
 // ── Leases ──────────────────────────────────────────────────────────────────────────────────────────────────────────

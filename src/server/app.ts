@@ -1,11 +1,14 @@
 /** The Hono app: who is asked in which order, and what becomes of errors. */
 import { Hono } from 'hono'
 import type { Belfry } from '../belfry.js'
+import { systemClock } from '../core/clock.js'
 import { errorRecord } from '../core/errors.js'
 import type { AuditTrail } from './audit-trail.js'
-import type { Audit } from './caller.js'
-import { problem, problemResponse, toProblem } from './problem.js'
-import { honoPath, mount, type Route } from './route.js'
+import type { Audit, RequestInfo } from './caller.js'
+import { problem, problemReply, toProblem } from './problem.js'
+import { type Reply, toResponse } from './reply.js'
+import { logRequest } from './request-log.js'
+import { type Mounting, mount, type Route } from './route.js'
 import { auditRoute } from './routes/audit.js'
 import { eventsRoute } from './routes/events.js'
 import { healthRoutes } from './routes/health.js'
@@ -22,7 +25,7 @@ import { sessionRoutes } from './routes/session.js'
 import { storeRoutes } from './routes/store.js'
 import { gateOf } from './security/authorise.js'
 import { crowds } from './security/crowd.js'
-import { answering, guard } from './security/guard.js'
+import { type Guard, guard } from './security/guard.js'
 import type { ServerEnv } from './server-env.js'
 import type { ParsedServerOptions } from './server-options.js'
 
@@ -47,42 +50,50 @@ export function allRoutes(belfry: Belfry, options: ParsedServerOptions, trail: A
   return [...routes, openApiRoute(routes, basePath)]
 }
 
+/** The whole of it: a request, and what is known of it besides, becomes an answer. */
 export function app(
   belfry: Belfry,
   options: ParsedServerOptions,
   trail: AuditTrail,
   closing: AbortSignal,
-): Hono<ServerEnv> {
-  const routes = allRoutes(belfry, options, trail)
-  const open = new Set(
-    routes
-      .filter(({ role }) => role === undefined)
-      .map(({ method, path }) => `${method.toUpperCase()} ${options.basePath}${honoPath(path)}`),
-  )
+): (request: Request, info: RequestInfo) => Promise<Response> {
   const audit: Audit = options.audit ? (...entry) => trail.note(...entry) : async () => {}
-  const held = crowds()
+  const guarding = guard(options)
+  const shared = { audit, closing, crowds: crowds(), authorise: guarding.authorise }
+  const answering = answeringWith(options, guarding)
   const hono = new Hono<ServerEnv>().basePath(options.basePath)
-  hono.use(answering(options))
-  hono.use(async (c, next) => {
-    checkUrl(c.req.url)
-    c.set('audit', audit)
-    c.set('closing', closing)
-    c.set('crowds', held)
-    await next()
+  mount(hono, allRoutes(belfry, options, trail), { belfry, options }, answering)
+  const nothing = answering(async (c) => {
+    throw problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`)
   })
-  hono.use(guard(options, (method, path) => open.has(`${method === 'HEAD' ? 'GET' : method} ${path}`)))
-  mount(hono, routes, { belfry, options })
-  hono.notFound((c) => {
-    return problemResponse(problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`), c.req.path)
-  })
-  hono.onError((error, c) => {
-    const found = toProblem(error)
-    if (found.code === 'INTERNAL') {
-      options.log.error({ method: c.req.method, path: c.req.path, err: errorRecord(error) }, 'a request failed')
+  hono.notFound((c) => nothing(c, async () => {}))
+  return async (request, info) => hono.fetch(request, { ...shared, info })
+}
+
+/**
+ * Around every route: whoever may not ask is refused first, whatever was thrown becomes an answer, and there is a line for
+ * the log. One function and no chain of middleware, because each link of it costs every request.
+ */
+function answeringWith({ log }: ParsedServerOptions, { pass, passOpen }: Guard): Mounting {
+  return (work, isOpen = false) =>
+    async (c) => {
+      const startedAt = systemClock.monotonic()
+      let reply: Reply
+      try {
+        checkUrl(c.req.url)
+        if (isOpen) passOpen(c)
+        else await pass(c)
+        reply = await work(c)
+      } catch (error) {
+        const found = toProblem(error)
+        if (found.code === 'INTERNAL') {
+          log.error({ method: c.req.method, path: c.req.path, err: errorRecord(error) }, 'a request failed')
+        }
+        reply = problemReply(found, c.req.path)
+      }
+      logRequest(log, systemClock, c, reply.status, startedAt)
+      return toResponse(reply, c.env.info.secure)
     }
-    return problemResponse(found, c.req.path)
-  })
-  return hono
 }
 
 /** Ids in paths are percent-encoded; what is not well-formed is nobody's id, and no name has control characters. */

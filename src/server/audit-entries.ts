@@ -28,8 +28,10 @@ export interface AuditQuery {
   readonly prefix?: string
 }
 
-/** How many records one call looks through at the most. */
+/** How many entries one call looks through at the most. */
 const MAX_LOOKED_THROUGH = 1_000
+/** How many records it reads first; then twice as many each time, because each may hold many entries. */
+const FIRST_RECORDS = 4
 const NUMBERED = /^(.+)\.(\d{1,4})$/
 
 /** Newest first. A page may be short, or empty, and still have a next one: only `next` says that there is more. */
@@ -42,13 +44,13 @@ export async function listEntries(
   // Of the record in which the page before ended, the rest is still to come.
   const isAhead = ({ id }: AuditEntry) => number === undefined || !id.startsWith(`${record}.`) || numberOf(id) < +number
   let from = number === undefined ? record : `${record}~`
-  for (let looked = 0; looked < MAX_LOOKED_THROUGH; ) {
+  for (let [looked, most] = [0, FIRST_RECORDS]; looked < MAX_LOOKED_THROUGH; most *= 2) {
     const page = await records.list({
-      ...{ kind: AUDIT_KIND, limit: limit - found.length, backwards: true },
+      ...{ kind: AUDIT_KIND, limit: Math.min(limit - found.length, most), backwards: true },
       ...(from === undefined ? {} : { after: from }),
     })
-    looked += Math.max(page.items.length, 1)
     const entries = page.items.flatMap(entriesOf)
+    looked += Math.max(entries.length, 1)
     for (const [at, entry] of entries.entries()) {
       if (entry.target.startsWith(prefix) && isAhead(entry)) found.push(entry)
       const isLast = page.next === undefined && at === entries.length - 1

@@ -4,7 +4,8 @@
  * A change that was made is answered as made, whether or not it could be written down: an error here would make callers
  * repeat what has happened. So the write is tried a few times, and what cannot be kept goes to the log instead. Nor does the
  * answer wait for it: the change is in the store by then, and a process that is killed in between leaves it without its entry
- * either way. Whoever lists, or closes, waits until all of it is kept.
+ * either way. Whoever lists, or closes, waits until all of it is kept. A change that comes alone is written at once; those
+ * that come within a moment after it share a record.
  *
  * Ids begin with the store's time, which no process knows by itself: the first write asks by writing down a trifle, and
  * every answer after that says it anew.
@@ -17,23 +18,26 @@ import { type Logger, silentLogger } from '../core/logger.js'
 import type { StoredRecord } from '../core/record.js'
 import type { Page, RecordStore } from '../core/store.js'
 import { AUDIT_KIND, type AuditBody, type AuditEntry, type AuditQuery, listEntries } from './audit-entries.js'
-import type { Audit, Caller } from './caller.js'
+import type { Caller } from './caller.js'
 import { redacted } from './redacted.js'
 
 const KEPT_MS = 90 * 24 * 3_600_000
 const TRIES = 3
 const RETRY_MS = 100
 const MAX_DETAIL = 4_096
-/** How many entries share a record at the most, and how many records are written at a time. */
-const MOST_TOGETHER = 16
-const MOST_AT_ONCE = 2
+/** How many entries share a record at the most, and how long it waits after one for more of them to come. */
+const MOST_TOGETHER = 100
+const PAUSE_MS = 25
 /** How many may be noted and not kept yet. */
 const MOST_UNKEPT = 1_000
 
-interface Waiting {
-  readonly body: AuditBody
+interface Awaiting {
+  /** How many have to be kept. */
+  readonly upTo: number
   readonly done: () => void
 }
+
+type AuditArguments = readonly [caller: Pick<Caller, 'name' | 'role'>, action: string, target: string, detail?: Json]
 
 export class AuditTrail {
   readonly #records: RecordStore
@@ -41,9 +45,14 @@ export class AuditTrail {
   readonly #log: Logger
   /** How far the store's clock is ahead of our monotonic one. */
   #aheadMs: number | undefined
-  #waiting: Waiting[] = []
-  readonly #unkept = new Set<Promise<void>>()
-  #underWay = 0
+  readonly #waiting: AuditBody[] = []
+  #awaiting: Awaiting[] = []
+  #noted = 0
+  #kept = 0
+  #isWriting = false
+  #endPause = () => {}
+  /** Tells the ids of this process from those of others. */
+  readonly #mark = randomBytes(4).toString('hex')
   #lastMs = 0
   #inThisMs = 0
 
@@ -53,29 +62,25 @@ export class AuditTrail {
     this.#log = log
   }
 
-  /** Never throws. Those that come while others are being written share a record: a crowd costs little more than one. */
-  write(caller: Pick<Caller, 'name' | 'role'>, action: string, target: string, detail?: Json): Promise<void> {
-    const body = {
-      ...{ caller: caller.name, role: caller.role, action, target: target.slice(0, 1_000) },
-      ...(detail === undefined ? {} : { detail: bounded(redacted(detail)) }),
-    }
-    return new Promise((resolve) => {
-      this.#waiting.push({ body, done: resolve })
-      this.#goOn()
-    })
+  /** Resolves when it is kept. Never throws. */
+  write(...entry: AuditArguments): Promise<void> {
+    this.#note(...entry)
+    return this.settled()
   }
 
   /** Writes behind whoever goes on meanwhile, unless there are many to be written already. */
-  async note(...entry: Parameters<Audit>): Promise<void> {
-    const kept = this.write(...entry)
-    this.#unkept.add(kept)
-    void kept.then(() => this.#unkept.delete(kept))
-    if (this.#unkept.size > MOST_UNKEPT) await kept
+  async note(...entry: AuditArguments): Promise<void> {
+    this.#note(...entry)
+    if (this.#noted - this.#kept > MOST_UNKEPT) await this.settled()
   }
 
-  /** Resolves when all that was noted is kept. */
-  async settled(): Promise<void> {
-    while (this.#unkept.size > 0) await Promise.all(this.#unkept)
+  /** Resolves when all that was noted so far is kept. */
+  settled(): Promise<void> {
+    if (this.#kept === this.#noted) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#awaiting.push({ upTo: this.#noted, done: resolve })
+      this.#endPause()
+    })
   }
 
   /** Newest first. A page may be short, or empty, and still have a next one: only `next` says that there is more. */
@@ -84,14 +89,33 @@ export class AuditTrail {
     return listEntries(this.#records, query)
   }
 
-  #goOn(): void {
-    if (this.#underWay >= MOST_AT_ONCE || this.#waiting.length === 0) return
-    const together = this.#waiting.splice(0, MOST_TOGETHER)
-    this.#underWay += 1
-    void this.#keep(together.map(({ body }) => body)).then(() => {
-      this.#underWay -= 1
-      for (const { done } of together) done()
-      this.#goOn()
+  #note(caller: Pick<Caller, 'name' | 'role'>, action: string, target: string, detail?: Json): void {
+    const body = { caller: caller.name, role: caller.role, action, target: target.slice(0, 1_000) }
+    this.#waiting.push(detail === undefined ? body : { ...body, detail: bounded(redacted(detail)) })
+    this.#noted += 1
+    if (!this.#isWriting) void this.#writeAll()
+  }
+
+  async #writeAll(): Promise<void> {
+    this.#isWriting = true
+    while (this.#waiting.length > 0) {
+      const together = this.#waiting.splice(0, MOST_TOGETHER)
+      await this.#keep(together)
+      this.#kept += together.length
+      for (const { upTo, done } of this.#awaiting) if (upTo <= this.#kept) done()
+      this.#awaiting = this.#awaiting.filter(({ upTo }) => upTo > this.#kept)
+      if (this.#awaiting.length === 0 && this.#waiting.length < MOST_TOGETHER) await this.#pause()
+    }
+    this.#isWriting = false
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#clock.after(PAUSE_MS, resolve)
+      this.#endPause = () => {
+        cancel()
+        resolve()
+      }
     })
   }
 
@@ -125,7 +149,7 @@ export class AuditTrail {
     this.#inThisMs = ms === this.#lastMs ? this.#inThisMs + 1 : 0
     this.#lastMs = ms
     const counted = String(this.#inThisMs).padStart(5, '0')
-    return `${String(ms).padStart(15, '0')}-${counted}-${randomBytes(4).toString('hex')}`
+    return `${String(ms).padStart(15, '0')}-${counted}-${this.#mark}`
   }
 
   #learn({ writtenAt }: StoredRecord): void {

@@ -1,5 +1,6 @@
 import { problem } from './problem.js'
 import type { ServerContext } from './route.js'
+import { whileAllowed } from './security/guard.js'
 
 /** Whether something long may go on: not when the service stops, nor when whoever asked may not ask any more. */
 export class Going {
@@ -8,8 +9,8 @@ export class Going {
   readonly end: () => void
 
   constructor(c: ServerContext) {
-    this.#closing = c.get('closing')
-    this.end = c.get('whileAllowed')(() => {
+    this.#closing = c.env.closing
+    this.end = whileAllowed(c, () => {
       this.#isAllowed = false
     })
   }

@@ -11,6 +11,7 @@ import type { Belfry } from '../belfry.js'
 import { canonicalJson, type Json } from '../core/json.js'
 import type { Caller } from './caller.js'
 import { problem } from './problem.js'
+import type { Reply } from './reply.js'
 import type { ServerContext } from './route.js'
 
 const KIND = 'idempotency'
@@ -32,8 +33,6 @@ interface Answered {
   readonly body: string
 }
 
-const KEPT_HEADERS = ['content-type', 'etag', 'location']
-
 /** A name for what this request makes: the same whenever it is repeated. Undefined without a key. */
 export function uniqueName(c: ServerContext): string | undefined {
   const key = c.req.header('idempotency-key')
@@ -44,8 +43,8 @@ export async function once(
   belfry: Belfry,
   c: ServerContext,
   body: unknown,
-  work: () => Promise<Response> | Response,
-): Promise<Response> {
+  work: () => Promise<Reply> | Reply,
+): Promise<Reply> {
   const key = c.req.header('idempotency-key')
   if (key === undefined) return work()
   if (!KEY.test(key)) {
@@ -65,23 +64,22 @@ export async function once(
   })
   const found = record.body as unknown as Reserved
   if (found.attempt !== attempt) return answerAgain(found, fingerprint)
-  let response: Response
+  let reply: Reply
   try {
-    response = await work()
+    reply = await work()
   } catch (error) {
     // It did not happen, or nobody knows: it may be asked for again.
     await belfry.records.remove(KIND, id).catch(() => {})
     throw error
   }
-  const text = await response.text()
-  const headers = Object.fromEntries([...response.headers].filter(([name]) => KEPT_HEADERS.includes(name)))
-  const answer = { status: response.status, headers, body: text }
+  const { status, headers, body: text } = reply
+  const answer = { status, headers, body: typeof text === 'string' ? text : '' }
   // It has happened, and is answered so: whoever repeats it later finds it by the names that it was given.
   await belfry.records.put({ kind: KIND, id, ttlMs: DONE_MS, body: { fingerprint, answer } }).catch(() => {})
-  return new Response(text, { status: response.status, headers: response.headers })
+  return reply
 }
 
-function answerAgain({ fingerprint, answer }: Reserved, own: string): Response {
+function answerAgain({ fingerprint, answer }: Reserved, own: string): Reply {
   if (fingerprint !== own) {
     throw problem(422, 'IDEMPOTENCY_MISMATCH', 'this Idempotency-Key came before with another body', {
       hint: 'use a new key for a new request',
@@ -92,10 +90,7 @@ function answerAgain({ fingerprint, answer }: Reserved, own: string): Response {
       headers: { 'retry-after': '1' },
     })
   }
-  return new Response(answer.body, {
-    status: answer.status,
-    headers: { ...answer.headers, 'idempotency-replayed': 'true' },
-  })
+  return { ...answer, headers: { ...answer.headers, 'idempotency-replayed': 'true' } }
 }
 
 function recordId(c: ServerContext, caller: Caller, key: string): string {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Belfry } from '../belfry.js'
 import { app } from './app.js'
 import { AuditTrail } from './audit-trail.js'
@@ -22,11 +23,13 @@ export interface BelfryServer {
 
 export function createServer(belfry: Belfry, options: ServerOptions = {}): BelfryServer {
   const closing = new AbortController()
+  // Everything that goes on listens to it: event streams, waits, imports.
+  setMaxListeners(0, closing.signal)
   const parsed = parseServerOptions(options)
   const trail = new AuditTrail(belfry.records, parsed.log)
-  const hono = app(belfry, parsed, trail, closing.signal)
+  const answer = app(belfry, parsed, trail, closing.signal)
   return {
-    fetch: async (request, info = {}) => hono.fetch(request, { info }),
+    fetch: (request, info = {}) => answer(request, info),
     async close() {
       closing.abort()
       await trail.settled()

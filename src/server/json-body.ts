@@ -1,8 +1,9 @@
 /** Reads a body as JSON, within bounds that hold before anything is built from it. */
 import { systemClock } from '../core/clock.js'
-import { problem } from './problem.js'
+import { Problem, problem } from './problem.js'
 
 const MAX_DEPTH = 64
+const UTF8 = new TextDecoder('utf-8', { fatal: true })
 
 interface BodyReader {
   read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
@@ -78,7 +79,7 @@ async function readText(request: Request, { bodyBytes: maxBytes, bodyMs }: BodyL
   if (length !== null && Number(length) > maxBytes) throw tooLarge(maxBytes)
   const bytes = await readBytes(request, length !== null, maxBytes, bodyMs)
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return UTF8.decode(bytes)
   } catch {
     throw problem(400, 'JSON_INVALID', 'the body is not UTF-8')
   }
@@ -92,7 +93,7 @@ async function readBytes(
   bodyMs: number,
 ): Promise<ArrayBuffer | Uint8Array> {
   if (isBounded) {
-    const whole = await inTime(arrived(request.arrayBuffer()), bodyMs)
+    const whole = await inTime(request.arrayBuffer(), bodyMs)
     if (whole.byteLength > maxBytes) throw tooLarge(maxBytes)
     return whole
   }
@@ -110,7 +111,7 @@ async function readParts(reader: BodyReader, maxBytes: number): Promise<Uint8Arr
   const parts: Uint8Array[] = []
   let bytes = 0
   for (;;) {
-    const { done, value } = await arrived(reader.read())
+    const { done, value } = await reader.read()
     if (done || value === undefined) return Buffer.concat(parts)
     bytes += value.byteLength
     if (bytes > maxBytes) throw tooLarge(maxBytes)
@@ -118,24 +119,22 @@ async function readParts(reader: BodyReader, maxBytes: number): Promise<Uint8Arr
   }
 }
 
-async function inTime<T>(body: Promise<T>, withinMs: number): Promise<T> {
-  let giveUp = () => {}
-  const late = new Promise<never>((_, reject) => {
-    giveUp = systemClock.after(withinMs, () => {
+/** What it was too late for, and what broke off, is a problem of the sender's. */
+function inTime<T>(body: Promise<T>, withinMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = systemClock.after(withinMs, () => {
       reject(problem(408, 'BODY_TOO_SLOW', `the body, or more of it, was not there within ${withinMs / 1_000} s`))
     })
-  })
-  try {
-    return await Promise.race([body, late])
-  } finally {
-    giveUp()
-    body.catch(() => {})
-  }
-}
-
-function arrived<T>(body: Promise<T>): Promise<T> {
-  return body.catch((error: unknown) => {
-    throw brokenOff(error)
+    body.then(
+      (value) => {
+        giveUp()
+        resolve(value)
+      },
+      (error: unknown) => {
+        giveUp()
+        reject(error instanceof Problem ? error : brokenOff(error))
+      },
+    )
   })
 }
 
@@ -144,7 +143,7 @@ export async function* arriving(body: ReadableStream<Uint8Array>, idleMs: number
   const reader = body.getReader()
   try {
     for (;;) {
-      const { value, done } = await inTime(arrived(reader.read()), idleMs)
+      const { value, done } = await inTime(reader.read(), idleMs)
       if (done) return
       yield value
     }

@@ -1,6 +1,7 @@
 /** Errors as others read them: problem+json (RFC 9457) with a stable code, a pointer for each field, and a hint. */
 import type { z } from 'zod'
 import { BelfryError, type ErrorCode } from '../core/errors.js'
+import { json, type Reply, toResponse } from './reply.js'
 
 /** Codes of the service itself, beside those of the library. */
 export type ServiceCode =
@@ -113,7 +114,7 @@ const TITLES: Readonly<Record<number, string>> = {
   503: 'Not available',
 }
 
-export function problemResponse(found: Problem, instance?: string): Response {
+export function problemReply(found: Problem, instance?: string): Reply {
   const { status, code, message, options } = found
   const { hint, errors, headers, members } = options
   const body = {
@@ -127,10 +128,12 @@ export function problemResponse(found: Problem, instance?: string): Response {
     ...(instance === undefined ? {} : { instance }),
     ...members,
   }
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: { 'content-type': 'application/problem+json', 'cache-control': 'no-store', ...headers },
-  })
+  return json(body, status, { 'content-type': 'application/problem+json', ...headers })
+}
+
+/** For those who answer without a route. */
+export function problemResponse(found: Problem): Response {
+  return toResponse(problemReply(found))
 }
 
 const MAX_ERRORS = 50

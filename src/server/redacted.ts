@@ -21,5 +21,6 @@ export function redacted(value: Json, depth = 0): Json {
 }
 
 export function redactedText(text: string): string {
-  return text.replaceAll(TOKENS, MARK).replaceAll(PASSWORDS, `$1:${MARK}@`)
+  const plain = text.includes('belfry_') ? text.replaceAll(TOKENS, MARK) : text
+  return plain.includes('://') ? plain.replaceAll(PASSWORDS, `$1:${MARK}@`) : plain
 }

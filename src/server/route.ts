@@ -2,13 +2,14 @@
  * A route as data: the app, the OpenAPI document and the tests are made from the same table, so none of them can know a
  * route that the others do not.
  */
-import type { Context, Hono } from 'hono'
+import type { Context, Handler, Hono } from 'hono'
 import type { z } from 'zod'
 import type { Belfry } from '../belfry.js'
 import { mustBe, type ServiceRole } from './caller.js'
 import { once } from './idempotency.js'
 import { readJson } from './json-body.js'
 import { fieldErrors, invalidBody, problem } from './problem.js'
+import type { Reply } from './reply.js'
 import type { ServerEnv } from './server-env.js'
 import type { ParsedServerOptions } from './server-options.js'
 
@@ -55,7 +56,7 @@ export interface RouteSpec<Query extends z.ZodObject, Body extends z.ZodType> ex
   readonly body?: Body
   /** Whether the body may be left out. */
   readonly optionalBody?: boolean
-  readonly handle: (c: ServerContext, input: Input<Query, Body>) => Promise<Response> | Response
+  readonly handle: (c: ServerContext, input: Input<Query, Body>) => Promise<Reply> | Reply
 }
 
 export interface Input<Query extends z.ZodObject, Body extends z.ZodType> {
@@ -67,7 +68,7 @@ export interface Route extends RouteParts {
   readonly query?: z.ZodObject
   readonly body?: z.ZodType
   readonly optionalBody?: boolean
-  readonly answer: (c: ServerContext, service: Service) => Promise<Response>
+  readonly answer: (c: ServerContext, service: Service) => Promise<Reply>
 }
 
 type NoQuery = z.ZodObject<Record<never, never>>
@@ -90,18 +91,25 @@ export function route<Query extends z.ZodObject = NoQuery, Body extends z.ZodTyp
   }
 }
 
-export function mount(app: Hono<ServerEnv>, routes: readonly Route[], service: Service): void {
-  for (const one of routes) app.on(one.method.toUpperCase(), honoPath(one.path), (c) => one.answer(c, service))
+/** Makes a handler of what a route does, or of what is done where there is none. */
+export type Mounting = (work: (c: ServerContext) => Promise<Reply>, isOpen?: boolean) => Handler<ServerEnv>
+
+export function mount(app: Hono<ServerEnv>, routes: readonly Route[], service: Service, mounting: Mounting): void {
+  for (const one of routes) {
+    const handler = mounting((c) => one.answer(c, service), one.role === undefined)
+    app.on(one.method.toUpperCase(), honoPath(one.path), handler)
+  }
   const methods = groupByPath(routes)
   for (const [path, those] of methods) {
     const allow = those
       .flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]))
       .join(', ')
-    app.all(honoPath(path), (c) => {
+    const refuse = async (c: ServerContext) => {
       throw problem(405, 'METHOD_NOT_ALLOWED', `${c.req.method} is not for this path; there are ${allow}`, {
         headers: { allow },
       })
-    })
+    }
+    app.all(honoPath(path), mounting(refuse))
   }
 }
 

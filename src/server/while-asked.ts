@@ -6,10 +6,10 @@ export async function whileAsked<Result>(
   c: ServerContext,
   wait: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const leave = c.get('crowds').waits.enter(c.get('caller').name)
+  const leave = c.env.crowds.waits.enter(c.get('caller').name)
   const over = new AbortController()
   const end = () => over.abort()
-  const signals = [c.req.raw.signal, c.get('closing')]
+  const signals = [c.req.raw.signal, c.env.closing]
   for (const signal of signals) {
     if (signal.aborted) end()
     signal.addEventListener('abort', end)

@@ -19,7 +19,7 @@ export interface Series {
 const NAME = '[a-zA-Z_:][a-zA-Z0-9_:]*'
 const HELP = new RegExp(`^# HELP (${NAME}) (.+)$`)
 const TYPE = new RegExp(`^# TYPE (${NAME}) (counter|gauge|histogram)$`)
-const SAMPLE = new RegExp(`^(${NAME})(?:\\{(.*)\\})? (\\S+)$`)
+const SAMPLE = new RegExp(`^(${NAME})(?:\\{(.*)\\})? (\\S+)$`, 's')
 const LABEL = /^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\n|\\")*)"(?:,(?=.)|$)/
 const VALUE = /^(?:[+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|Inf)|NaN)$/i
 

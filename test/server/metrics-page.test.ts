@@ -126,7 +126,9 @@ describe('the metrics page', () => {
 
   it('gives so many targets series of their own, and all others one together', async () => {
     const { belfry, advance } = createTestBelfry({ concurrency: 1_000 })
-    const jobs = Array.from({ length: MAX_TARGETS + 50 }, (_, at) => belfry.job(`job ${at}`, { run: () => {} }))
+    const odd = 'a"b\\c\\n{x="1",le="2"} 3 # HELP|\u2028é'
+    const names = [odd, '__proto__', ...Array.from({ length: MAX_TARGETS + 48 }, (_, at) => `job ${at}`)]
+    const jobs = names.map((name) => belfry.job(name, { run: () => {} }))
     await belfry.start()
     for (const job of jobs) await job.enqueue(null)
     await advance('1s')
@@ -135,6 +137,9 @@ describe('the metrics page', () => {
     expect(targets).toHaveLength(MAX_TARGETS + 1)
     expect(value(families, 'belfry_runs_total', { target: 'other', outcome: 'succeeded' })).toBe(50)
     expect(value(families, 'belfry_run_duration_seconds_count', { target: 'other' })).toBe(50)
+    for (const target of [odd, '__proto__']) {
+      expect(value(families, 'belfry_runs_total', { target, outcome: 'succeeded' })).toBe(1)
+    }
     await belfry.stop()
   })
 

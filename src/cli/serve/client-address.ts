@@ -15,7 +15,7 @@ export function clientAddress(proxies: readonly string[]): AddressOf {
   for (const proxy of proxies) addProxy(trusted, proxy)
   return ({ socket, headers }) => {
     const own = plain(socket.remoteAddress ?? '')
-    if (!isTrusted(trusted, own)) return own === '' ? {} : { remoteAddress: own }
+    if (proxies.length === 0 || !isTrusted(trusted, own)) return own === '' ? {} : { remoteAddress: own }
     const chain = String(headers['x-forwarded-for'] ?? '')
       .split(',')
       .map((each) => plain(each.trim()))

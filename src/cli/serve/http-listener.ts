@@ -5,10 +5,13 @@
  * - A body must come steadily. One that makes no progress for a while is cut off, and one that is not a stream by nature
  *   must be there within a limit; an import may take as long as it likes.
  * - An answer must be read: a connection over which nothing goes any more is closed.
+ * - Requests that arrive in one turn of the event loop go on together: what they write shares transactions, and their
+ *   answers go out one right after the other, which wakes whoever waits for them once and not each time.
  * - To close is to accept no more, to finish what is under way, and to tell each connection that it was the last answer.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { setImmediate } from 'node:timers'
 import { getRequestListener } from '@hono/node-server'
 import { failure } from '../../core/errors.js'
 import type { RequestInfo } from '../../server/index.js'
@@ -37,16 +40,27 @@ const TIMINGS: Timings = { headMs: 10_000, bodyMs: 30_000, idleMs: 15_000, still
 const KEEP_ALIVE_MS = 75_000
 const STREAMS = /^[^?]*:import(\?|$)/
 
+/** A body on its way, as it was when it was last looked at. */
+interface Progress {
+  readonly startedAt: number
+  seen: number
+  movedAt: number
+}
+
 export class HttpListener {
   readonly #server: Server
   readonly #timings: Timings
-  readonly #answers = new Set<ServerResponse>()
+  readonly #listener: (request: IncomingMessage, response: ServerResponse) => Promise<void>
+  readonly #answers = new Set<ServerResponse<IncomingMessage>>()
+  readonly #bodies = new WeakMap<IncomingMessage, Progress>()
+  #arrived: ServerResponse<IncomingMessage>[] = []
+  #watch: NodeJS.Timeout | undefined
   #closing = false
 
   constructor({ fetch, addressOf, timings = {} }: HttpListenerOptions) {
     this.#timings = { ...TIMINGS, ...timings }
     const { headMs, stillMs } = this.#timings
-    const listener = getRequestListener(
+    this.#listener = getRequestListener(
       (request, { incoming }) => fetch(request, addressOf(incoming as IncomingMessage)),
       { errorHandler: (error) => badRequest(error) },
     )
@@ -55,10 +69,7 @@ export class HttpListener {
         ...{ headersTimeout: headMs, requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS },
         connectionsCheckingInterval: Math.min(headMs, 1_000),
       },
-      (request, response) => {
-        this.#begin(request, response)
-        void listener(request, response)
-      },
+      (_, response) => this.#begin(response),
     )
     // Who does not read what was asked for holds on to it no longer than this.
     this.#server.timeout = stillMs
@@ -75,6 +86,8 @@ export class HttpListener {
       this.#server.once('error', (error: NodeJS.ErrnoException) => reject(bindError(error, host, port)))
       this.#server.listen(port, host, resolve)
     })
+    const { bodyMs, idleMs } = this.#timings
+    this.#watch = setInterval(() => this.#watchBodies(), Math.min(idleMs, bodyMs) / 4)
     return this.#server.address() as AddressInfo
   }
 
@@ -89,33 +102,42 @@ export class HttpListener {
     await closed
     clearTimeout(timer)
     clearInterval(sweep)
+    clearInterval(this.#watch)
   }
 
-  #begin(request: IncomingMessage, response: ServerResponse): void {
+  #begin(response: ServerResponse<IncomingMessage>): void {
     if (this.#closing) response.shouldKeepAlive = false
     this.#answers.add(response)
     response.on('close', () => this.#answers.delete(response))
-    if (!request.complete) this.#watchBody(request, response)
+    if (this.#arrived.push(response) === 1) setImmediate(() => this.#goOn())
   }
 
-  #watchBody(request: IncomingMessage, response: ServerResponse): void {
+  #goOn(): void {
+    const arrived = this.#arrived
+    this.#arrived = []
+    for (const response of arrived) void this.#listener(response.req, response)
+  }
+
+  #watchBodies(): void {
+    const now = performance.now()
+    for (const response of this.#answers) {
+      if (!response.req.complete && !response.req.destroyed) this.#watchBody(response, now)
+    }
+  }
+
+  #watchBody(response: ServerResponse<IncomingMessage>, now: number): void {
+    const { req: request } = response
+    const { bytesRead } = request.socket
     const { bodyMs, idleMs } = this.#timings
-    const startedAt = performance.now()
-    let [seen, movedAt] = [request.socket.bytesRead, startedAt]
-    const watch = setInterval(() => {
-      const now = performance.now()
-      if (request.complete || request.destroyed) return clearInterval(watch)
-      // Bytes that wait here to be read are our slowness, not the client's.
-      if (request.socket.bytesRead > seen || request.readableLength > 0) {
-        seen = request.socket.bytesRead
-        movedAt = now
-      }
-      const late = now - startedAt > bodyMs && !STREAMS.test(request.url ?? '')
-      if (!late && now - movedAt <= idleMs) return
-      clearInterval(watch)
-      cutOff(request, response)
-    }, Math.min(idleMs, bodyMs) / 4)
-    request.once('close', () => clearInterval(watch))
+    const body = this.#bodies.get(request)
+    if (body === undefined) return void this.#bodies.set(request, { startedAt: now, seen: bytesRead, movedAt: now })
+    // Bytes that wait here to be read are our slowness, not the client's.
+    if (bytesRead > body.seen || request.readableLength > 0) {
+      body.seen = bytesRead
+      body.movedAt = now
+    }
+    const isLate = now - body.startedAt > bodyMs && !STREAMS.test(request.url ?? '')
+    if (isLate || now - body.movedAt > idleMs) cutOff(request, response)
   }
 }
 

@@ -5,8 +5,8 @@ import type { RecordStore } from '../../core/store.js'
 import { createServer, type RequestInfo } from '../../server/index.js'
 import { METRICS_TYPE, metricsPage, metricsSource } from '../../server/metrics-page.js'
 import { problem, problemResponse } from '../../server/problem.js'
+import { content, toResponse } from '../../server/reply.js'
 import { tokenAuthorise } from '../../server/security/authorise.js'
-import { addSecurityHeaders } from '../../server/security/headers.js'
 import { Tokens } from '../../server/security/tokens.js'
 import { quietSqlite } from '../dev/quiet-sqlite.js'
 import { openSinks } from '../open-sinks.js'
@@ -85,19 +85,14 @@ function served({ roles, openMetrics }: ServeSettings, belfry: Belfry, fetch: Fe
   return async (request, info) => {
     const { pathname } = new URL(request.url)
     if (pathname === '/readyz' && isEnding()) {
-      return plain(problemResponse(problem(503, 'STOPPING', 'this process is on its way out')))
+      return problemResponse(problem(503, 'STOPPING', 'this process is on its way out'))
     }
     if (pathname === '/metrics' && openMetrics && request.method === 'GET') {
-      return plain(new Response(await metricsPage(source), { headers: { 'content-type': METRICS_TYPE } }))
+      return toResponse(content(await metricsPage(source), METRICS_TYPE))
     }
     if (roles.includes('api') || PROBES.test(pathname)) return fetch(request, info)
-    return plain(problemResponse(problem(404, 'NOT_FOUND', 'this process has no role "api", and serves none')))
+    return problemResponse(problem(404, 'NOT_FOUND', 'this process has no role "api", and serves none'))
   }
-}
-
-function plain(response: Response): Response {
-  addSecurityHeaders(response.headers, false)
-  return response
 }
 
 /** Before anything takes part: a service that nobody could use is not started at all. */

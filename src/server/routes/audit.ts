@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { AuditTrail } from '../audit-trail.js'
+import { json } from '../reply.js'
 import { type Route, route } from '../route.js'
 import { auditEntry } from '../shapes/answers.js'
 import { iso } from '../shapes/fields.js'
@@ -14,7 +15,7 @@ export function auditRoute(trail: AuditTrail): Route {
     handle: async (c, { query: { cursor, limit } }) => {
       const { prefix } = c.get('caller')
       const page = await trail.list({ limit, ...after(cursor), ...(prefix === undefined ? {} : { prefix }) })
-      return c.json(toList(page, ({ at, ...rest }) => ({ ...rest, at: iso(at) })))
+      return json(toList(page, ({ at, ...rest }) => ({ ...rest, at: iso(at) })))
     },
   })
 }

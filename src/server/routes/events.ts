@@ -1,4 +1,5 @@
 /** What happens, as it happens: server-sent events. */
+
 import { z } from 'zod'
 import type { RunNews } from '../../api/run-feed.js'
 import type { Belfry } from '../../belfry.js'
@@ -7,10 +8,12 @@ import type { EventMap, EventName } from '../../engine/events.js'
 import { type Caller, maySee } from '../caller.js'
 import { EventStream } from '../event-stream.js'
 import { type Route, route } from '../route.js'
+import { whileAllowed } from '../security/guard.js'
 import { toRunSummary } from '../shapes/run.js'
 import { maySeeRun } from '../sight.js'
 
 const CURSOR = /^\d{1,16}$/
+const STREAM_HEADERS = { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }
 
 export function eventsRoute(belfry: Belfry): Route {
   return route({
@@ -23,8 +26,8 @@ export function eventsRoute(belfry: Belfry): Route {
     },
     handle: async (c) => {
       const caller = c.get('caller')
-      const closing = c.get('closing')
-      const leave = c.get('crowds').streams.enter(caller.name)
+      const closing = c.env.closing
+      const leave = c.env.crowds.streams.enter(caller.name)
       const stream = new EventStream()
       const close = () => stream.close()
       const unwatch = await belfry.runs
@@ -37,7 +40,7 @@ export function eventsRoute(belfry: Belfry): Route {
       const { signal } = c.req.raw
       closing.addEventListener('abort', close)
       signal.addEventListener('abort', close)
-      const unwatchCaller = c.get('whileAllowed')(close)
+      const unwatchCaller = whileAllowed(c, close)
       stream.onEnd(() => {
         leave()
         unwatchCaller()
@@ -52,9 +55,7 @@ export function eventsRoute(belfry: Belfry): Route {
         close()
         throw error
       })
-      return c.body(stream.body, 200, {
-        ...{ 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
-      })
+      return { status: 200, headers: STREAM_HEADERS, body: stream.body }
     },
   })
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
 import { fresh } from '../fresh.js'
+import { json } from '../reply.js'
 import { type Route, route } from '../route.js'
 
 const health = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' })
@@ -18,7 +19,7 @@ export function healthRoutes(belfry: Belfry): readonly Route[] {
       tag: 'service',
       summary: 'Whether this process answers.',
       answers: { 200: { description: 'It does.', schema: health } },
-      handle: (c) => c.json({ status: 'ok' }),
+      handle: () => json({ status: 'ok' }),
     }),
     route({
       method: 'get',
@@ -27,9 +28,9 @@ export function healthRoutes(belfry: Belfry): readonly Route[] {
       tag: 'service',
       summary: 'Whether the store answers.',
       answers: { 200: { description: 'It does.', schema: health } },
-      handle: async (c) => {
+      handle: async () => {
         await ask()
-        return c.json({ status: 'ok' })
+        return json({ status: 'ok' })
       },
     }),
   ]

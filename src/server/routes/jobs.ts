@@ -1,6 +1,7 @@
 import type { Belfry } from '../../belfry.js'
 import { mayMake, maySee } from '../caller.js'
 import { SAME_FOR, uniqueName } from '../idempotency.js'
+import { json } from '../reply.js'
 import { type Route, route } from '../route.js'
 import { enqueued, jobResource } from '../shapes/answers.js'
 import { listOf } from '../shapes/list.js'
@@ -17,7 +18,7 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: { description: 'In order of name.', schema: listOf(jobResource) } },
       handle: async (c) => {
         const jobs = await belfry.jobs()
-        return c.json({ data: jobs.filter((one) => maySee(c.get('caller'), one.name)), nextCursor: null })
+        return json({ data: jobs.filter((one) => maySee(c.get('caller'), one.name)), nextCursor: null })
       },
     }),
     route({
@@ -43,7 +44,7 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
         const made = uniqueName(c)
         const key = made === undefined || options.key !== undefined ? {} : { key: made, keyFor: SAME_FOR }
         const result = await belfry.enqueue(job, payload, { ...options, ...key })
-        await c.get('audit')(c.get('caller'), 'run.enqueue', job, { ...result })
+        await c.env.audit(c.get('caller'), 'run.enqueue', job, { ...result })
         return answerEnqueued(belfry, c, result, waitMs, made)
       },
     }),

@@ -3,6 +3,7 @@ import type { Belfry } from '../../belfry.js'
 import { mayMake, maySee } from '../caller.js'
 import { ownHolder, storedHolder } from '../lock-holder.js'
 import { problem } from '../problem.js'
+import { json, noContent } from '../reply.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import { lockResource } from '../shapes/answers.js'
 import { leaseResource, toLeaseResource } from '../shapes/holder.js'
@@ -30,9 +31,9 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: { description: 'A page.', schema: listOf(leaseResource) } },
       handle: async (c, { query: { cursor, prefix, limit } }) => {
         const scope = sightedPrefix(c.get('caller'), prefix)
-        if (scope === undefined) return c.json({ data: [], nextCursor: null })
+        if (scope === undefined) return json({ data: [], nextCursor: null })
         const page = await belfry.locks.list({ prefix: scope, limit, ...after(cursor) })
-        return c.json(toList(page, toLeaseResource))
+        return json(toList(page, toLeaseResource))
       },
     }),
     route({
@@ -42,7 +43,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c) => {
         const name = nameParam(c)
         const holders = maySee(c.get('caller'), name) ? await belfry.locks.inspect(name) : []
-        return c.json({ name, holders: holders.map(toLeaseResource) })
+        return json({ name, holders: holders.map(toLeaseResource) })
       },
     }),
   ]
@@ -62,9 +63,9 @@ function acquireRoute(belfry: Belfry): Route {
       const holder = storedHolder(c.get('caller'), body.holder)
       const grant = (signal: AbortSignal) => belfry.locks.grant(name, { ...body, holder, signal })
       const granted = await (waitMs === 0 ? grant(c.req.raw.signal) : whileAsked(c, grant))
-      if (granted === undefined && waitMs > 0 && c.get('closing').aborted) throw stopping()
+      if (granted === undefined && waitMs > 0 && c.env.closing.aborted) throw stopping()
       if (granted === undefined) throw problem(409, 'LOCK_BUSY', `the lock "${name}" is held by somebody else`)
-      return c.json(toLeaseResource(granted))
+      return json(toLeaseResource(granted))
     },
   })
 }
@@ -81,7 +82,7 @@ function keepRoutes(belfry: Belfry): readonly Route[] {
         const own = await holderOf(belfry, c, name, token, holder)
         const renewed = own === undefined ? undefined : await belfry.locks.renewGrant(name, { token, holder: own }, ttl)
         if (renewed === undefined) throw lost(name)
-        return c.json(toLeaseResource(renewed))
+        return json(toLeaseResource(renewed))
       },
     }),
     route({
@@ -97,7 +98,7 @@ function keepRoutes(belfry: Belfry): readonly Route[] {
         const own = await holderOf(belfry, c, name, token, holder)
         const released = own !== undefined && (await belfry.locks.releaseGrant(name, { token, holder: own }))
         if (!released) throw lost(name)
-        return c.body(null, 204)
+        return noContent()
       },
     }),
   ]
@@ -113,8 +114,8 @@ function resetRoute(belfry: Belfry): Route {
     handle: async (c) => {
       const name = nameParam(c)
       const reset = maySee(c.get('caller'), name) ? await belfry.locks.reset(name) : 0
-      if (reset > 0) await c.get('audit')(c.get('caller'), 'lock.reset', name, { reset })
-      return c.json({ reset })
+      if (reset > 0) await c.env.audit(c.get('caller'), 'lock.reset', name, { reset })
+      return json({ reset })
     },
   })
 }

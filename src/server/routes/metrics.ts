@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
 import { mustSeeAll } from '../caller.js'
 import { METRICS_TYPE, metricsPage, metricsSource } from '../metrics-page.js'
+import { content } from '../reply.js'
 import { type Route, route } from '../route.js'
 
 export function metricsRoute(belfry: Belfry): Route {
@@ -13,7 +14,7 @@ export function metricsRoute(belfry: Belfry): Route {
     handle: async (c) => {
       // Names of jobs are among them.
       mustSeeAll(c.get('caller'))
-      return c.body(await metricsPage(source), 200, { 'content-type': METRICS_TYPE })
+      return content(await metricsPage(source), METRICS_TYPE)
     },
   })
 }

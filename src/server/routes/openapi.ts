@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { openApi } from '../open-api.js'
+import { content } from '../reply.js'
 import { type Route, route } from '../route.js'
 
 /** Describes the other routes, and itself. */
@@ -8,7 +9,7 @@ export function openApiRoute(others: readonly Route[], basePath: string): Route 
     ...{ method: 'get', path: '/openapi.json', id: 'getOpenApi', tag: 'service' },
     summary: 'This document.',
     answers: { 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
-    handle: (c) => c.body(document(), 200, { 'content-type': 'application/json' }),
+    handle: () => content(document(), 'application/json'),
   })
   // Anybody may ask, so it is made once.
   let made: string | undefined

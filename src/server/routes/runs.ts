@@ -7,11 +7,12 @@ import type { Page, RunQuery } from '../../core/store.js'
 import { instantMs } from '../../time/instant.js'
 import type { Caller } from '../caller.js'
 import { problem } from '../problem.js'
+import { json, type Reply } from '../reply.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { manyRuns, runLog } from '../shapes/answers.js'
 import { instant, runState } from '../shapes/fields.js'
-import { after, cursorOf, listOf, paging, toList } from '../shapes/list.js'
+import { after, cursorOf, LOOK, listOf, paging, toList } from '../shapes/list.js'
 import { meantRuns, runFilters } from '../shapes/requests.js'
 import { runResource, toRunResource } from '../shapes/run.js'
 import { maySeeRun } from '../sight.js'
@@ -45,14 +46,14 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
           ...(state === undefined ? {} : { states: statesOf(state) }),
           ...(tick === undefined ? {} : { tick: tickOf(tick) }),
         })
-        return c.json(toList(page, (run) => toRunResource(run, c.get('caller'))))
+        return json(toList(page, (run) => toRunResource(run, c.get('caller'))))
       },
     }),
     route({
       ...{ method: 'get', path: '/v1/runs/{id}', id: 'getRun', tag: TAG, role: 'viewer' },
       summary: 'One run.',
       answers: { 200: { description: 'The run.', schema: runResource } },
-      handle: async (c) => c.json(toRunResource(await seenRun(belfry, c), c.get('caller'))),
+      handle: async (c) => json(toRunResource(await seenRun(belfry, c), c.get('caller'))),
     }),
     route({
       ...{ method: 'get', path: '/v1/runs/{id}/log', id: 'getRunLog', tag: TAG, role: 'viewer' },
@@ -62,7 +63,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
         const { id } = await seenRun(belfry, c)
         const log = await readRunLog(belfry.records, id)
         if (log === undefined) throw problem(404, 'NOT_FOUND', `run ${id} has no log`)
-        return c.json(log)
+        return json(log)
       },
     }),
   ]
@@ -84,8 +85,8 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c) => {
         const { id } = await seenRun(belfry, c)
         const outcome = await belfry.runs.cancel(id)
-        await c.get('audit')(c.get('caller'), 'run.cancel', id, { outcome })
-        return c.json({ outcome })
+        await c.env.audit(c.get('caller'), 'run.cancel', id, { outcome })
+        return json({ outcome })
       },
     }),
     route({
@@ -97,8 +98,8 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c) => {
         const before = await seenRun(belfry, c)
         await belfry.runs.retry(before.id)
-        await c.get('audit')(c.get('caller'), 'run.retry', before.id)
-        return c.json(toRunResource((await belfry.runs.get(before.id)) ?? before, c.get('caller')))
+        await c.env.audit(c.get('caller'), 'run.retry', before.id)
+        return json(toRunResource((await belfry.runs.get(before.id)) ?? before, c.get('caller')))
       },
     }),
   ]
@@ -138,17 +139,17 @@ async function changeMany(
   { cursor, ...query }: Meant & { readonly limit: number },
   action: string,
   change: (query: RunQuery, isMeant: (run: Run) => boolean) => Promise<ManyResult>,
-): Promise<Response> {
+): Promise<Reply> {
   const caller = c.get('caller')
-  const result = await change({ ...query, ...after(cursor) }, (run) => maySeeRun(caller, run))
+  const result = await change({ ...query, ...after(cursor), look: LOOK }, (run) => maySeeRun(caller, run))
   const { changed, refused, next } = result
   if (changed.length > 0) {
-    await c.get('audit')(caller, action, query.schedule ?? query.job ?? query.sink ?? '*', {
+    await c.env.audit(caller, action, query.schedule ?? query.job ?? query.sink ?? '*', {
       ...query,
       changed: changed.length,
     })
   }
-  return c.json({ changed, refused, nextCursor: cursorOf(next) })
+  return json({ changed, refused, nextCursor: cursorOf(next) })
 }
 
 async function seenRun(belfry: Belfry, c: ServerContext): Promise<Run> {
@@ -160,11 +161,16 @@ async function seenRun(belfry: Belfry, c: ServerContext): Promise<Run> {
 
 /** Those that the caller may see. Runs have no common prefix to look for: what others have is passed over. */
 async function seenRuns(belfry: Belfry, caller: Caller, query: RunQuery): Promise<Page<Run>> {
-  if (caller.prefix === undefined) return belfry.runs.list(query)
+  if (caller.prefix === undefined) return belfry.runs.list({ ...query, look: LOOK })
   const items: Run[] = []
   let place: { readonly after?: string } = query.after === undefined ? {} : { after: query.after }
   for (let look = 0; look < MAX_LOOKS && items.length < query.limit; look += 1) {
-    const page = await belfry.runs.list({ ...query, ...place, limit: query.limit - items.length })
+    const page = await belfry.runs.list({
+      ...query,
+      ...place,
+      limit: query.limit - items.length,
+      look: LOOK / MAX_LOOKS,
+    })
     items.push(...page.items.filter((run) => maySeeRun(caller, run)))
     if (page.next === undefined) return { items }
     place = { after: page.next }

@@ -5,6 +5,7 @@ import type { Run } from '../../core/run.js'
 import { durationMs } from '../../time/duration.js'
 import { SAME_FOR, uniqueName } from '../idempotency.js'
 import { problem } from '../problem.js'
+import { json, type Reply } from '../reply.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import { backfilled, enqueued, explanation, ticks } from '../shapes/answers.js'
 import { instant, iso, note } from '../shapes/fields.js'
@@ -37,8 +38,8 @@ function pauseRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c, { body }) => {
         const id = sightedId(c)
         const paused = await belfry.schedules.pause(id, body.note)
-        await c.get('audit')(c.get('caller'), 'schedule.pause', id, body)
-        return answer(c, paused)
+        await c.env.audit(c.get('caller'), 'schedule.pause', id, body)
+        return answer(paused)
       },
     }),
     route({
@@ -50,8 +51,8 @@ function pauseRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c, { body }) => {
         const id = sightedId(c)
         const resumed = await belfry.schedules.resume(id)
-        await c.get('audit')(c.get('caller'), 'schedule.resume', id, body)
-        return answer(c, resumed)
+        await c.env.audit(c.get('caller'), 'schedule.resume', id, body)
+        return answer(resumed)
       },
     }),
   ]
@@ -73,7 +74,7 @@ function triggerRoute(belfry: Belfry): Route {
       const made = uniqueName(c)
       const key = made === undefined ? {} : { key: made, keyFor: SAME_FOR }
       const result = await belfry.schedules.trigger(id, { ...options, ...key })
-      await c.get('audit')(c.get('caller'), 'schedule.trigger', id, { ...result })
+      await c.env.audit(c.get('caller'), 'schedule.trigger', id, { ...result })
       return answerEnqueued(belfry, c, result, waitMs, made)
     },
   })
@@ -86,7 +87,7 @@ export async function answerEnqueued(
   { outcome, run: runId }: { readonly outcome: 'enqueued' | 'duplicate' | 'busy'; readonly run: string },
   waitMs: number,
   made: string | undefined,
-): Promise<Response> {
+): Promise<Reply> {
   const run =
     outcome === 'enqueued' && waitMs > 0 ? await waited(belfry, c, runId, waitMs) : await belfry.runs.get(runId)
   const isOwn = outcome === 'duplicate' && made !== undefined && run?.dedupe === made
@@ -96,7 +97,7 @@ export async function answerEnqueued(
     runId,
     run: run === undefined ? null : toRunResource(run, c.get('caller')),
   }
-  return c.json(body, ended ? 200 : 202)
+  return json(body, ended ? 200 : 202)
 }
 
 /** The run as it is in the end, or when there is no more waiting. */
@@ -137,8 +138,8 @@ function backfillRoute(belfry: Belfry): Route {
       const { runs } = await belfry.schedules.backfill(id, body)
       const count = (outcome: string) => runs.filter((run) => run.outcome === outcome).length
       const counts = { enqueued: count('enqueued'), duplicates: count('duplicate'), busy: count('busy') }
-      await c.get('audit')(c.get('caller'), 'schedule.backfill', id, { ...body, ...counts })
-      return c.json({ ...counts, runs: runs.slice(0, MAX_LISTED).map(({ run }) => run) }, 202)
+      await c.env.audit(c.get('caller'), 'schedule.backfill', id, { ...body, ...counts })
+      return json({ ...counts, runs: runs.slice(0, MAX_LISTED).map(({ run }) => run) }, 202)
     },
   })
 }
@@ -152,7 +153,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: { description: 'The answer.', schema: explanation } },
       handle: async (c, { query: { at } }) => {
         const { run, at: instant, ...rest } = await belfry.schedules.explain(sightedId(c), at)
-        return c.json({
+        return json({
           at: iso(instant),
           ...rest,
           ...(run === undefined ? {} : { run: toRunResource(run, c.get('caller')) }),
@@ -172,7 +173,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
         const id = sightedId(c)
         if ((await belfry.schedules.get(id)) === undefined) throw noSchedule(id)
         const found = await belfry.schedules.ticks(id, query)
-        return c.json({
+        return json({
           data: found.ticks.map(({ at, run, ...rest }) => ({
             ...{ at: iso(at), ...rest },
             ...(run === undefined ? {} : { run: toRunResource(run, c.get('caller')) }),

@@ -1,4 +1,5 @@
 /** Schedules as a set: what would tick when, and making the store have exactly these. */
+
 import type { z } from 'zod'
 import type { ApplyChange } from '../../api/apply.js'
 import { inputOf } from '../../api/schedule-input-of.js'
@@ -6,6 +7,7 @@ import type { Belfry } from '../../belfry.js'
 import { timeline } from '../../time/timeline.js'
 import { mayMake, maySee } from '../caller.js'
 import { problem } from '../problem.js'
+import { json } from '../reply.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { applied, preview } from '../shapes/answers.js'
@@ -33,7 +35,7 @@ function previewRoute(belfry: Belfry): Route {
       }
       const known = id === undefined ? undefined : await seenSchedule(belfry, c, id)
       const ticks = await belfry.schedules.preview(id ?? schedule ?? {}, options)
-      return c.json({
+      return json({
         description: known?.description ?? describe(schedule ?? {}),
         data: ticks.map(({ at, readyAt }) => ({ at: iso(at), readyAt: iso(readyAt) })),
       })
@@ -70,9 +72,9 @@ function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
       const isDone = options.dryRun !== true
       if (isDone && changes.length > 0) {
         const detail = { changes: changes.length, unchanged, prune: options.prune ?? false, ...idsOf(changes) }
-        await c.get('audit')(c.get('caller'), 'schedule.apply', options.prefix ?? c.get('caller').prefix ?? '*', detail)
+        await c.env.audit(c.get('caller'), 'schedule.apply', options.prefix ?? c.get('caller').prefix ?? '*', detail)
       }
-      return c.json({ applied: isDone, changes: changes.map(toChange), unchanged })
+      return json({ applied: isDone, changes: changes.map(toChange), unchanged })
     },
   })
 }

@@ -1,4 +1,5 @@
 /** Schedules as lines of JSON, as many as there are. */
+
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { inputOf } from '../../api/schedule-input-of.js'
@@ -9,6 +10,7 @@ import type { Caller } from '../caller.js'
 import { Going } from '../going.js'
 import { arriving, type BodyLimits } from '../json-body.js'
 import { type Problem, problem, toProblem } from '../problem.js'
+import { content, json } from '../reply.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import { type ImportCounts, ScheduleImport } from '../schedule-import.js'
 import type { ParsedServerOptions } from '../server-options.js'
@@ -50,7 +52,7 @@ function exportRoute(belfry: Belfry): Route {
     handle: async (c, { query: { prefix, after } }) => {
       const scope = sightedPrefix(c.get('caller'), prefix)
       const body = scope === undefined ? '' : exportedLines(belfry, scope, after, () => new Going(c))
-      return c.body(body, 200, { 'content-type': LINES })
+      return content(body, LINES)
     },
   })
 }
@@ -124,11 +126,11 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
       } finally {
         const { taken: _, ...done } = work.counts
         if (done.created + done.updated > 0) {
-          await c.get('audit')(c.get('caller'), 'schedule.import', c.get('caller').prefix ?? '*', { ...done })
+          await c.env.audit(c.get('caller'), 'schedule.import', c.get('caller').prefix ?? '*', { ...done })
         }
       }
       await notes.write(work.counts, true)
-      return c.json({ ...work.counts, nextLine: query.firstLine + work.counts.taken, errors: work.errors })
+      return json({ ...work.counts, nextLine: query.firstLine + work.counts.taken, errors: work.errors })
     },
   })
 }
@@ -209,7 +211,7 @@ function progressRoute(belfry: Belfry): Route {
     handle: async (c, { query }) => {
       const record = await belfry.records.get(KIND, noteId(c.get('caller'), query.name))
       if (record === undefined) throw problem(404, 'NOT_FOUND', `there was no import named "${query.name}"`)
-      return c.json(importProgress.parse(record.body))
+      return json(importProgress.parse(record.body))
     },
   })
 }

@@ -9,9 +9,10 @@ import { mayMake } from '../caller.js'
 import { conditionally, etag } from '../conditions.js'
 import { uniqueName } from '../idempotency.js'
 import { problem } from '../problem.js'
+import { json, noContent, type Reply, type ReplyHeaders } from '../reply.js'
 import { type Route, route, type ServerContext } from '../route.js'
 import { scheduleState } from '../shapes/fields.js'
-import { after, listOf, paging, toList } from '../shapes/list.js'
+import { after, LOOK, listOf, paging, toList } from '../shapes/list.js'
 import {
   newSchedule,
   scheduleId,
@@ -48,19 +49,20 @@ export function scheduleRoutes(belfry: Belfry): readonly Route[] {
 function listSchedules(belfry: Belfry): Route {
   return route({
     ...{ method: 'get', path: '/v1/schedules', id: 'listSchedules', tag: TAG, role: 'viewer' },
-    summary: 'Schedules in order of id.',
+    summary:
+      'Schedules in order of id. A page may be shorter than its limit; only `nextCursor` says that it is the last.',
     query: listQuery,
     answers: { 200: { description: 'A page.', schema: listOf(scheduleResource) } },
     handle: async (c, { query: { cursor, prefix, recent, limit, ...filters } }) => {
       const scope = sightedPrefix(c.get('caller'), prefix)
-      if (scope === undefined) return c.json({ data: [], nextCursor: null })
+      if (scope === undefined) return json({ data: [], nextCursor: null })
       const most = recent === 'true' ? Math.min(limit, MAX_RECENT) : limit
-      const page = await belfry.schedules.list({ ...filters, ...after(cursor), limit: most, prefix: scope })
+      const page = await belfry.schedules.list({ ...filters, ...after(cursor), limit: most, prefix: scope, look: LOOK })
       const list = toList(page, toScheduleResource)
-      if (recent !== 'true') return c.json(list)
+      if (recent !== 'true') return json(list)
       const runs = await inTurns(page.items, ({ id }) => belfry.schedules.recent(id))
       const data: object[] = list.data.map((schedule, at) => ({ ...schedule, recent: toRecent(runs[at]) }))
-      return c.json({ ...list, data })
+      return json({ ...list, data })
     },
   })
 }
@@ -92,9 +94,8 @@ function createSchedule(belfry: Belfry): Route {
             hint: 'PUT /v1/schedules/{id} replaces it',
           })
         })
-      await c.get('audit')(caller, 'schedule.put', id, { outcome: 'created' })
-      c.header('location', `${c.req.path}/${encodeURIComponent(id)}`)
-      return answer(c, schedule, 201)
+      await c.env.audit(caller, 'schedule.put', id, { outcome: 'created' })
+      return answer(schedule, 201, { location: `${c.req.path}/${encodeURIComponent(id)}` })
     },
   })
 }
@@ -114,7 +115,7 @@ function getSchedule(belfry: Belfry): Route {
       const id = sightedId(c)
       const schedule = await belfry.schedules.get(id)
       if (schedule === undefined) throw noSchedule(id)
-      return answer(c, schedule)
+      return answer(schedule)
     },
   })
 }
@@ -157,22 +158,22 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
         const id = sightedId(c)
         const removed = await conditionally(c, belfry, id, (options) => belfry.schedules.remove(id, options))
         if (!removed) throw noSchedule(id)
-        await c.get('audit')(c.get('caller'), 'schedule.remove', id)
-        return c.body(null, 204)
+        await c.env.audit(c.get('caller'), 'schedule.remove', id)
+        return noContent()
       },
     }),
   ]
 }
 
-async function answerWritten(c: ServerContext, action: string, { outcome, schedule }: Written): Promise<Response> {
+async function answerWritten(c: ServerContext, action: string, { outcome, schedule }: Written): Promise<Reply> {
   if (outcome !== 'unchanged') {
-    await c.get('audit')(c.get('caller'), action, schedule.id, { outcome, version: schedule.version })
+    await c.env.audit(c.get('caller'), action, schedule.id, { outcome, version: schedule.version })
   }
-  return answer(c, schedule, outcome === 'created' ? 201 : 200)
+  return answer(schedule, outcome === 'created' ? 201 : 200)
 }
 
-export function answer(c: ServerContext, schedule: ScheduleView, status: 200 | 201 = 200): Response {
-  return c.json(toScheduleResource(schedule), status, { etag: etag(schedule.version) })
+export function answer(schedule: ScheduleView, status = 200, headers: ReplyHeaders = {}): Reply {
+  return json(toScheduleResource(schedule), status, { etag: etag(schedule.version), ...headers })
 }
 
 export function noSchedule(id: string) {

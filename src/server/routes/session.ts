@@ -1,7 +1,8 @@
 /** Sessions of browsers: a token goes in once, a cookie that no script can read comes out. */
 import { z } from 'zod'
 import type { RequestInfo } from '../caller.js'
-import { type Route, route, type ServerContext } from '../route.js'
+import { json, noContent } from '../reply.js'
+import { type Route, route } from '../route.js'
 import type { Gate } from '../security/authorise.js'
 import { endedCookie, sessionCookie, shownSession } from '../security/sessions.js'
 
@@ -27,7 +28,7 @@ function whoRoute(): Route {
     ...{ method: 'get', path: '/v1/session', id: 'getSession', tag: 'session', role: 'viewer' },
     summary: 'Who asks, and what they may do.',
     answers: { 200: { description: 'The caller.', schema: caller } },
-    handle: (c) => c.json(c.get('caller')),
+    handle: (c) => json(c.get('caller')),
   })
 }
 
@@ -49,7 +50,7 @@ function loginRoutes(gate: Gate, basePath: string): readonly Route[] {
       },
       handle: async (c, { body }) => {
         const value = await gate.logIn(c.req.raw, c.env.info, body.token)
-        return withCookie(c, sessionCookie(value, basePath, isSecure(c.env.info)))
+        return noContent({ 'set-cookie': sessionCookie(value, basePath, isSecure(c.env.info)) })
       },
     }),
     route({
@@ -65,15 +66,10 @@ function loginRoutes(gate: Gate, basePath: string): readonly Route[] {
         gate.checkPage(c.req.raw)
         const shown = shownSession(c.req.raw)
         if (shown !== undefined) await gate.logOut(shown)
-        return withCookie(c, endedCookie(basePath, isSecure(c.env.info)))
+        return noContent({ 'set-cookie': endedCookie(basePath, isSecure(c.env.info)) })
       },
     }),
   ]
-}
-
-function withCookie(c: ServerContext, cookie: string): Response {
-  c.header('set-cookie', cookie)
-  return c.body(null, 204)
 }
 
 function isSecure({ secure = false }: RequestInfo): boolean {

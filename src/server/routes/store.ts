@@ -1,9 +1,11 @@
 /** What concerns the whole store: who takes part, how things stand, and whether anything may start. */
+
 import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
 import type { Frozen } from '../../core/store.js'
 import { maySee, mustSeeAll } from '../caller.js'
 import { fresh } from '../fresh.js'
+import { json } from '../reply.js'
 import { type Route, route } from '../route.js'
 import { doctorReport, freezeState, stats } from '../shapes/answers.js'
 import { iso, note } from '../shapes/fields.js'
@@ -26,7 +28,7 @@ function doctorRoute(belfry: Belfry): Route {
     handle: async (c) => {
       mustSeeAll(c.get('caller'))
       const checks = await belfry.doctor()
-      return c.json({ ok: checks.every(({ findings }) => findings.length === 0), checks })
+      return json({ ok: checks.every(({ findings }) => findings.length === 0), checks })
     },
   })
 }
@@ -43,7 +45,7 @@ function instancesRoute(belfry: Belfry): Route {
         const { jobs, ...rest } = toInstanceResource(each, now.getTime())
         return { ...rest, jobs: jobs.filter((job) => maySee(caller, job)) }
       })
-      return c.json({ data, nextCursor: null })
+      return json({ data, nextCursor: null })
     },
   })
 }
@@ -54,9 +56,9 @@ function statsRoute(belfry: Belfry): Route {
     ...{ method: 'get', path: '/v1/stats', id: 'getStats', tag: TAG, role: 'viewer' },
     summary: 'How things stand. Nothing is counted further than a thousand.',
     answers: { 200: { description: 'As of the last second.', schema: stats } },
-    handle: async (c) => {
+    handle: async () => {
       const { now, frozen, ...rest } = await ask()
-      return c.json({ now: iso(now), freeze: toFreeze(frozen), ...rest })
+      return json({ now: iso(now), freeze: toFreeze(frozen), ...rest })
     },
   })
 }
@@ -69,7 +71,7 @@ function freezeRoutes(belfry: Belfry): readonly Route[] {
     route({
       ...{ method: 'get', path, id: 'getFreeze', tag: TAG, role: 'viewer', answers },
       summary: 'Whether anything may start.',
-      handle: async (c) => c.json(await now()),
+      handle: async () => json(await now()),
     }),
     route({
       ...{ method: 'put', path, id: 'freeze', tag: TAG, role: 'operator', answers },
@@ -79,8 +81,8 @@ function freezeRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c, { body }) => {
         mustSeeAll(c.get('caller'))
         await belfry.freeze(body.note)
-        await c.get('audit')(c.get('caller'), 'freeze', '*', body)
-        return c.json(await now())
+        await c.env.audit(c.get('caller'), 'freeze', '*', body)
+        return json(await now())
       },
     }),
     route({
@@ -89,8 +91,8 @@ function freezeRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c) => {
         mustSeeAll(c.get('caller'))
         await belfry.thaw()
-        await c.get('audit')(c.get('caller'), 'thaw', '*')
-        return c.json(await now())
+        await c.env.audit(c.get('caller'), 'thaw', '*')
+        return json(await now())
       },
     }),
   ]

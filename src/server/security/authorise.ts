@@ -89,13 +89,12 @@ export class Gate {
 
   async pass(request: Request, info: RequestInfo): Promise<Caller> {
     this.#checkHost(request)
-    this.arrive(info)
     const isHere = this.#isHere(info)
-    const address = this.#addressOf(info.remoteAddress)
+    if (!isHere) this.#count(info)
     const authorization = request.headers.get('authorization')
+    if (authorization !== null) return this.#byTokenOf(authorization, this.#addressOf(info))
     const session = shownSession(request)
-    if (authorization !== null) return this.#byTokenOf(authorization, address)
-    if (session !== undefined) return this.#bySessionOf(session, request, address)
+    if (session !== undefined) return this.#bySessionOf(session, request, this.#addressOf(info))
     if (isHere) {
       checkOrigin(request, { origins: this.#origins, required: false })
       return LOCAL
@@ -105,14 +104,17 @@ export class Gate {
 
   /** Counts a request, whether or not it takes a login. */
   arrive(info: RequestInfo): void {
-    if (this.#isHere(info)) return
-    mustWait(this.#limits.address.take(this.#addressOf(info.remoteAddress)), 'requests from this address')
+    if (!this.#isHere(info)) this.#count(info)
+  }
+
+  #count(info: RequestInfo): void {
+    mustWait(this.#limits.address.take(this.#addressOf(info)), 'requests from this address')
   }
 
   /** Makes a session from the token that a request shows: what its cookie is to hold. */
-  async logIn(request: Request, { remoteAddress }: RequestInfo, shown: string): Promise<string> {
+  async logIn(request: Request, info: RequestInfo, shown: string): Promise<string> {
     this.checkPage(request)
-    const address = this.#addressOf(remoteAddress)
+    const address = this.#addressOf(info)
     const token = await this.#known(this.#byToken, shown, tokenCredential(shown) !== undefined, address)
     return this.sessions.create(token.id)
   }
@@ -133,7 +135,7 @@ export class Gate {
     if (this.#open || this.#hosts.length > 0) checkHost(request, this.#hosts)
   }
 
-  #addressOf(remoteAddress: string | undefined): string {
+  #addressOf({ remoteAddress }: RequestInfo): string {
     return remoteAddress === undefined ? 'unknown' : addressKey(remoteAddress)
   }
 

@@ -1,13 +1,10 @@
-/** What every request passes: who asks, what every answer carries, and a line for the log. */
-import type { MiddlewareHandler } from 'hono'
+/** What every request passes before its route is asked: who asks. */
 import { systemClock } from '../../core/clock.js'
 import type { Authorise, Caller } from '../caller.js'
 import { Problem } from '../problem.js'
-import { logRequest } from '../request-log.js'
-import type { ServerEnv } from '../server-env.js'
+import type { ServerContext } from '../route.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { gateOf } from './authorise.js'
-import { addSecurityHeaders } from './headers.js'
 import { checkHost } from './host-check.js'
 import { checkOrigin } from './origin-check.js'
 import { mustWait, RateLimit } from './rate-limit.js'
@@ -17,43 +14,38 @@ const ALLOWANCE_MS = 2_000
 
 const LOCAL: Caller = { name: 'local', role: 'admin' }
 
-/** Outermost: by the time it goes on, whatever was thrown further in has become an answer. */
-export function answering({ log }: ParsedServerOptions): MiddlewareHandler<ServerEnv> {
-  return async (c, next) => {
-    const startedAt = systemClock.monotonic()
-    await next()
-    const { info } = c.env
-    addSecurityHeaders(c.res.headers, info.secure ?? false)
-    const caller: Caller | undefined = c.get('caller')
-    logRequest(log, systemClock, { request: c.req.raw, info, caller, status: c.res.status, startedAt })
-  }
+export interface Guard {
+  /** Lets a request pass once it is known who asks, or throws. */
+  pass(c: ServerContext): Promise<void>
+  /** What is open to all has no caller. */
+  passOpen(c: ServerContext): void
+  readonly authorise: Authorise
 }
 
-/** Lets a request pass once it is known who asks. What is open to all has no caller. */
-export function guard(
-  options: ParsedServerOptions,
-  isOpen: (method: string, path: string) => boolean,
-): MiddlewareHandler<ServerEnv> {
-  const { authorise: given, hosts, limits } = options
+export function guard({ authorise: given, hosts, limits }: ParsedServerOptions): Guard {
   const authorise = given === undefined ? localAuthorise(hosts) : limited(given, limits)
   const gate = gateOf(given)
-  return async (c, next) => {
-    if (isOpen(c.req.method, c.req.path)) gate?.arrive(c.env.info)
-    else {
-      const ask = () => authorise(c.req.raw, c.env.info)
-      c.set('caller', await ask())
-      c.set('whileAllowed', (end) => watchAllowance(ask, end))
-    }
-    await next()
+  return {
+    authorise,
+    async pass(c) {
+      c.set('caller', await authorise(c.req.raw, c.env.info))
+    },
+    passOpen(c) {
+      gate?.arrive(c.env.info)
+    },
   }
 }
 
-/** A stream lives for hours, a token may be revoked at any time. A store that does not answer ends nothing. */
-function watchAllowance(ask: () => Promise<Caller>, end: () => void): () => void {
+/**
+ * For answers that go on: calls back once the caller is no longer let in, because a stream lives for hours and a token may
+ * be revoked at any time. A store that does not answer ends nothing. The returned function ends the watch.
+ */
+export function whileAllowed(c: ServerContext, end: () => void): () => void {
+  const { authorise, info } = c.env
   let stop = () => {}
   const look = async () => {
     try {
-      await ask()
+      await authorise(c.req.raw, info)
     } catch (error) {
       if (error instanceof Problem && (error.status === 401 || error.status === 403)) return end()
     }

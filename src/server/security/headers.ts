@@ -3,7 +3,9 @@
 /** Answers of the API are data: no page may make anything else of them. */
 const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-const ALWAYS: Readonly<Record<string, string>> = {
+const YEAR_S = 365 * 24 * 3_600
+
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': DATA_POLICY,
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -14,10 +16,7 @@ const ALWAYS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 }
 
-const YEAR_S = 365 * 24 * 3_600
-
-/** Adds them where the answer does not say otherwise. */
-export function addSecurityHeaders(headers: Headers, secure: boolean): void {
-  for (const [name, value] of Object.entries(ALWAYS)) if (!headers.has(name)) headers.set(name, value)
-  if (secure) headers.set('strict-transport-security', `max-age=${YEAR_S}`)
+export const SECURITY_HEADERS_OVER_TLS: Readonly<Record<string, string>> = {
+  ...SECURITY_HEADERS,
+  'strict-transport-security': `max-age=${YEAR_S}`,
 }

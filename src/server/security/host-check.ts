@@ -20,8 +20,12 @@ function parseHost(text: string): HostName | undefined {
 
 /** `localhost`, 127.0.0.0/8 and ::1, with or without a port. */
 export function isLoopback(host: string): boolean {
-  const name = parseHost(host)?.name ?? host.toLowerCase()
+  return isLoopbackName(parseHost(host)?.name ?? host.toLowerCase())
+}
+
+function isLoopbackName(name: string): boolean {
   return (
+    name === '127.0.0.1' ||
     name === 'localhost' ||
     name.endsWith('.localhost') ||
     name === '::1' ||
@@ -32,21 +36,32 @@ export function isLoopback(host: string): boolean {
 
 /** Hosts are names, with a port where only that port is meant. */
 export function checkHost(request: Request, hosts: readonly string[]): void {
-  const shown = request.headers.get('host') ?? new URL(request.url).host
+  const shown = request.headers.get('host')
+  const asked = hostOf(request.url)
+  checkKnown(asked, hosts)
   // A request line with a whole URL may name another host than the header.
-  for (const host of new Set([shown, new URL(request.url).host])) {
-    if (isKnownHost(host, hosts)) continue
-    throw problem(421, 'HOST_REFUSED', `the host ${quote(host)} is not served here`, {
-      hint: 'ask for localhost, or add the host to the setting "hosts"',
-    })
-  }
+  if (shown !== null && shown !== asked) checkKnown(shown, hosts)
+}
+
+/** URLs of requests are well-formed and absolute. What stands before an "@" makes it no host of ours. */
+function hostOf(url: string): string {
+  const start = url.indexOf('//') + 2
+  const end = url.indexOf('/', start)
+  return url.slice(start, end === -1 ? url.length : end)
+}
+
+function checkKnown(host: string, hosts: readonly string[]): void {
+  if (isKnownHost(host, hosts)) return
+  throw problem(421, 'HOST_REFUSED', `the host ${quote(host)} is not served here`, {
+    hint: 'ask for localhost, or add the host to the setting "hosts"',
+  })
 }
 
 function isKnownHost(host: string, hosts: readonly string[]): boolean {
   const asked = parseHost(host)
   if (asked === undefined) return false
   return (
-    isLoopback(asked.name) ||
+    isLoopbackName(asked.name) ||
     hosts.some((each) => {
       const known = parseHost(each)
       return known?.name === asked.name && (known.port === undefined || known.port === asked.port)

@@ -52,8 +52,9 @@ export class Sessions {
 
 /** The session that a request shows, if it shows one. Of several, none: somebody has put one there. */
 export function shownSession(request: Request): string | undefined {
-  const cookies = request.headers.get('cookie')?.split(';') ?? []
-  const values = cookies.flatMap((cookie) => {
+  const cookies = request.headers.get('cookie')
+  if (cookies === null) return undefined
+  const values = cookies.split(';').flatMap((cookie) => {
     const at = cookie.indexOf('=')
     return at > 0 && cookie.slice(0, at).trim() === COOKIE ? [cookie.slice(at + 1).trim()] : []
   })

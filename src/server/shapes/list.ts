@@ -4,6 +4,9 @@ import { problem } from '../problem.js'
 
 const MAX_LIMIT = 1_000
 
+/** How many one page looks through at the most for those that were asked for: no request walks through a whole table. */
+export const LOOK = 20_000
+
 /** What every list can be asked for. Query parameters are text. */
 export const paging = {
   cursor: z.string().exactOptional().meta({ description: 'The `nextCursor` of the page before.' }),

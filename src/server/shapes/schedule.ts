@@ -138,17 +138,18 @@ export function toScheduleResource(view: ScheduleView): ScheduleResource {
   const { id, version, state, description, next, definition, createdAt, updatedAt } = view
   const { remaining, pausedAt, pauseNote, finishedAt } = view
   const { app, key } = definition
-  return {
-    ...{ id, version, state, description, next: next === undefined ? null : iso(next) },
-    ...(inputOf(definition) as WrittenFields),
-    ...{ createdAt: iso(createdAt), updatedAt: iso(updatedAt) },
-    ...(remaining === undefined ? {} : { remaining }),
-    ...(pausedAt === undefined ? {} : { pausedAt: iso(pausedAt) }),
-    ...(pauseNote === undefined ? {} : { pauseNote }),
-    ...(finishedAt === undefined ? {} : { finishedAt: iso(finishedAt) }),
-    ...(app === undefined ? {} : { app }),
-    ...(key === 'unstamped' ? { keyPending: true } : key === undefined ? {} : { key: key.name }),
-  }
+  const head = { id, version, state, description, next: next === undefined ? null : iso(next) }
+  const made = iso(createdAt)
+  const times = { createdAt: made, updatedAt: updatedAt === createdAt ? made : iso(updatedAt) }
+  const resource: ScheduleResource = Object.assign(head, inputOf(definition) as WrittenFields, times)
+  if (remaining !== undefined) resource.remaining = remaining
+  if (pausedAt !== undefined) resource.pausedAt = iso(pausedAt)
+  if (pauseNote !== undefined) resource.pauseNote = pauseNote
+  if (finishedAt !== undefined) resource.finishedAt = iso(finishedAt)
+  if (app !== undefined) resource.app = app
+  if (key === 'unstamped') resource.keyPending = true
+  else if (key !== undefined) resource.key = key.name
+  return resource
 }
 
 /** The fields that `inputOf` always writes, as it writes them. */

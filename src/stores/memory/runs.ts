@@ -72,7 +72,10 @@ export function stampRuns(state: MemoryState, stamps: readonly Stamp[]): void {
 export function listRuns(state: MemoryState, query: RunQuery): Page<Run> {
   checkPageLimit(query.limit)
   const items: RunRecord[] = []
+  let [looked, last] = [0, '']
   for (const run of candidates(state, query)) {
+    if (looked === query.look) return { items: items.map(toRun), next: last }
+    ;[looked, last] = [looked + 1, run.id]
     if (!matches(run, query)) continue
     if (items.length === query.limit) return { items: items.map(toRun), next: items.at(-1)?.id ?? '' }
     items.push(run)

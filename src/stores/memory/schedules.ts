@@ -139,9 +139,12 @@ export function listSchedules(state: MemoryState, query: ScheduleQuery): Page<Sc
   const ids = query.unstamped ? [...state.unstamped].sort() : sortedIds(state)
   const prefix = query.prefix ?? ''
   const items: Schedule[] = []
-  for (let at = firstIndex(ids, query.after, prefix); at < ids.length; at += 1) {
+  const first = firstIndex(ids, query.after, prefix)
+  const { look = Number.POSITIVE_INFINITY } = query
+  for (let at = first; at < ids.length; at += 1) {
     const id = ids[at] ?? ''
     if (!id.startsWith(prefix)) break
+    if (at - first >= look) return { items, next: ids[at - 1] ?? '' }
     const schedule = state.schedules.get(id)?.schedule
     if (schedule === undefined || !matches(schedule, query)) continue
     if (items.length === query.limit) return { items, next: items.at(-1)?.id ?? '' }

@@ -155,6 +155,7 @@ export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>
   const values: unknown[] = []
   const bind = (value: unknown) => `$${values.push(value)}`
   const { schedule, tick, job, sink, key, states, waitsFor, after, limit } = query
+  const before = after === undefined ? [] : [`r.id < ${bind(runNumber(after) ?? '0')}`]
   const conditions = [
     ...(schedule === undefined ? [] : [`r.schedule = ${bind(schedule)}`]),
     ...(tick === undefined ? [] : [`r.tick = ${bind(tick)}`]),
@@ -163,23 +164,42 @@ export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>
     ...(key === undefined ? [] : [`r.key = ${bind(key)}`]),
     ...(states === undefined ? [] : [`r.state in (${states.map(stateNumber).join(', ') || 'null'})`]),
     ...(waitsFor === undefined ? [] : [`r.state = 0 and r.waits_for = ${waitNumber(waitsFor)}`]),
-    ...(after === undefined ? [] : [`r.id < ${bind(runNumber(after) ?? '0')}`]),
   ]
-  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
+  // Most of what can be asked for stands in no order of its own. A schedule's runs do, and are few.
+  const look = conditions.length === 0 || schedule !== undefined ? undefined : query.look
+  const table =
+    look === undefined ? RUNS : `(select r.* from ${RUNS} r ${where(before)} order by r.id desc limit ${bind(look)})`
+  const wanted = where(look === undefined ? [...conditions, ...before] : conditions)
   const most = bind(limit + 1)
-  const rows = await db.read(schedule === undefined ? select(where, most) : bothHalves(where, most), values)
+  const rows = await db.read(schedule === undefined ? select(table, wanted, most) : bothHalves(wanted, most), values)
   const items = rows.slice(0, limit).map((row) => toRun(row))
   const last = items.at(-1)
-  return rows.length > limit && last !== undefined ? { items, next: last.id } : { items }
+  if (rows.length > limit && last !== undefined) return { items, next: last.id }
+  const end = look === undefined ? undefined : await endOfLook(db, after, look)
+  return end === undefined ? { items } : { items, next: end }
 }
 
-function select(where: string, most: string): string {
-  return `select ${runColumns('r')} from belfry.runs r ${where} order by r.id desc limit ${most}`
+const RUNS = 'belfry.runs'
+const END = 'select id from belfry.runs where id < $1 order by id desc offset $2 limit 1'
+const NEWEST = '9223372036854775807'
+
+/** The last run that was looked at. Undefined when there were fewer than so many. */
+async function endOfLook(db: Database, after: string | undefined, look: number): Promise<string | undefined> {
+  const [row] = await db.read(END, [after === undefined ? NEWEST : (runNumber(after) ?? '0'), look - 1])
+  return row?.[0] ?? undefined
+}
+
+function where(conditions: readonly string[]): string {
+  return conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
+}
+
+function select(table: string, wanted: string, most: string): string {
+  return `select ${runColumns('r')} from ${table} r ${wanted} order by r.id desc limit ${most}`
 }
 
 /** A schedule's unfinished runs and its history stand in an index each. */
-function bothHalves(where: string, most: string): string {
-  const half = (condition: string) => `(${select(`${where} and ${condition}`, most)})`
+function bothHalves(wanted: string, most: string): string {
+  const half = (condition: string) => `(${select(RUNS, `${wanted} and ${condition}`, most)})`
   return `${half('r.state < 3')} union all ${half('r.state >= 3')} order by id desc limit ${most}`
 }
 

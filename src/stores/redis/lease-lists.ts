@@ -43,7 +43,7 @@ interface LeaseQuery {
 export async function listLeases(server: Server, query: LeaseQuery): Promise<Page<Lease>> {
   checkPageLimit(query.limit)
   const pages = await everywhere(server, (shard) => listShard(server, shard, query))
-  return firstOf(pages, query.limit, (one, other) => textOrder(placeOf(one), placeOf(other)), placeOf)
+  return firstOf(pages, query.limit, (one, other) => textOrder(placeOf(one), placeOf(other)), placeOf, textOrder)
 }
 
 function placeOf({ name, holder }: Lease): string {

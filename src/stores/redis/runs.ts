@@ -150,11 +150,12 @@ export async function listRuns(server: Server, query: RunQuery): Promise<Page<Ru
   const { schedule, limit } = query
   if (schedule !== undefined) return listShard(server, shardOf(schedule, server.shards), query)
   const pages = await everywhere(server, (shard) => listShard(server, shard, query))
-  return firstOf(pages, limit, newestFirst, ({ id }) => id)
+  const inOrder = (one: Run, other: Run) => newestFirst(one.id, other.id)
+  return firstOf(pages, limit, inOrder, ({ id }) => id, newestFirst)
 }
 
-function newestFirst(one: Run, other: Run): number {
-  const [here, there] = [runPlace(one.id), runPlace(other.id)]
+function newestFirst(one: string, other: string): number {
+  const [here, there] = [runPlace(one), runPlace(other)]
   if (here === undefined || there === undefined || here.number === there.number) {
     return (there?.shard ?? 0) - (here?.shard ?? 0)
   }
@@ -164,7 +165,8 @@ function newestFirst(one: Run, other: Run): number {
 async function listShard(server: Server, shard: number, query: RunQuery): Promise<Page<Run>> {
   const items: Run[] = []
   let before: string | undefined = firstBefore(shard, query.after)
-  while (before !== undefined) {
+  for (let looked = 0; before !== undefined; looked += CHUNK) {
+    if (query.look !== undefined && looked >= query.look) return { items, next: `${before}-${shard}` }
     const chunk: Chunk = await readChunk(server, shard, query, before)
     for (const run of chunk.runs) {
       if (!matches(run, query)) continue

@@ -36,16 +36,19 @@ export async function listSchedules(server: Server, query: ScheduleQuery): Promi
     query.limit,
     (one, other) => textOrder(one.id, other.id),
     ({ id }) => id,
+    textOrder,
   )
 }
 
 async function listShard(server: Server, shard: number, query: ScheduleQuery): Promise<Page<Schedule>> {
-  const { prefix = '', after, limit } = query
+  const { prefix = '', after, limit, look = Number.POSITIVE_INFINITY } = query
   const index = query.unstamped ? 'unstamped' : 'ids'
   const items: Schedule[] = []
   let from = after === undefined || textOrder(after, prefix) < 0 ? `[${prefix}` : `(${after}`
-  for (;;) {
-    const [ids, texts] = listOf(await server.read(LIST, shard, [index, from, Math.min(CHUNK, limit + 1)])).map(textsOf)
+  for (let looked = 0; ; ) {
+    const size = looked === 0 ? Math.min(CHUNK, limit + 1) : CHUNK
+    const [ids, texts] = listOf(await server.read(LIST, shard, [index, from, size])).map(textsOf)
+    looked += ids?.length ?? 0
     for (const [at, id] of (ids ?? []).entries()) {
       if (!id.startsWith(prefix)) return { items }
       const text = texts?.[at] ?? ''
@@ -56,6 +59,7 @@ async function listShard(server: Server, shard: number, query: ScheduleQuery): P
     }
     const last = ids?.at(-1)
     if (last === undefined) return { items }
+    if (looked >= look) return { items, next: last }
     from = `(${last}`
   }
 }

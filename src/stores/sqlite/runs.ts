@@ -87,9 +87,16 @@ export async function listRuns(file: SqliteFile, query: RunQuery): Promise<Page<
   const { text, values, alone } = conditions(query)
   const select = `select ${RUN_COLUMNS} from belfry_runs where id < ? and id >= ?${text} order by id desc limit ?`
   const found: RunRecord[] = []
+  // What an index finds needs no bound.
+  const most = alone ? Number.POSITIVE_INFINITY : (query.look ?? Number.POSITIVE_INFINITY)
   const [oldest, newest] = await file.read(bounds)
   let before = Math.min(query.after === undefined ? newest + 1 : (runNumber(query.after) ?? 0), newest + 1)
-  for (let look = query.tick === undefined ? 0 : LOOKS; found.length <= query.limit && before > oldest; look += 1) {
+  for (
+    let look = alone && query.tick !== undefined ? LOOKS : 0;
+    found.length <= query.limit && before > oldest;
+    look += 1
+  ) {
+    if (look * WINDOW >= most) return { items: found.map(toRun), next: String(before) }
     const [upper, from] = [before, alone && look >= LOOKS ? oldest : Math.max(before - WINDOW, oldest)]
     const missing = query.limit + 1 - found.length
     const rows = await file.read((db) => db.all<RunRow>(select, upper, from, ...values, missing))

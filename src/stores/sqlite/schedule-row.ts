@@ -18,22 +18,23 @@ export type ScheduleRow = readonly [
 ]
 
 export function toSchedule(row: ScheduleRow): Schedule {
-  const [id, version, anchor, cursor, remaining, nextAt, dueAt, pausedAt, pauseNote, ...rest] = row
-  const [createdAt, updatedAt, finishedAt, body, payload] = rest
-  return {
-    ...{ id, version, definition: parseDefinition(body, payload), anchor, cursor, createdAt, updatedAt },
-    ...(remaining === null ? {} : { remaining }),
-    ...(nextAt === null ? {} : { nextAt }),
-    ...(dueAt === null ? {} : { dueAt }),
-    ...(pausedAt === null ? {} : { pausedAt }),
-    ...(pauseNote === null ? {} : { pauseNote }),
-    ...(finishedAt === null ? {} : { finishedAt }),
-  }
+  const [id, version, anchor, cursor, remaining, nextAt, dueAt, pausedAt, pauseNote, createdAt, updatedAt] = row
+  const finishedAt = row[11]
+  const definition = parseDefinition(row[12], row[13])
+  const schedule: Mutable<Schedule> = { id, version, definition, anchor, cursor, createdAt, updatedAt }
+  if (remaining !== null) schedule.remaining = remaining
+  if (nextAt !== null) schedule.nextAt = nextAt
+  if (dueAt !== null) schedule.dueAt = dueAt
+  if (pausedAt !== null) schedule.pausedAt = pausedAt
+  if (pauseNote !== null) schedule.pauseNote = pauseNote
+  if (finishedAt !== null) schedule.finishedAt = finishedAt
+  return schedule
 }
 
 /** The text of a definition. Its payload is kept apart, because every run has a copy. */
-export function definitionBody({ payload: _, ...rest }: ScheduleDefinition): string {
-  return JSON.stringify(rest)
+export function definitionBody(definition: ScheduleDefinition): string {
+  // What is undefined is left out of the text.
+  return JSON.stringify({ ...definition, payload: undefined })
 }
 
 function parseDefinition(body: string, payload: string): ScheduleDefinition {

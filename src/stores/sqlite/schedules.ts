@@ -101,17 +101,18 @@ const WINDOW = 2_000
 
 /** In windows of ids, so that a search for the few among many does not hold up the event loop. */
 export async function listSchedules(file: SqliteFile, query: ScheduleQuery): Promise<Page<Schedule>> {
-  const { prefix = '', limit } = query
+  const { prefix = '', limit, look = Number.POSITIVE_INFINITY } = query
   checkPageLimit(limit)
   const { text, values } = conditions(query)
   const select = `${SCHEDULES} where s.id > ? and s.id <= ? and s.id >= ?${text} order by s.id limit ?`
   const items: Schedule[] = []
   const beyond = afterPrefix(prefix)
   let after = query.after === undefined || textOrder(query.after, prefix) < 0 ? beforeAll(prefix) : query.after
-  while (items.length <= limit && textOrder(after, beyond) < 0) {
+  for (let looked = 0; items.length <= limit && textOrder(after, beyond) < 0; looked += WINDOW) {
     const from = after
+    if (looked >= look) return { items, next: from }
     const [upTo, rows] = await file.read((db): [string, readonly ScheduleRow[]] => {
-      const end = text === '' ? beyond : windowEnd(db, from, beyond)
+      const end = text === '' ? beyond : windowEnd(db, from, prefix, beyond)
       return [end, db.all<ScheduleRow>(select, from, end, prefix, ...values, limit + 1 - items.length)]
     })
     items.push(...rows.map(toSchedule))
@@ -126,10 +127,10 @@ function beforeAll(prefix: string): string {
   return prefix === '' ? '' : prefix.slice(0, -1)
 }
 
-const WINDOW_END = 'select id from belfry_schedules where id > ? and id <= ? order by id limit 1 offset ?'
+const WINDOW_END = 'select id from belfry_schedules where id > ? and id >= ? and id <= ? order by id limit 1 offset ?'
 
-function windowEnd(db: Connection, after: string, beyond: string): string {
-  return db.get<[string]>(WINDOW_END, after, beyond, WINDOW)?.[0] ?? beyond
+function windowEnd(db: Connection, after: string, prefix: string, beyond: string): string {
+  return db.get<[string]>(WINDOW_END, after, prefix, beyond, WINDOW)?.[0] ?? beyond
 }
 
 function conditions(query: ScheduleQuery): { text: string; values: Value[] } {

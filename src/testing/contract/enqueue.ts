@@ -205,4 +205,24 @@ export const enqueue = area('enqueue', {
     await scene.store.runs.cancel(third)
     expect(await list({ states: ['cancelled', 'failed'] })).toEqual([third])
   },
+
+  'runs are found, page by page, by a list that looks through few at a time': async (scene) => {
+    const runs: string[] = []
+    for (let at = 0; at < 7; at += 1) runs.push(await scene.enqueue({}))
+    const cancelled = [runs[5], runs[3], runs[0]]
+    for (const run of cancelled) await scene.store.runs.cancel(run ?? '')
+    for (const [look, limit] of [
+      [1, 10],
+      [2, 1],
+      [100, 2],
+    ] as const) {
+      const found: string[] = []
+      for (let after: { after?: string } | undefined = {}; after !== undefined; ) {
+        const { items, next } = await scene.store.runs.list({ states: ['cancelled'], look, limit, ...after })
+        found.push(...items.map(({ id }) => id))
+        after = next === undefined ? undefined : { after: next }
+      }
+      expect(found).toEqual(cancelled)
+    }
+  },
 })

@@ -195,6 +195,26 @@ export const schedules = area('schedules', {
     expect(await list({ unstamped: true })).toEqual([])
   },
 
+  'a list that looks through few at a time finds all of them, page by page': async (scene) => {
+    for (const id of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) await scene.put(id)
+    for (const id of ['a', 'd', 'g']) await scene.store.schedules.pause(id, undefined)
+    for (const [look, limit] of [
+      [1, 10],
+      [2, 1],
+      [3, 2],
+      [100, 2],
+    ] as const) {
+      const found: string[] = []
+      for (let after: { after?: string } | undefined = {}; after !== undefined; ) {
+        const { items, next } = await scene.store.schedules.list({ state: 'paused', look, limit, ...after })
+        expect(items.length).toBeLessThanOrEqual(limit)
+        found.push(...items.map(({ id }) => id))
+        after = next === undefined ? undefined : { after: next }
+      }
+      expect(found).toEqual(['a', 'd', 'g'])
+    }
+  },
+
   'what callers hold is their own': async (scene) => {
     const payload = { list: [1] }
     await scene.put('a', { payload })
