@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
-import { located } from '../api/located.js'
 import { failure } from '../core/errors.js'
+import { givenTo } from './operator/given-to.js'
 import { type Flags, onOperator, operate } from './operator/on-operator.js'
-import { formatOf } from './operator/operator-settings.js'
 import type { Format } from './terminal/output.js'
 
 interface NextOptions {
@@ -35,12 +34,15 @@ Examples:
     .action(async (_, options: NextOptions & Flags, { args }: Command) => {
       const [only, second] = args
       if (only !== undefined && second === undefined && ID.test(only)) return showSchedule(only, options)
-      const isNamed = (options.config ?? process.env.BELFRY_CONFIG) !== undefined
-      const given = isNamed
-        ? await (await import('./operator/given-to.js')).givenTo(options)
-        : { flags: options, env: process.env }
-      return showNext(args, options, formatOf(given))
+      return showNext(args, options, await askedFormat(options))
     })
+}
+
+/** Nobody waits for settings to be loaded when none are there: this is asked dozens of times a day. */
+async function askedFormat(flags: Flags): Promise<Format> {
+  const given = await givenTo(flags)
+  const isAsked = (flags.output ?? process.env.BELFRY_OUTPUT ?? given.file) !== undefined
+  return isAsked ? (await import('./operator/operator-settings.js')).formatOf(given) : 'table'
 }
 
 /** One word with a letter in it is no expression. */
@@ -61,9 +63,9 @@ async function showSchedule(id: string, { count, from, tz, ...flags }: NextOptio
 
 async function showNext(words: readonly string[], { tz, count, from }: NextOptions, output: Format): Promise<void> {
   const expression = oneExpression(words)
-  const { instantMs, timeline } = await import('../time/index.js')
+  const { timeline } = await import('../time/timeline.js')
   const now = Date.now()
-  const after = from === undefined ? now : located('--from', () => instantMs(from)) - 1
+  const after = from === undefined ? now : (await instantOf(from)) - 1
   const spec =
     tz === undefined || expression.trim().startsWith('@every') ? expression : { cron: expression, timezone: tz }
   const line = timeline(spec, after)
@@ -72,6 +74,11 @@ async function showNext(words: readonly string[], { tz, count, from }: NextOptio
   process.stdout.on('error', () => process.exit())
   if (output !== 'table') return printRecords(line.describe(), ticks, output)
   await printTable(line.describe(), ticks, tz ?? 'UTC', now, line.previous(after + 1))
+}
+
+async function instantOf(from: string): Promise<number> {
+  const [{ located }, { instantMs }] = await Promise.all([import('../api/located.js'), import('../time/instant.js')])
+  return located('--from', () => instantMs(from))
 }
 
 function printRecords(description: string, ticks: readonly number[], output: 'json' | 'jsonl'): void {
