@@ -71,5 +71,6 @@ function wordsOf(error: unknown): string {
 const HINTS: Readonly<Record<string, string>> = {
   UNAUTHENTICATED: 'set BELFRY_TOKEN, or pass --token; belfry token create makes one',
   BATCH_TOO_LARGE: 'belfry import takes any number of them, as lines',
+  BODY_TOO_LARGE: 'belfry import takes any number of schedules, as lines; --max-body of belfry serve allows more',
   SCHEDULE_DUPLICATE: 'belfry put without --if-version replaces it',
 }

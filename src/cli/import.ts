@@ -4,9 +4,10 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { addImported } from '../client/import-lines.js'
 import type { Imported } from '../client/index.js'
-import { BelfryError, failure, quote } from '../core/errors.js'
+import { BelfryError, failure } from '../core/errors.js'
 import { EXIT } from './exit.js'
 import { type Desk, type Flags, onOperator, operate } from './operator/on-operator.js'
+import { quotePath } from './quote-path.js'
 
 interface ImportFlags extends Flags {
   readonly resume?: boolean
@@ -80,7 +81,7 @@ function sizeOf(file: string): number | undefined {
     return statSync(file).size
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw failure('OPTION_INVALID', `the file ${quote(file)} cannot be read: ${why}`)
+    throw failure('OPTION_INVALID', `the file ${quotePath(file)} cannot be read: ${why}`)
   }
 }
 

@@ -52,11 +52,12 @@ async function showSchedule(id: string, { count, from, tz, ...flags }: NextOptio
   await operate(flags, async ({ client, out }) => {
     const schedule = await client.schedules.get(id)
     if (schedule === undefined) throw await (await import('./operator/missing.js')).missingSchedule(client, id)
+    const zone = (await import('../time/zone.js')).zone(tz ?? schedule.timezone ?? 'UTC').name
     const given = from === undefined ? {} : { from }
     const { description, data } = await client.schedules.preview({ id, count: Math.min(count, 1_000), ...given })
     const ticks = data.map(({ at }) => Date.parse(at))
     if (out.format !== 'table') return printRecords(description, ticks, out.format)
-    await printTable(description, ticks, tz ?? schedule.timezone ?? 'UTC', Date.now())
+    await printTable(description, ticks, zone, Date.now())
     if (schedule.state === 'paused') out.note('it is paused: none of these fires before belfry resume')
   })
 }
@@ -70,8 +71,6 @@ async function showNext(words: readonly string[], { tz, count, from }: NextOptio
     tz === undefined || expression.trim().startsWith('@every') ? expression : { cron: expression, timezone: tz }
   const line = timeline(spec, after)
   const ticks = line.between(after, Number.POSITIVE_INFINITY, count)
-  // Who has read enough closes the pipe.
-  process.stdout.on('error', () => process.exit())
   if (output !== 'table') return printRecords(line.describe(), ticks, output)
   await printTable(line.describe(), ticks, tz ?? 'UTC', now, line.previous(after + 1))
 }

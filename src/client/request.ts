@@ -121,7 +121,12 @@ async function problemOf(response: Response): Promise<Problem> {
   return { status, code: 'UNEXPECTED', detail: `the answer was ${status}: ${text.slice(0, 200)}` }
 }
 
-/** One segment of a path, whatever is in it. */
+/** One segment of a path, whatever is in it. Nothing, and dots, are none: every URL that holds them means another path. */
 export function segment(id: string): string {
-  return encodeURIComponent(id)
+  if (id !== '' && id !== '.' && id !== '..') return encodeURIComponent(id)
+  throw new ServiceError({
+    status: 400,
+    code: 'NAME_INVALID',
+    detail: `${JSON.stringify(id)} is not allowed as a name`,
+  })
 }

@@ -2,7 +2,7 @@
 import { basename, resolve } from 'node:path'
 import { located } from '../../api/located.js'
 import { type Belfry, createBelfry } from '../../belfry.js'
-import { failure, quote } from '../../core/errors.js'
+import { failure } from '../../core/errors.js'
 import { stderrLogger } from '../../core/logger.js'
 import { checkName } from '../../core/names.js'
 import { durationMs } from '../../time/duration.js'
@@ -15,6 +15,7 @@ import { relative, wallClock } from '../human-time.js'
 import { storePlace } from '../open-store.js'
 import { readText } from '../operator/data-file.js'
 import { givenTo } from '../operator/given-to.js'
+import { quotePath } from '../quote-path.js'
 import { ending } from '../serve/ending.js'
 import { storeSettings } from '../serve/serve-settings.js'
 import { styleFor } from '../style.js'
@@ -30,7 +31,7 @@ export async function runCrontab(file: string, flags: CrontabFlags): Promise<voi
   const name = checkName(flags.name ?? basename(file), 'crontab name')
   for (const note of notes) say(note)
   if (flags.check) return showLines(lines)
-  if (lines.length === 0) throw failure('OPTION_INVALID', `${quote(file)} has no lines to run`)
+  if (lines.length === 0) throw failure('OPTION_INVALID', `${quotePath(file)} has no lines to run`)
   // Whatever this host may not do is told before it takes part.
   const programs = lines.map(lineProgram)
   const end = ending()

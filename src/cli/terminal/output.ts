@@ -21,8 +21,6 @@ export class Output {
     const asked = Number(process.env.COLUMNS)
     const known = process.stdout.isTTY ? process.stdout.columns : asked
     this.width = known > 0 ? known : process.stdout.isTTY ? 80 : Number.POSITIVE_INFINITY
-    // Who has read enough closes the pipe.
-    process.stdout.on('error', () => process.exit())
   }
 
   /** Something to know that is not what was asked for. */
