@@ -28,6 +28,9 @@ const style = styleFor(process.stderr)
 
 export async function runCrontab(file: string, flags: CrontabFlags): Promise<void> {
   const { lines, notes } = readCrontab(file, flags)
+  if (file === '-' && flags.name === undefined && !flags.check) {
+    throw failure('OPTION_INVALID', 'what comes by standard input has no name: give it one with --name')
+  }
   const name = checkName(flags.name ?? basename(file), 'crontab name')
   for (const note of notes) say(note)
   if (flags.check) return showLines(lines)
@@ -37,7 +40,7 @@ export async function runCrontab(file: string, flags: CrontabFlags): Promise<voi
   const end = ending()
   quietSqlite()
   const place = storePlace(storeSettings(await givenTo(flags)))
-  const leaseMs = located('--lease', () => durationMs(flags.lease))
+  const leaseMs = leaseOf(flags)
   const belfry = createBelfry({
     ...{ store: await place.open(), app: `crontab/${name}`, logger: stderrLogger },
     ...{ concurrency: 1_000, lease: leaseMs, stopGrace: located('--grace', () => durationMs(flags.grace)) },
@@ -59,6 +62,15 @@ export async function runCrontab(file: string, flags: CrontabFlags): Promise<voi
     guard.close()
   }
   end.over()
+}
+
+/** Shorter ones end commands whenever the machine is busy for a moment. */
+const LEAST_LEASE_MS = 1_000
+
+function leaseOf({ lease }: CrontabFlags): number {
+  const leaseMs = located('--lease', () => durationMs(lease))
+  if (leaseMs >= LEAST_LEASE_MS) return leaseMs
+  throw failure('OPTION_INVALID', `--lease: ${lease} is too short to be kept up: at least 1s`)
 }
 
 function readCrontab(file: string, { tz, systemFormat, userFormat }: CrontabFlags) {
