@@ -31,6 +31,7 @@ const CODES: Readonly<Record<string, number>> = {
   RUN_NOT_FOUND: EXIT.notFound,
   LOCK_NOT_FOUND: EXIT.notFound,
   JOB_UNKNOWN: EXIT.notFound,
+  SINK_UNKNOWN: EXIT.notFound,
   NOT_FOUND: EXIT.notFound,
   VERSION_CONFLICT: EXIT.conflict,
   TRANSITION_REFUSED: EXIT.conflict,
@@ -64,7 +65,9 @@ function wordsOf(error: unknown): string {
     const hint = HINTS[error.code] ?? error.problem.hint
     return hint === undefined ? error.message : `${error.message}\n(${hint})`
   }
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+  if (!(error instanceof Error)) return String(error)
+  // What the system refuses, such as a disk that is full, is no mistake in here.
+  return 'syscall' in error ? error.message : (error.stack ?? error.message)
 }
 
 /** Where the service speaks of requests, and we of commands. */

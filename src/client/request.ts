@@ -71,6 +71,7 @@ export class Requests {
   }
 
   async send(path: string, ask: Ask = {}): Promise<Response> {
+    checkPath(path)
     const request = new Request(this.#url(path, ask.query), this.#init(ask))
     const send = this.#options.fetch ?? ((it: Request) => fetch(it))
     let response: Response
@@ -121,12 +122,16 @@ async function problemOf(response: Response): Promise<Problem> {
   return { status, code: 'UNEXPECTED', detail: `the answer was ${status}: ${text.slice(0, 200)}` }
 }
 
-/** One segment of a path, whatever is in it. Nothing, and dots, are none: every URL that holds them means another path. */
+/** One segment of a path, whatever is in it. */
 export function segment(id: string): string {
-  if (id !== '' && id !== '.' && id !== '..') return encodeURIComponent(id)
-  throw new ServiceError({
-    status: 400,
-    code: 'NAME_INVALID',
-    detail: `${JSON.stringify(id)} is not allowed as a name`,
-  })
+  return encodeURIComponent(id)
+}
+
+/** Nothing, and dots: a URL that holds them means another path. */
+const NO_SEGMENT = /\/(\.{0,2})(?=\/|$)/
+
+function checkPath(path: string): void {
+  const name = NO_SEGMENT.exec(path)?.[1]
+  if (name === undefined) return
+  throw new ServiceError({ status: 400, code: 'NAME_INVALID', detail: `"${name}" is not allowed as a name` })
 }

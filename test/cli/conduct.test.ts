@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { exec, execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -36,7 +36,7 @@ describe.concurrent('exit codes', () => {
     [2, ['lss'], /Did you mean ls\?/],
     [2, ['ls', '--state', 'paussed'], /Allowed choices are active, paused, finished/],
     [2, ['runs', '--state', 'faild'], /^belfry: --state: there is no state "faild"; did you mean failed\?\n$/],
-    [2, ['put', 'a', '--cron', '0 25 * * *', '--job', 'x'], /^belfry: \/cron: field 2 \(hour\): 25 is out of range/],
+    [2, ['put', 'a', '--cron', '0 25 * * *', '--job', 'x'], /^belfry: cron: field 2 \(hour\): 25 is out of range/],
     [2, ['put', 'a', '--every', '1h', '--job', 'x', '--payload', '{a}'], /^belfry: --payload: "\{a\}" is no JSON/],
     [2, ['pause'], /^belfry: say which schedules: by their ids, or by --prefix/],
     [2, ['retry'], /^belfry: say which runs/],
@@ -44,6 +44,8 @@ describe.concurrent('exit codes', () => {
     [2, ['ls', '-o', 'xml'], /^belfry: --output: "xml" is not allowed; allowed are table, json, jsonl\n$/],
     [3, ['get', 'nope'], /^belfry: there is no schedule "nope": belfry ls shows which there are\n$/],
     [3, ['pause', 'digest/e'], /^belfry: there is no schedule "digest\/e": did you mean "digest\/eu"\?\n$/],
+    [2, ['next', 'digest/eu', '--tz', 'Nope/Zone'], /^belfry: time zone "Nope\/Zone" is unknown/],
+    [2, ['cancel', '.'], /^belfry: "\." is not allowed as a name\n$/],
     [3, ['run', '999'], /^belfry: there is no run "999"/],
     [3, ['locks', 'reset', 'nobody'], /^belfry: nobody holds "nobody"\n$/],
     [4, ['put', 'digest/eu', '--every', '1h', '--job', 'x', '--if-version', '0'], /^belfry: /],
@@ -68,14 +70,16 @@ describe.concurrent('exit codes', () => {
     await new Promise<void>((resolve) => free.listen(0, '127.0.0.1', resolve))
     const { port } = free.address() as AddressInfo
     await new Promise((resolve) => free.close(resolve))
-    const [service, server] = await Promise.all([
+    const [service, followed, server] = await Promise.all([
       belfry(['ls', '--url', `http://127.0.0.1:${port}`]),
+      belfry(['runs', '-f', '--url', `http://127.0.0.1:${port}`]),
       belfry(['ls', '--store', `redis://127.0.0.1:${port}`]),
     ])
     expect(service).toMatchObject({ code: 5, stdout: '' })
     expect(service.stderr).toBe(
-      `belfry: no service answers on http://127.0.0.1:${port}: is it running, and reachable from here?\n`,
+      `belfry: no service answers on http://127.0.0.1:${port}: is it running, and reachable from here? (connect ECONNREFUSED 127.0.0.1:${port})\n`,
     )
+    expect(followed).toEqual(service)
     expect(server).toMatchObject({ code: 5, stdout: '' })
   })
 })
@@ -120,8 +124,18 @@ describe('files', () => {
       stdout: '~ a/1\n    every: "1h" → "1h30m"\n    payload.deep.er: 1 → 2\n    jitter: "5s"\n− a/2\n',
       stderr: '0 to create, 1 to update, 1 to remove, 0 unchanged\n',
     })
-    const [applied, twice, empty] = await Promise.all([
+    const [applied, odd, merged, twice, empty] = await Promise.all([
       runOnStore('apply', path('a.json'), '--prune', '-o', 'json'),
+      belfry(
+        ['apply', '-', ...scene.store],
+        {},
+        'schedules: { a/1: { every: 1h, jobb: x }, a/2: { every: 1x, job: x } }',
+      ),
+      belfry(
+        ['apply', '-', '--dry-run', ...scene.store],
+        {},
+        'schedules:\n  a/3: &a { every: 1h, job: greet }\n  a/4: { <<: *a, every: 3h }\n',
+      ),
       belfry(
         ['apply', '-', ...scene.store],
         {},
@@ -134,6 +148,16 @@ describe('files', () => {
     expect(JSON.parse(applied.stdout)).toMatchObject({ applied: true, changes: [{ id: 'a/1' }, { id: 'a/2' }] })
     expect(twice).toMatchObject({ code: 2, stdout: '' })
     expect(twice.stderr).toMatch(/^belfry: standard input cannot be read: Map keys must be unique at line 3/)
+    expect(odd).toEqual({
+      code: 2,
+      stdout: '',
+      stderr:
+        'belfry: "a/1": jobb: there is no such field; did you mean job?\n  "a/2": every: duration "1x" is not understood: write "15m", "1h30m", "2d", "PT1H30M" or a number of milliseconds\n',
+    })
+    expect(merged).toMatchObject({
+      code: 8,
+      stdout: expect.stringContaining('+ a/4\n    every: "3h"\n    job: "greet"\n'),
+    })
     expect(empty).toMatchObject({ code: 2, stdout: '' })
     expect(await runOnStore('apply', path('a.json'), '--dry-run')).toMatchObject({ code: 0, stdout: '' })
   })
@@ -162,12 +186,17 @@ describe('files', () => {
     expect(resumed.stderr).toMatch(/^going on after "many\/\d{5}"\n\d+ schedules written/)
     expect(readFileSync(path('out.jsonl'), 'utf8')).toBe(whole)
     writeFileSync(path('letter.txt'), 'Dear Ana,\nbye')
-    const [letter, nowhere] = await Promise.all([
+    const [letter, full, lost, nowhere] = await Promise.all([
       runOnStore('export', '--to', path('letter.txt'), '--resume'),
+      runOnStore('export', '--to', '/dev/full'),
+      promisify(exec)(`"${process.execPath}" "${MAIN}" export --store "${store}" > /dev/full`).catch((error) => error),
       runOnStore('export', '--to', path('no/such/folder')),
     ])
     expect(letter).toMatchObject({ code: 2, stderr: expect.stringContaining('is no export of schedules') })
     expect(readFileSync(path('letter.txt'), 'utf8')).toBe('Dear Ana,\nbye')
+    // A disk that is full: what was asked for is not there, and nobody waits for it.
+    expect(full).toMatchObject({ code: 2, stderr: expect.stringContaining('ENOSPC') })
+    expect(lost).toMatchObject({ code: 1, stderr: 'belfry: ENOSPC: no space left on device, write\n' })
     expect(nowhere).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be written') })
     expect((await runOnStore('ls', 'many/', '-n', '3')).stderr).toBe(
       'there are more than 3: --limit or --all shows them\n',
@@ -244,8 +273,7 @@ describe('help', () => {
     for (const [name, page] of pages) {
       for (const line of page.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80)
       const isGroup = ['belfry', 'belfry token', 'belfry lock', 'belfry locks'].includes(name)
-      const needsNone = /^belfry token (list|revoke)$/.test(name)
-      if (!isGroup && !needsNone) expect(page, name).toContain('Examples:')
+      if (!isGroup) expect(page, name).toContain('Examples:')
     }
   })
 })
