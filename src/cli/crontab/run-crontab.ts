@@ -57,6 +57,10 @@ export async function runCrontab(file: string, flags: CrontabFlags): Promise<voi
     say(`${await end.asked}: letting commands finish`)
     await belfry.stop()
     say('bye')
+  } catch (error) {
+    // Connections to a store that cannot be used would keep the process from ending.
+    await belfry.stop({ grace: 0 })
+    throw error
   } finally {
     stopTrust()
     guard.close()
