@@ -125,7 +125,10 @@ describe('belfry crontab', () => {
   })
 
   it('never takes a command from the store', { timeout: 180_000 }, async () => {
-    writeFileSync(path('safe.cron'), `@every 1h echo mine >> ${path('mine')}\n`)
+    // Nor from a file for logins, which bash takes a command for that reads from a socket.
+    writeFileSync(path('.bashrc'), `touch ${path('evil')}\n`)
+    const bash = `SHELL=/bin/bash\nHOME=${scene.folder}\n`
+    writeFileSync(path('safe.cron'), `${bash}@every 1h cat >> ${path('mine')}%mine\n`)
     const host = new Host(path('safe.cron'))
     await host.says(/1 lines/)
     const evil = { command: `touch ${path('evil')}`, line: 'x' }
