@@ -91,8 +91,9 @@ function declare(
   name: string,
   line: CrontabLine,
   program: ReturnType<typeof lineProgram>,
-  { overlap, missed, timeout }: CrontabFlags,
+  flags: CrontabFlags,
 ): void {
+  const { overlap, missed, timeout } = flags
   const id = `crontab/${name}/${slugOf(line)}-${line.hash}`
   belfry.job(id, {
     retry: { attempts: 1 },
@@ -102,8 +103,20 @@ function declare(
   belfry.schedule(id, {
     ...(line.cron.startsWith('@every') ? { cron: line.cron } : { cron: line.cron, timezone: line.timezone }),
     ...{ job: id, payload: { line: line.hash }, overlap, missed },
+    ...lateness(flags),
   })
 }
+
+/**
+ * Others on the store, such as a service, record ticks while no host of this crontab is there: those are missed too. One
+ * that waits for an earlier run is not late.
+ */
+function lateness(flags: CrontabFlags): { readonly deadline?: number } {
+  if (flags.missed !== 'skip' || flags.overlap.startsWith('queue')) return {}
+  return { deadline: Math.max(LATE_MS, 2 * leaseOf(flags)) }
+}
+
+const LATE_MS = 60_000
 
 /** The first word of the command, without its path: so that people know the line by its name too. */
 function slugOf({ command }: CrontabLine): string {
