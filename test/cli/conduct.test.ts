@@ -211,7 +211,7 @@ describe('the rest of the words', () => {
       run('instances', '-o', 'json'),
       run('stats'),
       run('audit', '-n', '1', '-o', 'jsonl'),
-      run('explain', 'digest/eu', '--at', '2020-01-01T08:00:00Z'),
+      run('explain', 'digest/eu', '--at', '2020-01-01T09:00'),
       run('next', 'digest/eu', '-n', '1', '--from', '2026-03-27T12:00:00Z'),
       run('backfill', 'digest/eu', '--from', '2026-03-02T00:00Z', '--to', '2026-03-03T23:00Z'),
     ])
