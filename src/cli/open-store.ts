@@ -77,8 +77,9 @@ function postgresPlace(url: string, schema: string): StorePlace {
 /** Several URLs, with commas between them, are nodes of a cluster. */
 function redisPlace(text: string, schema: string): StorePlace {
   const urls = text.split(',').map((url) => url.trim())
-  if (!urls.every((url) => URL.canParse(url))) {
-    throw failure('OPTION_INVALID', 'the URL of --store cannot be read: redis://user:password@host:6379')
+  // What stands after the host is the number of a database.
+  if (!urls.every((url) => URL.canParse(url) && /^\/?\d*$/.test(new URL(url).pathname))) {
+    throw failure('OPTION_INVALID', 'the URL of --store cannot be read: redis://user:password@host:6379/0')
   }
   const prefix = `${schema}:`
   const hosts = urls.map((url) => new URL(url).host || 'the local server')

@@ -82,6 +82,12 @@ describe('what a store says of itself', () => {
     expect(findings(checks)).toEqual([])
     expect(checks?.map(({ name }) => name)).toEqual(['store', 'eviction', 'masters', 'bloat'])
     await store.close()
+    const elsewhere = redis({ url: new URL('/99', await serverUrl('redis')).href })
+    await expect(elsewhere.open()).rejects.toMatchObject({
+      code: 'STORE_INVALID',
+      message: expect.stringContaining('has no database of that number'),
+    })
+    await elsewhere.close()
   })
 
   it('Redis: a policy that throws keys away, masters whose clocks differ, and memory that runs out', {
