@@ -84,7 +84,7 @@ async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uin
   const reader = stream.getReader()
   try {
     for (;;) {
-      const { value, done } = await reader.read()
+      const { value, done } = await reader.read().catch(brokenOff)
       if (done) return
       yield value
     }
@@ -92,6 +92,11 @@ async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uin
     // Whoever sends it would wait for ever for somebody to read the rest.
     await reader.cancel().catch(() => {})
   }
+}
+
+function brokenOff(error: unknown): never {
+  if (error instanceof BelfryError) throw error
+  throw failure('STORE_UNREACHABLE', 'the service does not answer any more: not all of it has come', { cause: error })
 }
 
 const NEWLINE = 0x0a

@@ -42,6 +42,7 @@ describe.concurrent('exit codes', () => {
     [2, ['retry'], /^belfry: say which runs/],
     [2, ['rm', '--prefix', ''], /add --yes/],
     [2, ['ls', '-o', 'xml'], /^belfry: --output: "xml" is not allowed; allowed are table, json, jsonl\n$/],
+    [2, ['import', 'no/such/file'], /^belfry: the file "no\/such\/file" cannot be read: ENOENT.*\n$/],
     [3, ['get', 'nope'], /^belfry: there is no schedule "nope": belfry ls shows which there are\n$/],
     [3, ['pause', 'digest/e'], /^belfry: there is no schedule "digest\/e": did you mean "digest\/eu"\?\n$/],
     [2, ['next', 'digest/eu', '--tz', 'Nope/Zone'], /^belfry: time zone "Nope\/Zone" is unknown/],
