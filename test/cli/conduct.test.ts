@@ -279,9 +279,10 @@ describe('help', () => {
   })
 })
 
+const asModule = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`
+
 /** The files that Node loads for a command, by its own account: the same on every machine, however busy it is. */
 async function loadedFor(...args: string[]): Promise<string[]> {
-  const asModule = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`
   const load = "(url, context, next) => (writeSync(2, url + '\\n'), next(url, context))"
   const teller = asModule(`import { writeSync } from 'node:fs'\nexport const load = ${load}`)
   const hook = `import { register } from 'node:module'\nregister(${JSON.stringify(teller)})`
@@ -302,16 +303,21 @@ describe('starting', () => {
   })
 
   it('takes less than 200 ms for --help and next, on a machine where Node itself takes 60', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
+    // Of the processor: how long it is waited for depends on who else is at work.
+    const hook = asModule("process.on('exit', () => process.stderr.write(JSON.stringify(process.cpuUsage())))")
+    const took = async (args: readonly string[]) => {
+      const { stderr } = await promisify(execFile)(process.execPath, ['--import', hook, ...args])
+      const { user, system } = JSON.parse(stderr) as NodeJS.CpuUsage
+      return (user + system) / 1_000
+    }
     const least = { bare: Number.POSITIVE_INFINITY, help: Number.POSITIVE_INFINITY, next: Number.POSITIVE_INFINITY }
     const commands = { bare: ['-e', '0'], help: [MAIN, '--help'], next: [MAIN, ...NEXT] }
     // In turns, so that a busy moment is one for all.
     for (let at = 0; at < 6; at += 1) {
       for (const name of ['bare', 'help', 'next'] as const) {
-        const startedAt = performance.now()
-        await promisify(execFile)(process.execPath, commands[name])
-        least[name] = Math.min(least[name], performance.now() - startedAt)
+        least[name] = Math.min(least[name], await took(commands[name]))
       }
     }
     const slowness = Math.max(least.bare / 60, 1)

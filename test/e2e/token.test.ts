@@ -22,7 +22,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const withToken = (token: string) => ['-H', `Authorization: Bearer ${token}`]
 
 describe('belfry token', () => {
-  it('makes, lists and revokes tokens that the API asks for', { timeout: 60_000 }, async () => {
+  it('makes, lists and revokes tokens that the API asks for', { timeout: 180_000 }, async () => {
     const store = ['--store', join(folder, 'tokens.db')]
     const made = await belfry([
       'token',
