@@ -5,9 +5,9 @@
 import type { Clock } from '../core/clock.js'
 import type { Check, Finding } from '../core/diagnosis.js'
 import type { Instance } from '../core/instance.js'
-import type { Run } from '../core/run.js'
-import type { Schedule } from '../core/schedule.js'
+import type { Run, Target } from '../core/run.js'
 import type { Frozen, Store } from '../core/store.js'
+import { type Demand, jobs, sinks } from './unserved.js'
 
 const LOOK = 1_000
 /** Clocks that are wrong by less make nobody wonder. */
@@ -17,31 +17,36 @@ const JOIN_SKEW_MS = 10_000
 const LATE_MS = 10_000
 const MAX_NAMED = 5
 
-interface Scene {
+interface Scene extends Demand {
   readonly store: Store
   readonly clock: Clock
   readonly now: number
   readonly live: readonly Instance[]
-  readonly schedules: readonly Schedule[]
+  readonly servedJobs: ReadonlySet<string>
+  readonly servedSinks: ReadonlySet<string>
   readonly frozen: Frozen | undefined
 }
 
 export async function doctor(store: Store, clock: Clock): Promise<readonly Check[]> {
   const own = (await store.diagnose?.()) ?? []
-  const [instances, frozen, { items: schedules }] = await Promise.all([
+  const [instances, frozen, { items: schedules }, { items: unstarted }] = await Promise.all([
     store.instances.list(),
     store.frozen(),
     store.schedules.list({ limit: LOOK }),
+    store.runs.list({ states: ['waiting', 'ready'], limit: LOOK }),
   ])
   const now = await store.now()
   const live = instances.filter(({ expiresAt }) => expiresAt >= now)
-  const scene: Scene = { store, clock, now, live, schedules, frozen }
+  const servedJobs = new Set(live.flatMap(({ jobs: own }) => own.map(({ name }) => name)))
+  const servedSinks = new Set(live.flatMap(({ sinks: own = [] }) => own.map(({ name }) => name)))
+  const scene: Scene = { store, clock, now, live, schedules, unstarted, servedJobs, servedSinks, frozen }
   return [
     ...own,
     takingPart(scene),
     await clocks(scene),
     zones(scene),
-    await jobs(scene),
+    await jobs(scene, servedJobs, store, LOOK),
+    sinks(scene, servedSinks),
     await keys(scene),
     await lateness(scene),
   ]
@@ -99,28 +104,6 @@ function zones({ live }: Scene): Check {
   return { name: 'zones', about: known.length === 0 ? 'nobody to ask' : [...versions.keys()].join(' and '), findings }
 }
 
-/** Jobs of the first schedules, and those that once had somebody to run them. */
-async function jobs({ store, live, schedules }: Scene): Promise<Check> {
-  const served = new Set(live.flatMap(({ jobs: own }) => own.map(({ name }) => name)))
-  const orphans = new Map<string, string>()
-  for (const { id, definition, finishedAt, pausedAt } of schedules) {
-    const { target } = definition
-    if (finishedAt === undefined && pausedAt === undefined && 'job' in target && !served.has(target.job)) {
-      orphans.set(target.job, orphans.get(target.job) ?? id)
-    }
-  }
-  const once = (await store.instances.jobs()).filter(({ name }) => !served.has(name) && !orphans.has(name))
-  for (const { name } of once.slice(0, LOOK)) {
-    const [schedule] = (await store.schedules.list({ job: name, state: 'active', limit: 1 })).items
-    if (schedule !== undefined) orphans.set(name, schedule.id)
-  }
-  const findings = [...orphans].map(([job, schedule]) => ({
-    what: `nobody runs the job "${job}", which the schedule "${schedule}" needs`,
-    fix: `start an instance that has it, or: belfry pause "${schedule}"`,
-  }))
-  return { name: 'jobs', about: `${served.size} jobs have somebody who runs them`, findings }
-}
-
 /** A key is freed and handed on in one step, so a waiter without a holder should never be seen twice. */
 async function keys({ store, now }: Scene): Promise<Check> {
   const { items } = await store.runs.list({ states: ['waiting'], waitsFor: 'key', limit: LOOK })
@@ -140,7 +123,8 @@ async function keys({ store, now }: Scene): Promise<Check> {
   return { name: 'keys', about: `${waiters.size} keys have waiters`, findings }
 }
 
-async function lateness({ store, now, live, schedules, frozen }: Scene): Promise<Check> {
+async function lateness(scene: Scene): Promise<Check> {
+  const { store, now, live, schedules, frozen, servedJobs, servedSinks } = scene
   const findings: Finding[] = []
   const late = schedules.filter(({ dueAt }) => dueAt !== undefined && now - dueAt > LATE_MS)
   const tickMs = Math.max(0, ...late.map(({ dueAt = now }) => now - dueAt))
@@ -154,10 +138,8 @@ async function lateness({ store, now, live, schedules, frozen }: Scene): Promise
     })
   }
   const { items } = await store.runs.list({ states: ['ready'], limit: LOOK })
-  const served = new Set(live.flatMap(({ jobs: own }) => own.map(({ name }) => name)))
-  const waiting = items.filter(
-    ({ target, readyAt }) => readyAt <= now && (!('job' in target) || served.has(target.job)),
-  )
+  const isServed = (target: Target) => ('job' in target ? servedJobs.has(target.job) : servedSinks.has(target.sink))
+  const waiting = items.filter(({ target, readyAt }) => readyAt <= now && isServed(target))
   const runMs = Math.max(0, ...waiting.map(({ readyAt }) => now - readyAt))
   if (runMs > LATE_MS && frozen === undefined) {
     const what = `runs start ${lengthOf(runMs)} late: ${waiting.length} are due`

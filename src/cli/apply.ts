@@ -3,6 +3,7 @@ import type { Applied, ScheduleFields } from '../client/index.js'
 import { failure, quote } from '../core/errors.js'
 import { EXIT } from './exit.js'
 import { type Desk, type Flags, onOperator, operate } from './operator/on-operator.js'
+import { quotePath } from './quote-path.js'
 
 interface ApplyFlags extends Flags {
   readonly dryRun?: boolean
@@ -79,10 +80,10 @@ function wantedOf(data: unknown, file: string): Wanted {
   const { schedules, prefix, ...others } = objectOf(data, file)
   const [stranger] = Object.keys(others)
   if (stranger !== undefined) {
-    throw failure('OPTION_INVALID', `${quote(file)} has a ${quote(stranger)}: allowed are prefix and schedules`)
+    throw failure('OPTION_INVALID', `${quotePath(file)} has a ${quote(stranger)}: allowed are prefix and schedules`)
   }
   if (prefix !== undefined && typeof prefix !== 'string') {
-    throw failure('OPTION_INVALID', `${quote(file)}: prefix is ${quote(prefix)}; it must be text`)
+    throw failure('OPTION_INVALID', `${quotePath(file)}: prefix is ${quote(prefix)}; it must be text`)
   }
   const given = Array.isArray(schedules) ? byId(schedules, file) : (objectOf(schedules, file) as Wanted['schedules'])
   return { schedules: given, ...(prefix === undefined ? {} : { prefix }) }
@@ -92,8 +93,8 @@ function byId(list: readonly unknown[], file: string): Wanted['schedules'] {
   const found: Wanted['schedules'] = {}
   for (const [at, each] of list.entries()) {
     const { id, ...fields } = objectOf(each, file)
-    if (typeof id !== 'string') throw failure('OPTION_INVALID', `${quote(file)}: schedule ${at + 1} has no id`)
-    if (Object.hasOwn(found, id)) throw failure('OPTION_INVALID', `${quote(file)} has ${quote(id)} twice`)
+    if (typeof id !== 'string') throw failure('OPTION_INVALID', `${quotePath(file)}: schedule ${at + 1} has no id`)
+    if (Object.hasOwn(found, id)) throw failure('OPTION_INVALID', `${quotePath(file)} has ${quote(id)} twice`)
     found[id] = fields
   }
   return found
@@ -101,5 +102,5 @@ function byId(list: readonly unknown[], file: string): Wanted['schedules'] {
 
 function objectOf(value: unknown, file: string): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
-  throw failure('OPTION_INVALID', `${quote(file)} holds no schedules: write them by their ids, under schedules:`)
+  throw failure('OPTION_INVALID', `${quotePath(file)} holds no schedules: write them by their ids, under schedules:`)
 }

@@ -5,7 +5,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { extname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { errorRecord, failure, quote } from '../core/errors.js'
+import { errorRecord, failure } from '../core/errors.js'
+import { quotePath } from './quote-path.js'
 
 export interface ConfigFile {
   readonly path: string
@@ -37,7 +38,7 @@ async function read(file: string, path: string): Promise<ConfigFile> {
     return { path, values: values as Readonly<Record<string, unknown>> }
   }
   const how = CODE.includes(extname(file)) ? ', exported as default' : ''
-  throw failure('OPTION_INVALID', `the config file ${quote(path)}: its options must be an object${how}`)
+  throw failure('OPTION_INVALID', `the config file ${quotePath(path)}: its options must be an object${how}`)
 }
 
 async function load(file: string, path: string): Promise<unknown> {
@@ -49,7 +50,9 @@ async function load(file: string, path: string): Promise<unknown> {
     const { parse } = await import('yaml')
     return parse(text) as unknown
   } catch (error) {
-    throw failure('OPTION_INVALID', `the config file ${quote(path)} cannot be read: ${reason(error)}`, { cause: error })
+    throw failure('OPTION_INVALID', `the config file ${quotePath(path)} cannot be read: ${reason(error)}`, {
+      cause: error,
+    })
   }
 }
 

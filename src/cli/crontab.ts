@@ -37,7 +37,7 @@ export function crontabCommand(command: Command): void {
     .optionsGroup('Where:')
     .option('--store <where>', 'postgres://…, redis://… or a file (belfry.db)')
     .option('--schema <name>', 'the Postgres schema, or what Redis keys begin with')
-    .option('--config <file>', 'settings as JSON, by their long names')
+    .option('--config <file>', 'settings: JSON, YAML or code (belfry.config.*)')
     .addHelpText(
       'after',
       `

@@ -32,7 +32,7 @@ async function examine(flags: Flags): Promise<void> {
     // A store that cannot be used as it is says so when it is opened: that is a finding too.
     const words = error instanceof BelfryError && error.code === 'STORE_INVALID' ? error.message : undefined
     if (words === undefined) throw error
-    const [what = words, fix = 'see docs/cli.md'] = words.split(/: (?=[^:]*$)/)
+    const [, what = words, fix = 'see docs/cli.md'] = /^(.*?): (.*)$/s.exec(words) ?? []
     const checks = [{ name: 'store', about: 'it cannot be used as it is', findings: [{ what, fix }] }]
     report({ ok: false, checks }, new Output(formatOf(await givenTo(flags))))
   }

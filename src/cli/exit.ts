@@ -31,6 +31,7 @@ const CODES: Readonly<Record<string, number>> = {
   RUN_NOT_FOUND: EXIT.notFound,
   LOCK_NOT_FOUND: EXIT.notFound,
   JOB_UNKNOWN: EXIT.notFound,
+  SINK_UNKNOWN: EXIT.notFound,
   NOT_FOUND: EXIT.notFound,
   VERSION_CONFLICT: EXIT.conflict,
   TRANSITION_REFUSED: EXIT.conflict,
@@ -64,12 +65,15 @@ function wordsOf(error: unknown): string {
     const hint = HINTS[error.code] ?? error.problem.hint
     return hint === undefined ? error.message : `${error.message}\n(${hint})`
   }
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+  if (!(error instanceof Error)) return String(error)
+  // What the system refuses, such as a disk that is full, is no mistake in here.
+  return 'syscall' in error ? error.message : (error.stack ?? error.message)
 }
 
 /** Where the service speaks of requests, and we of commands. */
 const HINTS: Readonly<Record<string, string>> = {
   UNAUTHENTICATED: 'set BELFRY_TOKEN, or pass --token; belfry token create makes one',
   BATCH_TOO_LARGE: 'belfry import takes any number of them, as lines',
+  BODY_TOO_LARGE: 'belfry import takes any number of schedules, as lines; --max-body of belfry serve allows more',
   SCHEDULE_DUPLICATE: 'belfry put without --if-version replaces it',
 }

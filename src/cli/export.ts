@@ -3,6 +3,7 @@ import { closeSync, existsSync, openSync, readSync, statSync, truncateSync, writ
 import type { Command } from 'commander'
 import { BelfryError, failure, quote } from '../core/errors.js'
 import { type Desk, type Flags, onOperator, operate } from './operator/on-operator.js'
+import { quotePath } from './quote-path.js'
 
 interface ExportFlags extends Flags {
   readonly prefix?: string
@@ -45,7 +46,7 @@ async function exportTo({ client, out }: Desk, { prefix, to, resume = false }: E
   const file = fileErrors(to, () => openSync(to, after === undefined ? 'w' : 'a'))
   try {
     const lines = await writeLines(stream, (bytes) => fileErrors(to, () => writeFileSync(file, bytes)), out)
-    out.note(`${lines} schedules written to ${quote(to)}`)
+    out.note(`${lines} schedules written to ${quotePath(to)}`)
   } finally {
     closeSync(file)
   }
@@ -81,11 +82,21 @@ async function writeLines(
 
 async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = stream.getReader()
-  for (;;) {
-    const { value, done } = await reader.read()
-    if (done) return
-    yield value
+  try {
+    for (;;) {
+      const { value, done } = await reader.read().catch(brokenOff)
+      if (done) return
+      yield value
+    }
+  } finally {
+    // Whoever sends it would wait for ever for somebody to read the rest.
+    await reader.cancel().catch(() => {})
   }
+}
+
+function brokenOff(error: unknown): never {
+  if (error instanceof BelfryError) throw error
+  throw failure('STORE_UNREACHABLE', 'the service does not answer any more: not all of it has come', { cause: error })
 }
 
 const NEWLINE = 0x0a
@@ -102,7 +113,7 @@ function lastId(path: string): string | undefined {
   if (end === -1 && (size === 0 || tail.toString('utf8', 0, 6) === '{"id":')) return undefined
   const id = idIn(tail.subarray(tail.lastIndexOf(NEWLINE, end - 1) + 1, end).toString('utf8'))
   if (id === undefined) {
-    throw failure('OPTION_INVALID', `${quote(path)} is no export of schedules: its last line has no id`)
+    throw failure('OPTION_INVALID', `${quotePath(path)} is no export of schedules: its last line has no id`)
   }
   truncateSync(path, size - tail.length + end + 1)
   return id
@@ -122,6 +133,6 @@ function fileErrors<Result>(path: string, work: () => Result): Result {
     return work()
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw failure('OPTION_INVALID', `the file ${quote(path)} cannot be written: ${why}`)
+    throw failure('OPTION_INVALID', `the file ${quotePath(path)} cannot be written: ${why}`)
   }
 }

@@ -1,33 +1,25 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../time/calendar.js'
+import { zone } from '../time/zone.js'
+
+const WEEKDAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat']
 
 /** "Mon 2026-11-16 09:00:00 +01:00": sortable, and the weekday is what people look for first. */
 export function wallClock(instant: number, timezone: string): string {
-  const part = partsOf(instant, timezone)
-  const offset = part('timeZoneName').replace('GMT', '') || '+00:00'
-  return `${part('weekday')} ${dateOf(instant, timezone)} ${part('hour')}:${part('minute')}:${part('second')} ${offset}`
+  const { offset } = zone(timezone).segmentAt(instant)
+  const local = new Date(instant + offset)
+  const [date, time = ''] = local.toISOString().split('T')
+  return `${WEEKDAYS[local.getUTCDay()]} ${date} ${time.slice(0, 8)} ${offsetText(offset)}`
+}
+
+/** "+01:00", or "-00:44:30" where it was so. */
+function offsetText(offset: number): string {
+  const text = new Date(Math.abs(offset)).toISOString().slice(11, 19)
+  return `${offset < 0 ? '-' : '+'}${text.endsWith(':00') ? text.slice(0, 5) : text}`
 }
 
 /** "2026-11-16", where it is that day. */
 function dateOf(instant: number, timezone: string): string {
-  const part = partsOf(instant, timezone)
-  return `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`
-}
-
-/** One of each: making one takes milliseconds. */
-const formats = new Map<string, Intl.DateTimeFormat>()
-
-function partsOf(instant: number, timezone: string): (type: Intl.DateTimeFormatPartTypes) => string {
-  const format = formats.get(timezone) ?? formatFor(timezone)
-  formats.set(timezone, format)
-  const parts = format.formatToParts(instant)
-  return (type) => parts.find((each) => each.type === type)?.value ?? ''
-}
-
-function formatFor(timeZone: string): Intl.DateTimeFormat {
-  return new Intl.DateTimeFormat('en-GB', {
-    ...{ timeZone, weekday: 'short', year: 'numeric', month: '2-digit', day: '2-digit' },
-    ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23', timeZoneName: 'longOffset' },
-  })
+  return new Date(instant + zone(timezone).segmentAt(instant).offset).toISOString().slice(0, 10)
 }
 
 const YEAR_MS = 365.25 * DAY_MS

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, statSync } from 'node:fs'
+import { accessSync, constants, createReadStream, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { addImported } from '../client/import-lines.js'
 import type { Imported } from '../client/index.js'
-import { BelfryError, failure, quote } from '../core/errors.js'
+import { BelfryError, failure } from '../core/errors.js'
 import { EXIT } from './exit.js'
 import { type Desk, type Flags, onOperator, operate } from './operator/on-operator.js'
+import { quotePath } from './quote-path.js'
 
 interface ImportFlags extends Flags {
   readonly resume?: boolean
@@ -37,6 +38,7 @@ async function importFile({ client, out }: Desk, file: string, { resume = false,
   const { ProgressBar } = await import('./terminal/progress-bar.js')
   const { interruption } = await import('./terminal/interruption.js')
   const { lineParts } = await import('./operator/line-parts.js')
+  const size = sizeOf(file)
   const called = name ?? nameOf(file)
   const progress = resume ? await client.schedules.importProgress(called) : undefined
   const first = progress?.nextLine ?? 1
@@ -45,7 +47,7 @@ async function importFile({ client, out }: Desk, file: string, { resume = false,
   let total: Imported = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0, nextLine: first, errors: [] }
   const { signal, over } = interruption()
   try {
-    for await (const { text, share } of lineParts(bytesOf(file), sizeOf(file), first)) {
+    for await (const { text, share } of lineParts(bytesOf(file), size, first)) {
       const part = await client.schedules.importPart(text, { name: called, firstLine: total.nextLine, signal })
       bar.clear()
       for (const error of part.errors) out.note(`line ${error.line}: ${error.message}`)
@@ -73,15 +75,18 @@ function bytesOf(file: string): AsyncIterable<Buffer> {
   return file === '-' ? process.stdin : createReadStream(file, { highWaterMark: 1_048_576 })
 }
 
-/** Undefined where nobody knows how much there is. */
+/** Undefined where nobody knows how much there is, as in a pipe. Throws where there is nothing to read. */
 function sizeOf(file: string): number | undefined {
   if (file === '-') return undefined
+  const unreadable = (why: string) => failure('OPTION_INVALID', `the file ${quotePath(file)} cannot be read: ${why}`)
   try {
-    return statSync(file).size
+    accessSync(file, constants.R_OK)
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    throw failure('OPTION_INVALID', `the file ${quote(file)} cannot be read: ${why}`)
+    throw unreadable(error instanceof Error ? error.message : String(error))
   }
+  const found = statSync(file)
+  if (found.isDirectory()) throw unreadable('it is a folder')
+  return found.isFile() ? found.size : undefined
 }
 
 /** The same file has the same name; one that was written anew has another. */

@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
-import { located } from '../api/located.js'
 import { failure } from '../core/errors.js'
+import { givenTo } from './operator/given-to.js'
 import { type Flags, onOperator, operate } from './operator/on-operator.js'
-import { formatOf } from './operator/operator-settings.js'
 import type { Format } from './terminal/output.js'
 
 interface NextOptions {
@@ -35,12 +34,15 @@ Examples:
     .action(async (_, options: NextOptions & Flags, { args }: Command) => {
       const [only, second] = args
       if (only !== undefined && second === undefined && ID.test(only)) return showSchedule(only, options)
-      const isNamed = (options.config ?? process.env.BELFRY_CONFIG) !== undefined
-      const given = isNamed
-        ? await (await import('./operator/given-to.js')).givenTo(options)
-        : { flags: options, env: process.env }
-      return showNext(args, options, formatOf(given))
+      return showNext(args, options, await askedFormat(options))
     })
+}
+
+/** Nobody waits for settings to be loaded when none are there: this is asked dozens of times a day. */
+async function askedFormat(flags: Flags): Promise<Format> {
+  const given = await givenTo(flags)
+  const isAsked = (flags.output ?? process.env.BELFRY_OUTPUT ?? given.file) !== undefined
+  return isAsked ? (await import('./operator/operator-settings.js')).formatOf(given) : 'table'
 }
 
 /** One word with a letter in it is no expression. */
@@ -50,28 +52,32 @@ async function showSchedule(id: string, { count, from, tz, ...flags }: NextOptio
   await operate(flags, async ({ client, out }) => {
     const schedule = await client.schedules.get(id)
     if (schedule === undefined) throw await (await import('./operator/missing.js')).missingSchedule(client, id)
+    const zone = (await import('../time/zone.js')).zone(tz ?? schedule.timezone ?? 'UTC').name
     const given = from === undefined ? {} : { from }
     const { description, data } = await client.schedules.preview({ id, count: Math.min(count, 1_000), ...given })
     const ticks = data.map(({ at }) => Date.parse(at))
     if (out.format !== 'table') return printRecords(description, ticks, out.format)
-    await printTable(description, ticks, tz ?? schedule.timezone ?? 'UTC', Date.now())
+    await printTable(description, ticks, zone, Date.now())
     if (schedule.state === 'paused') out.note('it is paused: none of these fires before belfry resume')
   })
 }
 
 async function showNext(words: readonly string[], { tz, count, from }: NextOptions, output: Format): Promise<void> {
   const expression = oneExpression(words)
-  const { instantMs, timeline } = await import('../time/index.js')
+  const { timeline } = await import('../time/timeline.js')
   const now = Date.now()
-  const after = from === undefined ? now : located('--from', () => instantMs(from)) - 1
+  const after = from === undefined ? now : (await instantOf(from)) - 1
   const spec =
     tz === undefined || expression.trim().startsWith('@every') ? expression : { cron: expression, timezone: tz }
   const line = timeline(spec, after)
   const ticks = line.between(after, Number.POSITIVE_INFINITY, count)
-  // Who has read enough closes the pipe.
-  process.stdout.on('error', () => process.exit())
   if (output !== 'table') return printRecords(line.describe(), ticks, output)
   await printTable(line.describe(), ticks, tz ?? 'UTC', now, line.previous(after + 1))
+}
+
+async function instantOf(from: string): Promise<number> {
+  const [{ located }, { instantMs }] = await Promise.all([import('../api/located.js'), import('../time/instant.js')])
+  return located('--from', () => instantMs(from))
 }
 
 function printRecords(description: string, ticks: readonly number[], output: 'json' | 'jsonl'): void {

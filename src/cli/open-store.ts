@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { Option } from 'commander'
 import { failure, quote } from '../core/errors.js'
 import type { MigrationReport, Store } from '../core/store.js'
+import { quotePath } from './quote-path.js'
 
 export interface StoreOptions {
   readonly store?: string
@@ -48,11 +49,15 @@ export function storePlace({ store = '', schema }: StoreOptions): StorePlace {
   return sqlitePlace(store)
 }
 
-/** Opens the store; the caller closes it. */
-export async function openStore(options: StoreOptions): Promise<Store> {
-  const store = await storePlace(options).open()
-  await store.open()
-  return store
+/** The caller closes it. Connections of a store that could not be opened would keep the process from ending. */
+export async function opened(store: Store): Promise<Store> {
+  try {
+    await store.open()
+    return store
+  } catch (error) {
+    await store.close().catch(() => {})
+    throw error
+  }
 }
 
 function postgresPlace(url: string, schema: string): StorePlace {
@@ -72,8 +77,9 @@ function postgresPlace(url: string, schema: string): StorePlace {
 /** Several URLs, with commas between them, are nodes of a cluster. */
 function redisPlace(text: string, schema: string): StorePlace {
   const urls = text.split(',').map((url) => url.trim())
-  if (!urls.every((url) => URL.canParse(url))) {
-    throw failure('OPTION_INVALID', 'the URL of --store cannot be read: redis://user:password@host:6379')
+  // What stands after the host is the number of a database.
+  if (!urls.every((url) => URL.canParse(url) && /^\/?\d*$/.test(new URL(url).pathname))) {
+    throw failure('OPTION_INVALID', 'the URL of --store cannot be read: redis://user:password@host:6379/0')
   }
   const prefix = `${schema}:`
   const hosts = urls.map((url) => new URL(url).host || 'the local server')
@@ -93,10 +99,13 @@ function redisPlace(text: string, schema: string): StorePlace {
 
 function sqlitePlace(path: string): StorePlace {
   return {
-    name: `file ${quote(path)}`,
+    name: `file ${quotePath(path)}`,
     mustExist: () => {
       if (existsSync(path)) return
-      throw failure('STORE_UNREACHABLE', `there is no file ${quote(path)}: belfry migrate --store ${path} makes one`)
+      throw failure(
+        'STORE_UNREACHABLE',
+        `there is no file ${quotePath(path)}: belfry migrate --store ${path} makes one`,
+      )
     },
     open: async () => (await import('../stores/sqlite/index.js')).sqlite({ path }),
     migrate: async (dryRun) => (await import('../stores/sqlite/index.js')).migrateSqlite({ path, dryRun }),

@@ -23,6 +23,13 @@ export async function program(loaded: readonly string[]): Promise<Command> {
   return root
 }
 
+/** `belfry help lss` is a question about a command that is not there, as `belfry lss` is. */
+export function withoutHelpFor(words: readonly string[]): readonly string[] {
+  const [first, name] = words
+  const isKnown = name === undefined || name.startsWith('-') || ENTRIES.some((entry) => entry.name === name)
+  return first === 'help' && !isKnown && name !== 'help' ? words.slice(1) : words
+}
+
 /** Each is told to throw, to suggest, and to speak as the rest of us does. */
 function speakAsOne(command: Command): void {
   command

@@ -3,6 +3,7 @@ import type { ScheduleFields } from '../client/index.js'
 import { failure, quote } from '../core/errors.js'
 import { wholeNumber } from './operator/limits.js'
 import { type Flags, onOperator, operate } from './operator/on-operator.js'
+import { quotePath } from './quote-path.js'
 
 type Field = Exclude<keyof ScheduleFields, 'at' | 'payload' | 'toOptions' | 'dst'>
 
@@ -83,7 +84,7 @@ async function fieldsOf(id: string, flags: PutFlags): Promise<ScheduleFields> {
   const { file, at, payload, toOptions } = flags
   const given = file === undefined ? {} : await readData(file)
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw failure('OPTION_INVALID', `${quote(file)} holds no fields of a schedule: write cron: …, job: …`)
+    throw failure('OPTION_INVALID', `${quotePath(file ?? '-')} holds no fields of a schedule: write cron: …, job: …`)
   }
   const plain = PLAIN.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]])
   const fields: Record<string, unknown> = {
@@ -94,7 +95,10 @@ async function fieldsOf(id: string, flags: PutFlags): Promise<ScheduleFields> {
     ...(toOptions === undefined ? {} : { toOptions: jsonOf(toOptions, '--to-options') }),
   }
   if (fields.id !== undefined && fields.id !== id) {
-    throw failure('OPTION_INVALID', `${quote(file)} is about ${quote(fields.id)}, and ${quote(id)} was asked for`)
+    throw failure(
+      'OPTION_INVALID',
+      `${quotePath(file ?? '-')} is about ${quote(fields.id)}, and ${quote(id)} was asked for`,
+    )
   }
   delete fields.id
   return fields

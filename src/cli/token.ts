@@ -1,18 +1,17 @@
 import { Command } from 'commander'
 import { located } from '../api/located.js'
-import { failure, quote } from '../core/errors.js'
+import { BelfryError, quote } from '../core/errors.js'
 import type { Store } from '../core/store.js'
 import type { TokenInfo } from '../server/security/tokens.js'
 import { durationMs } from '../time/duration.js'
-import type { Format } from './terminal/output.js'
+import type { Output } from './terminal/output.js'
+import type { Column } from './terminal/table.js'
 
 interface Flags {
   readonly store?: string
   readonly schema?: string
   readonly config?: string
 }
-
-const CLI = { name: 'command line', role: 'admin' } as const
 
 export function tokenCommand(command: Command): void {
   for (const sub of [createCommand(), listCommand(), revokeCommand()]) command.addCommand(sub)
@@ -51,7 +50,7 @@ Examples:
         ...(name === undefined ? {} : { name }),
         ...(ttlMs === undefined ? {} : { ttlMs }),
       }
-      await withStore(flags, async (store) => {
+      await withStore(flags, 'made', async (store) => {
         const { token, info } = await new Tokens(store.records).create(wanted)
         await record(store, 'token.create', info.id, { ...wanted })
         process.stderr.write(`token ${info.id}: ${inWords(info)}. It is shown this once:\n`)
@@ -64,11 +63,19 @@ function listCommand(): Command {
   return onStore('list')
     .description('show which tokens there are')
     .option('-o, --output <format>', 'table, json or jsonl')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  belfry token list
+  belfry token list --store postgres://app@db.example/app -o json`,
+    )
     .action(async (flags: Flags & { readonly output?: string }) => {
       const { formatOf } = await import('./operator/operator-settings.js')
       const { givenTo } = await import('./operator/given-to.js')
-      const format = formatOf(await givenTo({ ...flags }))
-      await withStore(flags, async (store) => print(await allTokens(store), format))
+      const { Output } = await import('./terminal/output.js')
+      const out = new Output(formatOf(await givenTo({ ...flags })))
+      await withStore(flags, 'there', async (store) => print(await allTokens(store), out))
     })
 }
 
@@ -76,12 +83,19 @@ function revokeCommand(): Command {
   return onStore('revoke')
     .description('take a token back; it is refused within seconds')
     .argument('<id>', 'as belfry token list shows it, or the token itself')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  belfry token revoke 4kq2w7xnb3ca
+  belfry token revoke "$BELFRY_TOKEN" --store belfry.db`,
+    )
     .action(async (given: string, flags: Flags) => {
       const { Tokens, tokenCredential } = await import('../server/security/tokens.js')
       const id = tokenCredential(given)?.id ?? given
-      await withStore(flags, async (store) => {
+      await withStore(flags, 'there', async (store) => {
         if (!(await new Tokens(store.records).revoke(id))) {
-          throw failure('OPTION_INVALID', `there is no token ${quote(id)}: belfry token list shows which there are`)
+          throw new BelfryError('NOT_FOUND', `there is no token ${quote(id)}: belfry token list shows which there are`)
         }
         await record(store, 'token.revoke', id)
         process.stderr.write(`token ${id}: revoked\n`)
@@ -89,8 +103,9 @@ function revokeCommand(): Command {
     })
 }
 
-async function withStore(flags: Flags, work: (store: Store) => Promise<void>): Promise<void> {
-  const [{ configFile }, { storeSettings }, { openStore }, { quietSqlite }] = await Promise.all([
+/** The first token may be made before anything else is; what is looked for must be somewhere. */
+async function withStore(flags: Flags, mustBe: 'there' | 'made', work: (store: Store) => Promise<void>): Promise<void> {
+  const [{ configFile }, { storeSettings }, { opened, storePlace }, { quietSqlite }] = await Promise.all([
     import('./config-file.js'),
     import('./serve/serve-settings.js'),
     import('./open-store.js'),
@@ -98,7 +113,9 @@ async function withStore(flags: Flags, work: (store: Store) => Promise<void>): P
   ])
   quietSqlite()
   const file = await configFile({ ...flags }, process.env)
-  const store = await openStore(storeSettings({ flags: { ...flags }, env: process.env, file }))
+  const place = storePlace(storeSettings({ flags: { ...flags }, env: process.env, file }))
+  if (mustBe === 'there') place.mustExist()
+  const store = await opened(await place.open())
   try {
     await work(store)
   } finally {
@@ -109,7 +126,8 @@ async function withStore(flags: Flags, work: (store: Store) => Promise<void>): P
 async function record(store: Store, action: string, id: string, detail?: Record<string, string | number>) {
   const { AuditTrail } = await import('../server/audit-trail.js')
   const { stderrLogger } = await import('../core/logger.js')
-  await new AuditTrail(store.records, stderrLogger).write(CLI, action, id, detail)
+  const { commandLine } = await import('./operator/command-line.js')
+  await new AuditTrail(store.records, stderrLogger).write(commandLine(), action, id, detail)
 }
 
 async function allTokens(store: Store): Promise<readonly TokenInfo[]> {
@@ -124,27 +142,40 @@ async function allTokens(store: Store): Promise<readonly TokenInfo[]> {
   }
 }
 
-function print(tokens: readonly TokenInfo[], format: Format): void {
-  if (format !== 'table') {
-    const plain = tokens.map(({ createdAt, expiresAt, ...token }) => ({
-      ...token,
-      createdAt: new Date(createdAt).toISOString(),
-      ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }),
-    }))
-    if (format === 'json') process.stdout.write(`${JSON.stringify(plain, null, 2)}\n`)
-    else for (const token of plain) process.stdout.write(`${JSON.stringify(token)}\n`)
-    return
+const COLUMNS: readonly Column<TokenInfo>[] = [
+  { title: 'id', cell: ({ id }) => id },
+  { title: 'role', cell: ({ role }) => role },
+  { title: 'prefix', cell: ({ prefix = '' }) => prefix, least: 6 },
+  { title: 'name', cell: ({ id, name }) => (name === id ? '' : name), least: 8 },
+  { title: 'made (utc)', cell: ({ createdAt }) => minuteOf(createdAt) },
+  { title: 'until (utc)', cell: ({ expiresAt }) => (expiresAt === undefined ? '–' : minuteOf(expiresAt)) },
+]
+
+/** As the API has instants. */
+function plain({ createdAt, expiresAt, ...token }: TokenInfo) {
+  return {
+    ...token,
+    createdAt: new Date(createdAt).toISOString(),
+    ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }),
   }
-  if (tokens.length === 0) process.stderr.write('there are no tokens: belfry token create --role admin makes one\n')
-  for (const info of tokens) process.stdout.write(`${info.id}  ${inWords(info)}\n`)
+}
+
+async function print(tokens: readonly TokenInfo[], out: Output): Promise<void> {
+  if (out.format === 'table') {
+    return out.list(tokens, COLUMNS, 'there are no tokens: belfry token create --role admin makes one')
+  }
+  return out.list(tokens.map(plain), [], '')
 }
 
 function inWords({ id, name, role, prefix, expiresAt }: TokenInfo): string {
-  const day = (at: number) => new Date(at).toISOString().slice(0, 16).replace('T', ' ')
   return [
     role,
     prefix === undefined ? '' : ` on ${quote(prefix)}`,
     name === id ? '' : ` for ${quote(name)}`,
-    expiresAt === undefined ? '' : `, until ${day(expiresAt)} UTC`,
+    expiresAt === undefined ? '' : `, until ${minuteOf(expiresAt)} UTC`,
   ].join('')
+}
+
+function minuteOf(at: number): string {
+  return new Date(at).toISOString().slice(0, 16).replace('T', ' ')
 }

@@ -15,7 +15,16 @@ export type ServiceEvent =
 const FIRST_WAIT_MS = 500
 const MAX_WAIT_MS = 30_000
 
-export async function* serviceEvents(requests: Requests, signal?: AbortSignal): AsyncGenerator<ServiceEvent> {
+export interface EventOptions {
+  readonly signal?: AbortSignal
+  /** The connection is gone, and is tried again: told once, until events come again. */
+  readonly onLost?: () => void
+}
+
+export async function* serviceEvents(
+  requests: Requests,
+  { signal, onLost }: EventOptions = {},
+): AsyncGenerator<ServiceEvent> {
   let last: string | undefined
   let waitMs = FIRST_WAIT_MS
   while (!signal?.aborted) {
@@ -31,6 +40,7 @@ export async function* serviceEvents(requests: Requests, signal?: AbortSignal): 
       if (signal?.aborted) return
       if (error instanceof ServiceError && !isPassing(error)) throw error
     }
+    if (waitMs === FIRST_WAIT_MS && !signal?.aborted) onLost?.()
     await pause(waitMs, signal)
     waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)
   }

@@ -1,7 +1,7 @@
 /** A typed client of the HTTP API, for Node and browsers. */
 import type { AuditEntry, DoctorReport, FreezeState, Stats } from '../server/shapes/answers.js'
 import type { InstanceResource } from '../server/shapes/holder.js'
-import { type ServiceEvent, serviceEvents } from './events.js'
+import { type EventOptions, type ServiceEvent, serviceEvents } from './events.js'
 import { LockClient } from './locks.js'
 import type { Page, Paging } from './pages.js'
 import { type ClientOptions, Requests } from './request.js'
@@ -46,7 +46,7 @@ export type {
   SchedulePatch,
   ScheduleResource,
 } from '../server/shapes/schedule.js'
-export type { ServiceEvent } from './events.js'
+export type { EventOptions, ServiceEvent } from './events.js'
 export type { LockClient } from './locks.js'
 export type { Page, Paging } from './pages.js'
 export { type ClientOptions, type Problem, ServiceError } from './request.js'
@@ -101,8 +101,8 @@ export class BelfryClient {
   }
 
   /** What happens, as it happens, until the signal fires or the loop is left. It connects again by itself. */
-  events(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<ServiceEvent> {
-    return serviceEvents(this.#requests, options.signal)
+  events(options: EventOptions = {}): AsyncGenerator<ServiceEvent> {
+    return serviceEvents(this.#requests, options)
   }
 }
 

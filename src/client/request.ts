@@ -71,6 +71,7 @@ export class Requests {
   }
 
   async send(path: string, ask: Ask = {}): Promise<Response> {
+    checkPath(path)
     const request = new Request(this.#url(path, ask.query), this.#init(ask))
     const send = this.#options.fetch ?? ((it: Request) => fetch(it))
     let response: Response
@@ -124,4 +125,13 @@ async function problemOf(response: Response): Promise<Problem> {
 /** One segment of a path, whatever is in it. */
 export function segment(id: string): string {
   return encodeURIComponent(id)
+}
+
+/** Nothing, and dots: a URL that holds them means another path. */
+const NO_SEGMENT = /\/(\.{0,2})(?=\/|$)/
+
+function checkPath(path: string): void {
+  const name = NO_SEGMENT.exec(path)?.[1]
+  if (name === undefined) return
+  throw new ServiceError({ status: 400, code: 'NAME_INVALID', detail: `"${name}" is not allowed as a name` })
 }

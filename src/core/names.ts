@@ -12,6 +12,7 @@ export function checkName(name: unknown, what: string): string {
   }
   if (name.trim() !== name) throw invalid(what, name, 'it begins or ends with white space')
   if (FORBIDDEN.test(name)) throw invalid(what, name, 'it holds control characters')
+  if (name === '.' || name === '..') throw invalid(what, name, 'no path can name it')
   return name
 }
 

@@ -1,4 +1,5 @@
-import cronstrue from 'cronstrue'
+// Half as long as what the package's name stands for: reading it is a tenth of the time that `belfry next` takes.
+import cronstrue from 'cronstrue/dist/cronstrue.min.js'
 import { plainExpression } from './cron-parse.js'
 
 /** Human text for a cron expression, with its zone: "At 09:00, Monday through Friday, Europe/Berlin time". */

@@ -70,6 +70,7 @@ const payloads: readonly Case[] = [
 const names: readonly Case[] = [
   ['an empty name', '', 'NAME_INVALID', /it has 0 characters, and 1 to 255 are allowed/],
   ['a long name', 'x'.repeat(256), 'NAME_INVALID', /it has 256 characters/],
+  ['a name that a path would not name', '..', 'NAME_INVALID', /no path can name it/],
   ['white space around', ' a', 'NAME_INVALID', /begins or ends with white space/],
   ['control characters', 'a\nb', 'NAME_INVALID', /control characters/],
   ['no text', 7, 'NAME_INVALID', /must be text/],

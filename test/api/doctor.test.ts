@@ -35,6 +35,11 @@ describe('the doctor', () => {
       expect.objectContaining({ name: 'instances', what: 'nobody takes part: no tick is recorded and nothing runs' }),
       { name: 'instances', what: 'nothing starts: frozen 60 s ago (moving house)', fix: 'belfry thaw' },
       {
+        name: 'sinks',
+        what: 'nobody delivers to the sink "kafka", which the schedule "beat" needs',
+        fix: 'start an instance that has it, or: belfry pause "beat"',
+      },
+      {
         name: 'lateness',
         what: 'ticks are recorded 59 s late, for example of "beat"',
         fix: 'start an instance with the role tick',
@@ -73,6 +78,31 @@ describe('the doctor', () => {
     await belfry.schedules.pause('r')
     await belfry.schedules.pause('t')
     expect(await findings()).toEqual([])
+  })
+
+  it('names jobs and sinks that runs wait for, where the schedules are too many to look at', async () => {
+    const { belfry, join, findings, store } = scene((inner) => ({
+      ...inner,
+      schedules: { ...inner.schedules, list: async () => ({ items: [] }) },
+    }))
+    await join('a', { sinks: [{ name: 'orders' }] })
+    await belfry.schedules.put('t', { every: '1h', job: 'typo' })
+    await belfry.schedules.put('k', { every: '1h', to: 'kafka' })
+    await belfry.schedules.put('o', { every: '1h', to: 'orders' })
+    for (const id of ['t', 'k', 'o']) await belfry.schedules.trigger(id)
+    expect((await store.runs.list({ limit: 10 })).items).toHaveLength(3)
+    expect(await findings()).toEqual([
+      {
+        name: 'jobs',
+        what: expect.stringMatching(/^nobody runs the job "typo", and run \S+ of the schedule "t" waits$/),
+        fix: 'start an instance that has it, or: belfry cancel --job "typo"',
+      },
+      {
+        name: 'sinks',
+        what: expect.stringMatching(/^nobody delivers to the sink "kafka", and run \S+ of the schedule "k" waits$/),
+        fix: 'start an instance that has it, or: belfry cancel --to "kafka"',
+      },
+    ])
   })
 
   it('sees a key with waiters that nobody holds, and runs that are late', async () => {

@@ -23,6 +23,8 @@ it('completes commands, options and their values in bash', { timeout: 180_000 },
   expect(await offered(script, 'ls', '--st')).toEqual(['--state', '--store'])
   expect(await offered(script, 'ls', '--state', 'p')).toEqual(['paused'])
   expect(await offered(script, 'runs', '-n', '5', '--output', 'json')).toEqual(['json', 'jsonl'])
+  expect(await offered(script, 'runs', '-o', 't')).toEqual(['table'])
+  expect(await offered(script, 'ls', '--state', '=', 'p')).toEqual(['paused'])
   expect(await offered(script, 'lock', 'exec', 'name', '--kill')).toEqual(['--kill-after'])
   expect(await offered(script, 'completion', '')).toEqual(expect.arrayContaining(['bash', 'zsh', 'fish']))
 })

@@ -3,26 +3,43 @@
  * The long form of the crontab test: three processes with one file for some minutes, lines of every minute; one of them is
  * killed with -9 at the very second of a tick. Every line must have run once in every minute, in all.
  *
- *   npm run test:crontab -- --minutes 2 [--store postgres://… | redis://… | file]
+ *   npm run test:crontab -- --minutes 2 [--store sqlite | postgres | redis]
  */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { startOwnPostgres } from '../servers/postgres.js'
+import { startOwnRedis } from '../servers/redis.js'
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 const LINES = ['a', 'b', 'c', 'd', 'e']
 const LEASE_S = 5
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '2' }, store: { type: 'string' } } })
+const { values } = parseArgs({
+  options: { minutes: { type: 'string', default: '2' }, store: { type: 'string', default: 'sqlite' } },
+})
 const folder = mkdtempSync(join(tmpdir(), 'belfry-minutes-'))
 const file = join(folder, 'minutes.cron')
 const written = join(folder, 'written')
-const store = values.store ?? join(folder, 'belfry.db')
+const { url: store, stop: stopStore } = await openStore(values.store)
 writeFileSync(file, LINES.map((name) => `* * * * * echo "${name} $BELFRY_TICK $BELFRY_RUN" >> ${written}\n`).join(''))
+
+/**
+ * A store that nobody else uses.
+ * @param {string} kind
+ * @returns {Promise<{ url: string, stop: () => Promise<void> }>}
+ */
+async function openStore(kind) {
+  if (kind === 'redis') return startOwnRedis()
+  if (kind !== 'postgres') return { url: join(folder, 'belfry.db'), stop: async () => {} }
+  const server = await startOwnPostgres()
+  execFileSync(process.execPath, [MAIN, 'migrate', '--store', server.url])
+  return server
+}
 
 function start() {
   const args = ['crontab', file, '--store', store, '--lease', `${LEASE_S}s`]
@@ -72,7 +89,14 @@ try {
   }
   const repeated = [...counts.values()].filter((count) => count > 1).length
   console.log(
-    JSON.stringify({ minutes: Number(values.minutes), lines: LINES.length, ran: lines().length, repeated, wrong }),
+    JSON.stringify({
+      store: values.store,
+      minutes: Number(values.minutes),
+      lines: LINES.length,
+      ran: lines().length,
+      repeated,
+      wrong,
+    }),
   )
   if (wrong.length > 0) process.exitCode = 1
 } finally {
@@ -83,5 +107,6 @@ try {
       await new Promise((resolve) => child.once('exit', resolve))
     }),
   )
+  await stopStore()
   rmSync(folder, { recursive: true, force: true })
 }

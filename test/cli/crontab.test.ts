@@ -125,12 +125,17 @@ describe('belfry crontab', () => {
   })
 
   it('never takes a command from the store', { timeout: 180_000 }, async () => {
-    writeFileSync(path('safe.cron'), `@every 1h echo mine >> ${path('mine')}\n`)
+    // Nor from a file for logins, which bash takes a command for that reads from a socket.
+    writeFileSync(path('.bashrc'), `touch ${path('evil')}\n`)
+    const bash = `SHELL=/bin/bash\nHOME=${scene.folder}\n`
+    writeFileSync(path('safe.cron'), `${bash}@every 1h cat >> ${path('mine')}%mine\n`)
     const host = new Host(path('safe.cron'))
     await host.says(/1 lines/)
     const evil = { command: `touch ${path('evil')}`, line: 'x' }
     const on = (...args: string[]) => belfry([...args, ...scene.store])
-    const { id } = JSON.parse((await on('ls', 'crontab/safe.cron/', '-o', 'jsonl')).stdout) as { id: string }
+    const { id, ...line } = JSON.parse((await on('ls', 'crontab/safe.cron/', '-o', 'jsonl')).stdout) as { id: string }
+    // Others may record ticks while no host is there: what is a minute late was missed.
+    expect(line).toMatchObject({ missed: 'skip', deadline: '1m' })
     await on(
       'put',
       'a',

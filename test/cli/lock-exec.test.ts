@@ -4,19 +4,27 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnv, MAIN } from '../e2e/service.js'
-import { belfry, type Ground, ground } from './ground.js'
+import { belfry, type Ground, ground, KINDS, type Kind } from './ground.js'
 
 const LEASE_MS = 3_000
 const PATIENCE = { timeout: 60_000, interval: 20 }
 
+const scenes = new Map<Kind, Ground>()
 let scene: Ground
 let made = 0
 
 beforeAll(async () => {
-  scene = await ground('sqlite')
+  for (const kind of KINDS) scenes.set(kind, await ground(kind))
+  scene = on('sqlite')
 }, 180_000)
 
-afterAll(() => scene.close())
+afterAll(() => Promise.all([...scenes.values()].map((each) => each.close())))
+
+function on(kind: Kind): Ground {
+  const found = scenes.get(kind)
+  if (found === undefined) throw new Error(`there is no ${kind}`)
+  return found
+}
 
 const children = new Set<ChildProcess>()
 
@@ -132,43 +140,6 @@ describe('belfry lock exec', () => {
     expect((await exec('busy', ...where, '--', 'true')).code).toBe(0)
   })
 
-  it('hands on what a killed holder had within 1.5 leases, and its program is no more', {
-    timeout: 180_000,
-  }, async () => {
-    const first = new Holder('killed', STUBBORN, scene.store)
-    await first.writes(/pid/)
-    const second = new Holder('killed', WAITER, scene.store, '--wait', '60s')
-    await expect.poll(() => second.said, PATIENCE).toContain('waiting for the lock "killed"')
-    first.kill('SIGKILL')
-    const killedAt = performance.now()
-    await second.writes(/token/)
-    expect(performance.now() - killedAt).toBeLessThan(LEASE_MS * 1.5)
-    expect(isAlive(pidIn(first))).toBe(false)
-    expect(tokenIn(second)).toBeGreaterThan(tokenIn(first))
-    expect((await second.exited)[0]).toBe(0)
-  })
-
-  it('ends the program of a holder that is stopped past its lease, before anybody else has it', {
-    timeout: 180_000,
-  }, async () => {
-    const first = new Holder('stopped', STUBBORN, scene.store)
-    await first.writes(/pid/)
-    const second = new Holder(
-      'stopped',
-      `kill -0 ${pidIn(first)} && echo both >> $LOG; ${WAITER}`,
-      scene.store,
-      '--wait',
-      '20s',
-    )
-    await expect.poll(() => second.said, PATIENCE).toContain('waiting for the lock "stopped"')
-    first.kill('SIGSTOP')
-    await second.writes(/token/)
-    expect(second.written).not.toContain('both')
-    expect(isAlive(pidIn(first))).toBe(false)
-    first.kill('SIGCONT')
-    expect((await first.exited)[0]).toBe(137)
-  })
-
   it('ends the program of a holder whose lock was taken away, and says so', { timeout: 180_000 }, async () => {
     const holder = new Holder(
       'taken',
@@ -180,5 +151,46 @@ describe('belfry lock exec', () => {
     expect((await holder.exited)[0]).toBe(1)
     expect(holder.written).toContain('asked')
     expect(holder.said).toContain('belfry: the lock "taken" was lost: ')
+  })
+})
+
+describe.each(KINDS)('belfry lock exec on %s', (kind) => {
+  it.concurrent('hands on what a killed holder had within 1.5 leases, and its program is no more', {
+    timeout: 180_000,
+  }, async () => {
+    const { store } = on(kind)
+    const first = new Holder('killed', STUBBORN, store)
+    await first.writes(/pid/)
+    const second = new Holder('killed', WAITER, store, '--wait', '60s')
+    await expect.poll(() => second.said, PATIENCE).toContain('waiting for the lock "killed"')
+    first.kill('SIGKILL')
+    const killedAt = performance.now()
+    await second.writes(/token/)
+    expect(performance.now() - killedAt).toBeLessThan(LEASE_MS * 1.5)
+    expect(isAlive(pidIn(first))).toBe(false)
+    expect(tokenIn(second)).toBeGreaterThan(tokenIn(first))
+    expect((await second.exited)[0]).toBe(0)
+  })
+
+  it.concurrent('ends the program of a holder that is stopped past its lease, before anybody else has it', {
+    timeout: 180_000,
+  }, async () => {
+    const { store } = on(kind)
+    const first = new Holder('stopped', STUBBORN, store)
+    await first.writes(/pid/)
+    const second = new Holder(
+      'stopped',
+      `kill -0 ${pidIn(first)} && echo both >> $LOG; ${WAITER}`,
+      store,
+      '--wait',
+      '20s',
+    )
+    await expect.poll(() => second.said, PATIENCE).toContain('waiting for the lock "stopped"')
+    first.kill('SIGSTOP')
+    await second.writes(/token/)
+    expect(second.written).not.toContain('both')
+    expect(isAlive(pidIn(first))).toBe(false)
+    first.kill('SIGCONT')
+    expect((await first.exited)[0]).toBe(137)
   })
 })

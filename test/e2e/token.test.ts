@@ -22,7 +22,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const withToken = (token: string) => ['-H', `Authorization: Bearer ${token}`]
 
 describe('belfry token', () => {
-  it('makes, lists and revokes tokens that the API asks for', { timeout: 60_000 }, async () => {
+  it('makes, lists and revokes tokens that the API asks for', { timeout: 180_000 }, async () => {
     const store = ['--store', join(folder, 'tokens.db')]
     const made = await belfry([
       'token',
@@ -45,7 +45,9 @@ describe('belfry token', () => {
     const token = made.stdout.trim()
     const id = token.slice(7, 19)
     const listed = await belfry(['token', 'list', ...store])
-    expect(listed.stdout).toMatch(new RegExp(`^${id}  operator on "billing/" for "ana", until `))
+    expect(listed.stdout).toMatch(
+      new RegExp(`^ID +ROLE +PREFIX +NAME +MADE \\(UTC\\) +UNTIL \\(UTC\\)\n${id} +operator +billing/ +ana +20.* 20`),
+    )
     expect(listed.stdout).not.toContain(token.slice(-43))
     expect(JSON.parse((await belfry(['token', 'list', ...store, '-o', 'json'])).stdout)).toEqual([
       expect.objectContaining({ id, name: 'ana', role: 'operator', prefix: 'billing/' }),
@@ -65,7 +67,9 @@ describe('belfry token', () => {
     expect({ code: revoked.code, stderr: revoked.stderr }).toEqual({ code: 0, stderr: `token ${id}: revoked\n` })
     const status = async () => (await curl(`${url}/v1/schedules`, ...withToken(token))).status
     await expect.poll(status, { timeout: 10_000, interval: 100 }).toBe(401)
-    expect((await belfry(['token', 'revoke', id, ...store])).code).toBe(2)
+    expect((await belfry(['token', 'revoke', id, ...store])).code).toBe(3)
+    const nowhere = ['--store', join(folder, 'nowhere.db')]
+    expect((await belfry(['token', 'list', ...nowhere])).code).toBe(5)
 
     expect(await service.stop()).toBe(0)
     const lines = service.output

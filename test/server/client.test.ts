@@ -160,6 +160,33 @@ describe.each(Object.entries(TRANSPORTS))('the client, %s', (_, open) => {
   })
 })
 
+it('asks for nothing else when a name is none', async () => {
+  const asked: string[] = []
+  const client = createClient({ url: 'http://x', fetch: async ({ url }) => Response.json(asked.push(url)) })
+  for (const name of ['', '.', '..']) {
+    const nameless = { code: 'NAME_INVALID', message: `"${name}" is not allowed as a name` }
+    await expect(client.runs.cancel(name)).rejects.toMatchObject(nameless)
+    await expect(client.schedules.remove(name)).rejects.toMatchObject(nameless)
+  }
+  expect(asked).toEqual([])
+  await client.schedules.get('../..')
+  expect(asked).toEqual(['http://x/v1/schedules/..%2F..'])
+})
+
+it('says once that the stream of events is gone, while it tries again', async () => {
+  const answers = [new Response('event: ready\ndata: {}\n\n'), undefined, new Response('event: ready\ndata: {}\n\n')]
+  const client = createClient({
+    url: 'http://x',
+    fetch: async () => answers.shift() ?? Promise.reject(new TypeError('fetch failed')),
+  })
+  const heard: string[] = []
+  for await (const { type } of client.events({ onLost: () => heard.push('lost') })) {
+    heard.push(type)
+    if (answers.length === 0) break
+  }
+  expect(heard).toEqual(['ready', 'lost', 'ready'])
+})
+
 it('tells a service that is not there from one that refuses', async () => {
   const client = createClient({ url: 'http://127.0.0.1:1' })
   await expect(client.stats()).rejects.toMatchObject({ code: 'UNREACHABLE', status: 0 })

@@ -5,9 +5,12 @@ import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
 import type { Server } from '../../src/stores/redis/connection.js'
 import { diagnose } from '../../src/stores/redis/diagnose.js'
 import { redis } from '../../src/stores/redis/index.js'
+import type { ScriptSource } from '../../src/stores/redis/script.js'
 import { Connection, openDriver } from '../../src/stores/sqlite/connection.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { serverUrl } from '../servers/ask.js'
+import { wrongServerClock } from '../servers/faketime.js'
+import { startOwnRedis, tellRedis } from '../servers/redis.js'
 import { temporaryFile } from './temporary-file.js'
 
 const findings = (checks: readonly Check[] = []) =>
@@ -79,28 +82,42 @@ describe('what a store says of itself', () => {
     expect(findings(checks)).toEqual([])
     expect(checks?.map(({ name }) => name)).toEqual(['store', 'eviction', 'masters', 'bloat'])
     await store.close()
+    const elsewhere = redis({ url: new URL('/99', await serverUrl('redis')).href })
+    await expect(elsewhere.open()).rejects.toMatchObject({
+      code: 'STORE_INVALID',
+      message: expect.stringContaining('has no database of that number'),
+    })
+    await elsewhere.close()
   })
 
-  it('Redis: a policy that throws keys away, masters whose clocks differ, and memory that runs out', async () => {
-    const info = (policy: string) =>
-      `redis_version:7.0.15\r\nmaxmemory_policy:${policy}\r\nused_memory:990\r\nmaxmemory:1000\r\n`
-    const answers = [
-      [info('noeviction'), '1000.000000'],
-      [info('allkeys-lru'), '1002.500000'],
-    ]
-    let now = 0
-    const server = {
-      shards: 2,
-      // An answer takes 10 ms.
-      monotonic: () => {
-        now += 5
-        return now
-      },
-      read: async (_: unknown, shard: number) => answers[shard],
-    } as unknown as Server
-    const found = findings(await diagnose(server))
-    expect(found.map(({ name }) => name)).toEqual(['eviction', 'masters', 'bloat', 'bloat'])
-    expect(found[0]?.what).toMatch(/maxmemory-policy allkeys-lru/)
-    expect(found[1]?.what).toMatch(/^the clocks of two masters are 24\d\d ms apart$/)
+  it('Redis: a policy that throws keys away, masters whose clocks differ, and memory that runs out', {
+    timeout: 60_000,
+  }, async () => {
+    const [well, ill] = await Promise.all([
+      startOwnRedis(),
+      startOwnRedis(['--maxmemory', '900kb', '--maxmemory-policy', 'allkeys-lru'], { env: wrongServerClock(2_500) }),
+    ])
+    const found = async (...urls: string[]) => {
+      const server = {
+        shards: urls.length,
+        monotonic: () => performance.now(),
+        read: (look: ScriptSource, shard: number) => tellRedis(urls[shard] ?? '', 'EVAL', look.server.text, '0'),
+      }
+      return findings(await diagnose(server as unknown as Server))
+    }
+    expect(await found(well.url, well.url)).toEqual([])
+    const both = await found(well.url, ill.url)
+    expect(both.map(({ name }) => name)).toEqual(['eviction', 'masters', 'bloat'])
+    expect(both[0]?.what).toMatch(/maxmemory-policy allkeys-lru/)
+    // What the network took is not counted against the clocks.
+    expect(both[1]?.what).toMatch(/^the clocks of two masters are (1\d|2[0-5])\d\d ms apart$/)
+    expect(both[2]).toEqual({
+      name: 'bloat',
+      what: expect.stringMatching(/uses 1 MB of 1 MB/),
+      fix: expect.any(String),
+    })
+    await tellRedis(ill.url, 'CONFIG', 'SET', 'maxmemory', '0', 'maxmemory-policy', 'noeviction')
+    expect((await found(ill.url)).map(({ name }) => name)).toEqual([])
+    await Promise.all([well.stop(), ill.stop()])
   })
 })

@@ -8,12 +8,17 @@ export function bashScript(places: readonly Place[]): string {
   const values = places.flatMap(({ path, options }) =>
     options
       .filter(({ takesValue }) => takesValue)
-      .map(({ text, choices }) => `    '${path} ${text}') values='${choices.join(' ')}'; valued=1 ;;`),
+      .map(({ text, short, choices }) => {
+        const names = [text, ...(short === undefined ? [] : [short])].map((name) => `'${path} ${name}'`)
+        return `    ${names.join('|')}) values='${choices.join(' ')}'; valued=1 ;;`
+      }),
   )
   const paths = places.filter(({ path }) => path !== '').map(({ path }) => `'${path}'`)
   return `# Completion of belfry for bash.
 _belfry() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} path='' words='' values='' valued='' word
+  # bash makes three words of --state=paused.
+  if [ "$cur" = '=' ]; then cur=''; elif [ "$prev" = '=' ]; then prev=\${COMP_WORDS[COMP_CWORD-2]}; fi
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case "\${path:+$path }$word" in
     ${paths.join('|')}) path="\${path:+$path }$word" ;;

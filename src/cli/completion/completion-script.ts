@@ -11,12 +11,19 @@ export interface Word {
   readonly about: string
 }
 
+export interface OptionWord extends Word {
+  /** Of one letter, where there is one: `-o`. */
+  readonly short?: string
+  readonly takesValue: boolean
+  readonly choices: readonly string[]
+}
+
 /** A command as it is typed, with all that may come next. */
 export interface Place {
   /** Without the program's name: `token create`; empty for the program itself. */
   readonly path: string
   readonly commands: readonly Word[]
-  readonly options: readonly (Word & { readonly takesValue: boolean; readonly choices: readonly string[] })[]
+  readonly options: readonly OptionWord[]
   readonly choices: readonly string[]
 }
 
@@ -33,12 +40,13 @@ function placesOf(command: Command, path: string): Place[] {
     commands: command.commands.map((each) => ({ text: each.name(), about: each.description() })),
     options: [
       ...command.options.map(({ long, short, description, required, optional, argChoices }) => ({
-        text: long ?? short ?? '',
+        text: long ?? '',
+        ...(short === undefined ? {} : { short }),
         about: description,
         takesValue: required || optional,
         choices: argChoices ?? (long === '--output' ? ['table', 'json', 'jsonl'] : []),
       })),
-      { text: '--help', about: 'show help', takesValue: false, choices: [] },
+      { text: '--help', short: '-h', about: 'show help', takesValue: false, choices: [] },
     ],
     choices: command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []),
   }

@@ -7,9 +7,10 @@ export function fishScript(places: readonly Place[]): string {
     return [
       ...commands.map(({ text, about }) => `complete -c belfry -f ${when} -a ${text} -d ${quoted(about)}`),
       ...choices.map((text) => `complete -c belfry -f ${when} -a ${text}`),
-      ...options.map(({ text, about, takesValue, choices: values }) => {
+      ...options.map(({ text, short, about, takesValue, choices: values }) => {
         const value = takesValue ? ` -r${values.length > 0 ? ` -f -a ${quoted(values.join(' '))}` : ''}` : ''
-        return `complete -c belfry ${when} -l ${text.replace(/^--/, '')} -d ${quoted(about)}${value}`
+        const letter = short === undefined ? '' : ` -s ${short.slice(1)}`
+        return `complete -c belfry ${when}${letter} -l ${text.replace(/^--/, '')} -d ${quoted(about)}${value}`
       }),
     ]
   })

@@ -4,9 +4,11 @@ export function zshScript(places: readonly Place[]): string {
   const cases = places.map(({ path, commands, options, choices }) => {
     const names = [...commands, ...choices.map((text) => ({ text, about: '' }))]
     const lines = names.map(({ text, about }) => `      ${quoted(about === '' ? text : `${text}:${about}`)}`)
-    const flags = options.map(({ text, about, takesValue, choices: values }) => {
+    const flags = options.flatMap(({ text, short, about, takesValue, choices: values }) => {
       const value = takesValue ? `: :${values.length > 0 ? `(${values.join(' ')})` : '_files'}` : ''
-      return `      ${quoted(`${text}[${about.replaceAll(/[[\]]/g, '')}]${value}`)}`
+      const what = `[${about.replaceAll(/[[\]]/g, '')}]${value}`
+      const names = short === undefined ? [text] : [`(${short} ${text})${text}`, `(${short} ${text})${short}`]
+      return names.map((name) => `      ${quoted(`${name}${what}`)}`)
     })
     return `  ${quoted(path)})
     names=(

@@ -1,5 +1,6 @@
 /** A line of a crontab as a program to start: by its own shell, as its own user, and with none of our environment. */
 import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { failure, quote } from '../../core/errors.js'
 import type { Program } from '../guard/guard-messages.js'
@@ -25,9 +26,12 @@ export function lineProgram(line: CrontabLine): (of: Readonly<Record<string, str
     ...line.env,
   }
   return (of) => ({
-    ...{ file: env.SHELL, args: ['-c', line.command], cwd: env.HOME, capture: true },
-    env: { ...env, ...of },
-    ...(line.stdin === undefined ? {} : { stdin: line.stdin }),
+    // Users such as nobody have a home that is nowhere.
+    ...{ file: env.SHELL, args: ['-c', line.command], cwd: existsSync(env.HOME) ? env.HOME : '/', capture: true },
+    // What a command reads comes by a socket, and bash takes that for a login over the network unless it is a shell's shell.
+    ...(line.stdin === undefined
+      ? { env: { ...env, ...of } }
+      : { env: { SHLVL: '1', ...env, ...of }, stdin: line.stdin }),
     ...(person.uid === self.uid ? {} : { uid: person.uid, gid: person.gid }),
   })
 }

@@ -54,10 +54,14 @@ CRON_TZ=Europe/Berlin
   it('says which line is wrong, and what it leaves out', () => {
     expect(() => parse('\n\nnonsense')).toThrow('line 3 of the crontab: it has no time and command')
     expect(() => parse('61 * * * * a')).toThrow('line 1 of the crontab: field 1 (minute): 61 is out of range')
-    const { lines, notes } = parseCrontab('MAILTO=ana\n@reboot a\n@hourly b', USER)
-    expect(lines).toHaveLength(1)
+    const { lines, notes } = parseCrontab('MAILTO=ana\n@reboot a\n@hourly b\n-5 * * * * c\n0 0 31 2 * d', USER)
+    expect(lines.map(({ cron, command }) => [cron, command])).toEqual([
+      ['@hourly', 'b'],
+      ['5 * * * *', 'c'],
+    ])
     expect(notes).toEqual([
       'line 2: @reboot names no time, and is left out',
+      'line 5: there is no such day, and it is left out',
       'MAILTO: nothing is mailed; belfry run ID shows what a command said',
     ])
   })

@@ -3,7 +3,7 @@
  * a nickname, in the system's format a user, and a command in which % begins what it reads.
  */
 import { createHash } from 'node:crypto'
-import { failure } from '../../core/errors.js'
+import { BelfryError, failure } from '../../core/errors.js'
 import { parseTimeline } from '../../time/timeline.js'
 
 export interface CrontabLine {
@@ -50,26 +50,33 @@ export function parseCrontab(text: string, options: CrontabOptions): Crontab {
     const assignment = ASSIGNMENT.exec(line)
     if (assignment !== null) env[unquoted(assignment[1] ?? '')] = unquoted(assignment[2] ?? '')
     else if (/^@reboot\s/.test(line)) notes.push(`line ${number}: @reboot names no time, and is left out`)
-    else lines.push(parseLine(line, number, env, options, seen))
+    else {
+      const parsed = parseLine(line, number, env, options, seen)
+      if (parsed === undefined) notes.push(`line ${number}: there is no such day, and it is left out`)
+      else lines.push(parsed)
+    }
   }
   if (env.MAILTO) notes.push('MAILTO: nothing is mailed; belfry run ID shows what a command said')
   return { lines, notes }
 }
 
+/** Undefined for a line that never fires, such as one of a 31st of February: that is how people switch one off. */
 function parseLine(
-  line: string,
+  text: string,
   number: number,
   env: Readonly<Record<string, string>>,
   { system, timezone: local }: CrontabOptions,
   seen: Map<string, number>,
-): CrontabLine {
+): CrontabLine | undefined {
+  // A dash keeps cron from logging a line: nothing is logged here that could be left out.
+  const line = text.replace(/^-(?=[\d*@])/, '')
   const [, when, rest] = EVERY.exec(line) ?? NICKNAME.exec(line) ?? FIELDS.exec(line) ?? []
   if (when === undefined || rest === undefined) {
     throw wrong(number, 'it has no time and command: write "0 9 * * 1-5 /path/to/command"')
   }
   const timezone = env.CRON_TZ ?? local
   const cron = when.replaceAll(/\s+/g, ' ')
-  checkTime(cron, timezone, number)
+  if (!canFire(cron, timezone, number)) return undefined
   const [, user, after] = system ? (USER.exec(rest) ?? []) : [undefined, undefined, rest]
   if (after === undefined)
     throw wrong(number, 'in a system crontab a user stands before the command: --user-format has none')
@@ -89,10 +96,12 @@ function parseLine(
   }
 }
 
-function checkTime(cron: string, timezone: string, number: number): void {
+function canFire(cron: string, timezone: string, number: number): boolean {
   try {
     parseTimeline(cron.startsWith('@every') ? { cron } : { cron, timezone })
+    return true
   } catch (error) {
+    if (error instanceof BelfryError && error.code === 'EXPRESSION_NEVER_FIRES') return false
     throw wrong(number, error instanceof Error ? error.message : String(error))
   }
 }

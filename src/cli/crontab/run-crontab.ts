@@ -2,7 +2,7 @@
 import { basename, resolve } from 'node:path'
 import { located } from '../../api/located.js'
 import { type Belfry, createBelfry } from '../../belfry.js'
-import { failure, quote } from '../../core/errors.js'
+import { failure } from '../../core/errors.js'
 import { stderrLogger } from '../../core/logger.js'
 import { checkName } from '../../core/names.js'
 import { durationMs } from '../../time/duration.js'
@@ -15,6 +15,7 @@ import { relative, wallClock } from '../human-time.js'
 import { storePlace } from '../open-store.js'
 import { readText } from '../operator/data-file.js'
 import { givenTo } from '../operator/given-to.js'
+import { quotePath } from '../quote-path.js'
 import { ending } from '../serve/ending.js'
 import { storeSettings } from '../serve/serve-settings.js'
 import { styleFor } from '../style.js'
@@ -27,16 +28,19 @@ const style = styleFor(process.stderr)
 
 export async function runCrontab(file: string, flags: CrontabFlags): Promise<void> {
   const { lines, notes } = readCrontab(file, flags)
+  if (file === '-' && flags.name === undefined && !flags.check) {
+    throw failure('OPTION_INVALID', 'what comes by standard input has no name: give it one with --name')
+  }
   const name = checkName(flags.name ?? basename(file), 'crontab name')
   for (const note of notes) say(note)
   if (flags.check) return showLines(lines)
-  if (lines.length === 0) throw failure('OPTION_INVALID', `${quote(file)} has no lines to run`)
+  if (lines.length === 0) throw failure('OPTION_INVALID', `${quotePath(file)} has no lines to run`)
   // Whatever this host may not do is told before it takes part.
   const programs = lines.map(lineProgram)
   const end = ending()
   quietSqlite()
   const place = storePlace(storeSettings(await givenTo(flags)))
-  const leaseMs = located('--lease', () => durationMs(flags.lease))
+  const leaseMs = leaseOf(flags)
   const belfry = createBelfry({
     ...{ store: await place.open(), app: `crontab/${name}`, logger: stderrLogger },
     ...{ concurrency: 1_000, lease: leaseMs, stopGrace: located('--grace', () => durationMs(flags.grace)) },
@@ -53,11 +57,24 @@ export async function runCrontab(file: string, flags: CrontabFlags): Promise<voi
     say(`${await end.asked}: letting commands finish`)
     await belfry.stop()
     say('bye')
+  } catch (error) {
+    // Connections to a store that cannot be used would keep the process from ending.
+    await belfry.stop({ grace: 0 })
+    throw error
   } finally {
     stopTrust()
     guard.close()
   }
   end.over()
+}
+
+/** Shorter ones end commands whenever the machine is busy for a moment. */
+const LEAST_LEASE_MS = 1_000
+
+function leaseOf({ lease }: CrontabFlags): number {
+  const leaseMs = located('--lease', () => durationMs(lease))
+  if (leaseMs >= LEAST_LEASE_MS) return leaseMs
+  throw failure('OPTION_INVALID', `--lease: ${lease} is too short to be kept up: at least 1s`)
 }
 
 function readCrontab(file: string, { tz, systemFormat, userFormat }: CrontabFlags) {
@@ -74,8 +91,9 @@ function declare(
   name: string,
   line: CrontabLine,
   program: ReturnType<typeof lineProgram>,
-  { overlap, missed, timeout }: CrontabFlags,
+  flags: CrontabFlags,
 ): void {
+  const { overlap, missed, timeout } = flags
   const id = `crontab/${name}/${slugOf(line)}-${line.hash}`
   belfry.job(id, {
     retry: { attempts: 1 },
@@ -85,8 +103,20 @@ function declare(
   belfry.schedule(id, {
     ...(line.cron.startsWith('@every') ? { cron: line.cron } : { cron: line.cron, timezone: line.timezone }),
     ...{ job: id, payload: { line: line.hash }, overlap, missed },
+    ...lateness(flags),
   })
 }
+
+/**
+ * Others on the store, such as a service, record ticks while no host of this crontab is there: those are missed too. One
+ * that waits for an earlier run is not late.
+ */
+function lateness(flags: CrontabFlags): { readonly deadline?: number } {
+  if (flags.missed !== 'skip' || flags.overlap.startsWith('queue')) return {}
+  return { deadline: Math.max(LATE_MS, 2 * leaseOf(flags)) }
+}
+
+const LATE_MS = 60_000
 
 /** The first word of the command, without its path: so that people know the line by its name too. */
 function slugOf({ command }: CrontabLine): string {

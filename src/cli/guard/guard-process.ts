@@ -27,7 +27,7 @@ function tell(message: FromGuard): void {
 
 function start(id: number, { file, args, env, cwd, uid, gid, stdin, capture }: Program): void {
   const child = spawn(file, args, {
-    ...{ env, detached: true, stdio: capture ? 'pipe' : 'inherit' },
+    ...{ env, detached: true, stdio: capture ? [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] : 'inherit' },
     ...(cwd === undefined ? {} : { cwd }),
     ...(uid === undefined ? {} : { uid }),
     ...(gid === undefined ? {} : { gid }),
@@ -36,7 +36,7 @@ function start(id: number, { file, args, env, cwd, uid, gid, stdin, capture }: P
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => output.add(chunk))
   // A program need not read what it is given.
   child.stdin?.on('error', () => {})
-  child.stdin?.end(stdin ?? '')
+  child.stdin?.end(stdin)
   child.on('spawn', () => {
     running.set(id, child)
     tell({ kind: 'started', id, pid: child.pid ?? 0 })

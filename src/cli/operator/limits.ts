@@ -29,7 +29,7 @@ export async function* firstOf<Item>(
 ): AsyncGenerator<Item> {
   let count = 0
   for await (const item of items) {
-    if (!all && count === limit) return out.note(`there are more than ${limit}: --limit or --all shows them`)
+    if (!all && count === limit) return out.noteAfter(`there are more than ${limit}: --limit or --all shows them`)
     count += 1
     yield item
   }

@@ -64,7 +64,7 @@ async function* byFilter(
     refused += result.refused
     cursor = result.nextCursor
   } while (cursor !== null)
-  if (refused > 0) out.note(`${refused} had moved on meanwhile`)
+  if (refused > 0) out.noteAfter(`${refused} had moved on meanwhile`)
 }
 
 const COLUMNS: readonly Column<Done>[] = [

@@ -13,7 +13,7 @@ export function onOperator(command: Command): Command {
     .option('--token <token>', 'its token; better set BELFRY_TOKEN')
     .option('--store <where>', 'or a store: postgres://…, redis://… or a file')
     .option('--schema <name>', 'the Postgres schema, or what Redis keys begin with')
-    .option('--config <file>', 'settings as JSON, by their long names')
+    .option('--config <file>', 'settings: JSON, YAML or code (belfry.config.*)')
 }
 
 /** Loaded when something is done: `--help` needs none of it. */

@@ -3,8 +3,8 @@
  * the network; with `--store` the same API is mounted in this process, on the store itself. So both ways have the same
  * words, the same checks and the same answers.
  */
-import { userInfo } from 'node:os'
 import { type BelfryClient, createClient } from '../../client/index.js'
+import { commandLine } from './command-line.js'
 import type { Way } from './operator-settings.js'
 
 export interface Operator {
@@ -24,25 +24,25 @@ export async function openOperator(way: Way): Promise<Operator> {
   }
 }
 
-/** Whoever has the store is admin. What is too much for one request over the network is not too much here. */
+/** What is too much for one request over the network is not too much here. */
 const LIMITS = { bodyBytes: 2 ** 28, batch: 100_000, requestsPerSecond: 1_000_000 }
 
 async function onStore({ store: where, schema }: Extract<Way, { store: string }>): Promise<Operator> {
-  const [{ createBelfry }, { createServer }, { storePlace }, { quietSqlite }, { silentLogger }] = await Promise.all([
-    import('../../belfry.js'),
-    import('../../server/index.js'),
-    import('../open-store.js'),
-    import('../dev/quiet-sqlite.js'),
-    import('../../core/logger.js'),
-  ])
+  const [{ createBelfry }, { createServer }, { opened, storePlace }, { quietSqlite }, { silentLogger }] =
+    await Promise.all([
+      import('../../belfry.js'),
+      import('../../server/index.js'),
+      import('../open-store.js'),
+      import('../dev/quiet-sqlite.js'),
+      import('../../core/logger.js'),
+    ])
   quietSqlite()
   const place = storePlace({ store: where, ...(schema === undefined ? {} : { schema }) })
   place.mustExist()
-  const store = await place.open()
-  await store.open()
+  const store = await opened(await place.open())
   // It looks and changes, and takes no part: it is not started.
   const belfry = createBelfry({ store, roles: [], logger: silentLogger })
-  const caller = { name: `command line (${userName()})`, role: 'admin' } as const
+  const caller = commandLine()
   const server = createServer(belfry, { authorise: async () => caller, limits: LIMITS, logger: silentLogger })
   return {
     client: createClient({ url: 'http://localhost', fetch: (request) => server.fetch(request) }),
@@ -51,14 +51,5 @@ async function onStore({ store: where, schema }: Extract<Way, { store: string }>
       await server.close()
       await belfry.stop({ grace: 0 })
     },
-  }
-}
-
-/** Who changed something is written down. A user id without a name is a name too. */
-function userName(): string {
-  try {
-    return userInfo().username
-  } catch {
-    return String(process.getuid?.() ?? 'unknown')
   }
 }

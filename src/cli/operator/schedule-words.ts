@@ -48,7 +48,7 @@ export function scheduleLines(schedule: ScheduleResource, now: number, style: St
         target: schedule.job === undefined ? `to ${schedule.to}` : `job ${schedule.job}`,
         payload: schedule.payload === null ? undefined : JSON.stringify(schedule.payload),
         ...policyFields(schedule),
-        left: remaining === undefined ? undefined : `${remaining} ticks`,
+        left: remaining === undefined ? undefined : `${remaining} ${remaining === 1 ? 'tick' : 'ticks'}`,
         last: recent?.last === undefined ? undefined : `${outcome(recent.last.state)}, ${at(recent.last.at)}`,
         p95: recent?.p95Ms === undefined ? undefined : took(recent.p95Ms),
         app: schedule.app,

@@ -41,8 +41,8 @@ export async function runServe(settings: ServeSettings): Promise<void> {
     ...(release === undefined ? {} : { release }),
   })
   tellEvents(belfry, log)
-  await belfry.start()
   try {
+    await belfry.start()
     const server = createServer(belfry, serverOptions(settings, belfry.records, log))
     const fetch = served(settings, belfry, server.fetch, () => end.wasAsked)
     const listener = new HttpListener({ fetch, addressOf })

@@ -14,6 +14,7 @@ export class Output {
   readonly style: Style
   /** Columns of the terminal. Into a pipe or a file nothing is cut, unless COLUMNS says so. */
   readonly width: number
+  readonly #notes: string[] = []
 
   constructor(format: Format) {
     this.format = format
@@ -21,13 +22,16 @@ export class Output {
     const asked = Number(process.env.COLUMNS)
     const known = process.stdout.isTTY ? process.stdout.columns : asked
     this.width = known > 0 ? known : process.stdout.isTTY ? 80 : Number.POSITIVE_INFINITY
-    // Who has read enough closes the pipe.
-    process.stdout.on('error', () => process.exit())
   }
 
   /** Something to know that is not what was asked for. */
   note(text: string): void {
     process.stderr.write(`${cleanText(text)}\n`)
+  }
+
+  /** The same once the list is out: above a long one nobody would see it. */
+  noteAfter(text: string): void {
+    this.#notes.push(text)
   }
 
   line(text: string): void {
@@ -56,6 +60,7 @@ export class Output {
       if (all.length === 0) this.note(none)
       else for (const line of tableLines(all, columns, this.style, this.width)) this.line(line)
     }
+    for (const text of this.#notes.splice(0)) this.note(text)
   }
 
   async #array(items: AsyncIterable<unknown> | Iterable<unknown>): Promise<void> {

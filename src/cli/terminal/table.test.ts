@@ -28,3 +28,17 @@ it('cuts the widest of those that may be cut, down to what they need', () => {
 it('keeps control characters of others from the terminal', () => {
   expect(lines([['a\u001b[2J', 'b\nc', '']], 80)[1]).toBe('a\\u001b[2J  b c')
 })
+
+it('counts columns of the terminal, not letters: those of East Asia take two, marks take none', () => {
+  expect(
+    lines(
+      [
+        ['日本/夜', 'x', '1'],
+        ['e\u0301te', 'y', '2'],
+        ['ascii', 'z', '3'],
+      ],
+      80,
+    ),
+  ).toEqual(['ID       WHEN  P95', '日本/夜  x       1', 'e\u0301te      y       2', 'ascii    z       3'])
+  expect(lines([['日本日本日本日本', 'x', '1']], 18)[1]).toBe('日本日…  x       1')
+})

@@ -1,6 +1,7 @@
 /** Rows as columns that fit: what is too long for the terminal is cut where its column allows it. */
 import type { Style } from '../style.js'
 import { cleanLine } from './clean-text.js'
+import { cut, textWidth } from './text-width.js'
 
 export interface Column<Item> {
   readonly title: string
@@ -26,7 +27,7 @@ export function tableLines<Item>(
       .map((text, at) => {
         const room = widths[at] ?? 0
         const fitted = cut(text, room)
-        const space = ' '.repeat(Math.max(room - lengthOf(fitted), 0))
+        const space = ' '.repeat(Math.max(room - textWidth(fitted), 0))
         if (columns[at]?.right) return `${space}${paint(fitted, at)}`
         return at === cells.length - 1 ? paint(fitted, at) : `${paint(fitted, at)}${space}`
       })
@@ -49,7 +50,7 @@ function fittedWidths<Item>(
   width: number,
 ): number[] {
   const widths = columns.map(({ title }, at) =>
-    Math.max(lengthOf(title), ...rows.map((cells) => lengthOf(cells[at] ?? ''))),
+    rows.reduce((widest, cells) => Math.max(widest, textWidth(cells[at] ?? '')), title.length),
   )
   const total = () => widths.reduce((sum, each) => sum + each, 0) + GAP.length * (columns.length - 1)
   while (total() > width) {
@@ -63,13 +64,4 @@ function fittedWidths<Item>(
     widths[widest] = (widths[widest] ?? 0) - 1
   }
   return widths
-}
-
-export function cut(text: string, length: number): string {
-  if (lengthOf(text) <= length) return text
-  return `${[...text].slice(0, Math.max(length - 1, 0)).join('')}…`
-}
-
-function lengthOf(text: string): number {
-  return [...text].length
 }

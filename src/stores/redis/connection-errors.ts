@@ -8,6 +8,7 @@ const REFUSES_USER: Explanation = ['STORE_UNREACHABLE', 'refuses this user: chec
 const BUSY: Explanation = ['STORE_UNREACHABLE', 'is busy: it goes on when it is ready']
 
 const NO_CLUSTER: Explanation = ['STORE_INVALID', 'is not a cluster: give its `url`, or a client for one server']
+const NO_DATABASE: Explanation = ['STORE_INVALID', 'has no database of that number: give a smaller one in the URL']
 const IS_CLUSTER: Explanation = ['STORE_INVALID', 'is a node of a cluster: give `nodes`, or a cluster client']
 
 const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
@@ -47,7 +48,11 @@ function saidBy(error: unknown): Error | undefined {
 /** What waiting does not change. */
 export function isFinal(error: unknown): boolean {
   const said = errorWord(error)
-  return said === 'WRONGPASS' || said === 'NOAUTH' || said === 'NOPERM' || isNoCluster(error)
+  return said === 'WRONGPASS' || said === 'NOAUTH' || said === 'NOPERM' || isNoCluster(error) || isNoDatabase(error)
+}
+
+function isNoDatabase(error: unknown): boolean {
+  return /DB index is out of range/.test(saidBy(error)?.message ?? '')
 }
 
 function isNoCluster(error: unknown): boolean {
@@ -58,9 +63,9 @@ function isNoCluster(error: unknown): boolean {
 export function storeError(error: unknown, prefix: string): unknown {
   if (error instanceof BelfryError || error instanceof TypeError || !(error instanceof Error)) return error
   const said = errorWord(error)
-  const noCluster = isNoCluster(error)
-  if (!noCluster && (said === 'ERR' || said === 'WRONGTYPE')) return error
-  const known = noCluster ? NO_CLUSTER : said === undefined ? undefined : EXPLANATIONS[said]
+  const final = isNoCluster(error) ? NO_CLUSTER : isNoDatabase(error) ? NO_DATABASE : undefined
+  if (final === undefined && (said === 'ERR' || said === 'WRONGTYPE')) return error
+  const known = final ?? (said === undefined ? undefined : EXPLANATIONS[said])
   const [code, problem] = known ?? UNREACHABLE
   return failure(code, `the Redis server of "${prefix}" ${problem} (${error.message})`, { cause: error })
 }

@@ -1,0 +1,3 @@
+declare module 'cronstrue/dist/cronstrue.min.js' {
+  export { default } from 'cronstrue'
+}
