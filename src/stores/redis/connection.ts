@@ -182,8 +182,9 @@ export class Server {
           resolve(value as Reply)
         },
         (error: unknown) => {
-          this.#underWay.delete(sent)
-          if (unknown !== undefined && isUnknownScript(error)) return resolve(unknown())
+          // Whoever asked was told that there was no answer: nobody would hear what becomes of a second try.
+          const isAwaited = this.#underWay.delete(sent)
+          if (isAwaited && unknown !== undefined && isUnknownScript(error)) return resolve(unknown())
           if (errorWord(error) === 'READONLY') this.#leave(key)
           reject(storeError(error, prefix))
         },
