@@ -4,11 +4,9 @@ import type { Json } from '../core/json.js'
 import { toJson } from '../core/json.js'
 import { checkOptions } from '../core/known-options.js'
 import { checkName, checkText } from '../core/names.js'
-import { plan } from '../core/plan.js'
 import type { Overlap } from '../core/policies.js'
 import type { NewRun } from '../core/run.js'
-import { plannable, type Schedule, type ScheduleDefinition } from '../core/schedule.js'
-import { scheduleTimeline } from '../core/schedule-timeline.js'
+import type { Schedule, ScheduleDefinition } from '../core/schedule.js'
 import type { Page, PutResult, ScheduleQuery, ScheduleWrite, Store } from '../core/store.js'
 import type { Duration } from '../time/duration.js'
 import { type Instant, instantMs, isoText } from '../time/instant.js'
@@ -17,6 +15,7 @@ import type { Catalogue } from './catalogue.js'
 import { dedupeFields, type Enqueued } from './enqueue.js'
 import { type Explanation, explain, newestTick } from './explain.js'
 import { located } from './located.js'
+import { draft, type PreviewedTick, plannedTicks, previewedTicks } from './preview.js'
 import { type EachResult, putEach } from './put-each.js'
 import { type RecentRuns, recentRuns } from './recent-runs.js'
 import {
@@ -31,6 +30,8 @@ import { parseSchedule, type ScheduleInput } from './schedule-input.js'
 import { patchedInput } from './schedule-input-of.js'
 import { type ScheduleView, scheduleView } from './schedule-view.js'
 import { type Ticks, type TicksOptions, ticksBetween, ticksLimit } from './ticks.js'
+
+export type { PreviewedTick } from './preview.js'
 
 export interface PutOptions {
   /** Write only over this version; 0 means: only if there is no such schedule yet. */
@@ -64,12 +65,6 @@ export interface BackfillOptions {
   readonly name?: string
   /** Default queue-all: one after another. */
   readonly overlap?: Overlap
-}
-
-export interface PreviewedTick {
-  readonly at: Date
-  /** With jitter: when its run may start. */
-  readonly readyAt: Date
 }
 
 const PUT_BATCH = 1_000
@@ -225,7 +220,7 @@ export class Schedules {
     const schedule = found(id, await this.#store.schedules.get(id))
     const { from, to } = await this.#pastRange(id, options)
     const { overlap = 'queue-all', name = `${isoText(from)}/${isoText(to)}` } = options
-    const ticks = planned(schedule, from - 1, to, MAX_BACKFILL + 1)
+    const ticks = plannedTicks(schedule, from - 1, to, MAX_BACKFILL + 1)
     if (ticks.length > MAX_BACKFILL) {
       throw failure('OPTION_INVALID', `backfill of "${id}": the range has more than ${MAX_BACKFILL} ticks; split it`)
     }
@@ -248,13 +243,9 @@ export class Schedules {
   async preview(what: string | ScheduleInput, options: PreviewOptions = {}): Promise<readonly PreviewedTick[]> {
     const { count, from } = previewOptions(options)
     const now = await this.#store.now()
-    const after = from === undefined ? now : instantMs(from) - 1
     const schedule =
       typeof what === 'string' ? found(what, await this.#store.schedules.get(what)) : draft(what, this.#graceMs, now)
-    const ticks = Math.min(count, ticksLeft(schedule, after))
-    return planned(schedule, after, Number.POSITIVE_INFINITY, ticks).map(
-      ({ at, readyAt }): PreviewedTick => ({ at: new Date(at), readyAt: new Date(readyAt) }),
-    )
+    return previewedTicks(schedule, from === undefined ? now : instantMs(from) - 1, count)
   }
 
   /** Why a tick ran, was skipped, or has not happened yet. Without an instant the newest tick that is past is meant. */
@@ -329,32 +320,6 @@ export class Schedules {
     }
     return { from, to }
   }
-}
-
-/** Ticks by the planner itself, so that what is shown is what would fire. */
-function planned(schedule: Schedule, after: number, until: number, limit: number) {
-  const { remaining: _, pausedAt: __, deadlineMs: ___, ...rest } = plannable({ ...schedule, cursor: after })
-  return plan({ ...rest, overlap: 'allow' }, [], after, until, limit).ticks
-}
-
-/** How many ticks a schedule has to give after an instant, when their number is limited. */
-function ticksLeft({ definition, anchor, cursor, remaining }: Schedule, after: number): number {
-  if (remaining === undefined) return Number.POSITIVE_INFINITY
-  const line = scheduleTimeline({ ...definition, anchor })
-  return Math.max(after > cursor ? remaining - line.count(cursor, after) : remaining + line.count(after, cursor), 0)
-}
-
-/** A schedule as it would be if it were put now. */
-function draft(input: ScheduleInput, graceMs: number, now: number): Schedule {
-  if (typeof input !== 'object' || input === null) {
-    throw failure('OPTION_INVALID', `preview: ${quote(input)} is neither the id of a schedule nor a schedule`)
-  }
-  const target = input.job === undefined && input.to === undefined ? { job: 'preview' } : {}
-  const definition = parseSchedule('preview', { ...input, ...target }, graceMs)
-  const { timeline, startsAt, times } = definition
-  const anchor = 'every' in timeline && startsAt !== undefined ? startsAt - timeline.every : now
-  const begun = { id: 'preview', version: 0, definition, anchor, cursor: now, createdAt: now, updatedAt: now }
-  return times === undefined ? begun : { ...begun, remaining: times }
 }
 
 function found(id: string, schedule: Schedule | undefined): Schedule {

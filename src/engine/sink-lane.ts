@@ -7,6 +7,7 @@ import type { Outcome } from '../core/run.js'
 import type { Delivery } from '../core/sink.js'
 import type { Attempt } from './attempt.js'
 import type { Attempts } from './attempts.js'
+import { KeptKeys } from './kept-keys.js'
 import { SinkCall } from './sink-call.js'
 import type { SinkHealth } from './sink-health.js'
 import { noAnswer, outcomeOf } from './sink-outcome.js'
@@ -27,7 +28,7 @@ export interface SinkLaneOptions {
 
 const SOON_MS = 2
 /** So many may keep their keys while they wait without taking room from others. */
-const MOST_KEEPING = 1_000
+const MOST_KEPT = 1_000
 /** So many free calls are enough for a claim, however many there are in all. */
 const ENOUGH_CALLS = 16
 
@@ -36,8 +37,7 @@ export class SinkLane {
   /** Taken from the store and not yet settled. */
   #inFlight = 0
   #calls = 0
-  /** Those that wait to be tried again and keep their keys meanwhile, with how to end that. */
-  readonly #keeping = new Map<Attempt, () => void>()
+  readonly #kept: KeptKeys
   /** Waits a little for more, to go in one call. */
   #gathering: Attempt[] = []
   #cancelLinger: (() => void) | undefined
@@ -50,6 +50,8 @@ export class SinkLane {
 
   constructor(options: SinkLaneOptions) {
     this.#options = options
+    const { definition, clock } = options
+    this.#kept = new KeptKeys(definition, clock, (attempt, outcome) => this.#write(attempt, outcome))
   }
 
   get pauseMs(): number {
@@ -61,9 +63,9 @@ export class SinkLane {
     const { definition, health } = this.#options
     const { allowance } = health
     if (this.#closed) return 0
-    if (Number.isFinite(allowance) && this.#inFlight > this.#keeping.size) return 0
+    if (Number.isFinite(allowance) && this.#inFlight > this.#kept.size) return 0
     const room = (definition.concurrency - this.#calls) * definition.batch - this.#gathering.length
-    const taken = this.#inFlight - Math.min(this.#keeping.size, MOST_KEEPING)
+    const taken = this.#inFlight - Math.min(this.#kept.size, MOST_KEPT)
     return Math.min(room, definition.inFlight - taken, allowance)
   }
 
@@ -82,7 +84,7 @@ export class SinkLane {
     this.#closed = true
     this.#cancelAsking?.()
     this.flush()
-    for (const giveBack of [...this.#keeping.values()]) giveBack()
+    this.#kept.giveAllBack()
   }
 
   async end(): Promise<void> {
@@ -197,33 +199,10 @@ export class SinkLane {
   #finish(attempt: Attempt, outcome: Outcome | undefined): void {
     const { ordered } = this.#options.definition
     const isKept = ordered && attempt.run.key !== undefined && outcome?.kind === 'retry' && !this.#closed
-    if (isKept) this.#keepKey(attempt, outcome)
-    else this.#write(attempt, outcome)
-  }
-
-  /**
-   * Others of its order must not overtake it while it waits to be tried again: so it waits here, at work as far as the store
-   * knows, and with its key. Given back it is due at once, and older than all that came after it, whoever has it next; the
-   * same if this process dies.
-   */
-  #keepKey(attempt: Attempt, outcome: Outcome & { readonly kind: 'retry' }): void {
-    const { clock, definition } = this.#options
-    const giveBack = () => {
-      cancel()
-      if (!this.#keeping.delete(attempt)) return
-      attempt.observe(undefined)
-      attempt.end()
-      const { reason } = attempt
-      const isOver = reason === 'lost' || reason === 'stop' || reason === 'cancel'
-      const written = isOver
-        ? outcomeOf(definition, attempt, noAnswer(definition, attempt))
-        : { ...outcome, delayMs: 0 }
-      this.#write(attempt, written)
-    }
-    const cancel = clock.after(outcome.delayMs, giveBack)
-    this.#keeping.set(attempt, giveBack)
-    attempt.observe({ aborted: giveBack, fenced: giveBack })
-    this.#freed()
+    if (isKept) {
+      this.#kept.keep(attempt, outcome)
+      this.#freed()
+    } else this.#write(attempt, outcome)
   }
 
   #write(attempt: Attempt, outcome: Outcome | undefined): void {
