@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.js'
 import { checkPath } from '../../src/stores/sqlite/check-path.js'
 import { Connection, openDriver } from '../../src/stores/sqlite/connection.js'
+import type { Row, Value } from '../../src/stores/sqlite/driver.js'
 import { migrateSqlite, type SqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
 import { networkKind } from '../../src/stores/sqlite/network-file-system.js'
 import { migrate, SCHEMA_VERSION, schemaVersion } from '../../src/stores/sqlite/schema.js'
@@ -226,6 +227,22 @@ describe('a SQLite file that others write to', () => {
     const run = promisify(execFile)
     await Promise.all(Array.from({ length: 10 }, () => run(process.execPath, [child, file.path])))
     expect((await open().runs.list({ limit: 100 })).items).toHaveLength(10)
+  })
+
+  it('is taken for nobody else’s while another process brings it up to date', () => {
+    class RacedConnection extends Connection {
+      override get<Result extends Row>(sql: string, ...values: Value[]): Result | undefined {
+        const row = super.get<Result>(sql, ...values)
+        migrate(other, file.path)
+        return row
+      }
+    }
+    const other = new Connection(openDriver(file.path))
+    const raced = new RacedConnection(openDriver(file.path))
+    expect(schemaVersion(raced, file.path)).toBe(0)
+    expect(schemaVersion(raced, file.path)).toBe(SCHEMA_VERSION)
+    raced.close()
+    other.close()
   })
 })
 

@@ -238,11 +238,12 @@ const SET_VERSION = `insert or replace into belfry_meta (name, value) values ('s
 
 /** The version of a file; 0 when Belfry has never been there. Refuses one with tables of somebody else's by our names. */
 export function schemaVersion(db: Connection, file: string): number {
+  // Our names first: another process may migrate between these reads, and then the later ones see all that it made.
+  const [name] = db.get<[string | null]>(OURS) ?? []
+  if (name === null || name === undefined) return 0
   const [columns] = db.get<[string | null]>(META_COLUMNS) ?? []
   const [version] = columns === 'name,value' ? (db.get<[number]>(VERSION) ?? []) : []
   if (version !== undefined) return version
-  const [name] = db.get<[string | null]>(OURS) ?? []
-  if (name === null || name === undefined) return 0
   throw failure(
     'STORE_INVALID',
     `${file} has a ${quote(name)} that Belfry did not make: give Belfry a file of its own, or rename that table`,
