@@ -60,6 +60,39 @@ it('D10 the cost of a tick, or of a page of a list, does not grow with the numbe
   await close()
 })
 
+it('no plan that is made while the tables are empty goes through a whole table: it is kept when they have grown', async () => {
+  const { store, schema, direct, elapse, close } = await freshPostgres()
+  await store.close()
+  const pool = new pg.Pool({ connectionString: direct, max: 1, options: '-c plan_cache_mode=force_generic_plan' })
+  const own = postgres({ pool, schema, listen: false })
+  await own.open()
+  const scene = new Scene({ store: own, elapse })
+  await scene.join()
+  await scene.put('bell', { timeline: { every: 1_000 } })
+  await scene.put('bell', { timeline: { every: 2_000 } })
+  await elapse(2_000)
+  expect(await scene.advance()).toMatchObject({ recorded: 1 })
+  expect(await scene.settle(await scene.claimOne())).toBe('settled')
+  await own.schedules.get('bell')
+  for (const query of [{}, { prefix: 'b' }, { job: 'work' }]) await own.schedules.list({ limit: 10, ...query })
+  for (const query of [{}, { schedule: 'bell' }, { job: 'work' }]) await own.runs.list({ limit: 10, ...query })
+  await own.runs.get('1')
+  const { rows: statements } = await pool.query(`select name, statement, cardinality(parameter_types) as parameters
+    from pg_prepared_statements where name like 'belfry%'`)
+  expect(statements.length).toBeGreaterThan(8)
+  const plans: Record<string, string> = {}
+  for (const { name, statement, parameters } of statements) {
+    const nothing = parameters === 0 ? '' : `(${Array.from({ length: parameters }, () => 'null').join(', ')})`
+    const { rows } = await pool.query(`explain (costs off) execute "${name}"${nothing}`)
+    plans[statement] = rows.map((row) => row['QUERY PLAN']).join('\n')
+  }
+  const whole = Object.entries(plans).filter(([, plan]) => /Seq Scan on (schedules|definitions|runs)/.test(plan))
+  expect(whole).toEqual([])
+  await own.close()
+  await pool.end()
+  await close()
+})
+
 it('a beat costs in proportion to what runs here', { timeout: 60_000 }, async () => {
   const { store, elapse, close } = await freshPostgres()
   const scene = new Scene({ store, elapse })

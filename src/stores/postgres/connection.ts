@@ -142,6 +142,11 @@ export class Database {
     return this.attempt(() => this.once(sql, values))
   }
 
+  /** One that is put together from what was asked for: planned each time, for the tables as they are by then. */
+  search(sql: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    return this.attempt(() => this.once(sql, values, { named: false }))
+  }
+
   /** One statement that changes something: all of it or nothing. Repeating it must change nothing more. */
   write(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
     return this.read(sql, values)
@@ -191,11 +196,11 @@ export class Database {
    * One statement of an attempt: if others were faster, it is for the whole attempt to be tried again. On a connection
    * that was left at an isolation level of somebody else's it needs a transaction of its own.
    */
-  async once(sql: string, values: readonly unknown[]): Promise<readonly Row[]> {
+  async once(sql: string, values: readonly unknown[], { named = true } = {}): Promise<readonly Row[]> {
     const apart = () => this.#transact('', (_, tx) => tx.run(sql, values))
     if (this.#isolated) return apart()
     const query = this.#query(sql, values)
-    const name = this.#names.of(query.text)
+    const name = named ? this.#names.of(query.text) : undefined
     try {
       return await this.#withClient(async (client) => {
         return rowsOf(await driven(client.query(name === undefined ? query : { ...query, name })))

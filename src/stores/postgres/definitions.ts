@@ -5,7 +5,8 @@ import type { Transaction } from './connection.js'
 import type { Due } from './due-schedule.js'
 import { definitionOf } from './schedule-row.js'
 
-const LOAD = 'select id, body from belfry.definitions where id = any ($1::bigint[])'
+const LOAD = `select d.id, d.body from unnest($1::bigint[]) as g(id)
+  cross join lateral (select id, body from belfry.definitions where id = g.id limit 1) d`
 
 /**
  * Definitions that were read before. A row of theirs is never changed, only replaced by one with another number, so what

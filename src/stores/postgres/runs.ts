@@ -171,7 +171,7 @@ export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>
     look === undefined ? RUNS : `(select r.* from ${RUNS} r ${where(before)} order by r.id desc limit ${bind(look)})`
   const wanted = where(look === undefined ? [...conditions, ...before] : conditions)
   const most = bind(limit + 1)
-  const rows = await db.read(schedule === undefined ? select(table, wanted, most) : bothHalves(wanted, most), values)
+  const rows = await db.search(schedule === undefined ? select(table, wanted, most) : bothHalves(wanted, most), values)
   const items = rows.slice(0, limit).map((row) => toRun(row))
   const last = items.at(-1)
   if (rows.length > limit && last !== undefined) return { items, next: last.id }

@@ -11,11 +11,16 @@ import { PLACE, SCHEDULE_COLUMNS, scheduleValues, toSchedule } from './schedule-
 import { operation, step } from './sql-function.js'
 import { type Access, HOLD_FUNCTION, WITH_OTHERS } from './with-schedules.js'
 
-/** Those that exist; the first row has the time even if there are none. */
+/**
+ * Those that exist; the first row has the time even if there are none. One after the other, by their keys: a plan that was
+ * made while the tables were small is kept for a while after they have grown.
+ */
 const READ = `select n.now_ms, s.* from (select belfry.now_us() / 1000 as now_ms) n left join lateral (
-  select s.xmin::text as mark, (select json_agg(json_build_array(r.id::text, r.tick) order by r.id) from belfry.runs r
+  select s.mark, (select json_agg(json_build_array(r.id::text, r.tick) order by r.id) from belfry.runs r
     where r.schedule = s.id and r.state < 2 and r.origin = 0 and r.attempt = 0), ${SCHEDULE_COLUMNS}
-  from belfry.schedules s join belfry.definitions d on d.id = s.definition where s.id = any ($1::text[])) s on true`
+  from unnest($1::text[]) as g(id)
+  cross join lateral (select xmin::text as mark, * from belfry.schedules where id = g.id limit 1) s
+  cross join lateral (select * from belfry.definitions where id = s.definition limit 1) d) s on true`
 
 /** A schedule as it was when it was read. */
 export interface Seen {

@@ -176,12 +176,12 @@ export async function listSchedules(db: Database, query: ScheduleQuery): Promise
   const bound = most === undefined ? values : [...values, most]
   const sql = `select ${SCHEDULE_COLUMNS} from ${looked} ${alias} ${AND[alias]} ${wanted}
     order by ${id} limit $${bound.length + 1}`
-  const rows = await db.read(sql, [...bound, limit + 1])
+  const rows = await db.search(sql, [...bound, limit + 1])
   const items = rows.slice(0, limit).map((row) => toSchedule(row))
   const last = items.at(-1)
   if (rows.length > limit && last !== undefined) return { items, next: last.id }
   if (most === undefined) return { items }
-  const [end] = await db.read(`select ${id} ${within} offset $${values.length + 1} limit 1`, [...values, most - 1])
+  const [end] = await db.search(`select ${id} ${within} offset $${values.length + 1} limit 1`, [...values, most - 1])
   return end === undefined ? { items } : { items, next: end[0] ?? '' }
 }
 

@@ -1,6 +1,7 @@
 /**
  * Names of prepared statements. A statement that has one is parsed and planned once on each connection, which is a good
- * part of what a small one costs. They belong to a session, so they are only used where connections are known to reach
+ * part of what a small one costs. Its plan may be of a time when the tables were empty, so it must be one that leaves no
+ * choice: lists go one after the other through an index, never in a join that could be turned round. Names belong to a session, so they are only used where connections are known to reach
  * the server itself: a pooler announces a number of its own making for the session.
  *
  * If the server does not know a name all the same, or knows it as something else (somebody has cleared the session, or
@@ -13,7 +14,7 @@ import { sqlState } from './connection-errors.js'
 /** No such statement, there is one already, and one whose columns have changed with the tables. */
 const TROUBLES: ReadonlySet<string> = new Set(['26000', '42P05', '0A000'])
 
-/** The statements of the operations are fewer; queries that are put together from conditions may be many. */
+/** More than there are operations. */
 const MOST = 64
 
 export class StatementNames {
