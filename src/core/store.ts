@@ -243,7 +243,7 @@ export type EnqueueResult =
 
 export interface ClaimRequest {
   readonly instance: string
-  /** Grows with each claim of an instance: see `BeatRequest.claimsSettled`. */
+  /** Grows with each claim of an instance, several of which may be under way: see `BeatRequest.claimsSettled`. */
   readonly claim: number
   /** How many runs in all can begin at once. */
   readonly limit: number

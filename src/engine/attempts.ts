@@ -3,8 +3,7 @@
  * keeper has one list to beat with.
  *
  * - A claim whose reply was lost: the runs are ours in the store and unknown here. Claims are numbered, and the beat
- *   says up to which number all were answered: the store then gives back what we do not list. Numbers have to arrive in
- *   order, so claims take turns.
+ *   says up to which number all were answered: the store then gives back what we do not list.
  * - A claim that is answered after this instance was given up for dead: the runs were its former life's, and somebody
  *   may be at work on them by now. They are not begun.
  */
@@ -33,8 +32,8 @@ export class Attempts {
   readonly #options: AttemptsOptions
   readonly #all = new Map<string, Attempt>()
   #claim = 0
-  #claiming = false
-  #turn: Promise<unknown> = Promise.resolve()
+  /** The claims that are under way, in the order of their numbers. */
+  readonly #claiming = new Set<number>()
   #whenIdle: (() => void)[] = []
 
   constructor(options: AttemptsOptions) {
@@ -52,7 +51,8 @@ export class Attempts {
 
   /** Every claim up to this number was answered, or has failed. */
   get claimsSettled(): number {
-    return this.#claiming ? this.#claim - 1 : this.#claim
+    for (const oldest of this.#claiming) return oldest - 1
+    return this.#claim
   }
 
   /** Resolves when nothing runs here any more. */
@@ -61,27 +61,23 @@ export class Attempts {
     return new Promise((resolve) => this.#whenIdle.push(resolve))
   }
 
-  /** Claims what is wished for, and begins it. What is wished for is asked when it is this claim's turn. */
-  claim(wish: () => ClaimWish | undefined, begin: (attempt: Attempt) => void): Promise<ClaimResult | undefined> {
-    const mine = this.#turn.then(() => this.#claimNow(wish(), begin))
-    this.#turn = mine.catch(() => {})
-    return mine
-  }
-
-  /** The claim counts as answered only once its runs are listed: a beat in between would give them back. */
-  async #claimNow(wish: ClaimWish | undefined, begin: (attempt: Attempt) => void): Promise<ClaimResult | undefined> {
-    if (wish === undefined) return undefined
+  /**
+   * Claims what is wished for, and begins it. The claim counts as answered only once its runs are listed: a beat in between
+   * would give them back.
+   */
+  async claim(wish: ClaimWish, begin: (attempt: Attempt) => void): Promise<ClaimResult> {
     const { store, instance, floor } = this.#options
     this.#claim += 1
-    this.#claiming = true
+    const claim = this.#claim
+    this.#claiming.add(claim)
     try {
       const id = instance()
-      const result = await store.runs.claim({ instance: id, claim: this.#claim, floor: floor.value, ...wish })
+      const result = await store.runs.claim({ instance: id, claim, floor: floor.value, ...wish })
       floor.sawTime(result.now)
       if (id === instance()) for (const run of result.runs) begin(this.#begin(run))
       return result
     } finally {
-      this.#claiming = false
+      this.#claiming.delete(claim)
     }
   }
 
@@ -143,6 +139,8 @@ export class ClaimSize {
   readonly #batch: number
   /** How many claims in a row took all that they could. */
   #full = 0
+  /** Whether what is due now, or was due last, is more than one claim takes. */
+  isMuch = false
 
   constructor(batch: number) {
     this.#batch = batch
@@ -152,7 +150,14 @@ export class ClaimSize {
     return this.#full < SMALL_CLAIMS ? Math.min(SMALL, this.#batch) : this.#batch
   }
 
-  took(isFull: boolean): void {
+  /** Whether the last claim took all that it could. */
+  get isFull(): boolean {
+    return this.#full > 0
+  }
+
+  took(count: number, isFull: boolean): void {
+    if (isFull) this.isMuch = true
+    else if (this.#full === 0 && count > 0) this.isMuch = false
     this.#full = isFull ? this.#full + 1 : 0
   }
 }

@@ -2,10 +2,13 @@
  * The dispatcher starts runs of jobs: it claims as many as can begin at once, never more, so that no claimed run waits in
  * the memory of a process that others cannot see into.
  *
+ * Where more is due than one claim takes, or was the last time, several claims are under way, each for room of its own.
+ *
  * - Crash before the claim: nothing happened. Crash after it: the beat stops, and the sweepers of others take over.
  * - A claim whose reply was lost, or came too late: `attempts.ts`.
  * - Raced by another: the store gives each run to one of us.
  */
+import type { Clock } from '../core/clock.js'
 import { errorRecord } from '../core/errors.js'
 import { jitterMs } from '../core/jitter.js'
 import type { Logger } from '../core/logger.js'
@@ -19,6 +22,7 @@ import { runAttempt } from './worker.js'
 
 export interface DispatcherOptions {
   readonly store: Store
+  readonly clock: Clock
   readonly log: Logger
   readonly attempts: Attempts
   readonly rush: Rush
@@ -27,19 +31,28 @@ export interface DispatcherOptions {
   /** How many runs one claim takes at the most. */
   readonly batch: number
   readonly pollMs: number
-  /** Told when a slot becomes free. */
+  /** Told when a slot becomes free that something may wait for. */
   readonly onFree: () => void
 }
 
 /** How uneven polls are. Who of many polled first is first at the next instant, and that is not to be always the same. */
 const UNEVEN = 0.2
 
+/** How many claims are under way where much is due: while the answer to one is read here, the store is at the other. */
+const LANES = 2
+
 export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #size: ClaimSize
   #running = 0
-  /** Attempts of each job, for its own limit. */
+  /** How many the claims that are under way may bring. */
+  #asked = 0
+  /** Attempts of each job, and those that claims may bring, for its own limit. */
   readonly #busy = new Map<string, number>()
+  /** Whether there may be runs that only lacked room. */
+  #wantsRoom = false
+  /** When the next run is known to be ready, on the monotonic clock. */
+  #expectedAt = Number.POSITIVE_INFINITY
   #closed = false
   #round = 0
 
@@ -50,30 +63,51 @@ export class Dispatcher {
 
   /** One step of the loop. */
   async startRuns(): Promise<number> {
+    const { clock, rush, pollMs } = this.#options
+    this.#wantsRoom = false
+    const isMuch = this.#size.isMuch && (this.#size.isFull || clock.monotonic() >= this.#expectedAt)
+    if (isMuch && this.#wish() !== undefined) rush.begin()
+    const lanes = await Promise.allSettled(Array.from({ length: isMuch ? LANES : 1 }, () => this.#claimOn(isMuch)))
+    let pauseMs = pollMs
+    for (const lane of lanes) {
+      if (lane.status === 'rejected') throw lane.reason
+      pauseMs = Math.min(pauseMs, lane.value)
+    }
+    return pauseMs
+  }
+
+  /** Claims, where much is due until there is no more or no room for it. Answers when to come again. */
+  async #claimOn(isMuch: boolean): Promise<number> {
+    for (;;) {
+      const pauseMs = await this.#claimOnce()
+      if (pauseMs > 0 || !isMuch) return pauseMs
+    }
+  }
+
+  async #claimOnce(): Promise<number> {
     const { attempts, rush, concurrency, pollMs } = this.#options
-    let limit = 0
-    const result = await attempts.claim(
-      () => {
-        const wish = this.#wish()
-        limit = wish?.limit ?? 0
-        return wish
-      },
-      (attempt) => this.#begin(attempt),
-    )
-    if (result === undefined) return pollMs
-    const isFull = result.runs.length >= limit
-    this.#size.took(isFull)
+    const wish = this.#wish()
+    if (wish === undefined) return pollMs
+    this.#reserve(wish, 1)
+    const result = await attempts.claim(wish, (attempt) => this.#begin(attempt)).finally(() => this.#reserve(wish, -1))
+    const isFull = result.runs.length >= wish.limit
+    this.#size.took(result.runs.length, isFull)
     if (!isFull || this.#closed) rush.end()
     else if (this.#running < concurrency) rush.begin()
     else rush.giveWay()
-    return isFull ? 0 : this.#pause(result)
+    if (isFull) return 0
+    // A job that has no more room may have more to run.
+    for (const { name } of wish.jobs) if (this.#freeOf(name) <= 0) this.#wantsRoom = true
+    return this.#pause(result)
   }
 
   /** On time for what is known to come. Else at the next poll, each time a little differently from other instances. */
   #pause(result: ClaimResult): number {
-    const { attempts, pollMs } = this.#options
+    const { attempts, clock, pollMs } = this.#options
     this.#round += 1
-    return Math.min(untilReady(result), pollMs - jitterMs(pollMs * UNEVEN, attempts.instance, this.#round))
+    const readyMs = untilReady(result)
+    this.#expectedAt = clock.monotonic() + readyMs
+    return Math.min(readyMs, pollMs - jitterMs(pollMs * UNEVEN, attempts.instance, this.#round))
   }
 
   /** Claims no more. */
@@ -83,14 +117,25 @@ export class Dispatcher {
   }
 
   #wish(): ClaimWish | undefined {
-    const limit = Math.min(this.#options.concurrency - this.#running, this.#size.most)
-    if (limit <= 0 || this.#closed) return undefined
+    const limit = Math.min(this.#options.concurrency - this.#running - this.#asked, this.#size.most)
+    if (this.#closed) return undefined
     const jobs: Capacity[] = []
-    for (const [name, { concurrency }] of this.#options.jobs) {
-      const free = Math.min(limit, concurrency - (this.#busy.get(name) ?? 0))
+    for (const name of this.#options.jobs.keys()) {
+      const free = Math.min(limit, this.#freeOf(name))
       if (free > 0) jobs.push({ name, limit: free })
+      else this.#wantsRoom = true
     }
     return jobs.length === 0 ? undefined : { limit, jobs, sinks: [] }
+  }
+
+  #freeOf(job: string): number {
+    return (this.#options.jobs.get(job)?.concurrency ?? 0) - (this.#busy.get(job) ?? 0)
+  }
+
+  /** What one claim may bring, another must not ask for. */
+  #reserve({ limit, jobs }: ClaimWish, sign: 1 | -1): void {
+    this.#asked += sign * limit
+    for (const job of jobs) this.#busy.set(job.name, (this.#busy.get(job.name) ?? 0) + sign * job.limit)
   }
 
   /** Only what this instance offered to run can be among them. */
@@ -105,7 +150,7 @@ export class Dispatcher {
     const { store, log, attempts, onFree } = this.#options
     const free = () => {
       this.#count(job.name, -1)
-      onFree()
+      if (this.#wantsRoom) onFree()
     }
     const ended = runAttempt(attempt, job, store.runs, log)
     const settle = (outcome: Outcome | undefined) => attempts.settle(attempt, outcome, free)

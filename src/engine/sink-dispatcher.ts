@@ -54,19 +54,13 @@ export class SinkDispatcher {
   /** One step of the loop. */
   async startRuns(): Promise<number> {
     const { attempts, pollMs } = this.#options
-    let wish: ClaimWish | undefined
-    const result = await attempts.claim(
-      () => {
-        wish = this.#wish()
-        return wish
-      },
-      (attempt) => this.#begin(attempt),
-    )
+    const wish = this.#wish()
+    const result = wish === undefined ? undefined : await attempts.claim(wish, (attempt) => this.#begin(attempt))
     for (const lane of this.#lanes.values()) lane.gathered()
     const delayMs = Math.min(pollMs, this.#shortestPause())
     if (result === undefined || wish === undefined) return delayMs
     const isFull = this.#mayBeMore(wish)
-    this.#size.took(isFull)
+    this.#size.took(result.runs.length, isFull)
     return isFull ? 0 : Math.min(delayMs, untilReady(result))
   }
 

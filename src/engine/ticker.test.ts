@@ -14,7 +14,7 @@ function sleepAfter(answer: Partial<AdvanceResult>, lookaheadMs = 1_000): Promis
   const advance = async () => ({ now: 10_000, schedules: 0, recorded: 0, skipped: 0, ...answer })
   const store = { ...whole, schedules: { ...whole.schedules, advance } }
   const events = new Events(silentLogger)
-  const options = { store, events, log: silentLogger, rush: new Rush(clock), onRecorded: () => {} }
+  const options = { store, clock, events, log: silentLogger, rush: new Rush(clock), onRecorded: () => {} }
   return ticker({ ...options, batch: 10, pollMs: 1_000, lookaheadMs })()
 }
 
@@ -22,6 +22,30 @@ it('a ticker looks again half of the look-ahead before the next tick', async () 
   expect(await sleepAfter({ schedules: 1, nextDueAt: 11_300 })).toBe(800)
   expect(await sleepAfter({ nextDueAt: 11_300 })).toBe(800)
   expect(await sleepAfter({ nextDueAt: 10_001 }, 0)).toBe(1)
+})
+
+it('a ticker begins sooner where half of the look-ahead did not do the last time, and no sooner once there is less', async () => {
+  const clock = manualClock()
+  const whole = memory({ clock })
+  let [took, schedules] = [0, 0]
+  const advance = async () => {
+    await clock.advance(took)
+    return { now: 10_000, schedules, recorded: schedules, skipped: 0, nextDueAt: 12_000 }
+  }
+  const store = { ...whole, schedules: { ...whole.schedules, advance } }
+  const events = new Events(silentLogger)
+  const options = { store, clock, events, log: silentLogger, rush: new Rush(clock), onRecorded: () => {} }
+  const step = ticker({ ...options, batch: 10, pollMs: 5_000, lookaheadMs: 1_000 })
+  const sleepAfterStep = (ms: number, count: number) => {
+    ;[took, schedules] = [ms, count]
+    return step()
+  }
+  expect(await sleepAfterStep(400, 10)).toBe(0)
+  expect(await sleepAfterStep(200, 5)).toBe(2_000 - 900)
+  // To find nothing tells nothing.
+  expect(await sleepAfterStep(1, 0)).toBe(2_000 - 900)
+  expect(await sleepAfterStep(700, 9)).toBe(2_000 - 1_000)
+  expect(await sleepAfterStep(10, 9)).toBe(2_000 - 500)
 })
 
 it('a ticker does not ask over and over for what others are recording', async () => {

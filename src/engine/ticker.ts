@@ -11,6 +11,7 @@
  * - A wrong clock here: plays no part. The store's now decides, and the timer is set from the store's answer.
  * - Paused for an hour in mid-step: the store never waits for us; others went on.
  */
+import type { Clock } from '../core/clock.js'
 import { errorRecord } from '../core/errors.js'
 import type { Logger } from '../core/logger.js'
 import { plan } from '../core/plan.js'
@@ -20,6 +21,7 @@ import { RUSH_MS, type Rush } from './rush.js'
 
 export interface TickerOptions {
   readonly store: Store
+  readonly clock: Clock
   readonly events: Events
   readonly log: Logger
   readonly batch: number
@@ -31,18 +33,21 @@ export interface TickerOptions {
 }
 
 export function ticker(options: TickerOptions): () => Promise<number> {
-  const { store, events, batch, lookaheadMs, pollMs, rush, onRecorded } = options
+  const { store, clock, events, batch, lookaheadMs, pollMs, rush, onRecorded } = options
   const planSafely = planner(options.log)
   const hasTime = lookaheadMs / 2 > RUSH_MS
+  const lead = new Lead(lookaheadMs)
   return async function recordTicks() {
     if (hasTime) await rush.over()
+    const begunAt = clock.monotonic()
     const result = await store.schedules.advance({ limit: batch, lookaheadMs, plan: planSafely })
+    lead.took(clock.monotonic() - begunAt, result.schedules, result.schedules < batch)
     if (result.recorded > 0 || result.skipped > 0) {
       events.emit('ticks:recorded', { recorded: result.recorded, skipped: result.skipped })
       onRecorded()
     }
     if (result.schedules >= batch) return 0
-    return Math.min(pollMs, untilDue(result, lookaheadMs))
+    return Math.min(pollMs, untilDue(result, lookaheadMs, lead.ms))
   }
 }
 
@@ -67,13 +72,40 @@ function planner(log: Logger): Planner {
 }
 
 /**
- * Half of the look-ahead is enough to have everything recorded in time. The other half is left to those who start what is
- * due now: schedules that tick every second would otherwise be recorded just when the ticks of before are to start.
+ * How long before a tick recording begins. Half of the look-ahead, as a rule: the other half is left to those who start
+ * what is due now. Schedules that tick every second would otherwise be recorded just when the ticks of before are to start.
+ * Where so much was recorded the last time that half would not do, it begins sooner.
  */
-function untilDue({ now, nextDueAt, schedules }: AdvanceResult, lookaheadMs: number): number {
+class Lead {
+  readonly #lookaheadMs: number
+  #spentMs = 0
+  #schedules = 0
+  ms: number
+
+  constructor(lookaheadMs: number) {
+    this.#lookaheadMs = lookaheadMs
+    this.ms = lookaheadMs / 2
+  }
+
+  took(ms: number, schedules: number, isLast: boolean): void {
+    this.#spentMs += ms
+    this.#schedules += schedules
+    if (!isLast) return
+    if (this.#schedules > 0) {
+      this.ms = Math.min(Math.max(this.#spentMs * SLACK, this.#lookaheadMs / 2), this.#lookaheadMs)
+    }
+    this.#spentMs = 0
+    this.#schedules = 0
+  }
+}
+
+/** How much longer recording may take than it took the last time. */
+const SLACK = 1.5
+
+function untilDue({ now, nextDueAt, schedules }: AdvanceResult, lookaheadMs: number, leadMs: number): number {
   if (nextDueAt === undefined) return Number.POSITIVE_INFINITY
   const isTakenByOthers = schedules === 0 && nextDueAt <= now + lookaheadMs
-  return Math.max(nextDueAt - lookaheadMs / 2 - now, isTakenByOthers ? TAKEN_MS : 1)
+  return Math.max(nextDueAt - leadMs - now, isTakenByOthers ? TAKEN_MS : 1)
 }
 
 /** When to look again at what was due and could not be had, because others are at it: they may be stopped, or crash. */

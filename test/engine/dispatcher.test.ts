@@ -12,13 +12,19 @@ import { memory } from '../../src/stores/memory/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
 
 /** A dispatcher with runs to claim, those that its handler began, and how many each claim asked for. */
-async function scene({ runs = 1, concurrency = 10, batch = 10 } = {}) {
+async function scene({ runs = 1, concurrency = 10, batch = 10, ofJob = 10_000 } = {}) {
   const clock = manualClock()
   const whole = memory({ clock })
   const asked: number[] = []
-  const claim: typeof whole.runs.claim = (request) => {
+  const freed: number[] = []
+  const underWay = { now: 0, most: 0 }
+  const claim: typeof whole.runs.claim = async (request) => {
     asked.push(request.limit)
-    return whole.runs.claim(request)
+    underWay.now += 1
+    underWay.most = Math.max(underWay.most, underWay.now)
+    const result = await whole.runs.claim(request)
+    underWay.now -= 1
+    return result
   }
   const store = { ...whole, runs: { ...whole.runs, claim } }
   const events = new Events(silentLogger)
@@ -30,7 +36,7 @@ async function scene({ runs = 1, concurrency = 10, batch = 10 } = {}) {
     retry: { attempts: 1, delayMs: () => 0 },
     timeoutMs: 1_000,
     keep: 'all',
-    concurrency,
+    concurrency: ofJob,
   }
   const membership = { id: 'first' }
   await store.instances.join({ id: membership.id, host: 'h', pid: 1, zoneData: '', jobs: [] }, 1_000)
@@ -44,10 +50,11 @@ async function scene({ runs = 1, concurrency = 10, batch = 10 } = {}) {
     instance: () => membership.id,
   })
   const dispatcher = new Dispatcher({
-    ...{ store, attempts, rush, log: silentLogger, concurrency, batch, pollMs: 1_000, onFree: () => {} },
+    ...{ store, clock, attempts, rush, log: silentLogger, concurrency, batch, pollMs: 1_000 },
+    onFree: () => void freed.push(began.length),
     jobs: new Map([['report', job]]),
   })
-  return { dispatcher, attempts, membership, began, asked, clock }
+  return { dispatcher, attempts, membership, began, asked, freed, underWay, clock, store, run }
 }
 
 describe('a dispatcher', () => {
@@ -72,10 +79,56 @@ describe('a dispatcher', () => {
     const { dispatcher, began, asked, clock } = await scene({ runs: 3_000, concurrency: 5_000, batch: 1_000 })
     while ((await dispatcher.startRuns()) === 0);
     await clock.settle()
-    expect(asked).toEqual([500, 500, 1_000, 1_000, 1_000])
+    expect(asked).toEqual([500, 500, 500, 1_000, 1_000, 500])
     expect(began).toHaveLength(3_000)
     await dispatcher.startRuns()
     expect(asked.at(-1)).toBe(500)
+  })
+
+  it('asks once where little is due, and twice at a time where much is, or was the last time', async () => {
+    const { dispatcher, underWay, clock, store, run } = await scene({ runs: 5, concurrency: 5_000, batch: 1_000 })
+    const startAll = async () => {
+      underWay.most = 0
+      while ((await dispatcher.startRuns()) === 0);
+      await clock.settle()
+      return underWay.most
+    }
+    const enqueue = async (count: number, delayMs = 0) => {
+      await store.runs.enqueue(Array.from({ length: count }, () => ({ ...run, delayMs })))
+      if (delayMs === 0) return
+      await startAll()
+      await clock.advance(delayMs)
+    }
+    expect(await startAll()).toBe(1)
+    await enqueue(1_200)
+    expect(await startAll()).toBe(2)
+    // Nobody knew that something would be due.
+    expect(await startAll()).toBe(1)
+    await enqueue(5, 100)
+    expect(await startAll()).toBe(2)
+    await enqueue(5, 100)
+    expect(await startAll()).toBe(1)
+  })
+
+  it('has no more under way than it has room for, however many claims it sends', async () => {
+    const { dispatcher, began, asked, clock } = await scene({ runs: 5_000, concurrency: 1_300, batch: 1_000 })
+    expect(await dispatcher.startRuns()).toBe(0)
+    expect(await dispatcher.startRuns()).toBe(1_000)
+    expect(asked).toEqual([500, 500, 300])
+    expect(began).toHaveLength(1_300)
+    await clock.settle()
+  })
+
+  it('is told of room that something may wait for, and of no other', async () => {
+    const few = await scene({ runs: 5, concurrency: 10 })
+    await few.dispatcher.startRuns()
+    await few.clock.settle()
+    expect(few.began).toHaveLength(5)
+    expect(few.freed).toEqual([])
+    const crowded = await scene({ runs: 5, concurrency: 10, ofJob: 2 })
+    await crowded.dispatcher.startRuns()
+    await crowded.clock.settle()
+    expect(crowded.freed).toEqual([2, 2])
   })
 
   it('claims no more than can begin at once', async () => {
@@ -86,40 +139,34 @@ describe('a dispatcher', () => {
 })
 
 describe('claims of those who share the attempts of an instance', () => {
-  it('take turns, so that their numbers reach the store in order and none counts as answered too early', async () => {
-    const { attempts, clock } = await scene({ runs: 2 })
-    const jobs = [{ name: 'report', limit: 1 }]
-    const wish = () => ({ limit: 1, jobs, sinks: [] })
-    const begun: number[] = []
-    const settled: number[] = []
-    const claim = () =>
-      attempts.claim(wish, () => {
-        begun.push(attempts.all.size)
-        settled.push(attempts.claimsSettled)
-      })
-    const both = [claim(), claim()]
-    await clock.settle()
-    const results = await Promise.all(both)
-    expect(results.map((result) => result?.runs.length)).toEqual([1, 1])
-    expect(begun).toEqual([1, 2])
-    expect(settled).toEqual([0, 1])
+  it('go side by side, and none counts as answered before all that were sent before it', async () => {
+    const { attempts, store } = await scene({ runs: 2 })
+    const answers: (() => void)[] = []
+    const { claim } = store.runs
+    store.runs.claim = async (request) => {
+      await new Promise<void>((resolve) => answers.push(resolve))
+      return claim(request)
+    }
+    const wish = { limit: 1, jobs: [{ name: 'report', limit: 1 }], sinks: [] }
+    const [first, second] = [attempts.claim(wish, () => {}), attempts.claim(wish, () => {})]
+    expect(attempts.claimsSettled).toBe(0)
+    answers[1]?.()
+    expect((await second).runs).toHaveLength(1)
+    expect(attempts.claimsSettled).toBe(0)
+    answers[0]?.()
+    expect((await first).runs).toHaveLength(1)
     expect(attempts.claimsSettled).toBe(2)
+    expect(attempts.all.size).toBe(2)
   })
 
   it('go on after one that failed', async () => {
-    const { attempts } = await scene()
-    const failing = attempts.claim(
-      () => {
-        throw new Error('no wish')
-      },
-      () => {},
-    )
-    await expect(failing).rejects.toThrow('no wish')
-    expect(
-      await attempts.claim(
-        () => undefined,
-        () => {},
-      ),
-    ).toBeUndefined()
+    const { attempts, store } = await scene()
+    const { claim } = store.runs
+    store.runs.claim = () => Promise.reject(new Error('no store'))
+    const wish = { limit: 1, jobs: [{ name: 'report', limit: 1 }], sinks: [] }
+    await expect(attempts.claim(wish, () => {})).rejects.toThrow('no store')
+    expect(attempts.claimsSettled).toBe(1)
+    store.runs.claim = claim
+    expect((await attempts.claim(wish, () => {})).runs).toHaveLength(1)
   })
 })

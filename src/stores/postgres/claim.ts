@@ -3,9 +3,11 @@
  * are found by stepping from one to the next lower, so that runs which are not due yet are never passed over.
  *
  * - Two that claim at once: rows that one of them looks at are skipped by the other, so they take different runs.
- * - A claim whose reply was lost and that is sent again: its number is known, and it is answered with what it gave.
- * - An instance that is declared dead meanwhile: both hold its row, one after the other. It is taken before any run: with
- *   runs in hand, a claim waits for nobody.
+ * - A claim whose reply was lost and that is sent again: it is answered with what it gave. If the first is still at work,
+ *   the second waits for its end.
+ * - An instance that is declared dead meanwhile: whoever does that, and a claim of that instance, go one after the other.
+ *   Several claims of an instance, and its beat, go side by side. Its row is taken before any run: with runs in hand, a
+ *   claim waits for nobody.
  * - Thousands of runs behind one busy key: a claim moves a bounded number of them to where no claim looks, and asks to
  *   be called again.
  */
@@ -59,9 +61,8 @@ const START_PLAIN = `
       claim = v_claim from unnest(v_plain, v_places) as g(row, place) where u.ctid = g.row
       returning ${claimedRow('g.place')}`
 
-const NOTE_CLAIM = `
-      update belfry.instances set last_claim = v_claim
-        where id = v_instance and not dead and expires_at > v_now and last_claim < v_claim`
+/** What a claim gave whose reply was lost, as far as it is still this instance's. */
+const OF_THIS_CLAIM = 'u.state = 2 and u.instance = v_instance and u.claim = v_claim'
 
 const CLAIM_FUNCTION = operation(
   'claim_runs(v_instance text, v_claim bigint, v_limit integer, v_targets text[], v_left integer[], v_floor bigint)',
@@ -70,7 +71,7 @@ const CLAIM_FUNCTION = operation(
 declare
   v_us bigint := belfry.now_us();
   v_now bigint := v_us / 1000;
-  v_last bigint;
+  v_settled bigint;
   v_place bigint := 0;
   v_aside integer := 0;
   v_later boolean := false;
@@ -93,18 +94,19 @@ declare
 begin
   perform belfry.durable();
   ${FIND_LEVELS};
+  perform pg_advisory_xact_lock(hashtextextended(v_instance || ' ' || v_claim, 7237133));
   if v_due then
-    select last_claim into v_last from belfry.instances
-      where id = v_instance and not dead and expires_at > v_now for update;
+    select last_claim into v_settled from belfry.instances
+      where id = v_instance and not dead and expires_at > v_now for key share;
   else
-    select last_claim into v_last from belfry.instances where id = v_instance and not dead and expires_at > v_now;
+    select last_claim into v_settled from belfry.instances where id = v_instance and not dead and expires_at > v_now;
   end if;
-  if v_last >= v_claim then
-    -- The reply was lost: the answer is what it gave, as far as it is still this instance's.
-    return query select ${claimedRow('u.id')} from belfry.runs u
-      where u.state = 2 and u.instance = v_instance and u.claim = v_claim;
+  if v_settled is null then
     v_again := false;
-  elsif v_last is null or v_limit <= 0 or v_level_targets is null
+  elsif v_claim <= v_settled or exists (select 1 from belfry.runs u where ${OF_THIS_CLAIM}) then
+    return query select ${claimedRow('u.id')} from belfry.runs u where ${OF_THIS_CLAIM};
+    v_again := false;
+  elsif v_limit <= 0 or v_level_targets is null
     or exists (select 1 from belfry.settings where name = 'frozen') then
     v_again := false;
   end if;
@@ -116,14 +118,11 @@ begin
       where nth <= v_left[at];
     if v_plain is null then
       v_again := false;
-    else
-      ${NOTE_CLAIM};
-      v_again := found and v_special;
-      if found and not v_special then
-        v_plain := v_plain[1:v_limit];
-        v_places := array(select * from generate_series(1, cardinality(v_plain)));
-        ${START_PLAIN};
-      end if;
+    elsif not v_special then
+      v_again := false;
+      v_plain := v_plain[1:v_limit];
+      v_places := array(select * from generate_series(1, cardinality(v_plain)));
+      ${START_PLAIN};
     end if;
   end if;
 

@@ -95,14 +95,14 @@ declare
 begin
   perform belfry.durable();
   wakes := 0;
-  -- All that takes long is read before the instance's row is locked: the claims of the instance wait for that row. Each
-  -- run is found by its number: by its instance, all that run there would be gone through for each.
+  -- All that takes long is read before the instance's row is locked. Each run is found by its number: by its instance,
+  -- all that run there would be gone through for each.
   select coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.id) filter (where r.cancel), '{}') into v_own, v_cancelled
     from unnest(v_runs, v_tokens) as g(id, token) cross join lateral (
       select id, token, state, instance, cancel from belfry.runs where id = g.id limit 1) r
     where r.token = g.token and r.state = 2 and r.instance = v_id;
   v_unheard := ${UNHEARD};
-  select app, declarations into v_app, v_declarations from belfry.instances where id = v_id and not dead for update;
+  select app, declarations into v_app, v_declarations from belfry.instances where id = v_id and not dead for no key update;
   alive := found;
   v_us := belfry.now_us();
   now_ms := v_us / 1000;

@@ -154,6 +154,20 @@ export const claim = area('claim', {
     expect(second.token).toBeGreaterThan(first?.token ?? Number.POSITIVE_INFINITY)
   },
 
+  'claims of one instance go side by side, in any order, and each has an answer of its own': async (scene) => {
+    for (let n = 0; n < 6; n += 1) await scene.enqueue()
+    await scene.join()
+    const numbers = [4, 2, 3]
+    const claimAgain = () => Promise.all(numbers.map((claim) => scene.claim('one', { claim, limit: 2 })))
+    const given = await claimAgain()
+    const started = given.flatMap(ids)
+    expect(new Set(started).size).toBe(started.length)
+    expect((await claimAgain()).map((runs) => ids(runs).sort())).toEqual(given.map((runs) => ids(runs).sort()))
+    // Whoever was raced may have got less than there is.
+    const left = await scene.claim('one', { claim: 1 })
+    expect(new Set([...started, ...ids(left)]).size).toBe(6)
+  },
+
   'a claim that is sent again gets the same answer, and takes no more': async (scene) => {
     await scene.join()
     for (let count = 0; count < 4; count += 1) await scene.enqueue()
