@@ -88,7 +88,8 @@ export class Engine {
     })
     const wakeDispatchers = () => this.#wakeDispatchers()
     const steps = {
-      ticker: ticker({ ...options, rush, onRecorded: wakeDispatchers }),
+      // A store that hints has said so already.
+      ticker: ticker({ ...options, rush, onRecorded: store.supports.wakeups ? () => {} : wakeDispatchers }),
       dispatcher: () => this.#startRuns(this.#dispatcher),
       'sink dispatcher': () => this.#startRuns(this.#sinks),
       keeper: () => this.#keeper.keepAlive(),

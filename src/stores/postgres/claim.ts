@@ -32,17 +32,22 @@ const FIND_LEVELS = `
     union all
     select l.target, l.at, f.* from levels l ${first('r.target = l.target and r.priority < l.priority')}
   )
-  select array_agg(target), array_agg(priority), array_agg(at::integer), coalesce(bool_or(ready_at <= v_now), false)
-    into v_level_targets, v_level_priorities, v_level_places, v_due from levels`
+  select array_agg(target), array_agg(priority), array_agg(at::integer), array_agg(ready_at),
+      coalesce(bool_or(ready_at <= v_now), false)
+    into v_level_targets, v_level_priorities, v_level_places, v_level_firsts, v_due from levels`
 
-const LEVELS = 'unnest(v_level_targets, v_level_priorities, v_level_places) as l(target, priority, at)'
+const LEVELS = `unnest(v_level_targets, v_level_priorities, v_level_places, v_level_firsts)
+      as l(target, priority, at, first)`
 
-/** Due runs in the order of claiming, as many of each target as there is room for. */
+/**
+ * Due runs in the order of claiming, as many of each target as there is room for. From the first on that was found: before
+ * it, the index is full of those that were claimed since the table was last cleaned.
+ */
 const DUE = `
       select l.at, n.* from ${LEVELS} cross join lateral (
         select r.ctid as row, r.id, r.priority, r.ready_at, r.start_by, r.attempt, r.key, r.key_limit, r.key_waits,
           r.schedule from belfry.runs r where r.state = 1 and r.target = l.target and r.priority = l.priority
-          and r.ready_at <= v_now order by r.ready_at, r.id
+          and r.ready_at >= l.first and r.ready_at <= v_now order by r.ready_at, r.id
           limit least(v_left[l.at], v_limit - v_place) + cardinality(v_skip) for update skip locked
       ) n where v_left[l.at] > 0`
 const IN_ORDER = 'priority desc, ready_at, id'
@@ -80,6 +85,7 @@ declare
   v_level_targets text[];
   v_level_priorities integer[];
   v_level_places integer[];
+  v_level_firsts bigint[];
   v_due boolean;
   v_plain tid[];
   v_places bigint[];
