@@ -53,6 +53,7 @@ export class Dispatcher {
   #wantsRoom = false
   /** When the next run is known to be ready, on the monotonic clock. */
   #expectedAt = Number.POSITIVE_INFINITY
+  #begun = 0
   #closed = false
   #round = 0
 
@@ -67,13 +68,15 @@ export class Dispatcher {
     this.#wantsRoom = false
     const isMuch = this.#size.isMuch && (this.#size.isFull || clock.monotonic() >= this.#expectedAt)
     if (isMuch && this.#wish() !== undefined) rush.begin()
+    const before = this.#begun
     const lanes = await Promise.allSettled(Array.from({ length: isMuch ? LANES : 1 }, () => this.#claimOn(isMuch)))
     let pauseMs = pollMs
     for (const lane of lanes) {
       if (lane.status === 'rejected') throw lane.reason
       pauseMs = Math.min(pauseMs, lane.value)
     }
-    return pauseMs
+    // Claims that race each other may leave something between them: one that is alone finds it.
+    return isMuch && this.#begun > before ? 0 : pauseMs
   }
 
   /** Claims, where much is due until there is no more or no room for it. Answers when to come again. */
@@ -142,6 +145,7 @@ export class Dispatcher {
   #begin(attempt: Attempt): void {
     const { target } = attempt.run
     if (!('job' in target)) return
+    this.#begun += 1
     this.#count(target.job, 1)
     this.#runJob(attempt, this.#options.jobs.get(target.job) as JobDefinition)
   }

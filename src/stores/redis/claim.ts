@@ -148,9 +148,6 @@ async function claimShard(
   return { now: Number(now), runs, ...(nextReadyAt === undefined ? {} : { nextReadyAt }) }
 }
 
-/** When to look again if others took all that was seen: they may be about to take the rest, too. */
-const TAKEN_MS = 100
-
 /** Looks at all shards, and claims from those that have what comes first. */
 async function claimAcross(server: Server, request: ClaimRequest, asked: readonly Asked[]): Promise<ClaimResult> {
   const { now, shares, nextReadyAt, known } = await peekReady(server, request, asked)
@@ -165,12 +162,9 @@ async function claimAcross(server: Server, request: ClaimRequest, asked: readonl
   const results = (await Promise.all(claims)).filter((result) => result !== undefined)
   const runs = results.flatMap((result) => result.runs).sort(inClaimOrder)
   const latest = Math.max(now, ...results.map((result) => result.now))
-  const seen = known ? 0 : shares.flat().reduce((sum, count) => sum + count, 0)
   const next = firstNext(latest, [
     { now, next: nextReadyAt },
     ...results.map((each) => ({ now: each.now, next: each.nextReadyAt })),
-    // Others took some of what was seen here. What came after that was not looked at.
-    { now: latest, next: runs.length < seen ? latest + (runs.length > 0 ? 0 : TAKEN_MS) : undefined },
   ])
   return { now: latest, runs, ...(next === undefined ? {} : { nextReadyAt: next }) }
 }
