@@ -1,6 +1,6 @@
 /** Looking at runs, and what people do to them by hand. */
 import { checkPageLimit } from '../../core/page-limit.js'
-import type { Run } from '../../core/run.js'
+import { isFinished, type Run } from '../../core/run.js'
 import type { CancelResult, Page, RetryResult, RunQuery, Stamp } from '../../core/store.js'
 import { runsOf } from './claim.js'
 import { listOf, type Server, textsOf } from './connection.js'
@@ -103,7 +103,7 @@ export function homeOf(server: Server, run: string): number {
   return shard < server.shards ? shard : 0
 }
 
-/** Newest first, from the smallest set that holds all that were asked for. */
+/** Newest first, from the smallest set that holds all that were asked for; and how many runs there are that have not ended. */
 const LIST = script(`
 local before, limit, where = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local from = before == '-' and '+inf' or '(' .. before
@@ -127,12 +127,15 @@ for at = 1, math.min(#ns, limit) do
     found[#found + 1] = text
   end
 end
-return { found, math.min(#ns, limit), ns[math.min(#ns, limit)] or '-' }`)
+local open = redis.call('ZCARD', KEYS[1] .. 'all') - redis.call('ZCARD', KEYS[1] .. 'ended')
+return { found, math.min(#ns, limit), ns[math.min(#ns, limit)] or '-', open }`)
 
 const CHUNK = 200
 
 interface Chunk {
   readonly runs: readonly Run[]
+  /** How many runs of the shard have not ended. */
+  readonly open: number
   /** The number to go on before, when there may be more. */
   readonly next?: string
 }
@@ -142,7 +145,8 @@ async function readChunk(server: Server, shard: number, query: RunQuery, before:
   const where = waitsFor === 'stamp' ? 's' : schedule === undefined ? '-' : 'l'
   const reply = listOf(await server.read(LIST, shard, [before, CHUNK, where, word(schedule)]))
   const runs = runsOf(shard, textsOf(reply[0]))
-  return Number(reply[1]) < CHUNK ? { runs } : { runs, next: String(reply[2]) }
+  const open = Number(reply[3])
+  return Number(reply[1]) < CHUNK ? { runs, open } : { runs, open, next: String(reply[2]) }
 }
 
 export async function listRuns(server: Server, query: RunQuery): Promise<Page<Run>> {
@@ -165,10 +169,14 @@ function newestFirst(one: string, other: string): number {
 async function listShard(server: Server, shard: number, query: RunQuery): Promise<Page<Run>> {
   const items: Run[] = []
   let before: string | undefined = firstBefore(shard, query.after)
-  for (let looked = 0; before !== undefined; looked += CHUNK) {
+  // Those that have not ended are mostly among the newest: once all of them were seen, nobody need look at the history.
+  let unseen = asksForOpen(query) && before === '-' ? undefined : Number.POSITIVE_INFINITY
+  for (let looked = 0; before !== undefined && (unseen ?? 1) > 0; looked += CHUNK) {
     if (query.look !== undefined && looked >= query.look) return { items, next: `${before}-${shard}` }
     const chunk: Chunk = await readChunk(server, shard, query, before)
+    unseen ??= chunk.open
     for (const run of chunk.runs) {
+      if (!isFinished(run)) unseen -= 1
       if (!matches(run, query)) continue
       if (items.length === query.limit) return { items, next: items.at(-1)?.id ?? '' }
       items.push(run)
@@ -176,6 +184,10 @@ async function listShard(server: Server, shard: number, query: RunQuery): Promis
     before = chunk.next
   }
   return { items }
+}
+
+function asksForOpen({ states, waitsFor }: RunQuery): boolean {
+  return waitsFor !== undefined || (states?.every((state) => !isFinished({ state })) ?? false)
 }
 
 /** Runs of one number are in the order of their shards. */
