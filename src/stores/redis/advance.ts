@@ -4,8 +4,9 @@
  * schedule's first line, with its version and its cursor, and, where ticks may not overlap, its unfinished runs. One that
  * somebody else has moved on meanwhile is left alone. So a tick is recorded once, whoever plans at the same time.
  *
- * Server and planner work at the same time: while one batch is written, the next is planned. A batch is begun with a few,
- * so that the server soon has something to write.
+ * Server and planner work at the same time: while one part is written, the next is planned, and the one after that has
+ * been asked for already, because a server that finds several commands at once answers none of them before it has done
+ * them all. The first part is small, so that the server soon has something to write.
  *
  * Two who plan at once would plan the same. A mark, which lasts half a second and is gone with the batch, makes the
  * second one look behind the batch of the first. Nothing but the sharing of work rests on it.
@@ -20,11 +21,12 @@ import { PlanArgs } from './plan-args.js'
 import { RECORD } from './record-ticks.js'
 import { numberOf } from './token-text.js'
 
-/** How many schedules are read first, and how many at a time after that. */
+/**
+ * How many schedules are read and written first, and how many at a time after that. What is read of these fits into what a
+ * server sends in one go (64 KiB): the rest of a longer answer waits until the next command is done.
+ */
 const FIRST = 100
-const READ = 450
-/** How many are written by one script. */
-const WRITE = 225
+const PART = 225
 
 export async function advanceSchedules(
   server: Server,
@@ -56,19 +58,25 @@ async function advanceShard(
   request: AdvanceRequest,
 ): Promise<AdvanceResult> {
   const { lookaheadMs, limit } = request
-  const read = (offset: number, count: number) =>
-    underWay(readDue(server, shard, definitions, { lookaheadMs, offset, count, limit }))
   const step = new Step(server, shard, definitions.self, request)
-  let count = Math.min(FIRST, limit)
-  let asked = count
-  for (let reading: Promise<DueBatch> | undefined = read(0, count); reading !== undefined; ) {
-    const batch: DueBatch = await reading
-    const before = count
-    count = Math.min(READ, limit - asked)
+  const ahead: Promise<DueBatch>[] = []
+  let [asked, written] = [0, 0]
+  const askForMore = () => {
+    const count = Math.min(asked === 0 ? FIRST : PART, limit - asked)
+    if (count === 0) return
+    // Those that were asked for and are not written yet stand before them.
+    const query = { lookaheadMs, offset: asked - written, count, limit }
+    ahead.push(underWay(readDue(server, shard, definitions, query)))
     asked += count
-    // Asked for before this batch is written, and therefore behind it.
-    reading = batch.full && count > 0 ? read(before, count) : undefined
-    await step.record(batch, reading === undefined)
+  }
+  // Two from the start: a server that has something to write while the next is planned is never idle.
+  askForMore()
+  askForMore()
+  for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
+    const part = await next
+    await step.record(part, ahead.length === 0)
+    written += part.count
+    if (part.full) askForMore()
   }
   return step.result()
 }
@@ -99,14 +107,12 @@ class Step {
     // One that is due again after its step is not taken twice.
     const fresh = due.filter(({ id }) => !this.#seen.has(id))
     for (const { id } of fresh) this.#seen.add(id)
-    for (let first = 0; first < fresh.length; first += WRITE) {
-      const isLast = last && first + WRITE >= fresh.length
-      const writing = underWay(this.#write(fresh.slice(first, first + WRITE), isLast ? this.#self : ''))
-      // So that it is on its way while the next is planned.
-      await setImmediate()
-      await this.#written()
-      this.#writing = writing
-    }
+    if (fresh.length === 0) return
+    const writing = underWay(this.#write(fresh, last ? this.#self : ''))
+    // So that it is on its way while the next is planned.
+    await setImmediate()
+    await this.#written()
+    this.#writing = writing
   }
 
   async result(): Promise<AdvanceResult> {

@@ -15,6 +15,9 @@ const ENOUGH = 1_000
 /** Texts up to this length are sent as they are: cutting the payload off would cost more than sending it. */
 const SHORT = 600
 
+/** A schedule's id, and the three lines of its text: all of a batch comes as one text, which is much cheaper than many. */
+const LINES = 4
+
 /** The unfinished runs of a schedule as one text. */
 export const UNFINISHED = `
 local function unfinishedText(sched)
@@ -34,16 +37,16 @@ for at = 1, #marks, 2 do
   elseif marks[at] ~= self then offset = offset + limit end
 end
 local ids = redis.call('ZRANGEBYSCORE', KEYS[1] .. 'due', '-inf', '(' .. int(horizon + 1), 'LIMIT', offset, count)
-local texts, unfinished = {}, {}
-if #ids > 0 then
+local lines, unfinished = {}, {}
+if #ids == 0 then redis.call('HDEL', KEYS[1] .. 'planners', self)
+else
   redis.call('HSET', KEYS[1] .. 'planners', self, int(now + 500))
-  texts = redis.call('HMGET', KEYS[1] .. 's', unpack(ids))
+  local texts = redis.call('HMGET', KEYS[1] .. 's', unpack(ids))
   for at = 1, #ids do
     local text = texts[at]
-    if not text then texts[at] = ''
-    elseif #text > ${SHORT} then
-      texts[at] = string.sub(text, 1, string.find(text, '\\n', string.find(text, '\\n', 1, true) + 1, true))
-    end
+    lines[2 * at - 1] = ids[at]
+    lines[2 * at] = not text and '\\n\\n' or #text <= ${SHORT} and text
+      or string.sub(text, 1, string.find(text, '\\n', string.find(text, '\\n', 1, true) + 1, true))
     -- A schedule that allows overlap does not ask.
     if text and string.byte(text) ~= 97 then
       unfinished[#unfinished + 1] = at
@@ -52,7 +55,7 @@ if #ids > 0 then
   end
 end
 local first = redis.call('ZRANGE', KEYS[1] .. 'due', 0, 0, 'WITHSCORES')[2]
-return { int(now), ids, texts, unfinished, first and int(math.floor(first)) or '-' }`)
+return { int(now), #ids, table.concat(lines, '\\n'), unfinished, first and int(math.floor(first)) or '-' }`)
 
 export interface DueQuery {
   readonly lookaheadMs: number
@@ -66,7 +69,8 @@ export interface DueQuery {
 export interface DueBatch {
   readonly now: number
   readonly due: readonly Due[]
-  /** Whether as many were found as were asked for. */
+  /** How many were asked for, and whether as many were found. */
+  readonly count: number
   readonly full: boolean
   readonly nextDueAt: number | undefined
 }
@@ -86,22 +90,20 @@ export async function readDue(
   definitions: Definitions,
   { lookaheadMs, offset, count, limit }: DueQuery,
 ): Promise<DueBatch> {
-  const [now, ids, lines, open, next] = listOf(
+  const [now, found, text, open, next] = listOf(
     await server.read(DUE, shard, [lookaheadMs, offset, count, limit, definitions.self]),
   )
-  const [found, texts, unfinished] = [textsOf(ids), textsOf(lines), unfinishedTexts(textsOf(open))]
+  const [lines, unfinished] = [String(text).split('\n'), unfinishedTexts(textsOf(open))]
   const due: Due[] = []
-  for (const [at, id] of found.entries()) {
-    const text = texts[at] ?? ''
-    const end = text.indexOf('\n')
+  for (let at = 0; at < Number(found); at += 1) {
+    const [id = '', line = '', body = ''] = lines.slice(at * LINES, at * LINES + LINES)
     // It went away in this very moment.
-    if (end < 0) continue
-    const line = text.slice(0, end)
+    if (line === '') continue
     const head = toHead(line)
-    const known = definitions.of(server, shard, text.slice(end + 1, text.indexOf('\n', end + 1)), head.overlap)
+    const known = definitions.of(server, shard, body, head.overlap)
     due.push({ id, line, head, known, unfinishedText: unfinished.get(at + 1) ?? '' })
   }
-  return { now: Number(now), due, full: found.length === count, nextDueAt: numberOf(String(next)) }
+  return { now: Number(now), due, count, full: Number(found) === count, nextDueAt: numberOf(String(next)) }
 }
 
 function unfinishedTexts(pairs: readonly string[]): ReadonlyMap<number, string> {

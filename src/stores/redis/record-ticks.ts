@@ -117,10 +117,9 @@ local function applyAlike(first, count)
   local a, d = #numbered, #due
   for index = 1, count do
     local id, stored, fixedPart = ARGV[ids + place + index], found[place + index], ARGV[first + 6 + index]
-    local head = fixedPart .. from
-    if stored and find(stored, head, 1, true) == 1 then
-      local n = nextNumber()
-      local rest = #head
+    local moving = #fixedPart + 1
+    if stored and find(stored, fixedPart, 1, true) == 1 and find(stored, from, moving, true) == moving then
+      local n, rest = nextNumber(), #fixedPart + #from
       written[w + 1], written[w + 2] = n, text .. id .. after .. sub(stored, find(stored, '\\n', rest + 1, true) + 1)
       queue[q + 1], queue[q + 2] = readyAt, n
       numbered[a + 1], numbered[a + 2] = n, n

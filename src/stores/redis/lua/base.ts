@@ -82,24 +82,25 @@ local function nextSeq()
 end
 
 -- The number of a run. Its upper half is the same for many, and printing whole numbers of nine digits or less is quick.
-local upper, upperText, format = 0, '00000000', string.format
+local upper, numberFormat, format = 0, '00000000%08d', string.format
 local function nextNumber()
   seq = seq and seq + 1 or nextSeq()
   local lower = seq - upper
   if lower >= 100000000 then
     upper = seq - seq % 100000000
-    upperText, lower = format('%08d', upper / 100000000), seq - upper
+    numberFormat, lower = format('%08d', upper / 100000000) .. '%08d', seq - upper
   end
-  return upperText .. format('%08d', lower)
+  return format(numberFormat, lower)
 end
 
 -- Schedules that are due at one instant come in the order in which they were written: the fraction is their place in
 -- line. It is a multiple of 1/4096, which is as fine as a score can be, in as many digits as tell them apart.
-local line
+local line, lineOf, lineFormat
 local function inLine(due)
   if not line then line = tonumber(redis.call('HGET', KEYS[1] .. 'meta', 'line') or '0') end
+  if due ~= lineOf then lineOf, lineFormat = due, due .. '.%04d' end
   line = (line + 1) % 4096
-  return due .. format('.%04d', line * 10000 / 4096 + 0.5)
+  return format(lineFormat, line * 10000 / 4096 + 0.5)
 end
 
 local function saveSeq()
