@@ -160,7 +160,7 @@ export class Belfry implements AsyncDisposable {
   }
 
   /** Acquires a lock; undefined when somebody else has it. */
-  async lock(name: string, options: LockOptions = {}): Promise<Lock | undefined> {
+  lock(name: string, options: LockOptions = {}): Promise<Lock | undefined> {
     return this.locks.acquire(name, options)
   }
 

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../core/clock.js'
 import { failure } from '../core/errors.js'
-import type { Lease } from '../core/lease.js'
+import type { AcquireRequest, Lease } from '../core/lease.js'
 import type { Logger } from '../core/logger.js'
+import type { Mutable } from '../core/mutable.js'
 import { checkName } from '../core/names.js'
 import type { Page, Store } from '../core/store.js'
 import type { TokenFloor } from '../core/token.js'
@@ -78,7 +79,7 @@ export class Locks {
       throw failure('OPTION_INVALID', `lock "${name}": the holder given holds "${again.name}"`)
     }
     if (again !== undefined) return this.#enterAgain(again, options.ttl === undefined ? 0 : ttlMs, minHoldMs)
-    const granted = await this.#askAndTell(this.#ask(name, randomUUID(), ttlMs, permits, waitMs))
+    const granted = await this.#awaited(this.#ask(name, randomUUID(), ttlMs, permits, waitMs))
     if (granted === undefined) {
       this.#log.debug({ lock: name }, 'lock not obtained: it is held elsewhere')
       return undefined
@@ -97,7 +98,7 @@ export class Locks {
   async grant(name: string, options: GrantOptions = {}): Promise<Lease | undefined> {
     checkName(name, 'lock name')
     const { holder, signal, ttlMs, waitMs, permits } = parseGrant(name, options)
-    return (await this.#askAndTell(this.#ask(name, holder, ttlMs, permits, waitMs, true, signal)))?.lease
+    return (await this.#awaited(this.#ask(name, holder, ttlMs, permits, waitMs, true, signal)))?.lease
   }
 
   /** Extends what `grant` gave. Undefined when it is no longer the holder's. */
@@ -184,13 +185,11 @@ export class Locks {
   }
 
   /** As long as somebody asks, closing waits for him. */
-  async #askAndTell<Granted>(asking: Promise<Granted>): Promise<Granted> {
+  #awaited<Granted>(asking: Promise<Granted>): Promise<Granted> {
     this.#asking.add(asking)
-    try {
-      return await asking
-    } finally {
-      this.#asking.delete(asking)
-    }
+    const end = () => this.#asking.delete(asking)
+    asking.then(end, end)
+    return asking
   }
 
   async #ask(
@@ -203,12 +202,14 @@ export class Locks {
     signal?: AbortSignal,
   ) {
     const until = this.#clock.monotonic() + waitMs
-    const who = { instance: this.#instance(), ...(remote ? { remote } : {}) }
+    const instance = this.#instance()
     for (;;) {
       if (this.#closed) await this.#refuse(name, holder)
       const sentAt = this.#clock.monotonic()
-      const place = until > sentAt ? { waitMs: PLACE_MS } : {}
-      const request = { name, holder, ttlMs, permits, floor: this.#floor.value, ...who, ...place }
+      const { value: floor } = this.#floor
+      const request: Mutable<AcquireRequest> = { name, holder, ttlMs, permits, floor, instance }
+      if (remote) request.remote = true
+      if (until > sentAt) request.waitMs = PLACE_MS
       const result = await this.#store.leases.acquire(request)
       this.#floor.sawTime(result.now)
       if (result.acquired) {

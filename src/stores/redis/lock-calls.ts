@@ -3,7 +3,8 @@
  * each: a name that nobody holds or waits for, one that is held, or one's own; and when it is given back, that nobody
  * waits. Whatever has more to it is done by itself, by `acquire.ts` and `release.ts`.
  */
-import type { AcquireRequest, AcquireResult, ReleaseRequest } from '../../core/lease.js'
+import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest } from '../../core/lease.js'
+import type { Mutable } from '../../core/mutable.js'
 import { type Answer, type Asked, acquireLease, takeFree } from './acquire.js'
 import type { Server } from './connection.js'
 import { toLease } from './lease-text.js'
@@ -41,8 +42,9 @@ export class LockCalls {
     const expiresAt = Math.round(now + ttlMs)
     if (this.#taken.size >= REMEMBERED) this.#taken.clear()
     this.#taken.set(holder, { name, line: `${text} ${now} ${expiresAt} 0 ${inst} -`, left: `${text} -` })
-    const lease = { name, holder, token: Number(text), acquiredAt: now, expiresAt }
-    return { acquired: true, lease: instance === undefined ? lease : { ...lease, instance }, now }
+    const lease: Mutable<Lease> = { name, holder, token: Number(text), acquiredAt: now, expiresAt }
+    if (instance !== undefined) lease.instance = instance
+    return { acquired: true, lease, now }
   }
 
   async release(request: ReleaseRequest): Promise<boolean> {
