@@ -14,10 +14,10 @@ local ns, texts, settledHere = {}, {}, {}
 for at = 1, #ARGV, 5 do ns[#ns + 1] = ARGV[at] end
 eachText(ns, function(n, text) texts[n] = text end)
 
--- Most runs succeed, have no key, and no result: they are ended without being taken apart. Answers whether it was so.
-local RUNNING = '^X( %- %d+ %d+ %d+ )(%d+)( %d+ %d %d [^ ]+ [^ ]+ [^ ]+ [^ ]+ )%- [^ ]+ ([^ ]+) %- ([^ ]+) ([pl])([^\\n]+)\\n(.) [^ ]+ . [^ ]+ ([^ ]+) [^\\n]+\\n\\n\\n()'
-local function succeed(n, text, token)
-  local counts, own, times, tick, inst, kind, kept, origin, sched = string.match(text, RUNNING)
+-- Most runs succeed and have no key: they are ended without being taken apart. Answers whether it was so.
+local RUNNING = '^X( %- %d+ %d+ %d+ )(%d+)( %d+ %d %d [^ ]+ [^ ]+ [^ ]+ [^ ]+ )%- [^ ]+ ([^ ]+) %- ([^ ]+) ([pl])([^\\n]+)()\\n(.) [^ ]+ . [^ ]+ ([^ ]+) [^\\n]+\\n()\\n\\n'
+local function succeed(n, text, token, result)
+  local counts, own, times, tick, inst, kind, kept, made, origin, sched, texts = string.match(text, RUNNING)
   if own ~= token or (kind == 'l' and origin ~= 't') then return false end
   local gone = collect(runningGone, inst)
   gone[#gone + 1] = n
@@ -26,8 +26,8 @@ local function succeed(n, text, token)
     touch(touchedLanes, sched)
   end
   if kept == 'a' then
-    local rest = string.sub(text, (string.find(text, '\\n', 1, true)))
-    changeText(n, 'S' .. counts .. own .. times .. nowText .. ' ' .. own .. ' ' .. tick .. ' - ' .. inst .. ' ' .. kind .. kept .. rest)
+    changeText(n, 'S' .. counts .. own .. times .. nowText .. ' ' .. own .. ' ' .. tick .. ' - ' .. inst .. ' ' .. kind .. kept ..
+      string.sub(text, made, texts - 1) .. result .. string.sub(text, texts))
     endings[#endings + 1] = nextNumber()
     endings[#endings + 1] = n
     if kind == 'l' then redis.call('ZADD', KEYS[1] .. 'l:' .. sched, n, n) end
@@ -64,7 +64,7 @@ for at = 1, #ARGV, 5 do
   local n, token, result = ARGV[at], ARGV[at + 1], 'o'
   local text = texts[n]
   if settledHere[n] then result = settledHere[n] == token and 's' or 'o'
-  elseif text and runs[n] == nil and ARGV[at + 2] == 'S' and ARGV[at + 4] == '' and succeed(n, text, token) then
+  elseif text and runs[n] == nil and ARGV[at + 2] == 'S' and succeed(n, text, token, ARGV[at + 4]) then
     settledHere[n], result = token, 's'
   elseif text then
     if runs[n] == nil then parse(n, text) end

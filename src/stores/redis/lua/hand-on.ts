@@ -90,12 +90,23 @@ local function serveLane(sched)
   if r then makeReady(r) else redis.call('ZREM', KEYS[1] .. 'w:' .. sched, n) end
 end
 
+-- Most schedules have nothing that waits. Whether any of them has is asked for many at once.
+local function serveLanes(lanes)
+  for first = 1, #lanes, 1000 do
+    local keys, last = {}, math.min(first + 999, #lanes)
+    for at = first, last do keys[#keys + 1] = KEYS[1] .. 'w:' .. lanes[at] end
+    if redis.call('EXISTS', unpack(keys)) > 0 then
+      for at = first, last do serveLane(lanes[at]) end
+    end
+  end
+end
+
 -- Ends every operation: what it freed goes to the oldest that waits for it.
 local function handOn()
   while #touchedNames > 0 or #touchedLanes > 0 do
     local freed, lanes = touchedNames, touchedLanes
     touchedNames, touchedLanes = {}, {}
     for _, K in ipairs(freed) do serveName(name(K)) end
-    for _, sched in ipairs(lanes) do serveLane(sched) end
+    serveLanes(lanes)
   end
 end`
