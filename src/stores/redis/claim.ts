@@ -5,10 +5,10 @@
  */
 import type { Run } from '../../core/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../core/store.js'
-import { type Server, textsOf } from './connection.js'
+import type { Server } from './connection.js'
 import { START_RUN } from './lua/start-run.js'
 import { type Asked, firstNext, peekReady } from './peek.js'
-import { isTicket, runId, toRun } from './run-text.js'
+import { isTicket, RUN_LINES, runId, runOf, toRun } from './run-text.js'
 import { runScript } from './script.js'
 import { startTickets } from './tickets.js'
 import { numberOf, word } from './token-text.js'
@@ -124,7 +124,7 @@ for _, queue in ipairs(queues) do
   elseif redis.call('EXISTS', queue.key) == 0 then redis.call('ZREM', KEYS[1] .. 'p:' .. queue.target, queue.prio) end
 end
 if steps >= ${MAX_STEPS} then nextReadyAt = now end
-return { int(now), answer, nextReadyAt and int(nextReadyAt) or '-', wakes }`)
+return { int(now), table.concat(answer, '\\n'), nextReadyAt and int(nextReadyAt) or '-', wakes }`)
 
 export async function claimRuns(server: Server, request: ClaimRequest): Promise<ClaimResult> {
   const asked = [
@@ -142,9 +142,9 @@ async function claimShard(
 ): Promise<ClaimResult> {
   const { instance, claim, limit, floor } = request
   const targets = asked.flatMap(({ name, limit: most }) => [word(name), most])
-  const [now, texts, next] = await server.write(CLAIM, shard, [word(instance), claim, limit, floor, ...targets])
+  const [now, text, next] = await server.write(CLAIM, shard, [word(instance), claim, limit, floor, ...targets])
   const nextReadyAt = numberOf(String(next))
-  const runs = await claimedRuns(server, shard, request, textsOf(texts))
+  const runs = await claimedRuns(server, shard, request, String(text))
   return { now: Number(now), runs, ...(nextReadyAt === undefined ? {} : { nextReadyAt }) }
 }
 
@@ -175,18 +175,19 @@ function inClaimOrder(one: Run, other: Run): number {
   return one.id < other.id ? -1 : 1
 }
 
-/** What was claimed here, and the runs of other shards whose tickets were. */
-async function claimedRuns(
-  server: Server,
-  shard: number,
-  request: ClaimRequest,
-  texts: readonly string[],
-): Promise<ClaimedRun[]> {
-  const claimed = runsOf(shard, texts).filter(isClaimed)
-  const tickets = claimed.filter((_, at) => isTicket(texts[2 * at] ?? ''))
+/** What was claimed here, and the runs of other shards whose tickets were. All of it comes as one text: number and run. */
+async function claimedRuns(server: Server, shard: number, request: ClaimRequest, text: string): Promise<ClaimedRun[]> {
+  if (text === '') return []
+  const lines = text.split('\n')
+  const claimed: ClaimedRun[] = []
+  const tickets: ClaimedRun[] = []
+  for (let at = 0; at < lines.length; at += 1 + RUN_LINES) {
+    const number = lines[at] ?? ''
+    const run = runOf(runId(shard, number), lines, at + 1)
+    if (isClaimed(run)) (isTicket(number) ? tickets : claimed).push(run)
+  }
   if (tickets.length === 0) return claimed
-  const started = await startTickets(server, shard, request, tickets)
-  return [...claimed.filter((run) => !tickets.includes(run)), ...started]
+  return [...claimed, ...(await startTickets(server, shard, request, tickets))]
 }
 
 /** Runs from a list of their numbers and texts. */

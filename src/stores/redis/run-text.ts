@@ -64,17 +64,26 @@ export function keyWords(key: RunKey | 'unstamped' | undefined, elsewhere?: numb
   return `${word(key.name)} ${key.limit} ${key.whenBusy === 'skip' ? 's' : 'w'} ${mark}`
 }
 
-/** Thousands a second are read: by their places, because to take a list apart by names costs several times as much. */
+/** How many lines the text of a run has. */
+export const RUN_LINES = 6
+
 export function toRun(id: string, text: string): Run {
-  const lines = text.split('\n')
-  const head = (lines[0] ?? '').split(' ')
-  const made = (lines[1] ?? '').split(' ')
-  const [result, error, options] = [lines[2] ?? '', lines[3] ?? '', lines[4] ?? '']
+  return runOf(id, text.split('\n'), 0)
+}
+
+/**
+ * A run whose lines begin at a place in a list. Thousands a second are read: by their places, because to take a list apart by
+ * names costs several times as much.
+ */
+export function runOf(id: string, lines: readonly string[], from: number): Run {
+  const head = (lines[from] ?? '').split(' ')
+  const made = (lines[from + 1] ?? '').split(' ')
+  const [result, error, options] = [lines[from + 2] ?? '', lines[from + 3] ?? '', lines[from + 4] ?? '']
   const run: Mutable<Run> = {
     id,
     target: targetOf(fromWord(made[3] ?? '') ?? '', options === '' ? null : options),
     origin: ORIGINS[made[0] ?? ''] ?? 'enqueue',
-    payload: fromText(lines[5] ?? 'null'),
+    payload: fromText(lines[from + 5] ?? 'null'),
     priority: Number(made[1]),
     keep: KEEPS[made[2] ?? ''] ?? 'all',
     state: STATES[head[0] ?? ''] ?? 'failed',

@@ -9,9 +9,19 @@ import { runScript } from './script.js'
 import { inShards } from './shards.js'
 import { settleTickets } from './tickets.js'
 
+/** How many arguments say what the runs of a stretch have in common. */
+const ALIKE = 5
+
+/**
+ * Arguments: stretches of runs whose attempts ended alike, as those of one claim often do: how many they are, their token,
+ * outcome, delay, and result or error; then the number of each.
+ */
 export const SETTLE = runScript(`
-local ns, texts, settledHere = {}, {}, {}
-for at = 1, #ARGV, 5 do ns[#ns + 1] = ARGV[at] end
+local ns, texts, settledHere, at = {}, {}, {}, 1
+while at <= #ARGV do
+  for index = at + ${ALIKE}, at + ${ALIKE} - 1 + ARGV[at] do ns[#ns + 1] = ARGV[index] end
+  at = at + ${ALIKE} + ARGV[at]
+end
 eachText(ns, function(n, text) texts[n] = text end)
 
 -- Most runs succeed and have no key: they are ended without being taken apart. Answers whether it was so.
@@ -59,25 +69,30 @@ local function apply(r, kind, delay, json)
   giveBack(r, now + tonumber(delay))
 end
 
-local results = {}
-for at = 1, #ARGV, 5 do
-  local n, token, result = ARGV[at], ARGV[at + 1], 'o'
+local function settle(n, token, kind, delay, json)
   local text = texts[n]
-  if settledHere[n] then result = settledHere[n] == token and 's' or 'o'
-  elseif text and runs[n] == nil and ARGV[at + 2] == 'S' and succeed(n, text, token, ARGV[at + 4]) then
-    settledHere[n], result = token, 's'
-  elseif text then
-    if runs[n] == nil then parse(n, text) end
-    local r = load(n)
-    if not r then result = 'o'
-    elseif r.settled == token then result = 's'
-    elseif isCurrent(r, token) then
-      r.settled = token
-      apply(r, ARGV[at + 2], ARGV[at + 3], ARGV[at + 4])
-      result = 's'
-    end
+  if settledHere[n] then return settledHere[n] == token and 's' or 'o' end
+  if not text then return 'o' end
+  if runs[n] == nil and kind == 'S' and succeed(n, text, token, json) then
+    settledHere[n] = token
+    return 's'
   end
-  results[#results + 1] = result
+  if runs[n] == nil then parse(n, text) end
+  local r = load(n)
+  if not r then return 'o' end
+  if r.settled == token then return 's' end
+  if not isCurrent(r, token) then return 'o' end
+  r.settled = token
+  apply(r, kind, delay, json)
+  return 's'
+end
+
+local results = {}
+at = 1
+while at <= #ARGV do
+  local count, token, kind, delay, json = unpack(ARGV, at, at + ${ALIKE} - 1)
+  for index = at + ${ALIKE}, at + ${ALIKE} - 1 + count do results[#results + 1] = settle(ARGV[index], token, kind, delay, json) end
+  at = at + ${ALIKE} + count
 end
 finish()
 return { table.concat(results), wakes }`)
@@ -117,9 +132,17 @@ async function settleShard(server: Server, shard: number, settlements: readonly 
 
 function settlementArgs(settlements: readonly Settlement[]): (string | number)[] {
   const args: (string | number)[] = []
+  let [countAt, same] = [0, '']
   for (const { run, token, outcome } of settlements) {
-    args.push(runPlace(run)?.number ?? '-', token)
-    args.push(...outcomeArgs(outcome))
+    const ended = outcomeArgs(outcome)
+    const alike = `${token} ${ended.join(' ')}`
+    if (alike !== same) {
+      same = alike
+      countAt = args.length
+      args.push(0, token, ...ended)
+    }
+    args[countAt] = Number(args[countAt]) + 1
+    args.push(runPlace(run)?.number ?? '-')
   }
   return args
 }
