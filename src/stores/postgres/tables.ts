@@ -113,8 +113,9 @@ create table belfry.runs (
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
   autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 -- Every index here costs a run a microsecond or more each time it is written, also those that it does not stand in: so
--- they are few. A tick is unique among ticks, a backfill among those of its name.
-create unique index runs_tick on belfry.runs (schedule, tick, coalesce(backfill, '')) where origin in (0, 2);
+-- they are few. A tick is unique among ticks, a backfill among those of its name. By instant first: what is recorded at the
+-- same time stands together, and a tick of ten thousand schedules changes some hundred pages and not ten thousand.
+create unique index runs_tick on belfry.runs (tick, schedule, coalesce(backfill, '')) where origin in (0, 2);
 -- Two halves of one: what is unfinished is looked at all the time, and never among the history.
 create index runs_history on belfry.runs (schedule, id) where schedule is not null and state >= 3;
 create index runs_open on belfry.runs (schedule, waits_for, id) where schedule is not null and state < 3;
