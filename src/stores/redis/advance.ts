@@ -26,7 +26,7 @@ import { numberOf } from './token-text.js'
  * server sends in one go (64 KiB): the rest of a longer answer waits until the next command is done.
  */
 const FIRST = 100
-const PART = 225
+const PART = 300
 
 export async function advanceSchedules(
   server: Server,

@@ -97,7 +97,7 @@ export class PlanArgs {
     if (this.#alike === undefined) return
     const { place, tick, readyAt, startBy, dueAt, from, to } = this.#alike
     this.#plans.push('=', String(this.#starts.length), place, String(tick), String(readyAt), String(startBy ?? '-'))
-    this.#plans.push(String(dueAt), from, to, ...this.#starts)
+    this.#plans.push(String(dueAt), from, to, this.#starts.join('\n'))
     this.#alike = undefined
     this.#starts = []
   }

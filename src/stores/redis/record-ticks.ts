@@ -12,7 +12,7 @@ export const PLAN_ARGS = 10
 
 /**
  * Arguments: from where to number; a mark to remove, or nothing; the templates; the ids; then the plans in the order of the ids, in stretches:
- * `=` with what its plans have in common and the beginning of each line, or `x` with a single plan in full.
+ * `=` with what its plans have in common and, as one text, the beginning of each line; or `x` with a single plan in full.
  */
 export const RECORD = runScript(`${UNFINISHED}
 numbersFrom(ARGV[1])
@@ -106,6 +106,12 @@ local function apply(id, sched, p, text, head)
   if goes ~= '-' then call('ZADD', KEYS[1] .. 'fin', goes, sched) end
 end
 
+local function linesOf(text)
+  local lines = {}
+  for line in string.gmatch(text, '[^\\n]+') do lines[#lines + 1] = line end
+  return lines
+end
+
 -- One tick for each of many schedules that allow overlap, have no key, and go from the same instants to the same. This is
 -- what most ticks come to, so it does little else.
 local function applyAlike(first, count)
@@ -115,15 +121,21 @@ local function applyAlike(first, count)
   local after, lane, queue = t.after, KEYS[1] .. 'e:', collect(added, t)
   local q, w, s = #queue, #written, #texts
   local a, d = #numbered, #due
+  local starts = {}
   for index = 1, count do
-    local id, stored, fixedPart = ARGV[ids + place + index], found[place + index], ARGV[first + 6 + index]
-    local moving = #fixedPart + 1
-    if stored and find(stored, fixedPart, 1, true) == 1 and find(stored, from, moving, true) == moving then
-      local n, rest = nextNumber(), #fixedPart + #from
+    local stored = found[place + index]
+    local moving = stored and find(stored, from, 1, true)
+    starts[index] = moving and sub(stored, 1, moving - 1) or '-'
+  end
+  local wanted = table.concat(starts, '\\n') == ARGV[first + 7] and starts or linesOf(ARGV[first + 7])
+  for index = 1, count do
+    local id, stored, start = ARGV[ids + place + index], found[place + index], starts[index]
+    if start == wanted[index] then
+      local n, rest = nextNumber(), #start + #from
       written[w + 1], written[w + 2] = n, text .. id .. after .. sub(stored, find(stored, '\\n', rest + 1, true) + 1)
       queue[q + 1], queue[q + 2] = readyAt, n
       numbered[a + 1], numbered[a + 2] = n, n
-      texts[s + 1], texts[s + 2] = id, fixedPart .. to .. sub(stored, rest)
+      texts[s + 1], texts[s + 2] = id, start .. to .. sub(stored, rest)
       due[d + 1], due[d + 2] = inLine(dueAt), id
       q, w, s, a, d = q + 2, w + 2, s + 2, a + 2, d + 2
       recorded = recorded + 1
@@ -136,7 +148,7 @@ while at <= #ARGV do
   if ARGV[at] == '=' then
     local alike = tonumber(ARGV[at + 1])
     applyAlike(at + 2, alike)
-    place, at = place + alike, at + 9 + alike
+    place, at = place + alike, at + 10
   else
     place = place + 1
     local id, text, head = ARGV[ids + place], found[place], ARGV[at + 1]

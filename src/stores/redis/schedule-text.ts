@@ -8,6 +8,7 @@
  *
  * The first two lines are what the planner needs; together they tell whether anything has changed.
  */
+import type { Mutable } from '../../core/mutable.js'
 import type { Missed, Overlap } from '../../core/policies.js'
 import { DEFAULT_MISSED } from '../../core/policies.js'
 import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
@@ -151,16 +152,35 @@ export interface Head extends Progress {
 }
 
 export function toHead(line: string): Head {
-  const [version = '', created, anchor, updated, cursor, next, due, remaining, paused, finished] = line.split(' ')
+  const start = movingFrom(line)
+  const [version = '', created, anchor, updated] = line.slice(0, start).split(' ')
   const createdAt = read(created) ?? 0
-  const [nextAt, left, pausedAt, finishedAt] = [read(next), read(remaining), read(paused), read(finished)]
-  const dueAt = due === '=' ? nextAt : read(due)
-  return {
+  const { cursor, nextAt, dueAt, remaining, pausedAt, finishedAt } = toMoving(line.slice(start))
+  const head: Mutable<Head> = {
     overlap: OVERLAPS[version.charAt(0)] ?? 'allow',
     version: Number(version.slice(1)),
     createdAt,
     anchor: anchor === '=' ? createdAt : (read(anchor) ?? 0),
     updatedAt: updated === '=' ? createdAt : (read(updated) ?? 0),
+    cursor,
+  }
+  if (nextAt !== undefined) head.nextAt = nextAt
+  if (dueAt !== undefined) head.dueAt = dueAt
+  if (remaining !== undefined) head.remaining = remaining
+  if (pausedAt !== undefined) head.pausedAt = pausedAt
+  if (finishedAt !== undefined) head.finishedAt = finishedAt
+  return head
+}
+
+/** The last that was read: schedules that are due together often stand at the same instants. */
+let lastMoving: { readonly text: string; readonly moving: Moving } | undefined
+
+function toMoving(text: string): Moving {
+  if (lastMoving?.text === text) return lastMoving.moving
+  const [cursor, next, due, remaining, paused, finished] = text.split(' ')
+  const [nextAt, left, pausedAt, finishedAt] = [read(next), read(remaining), read(paused), read(finished)]
+  const dueAt = due === '=' ? nextAt : read(due)
+  const moving = {
     cursor: read(cursor) ?? 0,
     ...(left === undefined ? {} : { remaining: left }),
     ...(nextAt === undefined ? {} : { nextAt }),
@@ -168,6 +188,8 @@ export function toHead(line: string): Head {
     ...(pausedAt === undefined ? {} : { pausedAt }),
     ...(finishedAt === undefined ? {} : { finishedAt }),
   }
+  lastMoving = { text, moving }
+  return moving
 }
 
 export function toSchedule(id: string, text: string): Schedule {
