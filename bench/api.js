@@ -1,9 +1,14 @@
 // @ts-check
 /**
  * What the HTTP API costs: schedules sent as lines against `putMany`, and single ones with many in flight against the
- * store's own put. The service answers over a socket, as `belfry serve` does; whoever asks is a process of its own.
+ * store's own put, one after another, and as many together, which share transactions. The service answers over a socket,
+ * as `belfry serve` does; whoever asks is a process of its own.
+ *
+ * Beside that, what HTTP alone leaves of puts: a bare server of Node's that reads JSON, puts, and answers JSON, without
+ * checking or guarding anything.
  */
 import { spawn } from 'node:child_process'
+import { createServer as createBareServer } from 'node:http'
 import { clientAddress } from '../dist/cli/serve/client-address.js'
 import { HttpListener } from '../dist/cli/serve/http-listener.js'
 import { createBelfry } from '../dist/index.js'
@@ -65,9 +70,50 @@ async function createOne(name, title, audit) {
         const { done, elapsedMs } = await ask('create', url, CLIENTS, TURN_MS)
         return (done / elapsedMs) * 1_000
       }),
-    put: () => opened(name, (belfry) => inFlight(CLIENTS, TURN_MS, () => belfry.schedules.put(`one/${made++}`, INPUT))),
+    alone: () => opened(name, (belfry) => inFlight(1, TURN_MS, () => belfry.schedules.put(`one/${made++}`, INPUT))),
+    together: () =>
+      opened(name, (belfry) => inFlight(CLIENTS, TURN_MS, () => belfry.schedules.put(`one/${made++}`, INPUT))),
+    bare: () =>
+      opened(name, async (belfry) => {
+        const { url, close } = await bareServer(belfry)
+        const { done, elapsedMs } = await ask('create', url, CLIENTS, TURN_MS)
+        await close()
+        return (done / elapsedMs) * 1_000
+      }),
   })
-  reportRatio(title, name, rates.ours, rates.put, 'schedules.put')
+  const { ours, together, bare } = rates
+  reportRatio(title, name, ours, rates.alone, 'schedules.put, one after another', {
+    togetherPerSecond: Math.round(median(together)),
+    ofTogether: hundredths(ratioOf(ours, together)),
+    barePerSecond: Math.round(median(bare)),
+    ofBare: hundredths(ratioOf(ours, bare)),
+    bareOfTogether: hundredths(ratioOf(bare, together)),
+  })
+}
+
+/** @param {import('../dist/index.js').Belfry} belfry */
+async function bareServer(belfry) {
+  const server = createBareServer((request, response) => {
+    let text = ''
+    request.setEncoding('utf8')
+    request.on('data', (part) => {
+      text += part
+    })
+    request.on('end', async () => {
+      const body = JSON.stringify(await belfry.schedules.put(crypto.randomUUID(), JSON.parse(text)))
+      response
+        .writeHead(201, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
+        .end(body)
+    })
+  })
+  const port = await new Promise((resolve) =>
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      resolve(typeof address === 'object' ? address?.port : undefined)
+    }),
+  )
+  const close = () => new Promise((resolve) => server.close(resolve).closeAllConnections())
+  return { url: `http://127.0.0.1:${port}`, close }
 }
 
 /**
