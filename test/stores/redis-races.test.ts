@@ -2,7 +2,8 @@
 import { expect, it } from 'vitest'
 import { plan } from '../../src/core/plan.js'
 import type { Planner, Store } from '../../src/core/store.js'
-import { redisStore } from '../../src/stores/redis/index.js'
+import { type NodeRedis, redisStore } from '../../src/stores/redis/index.js'
+import { RECORD } from '../../src/stores/redis/record-ticks.js'
 import { Scene } from '../../src/testing/contract/scene.js'
 import { testRedis } from '../servers/test-redis.js'
 
@@ -53,6 +54,40 @@ it('a plan of a schedule that was changed meanwhile is not written', async () =>
     )
   })
 })
+
+it('of schedules that tick together, one that was changed meanwhile is left out', async () => {
+  const server = await testRedis()
+  const start = Date.UTC(2026, 0, 1)
+  await server.setClock(start)
+  const open = async (client: NodeRedis) => {
+    const store = redisStore({ client, prefix: server.prefix }, { handTurned: true })
+    await store.open()
+    return new Scene({ store, elapse: async () => {} })
+  }
+  const other = await open(await server.client())
+  const one = await open(beforeWriting(await server.client(), () => other.store.schedules.pause('b', undefined)))
+  for (const id of ['a', 'b', 'c']) await one.put(id, { timeline: { every: 60_000 } })
+  await server.setClock(start + 60_000)
+  expect(await one.advance()).toMatchObject({ recorded: 2 })
+  expect(await Promise.all(['a', 'b', 'c'].map(async (id) => (await one.runsOf(id)).length))).toEqual([1, 0, 1])
+  expect(await other.advance()).toMatchObject({ recorded: 0 })
+  for (const { store } of [one, other]) await store.close()
+  await server.close()
+})
+
+/** A client that lets something happen before it writes what was planned. */
+function beforeWriting(client: NodeRedis, act: () => Promise<unknown>): NodeRedis {
+  const sendCommand: NodeRedis['sendCommand'] = async (args) => {
+    if (args[1] === RECORD.handTurned.sha || args[1] === RECORD.handTurned.text) await act()
+    return client.sendCommand(args)
+  }
+  return new Proxy(client, {
+    get(target, name) {
+      const member: unknown = name === 'sendCommand' ? sendCommand : Reflect.get(target, name)
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+}
 
 it('of two who plan the same at once one records it', async () => {
   await twoHandles(async (one, other) => {
