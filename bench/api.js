@@ -1,11 +1,11 @@
 // @ts-check
 /**
  * What the HTTP API costs: schedules sent as lines against `putMany`, and single ones with many in flight against the
- * store's own put, one after another, and as many together, which share transactions. The service answers over a socket,
- * as `belfry serve` does; whoever asks is a process of its own.
+ * store's own put with as many in flight, which share transactions. The service answers over a socket, as `belfry serve`
+ * does; whoever asks is a process of its own.
  *
- * Beside that, what HTTP alone leaves of puts: a bare server of Node's that reads JSON, puts, and answers JSON, without
- * checking or guarding anything.
+ * Beside that, what HTTP alone leaves of puts (a bare server of Node's that reads JSON, puts, and answers JSON, without
+ * checking or guarding anything), and how many puts there are one after another.
  */
 import { spawn } from 'node:child_process'
 import { createServer as createBareServer } from 'node:http'
@@ -81,13 +81,12 @@ async function createOne(name, title, audit) {
         return (done / elapsedMs) * 1_000
       }),
   })
-  const { ours, together, bare } = rates
-  reportRatio(title, name, ours, rates.alone, 'schedules.put, one after another', {
-    togetherPerSecond: Math.round(median(together)),
-    ofTogether: hundredths(ratioOf(ours, together)),
+  const { ours, together, alone, bare } = rates
+  reportRatio(title, name, ours, together, `schedules.put, ${CLIENTS} in flight`, {
     barePerSecond: Math.round(median(bare)),
     ofBare: hundredths(ratioOf(ours, bare)),
-    bareOfTogether: hundredths(ratioOf(bare, together)),
+    bareRatio: hundredths(ratioOf(bare, together)),
+    alonePerSecond: Math.round(median(alone)),
   })
 }
 
