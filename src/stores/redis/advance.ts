@@ -22,8 +22,8 @@ import { RECORD } from './record-ticks.js'
 import { numberOf } from './token-text.js'
 
 /**
- * How many schedules are read and written first, and how many at a time after that. What is read of these fits into what a
- * server sends in one go (64 KiB): the rest of a longer answer waits until the next command is done.
+ * How many schedules are read and written first, and how many at a time after that. What is read of as many with a small
+ * payload fits into what a server sends in one go (64 KiB): the rest of a longer answer waits until the next command is done.
  */
 const FIRST = 100
 const PART = 300
@@ -74,7 +74,7 @@ async function advanceShard(
   askForMore()
   for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
     const part = await next
-    await step.record(part, ahead.length === 0)
+    await step.record(part, !part.full || ahead.length === 0)
     written += part.count
     if (part.full) askForMore()
   }

@@ -38,8 +38,7 @@ for at = 1, #marks, 2 do
 end
 local ids = redis.call('ZRANGEBYSCORE', KEYS[1] .. 'due', '-inf', '(' .. int(horizon + 1), 'LIMIT', offset, count)
 local lines, unfinished = {}, {}
-if #ids == 0 then redis.call('HDEL', KEYS[1] .. 'planners', self)
-else
+if #ids > 0 then
   redis.call('HSET', KEYS[1] .. 'planners', self, int(now + 500))
   local texts = redis.call('HMGET', KEYS[1] .. 's', unpack(ids))
   for at = 1, #ids do

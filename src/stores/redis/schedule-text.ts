@@ -173,23 +173,24 @@ export function toHead(line: string): Head {
 }
 
 /** The last that was read: schedules that are due together often stand at the same instants. */
-let lastMoving: { readonly text: string; readonly moving: Moving } | undefined
+let last: { readonly text: string; readonly moving: ReturnType<typeof readMoving> } | undefined
 
-function toMoving(text: string): Moving {
-  if (lastMoving?.text === text) return lastMoving.moving
+function toMoving(text: string) {
+  if (last?.text !== text) last = { text, moving: readMoving(text) }
+  return last.moving
+}
+
+function readMoving(text: string) {
   const [cursor, next, due, remaining, paused, finished] = text.split(' ')
-  const [nextAt, left, pausedAt, finishedAt] = [read(next), read(remaining), read(paused), read(finished)]
-  const dueAt = due === '=' ? nextAt : read(due)
-  const moving = {
+  const nextAt = read(next)
+  return {
     cursor: read(cursor) ?? 0,
-    ...(left === undefined ? {} : { remaining: left }),
-    ...(nextAt === undefined ? {} : { nextAt }),
-    ...(dueAt === undefined ? {} : { dueAt }),
-    ...(pausedAt === undefined ? {} : { pausedAt }),
-    ...(finishedAt === undefined ? {} : { finishedAt }),
+    nextAt,
+    dueAt: due === '=' ? nextAt : read(due),
+    remaining: read(remaining),
+    pausedAt: read(paused),
+    finishedAt: read(finished),
   }
-  lastMoving = { text, moving }
-  return moving
 }
 
 export function toSchedule(id: string, text: string): Schedule {

@@ -27,7 +27,7 @@ eachText(ns, function(n, text) texts[n] = text end)
 -- Most runs succeed and have no key: they are ended without being taken apart. Answers whether it was so.
 local RUNNING = '^X( %- %d+ %d+ %d+ )(%d+)( %d+ %d %d [^ ]+ [^ ]+ [^ ]+ [^ ]+ )%- [^ ]+ ([^ ]+) %- ([^ ]+) ([pl])([^\\n]+)()\\n(.) [^ ]+ . [^ ]+ ([^ ]+) [^\\n]+\\n()\\n\\n'
 local function succeed(n, text, token, result)
-  local counts, own, times, tick, inst, kind, kept, made, origin, sched, texts = string.match(text, RUNNING)
+  local counts, own, times, tick, inst, kind, kept, madeAt, origin, sched, resultAt = string.match(text, RUNNING)
   if own ~= token or (kind == 'l' and origin ~= 't') then return false end
   local gone = collect(runningGone, inst)
   gone[#gone + 1] = n
@@ -37,7 +37,7 @@ local function succeed(n, text, token, result)
   end
   if kept == 'a' then
     changeText(n, 'S' .. counts .. own .. times .. nowText .. ' ' .. own .. ' ' .. tick .. ' - ' .. inst .. ' ' .. kind .. kept ..
-      string.sub(text, made, texts - 1) .. result .. string.sub(text, texts))
+      string.sub(text, madeAt, resultAt - 1) .. result .. string.sub(text, resultAt))
     endings[#endings + 1] = nextNumber()
     endings[#endings + 1] = n
     if kind == 'l' then redis.call('ZADD', KEYS[1] .. 'l:' .. sched, n, n) end
