@@ -26,8 +26,9 @@ const FILL_SCHEDULES = `insert into raw.schedules (id, version, definition, anch
     created_at, updated_at, minds_overlap, removable)
   select 'bench/' || at, at, at, 0, 0, 0, at, 0, 0, 0, false, true from generate_series(0, $1::integer - 1) at`
 
-const COMMON = 'claim, priority, attempt, failures, takeovers, keep, waits_for, unstamped, engaged, rescued, cancel'
-const COMMON_VALUES = '0, 0, 0, 0, 0, 0, 0, false, true, false, false'
+const COMMON =
+  'claim, priority, attempt, failures, takeovers, keep, waits_for, running, unstamped, engaged, rescued, cancel'
+const COMMON_VALUES = '0, 0, 0, 0, 0, 0, 0, false, false, true, false, false'
 
 const TAKE = {
   name: 'raw-take',

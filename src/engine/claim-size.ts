@@ -1,7 +1,8 @@
 /** How much to ask for, and when: what dispatchers learn from what their claims brought. */
 import type { ClaimResult } from '../core/store.js'
 
-const SMALL = 500
+/** A little more than half of a thousand that are due at once. */
+const SMALL = 512
 const SMALL_CLAIMS = 2
 
 /**
@@ -39,7 +40,11 @@ export class ClaimSize {
   }
 }
 
-/** How long until the next run may start, as far as a claim can tell. */
-export function untilReady({ now, nextReadyAt }: ClaimResult): number {
-  return nextReadyAt === undefined ? Number.POSITIVE_INFINITY : Math.max(nextReadyAt - now, 1)
+/**
+ * How long until a claim is to be sent so that it comes when the next run is ready, as far as the last claim can tell. That
+ * one was sent so long before the store's now as the next will be, and it is not the fault of those who wait that its
+ * answer took a while.
+ */
+export function untilReady({ now, nextReadyAt }: ClaimResult, sinceSentMs: number): number {
+  return nextReadyAt === undefined ? Number.POSITIVE_INFINITY : Math.max(nextReadyAt - now - sinceSentMs, 1)
 }

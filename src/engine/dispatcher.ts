@@ -39,6 +39,9 @@ export interface DispatcherOptions {
 /** How uneven polls are. Who of many polled first is first at the next instant, and that is not to be always the same. */
 const UNEVEN = 0.2
 
+/** How much too early a timer may be. */
+const EARLY_MS = 2
+
 /** How many claims are under way where much is due: while the answer to one is read here, the store is at the other. */
 const LANES = 2
 
@@ -63,54 +66,59 @@ export class Dispatcher {
     this.#size = new ClaimSize(options.batch)
   }
 
-  /** One step of the loop. */
+  /** One step of the loop. The first claim is alone: the sooner it is answered, the sooner half of a wave has started. */
   async startRuns(): Promise<number> {
-    const { clock, rush, pollMs } = this.#options
+    const { clock, rush } = this.#options
     this.#wantsRoom = false
-    const isMuch = this.#size.isMuch && (this.#size.isFull || clock.monotonic() >= this.#expectedAt)
+    const isMuch = this.#size.isMuch && (this.#size.isFull || clock.monotonic() >= this.#expectedAt - EARLY_MS)
     if (isMuch && this.#wish() !== undefined) rush.begin()
-    const before = this.#begun
-    const lanes = await Promise.allSettled(Array.from({ length: isMuch ? LANES : 1 }, () => this.#claimOn(isMuch)))
-    let pauseMs = pollMs
-    for (const lane of lanes) {
-      if (lane.status === 'rejected') throw lane.reason
-      pauseMs = Math.min(pauseMs, lane.value)
-    }
+    const pauseMs = await this.#claimOnce()
+    if (!isMuch || pauseMs > 0) return pauseMs
+    const lanes = await Promise.allSettled(Array.from({ length: LANES }, () => this.#claimOn()))
+    for (const lane of lanes) if (lane.status === 'rejected') throw lane.reason
     // Claims that race each other may leave something between them: one that is alone finds it.
-    return isMuch && this.#begun > before ? 0 : pauseMs
+    return 0
   }
 
-  /** Claims, where much is due until there is no more or no room for it. Answers when to come again. */
-  async #claimOn(isMuch: boolean): Promise<number> {
-    for (;;) {
-      const pauseMs = await this.#claimOnce()
-      if (pauseMs > 0 || !isMuch) return pauseMs
-    }
+  /** Claims until there is no more, or no room for it. */
+  async #claimOn(): Promise<void> {
+    while ((await this.#claimOnce()) === 0);
   }
 
+  /** Answers when to come again. */
   async #claimOnce(): Promise<number> {
-    const { attempts, rush, concurrency, pollMs } = this.#options
+    const { attempts, clock, rush, concurrency, pollMs } = this.#options
     const wish = this.#wish()
     if (wish === undefined) return pollMs
     this.#reserve(wish, 1)
-    const result = await attempts.claim(wish, (attempt) => this.#begin(attempt)).finally(() => this.#reserve(wish, -1))
+    const sentAt = clock.monotonic()
+    let begun = 0
+    const begin = (attempt: Attempt) => {
+      this.#begin(attempt)
+      begun += 1
+      // Not later: what of it ends at once would be written down first.
+      if (begun === wish.limit && this.#running < concurrency) rush.begin()
+    }
+    const result = await attempts.claim(wish, begin).finally(() => this.#reserve(wish, -1))
     const isFull = result.runs.length >= wish.limit
     this.#size.took(result.runs.length, isFull)
-    if (!isFull || this.#closed) rush.end()
-    else if (this.#running < concurrency) rush.begin()
-    else rush.giveWay()
-    if (isFull) return 0
+    if (isFull) {
+      if (this.#running >= concurrency) rush.giveWay()
+      return 0
+    }
+    if (this.#asked === 0) rush.end()
     // A job that has no more room may have more to run.
     for (const { name } of wish.jobs) if (this.#freeOf(name) <= 0) this.#wantsRoom = true
-    return this.#pause(result)
+    return this.#pause(result, sentAt)
   }
 
   /** On time for what is known to come. Else at the next poll, each time a little differently from other instances. */
-  #pause(result: ClaimResult): number {
+  #pause(result: ClaimResult, sentAt: number): number {
     const { attempts, clock, pollMs } = this.#options
     this.#round += 1
-    const readyMs = untilReady(result)
-    this.#expectedAt = clock.monotonic() + readyMs
+    const answeredAt = clock.monotonic()
+    const readyMs = untilReady(result, answeredAt - sentAt)
+    this.#expectedAt = answeredAt + readyMs
     return Math.min(readyMs, pollMs - jitterMs(pollMs * UNEVEN, attempts.instance, this.#round))
   }
 

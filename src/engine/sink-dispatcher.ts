@@ -54,7 +54,8 @@ export class SinkDispatcher {
 
   /** One step of the loop. */
   async startRuns(): Promise<number> {
-    const { attempts, pollMs } = this.#options
+    const { clock, attempts, pollMs } = this.#options
+    const sentAt = clock.monotonic()
     const wish = this.#wish()
     const result = wish === undefined ? undefined : await attempts.claim(wish, (attempt) => this.#begin(attempt))
     for (const lane of this.#lanes.values()) lane.gathered()
@@ -62,7 +63,7 @@ export class SinkDispatcher {
     if (result === undefined || wish === undefined) return delayMs
     const isFull = this.#mayBeMore(wish)
     this.#size.took(result.runs.length, isFull)
-    return isFull ? 0 : Math.min(delayMs, untilReady(result))
+    return isFull ? 0 : Math.min(delayMs, untilReady(result, clock.monotonic() - sentAt))
   }
 
   /** Where a sink got all that it had room for, there may be more. */

@@ -35,7 +35,7 @@ export interface TickerOptions {
 export function ticker(options: TickerOptions): () => Promise<number> {
   const { store, clock, events, batch, lookaheadMs, pollMs, rush, onRecorded } = options
   const planSafely = planner(options.log)
-  const hasTime = lookaheadMs / 2 > RUSH_MS
+  const hasTime = lookaheadMs * LEAD > RUSH_MS
   const lead = new Lead(lookaheadMs)
   return async function recordTicks() {
     if (hasTime) await rush.over()
@@ -71,10 +71,13 @@ function planner(log: Logger): Planner {
   }
 }
 
+/** How much of the look-ahead recording takes up, as a rule. */
+const LEAD = 0.7
+
 /**
- * How long before a tick recording begins. Half of the look-ahead, as a rule: the other half is left to those who start
- * what is due now. Schedules that tick every second would otherwise be recorded just when the ticks of before are to start.
- * Where so much was recorded the last time that half would not do, it begins sooner.
+ * How long before a tick recording begins. A part of the look-ahead is left to those who start what is due now: schedules
+ * that tick every second would otherwise be recorded just when the ticks of before are to start. Where so much was
+ * recorded the last time that this would not do, it begins sooner.
  */
 class Lead {
   readonly #lookaheadMs: number
@@ -84,7 +87,7 @@ class Lead {
 
   constructor(lookaheadMs: number) {
     this.#lookaheadMs = lookaheadMs
-    this.ms = lookaheadMs / 2
+    this.ms = lookaheadMs * LEAD
   }
 
   took(ms: number, schedules: number, isLast: boolean): void {
@@ -92,7 +95,7 @@ class Lead {
     this.#schedules += schedules
     if (!isLast) return
     if (this.#schedules > 0) {
-      this.ms = Math.min(Math.max(this.#spentMs * SLACK, this.#lookaheadMs / 2), this.#lookaheadMs)
+      this.ms = Math.min(Math.max(this.#spentMs * SLACK, this.#lookaheadMs * LEAD), this.#lookaheadMs)
     }
     this.#spentMs = 0
     this.#schedules = 0

@@ -79,13 +79,13 @@ describe('a dispatcher', () => {
     const { dispatcher, began, asked, clock } = await scene({ runs: 3_000, concurrency: 5_000, batch: 1_000 })
     while ((await dispatcher.startRuns()) === 0);
     await clock.settle()
-    expect(asked).toEqual([500, 500, 500, 1_000, 1_000, 500, 500])
+    expect(asked).toEqual([512, 512, 1_000, 1_000, 512, 512])
     expect(began).toHaveLength(3_000)
     await dispatcher.startRuns()
-    expect(asked.at(-1)).toBe(500)
+    expect(asked.at(-1)).toBe(512)
   })
 
-  it('asks once where little is due, and twice at a time where much is, or was the last time', async () => {
+  it('asks once where little is due, and twice at a time where one claim did not do', async () => {
     const { dispatcher, underWay, clock, store, run } = await scene({ runs: 5, concurrency: 5_000, batch: 1_000 })
     const startAll = async () => {
       underWay.most = 0
@@ -104,32 +104,34 @@ describe('a dispatcher', () => {
     expect(await startAll()).toBe(2)
     // Nobody knew that something would be due.
     expect(await startAll()).toBe(1)
-    await enqueue(5, 100)
+    await enqueue(600, 100)
     expect(await startAll()).toBe(2)
     await enqueue(5, 100)
+    expect(await startAll()).toBe(1)
+    await enqueue(600, 100)
     expect(await startAll()).toBe(1)
   })
 
   it('has no more under way than it has room for, however many claims it sends', async () => {
     const { dispatcher, began, asked, clock } = await scene({ runs: 5_000, concurrency: 1_300, batch: 1_000 })
     for (let step = 0; step < 2; step += 1) await dispatcher.startRuns()
-    expect(asked).toEqual([500, 500, 300])
+    expect(asked).toEqual([512, 512, 276])
     expect(began).toHaveLength(1_300)
     await clock.settle()
   })
 
   it('looks once more by itself after claims that raced each other', async () => {
-    const { dispatcher, began, store, clock } = await scene({ runs: 1_100, concurrency: 5_000, batch: 1_000 })
+    const { dispatcher, began, store, clock } = await scene({ runs: 1_300, concurrency: 5_000, batch: 1_000 })
     const { claim } = store.runs
     let calls = 0
     // As where several shards are peeked at: both see the same, and leave something between them.
     store.runs.claim = (request) => {
       calls += 1
-      return claim(calls === 2 || calls === 3 ? { ...request, limit: 100 } : request)
+      return claim(calls === 3 || calls === 4 ? { ...request, limit: 100 } : request)
     }
     while ((await dispatcher.startRuns()) === 0);
     await clock.settle()
-    expect(began).toHaveLength(1_100)
+    expect(began).toHaveLength(1_300)
   })
 
   it('is told of room that something may wait for, and of no other', async () => {

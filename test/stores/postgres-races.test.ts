@@ -4,12 +4,17 @@ import { expect, it } from 'vitest'
 import { Scene } from '../../src/testing/contract/scene.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 
-/** Keeps everybody from a table while something else is done. */
-async function whileLocked<Result>(direct: string, table: string, work: () => Promise<Result>): Promise<Result> {
+/** Keeps everybody from a table, or from writing to it, while something else is done. */
+async function whileLocked<Result>(
+  direct: string,
+  table: string,
+  work: () => Promise<Result>,
+  mode = 'access exclusive',
+): Promise<Result> {
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
   try {
-    await client.query(`begin; lock table ${table} in access exclusive mode`)
+    await client.query(`begin; lock table ${table} in ${mode} mode`)
     return await work()
   } finally {
     await client.query('commit')
@@ -17,12 +22,12 @@ async function whileLocked<Result>(direct: string, table: string, work: () => Pr
   }
 }
 
-/** Waits until somebody stands before the lock. */
-async function untilSomebodyWaits(direct: string, table: string): Promise<void> {
+/** Waits until somebody stands before the lock, or several do. */
+async function untilSomebodyWaits(direct: string, table: string, count = 1): Promise<void> {
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
   const waiting = `select 1 from pg_locks where relation = '${table}'::regclass and not granted`
-  await expect.poll(async () => (await client.query(waiting)).rowCount).toBeGreaterThan(0)
+  await expect.poll(async () => (await client.query(waiting)).rowCount).toBe(count)
   await client.end()
 }
 
@@ -73,6 +78,58 @@ it('a key that nothing holds up is found, however many others wait for theirs', 
       { timeout: 10_000, interval: 1 },
     )
     .toEqual(['k7'])
+  await store.close()
+  await opened.close()
+})
+
+it('a claim that is carried out after its instance gave it up is found by the next beat, and what it took is given back', async () => {
+  const opened = await freshPostgres()
+  const { direct, schema } = opened
+  const { join, enqueue, claim, beat, stateOf, store } = new Scene(opened)
+  await join('one')
+  const id = await enqueue()
+  const table = `${schema}.claims`
+  let [claiming, beating]: Promise<unknown>[] = []
+  const race = async () => {
+    claiming = claim('one')
+    await untilSomebodyWaits(direct, table)
+    // It saw nothing of the claim, and cleans up after those that were answered.
+    beating = beat('one', [])
+    await untilSomebodyWaits(direct, table, 2)
+  }
+  await whileLocked(direct, table, race, 'exclusive')
+  await Promise.all([claiming, beating])
+  expect(await stateOf(id)).toBe('running')
+  await beat('one', [])
+  expect(await stateOf(id)).toBe('ready')
+  await store.close()
+  await opened.close()
+})
+
+it('what a claim gave is forgotten once nothing of it runs any more, and no sooner', async () => {
+  const opened = await freshPostgres()
+  const { direct, schema } = opened
+  const { join, enqueue, claim, beat, settle, stateOf, elapse, store } = new Scene(opened)
+  const client = new pg.Client({ connectionString: direct })
+  await client.connect()
+  const claims = async () => (await client.query(`select claim from ${schema}.claims order by claim`)).rows.length
+  await join('one', 300)
+  const [first, second] = [await enqueue(), await enqueue()]
+  const runs = await claim('one')
+  await beat('one', runs, 300)
+  await settle(runs[0])
+  await beat('one', runs.slice(1), 300)
+  expect(await claims()).toBe(1)
+  await elapse(310)
+  await store.runs.rescue(10)
+  expect([await stateOf(first), await stateOf(second)]).toEqual(['succeeded', 'ready'])
+  expect(await claims()).toBe(0)
+  await join('two')
+  const again = await claim('two')
+  await settle(again[0])
+  await beat('two', [])
+  expect(await claims()).toBe(0)
+  await client.end()
   await store.close()
   await opened.close()
 })

@@ -64,7 +64,10 @@ it(
 /** What must not be there once everything has come to rest: each selects what breaks it. */
 const INVARIANTS = {
   'a lease is held by no run that has ended': `select l.* from belfry.leases l left join belfry.runs r on r.id = l.run
-    where l.run is not null and r.state is distinct from 2`,
+    where l.run is not null and r.running is not true`,
+  'every run that runs stands in a claim of its instance': `select r.id from belfry.runs r where r.running and not exists (
+    select 1 from belfry.claims c where c.instance = r.instance and c.claim = r.claim and r.id = any (c.runs))`,
+  'only what is ready runs': `select id from belfry.runs where running and state <> 1`,
   'a dedupe key that is taken belongs to an unfinished run': `select d.* from belfry.dedupes d
     left join belfry.runs r on r.id = d.run where d.until is null and coalesce(r.state, 3) >= 3`,
   'every holder and waiter of a name has its row': `select name from belfry.leases union select name from belfry.waiters

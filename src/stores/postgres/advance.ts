@@ -16,10 +16,11 @@ import type { Definitions } from './definitions.js'
 import { toDue } from './due-schedule.js'
 import { lockRuns, lockWaitingRuns, takeRuns } from './lock-order.js'
 import { PlanWrites } from './plan-writes.js'
+import { stateOf } from './run-row.js'
 import { PLACE } from './schedule-row.js'
 import { operation } from './sql-function.js'
 
-const UNFINISHED = `(select json_agg(json_build_array(r.state, r.attempt > 0, case when r.origin = 0 then r.tick end)
+const UNFINISHED = `(select json_agg(json_build_array(${stateOf('r')}, r.attempt > 0, case when r.origin = 0 then r.tick end)
     order by r.id) from belfry.runs r where r.schedule = s.id and r.state < 3
     and (r.waits_for = 2 or r.engaged or r.ready_at <= s.now_ms))`
 
@@ -82,7 +83,7 @@ begin
     ${LOCK_EARLIER}
   end if;
   for g in select * from unnest(v_retract, v_through) as g(schedule, through) order by schedule loop
-    ${takeRuns('v_runs', 'schedule = g.schedule and state < 2 and origin = 0 and attempt = 0 and tick <= g.through')}
+    ${takeRuns('v_runs', 'schedule = g.schedule and state < 3 and not running and origin = 0 and attempt = 0 and tick <= g.through')}
     v_names := v_names || array(select key from belfry.runs where id = any (v_runs) and key is not null);
     perform belfry.take_names(v_names);
     for r in select * from belfry.runs where id = any (v_runs) order by id loop

@@ -12,7 +12,7 @@
  *   be called again.
  */
 import type { ClaimRequest, ClaimResult } from '../../core/store.js'
-import { CLAIMED_COLUMNS, CLAIMED_ROW, claimedRow, claimedRun, lastRow, restOf } from './claimed-run.js'
+import { claimedLine, claimedRun } from './claimed-run.js'
 import type { Database } from './connection.js'
 import { operation } from './sql-function.js'
 import { START_KEYED } from './start-run.js'
@@ -23,7 +23,7 @@ const MAX_ASIDE = 2_000
 const LATER_MS = 20
 
 const first = (condition: string) => `cross join lateral (select r.priority, r.ready_at from belfry.runs r
-      where r.state = 1 and ${condition} order by r.priority desc, r.ready_at limit 1) f`
+      where r.state = 1 and not r.running and ${condition} order by r.priority desc, r.ready_at limit 1) f`
 
 /** The priorities at which each target has ready runs, by stepping from one to the next lower, and the first instant of each. */
 const FIND_LEVELS = `
@@ -46,32 +46,34 @@ const LEVELS = `unnest(v_level_targets, v_level_priorities, v_level_places, v_le
 const DUE = `
       select l.at, n.* from ${LEVELS} cross join lateral (
         select r.ctid as row, r.id, r.priority, r.ready_at, r.start_by, r.attempt, r.key, r.key_limit, r.key_waits,
-          r.schedule from belfry.runs r where r.state = 1 and r.target = l.target and r.priority = l.priority
-          and r.ready_at >= l.first and r.ready_at <= v_now order by r.ready_at, r.id
+          r.schedule from belfry.runs r where r.state = 1 and not r.running and r.target = l.target
+          and r.priority = l.priority and r.ready_at >= l.first and r.ready_at <= v_now order by r.ready_at, r.id
           limit least(v_left[l.at], v_limit - v_place) + cardinality(v_skip) for update skip locked
       ) n where v_left[l.at] > 0`
 const IN_ORDER = 'priority desc, ready_at, id'
 
-const NEXT_READY = `(select min((select r.ready_at from belfry.runs r where r.state = 1 and r.target = l.target
-    and r.priority = l.priority and r.ready_at > v_now order by r.ready_at limit 1)) from ${LEVELS})`
+const NEXT_READY = `(select min((select r.ready_at from belfry.runs r where r.state = 1 and not r.running
+    and r.target = l.target and r.priority = l.priority and r.ready_at > v_now order by r.ready_at limit 1)) from ${LEVELS})`
 
 /**
  * What most claims meet: nothing but runs without keys that are on time. They are started at once. Their rows are locked,
  * so each is still where it was found.
  */
 const START_PLAIN = `
-    return query update belfry.runs u set state = 2, attempt = u.attempt + 1,
+    return query update belfry.runs u set running = true, attempt = u.attempt + 1,
       takeovers = u.takeovers + u.rescued::integer, rescued = false,
       token = greatest(coalesce(u.token, 0) + 1, v_us, v_floor), started_at = v_now, instance = v_instance,
       claim = v_claim from unnest(v_plain, v_places) as g(row, place) where u.ctid = g.row
-      returning ${claimedRow('g.place')}`
+      returning ${claimedLine('g.place')}`
 
 /** What a claim gave whose reply was lost, as far as it is still this instance's. */
-const OF_THIS_CLAIM = 'u.state = 2 and u.instance = v_instance and u.claim = v_claim'
+const OF_THIS_CLAIM = `belfry.claims c cross join lateral unnest(c.runs) as g(id) cross join lateral (
+      select * from belfry.runs where id = g.id and running and instance = c.instance and claim = c.claim limit 1) u
+      where c.instance = v_instance and c.claim = v_claim`
 
 const CLAIM_FUNCTION = operation(
   'claim_runs(v_instance text, v_claim bigint, v_limit integer, v_targets text[], v_left integer[], v_floor bigint)',
-  `table (${CLAIMED_ROW})`,
+  'setof text',
   `
 declare
   v_us bigint := belfry.now_us();
@@ -88,7 +90,9 @@ declare
   v_level_firsts bigint[];
   v_due boolean;
   v_plain tid[];
+  v_found bigint[];
   v_places bigint[];
+  v_started bigint[] := '{}';
   v_waits bigint[];
   v_skip bigint[] := '{}';
   v_busy text[] := '{}';
@@ -109,8 +113,9 @@ begin
   end if;
   if v_settled is null then
     v_again := false;
-  elsif v_claim <= v_settled or exists (select 1 from belfry.runs u where ${OF_THIS_CLAIM}) then
-    return query select ${claimedRow('u.id')} from belfry.runs u where ${OF_THIS_CLAIM};
+  elsif v_claim <= v_settled or exists (
+    select 1 from belfry.claims where instance = v_instance and claim = v_claim) then
+    return query select ${claimedLine('u.id')} from ${OF_THIS_CLAIM};
     v_again := false;
   elsif v_limit <= 0 or v_level_targets is null
     or exists (select 1 from belfry.settings where name = 'frozen') then
@@ -118,8 +123,9 @@ begin
   end if;
 
   if v_again then
-    select array_agg(row order by ${IN_ORDER}), coalesce(bool_or(key is not null or (attempt = 0 and start_by < v_now)), false)
-      into v_plain, v_special from (
+    select array_agg(row order by ${IN_ORDER}), array_agg(id order by ${IN_ORDER}),
+        coalesce(bool_or(key is not null or (attempt = 0 and start_by < v_now)), false)
+      into v_plain, v_found, v_special from (
         select *, row_number() over (partition by at order by ${IN_ORDER}) as nth from (${DUE}) due) due
       where nth <= v_left[at];
     if v_plain is null then
@@ -127,6 +133,7 @@ begin
     elsif not v_special then
       v_again := false;
       v_plain := v_plain[1:v_limit];
+      v_started := v_found[1:v_limit];
       v_places := array(select * from generate_series(1, cardinality(v_plain)));
       ${START_PLAIN};
     end if;
@@ -160,6 +167,7 @@ begin
         v_left[r.at] := v_left[r.at] - 1;
         v_plain := v_plain || r.row;
         v_places := v_places || v_place;
+        v_started := v_started || r.id;
       elsif r.key_limit = 1 and r.key = any (v_busy) and (r.attempt > 0 or r.key_waits) then
         v_waits := v_waits || r.id;
         v_aside := v_aside + 1;
@@ -172,7 +180,8 @@ begin
         if v_step.outcome = 'started' then
           v_place := v_place + 1;
           v_left[r.at] := v_left[r.at] - 1;
-          return query select ${claimedRow('v_place')} from belfry.runs u where u.id = r.id;
+          v_started := v_started || r.id;
+          return query select ${claimedLine('v_place')} from belfry.runs u where u.id = r.id;
         elsif v_step.outcome = 'later' then
           v_later := true;
           v_skip := v_skip || r.id;
@@ -197,31 +206,41 @@ begin
     end if;
   end loop;
 
+  if cardinality(v_started) > 0 then
+    insert into belfry.claims (instance, claim, runs) values (v_instance, v_claim, v_started);
+  end if;
   if cardinality(v_names) > 0 or cardinality(v_lanes) > 0 then
     perform belfry.lock_names(v_names);
     v_wakes := v_wakes | belfry.hand_on(v_names, v_lanes, v_us, 'wait');
     ${FIND_LEVELS};
   end if;
-  return query select ${lastRow(`json_build_array(v_now, case when v_aside >= ${MAX_ASIDE} then v_now
-    else least(${NEXT_READY}, case when v_later then v_now + ${LATER_MS} end) end, v_wakes)`)};
+  return next json_build_array(v_now, case when v_aside >= ${MAX_ASIDE} then v_now
+    else least(${NEXT_READY}, case when v_later then v_now + ${LATER_MS} end) end, v_wakes);
 end`,
 )
 
 export const CLAIM_FUNCTIONS = [START_KEYED, CLAIM_FUNCTION].join('\n')
 
-const CLAIM = `select ${CLAIMED_COLUMNS} from belfry.claim_runs($1, $2, $3, $4, $5, $6)`
+const CLAIM = 'select * from belfry.claim_runs($1, $2, $3, $4, $5, $6)'
 
 export async function claimRuns(db: Database, request: ClaimRequest): Promise<ClaimResult> {
   const { instance, claim, limit, jobs, sinks, floor } = request
   const targets = [...jobs.map(({ name }) => `job:${name}`), ...sinks.map(({ name }) => `sink:${name}`)]
   const caps = [...jobs, ...sinks].map((capacity) => Math.min(capacity.limit, limit))
   const rows = await db.write(CLAIM, [instance, claim, limit, targets, caps, floor])
-  const [now, nextReadyAt, wakes] = restOf(rows.at(-1) ?? []) as [number, number | null, number]
+  const lines = rows.map(([line]) => line ?? '')
+  const [now, nextReadyAt, wakes] = JSON.parse(lines.pop() ?? '[]') as [number, number | null, number]
   db.announce(wakes)
-  const claimed = rows.slice(0, -1).sort((one, other) => Number(one[0]) - Number(other[0]))
   return {
     now,
-    runs: claimed.map((row) => claimedRun(row, instance)),
+    runs: inOrder(lines).map((line) => claimedRun(line, instance)),
     ...(nextReadyAt === null ? {} : { nextReadyAt }),
   }
+}
+
+/** By the places that lines begin with: most claims are in order as they come. */
+function inOrder(lines: string[]): string[] {
+  const places = lines.map((line) => Number.parseInt(line, 10))
+  const isInOrder = places.every((place, at) => at === 0 || place > (places[at - 1] ?? 0))
+  return isInOrder ? lines : lines.sort((one, other) => Number.parseInt(one, 10) - Number.parseInt(other, 10))
 }

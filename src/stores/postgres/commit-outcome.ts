@@ -42,7 +42,7 @@ export async function commitOutcome(
 }
 
 const STATUS = 'select pg_xact_status($1::text::xid8)'
-const MARK = 'select settled_token = $2, state = 2 and token = $2 from belfry.runs where id = $1'
+const MARK = 'select settled_token = $2, running and token = $2 from belfry.runs where id = $1'
 
 async function ask(db: Database, { run, token, xid }: OpenTransaction): Promise<CommitOutcome | undefined> {
   const status = await statusOf(db, xid)

@@ -19,7 +19,7 @@ begin
     raise exception 'the callback of run % has ended its transaction itself', v_run using errcode = '${ENDED_ITSELF}';
   end if;
   perform belfry.durable();
-  select * into r from belfry.runs where id = v_run and token = v_token and state = 2 for no key update;
+  select * into r from belfry.runs where id = v_run and token = v_token and running for no key update;
   if not found or (r.key is not null
     and not exists (select 1 from belfry.leases where run = v_run and token = v_token)) then
     raise exception 'run % is no longer this attempt''s', v_run using errcode = '${STALE}';

@@ -5,6 +5,18 @@ import { runNumber } from './run-row.js'
 import { operation, step } from './sql-function.js'
 import { WAKE_RUNS } from './wakes.js'
 
+/** What an instance runs, of all its claims or of those up to a number. */
+const RUNNING_OF = step(
+  'running_of(v_instance text, v_through bigint default 9223372036854775807)',
+  'bigint[]',
+  `
+begin
+  return array(select r.id from belfry.claims c cross join lateral unnest(c.runs) as g(id) cross join lateral (
+    select id from belfry.runs where id = g.id and running and instance = c.instance and claim = c.claim limit 1) r
+    where c.instance = v_instance and c.claim <= v_through);
+end`,
+)
+
 /** Takes over what an instance runs, or those of its runs that were picked. Answers how many became ready or ended, and how many were given up. */
 const TAKE_ALL = step(
   `take_all(v_runs bigint[], v_died boolean, v_us bigint, out rescued integer, out lost integer, out wakes integer)`,
@@ -17,11 +29,11 @@ declare
   r belfry.runs;
 begin
   perform belfry.lock_names(v_names);
-  perform 1 from belfry.runs where id = any (v_runs) and state = 2 order by id for update;
+  perform 1 from belfry.runs where id = any (v_runs) and running order by id for update;
   perform belfry.lock_dedupes(v_runs);
   rescued := 0;
   lost := 0;
-  for r in select * from belfry.runs where id = any (v_runs) and state = 2 order by id loop
+  for r in select * from belfry.runs where id = any (v_runs) and running order by id loop
     v_outcome := belfry.take_over(r, v_us / 1000, v_died);
     v_lanes := v_lanes || r.schedule;
     if v_outcome = 'lost' then lost := lost + 1; else rescued := rescued + 1; end if;
@@ -45,7 +57,8 @@ begin
   v_us := belfry.now_us();
   v_now := v_us / 1000;
   if v_dead then
-    perform belfry.take_all(array(select id from belfry.runs where state = 2 and instance = v_id), true, v_us);
+    perform belfry.take_all(belfry.running_of(v_id), true, v_us);
+    delete from belfry.claims where instance = v_id;
     delete from belfry.instances where id = v_id;
   end if;
   insert into belfry.instances (id, info, app, declarations, joined_at, beat_at, expires_at, proof)
@@ -77,8 +90,7 @@ export async function joinInstance(
  * Of a claim that was answered, and the instance knows nothing of it: the answer was lost. A set less a set: to look each
  * one up in an array takes seconds for an instance that runs 20,000 at a time.
  */
-const UNHEARD = `array(select id from belfry.runs where state = 2 and instance = v_id and claim <= v_settled
-    except select unnest(v_own))`
+const UNHEARD = `array(select unnest(belfry.running_of(v_id, v_settled)) except select unnest(v_own))`
 
 const BEAT_FUNCTION = operation(
   `beat(v_id text, v_lease bigint, v_runs bigint[], v_tokens bigint[], v_settled bigint,
@@ -92,15 +104,19 @@ declare
   v_own bigint[];
   v_cancelled bigint[];
   v_unheard bigint[];
+  v_answered bigint[];
+  v_going_on bigint[];
 begin
   perform belfry.durable();
   wakes := 0;
   -- All that takes long is read before the instance's row is locked. Each run is found by its number: by its instance,
   -- all that run there would be gone through for each.
-  select coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.id) filter (where r.cancel), '{}') into v_own, v_cancelled
+  v_answered := array(select claim from belfry.claims where instance = v_id and claim <= v_settled);
+  select coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.id) filter (where r.cancel), '{}'),
+      coalesce(array_agg(distinct r.claim), '{}') into v_own, v_cancelled, v_going_on
     from unnest(v_runs, v_tokens) as g(id, token) cross join lateral (
-      select id, token, state, instance, cancel from belfry.runs where id = g.id limit 1) r
-    where r.token = g.token and r.state = 2 and r.instance = v_id;
+      select id, token, running, instance, claim, cancel from belfry.runs where id = g.id limit 1) r
+    where r.token = g.token and r.running and r.instance = v_id;
   v_unheard := ${UNHEARD};
   select app, declarations into v_app, v_declarations from belfry.instances where id = v_id and not dead for no key update;
   alive := found;
@@ -113,6 +129,9 @@ begin
     -- Some may have been taken over meanwhile.
     wakes := (select t.wakes from belfry.take_all(${UNHEARD}, false, v_us) t);
   end if;
+  -- Only those that were there before their runs were looked at: a claim may come after its instance gave it up.
+  delete from belfry.claims where instance = v_id
+    and claim in (select unnest(v_answered) except select unnest(v_going_on));
   update belfry.declarations set alive_at = now_ms where app = v_app and hash = v_declarations;
   own := array_to_json(v_own)::text;
   cancelled := array_to_json(v_cancelled)::text;
@@ -142,8 +161,8 @@ begin
   perform belfry.durable();
   perform 1 from belfry.instances where id = v_id for update;
   if not found then return; end if;
-  perform belfry.take_all(array(select id from belfry.runs where state = 2 and instance = v_id), false,
-    belfry.now_us());
+  perform belfry.take_all(belfry.running_of(v_id), false, belfry.now_us());
+  delete from belfry.claims where instance = v_id;
   delete from belfry.instances where id = v_id;
 end`,
 )
@@ -155,7 +174,7 @@ export async function leaveInstance(db: Database, id: string): Promise<void> {
   db.announce(WAKE_RUNS)
 }
 
-export const INSTANCE_FUNCTIONS = [TAKE_ALL, JOIN_FUNCTION, BEAT_FUNCTION, LEAVE_FUNCTION].join('\n')
+export const INSTANCE_FUNCTIONS = [RUNNING_OF, TAKE_ALL, JOIN_FUNCTION, BEAT_FUNCTION, LEAVE_FUNCTION].join('\n')
 
 const LIST = 'select info, joined_at, beat_at, expires_at from belfry.instances where not dead order by seq'
 

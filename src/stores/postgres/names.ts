@@ -142,7 +142,7 @@ begin
     if v_taken is null then
       v_taken := belfry.live_holders(v_name, v_now);
       select id into v_before from belfry.runs
-        where key = v_name and state = 1 and ready_at <= v_now order by id limit 1;
+        where key = v_name and state = 1 and not running and ready_at <= v_now order by id limit 1;
     end if;
     exit when r.id > v_before or v_taken >= r.key_limit;
     perform belfry.make_ready(r);

@@ -102,9 +102,10 @@ begin
   if cardinality(v_dead) > 0 then
     update belfry.instances set dead = true where id = any (v_dead) and not dead;
     select t.rescued, t.lost, t.wakes into rescued, lost, wakes from belfry.take_all(
-      array(select id from belfry.runs where state = 2 and instance = any (v_dead) order by id limit v_limit), true, v_us) t;
-    delete from belfry.instances i where id = any (v_dead)
-      and not exists (select 1 from belfry.runs where state = 2 and instance = i.id);
+      array(select r from unnest(v_dead) d, unnest(belfry.running_of(d)) r order by r limit v_limit), true, v_us) t;
+    v_dead := array(select d from unnest(v_dead) d where cardinality(belfry.running_of(d)) = 0);
+    delete from belfry.claims where instance = any (v_dead);
+    delete from belfry.instances where id = any (v_dead);
   end if;
   wakes := wakes | belfry.repair(v_limit, v_us);
 end`,

@@ -29,7 +29,7 @@ const END_RUN = step(
   'void',
   `
 begin
-  if r.key is not null and r.state = 2 then delete from belfry.leases where run = r.id; end if;
+  if r.key is not null and r.running then delete from belfry.leases where run = r.id; end if;
   if r.dedupe is not null then
     if coalesce(r.dedupe_ms, 0) <= 0 then
       delete from belfry.dedupes where ${dedupeOf('r')} and run = r.id;
@@ -38,7 +38,7 @@ begin
     end if;
   end if;
   if r.keep = 0 or (r.keep = 1 and v_to <> 3) then
-    update belfry.runs set state = v_to, waits_for = 0, finished_at = v_now, ended = nextval('belfry.endings'),
+    update belfry.runs set state = v_to, running = false, waits_for = 0, finished_at = v_now, ended = nextval('belfry.endings'),
       reason = v_reason, error = v_error, result = v_result, failures = r.failures, settled_token = r.settled_token
       where id = r.id;
   else
@@ -58,7 +58,7 @@ const GIVE_BACK = step(
   `
 begin
   if r.key is not null then delete from belfry.leases where run = r.id; end if;
-  update belfry.runs set state = 1, waits_for = 0, ready_at = v_ready_at, engaged = true, rescued = r.rescued,
+  update belfry.runs set state = 1, running = false, waits_for = 0, ready_at = v_ready_at, engaged = true, rescued = r.rescued,
     failures = r.failures, error = r.error, settled_token = r.settled_token where id = r.id;
 end`,
 )
@@ -69,7 +69,7 @@ const HAS_COMMITTED = step(
   'boolean',
   `
 begin
-  return r.state = 2 and r.settled_token is not distinct from r.token;
+  return r.running and r.settled_token is not distinct from r.token;
 end`,
 )
 
@@ -116,7 +116,7 @@ begin
   perform belfry.take_names(names);
   perform belfry.take_dedupes(v_runs);
   for r in select * from belfry.runs where id = any (v_runs) order by id loop
-    if r.state = 2 then
+    if r.running then
       update belfry.runs set cancel = true where id = r.id;
       wakes := wakes | 8;
     else

@@ -12,6 +12,8 @@ export const ORIGINS: readonly Origin[] = ['tick', 'trigger', 'backfill', 'enque
 export const KEEPS: readonly Keep[] = ['all', 'failures', 'none']
 const WAITS: readonly (WaitsFor | undefined)[] = [undefined, 'stamp', 'overlap', 'key']
 
+const RUNNING = STATES.indexOf('running')
+
 export const stateNumber = (state: RunState): number => STATES.indexOf(state)
 export const waitNumber = (waitsFor: WaitsFor): number => WAITS.indexOf(waitsFor)
 export const originNumber = (origin: Origin): number => ORIGINS.indexOf(origin)
@@ -35,9 +37,14 @@ const COLUMNS = [
   ],
 ]
 
+/** A run that runs is among those that are ready, as far as indexes know. */
+export function stateOf(run: string): string {
+  return `case when ${run}.running then ${RUNNING} else ${run}.state end`
+}
+
 /** Those columns of a table's alias. */
 export function runColumns(of: string): string {
-  return COLUMNS.map((column) => `${of}.${column}`).join(', ')
+  return COLUMNS.map((column) => (column === 'state' ? stateOf(of) : `${of}.${column}`)).join(', ')
 }
 
 /** Reads the columns of `runColumns`, from a place in the row on. */

@@ -19,7 +19,7 @@ const KINDS: readonly Outcome['kind'][] = ['succeeded', 'failed', 'retry', 'rele
  * another's by then, in a way that cannot be looked up: the place is enough.
  */
 const FOUND = 'r.ctid = g.row and r.id + 0 = g.id'
-const PLAIN = `${FOUND} and r.state = 2 and r.token = g.token and r.key is null and r.dedupe is null`
+const PLAIN = `${FOUND} and r.running and r.token = g.token and r.key is null and r.dedupe is null`
 
 export const SETTLE_FUNCTIONS = operation(
   `settle(v_runs bigint[], v_tokens bigint[], v_kinds smallint[], v_results text[], v_errors text[], v_delays bigint[],
@@ -55,7 +55,7 @@ begin
     select * from unnest(v_runs, v_tokens, v_kinds, v_results, v_rows) with ordinality
       as g(id, token, kind, result, row, at) where kind = 0
   ), kept as (
-    update belfry.runs r set state = 3, finished_at = v_now, ended = nextval('belfry.endings'), reason = null,
+    update belfry.runs r set state = 3, running = false, finished_at = v_now, ended = nextval('belfry.endings'), reason = null,
       error = null, result = case when r.settled_token = r.token then r.result else g.result end,
       settled_token = r.token
     from given g where v_keeps and ${PLAIN} and r.keep = 0 returning g.at, r.schedule
@@ -76,14 +76,14 @@ begin
         -- Out of turn. One that is no longer this attempt's is so for ever, and needs no lock.
         select * into r from belfry.runs where id = g.id;
         continue when not found;
-        if r.state = 2 and r.token = g.token then ${giveUp('somebody else was at the run')}; end if;
+        if r.running and r.token = g.token then ${giveUp('somebody else was at the run')}; end if;
       end if;
-      if r.settled_token = g.token and r.state <> 2 then
+      if r.settled_token = g.token and not r.running then
         settled := settled || g.at::integer;
         continue;
       end if;
       -- A lease that ran out counts as held until somebody took it.
-      continue when r.state <> 2 or r.token <> g.token
+      continue when not r.running or r.token <> g.token
         or (r.key is not null and not exists (select 1 from belfry.leases where run = r.id));
       settled := settled || g.at::integer;
       if belfry.has_committed(r) then

@@ -47,7 +47,7 @@ begin
     outcome := 'later';
     return;
   end if;
-  if exists (select 1 from belfry.runs where key = r.key and state = 1 and id < r.id and ready_at <= v_now)
+  if exists (select 1 from belfry.runs where key = r.key and state = 1 and not running and id < r.id and ready_at <= v_now)
     or exists (select 1 from belfry.runs where ${waitingForKey('r.key')} and id < r.id) then
     perform belfry.make_wait(r.id, 3::smallint);
     outcome := 'waits';
@@ -55,7 +55,7 @@ begin
   end if;
   update belfry.names set last_token = greatest(greatest(last_token, coalesce(r.token, 0)) + 1, v_us, v_floor)
     where name = r.key returning last_token into v_token;
-  update belfry.runs set state = 2, attempt = attempt + 1, takeovers = takeovers + rescued::integer, rescued = false,
+  update belfry.runs set running = true, attempt = attempt + 1, takeovers = takeovers + rescued::integer, rescued = false,
     token = v_token, started_at = v_now, instance = v_instance, claim = v_claim where id = r.id;
   insert into belfry.leases (name, holder, token, acquired_at, instance, run)
     values (r.key, format('run:%s:%s', r.id, v_token), v_token, v_now, v_instance, r.id);

@@ -94,6 +94,7 @@ create table belfry.runs (
   keep smallint not null,
   state smallint not null,
   waits_for smallint not null default 0,
+  running boolean not null default false,  -- apart from the state, so that to start a run changes nothing that an index has
   key_waits boolean,
   unstamped boolean not null,
   engaged boolean not null,          -- counts as unfinished of its schedule although it may not be due
@@ -110,7 +111,7 @@ create table belfry.runs (
   instance text,
   result text,
   error text
-) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
   autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 -- Every index here costs a run a microsecond or more each time it is written, also those that it does not stand in: so
 -- they are few. A tick is unique among ticks, a backfill among those of its name. By instant first: what is recorded at the
@@ -121,9 +122,16 @@ create index runs_history on belfry.runs (schedule, id) where schedule is not nu
 create index runs_open on belfry.runs (schedule, waits_for, id) where schedule is not null and state < 3;
 create index runs_waiting on belfry.runs (waits_for, (${LINE}), id) where state = 0;
 create index runs_claim on belfry.runs (target, priority desc, ready_at, id) where state = 1;
-create index runs_running on belfry.runs (instance, claim) where state = 2;
 create index runs_key on belfry.runs (key, state, id) where key is not null and state < 3;
 create index runs_ended on belfry.runs (ended) where ended is not null;
+
+-- What each claim gave. Every run that runs is in its claim's row, and the row goes when nothing of it runs any more.
+create table belfry.claims (
+  claim bigint not null,
+  instance text not null,
+  runs bigint[] not null,
+  primary key (instance, claim)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 create table belfry.dedupes (
   target text not null,

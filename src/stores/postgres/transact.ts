@@ -33,7 +33,7 @@ const IDLE_TIMEOUT_MS = 15_000
 const BEGIN = `begin isolation level read committed; set local idle_in_transaction_session_timeout = ${IDLE_TIMEOUT_MS};
   select t.xid, t.pid, r.id is not null, r.settled_token = r.token, r.result
   from (select pg_current_xact_id()::text as xid, pg_backend_pid() as pid) t left join belfry.runs r
-  on r.state = 2 and (r.key is null or exists (select 1 from belfry.leases l where l.run = r.id))`
+  on r.running and (r.key is null or exists (select 1 from belfry.leases l where l.run = r.id))`
 const COMMIT = 'select belfry.commit_run'
 
 export async function transactRun(

@@ -18,10 +18,10 @@ declare
 begin
   perform 1 from belfry.schedules where id = any (v_ids) order by id for update;
   v_names := array(select key from belfry.runs
-    where schedule = any (v_ids) and state < 2 and origin = 0 and key is not null);
+    where schedule = any (v_ids) and state < 3 and not running and origin = 0 and key is not null);
   perform belfry.lock_names(v_names);
-  ${lockRuns('schedule = any (v_ids) and state < 2 and origin = 0', 'v_names')}
-  ${lockWaitingRuns('schedule = any (v_ids) and state < 2')}
+  ${lockRuns('schedule = any (v_ids) and state < 3 and not running and origin = 0', 'v_names')}
+  ${lockWaitingRuns('schedule = any (v_ids) and state < 3 and not running')}
 end`,
 )
 
