@@ -57,7 +57,6 @@ export class Dispatcher {
   #wantsRoom = false
   /** When the next run is known to be ready, on the monotonic clock. */
   #expectedAt = Number.POSITIVE_INFINITY
-  #begun = 0
   #closed = false
   #round = 0
 
@@ -89,7 +88,11 @@ export class Dispatcher {
   async #claimOnce(): Promise<number> {
     const { attempts, clock, rush, concurrency, pollMs } = this.#options
     const wish = this.#wish()
-    if (wish === undefined) return pollMs
+    if (wish === undefined) {
+      // What has ended makes room.
+      if (this.#asked === 0) rush.giveWay()
+      return pollMs
+    }
     this.#reserve(wish, 1)
     const sentAt = clock.monotonic()
     let begun = 0
@@ -97,7 +100,7 @@ export class Dispatcher {
       this.#begin(attempt)
       begun += 1
       // Not later: what of it ends at once would be written down first.
-      if (begun === wish.limit && this.#running < concurrency) rush.begin()
+      if (begun === wish.limit && this.#running < concurrency && !this.#closed) rush.begin()
     }
     const result = await attempts.claim(wish, begin).finally(() => this.#reserve(wish, -1))
     const isFull = result.runs.length >= wish.limit
@@ -154,7 +157,6 @@ export class Dispatcher {
   #begin(attempt: Attempt): void {
     const { target } = attempt.run
     if (!('job' in target)) return
-    this.#begun += 1
     this.#count(target.job, 1)
     this.#runJob(attempt, this.#options.jobs.get(target.job) as JobDefinition)
   }

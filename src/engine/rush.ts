@@ -26,7 +26,7 @@ export class Rush {
 
   /** There is no room to start more: what has ended makes room. */
   giveWay(): void {
-    if (this.#state !== 'too long') this.#leave('too long')
+    if (this.#state === 'rush') this.#leave('too long')
   }
 
   /** There is nothing more to start. */

@@ -146,6 +146,24 @@ describe('a dispatcher', () => {
     expect(crowded.freed).toEqual([2, 2])
   })
 
+  it('holds up nothing that has ended once it is closed, also with a claim under way', async () => {
+    const { dispatcher, attempts, began, clock } = await scene({ runs: 3_000, concurrency: 5_000, batch: 1_000 })
+    const step = dispatcher.startRuns()
+    dispatcher.close()
+    await step
+    await clock.settle()
+    expect(began).toHaveLength(512)
+    expect(attempts.all.size).toBe(0)
+  })
+
+  it('holds up nothing that has ended where a job has no room for more', async () => {
+    const { dispatcher, attempts, clock } = await scene({ runs: 600, concurrency: 5_000, batch: 1_000, ofJob: 512 })
+    await dispatcher.startRuns()
+    await dispatcher.startRuns()
+    await clock.settle()
+    expect(attempts.all.size).toBe(0)
+  })
+
   it('claims no more than can begin at once', async () => {
     const { dispatcher, asked } = await scene({ runs: 20, concurrency: 7, batch: 1_000 })
     await dispatcher.startRuns()

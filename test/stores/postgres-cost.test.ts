@@ -3,6 +3,7 @@ import pg from 'pg'
 import { expect, it } from 'vitest'
 import type { ClaimedRun } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
+import { inStates } from '../../src/stores/postgres/run-row.js'
 import { definition, failed, newRun, Scene } from '../../src/testing/contract/scene.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 
@@ -90,6 +91,22 @@ it('no plan that is made while the tables are empty goes through a whole table: 
   expect(whole).toEqual([])
   await own.close()
   await pool.end()
+  await close()
+})
+
+it('what waits, is ready or runs is found without going through the history', async () => {
+  const { store, schema, direct, close } = await freshPostgres()
+  const pool = new pg.Pool({ connectionString: direct, max: 1 })
+  await pool.query(`insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state, unstamped, engaged,
+    target, payload, ended) select n, 0, 0, 0, 3, 0, 3, false, false, 'job:work', 'null', n from generate_series(1, 20000) n;
+    analyze ${schema}.runs`)
+  for (const state of ['waiting', 'ready', 'running'] as const) {
+    const list = `select id from ${schema}.runs r where ${inStates('r', [state])} order by id desc limit 10`
+    const plan = (await pool.query(`explain ${list}`)).rows.map((row) => row['QUERY PLAN']).join('\n')
+    expect(plan).not.toMatch(/Seq Scan|runs_pkey/)
+  }
+  await pool.end()
+  await store.close()
   await close()
 })
 

@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { expect, it } from 'vitest'
 import type { ClaimedRun } from '../../src/core/store.js'
-import { Scene } from '../../src/testing/contract/scene.js'
+import { key, retryIn, Scene } from '../../src/testing/contract/scene.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 
 /** Keeps everybody from a table while something else is done. */
@@ -24,6 +24,16 @@ async function untilSomebodyWaits(direct: string, table: string): Promise<void> 
   await client.connect()
   const waiting = `select 1 from pg_locks where relation = '${table}'::regclass and not granted`
   await expect.poll(async () => (await client.query(waiting)).rowCount).toBeGreaterThan(0)
+  await client.end()
+}
+
+/** Waits until a statement stands before any lock. By a session of its own: a transaction sees one moment only. */
+async function untilItWaits(direct: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: direct })
+  await client.connect()
+  const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like $1`
+  const count = async () => (await client.query(waiting, [statement])).rowCount
+  await expect.poll(count, { timeout: 10_000 }).toBe(1)
   await client.end()
 }
 
@@ -89,8 +99,7 @@ it('a claim that is carried out after its instance gave it up is found by the ne
   await client.query(`begin; select from ${schema}.instances for no key update`)
   // It has seen what the instance runs, and stands before the instance's row.
   const beating = store.instances.beat({ instance: 'one', leaseMs: 60_000, attempts: [], claimsSettled: 1 })
-  const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%${schema}%beat%'`
-  await expect.poll(async () => (await client.query(waiting)).rowCount).toBe(1)
+  await untilItWaits(direct, `%${schema}%beat%`)
   expect(await claim('one')).toHaveLength(1)
   await client.query('commit')
   await client.end()
@@ -124,6 +133,59 @@ it('what a claim gave is forgotten once nothing of it runs any more, and no soon
   await settle(await claimOne('two'))
   await beat('two', [])
   expect(await claims()).toBe(0)
+  await client.end()
+  await store.close()
+  await opened.close()
+})
+
+it('what another has begun again is not taken over with what its former instance ran', async () => {
+  const opened = await freshPostgres()
+  const { direct, schema } = opened
+  const { join, enqueue, claim, claimOne, settle, elapse, store } = new Scene(opened)
+  await join('late', 300)
+  await enqueue({ key: key('a') })
+  const id = await enqueue()
+  const mine = (await claim('late')).find((run) => run.id === id) as ClaimedRun
+  await elapse(310)
+  await join('other')
+  const client = new pg.Client({ connectionString: direct })
+  await client.connect()
+  await client.query(`begin; select from ${schema}.names for update`)
+  // It has seen what the late one runs, and stands before the key.
+  const rescuing = store.runs.rescue(100)
+  await untilItWaits(direct, `%${schema}%rescue%`)
+  expect(await settle(mine, retryIn(0))).toBe('settled')
+  const again = await claimOne('other')
+  expect(again.id).toBe(id)
+  await client.query('commit')
+  await client.end()
+  expect(await rescuing).toMatchObject({ rescued: 1 })
+  expect(await settle(again)).toBe('settled')
+  await store.close()
+  await opened.close()
+})
+
+it('a beat puts what runs for long where no claim passes, and it ends and is taken over as anything else', async () => {
+  const opened = await freshPostgres()
+  const { direct, schema } = opened
+  const { join, enqueue, claim, beat, settle, elapse, stateOf, store } = new Scene(opened)
+  const client = new pg.Client({ connectionString: direct })
+  await client.connect()
+  const passed = async () => (await client.query(`select from ${schema}.runs where state = 1`)).rowCount
+  await join('one', 60_000)
+  const ids = [await enqueue(), await enqueue(), await enqueue()]
+  const [ends, isTaken, isShort] = (await claim('one')) as [ClaimedRun, ClaimedRun, ClaimedRun]
+  await beat('one', [ends, isTaken, isShort], 60_000)
+  expect(await passed()).toBe(3)
+  await client.query(`update ${schema}.runs set started_at = started_at - 6000 where id <> ${isShort.id}`)
+  expect(await beat('one', [ends, isTaken, isShort], 300)).toMatchObject({ alive: true, lost: [] })
+  expect(await passed()).toBe(1)
+  expect((await store.runs.list({ limit: 10, states: ['running'] })).items).toHaveLength(3)
+  expect((await store.runs.list({ limit: 10, states: ['ready'] })).items).toHaveLength(0)
+  expect(await settle(ends)).toBe('settled')
+  await elapse(310)
+  expect(await store.runs.rescue(10)).toMatchObject({ rescued: 2 })
+  expect(await Promise.all(ids.map((id) => stateOf(id)))).toEqual(['succeeded', 'ready', 'ready'])
   await client.end()
   await store.close()
   await opened.close()

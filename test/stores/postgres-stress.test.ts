@@ -67,7 +67,8 @@ const INVARIANTS = {
     where l.run is not null and r.running is not true`,
   'every run that runs stands in a claim of its instance': `select r.id from belfry.runs r where r.running and not exists (
     select 1 from belfry.claims c where c.instance = r.instance and c.claim = r.claim and r.id = any (c.runs))`,
-  'only what is ready runs': `select id from belfry.runs where running and state <> 1`,
+  'what runs, and nothing else, is in a state in which it may': `select id from belfry.runs
+    where running and state not in (1, 2) or state = 2 and not running`,
   'a dedupe key that is taken belongs to an unfinished run': `select d.* from belfry.dedupes d
     left join belfry.runs r on r.id = d.run where d.until is null and coalesce(r.state, 3) >= 3`,
   'every holder and waiter of a name has its row': `select name from belfry.leases union select name from belfry.waiters

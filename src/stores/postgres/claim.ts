@@ -41,7 +41,7 @@ const LEVELS = `unnest(v_level_targets, v_level_priorities, v_level_places, v_le
 
 /**
  * Due runs in the order of claiming, as many of each target as there is room for. From the first on that was found: before
- * it, the index is full of those that were claimed since the table was last cleaned.
+ * it, the index is full of those that are under way, or have ended since the table was last cleaned.
  */
 const DUE = `
       select l.at, n.* from ${LEVELS} cross join lateral (

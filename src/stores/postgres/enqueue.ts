@@ -73,7 +73,7 @@ begin
   end if;
   if belfry.engaged_of_key(v_key, v_limit, v_now) < v_limit then return null; end if;
   return coalesce(
-    (select id from belfry.runs where key = v_key and state = 1 and running order by id limit 1),
+    (select id from belfry.runs where key = v_key and state < 3 and running order by id limit 1),
     least((select id from belfry.runs where key = v_key and state = 1 and not running and ready_at <= v_now
       order by id limit 1),
       (select id from belfry.runs where ${waitingForKey('v_key')} order by id limit 1)),

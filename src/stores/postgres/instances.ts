@@ -8,18 +8,27 @@ import { WAKE_RUNS } from './wakes.js'
 /** What an instance runs, of all its claims or of those up to a number. */
 const RUNNING_OF = step(
   'running_of(v_instance text, v_through bigint default 9223372036854775807)',
-  'bigint[]',
+  'table (id bigint, token bigint)',
   `
 begin
-  return array(select r.id from belfry.claims c cross join lateral unnest(c.runs) as g(id) cross join lateral (
-    select id from belfry.runs where id = g.id and running and instance = c.instance and claim = c.claim limit 1) r
-    where c.instance = v_instance and c.claim <= v_through);
+  return query select r.id, r.token from belfry.claims c cross join lateral unnest(c.runs) as g(id) cross join lateral (
+    select id, token from belfry.runs where id = g.id and running and instance = c.instance and claim = c.claim limit 1) r
+    where c.instance = v_instance and c.claim <= v_through;
 end`,
 )
 
-/** Takes over what an instance runs, or those of its runs that were picked. Answers how many became ready or ended, and how many were given up. */
+/** Into variables: what is to be taken over, and the tokens that it has then. Whatever moves on meanwhile has another. */
+export function pickRuns(from: string): string {
+  return `select array_agg(id), array_agg(token) into v_runs, v_tokens from (${from}) picked`
+}
+export const PICKED = `
+  v_runs bigint[];
+  v_tokens bigint[];`
+
+/** Takes over runs that were picked. Answers how many became ready or ended, and how many were given up. */
 const TAKE_ALL = step(
-  `take_all(v_runs bigint[], v_died boolean, v_us bigint, out rescued integer, out lost integer, out wakes integer)`,
+  `take_all(v_runs bigint[], v_tokens bigint[], v_died boolean, v_us bigint,
+    out rescued integer, out lost integer, out wakes integer)`,
   'record',
   `
 declare
@@ -33,7 +42,9 @@ begin
   perform belfry.lock_dedupes(v_runs);
   rescued := 0;
   lost := 0;
-  for r in select * from belfry.runs where id = any (v_runs) and running order by id loop
+  for r in select u.* from unnest(v_runs, v_tokens) as g(id, token) cross join lateral (
+    select * from belfry.runs where id = g.id limit 1) u where u.running and u.token = g.token order by u.id
+  loop
     v_outcome := belfry.take_over(r, v_us / 1000, v_died);
     v_lanes := v_lanes || r.schedule;
     if v_outcome = 'lost' then lost := lost + 1; else rescued := rescued + 1; end if;
@@ -50,14 +61,15 @@ const JOIN_FUNCTION = operation(
 declare
   v_us bigint;
   v_now bigint;
-  v_dead boolean;
+  v_dead boolean;${PICKED}
 begin
   perform belfry.durable();
   select dead into v_dead from belfry.instances where id = v_id for update;
   v_us := belfry.now_us();
   v_now := v_us / 1000;
   if v_dead then
-    perform belfry.take_all(belfry.running_of(v_id), true, v_us);
+    ${pickRuns('select * from belfry.running_of(v_id)')};
+    perform belfry.take_all(v_runs, v_tokens, true, v_us);
     delete from belfry.claims where instance = v_id;
     delete from belfry.instances where id = v_id;
   end if;
@@ -90,34 +102,56 @@ export async function joinInstance(
  * Of a claim that was answered, and the instance knows nothing of it: the answer was lost. A set less a set: to look each
  * one up in an array takes seconds for an instance that runs 20,000 at a time.
  */
-const UNHEARD = `array(select unnest(belfry.running_of(v_id, v_settled)) except select unnest(v_own))`
+const UNHEARD = `select * from belfry.running_of(v_id, v_settled) where id not in (select unnest(v_own))`
+
+/** Runs that go on for so long no claim has to pass over any more: they leave the index of what is ready, some at a time. */
+const LONG_MS = 5_000
+const MOST_LONG = 2_000
+const PUT_OUT_OF_THE_WAY = `
+  if cardinality(v_long) > 0 then
+    update belfry.runs set state = 2 where id = any (array(select id from belfry.runs where id = any (v_long)
+      and state = 1 and running and instance = v_id order by id limit ${MOST_LONG} for update skip locked));
+  end if`
+
+/**
+ * Claims of which nothing runs any more go, and those of which little does keep only that. None goes that was not there
+ * before its runs were looked at: a claim may be carried out after its instance gave it up.
+ */
+const CLEAR_CLAIMS = `
+  delete from belfry.claims where instance = v_id
+    and claim in (select unnest(v_answered) except select unnest(v_own_claims));
+  update belfry.claims c set runs = g.runs from (select claim, array_agg(id) as runs
+      from unnest(v_own, v_own_claims) as o(id, claim) where claim <= v_settled group by claim) g
+    where c.instance = v_id and c.claim = g.claim and cardinality(c.runs) > 2 * cardinality(g.runs)`
 
 const BEAT_FUNCTION = operation(
-  `beat(v_id text, v_lease bigint, v_runs bigint[], v_tokens bigint[], v_settled bigint,
+  `beat(v_id text, v_lease bigint, v_listed bigint[], v_listed_tokens bigint[], v_settled bigint,
     out now_ms bigint, out alive boolean, out own text, out cancelled text, out wakes integer)`,
   'record',
   `
 declare
-  v_us bigint;
+  v_us bigint := belfry.now_us();
   v_app text;
   v_declarations text;
   v_own bigint[];
+  v_own_claims bigint[];
   v_cancelled bigint[];
-  v_unheard bigint[];
-  v_answered bigint[];
-  v_going_on bigint[];
+  v_long bigint[];
+  v_answered bigint[];${PICKED}
 begin
   perform belfry.durable();
   wakes := 0;
   -- All that takes long is read before the instance's row is locked. Each run is found by its number: by its instance,
   -- all that run there would be gone through for each.
   v_answered := array(select claim from belfry.claims where instance = v_id and claim <= v_settled);
-  select coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.id) filter (where r.cancel), '{}'),
-      coalesce(array_agg(distinct r.claim), '{}') into v_own, v_cancelled, v_going_on
-    from unnest(v_runs, v_tokens) as g(id, token) cross join lateral (
-      select id, token, running, instance, claim, cancel from belfry.runs where id = g.id limit 1) r
+  select coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.claim), '{}'),
+      coalesce(array_agg(r.id) filter (where r.cancel), '{}'),
+      coalesce(array_agg(r.id) filter (where r.state = 1 and r.started_at < v_us / 1000 - ${LONG_MS}), '{}')
+    into v_own, v_own_claims, v_cancelled, v_long
+    from unnest(v_listed, v_listed_tokens) as g(id, token) cross join lateral (
+      select id, token, state, running, instance, claim, started_at, cancel from belfry.runs where id = g.id limit 1) r
     where r.token = g.token and r.running and r.instance = v_id;
-  v_unheard := ${UNHEARD};
+  ${pickRuns(UNHEARD)};
   select app, declarations into v_app, v_declarations from belfry.instances where id = v_id and not dead for no key update;
   alive := found;
   v_us := belfry.now_us();
@@ -125,13 +159,10 @@ begin
   if not alive then return; end if;
   update belfry.instances set beat_at = now_ms, expires_at = now_ms + v_lease,
     last_claim = greatest(last_claim, v_settled) where id = v_id;
-  if cardinality(v_unheard) > 0 then
-    -- Some may have been taken over meanwhile.
-    wakes := (select t.wakes from belfry.take_all(${UNHEARD}, false, v_us) t);
-  end if;
-  -- Only those that were there before their runs were looked at: a claim may come after its instance gave it up.
-  delete from belfry.claims where instance = v_id
-    and claim in (select unnest(v_answered) except select unnest(v_going_on));
+  -- Some may have been taken over meanwhile.
+  if v_runs is not null then wakes := (select t.wakes from belfry.take_all(v_runs, v_tokens, false, v_us) t); end if;
+  ${PUT_OUT_OF_THE_WAY};
+  ${CLEAR_CLAIMS};
   update belfry.declarations set alive_at = now_ms where app = v_app and hash = v_declarations;
   own := array_to_json(v_own)::text;
   cancelled := array_to_json(v_cancelled)::text;
@@ -157,11 +188,13 @@ const LEAVE_FUNCTION = operation(
   'leave(v_id text)',
   'void',
   `
+declare${PICKED}
 begin
   perform belfry.durable();
   perform 1 from belfry.instances where id = v_id for update;
   if not found then return; end if;
-  perform belfry.take_all(belfry.running_of(v_id), false, belfry.now_us());
+  ${pickRuns('select * from belfry.running_of(v_id)')};
+  perform belfry.take_all(v_runs, v_tokens, false, belfry.now_us());
   delete from belfry.claims where instance = v_id;
   delete from belfry.instances where id = v_id;
 end`,

@@ -2,7 +2,7 @@
  * The one order in which rows are locked, so that nobody ever waits in a circle. Every operation goes down this list and
  * never back up; within a line it goes in the order that the line names.
  *
- * 1. instances
+ * 1. instances. The rows of their claims belong to them: a claim makes its own, and whoever holds the instance changes them
  * 2. schedules, by id: first those that it makes, then those that are there. Before that, the right to change schedules,
  *    together with others or alone
  * 3. names, by name: first those that it makes, then those that are there. Leases and waiters belong to their name, and

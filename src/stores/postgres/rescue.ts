@@ -4,6 +4,7 @@
  */
 import type { RescueResult } from '../../core/store.js'
 import type { Database } from './connection.js'
+import { PICKED, pickRuns } from './instances.js'
 import { gone } from './proof-sql.js'
 import { operation, step } from './sql-function.js'
 import { LINE, waitingForKey } from './waiting-line.js'
@@ -91,7 +92,7 @@ const RESCUE_FUNCTION = operation(
   `
 declare
   v_us bigint := belfry.now_us();
-  v_dead text[];
+  v_dead text[];${PICKED}
 begin
   perform belfry.durable();
   rescued := 0;
@@ -101,9 +102,9 @@ begin
     order by seq for update skip locked);
   if cardinality(v_dead) > 0 then
     update belfry.instances set dead = true where id = any (v_dead) and not dead;
-    select t.rescued, t.lost, t.wakes into rescued, lost, wakes from belfry.take_all(
-      array(select r from unnest(v_dead) d, unnest(belfry.running_of(d)) r order by r limit v_limit), true, v_us) t;
-    v_dead := array(select d from unnest(v_dead) d where cardinality(belfry.running_of(d)) = 0);
+    ${pickRuns('select r.* from unnest(v_dead) d cross join lateral belfry.running_of(d) r order by r.id limit v_limit')};
+    select t.rescued, t.lost, t.wakes into rescued, lost, wakes from belfry.take_all(v_runs, v_tokens, true, v_us) t;
+    v_dead := array(select d from unnest(v_dead) d where not exists (select 1 from belfry.running_of(d)));
     delete from belfry.claims where instance = any (v_dead);
     delete from belfry.instances where id = any (v_dead);
   end if;

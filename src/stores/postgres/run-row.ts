@@ -12,9 +12,9 @@ export const ORIGINS: readonly Origin[] = ['tick', 'trigger', 'backfill', 'enque
 export const KEEPS: readonly Keep[] = ['all', 'failures', 'none']
 const WAITS: readonly (WaitsFor | undefined)[] = [undefined, 'stamp', 'overlap', 'key']
 
+const READY = STATES.indexOf('ready')
 const RUNNING = STATES.indexOf('running')
 
-export const stateNumber = (state: RunState): number => STATES.indexOf(state)
 export const waitNumber = (waitsFor: WaitsFor): number => WAITS.indexOf(waitsFor)
 export const originNumber = (origin: Origin): number => ORIGINS.indexOf(origin)
 export const keepNumber = (keep: Keep): number => KEEPS.indexOf(keep)
@@ -37,9 +37,19 @@ const COLUMNS = [
   ],
 ]
 
-/** A run that runs is among those that are ready, as far as indexes know. */
+/** A run that runs is among those that are ready at first, as far as indexes know. */
 export function stateOf(run: string): string {
   return `case when ${run}.running then ${RUNNING} else ${run}.state end`
+}
+
+/** Whether a run is in one of these states, said in a way that indexes by state can be used for. */
+export function inStates(run: string, states: readonly RunState[]): string {
+  const conditions = states.map((state) => {
+    if (state === 'ready') return `${run}.state = ${READY} and not ${run}.running`
+    if (state === 'running') return `${run}.state = ${READY} and ${run}.running or ${run}.state = ${RUNNING}`
+    return `${run}.state = ${STATES.indexOf(state)}`
+  })
+  return `(${conditions.join(' or ') || 'false'})`
 }
 
 /** Those columns of a table's alias. */

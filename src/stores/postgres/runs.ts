@@ -3,7 +3,7 @@ import type { Run } from '../../core/run.js'
 import type { CancelResult, Page, RetryResult, RunQuery, Stamp } from '../../core/store.js'
 import type { Database } from './connection.js'
 import { giveUp } from './lock-order.js'
-import { keyValues, runColumns, runNumber, stateNumber, stateOf, toRun, waitNumber } from './run-row.js'
+import { inStates, keyValues, runColumns, runNumber, toRun, waitNumber } from './run-row.js'
 import { operation } from './sql-function.js'
 import { WAKE_RUNS } from './wakes.js'
 
@@ -162,7 +162,7 @@ export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>
     ...(job === undefined ? [] : [`r.target = ${bind(`job:${job}`)}`]),
     ...(sink === undefined ? [] : [`r.target = ${bind(`sink:${sink}`)}`]),
     ...(key === undefined ? [] : [`r.key = ${bind(key)}`]),
-    ...(states === undefined ? [] : [`${stateOf('r')} in (${states.map(stateNumber).join(', ') || 'null'})`]),
+    ...(states === undefined ? [] : [inStates('r', states)]),
     ...(waitsFor === undefined ? [] : [`r.state = 0 and r.waits_for = ${waitNumber(waitsFor)}`]),
   ]
   // Most of what can be asked for stands in no order of its own. A schedule's runs do, and are few.

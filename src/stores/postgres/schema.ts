@@ -10,8 +10,9 @@
  * side by side do not take turns. The release before calls those of the new one: what a function takes and answers
  * never changes under its name.
  *
- * States are numbers so that partial indexes are small: 0 waiting, 1 ready or, with `running`, under way, from 3 on ended.
- * What a waiting run waits for: 1 its stamp, 2 others of its schedule, 3 its key. Instants are milliseconds since 1970.
+ * States are numbers so that partial indexes are small: 0 waiting, 1 ready or, with `running`, under way, 2 under way for
+ * longer, from 3 on ended. What a waiting run waits for: 1 its stamp, 2 others of its schedule, 3 its key. Instants are
+ * milliseconds since 1970.
  *
  * All SQL says `belfry.` for the schema; `inSchema` puts the real one there.
  */
