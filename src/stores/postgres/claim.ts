@@ -33,8 +33,8 @@ const FIND_LEVELS = `
     select l.target, l.at, f.* from levels l ${first('r.target = l.target and r.priority < l.priority')}
   )
   select array_agg(target), array_agg(priority), array_agg(at::integer), array_agg(ready_at),
-      coalesce(bool_or(ready_at <= v_now), false)
-    into v_level_targets, v_level_priorities, v_level_places, v_level_firsts, v_due from levels`
+      coalesce(bool_or(ready_at <= v_now), false), count(*) = count(distinct at)
+    into v_level_targets, v_level_priorities, v_level_places, v_level_firsts, v_due, v_single from levels`
 
 const LEVELS = `unnest(v_level_targets, v_level_priorities, v_level_places, v_level_firsts)
       as l(target, priority, at, first)`
@@ -52,6 +52,11 @@ const DUE = `
       ) n where v_left[l.at] > 0`
 const IN_ORDER = 'priority desc, ready_at, id'
 
+/** Where the first of what is due are, and whether there is anything special about them. */
+const gather = (due: string) => `select array_agg(row), array_agg(id),
+        coalesce(bool_or(key is not null or (attempt = 0 and start_by < v_now)), false)
+      into v_plain, v_found, v_special from (${due}) due`
+
 const NEXT_READY = `(select min((select r.ready_at from belfry.runs r where r.state = 1 and not r.running
     and r.target = l.target and r.priority = l.priority and r.ready_at > v_now order by r.ready_at limit 1)) from ${LEVELS})`
 
@@ -59,11 +64,11 @@ const NEXT_READY = `(select min((select r.ready_at from belfry.runs r where r.st
  * What most claims meet: nothing but runs without keys that are on time. They are started at once. Their rows are locked,
  * so each is still where it was found.
  */
-const START_PLAIN = `
+const startPlain = (rows: string) => `
     return query update belfry.runs u set running = true, attempt = u.attempt + 1,
       takeovers = u.takeovers + u.rescued::integer, rescued = false,
       token = greatest(coalesce(u.token, 0) + 1, v_us, v_floor), started_at = v_now, instance = v_instance,
-      claim = v_claim from unnest(v_plain, v_places) as g(row, place) where u.ctid = g.row
+      claim = v_claim from ${rows} as g(row, place) where u.ctid = g.row
       returning ${claimedLine('g.place')}`
 
 /** What a claim gave whose reply was lost, as far as it is still this instance's. */
@@ -89,6 +94,7 @@ declare
   v_level_places integer[];
   v_level_firsts bigint[];
   v_due boolean;
+  v_single boolean;
   v_plain tid[];
   v_found bigint[];
   v_places bigint[];
@@ -123,19 +129,20 @@ begin
   end if;
 
   if v_again then
-    select array_agg(row order by ${IN_ORDER}), array_agg(id order by ${IN_ORDER}),
-        coalesce(bool_or(key is not null or (attempt = 0 and start_by < v_now)), false)
-      into v_plain, v_found, v_special from (
+    -- Where each target has one priority, as most have, there is nothing to count.
+    if v_single then
+      ${gather(`${DUE} order by ${IN_ORDER} limit v_limit`)};
+    else
+      ${gather(`select * from (
         select *, row_number() over (partition by at order by ${IN_ORDER}) as nth from (${DUE}) due) due
-      where nth <= v_left[at];
+        where nth <= v_left[at] order by ${IN_ORDER} limit v_limit`)};
+    end if;
     if v_plain is null then
       v_again := false;
     elsif not v_special then
       v_again := false;
-      v_plain := v_plain[1:v_limit];
-      v_started := v_found[1:v_limit];
-      v_places := array(select * from generate_series(1, cardinality(v_plain)));
-      ${START_PLAIN};
+      v_started := v_found;
+      ${startPlain('unnest(v_plain) with ordinality')};
     end if;
   end if;
 
@@ -200,7 +207,7 @@ begin
         end if;
       end if;
     end loop;
-    if cardinality(v_plain) > 0 then ${START_PLAIN}; end if;
+    if cardinality(v_plain) > 0 then ${startPlain('unnest(v_plain, v_places)')}; end if;
     if cardinality(v_waits) > 0 then
       update belfry.runs set state = 0, waits_for = 3, engaged = true where id = any (v_waits);
     end if;
