@@ -4,9 +4,9 @@
  */
 import type { RescueResult } from '../../core/store.js'
 import type { Database } from './connection.js'
-import { PICKED, pickRuns } from './instances.js'
 import { gone } from './proof-sql.js'
 import { operation, step } from './sql-function.js'
+import { PICKED, pickRuns } from './take-runs.js'
 import { LINE, waitingForKey } from './waiting-line.js'
 import { WAKE_RUNS } from './wakes.js'
 

@@ -38,6 +38,7 @@ import { RUN_FUNCTIONS } from './runs.js'
 import { SCHEDULE_FUNCTIONS } from './schedules.js'
 import { SETTLE_FUNCTIONS } from './settle.js'
 import { TABLES } from './tables.js'
+import { TAKE_RUNS_FUNCTIONS } from './take-runs.js'
 import { LINE_TABLES } from './waiting-line.js'
 
 const FUNCTIONS = [
@@ -53,6 +54,7 @@ const FUNCTIONS = [
   SETTLE_FUNCTIONS,
   COMMIT_RUN_FUNCTION,
   RUN_FUNCTIONS,
+  TAKE_RUNS_FUNCTIONS,
   RESCUE_FUNCTIONS,
   PRUNE_FUNCTIONS,
   LEASE_FUNCTIONS,

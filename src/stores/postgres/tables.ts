@@ -120,6 +120,7 @@ create unique index runs_tick on belfry.runs (tick, schedule, coalesce(backfill,
 -- Two halves of one: what is unfinished is looked at all the time, and never among the history.
 create index runs_history on belfry.runs (schedule, id) where schedule is not null and state >= 3;
 create index runs_open on belfry.runs (schedule, waits_for, id) where schedule is not null and state < 3;
+-- What waits, and what has been under way for long: nobody has to pass over either to find what is ready.
 create index runs_waiting on belfry.runs (waits_for, (${LINE}), id) where state in (0, 2);
 create index runs_claim on belfry.runs (target, priority desc, ready_at, id) where state = 1;
 create index runs_key on belfry.runs (key, state, id) where key is not null and state < 3;
