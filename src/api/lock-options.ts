@@ -28,10 +28,13 @@ const DEFAULT_TTL_MS = 15_000
 const MAX_PERMITS = 1_000_000
 const KNOWN = ['ttl', 'wait', 'permits', 'minHold', 'holder', 'renew', 'heartbeat', 'timeout']
 
-export function parseLockOptions(name: string, options: LockOptions) {
-  const where = `lock "${name}"`
-  checkOptions(options, KNOWN, where)
-  return located(where, () => parse(name, options))
+/** What a lock is asked for with, checked. */
+export type LockTerms = ReturnType<typeof parse>
+
+export function parseLockOptions(name: string, options: LockOptions): LockTerms {
+  checkOptions(options, KNOWN, () => `lock "${name}"`)
+  if (Object.keys(options).length === 0) return USUAL
+  return located(`lock "${name}"`, () => parse(name, options))
 }
 
 function parse(name: string, options: LockOptions) {
@@ -63,6 +66,8 @@ function parse(name: string, options: LockOptions) {
     minHoldMs: minHold === undefined ? 0 : durationMs(minHold),
   }
 }
+
+const USUAL = parse('', {})
 
 export function checkTtl(name: string, ttlMs: number): number {
   if (ttlMs >= 1) return ttlMs

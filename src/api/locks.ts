@@ -14,7 +14,7 @@ import { checkToken, type GrantOptions, type GrantRef, parseGrant } from './gran
 import { listQuery } from './list-query.js'
 import { located } from './located.js'
 import { Lock } from './lock.js'
-import { checkTtl, type LockOptions, parseLockOptions } from './lock-options.js'
+import { checkTtl, type LockOptions, type LockTerms, parseLockOptions } from './lock-options.js'
 
 /** A waiter asks again at least this often; whoever frees the lock hands it over, so asking is only looking. */
 const ASK_MS = 250
@@ -30,7 +30,9 @@ export class Locks {
   readonly #instance: () => string
   /** Those who wait, by holder. */
   readonly #waiters = new Map<string, () => void>()
-  readonly #asking = new Set<Promise<unknown>>()
+  /** How many ask for a lock, and who waits for the last of them. */
+  #asking = 0
+  #nobodyAsks = () => {}
   #closed = false
   readonly #unsubscribe: () => void
 
@@ -73,13 +75,23 @@ export class Locks {
 
   async acquire(name: string, options: LockOptions): Promise<Lock | undefined> {
     checkName(name, 'lock name')
-    const { ttlMs, waitMs, permits, minHoldMs, renew, heartbeat } = parseLockOptions(name, options)
+    const terms = parseLockOptions(name, options)
     const again = options.holder?.reenter()
     if (again !== undefined && again.name !== name) {
       throw failure('OPTION_INVALID', `lock "${name}": the holder given holds "${again.name}"`)
     }
-    if (again !== undefined) return this.#enterAgain(again, options.ttl === undefined ? 0 : ttlMs, minHoldMs)
-    const granted = await this.#awaited(this.#ask(name, randomUUID(), ttlMs, permits, waitMs))
+    if (again !== undefined)
+      return this.#enterAgain(again, options.ttl === undefined ? 0 : terms.ttlMs, terms.minHoldMs)
+    this.#asking += 1
+    try {
+      return await this.#take(name, terms)
+    } finally {
+      this.#hasAsked()
+    }
+  }
+
+  async #take(name: string, { ttlMs, waitMs, permits, minHoldMs, renew, heartbeat }: LockTerms) {
+    const granted = await this.#ask(name, randomUUID(), ttlMs, permits, waitMs)
     if (granted === undefined) {
       this.#log.debug({ lock: name }, 'lock not obtained: it is held elsewhere')
       return undefined
@@ -98,7 +110,12 @@ export class Locks {
   async grant(name: string, options: GrantOptions = {}): Promise<Lease | undefined> {
     checkName(name, 'lock name')
     const { holder, signal, ttlMs, waitMs, permits } = parseGrant(name, options)
-    return (await this.#awaited(this.#ask(name, holder, ttlMs, permits, waitMs, true, signal)))?.lease
+    this.#asking += 1
+    try {
+      return (await this.#ask(name, holder, ttlMs, permits, waitMs, true, signal))?.lease
+    } finally {
+      this.#hasAsked()
+    }
   }
 
   /** Extends what `grant` gave. Undefined when it is no longer the holder's. */
@@ -156,7 +173,7 @@ export class Locks {
     this.#closed = true
     this.#unsubscribe()
     this.#lookAll()
-    await Promise.allSettled(this.#asking)
+    await this.#untilNobodyAsks()
     const held = this.#keeper.held
     for (const lock of held) {
       lock.lose('the instance was stopped')
@@ -184,12 +201,16 @@ export class Locks {
     return new Lock(held, this)
   }
 
-  /** As long as somebody asks, closing waits for him. */
-  #awaited<Granted>(asking: Promise<Granted>): Promise<Granted> {
-    this.#asking.add(asking)
-    const end = () => this.#asking.delete(asking)
-    asking.then(end, end)
-    return asking
+  #hasAsked(): void {
+    this.#asking -= 1
+    if (this.#asking === 0) this.#nobodyAsks()
+  }
+
+  #untilNobodyAsks(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#asking === 0) resolve()
+      else this.#nobodyAsks = resolve
+    })
   }
 
   async #ask(

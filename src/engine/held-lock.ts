@@ -26,6 +26,8 @@ export class HeldLock {
   #token: number
   #ttlMs: number
   #sentAt = 0
+  /** Set when the lock is watched. */
+  #watched = false
   /** Made when somebody asks for the signal: most never do. */
   #controller: AbortController | undefined
   #loss: Error | undefined
@@ -88,8 +90,19 @@ export class HeldLock {
       this.#loss = undefined
       this.#controller = undefined
     }
+    if (this.#watched) this.#setExpiry()
+  }
+
+  /** From now on it is lost by itself when it is not extended in time. To be called before that time has come. */
+  watch(): void {
+    if (this.#watched) return
+    this.#watched = true
+    this.#setExpiry()
+  }
+
+  #setExpiry(): void {
     this.#cancelExpiry()
-    const trustedMs = sentAt + trustMs(ttlMs) - this.#clock.monotonic()
+    const trustedMs = this.#sentAt + trustMs(this.#ttlMs) - this.#clock.monotonic()
     this.#cancelExpiry = this.#clock.after(trustedMs, () => this.lose('it was not renewed in time'))
   }
 

@@ -1,7 +1,8 @@
 /**
  * Renews the locks that this process holds, every quarter of their TTL, in one call for all that are due. It works only
- * while something is held, and begins when the first renewal is due: most locks are given back before that. A renewal that fails is tried again with the next step; two more fit before trust runs out,
- * and when it does the lock's signal fires, whether or not the store can be reached.
+ * while something is held, and begins when the first renewal is due. A renewal that fails is tried again with the next
+ * step; two more fit before trust runs out, and when it does the lock's signal fires, whether or not the store can be
+ * reached.
  */
 import type { Clock } from '../core/clock.js'
 import type { Store } from '../core/store.js'
@@ -31,9 +32,13 @@ export class LockKeeper {
     this.#events = events
   }
 
-  /** Takes care of a lock until it is dropped. */
+  /**
+   * Takes care of a lock until it is dropped. It is watched from when the first renewal is due, which is long before any
+   * trust runs out: most locks are given back before that.
+   */
   keep(lock: HeldLock): void {
     this.#held.add(lock)
+    if (!lock.renews || this.#loop !== undefined) lock.watch()
     this.extended(lock)
   }
 
@@ -67,6 +72,7 @@ export class LockKeeper {
     this.#cancelAlarm()
     this.#nextAt = at
     this.#cancelAlarm = this.#clock.after(at - this.#clock.monotonic(), () => {
+      for (const lock of this.#held) lock.watch()
       this.#loop = new Loop({ name: PART, clock: this.#clock, health: this.#health, step: () => this.#renewDue() })
       this.#loop.start()
     })

@@ -162,32 +162,39 @@ export function measured(store: Store, metrics: Metrics, clock: Clock): Store {
 
 type Operation = (...args: never[]) => Promise<unknown>
 
+/** A part of the store whose operations are measured. It has nothing else, by itself or by its class. */
 function timed<Part extends object>(part: Part, area: string, metrics: Metrics, clock: Clock): Part {
-  const wrapped = new Map<PropertyKey, Operation>()
-  return new Proxy(part, {
-    get(target, name, receiver) {
-      const member: unknown = Reflect.get(target, name, receiver)
-      if (typeof member !== 'function') return member
-      const known = wrapped.get(name)
-      if (known !== undefined) return known
-      const labels = { operation: `${area}.${String(name)}` }
-      let observe: ((ms: number) => void) | undefined
-      const operation: Operation = async (...args) => {
-        const startedAt = clock.monotonic()
-        try {
-          return await (member as Operation).apply(target, args)
-        } catch (error) {
-          metrics.count('belfry_store_errors_total', labels)
-          throw error
-        } finally {
-          observe ??= metrics.observer('belfry_store_operation_ms', labels)
-          observe(clock.monotonic() - startedAt)
-        }
-      }
-      wrapped.set(name, operation)
-      return operation
-    },
-  })
+  const operations = part as Readonly<Record<string, Operation>>
+  const wrapped: Record<string, Operation> = {}
+  for (let owner: object = part; owner !== Object.prototype; owner = Object.getPrototypeOf(owner)) {
+    for (const name of Object.getOwnPropertyNames(owner)) {
+      if (name === 'constructor' || name in wrapped) continue
+      const work: Operation = (...args) => (operations[name] as Operation)(...args)
+      wrapped[name] = timedOperation(work, { operation: `${area}.${name}` }, metrics, clock)
+    }
+  }
+  return wrapped as Part
+}
+
+/** Whoever asks has the store's own promise: measuring costs him no turn. */
+function timedOperation(work: Operation, labels: Labels, metrics: Metrics, clock: Clock): Operation {
+  let observe: ((ms: number) => void) | undefined
+  const answered = (startedAt: number) => {
+    observe ??= metrics.observer('belfry_store_operation_ms', labels)
+    observe(clock.monotonic() - startedAt)
+  }
+  return (...args) => {
+    const startedAt = clock.monotonic()
+    const answer = work(...args)
+    answer.then(
+      () => answered(startedAt),
+      () => {
+        answered(startedAt)
+        metrics.count('belfry_store_errors_total', labels)
+      },
+    )
+    return answer
+  }
 }
 
 function seriesOf<Value>(

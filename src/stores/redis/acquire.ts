@@ -71,33 +71,33 @@ export async function acquireLease(server: Server, shard: number, request: Acqui
  * is held; nothing when there is more to it.
  *
  * Without a function of its own, because making one costs as much as calling the server, and with as little arithmetic
- * as can be: numbers of the same length are compared as texts.
+ * as can be: numbers of the same length are compared as texts. Lua writes a sum of milliseconds as the whole number that it
+ * is, but not one of microseconds, which has more than 14 digits.
  */
 const TAKE = bareScript(`
-local call, match, format = redis.call, string.match, string.format
-local now = math.floor(nowUs / 1000)
-local nowText, nextToken = format('%.0f', now), format('%.0f', nowUs)
-local answers = nowText
+local call, match = redis.call, string.match
+local now = string.sub(stamp, 1, -4)
+local answers = now
 local floor, at, left = ARGV[1], 2, 0
-local isNew = #floor < #nextToken or (#floor == #nextToken and floor <= nextToken)
-local ttl, permits, inst, waitMs, keep, ends
+local isNew = #floor < #stamp or (#floor == #stamp and floor <= stamp)
+local ttl, permits, inst, waitMs, keep
 while at <= #ARGV do
   if left == 0 then
     left, ttl, permits, inst, waitMs, keep = tonumber(ARGV[at]), unpack(ARGV, at + 1, at + 5)
-    ends, at = format('%.0f', now + ttl), at + 6
+    at = at + 6
   end
   local name, holder, answer = ARGV[at], ARGV[at + 1], ''
   local key = KEYS[1] .. 'n:' .. name
   local text = call('GET', key)
   local token
-  if isNew and (not text or (#text == #nextToken + 2 and string.byte(text, #nextToken + 1) == 32 and text < nextToken)) then
-    token = nextToken
+  if isNew and (not text or (#text == #stamp + 2 and string.byte(text, #stamp + 1) == 32 and text < stamp)) then
+    token = stamp
   else
     local last = not text and '0' or match(text, '^(%d+) %-$')
-    token = last and format('%.0f', math.max(last + 1, nowUs, floor))
+    token = last and string.format('%.0f', math.max(last + 1, stamp, floor))
   end
   if token then
-    call('SET', key, token .. ' -\\n' .. holder .. ' ' .. token .. ' ' .. nowText .. ' ' .. ends .. ' 0 ' .. inst .. ' -', 'PX', keep)
+    call('SET', key, token .. ' -\\n' .. holder .. ' ' .. token .. ' ' .. now .. ' ' .. now + ttl .. ' 0 ' .. inst .. ' -', 'PX', keep)
     if not text then
       call('ZADD', KEYS[1] .. 'names', 0, name == '%' and '' or
         (string.gsub(name, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end)))
@@ -107,16 +107,16 @@ while at <= #ARGV do
     local newest, flags, other, own, acquired, expires, released, by =
       match(text, '^(%d+) (w?%-)\\n([^ ]+) (%d+) (%d+) (%d+) (%d) ([^ ]+) %-$')
     if other == holder and released == '0' then
-      local line = holder .. ' ' .. own .. ' ' .. acquired .. ' ' .. ends .. ' 0 ' .. by .. ' -'
+      local line = holder .. ' ' .. own .. ' ' .. acquired .. ' ' .. now + ttl .. ' 0 ' .. by .. ' -'
       if flags == '-' then call('SET', key, newest .. ' -\\n' .. line, 'PX', keep)
       else call('SET', key, newest .. ' w-\\n' .. line) end
       answer = '+' .. line
-    elseif other and other ~= holder and permits == '1' and tonumber(expires) > now then
+    elseif other and other ~= holder and permits == '1' and tonumber(expires) > tonumber(now) then
       -- Asking again keeps the place and prolongs it.
       local places = KEYS[1] .. 'wd:' .. name
       if waitMs == '0' then answer = '-' .. expires
       elseif call('HEXISTS', places, holder) == 1 then
-        call('HSET', places, holder, ttl .. ' ' .. permits .. ' ' .. inst .. ' ' .. floor .. ' ' .. format('%.0f', now + waitMs))
+        call('HSET', places, holder, ttl .. ' ' .. permits .. ' ' .. inst .. ' ' .. floor .. ' ' .. now + waitMs)
         answer = '-' .. expires
       end
     end
@@ -126,42 +126,46 @@ while at <= #ARGV do
 end
 return answers`)
 
+/** What is asked for, with its name, its holder and his instance as words. */
 export interface Asked {
   readonly name: string
   readonly holder: string
+  readonly instance: string
   readonly request: AcquireRequest
 }
 
-export interface Answer {
-  readonly now: number
-  readonly text: string
-}
-
-export async function takeFree(server: Server, shard: number, asked: readonly Asked[]): Promise<Answer[]> {
-  const seen = asked.reduce((highest, { request }) => Math.max(highest, request.floor), 0)
+/** Asks for many at once, and makes of each line of the answer what it means to the one who asked. */
+export async function takeFree<Result>(
+  server: Server,
+  shard: number,
+  asked: readonly Asked[],
+  meaning: (asked: Asked, text: string, now: number) => Result,
+): Promise<Result[]> {
+  let seen = 0
+  for (const { request } of asked) seen = Math.max(seen, request.floor)
   const args: (string | number)[] = [server.time.floor(seen)]
-  let [same, countAt] = [asked[0]?.request, 0]
-  for (const [at, { name, holder, request }] of asked.entries()) {
-    if (at === 0 || same === undefined || !asksAlike(same, request)) {
-      same = request
+  let [same, countAt]: [Asked | undefined, number] = [undefined, 0]
+  for (const each of asked) {
+    if (same === undefined || !asksAlike(same, each)) {
+      same = each
       countAt = args.length
-      const { ttlMs, permits, instance, waitMs = 0 } = request
-      args.push(0, ttlMs, permits, word(instance), waitMs, server.keepMs(ttlMs))
+      const { ttlMs, permits, waitMs = 0 } = each.request
+      args.push(0, Math.round(ttlMs), permits, each.instance, Math.round(waitMs), server.keepMs(ttlMs))
     }
     args[countAt] = Number(args[countAt]) + 1
-    args.push(name, holder)
+    args.push(each.name, each.holder)
   }
   const lines = String(await server.change(TAKE, shard, args)).split('\n')
   const now = Number(lines[0])
   server.time.heard(now)
-  return asked.map((_, at) => ({ now, text: lines[at + 1] ?? '' }))
+  return asked.map((each, at) => meaning(each, lines[at + 1] ?? '', now))
 }
 
-function asksAlike(one: AcquireRequest, other: AcquireRequest): boolean {
+function asksAlike(one: Asked, other: Asked): boolean {
   return (
-    one.ttlMs === other.ttlMs &&
-    one.permits === other.permits &&
-    one.instance === other.instance &&
-    one.waitMs === other.waitMs
+    one.request.ttlMs === other.request.ttlMs &&
+    one.request.permits === other.request.permits &&
+    one.request.waitMs === other.request.waitMs &&
+    one.instance === other.instance
   )
 }

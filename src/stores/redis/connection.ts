@@ -114,9 +114,16 @@ export class Server {
     return this.run(script, this.#key(shard), args, this.#options.waitReplicas > 0)
   }
 
+  /**
+   * In a cluster a script is said to use two keys, and neither is ever there: while a slot is moved, its former master then
+   * sends the script on to the new one, which refuses it (TRYAGAIN) until the slot is its own. With one key it would carry
+   * it out, on as many keys as have arrived by then.
+   */
   run(script: ScriptSource, key: string, args: readonly (string | number)[], waits = false): Promise<Reply> {
     const { sha, text } = script[this.#options.clockKind]
-    const command = ['EVALSHA', sha, ...this.#named(key)]
+    const command = this.#options.link.isCluster
+      ? ['EVALSHA', sha, '2', key, `${key}whole`]
+      : ['EVALSHA', sha, '1', key]
     for (const arg of args) command.push(typeof arg === 'string' ? arg : String(arg))
     return this.#answer(
       key,
@@ -127,15 +134,6 @@ export class Server {
         return this.#answer(key, () => this.#sendAndWait(key, command, waits))
       },
     )
-  }
-
-  /**
-   * The keys that a script is said to use, with their number. In a cluster they are two, and neither is ever there: while
-   * a slot is moved, its former master then sends the script on to the new one, which refuses it (TRYAGAIN) until the slot
-   * is its own. With one key it would carry it out, on as many keys as have arrived by then.
-   */
-  #named(key: string): string[] {
-    return this.#options.link.isCluster ? ['2', key, `${key}whole`] : ['1', key]
   }
 
   #key(shard: number): string {

@@ -5,7 +5,7 @@
  */
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest } from '../../core/lease.js'
 import type { Mutable } from '../../core/mutable.js'
-import { type Answer, type Asked, acquireLease, takeFree } from './acquire.js'
+import { type Asked, acquireLease, takeFree } from './acquire.js'
 import type { Server } from './connection.js'
 import { toLease } from './lease-text.js'
 import { type Given, giveBack, releaseLease, type Taken } from './release.js'
@@ -21,7 +21,8 @@ const REMEMBERED = 10_000
 
 export class LockCalls {
   readonly #server: Server
-  readonly #takes: SharedCalls<Asked, Answer>[] = []
+  /** By shard. */
+  readonly #takes: SharedCalls<Asked, AcquireResult>[] = []
   readonly #returns: SharedCalls<Given, boolean>[] = []
   /** By holder, of whom there are as many as acquisitions. */
   readonly #taken = new Map<string, Taken>()
@@ -30,36 +31,44 @@ export class LockCalls {
     this.#server = server
   }
 
-  async acquire(request: AcquireRequest): Promise<AcquireResult> {
-    const { name, holder, ttlMs, instance } = request
+  acquire(request: AcquireRequest): Promise<AcquireResult> {
+    const { name, holder, instance } = request
     const shard = shardOf(name, this.#server.shards)
-    const [wanted, by, inst] = [word(name), word(holder), word(instance)]
-    this.#takes[shard] ??= new SharedCalls((asked) => takeFree(this.#server, shard, asked), SHARING)
-    const { now, text } = await this.#takes[shard].call({ name: wanted, holder: by, request })
-    if (text === '') return acquireLease(this.#server, shard, request)
+    this.#takes[shard] ??= this.#takesOf(shard)
+    return this.#takes[shard].call({ name: word(name), holder: word(holder), instance: word(instance), request })
+  }
+
+  release(request: ReleaseRequest): Promise<boolean> {
+    const { name, holder, minHoldMs = 0 } = request
+    const shard = shardOf(name, this.#server.shards)
+    const taken = this.#taken.get(holder)
+    this.#taken.delete(holder)
+    if (minHoldMs > 0) return releaseLease(this.#server, shard, request)
+    this.#returns[shard] ??= this.#returnsOf(shard)
+    const own = taken?.name === name ? taken : undefined
+    return this.#returns[shard].call({ name: word(name), holder: word(holder), taken: own, request })
+  }
+
+  #takesOf(shard: number): SharedCalls<Asked, AcquireResult> {
+    const meaning = (asked: Asked, text: string, now: number) => this.#answerOf(shard, asked, text, now)
+    return new SharedCalls((asked) => takeFree(this.#server, shard, asked, meaning), SHARING)
+  }
+
+  #returnsOf(shard: number): SharedCalls<Given, boolean> {
+    const byItself = ({ request }: Given) => releaseLease(this.#server, shard, request)
+    return new SharedCalls((given) => giveBack(this.#server, shard, given, byItself), SHARING)
+  }
+
+  #answerOf(shard: number, asked: Asked, text: string, now: number): AcquireResult | Promise<AcquireResult> {
+    const { name, holder, ttlMs, instance } = asked.request
+    if (text === '') return acquireLease(this.#server, shard, asked.request)
     if (text.startsWith('-')) return { acquired: false, until: Number(text.slice(1)), now }
     if (text.startsWith('+')) return { acquired: true, lease: toLease(shard, name, text.slice(1)), now }
     const expiresAt = Math.round(now + ttlMs)
     if (this.#taken.size >= REMEMBERED) this.#taken.clear()
-    this.#taken.set(holder, { name, line: `${text} ${now} ${expiresAt} 0 ${inst} -`, left: `${text} -` })
+    this.#taken.set(holder, { name, line: `${text} ${now} ${expiresAt} 0 ${asked.instance} -`, left: `${text} -` })
     const lease: Mutable<Lease> = { name, holder, token: Number(text), acquiredAt: now, expiresAt }
     if (instance !== undefined) lease.instance = instance
     return { acquired: true, lease, now }
-  }
-
-  async release(request: ReleaseRequest): Promise<boolean> {
-    const { name, holder, minHoldMs = 0 } = request
-    const shard = shardOf(name, this.#server.shards)
-    const [wanted, by] = [word(name), word(holder)]
-    const taken = this.#taken.get(holder)
-    this.#taken.delete(holder)
-    if (minHoldMs > 0) return releaseLease(this.#server, shard, request)
-    this.#returns[shard] ??= new SharedCalls((given) => giveBack(this.#server, shard, given), SHARING)
-    const isBack = await this.#returns[shard].call({
-      name: wanted,
-      holder: by,
-      taken: taken?.name === name ? taken : undefined,
-    })
-    return isBack || releaseLease(this.#server, shard, request)
   }
 }

@@ -74,10 +74,12 @@ end
 return answers`,
 )
 
+/** What is given back, with its name and its holder as words. */
 export interface Given {
   readonly name: string
   readonly holder: string
   readonly taken: Taken | undefined
+  readonly request: ReleaseRequest
 }
 
 /** What stood there when a lock was taken, behind its holder, and what is left behind when it is given back. */
@@ -87,12 +89,18 @@ export interface Taken {
   readonly left: string
 }
 
-export async function giveBack(server: Server, shard: number, given: readonly Given[]): Promise<boolean[]> {
+/** Gives many back at once. Where there is more to one of them, it is done by itself. */
+export async function giveBack(
+  server: Server,
+  shard: number,
+  given: readonly Given[],
+  byItself: (given: Given) => Promise<boolean>,
+): Promise<(boolean | Promise<boolean>)[]> {
   const args: string[] = []
   for (const { name, holder, taken } of given) {
-    const { line = '', left = '' } = taken ?? {}
-    args.push(name, holder, taken === undefined ? '' : `${left}\n${holder} ${line}`, left)
+    if (taken === undefined) args.push(name, holder, '', '')
+    else args.push(name, holder, `${taken.left}\n${holder} ${taken.line}`, taken.left)
   }
   const letters = String(await server.change(GIVE_BACK, shard, args))
-  return given.map((_, at) => letters[at] === '1')
+  return given.map((each, at) => letters[at] === '1' || byItself(each))
 }

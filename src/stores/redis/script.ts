@@ -27,9 +27,9 @@ export function runScript(body: string): ScriptSource {
   return script(RUN_RECORD, NAMES, HAND_ON, RUN_CHANGES, RUN_ENDINGS, body)
 }
 
-/** A script for which even a few functions would be many: it has the time, and nothing else. */
+/** A script for which even a few functions would be many: it has the time as text, and nothing else. */
 export function bareScript(body: string): ScriptSource {
-  return clocked(({ time }) => time + body)
+  return clocked(({ stamp }) => stamp + body)
 }
 
 function clocked(textFor: (clock: ScriptClock) => string): ScriptSource {

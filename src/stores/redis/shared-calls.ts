@@ -7,11 +7,16 @@
 
 import { setImmediate } from 'node:timers'
 
+const THIS_TURN = Promise.resolve()
+
 interface Call<Item, Result> {
   readonly item: Item
   readonly resolve: (result: Result) => void
   readonly reject: (error: unknown) => void
 }
+
+/** Answers one result for each item, in order. One that takes longer than the others keeps nobody waiting. */
+export type Send<Item, Result> = (items: readonly Item[]) => Promise<readonly (Result | Promise<Result>)[]>
 
 export interface SharingOptions {
   /** How many calls share a script at the most. */
@@ -21,14 +26,13 @@ export interface SharingOptions {
 }
 
 export class SharedCalls<Item, Result> {
-  readonly #send: (items: readonly Item[]) => Promise<readonly Result[]>
+  readonly #send: Send<Item, Result>
   readonly #options: SharingOptions
   #waiting: Call<Item, Result>[] = []
   #underWay = 0
   #starting = false
 
-  /** `send` answers one result for each item, in order. */
-  constructor(send: (items: readonly Item[]) => Promise<readonly Result[]>, options: SharingOptions) {
+  constructor(send: Send<Item, Result>, options: SharingOptions) {
     this.#send = send
     this.#options = options
   }
@@ -37,7 +41,7 @@ export class SharedCalls<Item, Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject })
       // Calls of the same turn join.
-      if (this.#mayStart()) queueMicrotask(() => this.#start())
+      if (this.#mayStart()) void THIS_TURN.then(this.#start)
     })
   }
 
@@ -51,21 +55,24 @@ export class SharedCalls<Item, Result> {
    * What is left goes with the next turn: the server answers what came by itself by itself, and works on the rest while
    * the first are already at work here.
    */
-  #start(): void {
+  readonly #start = (): void => {
     this.#starting = false
     const calls = this.#waiting.splice(0, this.#options.most)
     this.#underWay += 1
-    void this.#sendTogether(calls)
-    if (this.#mayStart()) setImmediate(() => this.#start())
+    this.#send(calls.map(({ item }) => item)).then(
+      (results) => {
+        for (const [at, { resolve }] of calls.entries()) resolve(results[at] as Result)
+        this.#ended()
+      },
+      (error) => {
+        for (const { reject } of calls) reject(error)
+        this.#ended()
+      },
+    )
+    if (this.#mayStart()) setImmediate(this.#start)
   }
 
-  async #sendTogether(calls: readonly Call<Item, Result>[]): Promise<void> {
-    try {
-      const results = await this.#send(calls.map(({ item }) => item))
-      for (const [at, { resolve }] of calls.entries()) resolve(results[at] as Result)
-    } catch (error) {
-      for (const { reject } of calls) reject(error)
-    }
+  #ended(): void {
     this.#underWay -= 1
     if (this.#mayStart()) this.#start()
   }

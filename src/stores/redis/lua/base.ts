@@ -9,8 +9,13 @@
 /** What time it is, and what scripts need besides that give out numbers or let keys expire. */
 export interface ScriptClock {
   readonly time: string
+  /** The time as text, in microseconds: making numbers of it and texts again costs as much as a command. */
+  readonly stamp: string
   readonly more: string
 }
+
+const STAMP_OF_NUMBER = `
+local stamp = string.format('%.0f', nowUs)`
 
 const MORE = `
 local countFrom = nowUs
@@ -22,12 +27,17 @@ export const CLOCK: ScriptClock = {
   time: `
 local time = redis.call('TIME')
 local nowUs = time[1] * 1000000 + time[2]`,
+  stamp: `
+local time = redis.call('TIME')
+local stamp = time[1] .. string.sub('00000' .. time[2], -6)`,
   more: MORE,
 }
 
 /** For benches: the server's time and as much as the key `shift` says, in microseconds. */
+const SHIFTED_TIME = `${CLOCK.time} + (redis.call('GET', KEYS[1] .. 'shift') or 0)`
 export const SHIFTED_CLOCK: ScriptClock = {
-  time: `${CLOCK.time} + (redis.call('GET', KEYS[1] .. 'shift') or 0)`,
+  time: SHIFTED_TIME,
+  stamp: SHIFTED_TIME + STAMP_OF_NUMBER,
   more: MORE,
 }
 
@@ -36,12 +46,14 @@ export const SHIFTED_CLOCK: ScriptClock = {
  * them it moves on with every script and every number that a script gave out, so that what came first is older. Nothing
  * expires meanwhile. Shards of a cluster cannot share it: each is told the time, and from where to count.
  */
-export const HAND_TURNED_CLOCK: ScriptClock = {
-  time: `
+const HAND_TURNED_TIME = `
 local toldNow, toldCount = string.match(redis.call('GET', KEYS[1] .. 'told') or '', '^(%d+) (%d+)')
 local clock = toldNow and KEYS[1] .. 'own' or string.match(KEYS[1], '^(.*){') .. '{0}:clock'
 local countFrom = tonumber(toldCount) or redis.call('INCR', clock)
-local nowUs = toldNow and toldNow * 1000 or math.floor(countFrom / 1000) * 1000`,
+local nowUs = toldNow and toldNow * 1000 or math.floor(countFrom / 1000) * 1000`
+export const HAND_TURNED_CLOCK: ScriptClock = {
+  time: HAND_TURNED_TIME,
+  stamp: HAND_TURNED_TIME + STAMP_OF_NUMBER,
   more: `
 local function housekeeping(ms) return 86400000 end
 local function passed(us) redis.call('SET', clock, string.format('%.0f', math.max(us, countFrom))) end`,
