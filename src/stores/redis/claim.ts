@@ -5,7 +5,8 @@
  */
 import type { Run } from '../../core/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../core/store.js'
-import type { Server } from './connection.js'
+import { type Server, textsOf } from './connection.js'
+import { BUNDLES } from './lua/bundles.js'
 import { START_RUN } from './lua/start-run.js'
 import { type Asked, firstNext, peekReady } from './peek.js'
 import { isTicket, RUN_LINES, runId, runOf, toRun } from './run-text.js'
@@ -16,7 +17,7 @@ import { numberOf, word } from './token-text.js'
 /** How many runs one script looks at, at the most, that cannot start after all. */
 const MAX_STEPS = 2_000
 
-export const CLAIM = runScript(`
+export const CLAIM = runScript(`${BUNDLES}
 local inst, claim, limit, floor = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local queues, left = {}, {}
 for at = 5, #ARGV, 2 do
@@ -124,7 +125,7 @@ for _, queue in ipairs(queues) do
   elseif redis.call('EXISTS', queue.key) == 0 then redis.call('ZREM', KEYS[1] .. 'p:' .. queue.target, queue.prio) end
 end
 if steps >= ${MAX_STEPS} then nextReadyAt = now end
-return { int(now), table.concat(answer, '\\n'), nextReadyAt and int(nextReadyAt) or '-', wakes }`)
+return { int(now), bundles(answer), nextReadyAt and int(nextReadyAt) or '-', wakes }`)
 
 export async function claimRuns(server: Server, request: ClaimRequest): Promise<ClaimResult> {
   const asked = [
@@ -142,9 +143,9 @@ async function claimShard(
 ): Promise<ClaimResult> {
   const { instance, claim, limit, floor } = request
   const targets = asked.flatMap(({ name, limit: most }) => [word(name), most])
-  const [now, text, next] = await server.write(CLAIM, shard, [word(instance), claim, limit, floor, ...targets])
+  const [now, texts, next] = await server.write(CLAIM, shard, [word(instance), claim, limit, floor, ...targets])
   const nextReadyAt = numberOf(String(next))
-  const runs = await claimedRuns(server, shard, request, String(text))
+  const runs = await claimedRuns(server, shard, request, textsOf(texts).join('\n'))
   return { now: Number(now), runs, ...(nextReadyAt === undefined ? {} : { nextReadyAt }) }
 }
 
@@ -175,7 +176,7 @@ function inClaimOrder(one: Run, other: Run): number {
   return one.id < other.id ? -1 : 1
 }
 
-/** What was claimed here, and the runs of other shards whose tickets were. All of it comes as one text: number and run. */
+/** What was claimed here, and the runs of other shards whose tickets were: of each its number and its text. */
 async function claimedRuns(server: Server, shard: number, request: ClaimRequest, text: string): Promise<ClaimedRun[]> {
   if (text === '') return []
   const lines = text.split('\n')

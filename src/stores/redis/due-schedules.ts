@@ -5,6 +5,7 @@ import type { Plannable, Unfinished } from '../../core/plan.js'
 import { DEFAULT_MISSED } from '../../core/policies.js'
 import { listOf, type Server, textsOf } from './connection.js'
 import type { Definitions, Known } from './definitions.js'
+import { BUNDLES } from './lua/bundles.js'
 import { type Head, toHead } from './schedule-text.js'
 import { runScript } from './script.js'
 import { numberOf } from './token-text.js'
@@ -15,7 +16,7 @@ const ENOUGH = 1_000
 /** Texts up to this length are sent as they are: cutting the payload off would cost more than sending it. */
 const SHORT = 600
 
-/** A schedule's id, and the three lines of its text: all of a batch comes as one text, which is much cheaper than many. */
+/** A schedule's id, and the three lines of its text. */
 const LINES = 4
 
 /** The unfinished runs of a schedule as one text. */
@@ -28,7 +29,7 @@ local function unfinishedText(sched)
   return table.concat(words, ' ')
 end`
 
-const DUE = runScript(`${UNFINISHED}
+const DUE = runScript(`${UNFINISHED}${BUNDLES}
 local horizon, offset, count, limit, self =
   now + tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 local marks = redis.call('HGETALL', KEYS[1] .. 'planners')
@@ -54,7 +55,7 @@ if #ids > 0 then
   end
 end
 local first = redis.call('ZRANGE', KEYS[1] .. 'due', 0, 0, 'WITHSCORES')[2]
-return { int(now), #ids, table.concat(lines, '\\n'), unfinished, first and int(math.floor(first)) or '-' }`)
+return { int(now), #ids, bundles(lines), unfinished, first and int(math.floor(first)) or '-' }`)
 
 export interface DueQuery {
   readonly lookaheadMs: number
@@ -89,10 +90,10 @@ export async function readDue(
   definitions: Definitions,
   { lookaheadMs, offset, count, limit }: DueQuery,
 ): Promise<DueBatch> {
-  const [now, found, text, open, next] = listOf(
+  const [now, found, texts, open, next] = listOf(
     await server.read(DUE, shard, [lookaheadMs, offset, count, limit, definitions.self]),
   )
-  const [lines, unfinished] = [String(text).split('\n'), unfinishedTexts(textsOf(open))]
+  const [lines, unfinished] = [textsOf(texts).join('\n').split('\n'), unfinishedTexts(textsOf(open))]
   const due: Due[] = []
   for (let at = 0; at < Number(found); at += 1) {
     const [id = '', line = '', body = ''] = lines.slice(at * LINES, at * LINES + LINES)
