@@ -125,15 +125,7 @@ export class Server {
       ? ['EVALSHA', sha, '2', key, `${key}whole`]
       : ['EVALSHA', sha, '1', key]
     for (const arg of args) command.push(typeof arg === 'string' ? arg : String(arg))
-    return this.#answer(
-      key,
-      () => this.#sendAndWait(key, command, waits),
-      () => {
-        command[0] = 'EVAL'
-        command[1] = text
-        return this.#answer(key, () => this.#sendAndWait(key, command, waits))
-      },
-    )
+    return this.#answer(key, command, waits, text)
   }
 
   #key(shard: number): string {
@@ -159,17 +151,17 @@ export class Server {
   }
 
   send(key: string, args: readonly string[]): Promise<Reply> {
-    return this.#answer(key, () => this.#options.link.send(key, args))
+    return this.#answer(key, args, false)
   }
 
   /**
-   * What is answered in time; `unknown` is for a script that the server does not know. One promise and one timer for all,
-   * because more of either would cost more than the rest of sending a command.
+   * What is answered in time; a script that the server does not know is sent again as text. One promise and one timer for
+   * all, because more of either would cost more than the rest of sending a command.
    */
-  #answer(key: string, send: () => Promise<unknown>, unknown?: () => Promise<Reply>): Promise<Reply> {
+  #answer(key: string, command: readonly string[], waits: boolean, text?: string): Promise<Reply> {
     const { clock, prefix } = this.#options
     return new Promise((resolve, reject) => {
-      const answer = send()
+      const answer = this.#sendAndWait(key, command, waits)
       const sent: Sent = { key, at: clock.monotonic(), reject }
       this.#underWay.add(sent)
       this.#watch()
@@ -182,7 +174,8 @@ export class Server {
         (error: unknown) => {
           // Whoever asked was told that there was no answer: nobody would hear what becomes of a second try.
           const isAwaited = this.#underWay.delete(sent)
-          if (isAwaited && unknown !== undefined && isUnknownScript(error)) return resolve(unknown())
+          if (isAwaited && text !== undefined && isUnknownScript(error))
+            return resolve(this.#answer(key, ['EVAL', text, ...command.slice(2)], waits))
           if (errorWord(error) === 'READONLY') this.#leave(key)
           reject(storeError(error, prefix))
         },

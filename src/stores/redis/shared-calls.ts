@@ -61,7 +61,9 @@ export class SharedCalls<Item, Result> {
     this.#underWay += 1
     this.#send(calls.map(({ item }) => item)).then(
       (results) => {
-        for (const [at, { resolve }] of calls.entries()) resolve(results[at] as Result)
+        calls.forEach(({ resolve }, at) => {
+          resolve(results[at] as Result)
+        })
         this.#ended()
       },
       (error) => {
