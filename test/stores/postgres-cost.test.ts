@@ -92,8 +92,53 @@ it('no plan that is made while the tables are empty goes through a whole table: 
   }
   const whole = Object.entries(plans).filter(([, plan]) => /Seq Scan on (schedules|definitions|runs)/.test(plan))
   expect(whole).toEqual([])
+  // Without an instant it goes through all ticks that there are.
+  const ticks = Object.entries(plans).filter(([, plan]) => /runs_tick(?![^\n]*\n *Index Cond: [^\n]*tick =)/.test(plan))
+  expect(ticks).toEqual([])
   await own.close()
   await pool.end()
+  await close()
+})
+
+it('what was missed is found without going through the ticks of others', { timeout: 60_000 }, async () => {
+  const { store, schema, direct, elapse, close } = await freshPostgres()
+  await store.close()
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  /** Does something over a connection of its own, which tells what it has done to the index of ticks when it ends. */
+  const blocksReadBy = async (runs: number, work: (scene: Scene) => Promise<void>): Promise<number> => {
+    const look = async () =>
+      (
+        await observer.query(`select t.n_tup_ins as runs, i.idx_blks_hit + i.idx_blks_read as blocks
+          from pg_stat_user_tables t join pg_statio_user_indexes i using (relid)
+          where t.schemaname = '${schema}' and i.indexrelname = 'runs_tick'`)
+      ).rows[0]
+    const before = await look()
+    const pool = new pg.Pool({ connectionString: direct, max: 1 })
+    const own = postgres({ pool, schema, listen: false })
+    await work(new Scene({ store: own, elapse }))
+    await own.close()
+    await pool.end()
+    const made = async () => Number((await look()).runs) - Number(before.runs)
+    await expect.poll(made, { timeout: 20_000, interval: 100 }).toBe(runs)
+    return Number((await look()).blocks) - Number(before.blocks)
+  }
+  const timely = await blocksReadBy(5_000, async (scene) => {
+    const bell = definition({ timeline: { every: 60_000 }, missed: { policy: 'latest', graceMs: 10_000 } })
+    await scene.store.schedules.put(Array.from({ length: 1_000 }, (_, at) => ({ id: `bell/${at}`, definition: bell })))
+    for (let tick = 0; tick < 5; tick += 1) {
+      await elapse(60_000)
+      expect(await scene.advance({ limit: 1_000 })).toMatchObject({ recorded: 1_000 })
+    }
+  })
+  const afterAnOutage = await blocksReadBy(1_000, async (scene) => {
+    // Later than ticks may be: older ones that nobody began are taken back.
+    await elapse(90_000)
+    expect(await scene.advance({ limit: 1_000 })).toMatchObject({ recorded: 1_000 })
+    expect((await scene.store.runs.list({ limit: 10, schedule: 'bell/7', states: ['skipped'] })).items).toHaveLength(5)
+  })
+  expect(afterAnOutage).toBeLessThan(2 * timely)
+  await observer.end()
   await close()
 })
 

@@ -16,7 +16,7 @@ import type { Definitions } from './definitions.js'
 import { toDue } from './due-schedule.js'
 import { lockRuns, lockWaitingRuns, takeRuns } from './lock-order.js'
 import { PlanWrites } from './plan-writes.js'
-import { stateOf } from './run-row.js'
+import { IS_TICK, stateOf } from './run-row.js'
 import { PLACE } from './schedule-row.js'
 import { operation } from './sql-function.js'
 
@@ -48,15 +48,34 @@ const NEW_RUNS = `
 const KNOWN_TICK = `(select r.id from belfry.runs r where r.schedule = d.schedule and r.tick = t.at
       and coalesce(r.backfill, '') = '' and r.origin in (0, 2) limit 1)`
 
-/** What was recorded before and is to make room, or is to be waited for: all of it, before anything is decided. */
+/**
+ * What was recorded before and is to make room, or is to be waited for: all of it, before anything is decided. After an
+ * outage that is asked of every schedule, and hardly any has something unfinished.
+ */
 const LOCK_EARLIER = `
-    v_held := array(select key from belfry.runs
-      where schedule = any (v_retract || v_way || v_behind) and state < 3 and key is not null);
+    v_open := array(select distinct g.schedule from unnest(v_retract || v_way || v_behind) as g(schedule)
+      where exists (select 1 from belfry.runs r where r.schedule = g.schedule and r.state < 3));
+    v_held := array(select key from belfry.runs where schedule = any (v_open) and state < 3 and key is not null);
     perform belfry.lock_names(v_held);
-    ${lockRuns('schedule = any (v_retract || v_way || v_behind) and state < 3 and (engaged or ready_at <= v_now)', 'v_held')}
+    ${lockRuns('schedule = any (v_open) and state < 3 and (engaged or ready_at <= v_now)', 'v_held')}
     perform belfry.lock_dedupes(array(select id from belfry.runs
       where schedule = any (v_way) and state < 3 and dedupe is not null));
-    ${lockWaitingRuns('schedule = any (v_retract || v_way) and state < 3')}`
+    ${lockWaitingRuns('schedule = any (array(select unnest(v_open) intersect select unnest(v_retract || v_way))) and state < 3')}`
+
+const UNBEGUN = `state < 3 and not running and ${IS_TICK} and attempt = 0`
+
+/** Under a policy that drops what was missed, older ticks that never began are taken back. */
+const TAKE_BACK = `
+    v_missed := array(select r.id from unnest(v_retract, v_through) as g(schedule, through) cross join lateral (
+      select id, tick from belfry.runs where schedule = g.schedule and ${UNBEGUN} offset 0) r where r.tick <= g.through);
+    ${takeRuns('v_runs', `id = any (v_missed) and ${UNBEGUN}`)}
+    v_names := array(select key from belfry.runs where id = any (v_runs) and key is not null);
+    perform belfry.take_names(v_names);
+    for r in select * from belfry.runs where id = any (v_runs) order by id loop
+      perform belfry.end_run(r, 6, v_now, 'missed', null, null);
+      v_lanes := v_lanes || r.schedule;
+      wakes := wakes | 16;
+    end loop;`
 
 /** Arrays that say nothing may be left empty: what is missing at their ends is null. */
 const RECORD_FUNCTION = operation(
@@ -72,6 +91,8 @@ declare
   v_names text[] := '{}';
   v_lanes text[] := '{}';
   v_held text[];
+  v_open text[] := '{}';
+  v_missed bigint[];
   v_runs bigint[];
   v_step record;
   g record;
@@ -82,16 +103,9 @@ begin
   if cardinality(v_retract || v_way || v_behind) > 0 then
     ${LOCK_EARLIER}
   end if;
-  for g in select * from unnest(v_retract, v_through) as g(schedule, through) order by schedule loop
-    ${takeRuns('v_runs', 'schedule = g.schedule and state < 3 and not running and origin = 0 and attempt = 0 and tick <= g.through')}
-    v_names := v_names || array(select key from belfry.runs where id = any (v_runs) and key is not null);
-    perform belfry.take_names(v_names);
-    for r in select * from belfry.runs where id = any (v_runs) order by id loop
-      perform belfry.end_run(r, 6, v_now, 'missed', null, null);
-      wakes := wakes | 16;
-    end loop;
-    v_lanes := v_lanes || g.schedule;
-  end loop;
+  if cardinality(v_open) > 0 and cardinality(v_retract) > 0 then
+    ${TAKE_BACK}
+  end if;
   for g in select * from unnest(v_way) as g(schedule) order by schedule loop
     select * into v_step from belfry.make_way(g.schedule, v_now);
     v_names := v_names || v_step.names;

@@ -16,6 +16,12 @@ const READY = STATES.indexOf('ready')
 const RUNNING = STATES.indexOf('running')
 
 export const waitNumber = (waitsFor: WaitsFor): number => WAITS.indexOf(waitsFor)
+/**
+ * The run of a tick. Not `origin = 0`: that would let the server find a schedule's runs by the index of ticks, which goes by
+ * instant, and so through all ticks that there are.
+ */
+export const IS_TICK = 'origin < 1'
+
 export const originNumber = (origin: Origin): number => ORIGINS.indexOf(origin)
 export const keepNumber = (keep: Keep): number => KEEPS.indexOf(keep)
 

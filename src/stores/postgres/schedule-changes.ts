@@ -7,6 +7,7 @@ import type { SkipRange } from '../../core/plan.js'
 import type { Schedule } from '../../core/schedule.js'
 import { sparseArray, sparseTexts, textArray } from './array-text.js'
 import { giveUp, takeRuns } from './lock-order.js'
+import { IS_TICK } from './run-row.js'
 import { PLACE, SCHEDULE_COLUMNS, scheduleValues, toSchedule } from './schedule-row.js'
 import { operation, step } from './sql-function.js'
 import { type Access, HOLD_FUNCTION, WITH_OTHERS } from './with-schedules.js'
@@ -17,7 +18,7 @@ import { type Access, HOLD_FUNCTION, WITH_OTHERS } from './with-schedules.js'
  */
 const READ = `select n.now_ms, s.* from (select belfry.now_us() / 1000 as now_ms) n left join lateral (
   select s.mark, (select json_agg(json_build_array(r.id::text, r.tick) order by r.id) from belfry.runs r
-    where r.schedule = s.id and r.state < 3 and not r.running and r.origin = 0 and r.attempt = 0), ${SCHEDULE_COLUMNS}
+    where r.schedule = s.id and r.state < 3 and not r.running and r.${IS_TICK} and r.attempt = 0), ${SCHEDULE_COLUMNS}
   from unnest($1::text[]) as g(id)
   cross join lateral (select xmin::text as mark, * from belfry.schedules where id = g.id limit 1) s
   cross join lateral (select * from belfry.definitions where id = s.definition limit 1) d) s on true`
@@ -68,7 +69,7 @@ declare
   v_found bigint[];
   r belfry.runs;
 begin
-  ${takeRuns('v_found', 'schedule = v_schedule and state < 3 and not running and origin = 0 and attempt = 0')}
+  ${takeRuns('v_found', `schedule = v_schedule and state < 3 and not running and ${IS_TICK} and attempt = 0`)}
   if v_found <> v_unclaimed then ${VOID}; end if;
   v_names := array(select key from belfry.runs where id = any (v_found) and key is not null);
   perform belfry.take_names(v_names);
@@ -185,7 +186,7 @@ declare
   v_runs bigint[];
   r belfry.runs;
 begin
-  ${takeRuns('v_runs', 'schedule = v_schedule and state < 3 and not running and origin = 0 and attempt > 0')}
+  ${takeRuns('v_runs', `schedule = v_schedule and state < 3 and not running and ${IS_TICK} and attempt > 0`)}
   v_names := array(select key from belfry.runs where id = any (v_runs) and key is not null);
   perform belfry.take_names(v_names);
   for r in select * from belfry.runs where id = any (v_runs) order by id loop

@@ -6,6 +6,7 @@
  */
 import type { Database, Row, Transaction } from './connection.js'
 import { lockRuns, lockWaitingRuns } from './lock-order.js'
+import { IS_TICK } from './run-row.js'
 import { operation } from './sql-function.js'
 
 /** Takes schedules, and what was recorded of them and never claimed. */
@@ -18,9 +19,9 @@ declare
 begin
   perform 1 from belfry.schedules where id = any (v_ids) order by id for update;
   v_names := array(select key from belfry.runs
-    where schedule = any (v_ids) and state < 3 and not running and origin = 0 and key is not null);
+    where schedule = any (v_ids) and state < 3 and not running and ${IS_TICK} and key is not null);
   perform belfry.lock_names(v_names);
-  ${lockRuns('schedule = any (v_ids) and state < 3 and not running and origin = 0', 'v_names')}
+  ${lockRuns(`schedule = any (v_ids) and state < 3 and not running and ${IS_TICK}`, 'v_names')}
   ${lockWaitingRuns('schedule = any (v_ids) and state < 3 and not running')}
 end`,
 )
