@@ -226,6 +226,18 @@ describe('a lock', () => {
     expect(await rival.lock('a')).toBeUndefined()
   })
 
+  it('is lost in time when renewals hang, also one that was taken while they did', async () => {
+    const { belfry, advance, store } = await setup()
+    const first = await locked(belfry, 'a', { ttl: '8s' })
+    Object.assign(store.leases, { renew: () => new Promise(() => {}) })
+    await advance('4s')
+    const second = await locked(belfry, 'b', { ttl: '4s' })
+    await advance('3s')
+    expect([first.signal.aborted, second.signal.aborted]).toEqual([false, false])
+    await advance('1s')
+    expect([first.signal.aborted, second.signal.aborted]).toEqual([true, true])
+  })
+
   it('cannot be extended once it was released', async () => {
     const { belfry, rival } = await setup()
     const lock = await locked(belfry, 'a')
