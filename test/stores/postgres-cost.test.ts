@@ -143,6 +143,42 @@ it('a beat costs in proportion to what runs here', { timeout: 60_000 }, async ()
   await close()
 })
 
+it('a beat costs in proportion to what was claimed since the last one, also where that was one by one', {
+  timeout: 60_000,
+}, async () => {
+  const { store, elapse, close, direct, schema } = await freshPostgres()
+  const scene = new Scene({ store, elapse })
+  const client = new pg.Client({ connectionString: direct })
+  await client.connect()
+  const beatMs = async (instance: string, count: number, ends: boolean) => {
+    await scene.join(instance)
+    await client.query(`with started as (insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state,
+      unstamped, engaged, target, payload, running, token, attempt, started_at, instance, claim)
+      select nextval('${schema}.run_ids'), 0, 0, 0, 3, 0, 1, false, false, 'job:work', 'null', true, 1, 1, 0, '${instance}', n
+      from generate_series(1, ${count}) n returning id, claim)
+      insert into ${schema}.claims (instance, claim, runs) select '${instance}', claim, array[id] from started`)
+    if (ends) await client.query(`delete from ${schema}.runs where instance = '${instance}'`)
+    const { rows } = await client.query(
+      `select id::text as run, token::integer from ${schema}.runs where instance = '${instance}'`,
+    )
+    const startedAt = performance.now()
+    const request = { instance, leaseMs: 600_000, attempts: rows, claimsSettled: count }
+    expect(await store.instances.beat(request)).toMatchObject({ alive: true, lost: [] })
+    const took = performance.now() - startedAt
+    const left = await client.query(`select from ${schema}.claims where instance = '${instance}'`)
+    expect(left.rowCount).toBe(ends ? 0 : count)
+    return took
+  }
+  for (const ends of [true, false]) {
+    const few = await beatMs(`few ${ends}`, 1_000, ends)
+    // If each were compared with each, it would be four hundred times as much.
+    expect(await beatMs(`many ${ends}`, 20_000, ends)).toBeLessThan(30 * few + 500)
+  }
+  await client.end()
+  await store.close()
+  await close()
+})
+
 it('the cost of ending a run does not grow with the number of keys that runs were enqueued with', {
   timeout: 60_000,
 }, async () => {
