@@ -5,22 +5,16 @@ import type { ClaimedRun } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { inStates } from '../../src/stores/postgres/run-row.js'
 import { definition, failed, newRun, Scene } from '../../src/testing/contract/scene.js'
-import { freshPostgres } from '../servers/fresh-postgres.js'
+import { type FreshPostgres, freshPostgres } from '../servers/fresh-postgres.js'
 
 const SCHEDULES = 10_000
 const TICKS = 20
 const READ = `select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) as read, sum(n_tup_upd) as updated
   from pg_stat_user_tables where schemaname = $1 and relname in ('schedules', 'definitions', 'runs')`
 
-it('D10 the cost of a tick, or of a page of a list, does not grow with the number of schedules', {
-  timeout: 60_000,
-}, async () => {
-  const { store, schema, direct, elapse, close } = await freshPostgres()
-  await store.close()
-  const observer = new pg.Client({ connectionString: direct })
-  await observer.connect()
-  /** Does something over connections of its own, and answers how many rows that read. Counts come when those end. */
-  const rowsReadBy = async (updates: number, work: (scene: Scene) => Promise<void>): Promise<number> => {
+/** Does something over connections of its own, and answers how many rows that read. Counts come when those end. */
+function counter({ schema, direct, elapse }: FreshPostgres, observer: pg.Client) {
+  return async (updates: number, work: (scene: Scene) => Promise<void>): Promise<number> => {
     const look = async () => (await observer.query(READ, [schema])).rows[0]
     const before = await look()
     const pool = new pg.Pool({ connectionString: direct, max: 2 })
@@ -32,6 +26,17 @@ it('D10 the cost of a tick, or of a page of a list, does not grow with the numbe
     await expect.poll(updated, { timeout: 20_000, interval: 100 }).toBeGreaterThanOrEqual(updates)
     return Number((await look()).read) - Number(before.read)
   }
+}
+
+it('D10 the cost of a tick, or of a page of a list, does not grow with the number of schedules', {
+  timeout: 60_000,
+}, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, elapse, close } = opened
+  await store.close()
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  const rowsReadBy = counter(opened, observer)
   /** A schedule's cursor, a run that starts and a run that ends: three updates a tick. */
   const ticks = (instance: string) =>
     rowsReadBy(3 * TICKS, async (scene) => {
@@ -109,6 +114,26 @@ it('what waits, is ready or runs is found without going through the history', as
     expect(plan).not.toMatch(/Seq Scan|runs_pkey/)
   }
   await pool.end()
+  await store.close()
+  await close()
+})
+
+it('what runs is found without going through all that is ready', { timeout: 60_000 }, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, close } = opened
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  await store.runs.enqueue(Array.from({ length: 3 }, () => newRun()))
+  await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
+  await observer.query(`analyze ${schema}.runs`)
+  const read = await counter(opened, observer)(3, async ({ join, claim, store: own }) => {
+    await join()
+    expect(await claim()).toHaveLength(3)
+    expect((await own.runs.list({ states: ['running'], limit: 10 })).items).toHaveLength(3)
+    expect((await own.runs.list({ states: ['running'], job: 'other', limit: 10 })).items).toEqual([])
+  })
+  expect(read).toBeLessThan(100)
+  await observer.end()
   await store.close()
   await close()
 })
