@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import type { ClaimedRun } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { inStates } from '../../src/stores/postgres/run-row.js'
-import { definition, failed, newRun, Scene } from '../../src/testing/contract/scene.js'
+import { definition, failed, key, newRun, Scene } from '../../src/testing/contract/scene.js'
 import { type FreshPostgres, freshPostgres } from '../servers/fresh-postgres.js'
 
 const SCHEDULES = 10_000
@@ -131,6 +131,29 @@ it('what runs is found without going through all that is ready', { timeout: 60_0
     expect(await claim()).toHaveLength(3)
     expect((await own.runs.list({ states: ['running'], limit: 10 })).items).toHaveLength(3)
     expect((await own.runs.list({ states: ['running'], job: 'other', limit: 10 })).items).toEqual([])
+  })
+  expect(read).toBeLessThan(100)
+  await observer.end()
+  await store.close()
+  await close()
+})
+
+it('the run that has a key is found without going through all that wait for it', { timeout: 60_000 }, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, close } = opened
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  const { join, enqueue, claim } = new Scene(opened)
+  await join()
+  const first = await enqueue({ key: key('a') })
+  expect(await claim()).toHaveLength(1)
+  await observer.query(`insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state, waits_for, unstamped,
+    engaged, target, payload, key, key_limit, key_waits) select nextval('${schema}.run_ids'), 0, 0, 0, 3, 0, 0, 3, false, true,
+    'job:work', 'null', 'a', 1, true from generate_series(1, 5000)`)
+  const read = await counter(opened, observer)(1, async ({ enqueue: make, claimOne, settle, tryEnqueue }) => {
+    expect(await tryEnqueue({ key: key('a'), checkKey: true })).toEqual({ outcome: 'busy', run: first })
+    await make()
+    await settle(await claimOne())
   })
   expect(read).toBeLessThan(100)
   await observer.end()

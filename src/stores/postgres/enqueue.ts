@@ -61,7 +61,10 @@ begin
 end`,
 )
 
-/** The run that has the key, when as many as its limit are due or executing, or one is ready at the same instant. */
+/**
+ * The run that has the key, when as many as its limit are due or executing, or one is ready at the same instant. Which one
+ * executes its lease says: among the key's runs it would have to be looked for, and there may be many.
+ */
 const KEY_WINNER = step(
   'key_winner(v_key text, v_limit integer, v_ready_at bigint, v_now bigint)',
   'bigint',
@@ -73,7 +76,7 @@ begin
   end if;
   if belfry.engaged_of_key(v_key, v_limit, v_now) < v_limit then return null; end if;
   return coalesce(
-    (select id from belfry.runs where key = v_key and state < 3 and running order by id limit 1),
+    (select run from belfry.leases where name = v_key and run is not null order by run limit 1),
     least((select id from belfry.runs where key = v_key and state = 1 and not running and ready_at <= v_now
       order by id limit 1),
       (select id from belfry.runs where ${waitingForKey('v_key')} order by id limit 1)),
