@@ -28,6 +28,13 @@ function counter({ schema, direct, elapse }: FreshPostgres, observer: pg.Client)
   }
 }
 
+/** Makes 5,000 runs that wait: what for, and their key, schedule and tick. */
+function waiting(schema: string, values: string): string {
+  return `insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state, unstamped, engaged, target,
+    payload, key_limit, key_waits, waits_for, key, schedule, tick) select nextval('${schema}.run_ids'), 0, 0, 0, 0, 0, 0, false,
+    true, 'job:work', 'null', 1, true, ${values} from generate_series(1, 5000) n`
+}
+
 it('D10 the cost of a tick, or of a page of a list, does not grow with the number of schedules', {
   timeout: 60_000,
 }, async () => {
@@ -147,13 +154,30 @@ it('the run that has a key is found without going through all that wait for it',
   await join()
   const first = await enqueue({ key: key('a') })
   expect(await claim()).toHaveLength(1)
-  await observer.query(`insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state, waits_for, unstamped,
-    engaged, target, payload, key, key_limit, key_waits) select nextval('${schema}.run_ids'), 0, 0, 0, 3, 0, 0, 3, false, true,
-    'job:work', 'null', 'a', 1, true from generate_series(1, 5000)`)
+  await observer.query(waiting(schema, "3, 'a', null, null"))
   const read = await counter(opened, observer)(1, async ({ enqueue: make, claimOne, settle, tryEnqueue }) => {
     expect(await tryEnqueue({ key: key('a'), checkKey: true })).toEqual({ outcome: 'busy', run: first })
     await make()
     await settle(await claimOne())
+  })
+  expect(read).toBeLessThan(100)
+  await observer.end()
+  await store.close()
+  await close()
+})
+
+it('what is enqueued with a dedupe key is looked for nowhere but among those keys', { timeout: 60_000 }, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, close } = opened
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
+  // The server takes what waits for next to nothing.
+  await observer.query(`analyze ${schema}.runs; ${waiting(schema, "3, 'busy', null, null")}`)
+  const read = await counter(opened, observer)(1, async ({ join, enqueue, claimOne }) => {
+    await join()
+    await enqueue({ dedupe: 'once' })
+    await claimOne()
   })
   expect(read).toBeLessThan(100)
   await observer.end()

@@ -119,7 +119,8 @@ const PLAIN = `
 
 /**
  * What can refuse a run, or is to make way for one: all of it, before anything is decided. A dedupe key that is not
- * taken is made as one whose time is over.
+ * taken is made as one whose time is over. Where there are no schedules, that is said: the server takes any index for good
+ * enough to find nothing in, and reads all of it.
  */
 const LOCK_EARLIER = `
   select coalesce(array_agg(distinct g.schedule) filter (where g.overlap is not null), '{}'),
@@ -127,7 +128,8 @@ const LOCK_EARLIER = `
     into v_behind, v_ways from ${GIVEN} where g.schedule is not null;
   perform belfry.make_names(p_key);
   v_held := array(select g.key from ${GIVEN} where g.check_key)
-    || array(select key from belfry.runs where schedule = any (v_behind) and state < 3 and key is not null);
+    || array(select key from belfry.runs
+      where cardinality(v_behind) > 0 and schedule = any (v_behind) and state < 3 and key is not null);
   perform belfry.lock_names(v_held);
   if cardinality(v_behind) > 0 then
     v_now := belfry.now_us() / 1000;
@@ -137,7 +139,7 @@ const LOCK_EARLIER = `
     select target, dedupe, 0, 0 from (
       select g.target, g.dedupe from ${GIVEN} where g.dedupe is not null
       union select r.target, r.dedupe from belfry.runs r
-        where r.schedule = any (v_ways) and r.state < 3 and r.dedupe is not null) given
+        where cardinality(v_ways) > 0 and r.schedule = any (v_ways) and r.state < 3 and r.dedupe is not null) given
     order by target collate "C", dedupe collate "C"
     on conflict (target, dedupe) do update set run = d.run where false;
   if cardinality(v_ways) > 0 then ${lockWaitingRuns('schedule = any (v_ways) and state < 3')} end if;`
