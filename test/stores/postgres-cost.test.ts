@@ -185,6 +185,23 @@ it('what is enqueued with a dedupe key is looked for nowhere but among those key
   await close()
 })
 
+it('the end of a run costs nothing for what waits in other lines', { timeout: 60_000 }, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, close } = opened
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  await observer.query(waiting(schema, "2, null, 'long', n"))
+  const read = await counter(opened, observer)(2, async ({ join, enqueue, claimOne, settle }) => {
+    await join()
+    await enqueue({ origin: 'trigger', schedule: 'bell' })
+    await settle(await claimOne())
+  })
+  expect(read).toBeLessThan(100)
+  await observer.end()
+  await store.close()
+  await close()
+})
+
 it('a beat costs in proportion to what runs here', { timeout: 60_000 }, async () => {
   const { store, elapse, close } = await freshPostgres()
   const scene = new Scene({ store, elapse })

@@ -211,8 +211,8 @@ begin
   end loop;
   if cardinality(v_lanes) = 0
     or not exists (select 1 from belfry.runs where state = 0 and waits_for = 2) then return v_wakes; end if;
-  for v_name in select distinct n collate "C" as lane from unnest(v_lanes) n where n is not null
-    and exists (select 1 from belfry.runs where ${waitingForLane('n')}) order by lane
+  for v_name in select n.lane from (select distinct n collate "C" as lane from unnest(v_lanes) n where n is not null) n
+    cross join lateral (select 1 from belfry.runs where ${waitingForLane('n.lane')} limit 1) waiting order by n.lane
   loop
     if belfry.serve_lane(v_name, v_us / 1000, v_busy) then v_wakes := v_wakes | ${WAKE_RUNS}; end if;
   end loop;
