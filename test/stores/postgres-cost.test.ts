@@ -202,6 +202,29 @@ it('the end of a run costs nothing for what waits in other lines', { timeout: 60
   await close()
 })
 
+it('a key goes from run to run without going through all of them, also where most have the same', {
+  timeout: 60_000,
+}, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, close } = opened
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
+  await observer.query(`${waiting(schema, "3, 'busy', null, null")}; analyze ${schema}.runs`)
+  const ROUNDS = 10
+  const read = await counter(opened, observer)(6 * ROUNDS, async ({ join, enqueue, claim, settle }) => {
+    await join()
+    for (let round = 0; round < ROUNDS; round += 1) {
+      for (let count = 0; count < 2; count += 1) await enqueue({ key: key('free') })
+      for (let turn = 0; turn < 2; turn += 1) for (const run of await claim()) await settle(run)
+    }
+  })
+  expect(read).toBeLessThan(1_000)
+  await observer.end()
+  await store.close()
+  await close()
+})
+
 it('a beat costs in proportion to what runs here', { timeout: 60_000 }, async () => {
   const { store, elapse, close } = await freshPostgres()
   const scene = new Scene({ store, elapse })

@@ -12,7 +12,7 @@ import type { Database } from './connection.js'
 import { giveUp, lockRuns, lockWaitingRuns } from './lock-order.js'
 import { keepNumber, keyValues, originNumber } from './run-row.js'
 import { operation, step } from './sql-function.js'
-import { waitingForKey, waitingForLane } from './waiting-line.js'
+import { firstDueOfKey, waitingForKey, waitingForLane } from './waiting-line.js'
 import { WAKE_ATTEMPTS, WAKE_RUNS, WAKE_SETTLED } from './wakes.js'
 
 type Value = string | number | boolean | null | undefined
@@ -77,8 +77,7 @@ begin
   if belfry.engaged_of_key(v_key, v_limit, v_now) < v_limit then return null; end if;
   return coalesce(
     (select run from belfry.leases where name = v_key and run is not null order by run limit 1),
-    least((select id from belfry.runs where key = v_key and state = 1 and not running and ready_at <= v_now
-      order by id limit 1),
+    least(${firstDueOfKey('v_key')},
       (select id from belfry.runs where ${waitingForKey('v_key')} order by id limit 1)),
     (select id from belfry.runs where key = v_key and state < 3 and attempt > 0 order by id limit 1),
     (select id from belfry.runs where key = v_key and state = 0 and ready_at <= v_now order by id limit 1));

@@ -11,7 +11,7 @@
 import { giveUp } from './lock-order.js'
 import { gone } from './proof-sql.js'
 import { step } from './sql-function.js'
-import { waitingForKey, waitingForLane } from './waiting-line.js'
+import { firstDueOfKey, waitingForKey, waitingForLane } from './waiting-line.js'
 import { WAKE_GRANTED, WAKE_LEASES, WAKE_RUNS } from './wakes.js'
 
 /** When a lease `l` runs out, with its instance as `i`. */
@@ -141,8 +141,7 @@ begin
     exit when not found;
     if v_taken is null then
       v_taken := belfry.live_holders(v_name, v_now);
-      select id into v_before from belfry.runs
-        where key = v_name and state = 1 and not running and ready_at <= v_now order by id limit 1;
+      v_before := ${firstDueOfKey('v_name')};
     end if;
     exit when r.id > v_before or v_taken >= r.key_limit;
     perform belfry.make_ready(r);
