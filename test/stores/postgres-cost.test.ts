@@ -202,6 +202,26 @@ it('the end of a run costs nothing for what waits in other lines', { timeout: 60
   await close()
 })
 
+it('a line moves on without going through all that wait in it', { timeout: 60_000 }, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, close } = opened
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
+  // The server takes what has a schedule for next to nothing.
+  await observer.query(`analyze ${schema}.runs; ${waiting(schema, "2, null, 'bell', n")}`)
+  const read = await counter(opened, observer)(3, async ({ join, enqueue, claimOne, settle }) => {
+    await join()
+    await enqueue({ origin: 'trigger', schedule: 'bell' })
+    await settle(await claimOne())
+    expect(await claimOne()).toMatchObject({ schedule: 'bell', origin: 'tick' })
+  })
+  expect(read).toBeLessThan(100)
+  await observer.end()
+  await store.close()
+  await close()
+})
+
 it('a key goes from run to run without going through all of them, also where most have the same', {
   timeout: 60_000,
 }, async () => {

@@ -186,8 +186,10 @@ begin
     end if;
   end if;
   if r.id is null then return false; end if;
-  if exists (select 1 from belfry.runs where schedule = v_schedule and state < 3 and waits_for in (0, 1, 3)
-    and (engaged or ready_at <= v_now)) then return false; end if;
+  -- One by one: all that wait in the line stand between those, and would be gone through.
+  if exists (select 1 from unnest(array[0, 1, 3]::smallint[]) w cross join lateral (
+    select 1 from belfry.runs where schedule = v_schedule and state < 3 and waits_for = w
+      and (engaged or ready_at <= v_now) limit 1) before) then return false; end if;
   perform belfry.make_ready(r);
   return true;
 end`,
