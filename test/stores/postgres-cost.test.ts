@@ -4,23 +4,17 @@ import { expect, it } from 'vitest'
 import type { ClaimedRun } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { inStates } from '../../src/stores/postgres/run-row.js'
-import { definition, failed, newRun, Scene } from '../../src/testing/contract/scene.js'
-import { freshPostgres } from '../servers/fresh-postgres.js'
+import { definition, failed, key, newRun, Scene } from '../../src/testing/contract/scene.js'
+import { type FreshPostgres, freshPostgres } from '../servers/fresh-postgres.js'
 
 const SCHEDULES = 10_000
 const TICKS = 20
 const READ = `select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) as read, sum(n_tup_upd) as updated
   from pg_stat_user_tables where schemaname = $1 and relname in ('schedules', 'definitions', 'runs')`
 
-it('D10 the cost of a tick, or of a page of a list, does not grow with the number of schedules', {
-  timeout: 60_000,
-}, async () => {
-  const { store, schema, direct, elapse, close } = await freshPostgres()
-  await store.close()
-  const observer = new pg.Client({ connectionString: direct })
-  await observer.connect()
-  /** Does something over connections of its own, and answers how many rows that read. Counts come when those end. */
-  const rowsReadBy = async (updates: number, work: (scene: Scene) => Promise<void>): Promise<number> => {
+/** Does something over connections of its own, and answers how many rows that read. Counts come when those end. */
+function counter({ schema, direct, elapse }: FreshPostgres, observer: pg.Client) {
+  return async (updates: number, work: (scene: Scene) => Promise<void>): Promise<number> => {
     const look = async () => (await observer.query(READ, [schema])).rows[0]
     const before = await look()
     const pool = new pg.Pool({ connectionString: direct, max: 2 })
@@ -32,6 +26,24 @@ it('D10 the cost of a tick, or of a page of a list, does not grow with the numbe
     await expect.poll(updated, { timeout: 20_000, interval: 100 }).toBeGreaterThanOrEqual(updates)
     return Number((await look()).read) - Number(before.read)
   }
+}
+
+/** Makes 5,000 runs that wait: what for, and their key, schedule and tick. */
+function waiting(schema: string, values: string): string {
+  return `insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state, unstamped, engaged, target,
+    payload, key_limit, key_waits, waits_for, key, schedule, tick) select nextval('${schema}.run_ids'), 0, 0, 0, 0, 0, 0, false,
+    true, 'job:work', 'null', 1, true, ${values} from generate_series(1, 5000) n`
+}
+
+it('D10 the cost of a tick, or of a page of a list, does not grow with the number of schedules', {
+  timeout: 60_000,
+}, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, elapse, close } = opened
+  await store.close()
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  const rowsReadBy = counter(opened, observer)
   /** A schedule's cursor, a run that starts and a run that ends: three updates a tick. */
   const ticks = (instance: string) =>
     rowsReadBy(3 * TICKS, async (scene) => {
@@ -158,6 +170,126 @@ it('what waits, is ready or runs is found without going through the history', as
   await close()
 })
 
+it('what runs is found without going through all that is ready', { timeout: 60_000 }, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, close } = opened
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  await store.runs.enqueue(Array.from({ length: 3 }, () => newRun()))
+  await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
+  await observer.query(`analyze ${schema}.runs`)
+  const read = await counter(opened, observer)(3, async ({ join, claim, store: own }) => {
+    await join()
+    expect(await claim()).toHaveLength(3)
+    expect((await own.runs.list({ states: ['running'], limit: 10 })).items).toHaveLength(3)
+    expect((await own.runs.list({ states: ['running'], job: 'other', limit: 10 })).items).toEqual([])
+  })
+  expect(read).toBeLessThan(100)
+  await observer.end()
+  await store.close()
+  await close()
+})
+
+it('the run that has a key is found without going through all that wait for it', { timeout: 60_000 }, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, close } = opened
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  const { join, enqueue, claim } = new Scene(opened)
+  await join()
+  const first = await enqueue({ key: key('a') })
+  expect(await claim()).toHaveLength(1)
+  await observer.query(waiting(schema, "3, 'a', null, null"))
+  const read = await counter(opened, observer)(1, async ({ enqueue: make, claimOne, settle, tryEnqueue }) => {
+    expect(await tryEnqueue({ key: key('a'), checkKey: true })).toEqual({ outcome: 'busy', run: first })
+    await make()
+    await settle(await claimOne())
+  })
+  expect(read).toBeLessThan(100)
+  await observer.end()
+  await store.close()
+  await close()
+})
+
+it('what is enqueued with a dedupe key is looked for nowhere but among those keys', { timeout: 60_000 }, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, close } = opened
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
+  // The server takes what waits for next to nothing.
+  await observer.query(`analyze ${schema}.runs; ${waiting(schema, "3, 'busy', null, null")}`)
+  const read = await counter(opened, observer)(1, async ({ join, enqueue, claimOne }) => {
+    await join()
+    await enqueue({ dedupe: 'once' })
+    await claimOne()
+  })
+  expect(read).toBeLessThan(100)
+  await observer.end()
+  await store.close()
+  await close()
+})
+
+it('the end of a run costs nothing for what waits in other lines', { timeout: 60_000 }, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, close } = opened
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  await observer.query(waiting(schema, "2, null, 'long', n"))
+  const read = await counter(opened, observer)(2, async ({ join, enqueue, claimOne, settle }) => {
+    await join()
+    await enqueue({ origin: 'trigger', schedule: 'bell' })
+    await settle(await claimOne())
+  })
+  expect(read).toBeLessThan(100)
+  await observer.end()
+  await store.close()
+  await close()
+})
+
+it('a line moves on without going through all that wait in it', { timeout: 60_000 }, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, close } = opened
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
+  // The server takes what has a schedule for next to nothing.
+  await observer.query(`analyze ${schema}.runs; ${waiting(schema, "2, null, 'bell', n")}`)
+  const read = await counter(opened, observer)(3, async ({ join, enqueue, claimOne, settle }) => {
+    await join()
+    await enqueue({ origin: 'trigger', schedule: 'bell' })
+    await settle(await claimOne())
+    expect(await claimOne()).toMatchObject({ schedule: 'bell', origin: 'tick' })
+  })
+  expect(read).toBeLessThan(100)
+  await observer.end()
+  await store.close()
+  await close()
+})
+
+it('a key goes from run to run without going through all of them, also where most have the same', {
+  timeout: 60_000,
+}, async () => {
+  const opened = await freshPostgres()
+  const { store, schema, direct, close } = opened
+  const observer = new pg.Client({ connectionString: direct })
+  await observer.connect()
+  await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
+  await observer.query(`${waiting(schema, "3, 'busy', null, null")}; analyze ${schema}.runs`)
+  const ROUNDS = 10
+  const read = await counter(opened, observer)(6 * ROUNDS, async ({ join, enqueue, claim, settle }) => {
+    await join()
+    for (let round = 0; round < ROUNDS; round += 1) {
+      for (let count = 0; count < 2; count += 1) await enqueue({ key: key('free') })
+      for (let turn = 0; turn < 2; turn += 1) for (const run of await claim()) await settle(run)
+    }
+  })
+  expect(read).toBeLessThan(1_000)
+  await observer.end()
+  await store.close()
+  await close()
+})
+
 it('a beat costs in proportion to what runs here', { timeout: 60_000 }, async () => {
   const { store, elapse, close } = await freshPostgres()
   const scene = new Scene({ store, elapse })
@@ -184,6 +316,42 @@ it('a beat costs in proportion to what runs here', { timeout: 60_000 }, async ()
   await claimUpTo(10_000)
   // Ten times as many. If each were compared with each, it would be nearly a hundred.
   expect(await beatMs()).toBeLessThan(30 * few)
+  await store.close()
+  await close()
+})
+
+it('a beat costs in proportion to what was claimed since the last one, also where that was one by one', {
+  timeout: 60_000,
+}, async () => {
+  const { store, elapse, close, direct, schema } = await freshPostgres()
+  const scene = new Scene({ store, elapse })
+  const client = new pg.Client({ connectionString: direct })
+  await client.connect()
+  const beatMs = async (instance: string, count: number, ends: boolean) => {
+    await scene.join(instance)
+    await client.query(`with started as (insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state,
+      unstamped, engaged, target, payload, running, token, attempt, started_at, instance, claim)
+      select nextval('${schema}.run_ids'), 0, 0, 0, 3, 0, 1, false, false, 'job:work', 'null', true, 1, 1, 0, '${instance}', n
+      from generate_series(1, ${count}) n returning id, claim)
+      insert into ${schema}.claims (instance, claim, runs) select '${instance}', claim, array[id] from started`)
+    if (ends) await client.query(`delete from ${schema}.runs where instance = '${instance}'`)
+    const { rows } = await client.query(
+      `select id::text as run, token::integer from ${schema}.runs where instance = '${instance}'`,
+    )
+    const startedAt = performance.now()
+    const request = { instance, leaseMs: 600_000, attempts: rows, claimsSettled: count }
+    expect(await store.instances.beat(request)).toMatchObject({ alive: true, lost: [] })
+    const took = performance.now() - startedAt
+    const left = await client.query(`select from ${schema}.claims where instance = '${instance}'`)
+    expect(left.rowCount).toBe(ends ? 0 : count)
+    return took
+  }
+  for (const ends of [true, false]) {
+    const few = await beatMs(`few ${ends}`, 1_000, ends)
+    // If each were compared with each, it would be four hundred times as much.
+    expect(await beatMs(`many ${ends}`, 20_000, ends)).toBeLessThan(30 * few + 500)
+  }
+  await client.end()
   await store.close()
   await close()
 })

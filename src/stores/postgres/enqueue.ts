@@ -12,7 +12,7 @@ import type { Database } from './connection.js'
 import { giveUp, lockRuns, lockWaitingRuns } from './lock-order.js'
 import { keepNumber, keyValues, originNumber } from './run-row.js'
 import { operation, step } from './sql-function.js'
-import { waitingForKey, waitingForLane } from './waiting-line.js'
+import { firstDueOfKey, waitingForKey, waitingForLane } from './waiting-line.js'
 import { WAKE_ATTEMPTS, WAKE_RUNS, WAKE_SETTLED } from './wakes.js'
 
 type Value = string | number | boolean | null | undefined
@@ -61,7 +61,10 @@ begin
 end`,
 )
 
-/** The run that has the key, when as many as its limit are due or executing, or one is ready at the same instant. */
+/**
+ * The run that has the key, when as many as its limit are due or executing, or one is ready at the same instant. Which one
+ * executes its lease says: among the key's runs it would have to be looked for, and there may be many.
+ */
 const KEY_WINNER = step(
   'key_winner(v_key text, v_limit integer, v_ready_at bigint, v_now bigint)',
   'bigint',
@@ -73,9 +76,8 @@ begin
   end if;
   if belfry.engaged_of_key(v_key, v_limit, v_now) < v_limit then return null; end if;
   return coalesce(
-    (select id from belfry.runs where key = v_key and state < 3 and running order by id limit 1),
-    least((select id from belfry.runs where key = v_key and state = 1 and not running and ready_at <= v_now
-      order by id limit 1),
+    (select run from belfry.leases where name = v_key and run is not null order by run limit 1),
+    least(${firstDueOfKey('v_key')},
       (select id from belfry.runs where ${waitingForKey('v_key')} order by id limit 1)),
     (select id from belfry.runs where key = v_key and state < 3 and attempt > 0 order by id limit 1),
     (select id from belfry.runs where key = v_key and state = 0 and ready_at <= v_now order by id limit 1));
@@ -116,7 +118,8 @@ const PLAIN = `
 
 /**
  * What can refuse a run, or is to make way for one: all of it, before anything is decided. A dedupe key that is not
- * taken is made as one whose time is over.
+ * taken is made as one whose time is over. Where there are no schedules, that is said: the server takes any index for good
+ * enough to find nothing in, and reads all of it.
  */
 const LOCK_EARLIER = `
   select coalesce(array_agg(distinct g.schedule) filter (where g.overlap is not null), '{}'),
@@ -124,7 +127,8 @@ const LOCK_EARLIER = `
     into v_behind, v_ways from ${GIVEN} where g.schedule is not null;
   perform belfry.make_names(p_key);
   v_held := array(select g.key from ${GIVEN} where g.check_key)
-    || array(select key from belfry.runs where schedule = any (v_behind) and state < 3 and key is not null);
+    || array(select key from belfry.runs
+      where cardinality(v_behind) > 0 and schedule = any (v_behind) and state < 3 and key is not null);
   perform belfry.lock_names(v_held);
   if cardinality(v_behind) > 0 then
     v_now := belfry.now_us() / 1000;
@@ -134,7 +138,7 @@ const LOCK_EARLIER = `
     select target, dedupe, 0, 0 from (
       select g.target, g.dedupe from ${GIVEN} where g.dedupe is not null
       union select r.target, r.dedupe from belfry.runs r
-        where r.schedule = any (v_ways) and r.state < 3 and r.dedupe is not null) given
+        where cardinality(v_ways) > 0 and r.schedule = any (v_ways) and r.state < 3 and r.dedupe is not null) given
     order by target collate "C", dedupe collate "C"
     on conflict (target, dedupe) do update set run = d.run where false;
   if cardinality(v_ways) > 0 then ${lockWaitingRuns('schedule = any (v_ways) and state < 3')} end if;`

@@ -66,16 +66,23 @@ const PUT_OUT_OF_THE_WAY = `
       and state = 1 and running and instance = v_id order by id limit ${MOST_LONG} for update skip locked));
   end if`
 
+function ofClaim(columns: string): string {
+  return `cross join lateral (select ${columns} from belfry.claims where instance = v_id and claim = g.claim limit 1) c`
+}
+
 /**
  * Claims of which nothing runs any more go, and those of which little does keep only that. None goes that was not there
- * before its runs were looked at: a claim may be carried out after its instance gave it up.
+ * before its runs were looked at: a claim may be carried out after its instance gave it up. Each is found by its number:
+ * many small claims may have come since the last beat, and compared with each other they take seconds.
  */
 const CLEAR_CLAIMS = `
-  delete from belfry.claims where instance = v_id
-    and claim in (select unnest(v_answered) except select unnest(v_own_claims));
-  update belfry.claims c set runs = g.runs from (select claim, array_agg(id) as runs
+  delete from belfry.claims where ctid = any (array(
+    select c.row from (select unnest(v_answered) except select unnest(v_own_claims)) g (claim) ${ofClaim('ctid as row')}));
+  update belfry.claims c set runs = g.runs from (
+    select g.runs, c.row from (select claim, array_agg(id) as runs
       from unnest(v_own, v_own_claims) as o(id, claim) where claim <= v_settled group by claim) g
-    where c.instance = v_id and c.claim = g.claim and cardinality(c.runs) > 2 * cardinality(g.runs)`
+    ${ofClaim('ctid as row, cardinality(runs) as given')} where c.given > 2 * cardinality(g.runs)) g
+    where c.ctid = g.row`
 
 const BEAT_FUNCTION = operation(
   `beat(v_id text, v_lease bigint, v_listed bigint[], v_listed_tokens bigint[], v_settled bigint,

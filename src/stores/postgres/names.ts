@@ -11,7 +11,7 @@
 import { giveUp } from './lock-order.js'
 import { gone } from './proof-sql.js'
 import { step } from './sql-function.js'
-import { waitingForKey, waitingForLane } from './waiting-line.js'
+import { firstDueOfKey, waitingForKey, waitingForLane } from './waiting-line.js'
 import { WAKE_GRANTED, WAKE_LEASES, WAKE_RUNS } from './wakes.js'
 
 /** When a lease `l` runs out, with its instance as `i`. */
@@ -141,8 +141,7 @@ begin
     exit when not found;
     if v_taken is null then
       v_taken := belfry.live_holders(v_name, v_now);
-      select id into v_before from belfry.runs
-        where key = v_name and state = 1 and not running and ready_at <= v_now order by id limit 1;
+      v_before := ${firstDueOfKey('v_name')};
     end if;
     exit when r.id > v_before or v_taken >= r.key_limit;
     perform belfry.make_ready(r);
@@ -187,8 +186,10 @@ begin
     end if;
   end if;
   if r.id is null then return false; end if;
-  if exists (select 1 from belfry.runs where schedule = v_schedule and state < 3 and waits_for in (0, 1, 3)
-    and (engaged or ready_at <= v_now)) then return false; end if;
+  -- One by one: all that wait in the line stand between those, and would be gone through.
+  if exists (select 1 from unnest(array[0, 1, 3]::smallint[]) w cross join lateral (
+    select 1 from belfry.runs where schedule = v_schedule and state < 3 and waits_for = w
+      and (engaged or ready_at <= v_now) limit 1) before) then return false; end if;
   perform belfry.make_ready(r);
   return true;
 end`,
@@ -211,8 +212,8 @@ begin
   end loop;
   if cardinality(v_lanes) = 0
     or not exists (select 1 from belfry.runs where state = 0 and waits_for = 2) then return v_wakes; end if;
-  for v_name in select distinct n collate "C" as lane from unnest(v_lanes) n where n is not null
-    and exists (select 1 from belfry.runs where ${waitingForLane('n')}) order by lane
+  for v_name in select n.lane from (select distinct n collate "C" as lane from unnest(v_lanes) n where n is not null) n
+    cross join lateral (select 1 from belfry.runs where ${waitingForLane('n.lane')} limit 1) waiting order by n.lane
   loop
     if belfry.serve_lane(v_name, v_us / 1000, v_busy) then v_wakes := v_wakes | ${WAKE_RUNS}; end if;
   end loop;

@@ -167,8 +167,9 @@ export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>
   ]
   // Most of what can be asked for stands in no order of its own. A schedule's runs do, and are few.
   const look = conditions.length === 0 || schedule !== undefined ? undefined : query.look
+  const all = states?.length === 1 && states[0] === 'running' ? RUNNING : RUNS
   const table =
-    look === undefined ? RUNS : `(select r.* from ${RUNS} r ${where(before)} order by r.id desc limit ${bind(look)})`
+    look === undefined ? all : `(select r.* from ${RUNS} r ${where(before)} order by r.id desc limit ${bind(look)})`
   const wanted = where(look === undefined ? [...conditions, ...before] : conditions)
   const most = bind(limit + 1)
   const rows = await db.search(schedule === undefined ? select(table, wanted, most) : bothHalves(wanted, most), values)
@@ -180,6 +181,9 @@ export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>
 }
 
 const RUNS = 'belfry.runs'
+/** What runs now, as claims gave it: among all that is ready, or will be some day, it would have to be looked for. */
+const RUNNING = `(select r.* from (select distinct unnest(runs) as id from belfry.claims) g
+  cross join lateral (select * from belfry.runs where id = g.id and running limit 1) r)`
 const END = 'select id from belfry.runs where id < $1 order by id desc offset $2 limit 1'
 const NEWEST = '9223372036854775807'
 

@@ -1,6 +1,6 @@
 /** How a run that has a key starts, or does not. The run's row is locked; its name is taken only if nobody else is at it. */
 import { step } from './sql-function.js'
-import { waitingForKey } from './waiting-line.js'
+import { firstDueOfKey, waitingForKey } from './waiting-line.js'
 
 /**
  * Starts a run that has a key, or puts it aside. Answers what became of it (started, skipped, busy: it waits for a permit,
@@ -47,7 +47,7 @@ begin
     outcome := 'later';
     return;
   end if;
-  if exists (select 1 from belfry.runs where key = r.key and state = 1 and not running and id < r.id and ready_at <= v_now)
+  if ${firstDueOfKey('r.key')} < r.id
     or exists (select 1 from belfry.runs where ${waitingForKey('r.key')} and id < r.id) then
     perform belfry.make_wait(r.id, 3::smallint);
     outcome := 'waits';

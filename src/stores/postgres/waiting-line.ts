@@ -6,6 +6,15 @@ export function waitingForKey(name: string): string {
   return `state = 0 and waits_for = 3 and (${LINE}) = ${name}`
 }
 
+/**
+ * The oldest run of a key that could be claimed. Said so that only the index of keys has it in this order: where many runs
+ * are ready and there are few keys, the server would go through all runs by their numbers, taking the first for near.
+ */
+export function firstDueOfKey(name: string): string {
+  return `(select id from belfry.runs where (key, state) >= (${name}, 1::smallint) and (key, state) <= (${name}, 1::smallint)
+    and key is not null and state < 3 and not running and ready_at <= v_now order by key, state, id limit 1)`
+}
+
 /** The runs that wait for others of their schedule. */
 export function waitingForLane(schedule: string): string {
   return `state = 0 and waits_for = 2 and (${LINE}) = ${schedule}`
