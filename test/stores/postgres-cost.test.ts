@@ -136,7 +136,7 @@ it('what was missed is found without going through the ticks of others', { timeo
     return Number((await look()).blocks) - Number(before.blocks)
   }
   const timely = await blocksReadBy(5_000, async (scene) => {
-    const bell = definition({ timeline: { every: 60_000 }, missed: { policy: 'latest', graceMs: 10_000 } })
+    const bell = definition({ timeline: { every: 60_000 }, missed: { policy: 'latest', max: 1, graceMs: 10_000 } })
     await scene.store.schedules.put(Array.from({ length: 1_000 }, (_, at) => ({ id: `bell/${at}`, definition: bell })))
     for (let tick = 0; tick < 5; tick += 1) {
       await elapse(60_000)

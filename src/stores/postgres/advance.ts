@@ -55,12 +55,14 @@ const KNOWN_TICK = `(select r.id from belfry.runs r where r.schedule = d.schedul
 const LOCK_EARLIER = `
     v_open := array(select distinct g.schedule from unnest(v_retract || v_way || v_behind) as g(schedule)
       where exists (select 1 from belfry.runs r where r.schedule = g.schedule and r.state < 3));
-    v_held := array(select key from belfry.runs where schedule = any (v_open) and state < 3 and key is not null);
-    perform belfry.lock_names(v_held);
-    ${lockRuns('schedule = any (v_open) and state < 3 and (engaged or ready_at <= v_now)', 'v_held')}
-    perform belfry.lock_dedupes(array(select id from belfry.runs
-      where schedule = any (v_way) and state < 3 and dedupe is not null));
-    ${lockWaitingRuns('schedule = any (array(select unnest(v_open) intersect select unnest(v_retract || v_way))) and state < 3')}`
+    if cardinality(v_open) > 0 then
+      v_held := array(select key from belfry.runs where schedule = any (v_open) and state < 3 and key is not null);
+      perform belfry.lock_names(v_held);
+      ${lockRuns('schedule = any (v_open) and state < 3 and (engaged or ready_at <= v_now)', 'v_held')}
+      perform belfry.lock_dedupes(array(select id from belfry.runs
+        where cardinality(v_way) > 0 and schedule = any (v_way) and state < 3 and dedupe is not null));
+      ${lockWaitingRuns('schedule = any (array(select unnest(v_open) intersect select unnest(v_retract || v_way))) and state < 3')}
+    end if;`
 
 const UNBEGUN = `state < 3 and not running and ${IS_TICK} and attempt = 0`
 
