@@ -53,8 +53,8 @@ const KNOWN_TICK = `(select r.id from belfry.runs r where r.schedule = d.schedul
  * outage that is asked of every schedule, and hardly any has something unfinished.
  */
 const LOCK_EARLIER = `
-    v_open := array(select distinct g.schedule from unnest(v_retract || v_way || v_behind) as g(schedule)
-      where exists (select 1 from belfry.runs r where r.schedule = g.schedule and r.state < 3));
+    v_open := array(select g.schedule from (select distinct unnest(v_retract || v_way || v_behind) as schedule) g
+      cross join lateral (select 1 from belfry.runs where schedule = g.schedule and state < 3 limit 1) open);
     if cardinality(v_open) > 0 then
       v_held := array(select key from belfry.runs where schedule = any (v_open) and state < 3 and key is not null);
       perform belfry.lock_names(v_held);
