@@ -128,7 +128,8 @@ describe('what a store says of itself', () => {
       what: expect.stringMatching(/uses 1 MB of 1 MB/),
       fix: expect.any(String),
     })
-    await tellRedis(ill.url, 'CONFIG', 'SET', 'maxmemory', '0', 'maxmemory-policy', 'noeviction')
+    await tellRedis(ill.url, 'CONFIG', 'SET', 'maxmemory', '0')
+    await tellRedis(ill.url, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
     expect((await found(ill.url)).map(({ name }) => name)).toEqual([])
     await Promise.all([well.stop(), ill.stop()])
   })
