@@ -36,6 +36,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
   const desk = createServer(async (request, response) => {
     const name = request.url?.slice(1) ?? ''
+    // Whoever asks again after a busy while would find a connection that was kept for him just closed.
+    response.setHeader('connection', 'close')
     try {
       if (!isServerName(name)) throw new Error(`there is no server called ${name}`)
       response.end((await ask(name)).url)

@@ -90,6 +90,18 @@ describe('what a store says of itself', () => {
     await elsewhere.close()
   })
 
+  it('Redis or Valkey, by the version that each has', async () => {
+    const about = async (...infos: string[]) => {
+      const read = async (_: ScriptSource, shard: number) => [infos[shard], '1.000000']
+      const server = { shards: infos.length, monotonic: () => performance.now(), read }
+      return (await diagnose(server as unknown as Server))[0]?.about
+    }
+    const valkey = 'redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n'
+    expect(await about('redis_version:7.0.15\r\n')).toBe('Redis 7.0.15, one shard')
+    expect(await about(valkey, valkey)).toBe('Valkey 8.0.1, 2 shards')
+    expect(await about('redis_version:7.2.4\r\n', valkey)).toBe('Redis 7.2.4 and Valkey 8.0.1, 2 shards')
+  })
+
   it('Redis: a policy that throws keys away, masters whose clocks differ, and memory that runs out', {
     timeout: 60_000,
   }, async () => {
@@ -116,7 +128,8 @@ describe('what a store says of itself', () => {
       what: expect.stringMatching(/uses 1 MB of 1 MB/),
       fix: expect.any(String),
     })
-    await tellRedis(ill.url, 'CONFIG', 'SET', 'maxmemory', '0', 'maxmemory-policy', 'noeviction')
+    await tellRedis(ill.url, 'CONFIG', 'SET', 'maxmemory', '0')
+    await tellRedis(ill.url, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
     expect((await found(ill.url)).map(({ name }) => name)).toEqual([])
     await Promise.all([well.stop(), ill.stop()])
   })

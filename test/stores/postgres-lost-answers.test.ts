@@ -115,7 +115,8 @@ describe('a transaction of the postgres store', () => {
     const answer = await database(pool).transaction('select pg_backend_pid()', async ([row], tx) => {
       tries += 1
       if (tries === 1) {
-        await admin.query('select pg_terminate_backend($1, 5000)', [row?.[0]])
+        const sessions = 'select pg_terminate_backend(pid) from pg_stat_activity where pid = $1'
+        await expect.poll(async () => (await admin.query(sessions, [row?.[0]])).rowCount).toBe(0)
         await expect.poll(() => pool.totalCount === 1 && tx.run('select 1').catch(() => 'cut')).toBe('cut')
       }
       return (await tx.run('select 42'))[0]?.[0]

@@ -64,6 +64,29 @@ it('a key is not taken from an instance whose beat is under way', async () => {
   await opened.close()
 })
 
+it('a beat that comes after somebody who took its run’s key says that the run is lost', async () => {
+  const opened = await freshPostgres()
+  const { direct, schema } = opened
+  const { join, enqueue, claimOne, beat, elapse, settle, store } = new Scene(opened)
+  await join('slow', 300)
+  const id = await enqueue({ key: key('k') })
+  const run = await claimOne('slow')
+  await elapse(400)
+  const thief = new pg.Client({ connectionString: direct })
+  await thief.connect()
+  await thief.query(`begin; select from ${schema}.instances for update`)
+  const beating = beat('slow', [run])
+  await untilItWaits(direct, `%${schema}%beat%`)
+  await thief.query(`select from ${schema}.acquire('k', 'thief', 60000, 1, null, 0, 0, null)`)
+  await thief.query('commit')
+  await thief.end()
+  expect(await beating).toMatchObject({ alive: true, lost: [id] })
+  expect(await store.leases.inspect('k')).toMatchObject([{ holder: 'thief' }])
+  expect(await settle(run)).toBe('stale')
+  await store.close()
+  await opened.close()
+})
+
 it('a key that nothing holds up is found, however many others wait for theirs', async () => {
   const opened = await freshPostgres()
   const { acquire, enqueue, claim, elapse, join, store } = new Scene(opened)

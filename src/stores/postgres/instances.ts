@@ -55,7 +55,8 @@ export async function joinInstance(
  * Of a claim that was answered, and the instance knows nothing of it: the answer was lost. A set less a set: to look each
  * one up in an array takes seconds for an instance that runs 20,000 at a time.
  */
-const UNHEARD = `select * from belfry.running_of(v_id, v_settled) where id not in (select unnest(v_own))`
+const UNHEARD = `select * from belfry.running_of(v_id, v_settled)
+  where (id, token) not in (select * from unnest(v_listed, v_listed_tokens))`
 
 /** Runs that go on for so long no claim has to pass over any more: they leave the index of what is ready, some at a time. */
 const LONG_MS = 5_000
@@ -90,7 +91,7 @@ const BEAT_FUNCTION = operation(
   'record',
   `
 declare
-  v_us bigint := belfry.now_us();
+  v_us bigint;
   v_app text;
   v_declarations text;
   v_own bigint[];
@@ -101,9 +102,15 @@ declare
 begin
   perform belfry.durable();
   wakes := 0;
-  -- All that takes long is read before the instance's row is locked. Each run is found by its number: by its instance,
-  -- all that run there would be gone through for each.
   v_answered := array(select claim from belfry.claims where instance = v_id and claim <= v_settled);
+  ${pickRuns(UNHEARD)};
+  select app, declarations into v_app, v_declarations from belfry.instances where id = v_id and not dead for no key update;
+  alive := found;
+  v_us := belfry.now_us();
+  now_ms := v_us / 1000;
+  if not alive then return; end if;
+  -- Only now: what was taken from a late instance before its row was locked is not its own any more, and nothing is taken
+  -- while it is. Each run is found by its number: by its instance, all that run there would be gone through for each.
   select coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.claim), '{}'),
       coalesce(array_agg(r.id) filter (where r.cancel), '{}'),
       coalesce(array_agg(r.id) filter (where r.state = 1 and r.started_at < v_us / 1000 - ${LONG_MS}), '{}')
@@ -111,12 +118,6 @@ begin
     from unnest(v_listed, v_listed_tokens) as g(id, token) cross join lateral (
       select id, token, state, running, instance, claim, started_at, cancel from belfry.runs where id = g.id limit 1) r
     where r.token = g.token and r.running and r.instance = v_id;
-  ${pickRuns(UNHEARD)};
-  select app, declarations into v_app, v_declarations from belfry.instances where id = v_id and not dead for no key update;
-  alive := found;
-  v_us := belfry.now_us();
-  now_ms := v_us / 1000;
-  if not alive then return; end if;
   update belfry.instances set beat_at = now_ms, expires_at = now_ms + v_lease,
     last_claim = greatest(last_claim, v_settled) where id = v_id;
   -- Some may have been taken over meanwhile.

@@ -21,9 +21,9 @@ const MUCH_BYTES = 100 * 2 ** 20
 
 export async function diagnose(server: Server): Promise<readonly Check[]> {
   const looks = await everywhere(server, (shard) => look(server, shard))
-  const versions = [...new Set(looks.map(({ field }) => field('redis_version')))]
+  const versions = [...new Set(looks.map(versionOf))]
   const shards = looks.length === 1 ? 'one shard' : `${looks.length} shards`
-  const store = { name: 'store', about: `Redis ${versions.join(' and ')}, ${shards}`, findings: [] }
+  const store = { name: 'store', about: `${versions.join(' and ')}, ${shards}`, findings: [] }
   return [store, eviction(looks), clocks(looks), memory(looks)]
 }
 
@@ -33,6 +33,12 @@ async function look(server: Server, shard: number): Promise<Look> {
   const gotAt = server.monotonic()
   const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
   return { field, aheadMs: Number(time) * 1_000 - (sentAt + gotAt) / 2, unsureMs: (gotAt - sentAt) / 2 }
+}
+
+/** Valkey also names the version of Redis that it stands in for. */
+function versionOf({ field }: Look): string {
+  const valkey = field('valkey_version')
+  return valkey === '' ? `Redis ${field('redis_version')}` : `Valkey ${valkey}`
 }
 
 function eviction(looks: readonly Look[]): Check {
