@@ -14,8 +14,14 @@ import type { ScheduleChanges } from './schedules.js'
  * Field by field, here and where answers are made of it: lists have thousands of them, and spreads are ten times as slow.
  */
 export function inputOf(definition: ScheduleDefinition): ScheduleInput {
+  return addInput({}, definition)
+}
+
+/** The same, added to what is made already. */
+export function addInput<Made extends object>(made: Made, definition: ScheduleDefinition): Made & ScheduleInput {
   const { timeline, startsAt, endsAt, target, payload, missed, deadlineMs, jitterMs, times } = definition
-  const input: Mutable<ScheduleInput> = timelineInput(timeline)
+  const input: Made & Mutable<ScheduleInput> = made
+  addTimeline(input, timeline)
   if (startsAt !== undefined) input.startsAt = iso(startsAt)
   if (endsAt !== undefined) input.endsAt = iso(endsAt)
   if ('job' in target) input.job = target.job
@@ -58,11 +64,16 @@ function given(changes: ScheduleChanges, field: keyof ScheduleChanges): boolean 
   return changes[field] !== undefined && changes[field] !== null
 }
 
-function timelineInput(timeline: ParsedTimeline): Pick<ScheduleInput, 'cron' | 'timezone' | 'dst' | 'every' | 'at'> {
-  if ('cron' in timeline) return { ...timeline }
-  if ('every' in timeline) return { every: durationText(timeline.every) }
-  const instants = timeline.at.map(iso)
-  return { at: instants.length === 1 && instants[0] !== undefined ? instants[0] : instants }
+function addTimeline(input: Mutable<ScheduleInput>, timeline: ParsedTimeline): void {
+  if ('cron' in timeline) {
+    input.cron = timeline.cron
+    if (timeline.timezone !== undefined) input.timezone = timeline.timezone
+    if (timeline.dst !== undefined) input.dst = timeline.dst
+  } else if ('every' in timeline) input.every = durationText(timeline.every)
+  else {
+    const instants = timeline.at.map(iso)
+    input.at = instants.length === 1 && instants[0] !== undefined ? instants[0] : instants
+  }
 }
 
 function missedInput({ policy, withinMs, max }: Missed): NonNullable<ScheduleInput['missed']> {

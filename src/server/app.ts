@@ -59,7 +59,8 @@ export function app(
 ): (request: Request, info: RequestInfo) => Promise<Response> {
   const audit: Audit = options.audit ? (...entry) => trail.note(...entry) : async () => {}
   const guarding = guard(options)
-  const shared = { audit, closing, crowds: crowds(), authorise: guarding.authorise }
+  const { authorise } = guarding
+  const allCrowds = crowds()
   const answering = answeringWith(options, guarding)
   const hono = new Hono<ServerEnv>().basePath(options.basePath)
   mount(hono, allRoutes(belfry, options, trail), { belfry, options }, answering)
@@ -67,7 +68,7 @@ export function app(
     throw problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`)
   })
   hono.notFound((c) => nothing(c, async () => {}))
-  return async (request, info) => hono.fetch(request, { ...shared, info })
+  return async (request, info) => hono.fetch(request, { audit, authorise, closing, crowds: allCrowds, info })
 }
 
 /**

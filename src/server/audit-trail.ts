@@ -15,6 +15,7 @@ import { type Clock, sleep, systemClock } from '../core/clock.js'
 import { errorRecord } from '../core/errors.js'
 import type { Json } from '../core/json.js'
 import { type Logger, silentLogger } from '../core/logger.js'
+import type { Mutable } from '../core/mutable.js'
 import type { StoredRecord } from '../core/record.js'
 import type { Page, RecordStore } from '../core/store.js'
 import { AUDIT_KIND, type AuditBody, type AuditEntry, type AuditQuery, listEntries } from './audit-entries.js'
@@ -90,8 +91,9 @@ export class AuditTrail {
   }
 
   #note(caller: Pick<Caller, 'name' | 'role'>, action: string, target: string, detail?: Json): void {
-    const body = { caller: caller.name, role: caller.role, action, target: target.slice(0, 1_000) }
-    this.#waiting.push(detail === undefined ? body : { ...body, detail: bounded(redacted(detail)) })
+    const body: Mutable<AuditBody> = { caller: caller.name, role: caller.role, action, target: target.slice(0, 1_000) }
+    if (detail !== undefined) body.detail = bounded(redacted(detail))
+    this.#waiting.push(body)
     this.#noted += 1
     if (!this.#isWriting) void this.#writeAll()
   }

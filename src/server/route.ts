@@ -124,8 +124,7 @@ export function honoPath(path: string): string {
 }
 
 function checkQuery(c: ServerContext, shape: z.ZodObject | undefined): unknown {
-  const given: Record<string, string> = Object.create(null)
-  if (c.req.url.includes('?')) readQuery(c.req.url, given)
+  const given = c.req.url.includes('?') ? readQuery(c.req.url) : {}
   if (shape === undefined) {
     const [stranger] = Object.keys(given)
     if (stranger !== undefined)
@@ -137,11 +136,13 @@ function checkQuery(c: ServerContext, shape: z.ZodObject | undefined): unknown {
   throw badQuery(fieldErrors(checked.error).map(({ pointer, message }) => ({ pointer: pointer.slice(1), message })))
 }
 
-function readQuery(url: string, given: Record<string, string>): void {
+function readQuery(url: string): Record<string, string> {
+  const given: Record<string, string> = Object.create(null)
   for (const [name, value] of new URL(url).searchParams) {
     if (name in given) throw badQuery([{ pointer: name.slice(0, 100), message: 'it is given twice' }])
     given[name] = value
   }
+  return given
 }
 
 function badQuery(errors: { readonly pointer: string; readonly message: string }[]) {

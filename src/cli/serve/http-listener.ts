@@ -51,7 +51,12 @@ export class HttpListener {
   readonly #server: Server
   readonly #timings: Timings
   readonly #listener: (request: IncomingMessage, response: ServerResponse) => Promise<void>
-  readonly #answers = new Set<ServerResponse<IncomingMessage>>()
+  /**
+   * The newest answer of each connection that is under way. By connection, because those stay: a set of answers would be
+   * filled and emptied all the time, and what it leaves behind keeps answers that are long over from being collected.
+   */
+  readonly #answers = new Map<Socket, ServerResponse<IncomingMessage> | undefined>()
+  #underWay = 0
   readonly #bodies = new WeakMap<IncomingMessage, Progress>()
   #arrived: ServerResponse<IncomingMessage>[] = []
   #watch: NodeJS.Timeout | undefined
@@ -74,11 +79,15 @@ export class HttpListener {
     // Who does not read what was asked for holds on to it no longer than this.
     this.#server.timeout = stillMs
     this.#server.on('clientError', refuse)
+    this.#server.on('connection', (socket) => {
+      this.#answers.set(socket, undefined)
+      socket.on('close', () => this.#answers.delete(socket))
+    })
   }
 
   /** How many requests are under way. */
   get underWay(): number {
-    return this.#answers.size
+    return this.#underWay
   }
 
   async listen(host: string, port: number): Promise<AddressInfo> {
@@ -95,7 +104,7 @@ export class HttpListener {
   async close(patienceMs: number): Promise<void> {
     this.#closing = true
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    for (const answer of this.#answers) answer.shouldKeepAlive = false
+    for (const answer of this.#answers.values()) if (answer !== undefined) answer.shouldKeepAlive = false
     const timer = setTimeout(() => this.#server.closeAllConnections(), patienceMs)
     // Connections on which nothing was asked yet count as idle only once they have been quiet.
     const sweep = setInterval(() => this.#server.closeIdleConnections(), 50)
@@ -106,9 +115,14 @@ export class HttpListener {
   }
 
   #begin(response: ServerResponse<IncomingMessage>): void {
+    const { socket } = response.req
     if (this.#closing) response.shouldKeepAlive = false
-    this.#answers.add(response)
-    response.on('close', () => this.#answers.delete(response))
+    this.#underWay += 1
+    this.#answers.set(socket, response)
+    response.on('close', () => {
+      this.#underWay -= 1
+      if (this.#answers.get(socket) === response) this.#answers.set(socket, undefined)
+    })
     if (this.#arrived.push(response) === 1) setImmediate(() => this.#goOn())
   }
 
@@ -120,8 +134,8 @@ export class HttpListener {
 
   #watchBodies(): void {
     const now = performance.now()
-    for (const response of this.#answers) {
-      if (!response.req.complete && !response.req.destroyed) this.#watchBody(response, now)
+    for (const response of this.#answers.values()) {
+      if (response && !response.req.complete && !response.req.destroyed) this.#watchBody(response, now)
     }
   }
 

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { inputOf } from '../../api/schedule-input-of.js'
+import { addInput } from '../../api/schedule-input-of.js'
 import type { Belfry } from '../../belfry.js'
 import { systemClock } from '../../core/clock.js'
 import type { Json } from '../../core/json.js'
@@ -75,7 +75,7 @@ function exportedLines(
     going ??= begin()
     going.check()
     const page = await belfry.schedules.list({ prefix, limit: PAGE, ...after })
-    const lines = page.items.map(({ id, definition }) => `${JSON.stringify({ id, ...inputOf(definition) })}\n`)
+    const lines = page.items.map(({ id, definition }) => `${JSON.stringify(addInput({ id }, definition))}\n`)
     if (lines.length > 0) controller.enqueue(encoder.encode(lines.join('')))
     if (page.next !== undefined) after = { after: page.next }
     return page.next !== undefined

@@ -75,8 +75,10 @@ function createSchedule(belfry: Belfry): Route {
     answers: {
       201: { ...one('It was made.'), headers: { ...VERSIONED, Location: 'Where it is.' } },
     },
-    handle: async (c, { body: { id: given, ...input } }) => {
+    handle: async (c, { body }) => {
       const caller = c.get('caller')
+      const { id: given } = body
+      const input = given === undefined ? body : withoutId(body)
       const made = uniqueName(c)
       const id = given ?? `${caller.prefix ?? ''}${made ?? crypto.randomUUID()}`
       mayMake(caller, id)
@@ -98,6 +100,10 @@ function createSchedule(belfry: Belfry): Route {
       return answer(schedule, 201, { location: `${c.req.path}/${encodeURIComponent(id)}` })
     },
   })
+}
+
+function withoutId({ id: _, ...input }: z.output<typeof newSchedule>): ScheduleInput {
+  return input
 }
 
 /** Whether there is a schedule that is equal to this one. */
@@ -173,7 +179,7 @@ async function answerWritten(c: ServerContext, action: string, { outcome, schedu
 }
 
 export function answer(schedule: ScheduleView, status = 200, headers: ReplyHeaders = {}): Reply {
-  return json(toScheduleResource(schedule), status, { etag: etag(schedule.version), ...headers })
+  return json(toScheduleResource(schedule), status, Object.assign({ etag: etag(schedule.version) }, headers))
 }
 
 export function noSchedule(id: string) {

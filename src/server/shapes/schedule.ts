@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { RecentRuns } from '../../api/recent-runs.js'
-import { inputOf } from '../../api/schedule-input-of.js'
+import { addInput } from '../../api/schedule-input-of.js'
 import type { ScheduleView } from '../../api/schedule-view.js'
 import {
   cron,
@@ -140,8 +140,9 @@ export function toScheduleResource(view: ScheduleView): ScheduleResource {
   const { app, key } = definition
   const head = { id, version, state, description, next: next === undefined ? null : iso(next) }
   const made = iso(createdAt)
-  const times = { createdAt: made, updatedAt: updatedAt === createdAt ? made : iso(updatedAt) }
-  const resource: ScheduleResource = Object.assign(head, inputOf(definition) as WrittenFields, times)
+  const resource = addInput(head, definition) as ScheduleResource
+  resource.createdAt = made
+  resource.updatedAt = updatedAt === createdAt ? made : iso(updatedAt)
   if (remaining !== undefined) resource.remaining = remaining
   if (pausedAt !== undefined) resource.pausedAt = iso(pausedAt)
   if (pauseNote !== undefined) resource.pauseNote = pauseNote
@@ -151,6 +152,3 @@ export function toScheduleResource(view: ScheduleView): ScheduleResource {
   else if (key !== undefined) resource.key = key.name
   return resource
 }
-
-/** The fields that `inputOf` always writes, as it writes them. */
-type WrittenFields = Pick<ScheduleResource, keyof Fields>
