@@ -65,10 +65,10 @@ export async function acquireLease(server: Server, shard: number, request: Acqui
 }
 
 /**
- * The highest floor of all who ask; then stretches of those who ask for the same: how many they are, for how long, of how
- * many permits, for whom, how long they wait, when the text may go; then each name and holder. Answers lines: the time, and for each the
- * token of a free lock that was taken; `+` and the lease that was his already; `-` and when it runs out for a lock that
- * is held; nothing when there is more to it.
+ * The highest floor of all who ask; then stretches of those who ask for the same: as one text how many they are, for how
+ * long, of how many permits, for whom, how long they wait, when the text may go; then each name and holder. Answers lines:
+ * the time, and for each the token of a free lock that was taken; `+` and the lease that was his already; `-` and when it
+ * runs out for a lock that is held; nothing when there is more to it.
  *
  * Without a function of its own, because making one costs as much as calling the server, and with as little arithmetic
  * as can be: numbers of the same length are compared as texts. Lua writes a sum of milliseconds as the whole number that it
@@ -83,8 +83,8 @@ local isNew = #floor < #stamp or (#floor == #stamp and floor <= stamp)
 local ttl, permits, inst, waitMs, keep
 while at <= #ARGV do
   if left == 0 then
-    left, ttl, permits, inst, waitMs, keep = tonumber(ARGV[at]), unpack(ARGV, at + 1, at + 5)
-    at = at + 6
+    left, ttl, permits, inst, waitMs, keep = match(ARGV[at], '^(%d+) (%d+) (%d+) ([^ ]+) (%d+) (%d+)$')
+    left, at = tonumber(left), at + 1
   end
   local name, holder, answer = ARGV[at], ARGV[at + 1], ''
   local key = KEYS[1] .. 'n:' .. name
@@ -144,21 +144,28 @@ export async function takeFree<Result>(
   let seen = 0
   for (const { request } of asked) seen = Math.max(seen, request.floor)
   const args: (string | number)[] = [server.time.floor(seen)]
-  let [same, countAt]: [Asked | undefined, number] = [undefined, 0]
+  let [same, at, count]: [Asked | undefined, number, number] = [undefined, 0, 0]
   for (const each of asked) {
     if (same === undefined || !asksAlike(same, each)) {
+      if (same !== undefined) args[at] = termsOf(server, same, count)
       same = each
-      countAt = args.length
-      const { ttlMs, permits, waitMs = 0 } = each.request
-      args.push(0, Math.round(ttlMs), permits, each.instance, Math.round(waitMs), server.keepMs(ttlMs))
+      at = args.push('') - 1
+      count = 0
     }
-    args[countAt] = Number(args[countAt]) + 1
+    count += 1
     args.push(each.name, each.holder)
   }
+  if (same !== undefined) args[at] = termsOf(server, same, count)
   const lines = String(await server.change(TAKE, shard, args)).split('\n')
   const now = Number(lines[0])
   server.time.heard(now)
-  return asked.map((each, at) => meaning(each, lines[at + 1] ?? '', now))
+  return asked.map((each, line) => meaning(each, lines[line + 1] ?? '', now))
+}
+
+/** One text for a stretch: to both sides, an argument more costs as much as reading it out of this one. */
+function termsOf(server: Server, { request, instance }: Asked, count: number): string {
+  const { ttlMs, permits, waitMs = 0 } = request
+  return `${count} ${Math.round(ttlMs)} ${permits} ${instance} ${Math.round(waitMs)} ${server.keepMs(ttlMs)}`
 }
 
 function asksAlike(one: Asked, other: Asked): boolean {

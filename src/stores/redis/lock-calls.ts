@@ -66,7 +66,8 @@ export class LockCalls {
     if (text.startsWith('+')) return { acquired: true, lease: toLease(shard, name, text.slice(1)), now }
     const expiresAt = Math.round(now + ttlMs)
     if (this.#taken.size >= REMEMBERED) this.#taken.clear()
-    this.#taken.set(holder, { name, line: `${text} ${now} ${expiresAt} 0 ${asked.instance} -`, left: `${text} -` })
+    const line = `${asked.holder} ${text} ${now} ${expiresAt} 0 ${asked.instance} -`
+    this.#taken.set(holder, { name, text: `${text} -\n${line}` })
     const lease: Mutable<Lease> = { name, holder, token: Number(text), acquiredAt: now, expiresAt }
     if (instance !== undefined) lease.instance = instance
     return { acquired: true, lease, now }

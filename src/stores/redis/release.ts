@@ -32,28 +32,29 @@ export async function releaseLease(
 }
 
 /**
- * Four arguments each: the name, the holder, the text that was there when he took it, and the text to leave. Most find
- * the very same text, and do not even need to know the time. Where locks wait in line, the next one is handed the lock
- * and told so; that the line may be empty then is for the next who comes to see. Where nobody waits, nobody is told. Answers
- * 1 for each that was given back, and 0 when there is more to it.
+ * Two arguments each: the name, and the text that was there when its holder took it, or only the holder where that is not
+ * known. Most find the very same text, and do not even need to know the time: its first line is what is left of it. Where
+ * locks wait in line, the next one is handed the lock and told so; that the line may be empty then is for the next who
+ * comes to see. Where nobody waits, nobody is told. Answers 1 for each that was given back, and 0 when there is more to it.
  */
 const GIVE_BACK = clockedScript(
   (time) => `
 local call, match = redis.call, string.match
 local answers = ''
-for at = 1, #ARGV, 4 do
-  local name, answer = ARGV[at], '0'
+for at = 1, #ARGV, 2 do
+  local name, taken, answer = ARGV[at], ARGV[at + 1], '0'
   local key = KEYS[1] .. 'n:' .. name
   local text = call('GET', key)
-  if text and text == ARGV[at + 2] then
-    call('SET', key, ARGV[at + 3], 'PX', '86400000')
+  if text and text == taken then
+    call('SET', key, string.sub(text, 1, string.find(text, '\\n', 1, true) - 1), 'PX', '86400000')
     answer = '1'
   else
+    local own = match(taken, '\\n([^ ]+)') or taken
     local last, flags, holder = match(text or '', '^(%d+) (w?%-)\\n([^ ]+) %d+ %d+ %d+ 0 [^ ]+ %-$')
-    if holder == ARGV[at + 1] and flags == '-' then
+    if holder == own and flags == '-' then
       call('SET', key, last .. ' -', 'PX', '86400000')
       answer = '1'
-    elseif holder == ARGV[at + 1] then
+    elseif holder == own then
       ${time}
       local line, places = KEYS[1] .. 'ww:' .. name, KEYS[1] .. 'wd:' .. name
       local next = call('ZRANGE', line, 0, 0)[1]
@@ -82,11 +83,10 @@ export interface Given {
   readonly request: ReleaseRequest
 }
 
-/** What stood there when a lock was taken, behind its holder, and what is left behind when it is given back. */
+/** What stood there when a lock was taken. */
 export interface Taken {
   readonly name: string
-  readonly line: string
-  readonly left: string
+  readonly text: string
 }
 
 /** Gives many back at once. Where there is more to one of them, it is done by itself. */
@@ -97,10 +97,7 @@ export async function giveBack(
   byItself: (given: Given) => Promise<boolean>,
 ): Promise<(boolean | Promise<boolean>)[]> {
   const args: string[] = []
-  for (const { name, holder, taken } of given) {
-    if (taken === undefined) args.push(name, holder, '', '')
-    else args.push(name, holder, `${taken.left}\n${holder} ${taken.line}`, taken.left)
-  }
+  for (const { name, holder, taken } of given) args.push(name, taken?.text ?? holder)
   const letters = String(await server.change(GIVE_BACK, shard, args))
   return given.map((each, at) => letters[at] === '1' || byItself(each))
 }
