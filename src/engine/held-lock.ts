@@ -93,7 +93,7 @@ export class HeldLock {
     if (this.#watched) this.#setExpiry()
   }
 
-  /** From now on it is lost by itself when it is not extended in time. To be called before that time has come. */
+  /** From now on it is lost by itself when it is not extended in time; at once if the process was stopped past that time. */
   watch(): void {
     if (this.#watched) return
     this.#watched = true
@@ -103,7 +103,9 @@ export class HeldLock {
   #setExpiry(): void {
     this.#cancelExpiry()
     const trustedMs = this.#sentAt + trustMs(this.#ttlMs) - this.#clock.monotonic()
-    this.#cancelExpiry = this.#clock.after(trustedMs, () => this.lose('it was not renewed in time'))
+    const late = () => this.lose('it was not renewed in time')
+    if (trustedMs > 0) this.#cancelExpiry = this.#clock.after(trustedMs, late)
+    else late()
   }
 
   lose(why: string): void {

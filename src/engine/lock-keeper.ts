@@ -44,7 +44,7 @@ export class LockKeeper {
 
   /** The lock was extended by hand: its next renewal is at another time, or comes again at all. */
   extended(lock: HeldLock): void {
-    if (!lock.renews || !this.#held.has(lock)) return
+    if (!lock.renews || lock.isLost || !this.#held.has(lock)) return
     this.#renewed.add(lock)
     if (lock.renewAt >= this.#nextAt) return
     if (this.#loop === undefined) this.#setAlarm(lock.renewAt)
@@ -73,6 +73,7 @@ export class LockKeeper {
     this.#nextAt = at
     this.#cancelAlarm = this.#clock.after(at - this.#clock.monotonic(), () => {
       for (const lock of this.#held) lock.watch()
+      if (this.#renewed.size === 0) return
       this.#loop = new Loop({ name: PART, clock: this.#clock, health: this.#health, step: () => this.#renewDue() })
       this.#loop.start()
     })
