@@ -12,6 +12,17 @@ const TICKS = 20
 const READ = `select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) as read, sum(n_tup_upd) as updated
   from pg_stat_user_tables where schemaname = $1 and relname in ('schedules', 'definitions', 'runs')`
 
+/** A store of its own, with somebody beside it who looks at its tables. */
+async function onlooked(work: (opened: FreshPostgres, observer: pg.Client) => Promise<void>): Promise<void> {
+  const opened = await freshPostgres()
+  const observer = new pg.Client({ connectionString: opened.direct })
+  await observer.connect()
+  await work(opened, observer)
+  await observer.end()
+  await opened.store.close()
+  await opened.close()
+}
+
 /** Does something over connections of its own, and answers how many rows that read. Counts come when those end. */
 function counter({ schema, direct, elapse }: FreshPostgres, observer: pg.Client) {
   return async (updates: number, work: (scene: Scene) => Promise<void>): Promise<number> => {
@@ -170,125 +181,104 @@ it('what waits, is ready or runs is found without going through the history', as
   await close()
 })
 
-it('what runs is found without going through all that is ready', { timeout: 60_000 }, async () => {
-  const opened = await freshPostgres()
-  const { store, schema, direct, close } = opened
-  const observer = new pg.Client({ connectionString: direct })
-  await observer.connect()
-  await store.runs.enqueue(Array.from({ length: 3 }, () => newRun()))
-  await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
-  await observer.query(`analyze ${schema}.runs`)
-  const read = await counter(opened, observer)(3, async ({ join, claim, store: own }) => {
-    await join()
-    expect(await claim()).toHaveLength(3)
-    expect((await own.runs.list({ states: ['running'], limit: 10 })).items).toHaveLength(3)
-    expect((await own.runs.list({ states: ['running'], job: 'other', limit: 10 })).items).toEqual([])
-  })
-  expect(read).toBeLessThan(100)
-  await observer.end()
-  await store.close()
-  await close()
-})
+it('what runs is found without going through all that is ready', { timeout: 60_000 }, () =>
+  onlooked(async (opened, observer) => {
+    const { store, schema } = opened
+    await store.runs.enqueue(Array.from({ length: 3 }, () => newRun()))
+    await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
+    await observer.query(`analyze ${schema}.runs`)
+    const read = await counter(opened, observer)(3, async ({ join, claim, store: own }) => {
+      await join()
+      expect(await claim()).toHaveLength(3)
+      expect((await own.runs.list({ states: ['running'], limit: 10 })).items).toHaveLength(3)
+      expect((await own.runs.list({ states: ['running'], job: 'other', limit: 10 })).items).toEqual([])
+    })
+    expect(read).toBeLessThan(100)
+  }),
+)
 
-it('the run that has a key is found without going through all that wait for it', { timeout: 60_000 }, async () => {
-  const opened = await freshPostgres()
-  const { store, schema, direct, close } = opened
-  const observer = new pg.Client({ connectionString: direct })
-  await observer.connect()
-  const { join, enqueue, claim } = new Scene(opened)
-  await join()
-  const first = await enqueue({ key: key('a') })
-  expect(await claim()).toHaveLength(1)
-  await observer.query(waiting(schema, "3, 'a', null, null"))
-  const read = await counter(opened, observer)(1, async ({ enqueue: make, claimOne, settle, tryEnqueue }) => {
-    expect(await tryEnqueue({ key: key('a'), checkKey: true })).toEqual({ outcome: 'busy', run: first })
-    await make()
-    await settle(await claimOne())
-  })
-  expect(read).toBeLessThan(100)
-  await observer.end()
-  await store.close()
-  await close()
-})
-
-it('what is enqueued with a dedupe key is looked for nowhere but among those keys', { timeout: 60_000 }, async () => {
-  const opened = await freshPostgres()
-  const { store, schema, direct, close } = opened
-  const observer = new pg.Client({ connectionString: direct })
-  await observer.connect()
-  await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
-  // The server takes what waits for next to nothing.
-  await observer.query(`analyze ${schema}.runs; ${waiting(schema, "3, 'busy', null, null")}`)
-  const read = await counter(opened, observer)(1, async ({ join, enqueue, claimOne }) => {
+it('the run that has a key is found without going through all that wait for it', { timeout: 60_000 }, () =>
+  onlooked(async (opened, observer) => {
+    const { schema } = opened
+    const { join, enqueue, claim } = new Scene(opened)
     await join()
-    await enqueue({ dedupe: 'once' })
-    await claimOne()
-  })
-  expect(read).toBeLessThan(100)
-  await observer.end()
-  await store.close()
-  await close()
-})
+    const first = await enqueue({ key: key('a') })
+    expect(await claim()).toHaveLength(1)
+    await observer.query(waiting(schema, "3, 'a', null, null"))
+    const read = await counter(opened, observer)(1, async ({ enqueue: make, claimOne, settle, tryEnqueue }) => {
+      expect(await tryEnqueue({ key: key('a'), checkKey: true })).toEqual({ outcome: 'busy', run: first })
+      await make()
+      await settle(await claimOne())
+    })
+    expect(read).toBeLessThan(100)
+  }),
+)
 
-it('the end of a run costs nothing for what waits in other lines', { timeout: 60_000 }, async () => {
-  const opened = await freshPostgres()
-  const { store, schema, direct, close } = opened
-  const observer = new pg.Client({ connectionString: direct })
-  await observer.connect()
-  await observer.query(waiting(schema, "2, null, 'long', n"))
-  const read = await counter(opened, observer)(2, async ({ join, enqueue, claimOne, settle }) => {
-    await join()
-    await enqueue({ origin: 'trigger', schedule: 'bell' })
-    await settle(await claimOne())
-  })
-  expect(read).toBeLessThan(100)
-  await observer.end()
-  await store.close()
-  await close()
-})
+it('what is enqueued with a dedupe key is looked for nowhere but among those keys', { timeout: 60_000 }, () =>
+  onlooked(async (opened, observer) => {
+    const { store, schema } = opened
+    await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
+    // The server takes what waits for next to nothing.
+    await observer.query(`analyze ${schema}.runs; ${waiting(schema, "3, 'busy', null, null")}`)
+    const read = await counter(opened, observer)(1, async ({ join, enqueue, claimOne }) => {
+      await join()
+      await enqueue({ dedupe: 'once' })
+      await claimOne()
+    })
+    expect(read).toBeLessThan(100)
+  }),
+)
 
-it('a line moves on without going through all that wait in it', { timeout: 60_000 }, async () => {
-  const opened = await freshPostgres()
-  const { store, schema, direct, close } = opened
-  const observer = new pg.Client({ connectionString: direct })
-  await observer.connect()
-  await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
-  // The server takes what has a schedule for next to nothing.
-  await observer.query(`analyze ${schema}.runs; ${waiting(schema, "2, null, 'bell', n")}`)
-  const read = await counter(opened, observer)(3, async ({ join, enqueue, claimOne, settle }) => {
-    await join()
-    await enqueue({ origin: 'trigger', schedule: 'bell' })
-    await settle(await claimOne())
-    expect(await claimOne()).toMatchObject({ schedule: 'bell', origin: 'tick' })
-  })
-  expect(read).toBeLessThan(100)
-  await observer.end()
-  await store.close()
-  await close()
-})
+it('the end of a run costs nothing for what waits in other lines', { timeout: 60_000 }, () =>
+  onlooked(async (opened, observer) => {
+    const { schema } = opened
+    await observer.query(waiting(schema, "2, null, 'long', n"))
+    const read = await counter(opened, observer)(2, async ({ join, enqueue, claimOne, settle }) => {
+      await join()
+      await enqueue({ origin: 'trigger', schedule: 'bell' })
+      await settle(await claimOne())
+    })
+    expect(read).toBeLessThan(100)
+  }),
+)
 
-it('a key goes from run to run without going through all of them, also where most have the same', {
-  timeout: 60_000,
-}, async () => {
-  const opened = await freshPostgres()
-  const { store, schema, direct, close } = opened
-  const observer = new pg.Client({ connectionString: direct })
-  await observer.connect()
-  await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
-  await observer.query(`${waiting(schema, "3, 'busy', null, null")}; analyze ${schema}.runs`)
-  const ROUNDS = 10
-  const read = await counter(opened, observer)(6 * ROUNDS, async ({ join, enqueue, claim, settle }) => {
-    await join()
-    for (let round = 0; round < ROUNDS; round += 1) {
-      for (let count = 0; count < 2; count += 1) await enqueue({ key: key('free') })
-      for (let turn = 0; turn < 2; turn += 1) for (const run of await claim()) await settle(run)
-    }
-  })
-  expect(read).toBeLessThan(1_000)
-  await observer.end()
-  await store.close()
-  await close()
-})
+it('a line moves on without going through all that wait in it', { timeout: 60_000 }, () =>
+  onlooked(async (opened, observer) => {
+    const { store, schema } = opened
+    await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
+    // The server takes what has a schedule for next to nothing.
+    await observer.query(`analyze ${schema}.runs; ${waiting(schema, "2, null, 'bell', n")}`)
+    const read = await counter(opened, observer)(3, async ({ join, enqueue, claimOne, settle }) => {
+      await join()
+      await enqueue({ origin: 'trigger', schedule: 'bell' })
+      await settle(await claimOne())
+      expect(await claimOne()).toMatchObject({ schedule: 'bell', origin: 'tick' })
+    })
+    expect(read).toBeLessThan(100)
+  }),
+)
+
+it(
+  'a key goes from run to run without going through all of them, also where most have the same',
+  {
+    timeout: 60_000,
+  },
+  () =>
+    onlooked(async (opened, observer) => {
+      const { store, schema } = opened
+      await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
+      await observer.query(`${waiting(schema, "3, 'busy', null, null")}; analyze ${schema}.runs`)
+      const ROUNDS = 10
+      const read = await counter(opened, observer)(6 * ROUNDS, async ({ join, enqueue, claim, settle }) => {
+        await join()
+        for (let round = 0; round < ROUNDS; round += 1) {
+          for (let count = 0; count < 2; count += 1) await enqueue({ key: key('free') })
+          for (let turn = 0; turn < 2; turn += 1) for (const run of await claim()) await settle(run)
+        }
+      })
+      expect(read).toBeLessThan(1_000)
+    }),
+)
 
 it('a beat costs in proportion to what runs here', { timeout: 60_000 }, async () => {
   const { store, elapse, close } = await freshPostgres()
