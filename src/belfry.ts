@@ -160,12 +160,12 @@ export class Belfry implements AsyncDisposable {
   }
 
   /** Acquires a lock; undefined when somebody else has it. */
-  lock(name: string, options: LockOptions = {}): Promise<Lock | undefined> {
+  lock(name: string, options?: LockOptions): Promise<Lock | undefined> {
     return this.locks.acquire(name, options)
   }
 
   /** Does something while holding a lock. Throws `LOCK_BUSY` when it is not to be had. */
-  async withLock<T>(name: string, work: (lock: Lock) => T | Promise<T>, options: LockOptions = {}): Promise<T> {
+  async withLock<T>(name: string, work: (lock: Lock) => T | Promise<T>, options?: LockOptions): Promise<T> {
     if (typeof work !== 'function') {
       throw failure('OPTION_INVALID', `withLock(name, work, options): work is ${quote(work)}; it must be a function`)
     }

@@ -23,7 +23,7 @@ export function cycleAll(clients, forMs, cycle) {
  * @param {string} [wait]
  */
 export async function lockAndUnlock(belfry, name, wait) {
-  const lock = await belfry.lock(name, wait === undefined ? {} : { wait })
+  const lock = await (wait === undefined ? belfry.lock(name) : belfry.lock(name, { wait }))
   if (lock === undefined) return false
   await lock.release()
   return true

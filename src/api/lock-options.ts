@@ -31,9 +31,9 @@ const KNOWN = ['ttl', 'wait', 'permits', 'minHold', 'holder', 'renew', 'heartbea
 /** What a lock is asked for with, checked. */
 export type LockTerms = ReturnType<typeof parse>
 
-export function parseLockOptions(name: string, options: LockOptions): LockTerms {
+export function parseLockOptions(name: string, options?: LockOptions): LockTerms {
+  if (options === undefined) return USUAL
   checkOptions(options, KNOWN, () => `lock "${name}"`)
-  if (Object.keys(options).length === 0) return USUAL
   return located(`lock "${name}"`, () => parse(name, options))
 }
 
@@ -61,7 +61,7 @@ function parse(name: string, options: LockOptions) {
     ttlMs,
     permits,
     renew,
-    heartbeat: heartbeatMs === undefined ? {} : { heartbeatMs },
+    heartbeatMs,
     waitMs: wait === undefined ? 0 : durationMs(wait),
     minHoldMs: minHold === undefined ? 0 : durationMs(minHold),
   }

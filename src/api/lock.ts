@@ -39,8 +39,8 @@ export class Lock implements AsyncDisposable {
   }
 
   /** False when it was lost before. */
-  async release(): Promise<boolean> {
-    if (this.#released) return false
+  release(): Promise<boolean> {
+    if (this.#released) return Promise.resolve(false)
     this.#released = true
     return this.#keeper.release(this.#held)
   }

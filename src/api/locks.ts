@@ -21,6 +21,11 @@ const ASK_MS = 250
 /** A waiter who has not asked for this long has lost his place. */
 const PLACE_MS = 2_000
 
+interface Granted {
+  readonly lease: Lease
+  readonly sentAt: number
+}
+
 export class Locks {
   readonly #store: Store
   readonly #clock: Clock
@@ -73,31 +78,28 @@ export class Locks {
     return this.#store.leases.reset(checkName(name, 'lock name'))
   }
 
-  async acquire(name: string, options: LockOptions): Promise<Lock | undefined> {
+  async acquire(name: string, options?: LockOptions): Promise<Lock | undefined> {
     checkName(name, 'lock name')
     const terms = parseLockOptions(name, options)
-    const again = options.holder?.reenter()
+    const again = options?.holder?.reenter()
     if (again !== undefined && again.name !== name) {
       throw failure('OPTION_INVALID', `lock "${name}": the holder given holds "${again.name}"`)
     }
     if (again !== undefined)
-      return this.#enterAgain(again, options.ttl === undefined ? 0 : terms.ttlMs, terms.minHoldMs)
+      return this.#enterAgain(again, options?.ttl === undefined ? 0 : terms.ttlMs, terms.minHoldMs)
     this.#asking += 1
     try {
-      return await this.#take(name, terms)
+      const granted = await this.#ask(name, randomUUID(), terms.ttlMs, terms.permits, terms.waitMs)
+      if (granted !== undefined) return this.#keep(granted, terms)
+      this.#log.debug({ lock: name }, 'lock not obtained: it is held elsewhere')
+      return undefined
     } finally {
       this.#hasAsked()
     }
   }
 
-  async #take(name: string, { ttlMs, waitMs, permits, minHoldMs, renew, heartbeat }: LockTerms) {
-    const granted = await this.#ask(name, randomUUID(), ttlMs, permits, waitMs)
-    if (granted === undefined) {
-      this.#log.debug({ lock: name }, 'lock not obtained: it is held elsewhere')
-      return undefined
-    }
-    const grant = { ttlMs, sentAt: granted.sentAt, renew, ...heartbeat }
-    const held = new HeldLock(granted.lease, grant, this.#clock, this.#keeper.lost)
+  #keep({ lease, sentAt }: Granted, { ttlMs, minHoldMs, renew, heartbeatMs }: LockTerms): Lock {
+    const held = new HeldLock(lease, { ttlMs, sentAt, renew, heartbeatMs }, this.#clock, this.#keeper.lost)
     held.minHoldMs = minHoldMs
     this.#keeper.keep(held)
     return new Lock(held, this)
@@ -158,14 +160,14 @@ export class Locks {
     return lease !== undefined
   }
 
-  async release(held: HeldLock): Promise<boolean> {
+  release(held: HeldLock): Promise<boolean> {
     held.acquisitions -= 1
-    if (held.acquisitions > 0) return !held.isLost
+    if (held.acquisitions > 0) return Promise.resolve(!held.isLost)
     this.#keeper.drop(held)
     // Stopping has given it back, and closed the store.
-    if (this.#closed) return false
+    if (this.#closed) return Promise.resolve(false)
     const { name, holder, minHoldMs } = held
-    return this.#store.leases.release({ name, holder, ...(minHoldMs === 0 ? {} : { minHoldMs }) })
+    return this.#store.leases.release(minHoldMs === 0 ? { name, holder } : { name, holder, minHoldMs })
   }
 
   /** Gives back all that this process still holds, and the places where it waits. */
@@ -179,6 +181,7 @@ export class Locks {
       lock.lose('the instance was stopped')
       this.#keeper.drop(lock)
     }
+    this.#keeper.close()
     // One that the store cannot be told of runs out by itself.
     await Promise.allSettled(held.map(({ name, holder }) => this.#store.leases.release({ name, holder })))
   }
@@ -221,7 +224,7 @@ export class Locks {
     waitMs: number,
     remote = false,
     signal?: AbortSignal,
-  ) {
+  ): Promise<Granted | undefined> {
     const until = this.#clock.monotonic() + waitMs
     const instance = this.#instance()
     for (;;) {

@@ -9,7 +9,18 @@ export interface Clock {
   monotonic(): number
   /** Calls back after a delay; the returned function cancels. */
   after(delayMs: number, callback: () => void): () => void
+  /** As `after`, for a timer that stays set while what it is for comes and goes. Clocks that keep no process alive need none. */
+  alarm?(delayMs: number, callback: () => void): Alarm
 }
+
+/** A timer that keeps the process alive only while it is told to, as it is at first. */
+export interface Alarm {
+  ref(): void
+  unref(): void
+  close(): void
+}
+
+export const NO_ALARM: Alarm = { ref() {}, unref() {}, close() {} }
 
 /** Timers of the runtime overflow at 2^31 ms and would fire at once. */
 const MAX_DELAY_MS = 2 ** 31 - 1
@@ -18,10 +29,19 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(delayMs, callback) {
-    // In whole milliseconds: the runtime keeps timers of equal length together, and fractions would all be apart.
-    const timer = setTimeout(callback, Math.min(Math.max(Math.ceil(delayMs), 0), MAX_DELAY_MS))
+    const timer = setTimeout(callback, wholeMs(delayMs))
     return () => clearTimeout(timer)
   },
+  alarm: (delayMs, callback) => setTimeout(callback, wholeMs(delayMs)),
+}
+
+/** In whole milliseconds: the runtime keeps timers of equal length together, and fractions would all be apart. */
+function wholeMs(delayMs: number): number {
+  return Math.min(Math.max(Math.ceil(delayMs), 0), MAX_DELAY_MS)
+}
+
+export function setAlarm(clock: Clock, delayMs: number, callback: () => void): Alarm {
+  return clock.alarm?.(delayMs, callback) ?? { ...NO_ALARM, close: clock.after(delayMs, callback) }
 }
 
 /** Resolves after a delay, or as soon as the signal fires. */

@@ -8,7 +8,7 @@ export interface Grant {
   readonly ttlMs: number
   readonly sentAt: number
   readonly renew: boolean
-  readonly heartbeatMs?: number
+  readonly heartbeatMs: number | undefined
 }
 
 /**

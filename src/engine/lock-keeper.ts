@@ -1,10 +1,11 @@
 /**
  * Renews the locks that this process holds, every quarter of their TTL, in one call for all that are due. It works only
- * while something is held, and begins when the first renewal is due. A renewal that fails is tried again with the next
+ * while something is held, and begins when the first renewal is due; most locks are given back before that, so the alarm
+ * for it stays set for those who come after them. A renewal that fails is tried again with the next
  * step; two more fit before trust runs out, and when it does the lock's signal fires, whether or not the store can be
  * reached.
  */
-import type { Clock } from '../core/clock.js'
+import { type Alarm, type Clock, NO_ALARM, setAlarm } from '../core/clock.js'
 import type { Store } from '../core/store.js'
 import type { Events } from './events.js'
 import type { Health } from './health.js'
@@ -23,7 +24,7 @@ export class LockKeeper {
   #loop: Loop | undefined
   /** When the next renewal is looked for. */
   #nextAt = Number.POSITIVE_INFINITY
-  #cancelAlarm = () => {}
+  #alarm: Alarm = NO_ALARM
 
   constructor(store: Store, clock: Clock, health: Health, events: Events) {
     this.#store = store
@@ -45,6 +46,7 @@ export class LockKeeper {
   /** The lock was extended by hand: its next renewal is at another time, or comes again at all. */
   extended(lock: HeldLock): void {
     if (!lock.renews || lock.isLost || !this.#held.has(lock)) return
+    if (this.#renewed.size === 0) this.#alarm.ref()
     this.#renewed.add(lock)
     if (lock.renewAt >= this.#nextAt) return
     if (this.#loop === undefined) this.#setAlarm(lock.renewAt)
@@ -64,14 +66,20 @@ export class LockKeeper {
     if (this.#renewed.size === 0) this.#rest()
   }
 
+  close(): void {
+    this.#alarm.close()
+  }
+
   get held(): readonly HeldLock[] {
     return [...this.#held]
   }
 
   #setAlarm(at: number): void {
-    this.#cancelAlarm()
+    this.#alarm.close()
     this.#nextAt = at
-    this.#cancelAlarm = this.#clock.after(at - this.#clock.monotonic(), () => {
+    this.#alarm = setAlarm(this.#clock, at - this.#clock.monotonic(), () => {
+      this.#alarm = NO_ALARM
+      this.#nextAt = Number.POSITIVE_INFINITY
       for (const lock of this.#held) lock.watch()
       if (this.#renewed.size === 0) return
       this.#loop = new Loop({ name: PART, clock: this.#clock, health: this.#health, step: () => this.#renewDue() })
@@ -98,13 +106,13 @@ export class LockKeeper {
     return Math.max(this.#nextAt - this.#clock.monotonic(), 0)
   }
 
-  /** Nothing to renew: the loop ends, so that a process is not kept alive by it. */
+  /** Nothing to renew: the loop ends, and the process is not kept alive for the alarm. */
   #rest(): void {
-    this.#cancelAlarm()
-    this.#nextAt = Number.POSITIVE_INFINITY
+    this.#alarm.unref()
     if (this.#loop === undefined) return
     void this.#loop.stop()
     this.#loop = undefined
+    this.#nextAt = Number.POSITIVE_INFINITY
     this.#health.forget(PART)
   }
 }

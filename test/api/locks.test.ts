@@ -38,6 +38,28 @@ describe('a lock', () => {
     expect(await rival.lock('a')).toBeDefined()
   })
 
+  it('renews itself also when others were taken and given back before it', async () => {
+    const { belfry, rival, advance } = await setup()
+    for (const name of ['b', 'c', 'd']) {
+      const other = await locked(belfry, name, { ttl: '30s' })
+      await advance('5s')
+      await other.release()
+    }
+    const lock = await locked(belfry, 'a', { ttl: '30s' })
+    await advance('3h')
+    expect(lock.signal.aborted).toBe(false)
+    expect(await rival.lock('a')).toBeUndefined()
+  })
+
+  it('with a short TTL is renewed in time while one with a long TTL is held', async () => {
+    const { belfry, rival, advance } = await setup()
+    await locked(belfry, 'long', { ttl: '1h' })
+    const lock = await locked(belfry, 'a', { ttl: '3s' })
+    await advance('1m')
+    expect(lock.signal.aborted).toBe(false)
+    expect(await rival.lock('a')).toBeUndefined()
+  })
+
   it('with renew: false fires its signal before the TTL is over, and is free after it', async () => {
     const { belfry, rival, advance } = await setup()
     const lock = await locked(belfry, 'a', { ttl: '10s', renew: false })

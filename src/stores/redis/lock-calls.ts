@@ -5,10 +5,10 @@
  */
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest } from '../../core/lease.js'
 import type { Mutable } from '../../core/mutable.js'
-import { type Asked, acquireLease, takeFree } from './acquire.js'
+import { type Asked, acquireLease, takeFree, takeOne } from './acquire.js'
 import type { Server } from './connection.js'
 import { toLease } from './lease-text.js'
-import { type Given, giveBack, releaseLease, type Taken } from './release.js'
+import { type Given, giveBack, giveOneBack, releaseLease, type Taken } from './release.js'
 import { shardOf } from './shards.js'
 import { SharedCalls } from './shared-calls.js'
 import { word } from './token-text.js'
@@ -51,12 +51,20 @@ export class LockCalls {
 
   #takesOf(shard: number): SharedCalls<Asked, AcquireResult> {
     const meaning = (asked: Asked, text: string, now: number) => this.#answerOf(shard, asked, text, now)
-    return new SharedCalls((asked) => takeFree(this.#server, shard, asked, meaning), SHARING)
+    return new SharedCalls(
+      (asked) => takeFree(this.#server, shard, asked, meaning),
+      SHARING,
+      (asked) => takeOne(this.#server, shard, asked, meaning),
+    )
   }
 
   #returnsOf(shard: number): SharedCalls<Given, boolean> {
     const byItself = ({ request }: Given) => releaseLease(this.#server, shard, request)
-    return new SharedCalls((given) => giveBack(this.#server, shard, given, byItself), SHARING)
+    return new SharedCalls(
+      (given) => giveBack(this.#server, shard, given, byItself),
+      SHARING,
+      (given) => giveOneBack(this.#server, shard, given, byItself),
+    )
   }
 
   #answerOf(shard: number, asked: Asked, text: string, now: number): AcquireResult | Promise<AcquireResult> {

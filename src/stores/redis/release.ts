@@ -35,25 +35,26 @@ export async function releaseLease(
  * Two arguments each: the name, and the text that was there when its holder took it, or only the holder where that is not
  * known. Most find the very same text, and do not even need to know the time: its first line is what is left of it. Where
  * locks wait in line, the next one is handed the lock and told so; that the line may be empty then is for the next who
- * comes to see. Where nobody waits, nobody is told. Answers 1 for each that was given back, and 0 when there is more to it.
+ * comes to see. Where nobody waits, nobody is told. Answers a bit for each, the first one highest: 1 for what was given back,
+ * 0 when there is more to it.
  */
 const GIVE_BACK = clockedScript(
   (time) => `
 local call, match = redis.call, string.match
-local answers = ''
+local given = 0
 for at = 1, #ARGV, 2 do
-  local name, taken, answer = ARGV[at], ARGV[at + 1], '0'
+  local name, taken, bit = ARGV[at], ARGV[at + 1], 0
   local key = KEYS[1] .. 'n:' .. name
   local text = call('GET', key)
   if text and text == taken then
-    call('SET', key, string.sub(text, 1, string.find(text, '\\n', 1, true) - 1), 'PX', '86400000')
-    answer = '1'
+    call('SET', key, match(text, '^[^\\n]+'), 'PX', '86400000')
+    bit = 1
   else
     local own = match(taken, '\\n([^ ]+)') or taken
     local last, flags, holder = match(text or '', '^(%d+) (w?%-)\\n([^ ]+) %d+ %d+ %d+ 0 [^ ]+ %-$')
     if holder == own and flags == '-' then
       call('SET', key, last .. ' -', 'PX', '86400000')
-      answer = '1'
+      bit = 1
     elseif holder == own then
       ${time}
       local line, places = KEYS[1] .. 'ww:' .. name, KEYS[1] .. 'wd:' .. name
@@ -66,13 +67,13 @@ for at = 1, #ARGV, 2 do
         call('HDEL', places, next)
         call('SET', key, string.format('%s w-\\n%s %s %.0f %.0f 0 %s -', token, next, token, now, now + ttl, inst))
         call('PUBLISH', match(KEYS[1], '^(.*){') .. 'wakes', '- ${WAKE_LEASES} ' .. next)
-        answer = '1'
+        bit = 1
       end
     end
   end
-  answers = answers .. answer
+  given = given * 2 + bit
 end
-return answers`,
+return given`,
 )
 
 /** What is given back, with its name and its holder as words. */
@@ -98,6 +99,17 @@ export async function giveBack(
 ): Promise<(boolean | Promise<boolean>)[]> {
   const args: string[] = []
   for (const { name, holder, taken } of given) args.push(name, taken?.text ?? holder)
-  const letters = String(await server.change(GIVE_BACK, shard, args))
-  return given.map((each, at) => letters[at] === '1' || byItself(each))
+  const bits = Number(await server.change(GIVE_BACK, shard, args))
+  return given.map((each, at) => ((bits >> (given.length - 1 - at)) & 1) === 1 || byItself(each))
+}
+
+/** The same for one alone. */
+export async function giveOneBack(
+  server: Server,
+  shard: number,
+  given: Given,
+  byItself: (given: Given) => Promise<boolean>,
+): Promise<boolean> {
+  const { name, holder, taken } = given
+  return Number(await server.change(GIVE_BACK, shard, [name, taken?.text ?? holder])) === 1 || byItself(given)
 }

@@ -1,6 +1,7 @@
 /**
  * Calls that come while others are under way share the next script: what a command costs on both sides is then paid once
- * for all of them. The first call that finds room goes at once, so sharing costs nobody any time.
+ * for all of them. The first call that finds room goes at once, so sharing costs nobody any time. Where there is a shorter
+ * way for one alone, a call that finds nothing under way takes it.
  *
  * A script that fails may have been carried out or not: all who shared it are told so, as each would have been alone.
  */
@@ -28,16 +29,24 @@ export interface SharingOptions {
 export class SharedCalls<Item, Result> {
   readonly #send: Send<Item, Result>
   readonly #options: SharingOptions
+  readonly #sendOne: ((item: Item) => Promise<Result>) | undefined
   #waiting: Call<Item, Result>[] = []
   #underWay = 0
   #starting = false
 
-  constructor(send: Send<Item, Result>, options: SharingOptions) {
+  constructor(send: Send<Item, Result>, options: SharingOptions, sendOne?: (item: Item) => Promise<Result>) {
     this.#send = send
     this.#options = options
+    this.#sendOne = sendOne
   }
 
   call(item: Item): Promise<Result> {
+    if (this.#sendOne !== undefined && this.#underWay === 0 && this.#waiting.length === 0) {
+      this.#underWay = 1
+      const answer = this.#sendOne(item)
+      answer.then(this.#ended, this.#ended)
+      return answer
+    }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject })
       // Calls of the same turn join.
@@ -74,7 +83,7 @@ export class SharedCalls<Item, Result> {
     if (this.#mayStart()) setImmediate(this.#start)
   }
 
-  #ended(): void {
+  readonly #ended = (): void => {
     this.#underWay -= 1
     if (this.#mayStart()) this.#start()
   }

@@ -4,14 +4,24 @@
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const SPECIAL = /[%\u0000-\u0020\u007f]/g
+const [SPACE, PERCENT, DELETE] = [0x20, 0x25, 0x7f]
 
 export function word(value: string | undefined): string {
   if (value === undefined) return '-'
   if (value === '') return '%'
   if (value === '-') return '%2d'
-  SPECIAL.lastIndex = 0
-  if (!SPECIAL.test(value)) return value
-  return value.replace(SPECIAL, (char) => `%${char.charCodeAt(0).toString(16).padStart(2, '0')}`)
+  return isPlain(value)
+    ? value
+    : value.replace(SPECIAL, (char) => `%${char.charCodeAt(0).toString(16).padStart(2, '0')}`)
+}
+
+/** Asked for every lock: a loop is quicker than the expression, which has to be set up each time. */
+function isPlain(value: string): boolean {
+  for (let at = 0; at < value.length; at += 1) {
+    const code = value.charCodeAt(at)
+    if (code <= SPACE || code === PERCENT || code === DELETE) return false
+  }
+  return true
 }
 
 export function fromWord(text: string): string | undefined {
