@@ -10,7 +10,7 @@ import { hundredths, report, reportSettings } from './harness/report.js'
 import { openStore, storeSettings } from './harness/stores.js'
 import { cycleAll, lockAndUnlock } from './locks/cycle-all.js'
 
-const ROUNDS = 3
+const ROUNDS = 5
 const TURN_MS = 2_000
 const CROWD_MS = 3 * TURN_MS
 

@@ -225,7 +225,7 @@ export class Locks {
     remote = false,
     signal?: AbortSignal,
   ): Promise<Granted | undefined> {
-    const until = this.#clock.monotonic() + waitMs
+    const until = waitMs > 0 ? this.#clock.monotonic() + waitMs : 0
     const instance = this.#instance()
     for (;;) {
       if (this.#closed) await this.#refuse(name, holder)

@@ -11,6 +11,8 @@ export interface Grant {
   readonly heartbeatMs: number | undefined
 }
 
+const NOTHING = () => {}
+
 /**
  * A lock that this process holds: how long it may be trusted, and the signal that fires when it no longer may.
  * As with the beat, trust is counted from when the call was sent, by the local monotonic clock.
@@ -31,9 +33,11 @@ export class HeldLock {
   /** Made when somebody asks for the signal: most never do. */
   #controller: AbortController | undefined
   #loss: Error | undefined
-  #cancelExpiry = () => {}
+  #cancelExpiry = NOTHING
   /** How many acquisitions share it: it is given back with the last. */
   acquisitions = 1
+  /** Whether the keeper sees to its renewals. */
+  isRenewed = false
   /** The longest minimum hold that any of them asked for. */
   minHoldMs = 0
 

@@ -20,7 +20,8 @@ export class LockKeeper {
   readonly #events: Events
   readonly #health: Health
   readonly #held = new Set<HeldLock>()
-  readonly #renewed = new Set<HeldLock>()
+  /** How many of them are renewed. */
+  #renewing = 0
   #loop: Loop | undefined
   /** When the next renewal is looked for. */
   #nextAt = Number.POSITIVE_INFINITY
@@ -46,8 +47,9 @@ export class LockKeeper {
   /** The lock was extended by hand: its next renewal is at another time, or comes again at all. */
   extended(lock: HeldLock): void {
     if (!lock.renews || lock.isLost || !this.#held.has(lock)) return
-    if (this.#renewed.size === 0) this.#alarm.ref()
-    this.#renewed.add(lock)
+    if (this.#renewing === 0) this.#alarm.ref()
+    if (!lock.isRenewed) this.#renewing += 1
+    lock.isRenewed = true
     if (lock.renewAt >= this.#nextAt) return
     if (this.#loop === undefined) this.#setAlarm(lock.renewAt)
     else this.#loop.wake()
@@ -56,14 +58,12 @@ export class LockKeeper {
   drop(lock: HeldLock): void {
     lock.forget()
     this.#held.delete(lock)
-    this.#renewed.delete(lock)
-    if (this.#renewed.size === 0) this.#rest()
+    this.#renewNoMore(lock)
   }
 
   lost = (lock: HeldLock): void => {
-    this.#renewed.delete(lock)
     this.#events.emit('lock:lost', { name: lock.name, token: lock.token })
-    if (this.#renewed.size === 0) this.#rest()
+    this.#renewNoMore(lock)
   }
 
   close(): void {
@@ -81,7 +81,7 @@ export class LockKeeper {
       this.#alarm = NO_ALARM
       this.#nextAt = Number.POSITIVE_INFINITY
       for (const lock of this.#held) lock.watch()
-      if (this.#renewed.size === 0) return
+      if (this.#renewing === 0) return
       this.#loop = new Loop({ name: PART, clock: this.#clock, health: this.#health, step: () => this.#renewDue() })
       this.#loop.start()
     })
@@ -91,19 +91,25 @@ export class LockKeeper {
     const now = this.#clock.monotonic()
     // Until it is known, whoever comes meanwhile is looked at after this.
     this.#nextAt = Number.POSITIVE_INFINITY
-    const due = [...this.#renewed].filter((lock) => lock.renewAt <= now)
+    const due = [...this.#held].filter((lock) => lock.isRenewed && lock.renewAt <= now)
     if (due.length > 0) {
       const requests = due.map(({ name, holder, token, ttlMs }) => ({ name, holder, token, ttlMs }))
       const leases = await this.#store.leases.renew(requests)
       for (const [at, lock] of due.entries()) {
         const lease = leases[at]
-        if (!this.#renewed.has(lock)) continue
+        if (!lock.isRenewed) continue
         if (lease === undefined) lock.lose('somebody else has it, or it was reset')
         else lock.extended(lease, lock.ttlMs, now)
       }
     }
-    this.#nextAt = Math.min(...[...this.#renewed].map((lock) => lock.renewAt))
+    for (const lock of this.#held) if (lock.isRenewed) this.#nextAt = Math.min(this.#nextAt, lock.renewAt)
     return Math.max(this.#nextAt - this.#clock.monotonic(), 0)
+  }
+
+  #renewNoMore(lock: HeldLock): void {
+    if (lock.isRenewed) this.#renewing -= 1
+    lock.isRenewed = false
+    if (this.#renewing === 0) this.#rest()
   }
 
   /** Nothing to renew: the loop ends, and the process is not kept alive for the alarm. */

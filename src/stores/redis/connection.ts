@@ -12,6 +12,7 @@ import { errorWord, storeError } from './connection-errors.js'
 import { HeldTickets } from './held-tickets.js'
 import type { ClockKind, ScriptSource } from './script.js'
 import { StoreTime } from './store-time.js'
+import { Sent, UnderWay } from './under-way.js'
 import { WAKE_TICKETS } from './wakes.js'
 
 /** What a script answers: texts, numbers and lists of them. */
@@ -42,7 +43,7 @@ export class Server {
   #turn = 0
   readonly tickets = new HeldTickets()
   readonly time: StoreTime
-  readonly #underWay = new Set<Sent>()
+  readonly #underWay = new UnderWay()
   #watching: (() => void) | undefined
   #leftAt = Number.NEGATIVE_INFINITY
   /** How often in a row something was waited for in vain. */
@@ -121,10 +122,11 @@ export class Server {
    */
   run(script: ScriptSource, key: string, args: readonly (string | number)[], waits = false): Promise<Reply> {
     const { sha, text } = script[this.#options.clockKind]
-    const command = this.#options.link.isCluster
-      ? ['EVALSHA', sha, '2', key, `${key}whole`]
-      : ['EVALSHA', sha, '1', key]
-    for (const arg of args) command.push(typeof arg === 'string' ? arg : String(arg))
+    const head = this.#options.link.isCluster ? ['EVALSHA', sha, '2', key, `${key}whole`] : ['EVALSHA', sha, '1', key]
+    const command = head.concat(args as readonly string[])
+    for (let at = head.length; at < command.length; at += 1) {
+      if (typeof command[at] !== 'string') command[at] = String(command[at])
+    }
     return this.#answer(key, command, waits, text)
   }
 
@@ -162,7 +164,7 @@ export class Server {
     const { clock, prefix } = this.#options
     return new Promise((resolve, reject) => {
       const answer = this.#sendAndWait(key, command, waits)
-      const sent: Sent = { key, at: clock.monotonic(), reject }
+      const sent = new Sent(key, clock.monotonic(), reject)
       this.#underWay.add(sent)
       this.#watch()
       answer.then(
@@ -198,8 +200,7 @@ export class Server {
       this.#watching = undefined
       const late = clock.monotonic() - timeoutMs
       const doubted = new Set<string>()
-      for (const sent of this.#underWay) {
-        if (sent.at > late) break
+      for (let sent = this.#underWay.oldest; sent !== undefined && sent.at <= late; sent = this.#underWay.oldest) {
         this.#underWay.delete(sent)
         doubted.add(sent.key)
         sent.reject(
@@ -208,19 +209,13 @@ export class Server {
       }
       if (doubted.size > 0) this.#silences += 1
       for (const key of doubted) link.doubt(key, this.#silences)
-      if (this.#underWay.size > 0) this.#watch()
+      if (this.#underWay.oldest !== undefined) this.#watch()
     })
   }
 }
 
 function isUnknownScript(error: unknown): boolean {
   return errorWord(error) === 'NOSCRIPT' || errorWord((error as Error).cause) === 'NOSCRIPT'
-}
-
-interface Sent {
-  readonly key: string
-  readonly at: number
-  readonly reject: (error: unknown) => void
 }
 
 /** A list among what a script answered. */
