@@ -13,6 +13,7 @@ import { clientAddress } from '../dist/cli/serve/client-address.js'
 import { HttpListener } from '../dist/cli/serve/http-listener.js'
 import { createBelfry } from '../dist/index.js'
 import { createServer, tokenAuthorise } from '../dist/server/index.js'
+import { newId } from '../dist/server/new-id.js'
 import { inFlight, median, rateOf, ratioOf, takeTurns } from './harness/measure.js'
 import { hundredths, report, reportSettings } from './harness/report.js'
 import { openStore, storeSettings } from './harness/stores.js'
@@ -99,7 +100,7 @@ async function bareServer(belfry) {
       text += part
     })
     request.on('end', async () => {
-      const body = JSON.stringify(await belfry.schedules.put(crypto.randomUUID(), JSON.parse(text)))
+      const body = JSON.stringify(await belfry.schedules.put(newId(), JSON.parse(text)))
       response
         .writeHead(201, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
         .end(body)

@@ -16,6 +16,8 @@ export interface Caller {
 export interface RequestInfo {
   readonly remoteAddress?: string
   readonly secure?: boolean
+  /** The whole body, where whoever calls has read it already: then the request's own is not looked at. */
+  readonly body?: Uint8Array
 }
 
 /** Decides who asks, or throws a problem (401, 403, 421, 429). */

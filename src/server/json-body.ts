@@ -15,9 +15,14 @@ export interface BodyLimits {
   readonly bodyMs: number
 }
 
-/** The body as JSON; an empty object when it is empty and may be. */
-export async function readJson(request: Request, limits: BodyLimits, optional: boolean): Promise<unknown> {
-  const text = await readText(request, limits)
+/** The body as JSON, of these bytes if it was read before; an empty object when it is empty and may be. */
+export async function readJson(
+  request: Request,
+  whole: Uint8Array | undefined,
+  limits: BodyLimits,
+  optional: boolean,
+): Promise<unknown> {
+  const text = whole === undefined ? await readText(request, limits) : textOf(whole, limits)
   if (text.trim() === '' && optional) return {}
   checkType(request)
   return parseJson(text, 'the body')
@@ -77,7 +82,15 @@ function checkType(request: Request): void {
 async function readText(request: Request, { bodyBytes: maxBytes, bodyMs }: BodyLimits): Promise<string> {
   const length = request.headers.get('content-length')
   if (length !== null && Number(length) > maxBytes) throw tooLarge(maxBytes)
-  const bytes = await readBytes(request, length !== null, maxBytes, bodyMs)
+  return decoded(await readBytes(request, length !== null, maxBytes, bodyMs))
+}
+
+function textOf(bytes: Uint8Array, { bodyBytes: maxBytes }: BodyLimits): string {
+  if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes)
+  return decoded(bytes)
+}
+
+function decoded(bytes: ArrayBuffer | Uint8Array): string {
   try {
     return UTF8.decode(bytes)
   } catch {

@@ -156,7 +156,7 @@ async function checkBody(
   optional: boolean | undefined,
   { limits }: ParsedServerOptions,
 ): Promise<unknown> {
-  const given = await readJson(c.req.raw, limits, optional ?? false)
+  const given = await readJson(c.req.raw, c.env.info.body, limits, optional ?? false)
   const checked = shape.safeParse(given)
   if (checked.success) return checked.data
   throw invalidBody(fieldErrors(checked.error))

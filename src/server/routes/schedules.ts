@@ -8,6 +8,7 @@ import { inTurns } from '../../core/in-turns.js'
 import { mayMake } from '../caller.js'
 import { conditionally, etag } from '../conditions.js'
 import { uniqueName } from '../idempotency.js'
+import { newId } from '../new-id.js'
 import { problem } from '../problem.js'
 import { json, noContent, type Reply, type ReplyHeaders } from '../reply.js'
 import { type Route, route, type ServerContext } from '../route.js'
@@ -80,7 +81,7 @@ function createSchedule(belfry: Belfry): Route {
       const { id: given } = body
       const input = given === undefined ? body : withoutId(body)
       const made = uniqueName(c)
-      const id = given ?? `${caller.prefix ?? ''}${made ?? crypto.randomUUID()}`
+      const id = given ?? `${caller.prefix ?? ''}${made ?? newId()}`
       mayMake(caller, id)
       // Nobody else can have an id that was just made up, and a write that asks for no version can be shared with others.
       const isNew = given === undefined && made === undefined
