@@ -17,6 +17,7 @@ export type { Runs } from './api/runs.js'
 export type { MissedInput, ScheduleInput } from './api/schedule-input.js'
 export type { ScheduleView } from './api/schedule-view.js'
 export type {
+  AddOptions,
   BackfillOptions,
   PreviewedTick,
   PutOptions,

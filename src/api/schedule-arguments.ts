@@ -49,6 +49,14 @@ export function versionOf(options: { readonly ifVersion?: number }, what: string
   )
 }
 
+/** What a new id begins with. */
+export function prefixOf(options: { readonly prefix?: string }): string {
+  checkOptions(options, ['prefix'], 'add')
+  const { prefix = '' } = options
+  if (typeof prefix === 'string') return prefix
+  throw failure('OPTION_INVALID', `add: prefix is ${quote(prefix)}; it must be text, such as "user/"`)
+}
+
 type Entry = readonly [id: string, input: ScheduleInput]
 
 export function checkEntries(entries: Iterable<Entry>): readonly Entry[] {

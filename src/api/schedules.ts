@@ -4,6 +4,7 @@ import type { Json } from '../core/json.js'
 import { toJson } from '../core/json.js'
 import { checkOptions } from '../core/known-options.js'
 import { checkName, checkText } from '../core/names.js'
+import { newId } from '../core/new-id.js'
 import type { Overlap } from '../core/policies.js'
 import type { NewRun } from '../core/run.js'
 import type { Schedule, ScheduleDefinition } from '../core/schedule.js'
@@ -22,6 +23,7 @@ import {
   checkEntries,
   checkOverlap,
   type PreviewOptions,
+  prefixOf,
   previewOptions,
   scheduleQuery,
   versionOf,
@@ -36,6 +38,11 @@ export type { PreviewedTick } from './preview.js'
 export interface PutOptions {
   /** Write only over this version; 0 means: only if there is no such schedule yet. */
   readonly ifVersion?: number
+}
+
+export interface AddOptions {
+  /** What the id begins with. */
+  readonly prefix?: string
 }
 
 /** What a write did. */
@@ -85,6 +92,14 @@ export class Schedules {
 
   async put(id: string, input: ScheduleInput, options: PutOptions = {}): Promise<ScheduleView> {
     return (await this.write(id, input, options)).schedule
+  }
+
+  /** Makes a schedule under an id of its own: `prefix`, and a UUID that begins with the time. */
+  async add(input: ScheduleInput, options: AddOptions = {}): Promise<ScheduleView> {
+    const id = `${prefixOf(options)}${newId()}`
+    const definition = await this.parse(id, input)
+    const [result] = await this.#store.schedules.put([{ id, definition, isNew: true }])
+    return scheduleView(written(id, result, undefined))
   }
 
   /** As `put`, and says what it did. */

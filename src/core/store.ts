@@ -135,6 +135,8 @@ export interface ScheduleWrite {
   readonly definition: ScheduleDefinition
   /** Write only over this version; 0 means: only if there is none. */
   readonly ifVersion?: number
+  /** A hint: the id was just made up, so nobody can have it. Stores may then write without looking first. */
+  readonly isNew?: true
 }
 
 export type PutResult =

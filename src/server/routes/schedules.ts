@@ -5,10 +5,9 @@ import type { Written } from '../../api/schedules.js'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
-import { mayMake } from '../caller.js'
+import { type Caller, mayMake } from '../caller.js'
 import { conditionally, etag } from '../conditions.js'
 import { uniqueName } from '../idempotency.js'
-import { newId } from '../new-id.js'
 import { problem } from '../problem.js'
 import { json, noContent, type Reply, type ReplyHeaders } from '../reply.js'
 import { type Route, route, type ServerContext } from '../route.js'
@@ -78,33 +77,39 @@ function createSchedule(belfry: Belfry): Route {
     },
     handle: async (c, { body }) => {
       const caller = c.get('caller')
-      const { id: given } = body
-      const input = given === undefined ? body : withoutId(body)
       const made = uniqueName(c)
-      const id = given ?? `${caller.prefix ?? ''}${made ?? newId()}`
-      mayMake(caller, id)
-      // Nobody else can have an id that was just made up, and a write that asks for no version can be shared with others.
-      const isNew = given === undefined && made === undefined
-      const schedule = await belfry.schedules
-        .put(id, input, isNew ? {} : { ifVersion: 0 })
-        .catch(async (error: unknown) => {
-          if (!(error instanceof BelfryError) || error.code !== 'VERSION_CONFLICT') throw error
-          // An earlier try of this very request made it, and was cut off before it could say so.
-          const isOwn = made !== undefined && (given === undefined || (await isThere(belfry, id, input)))
-          const own = isOwn ? await belfry.schedules.get(id) : undefined
-          if (own !== undefined) return own
-          throw problem(409, 'SCHEDULE_DUPLICATE', `there is a schedule "${id}" already`, {
-            hint: 'PUT /v1/schedules/{id} replaces it',
-          })
-        })
+      const isNamed = body.id !== undefined || made !== undefined
+      const schedule = isNamed
+        ? await createNamed(belfry, caller, body, made)
+        : await belfry.schedules.add(body, caller.prefix === undefined ? {} : { prefix: caller.prefix })
+      const { id } = schedule
       await c.env.audit(caller, 'schedule.put', id, { outcome: 'created' })
       return answer(schedule, 201, { location: `${c.req.path}/${encodeURIComponent(id)}` })
     },
   })
 }
 
-function withoutId({ id: _, ...input }: z.output<typeof newSchedule>): ScheduleInput {
-  return input
+/** Under the id that was given, or under the name that the same request always gets. */
+async function createNamed(
+  belfry: Belfry,
+  caller: Caller,
+  { id: given, ...input }: z.output<typeof newSchedule>,
+  made: string | undefined,
+): Promise<ScheduleView> {
+  const id = given ?? `${caller.prefix ?? ''}${made}`
+  mayMake(caller, id)
+  try {
+    return await belfry.schedules.put(id, input, { ifVersion: 0 })
+  } catch (error) {
+    if (!(error instanceof BelfryError) || error.code !== 'VERSION_CONFLICT') throw error
+    // An earlier try of this very request made it, and was cut off before it could say so.
+    const isOwn = made !== undefined && (given === undefined || (await isThere(belfry, id, input)))
+    const own = isOwn ? await belfry.schedules.get(id) : undefined
+    if (own !== undefined) return own
+    throw problem(409, 'SCHEDULE_DUPLICATE', `there is a schedule "${id}" already`, {
+      hint: 'PUT /v1/schedules/{id} replaces it',
+    })
+  }
 }
 
 /** Whether there is a schedule that is equal to this one. */

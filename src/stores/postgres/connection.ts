@@ -8,6 +8,7 @@
  * is safe to repeat is repeated for that same moment, and what is not is the caller's to know.
  */
 import { type Clock, sleep } from '../../core/clock.js'
+import { TimeGuess } from '../../core/time-guess.js'
 import { driven, isOfDriver, isWrongIsolation, sqlState, storeError, troubleOf } from './connection-errors.js'
 import { type Proof, unproven } from './proof.js'
 import { inSchema } from './schema.js'
@@ -94,12 +95,14 @@ const SESSION = 'select pg_backend_pid()'
 
 export class Database {
   readonly #options: DatabaseOptions
+  readonly time: TimeGuess
   readonly #texts = new Map<string, string>()
   readonly #names = new StatementNames()
   #isolated = false
 
   constructor(options: DatabaseOptions) {
     this.#options = options
+    this.time = new TimeGuess(options.clock)
   }
 
   get schema(): string {

@@ -5,6 +5,7 @@
 import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { Schedule } from '../../core/schedule.js'
+import { GUESS_MS } from '../../core/time-guess.js'
 import { sparseArray, sparseTexts, textArray } from './array-text.js'
 import { giveUp, takeRuns } from './lock-order.js'
 import { IS_TICK } from './run-row.js'
@@ -31,10 +32,22 @@ export interface Seen {
   readonly mark: string | null
 }
 
-export async function readSchedules(
-  { run }: Access,
-  ids: readonly string[],
-): Promise<{ readonly now: number; readonly seen: ReadonlyMap<string, Seen> }> {
+export interface Reading {
+  readonly now: number
+  readonly seen: ReadonlyMap<string, Seen>
+  /** Nothing was read: that there is nothing, and what time it is, the writing finds out. */
+  readonly isGuess?: true
+}
+
+const NOTHING: ReadonlyMap<string, Seen> = new Map()
+
+/** What is there of schedules that nobody can have made yet. Undefined if that cannot be told without looking. */
+export function guessNothing({ isFirst, time }: Access): Reading | undefined {
+  const { now } = time
+  return isFirst && now !== undefined ? { now, seen: NOTHING, isGuess: true } : undefined
+}
+
+export async function readSchedules({ run, time }: Access, ids: readonly string[]): Promise<Reading> {
   const rows = await run(READ, [textArray(ids)])
   const seen = new Map<string, Seen>()
   for (const row of rows) {
@@ -44,7 +57,9 @@ export async function readSchedules(
     const ticks = JSON.parse(unclaimed ?? 'null') as [string, number][] | null
     seen.set(schedule.id, { schedule, unclaimed: (ticks ?? []).map(([run, tick]) => ({ run, tick })), mark })
   }
-  return { now: Number(rows[0]?.[0]), seen }
+  const now = Number(rows[0]?.[0])
+  time.learn(now)
+  return { now, seen }
 }
 
 /** What is to become of a schedule. */
@@ -58,6 +73,8 @@ export interface Change {
 
 /** Whoever was faster made this decision void. Looked for, and tried again, as a serialization failure. */
 const VOID = giveUp('the schedule was changed meanwhile')
+
+const GUESSED_WRONG = giveUp('it is another time by now')
 
 /** Takes ticks that were never claimed back: some as if they had never been recorded, some as skipped. */
 const TAKE_BACK = step(
@@ -116,7 +133,7 @@ const CREATE = `
   select array_agg(version order by at) into created from given`
 
 const CHANGE_FUNCTION = operation(
-  `change_schedules(v_held boolean, v_now bigint, v_changed json, ${NEW_PARAMETERS.join(', ')},
+  `change_schedules(v_held boolean, v_now bigint, v_within bigint, v_changed json, ${NEW_PARAMETERS.join(', ')},
     out created bigint[], out changed bigint[], out wakes integer)`,
   'record',
   `
@@ -132,6 +149,7 @@ declare
 begin
   perform belfry.durable();
   perform ${WITH_OTHERS};
+  if abs(belfry.now_us() / 1000 - v_now) > v_within then ${GUESSED_WRONG}; end if;
   wakes := 1;
   changed := '{}';
   if cardinality(p_id) > 0 then ${CREATE}; end if;
@@ -205,19 +223,20 @@ function list(of: string, names: string): string {
     .join(', ')
 }
 
-const CHANGE = `select array_to_json(created), array_to_json(changed), wakes
-  from belfry.change_schedules($1, $2, $3, ${NEW_NAMES.map((_, at) => `$${at + 4}`).join(', ')})`
+const CHANGE = `select array_to_json(created), array_to_json(changed), wakes, belfry.now_us() / 1000
+  from belfry.change_schedules($1, $2, $3, $4, ${NEW_NAMES.map((_, at) => `$${at + 5}`).join(', ')})`
 
 /** Writes all of it or nothing. Answers the new version of each schedule, and what to hint at. */
 export async function changeSchedules(
-  { run, holds }: Access,
+  { run, holds, time }: Access,
   changes: readonly Change[],
-  now: number,
+  { now, isGuess }: Pick<Reading, 'now' | 'isGuess'>,
 ): Promise<{ readonly versions: ReadonlyMap<string, number>; readonly wakes: number }> {
   const made = changes.flatMap(({ seen, schedule }) => (seen.schedule === undefined && schedule ? [schedule] : []))
   const changed = changes.filter(({ seen }) => seen.schedule !== undefined)
   const given = changed.length === 0 ? null : JSON.stringify(changed.map(changedRow))
-  const [row] = await run(CHANGE, [holds, now, given, ...newColumns(made)])
+  const [row] = await run(CHANGE, [holds, now, isGuess ? GUESS_MS : null, given, ...newColumns(made)])
+  time.learn(Number(row?.[3]))
   const versions = new Map<string, number>()
   for (const [at, version] of numbersOf(row?.[0]).entries()) versions.set(made[at]?.id ?? '', version)
   for (const [at, version] of numbersOf(row?.[1]).entries()) versions.set(changed[at]?.seen.schedule?.id ?? '', version)

@@ -9,6 +9,7 @@ import type { Database } from './connection.js'
 import {
   type Change,
   changeSchedules,
+  guessNothing,
   readSchedules,
   SCHEDULE_CHANGE_FUNCTIONS,
   type Seen,
@@ -33,8 +34,10 @@ export async function applySchedules(
   const ids = [...writes.map(({ id }) => id), ...removals]
   if (ids.length === 0) return []
   const repeatable = isRepeatable(...writes.map(({ ifVersion }) => ifVersion))
+  const areNew = removals.length === 0 && writes.every(({ isNew }) => isNew)
   return withSchedules(db, { ids, repeatable }, async (access) => {
-    const { now, seen } = await readSchedules(access, ids)
+    const reading = (areNew ? guessNothing(access) : undefined) ?? (await readSchedules(access, ids))
+    const { now, seen } = reading
     const changes = new Map<string, Change>()
     const results = writes.map((write) => {
       const before = seen.get(write.id) ?? { schedule: undefined, unclaimed: [], mark: null }
@@ -42,7 +45,7 @@ export async function applySchedules(
     })
     for (const id of removals) decideRemoval(seen.get(id), changes, now)
     if (changes.size === 0) return { outcome: results, wakes: 0 }
-    const { versions, wakes } = await changeSchedules(access, [...changes.values()], now)
+    const { versions, wakes } = await changeSchedules(access, [...changes.values()], reading)
     return { outcome: results.map((result) => withVersion(result, versions)), wakes }
   })
 }
@@ -96,7 +99,7 @@ export async function removeSchedules(
     const changes = new Map<string, Change>()
     const results = ids.map((id) => decideRemoval(seen.get(id), changes, now, ifVersion))
     if (changes.size === 0) return { outcome: results, wakes: 0 }
-    const { wakes } = await changeSchedules(access, [...changes.values()], now)
+    const { wakes } = await changeSchedules(access, [...changes.values()], { now })
     return { outcome: results, wakes }
   })
 }
@@ -138,7 +141,7 @@ function changeOne(
     if (found?.schedule === undefined) return { outcome: undefined, wakes: 0 }
     const change = decide(found, found.schedule, now)
     if (change?.schedule === undefined) return { outcome: found.schedule, wakes: 0 }
-    const { versions, wakes } = await changeSchedules(access, [change], now)
+    const { versions, wakes } = await changeSchedules(access, [change], { now })
     return { outcome: { ...change.schedule, version: versions.get(id) ?? UNKNOWN_VERSION }, wakes }
   })
 }

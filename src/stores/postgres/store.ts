@@ -48,6 +48,7 @@ export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open'
   const put = (writes: readonly ScheduleWrite[]) => putSchedules(db, writes)
   const nameOf = ({ id }: ScheduleWrite) => id
   const puts = new SharedWrites<ScheduleWrite, PutResult>(put, { nameOf })
+  const made = new SharedWrites<ScheduleWrite, PutResult>(put, { nameOf })
   const versioned = new SharedWrites<ScheduleWrite, PutResult>(put, { nameOf })
   const enqueues = new SharedWrites<NewRun, EnqueueResult>((runs) => enqueueRuns(db, runs))
 
@@ -57,8 +58,11 @@ export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open'
 
   return {
     schedules: {
-      // What asks for a version may not be repeated, and shares with its like.
-      put: (writes) => (writes.every(({ ifVersion }) => ifVersion === undefined) ? puts : versioned).write(writes),
+      // What asks for a version may not be repeated, and what is new need not be looked for: both share with their like.
+      put: (writes) => {
+        if (writes.every(({ isNew }) => isNew)) return made.write(writes)
+        return (writes.every(({ ifVersion }) => ifVersion === undefined) ? puts : versioned).write(writes)
+      },
       get: op(getSchedule),
       list: op(listSchedules),
       remove: op(removeSchedules),

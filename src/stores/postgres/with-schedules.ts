@@ -4,6 +4,7 @@
  * the time would never get through like that, so the third time they are held while it is decided. Whoever does so is
  * the only one who changes schedules meanwhile.
  */
+import type { TimeGuess } from '../../core/time-guess.js'
 import type { Database, Row, Transaction } from './connection.js'
 import { lockRuns, lockWaitingRuns } from './lock-order.js'
 import { IS_TICK } from './run-row.js'
@@ -36,6 +37,9 @@ const TRIES_WITHOUT = 2
 
 /** What the work on schedules is done with. */
 export interface Access {
+  /** Whether it is the first try. */
+  readonly isFirst: boolean
+  readonly time: TimeGuess
   /** Whether the schedules are held while it is decided. */
   readonly holds: boolean
   /** One statement. */
@@ -64,7 +68,7 @@ export async function withSchedules<Outcome>(
   function holdThem(): Promise<Decided<Outcome>> {
     const held = async (_: readonly Row[], tx: Transaction) => {
       await tx.run(HOLD, [ids])
-      return work({ holds: true, run: (sql, values) => tx.run(sql, values) })
+      return work({ isFirst: false, time: db.time, holds: true, run: (sql, values) => tx.run(sql, values) })
     }
     return db.transaction(ALONE, held, { repeatable })
   }
@@ -72,7 +76,7 @@ export async function withSchedules<Outcome>(
   function decide(): Promise<Decided<Outcome>> {
     tries += 1
     if (tries > TRIES_WITHOUT) return holdThem()
-    return work({ holds: false, run: (sql, values) => db.once(sql, values) })
+    return work({ isFirst: tries === 1, time: db.time, holds: false, run: (sql, values) => db.once(sql, values) })
   }
 
   const { outcome, wakes } = await db.attempt(decide, { repeatable })

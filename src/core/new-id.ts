@@ -3,7 +3,7 @@
  * together in the store's indexes, where ids by chance alone would each change a page of their own.
  */
 import { randomUUID } from 'node:crypto'
-import { type Clock, systemClock } from '../core/clock.js'
+import { type Clock, systemClock } from './clock.js'
 
 /** Where the version stands in a UUID. */
 const VERSION_AT = 14
