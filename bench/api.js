@@ -144,7 +144,7 @@ async function putAll(belfry, n) {
  * @param {(belfry: import('../dist/index.js').Belfry) => Promise<T>} work
  */
 async function opened(name, work) {
-  const bench = await openStore(name)
+  const bench = await openStore(name, { leaps: false })
   const belfry = createBelfry({ store: bench.store })
   belfry.job('noop', { run: () => {} })
   try {

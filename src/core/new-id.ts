@@ -8,7 +8,15 @@ import { type Clock, systemClock } from './clock.js'
 /** Where the version stands in a UUID. */
 const VERSION_AT = 14
 
+/** The last beginning that was made, and when: many ids are made within one millisecond. */
+let [madeAt, beginning] = [Number.NaN, '']
+
 export function newId(clock: Clock = systemClock): string {
-  const ms = Math.floor(clock.now()).toString(16).padStart(12, '0')
-  return `${ms.slice(0, 8)}-${ms.slice(8)}-7${randomUUID().slice(VERSION_AT + 1)}`
+  const now = Math.floor(clock.now())
+  if (now !== madeAt) {
+    const ms = now.toString(16).padStart(12, '0')
+    madeAt = now
+    beginning = `${ms.slice(0, 8)}-${ms.slice(8)}-7`
+  }
+  return beginning + randomUUID().slice(VERSION_AT + 1)
 }

@@ -15,9 +15,15 @@ export class TimeGuess {
     this.#clock = clock
   }
 
-  /** The store has said what time it is. */
-  learn(now: number): void {
-    this.#aheadMs = now - this.#clock.monotonic()
+  /**
+   * The store has said what time it is. Answers take a while to come, so the one that took the least counts, and no guess
+   * is before what the store has said already; unless its clock was set back.
+   */
+  learn(now: number): number {
+    const aheadMs = now - this.#clock.monotonic()
+    const behindMs = (this.#aheadMs ?? Number.NEGATIVE_INFINITY) - aheadMs
+    if (behindMs < 0 || behindMs > GUESS_MS) this.#aheadMs = aheadMs
+    return now
   }
 
   get now(): number | undefined {

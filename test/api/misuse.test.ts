@@ -118,6 +118,7 @@ type Case = [name: string, of: (kit: Kit) => unknown, ...good: unknown[]]
 /** Everything that can be called on an instance that has started. */
 const methods: readonly Case[] = [
   ['schedules.put', ({ belfry }) => belfry.schedules.put.bind(belfry.schedules), 'a', input],
+  ['schedules.add', ({ belfry }) => belfry.schedules.add.bind(belfry.schedules), [input]],
   ['schedules.putMany', ({ belfry }) => belfry.schedules.putMany.bind(belfry.schedules), [['a', input]]],
   ['schedules.get', ({ belfry }) => belfry.schedules.get.bind(belfry.schedules), 'there'],
   ['schedules.list', ({ belfry }) => belfry.schedules.list.bind(belfry.schedules), {}],

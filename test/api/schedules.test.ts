@@ -39,6 +39,18 @@ describe('schedules', () => {
     expect(await belfry.schedules.get('a/1')).toBeUndefined()
   })
 
+  it('are made under ids of their own by add, which come in the order in which they were made', async () => {
+    const { belfry } = setup()
+    await belfry.start()
+    const first = await belfry.schedules.add({ every: '1h', job: 'note' }, { prefix: 'user/7/' })
+    await expect.poll(async () => (await belfry.schedules.add(hourly)).id.slice(0, 13)).not.toBe(first.id.slice(7, 20))
+    const last = await belfry.schedules.add({ every: '2h', job: 'note' }, { prefix: 'user/7/' })
+    expect(first.id).toMatch(/^user\/7\/[0-9a-f-]{36}$/)
+    expect(await belfry.schedules.get(first.id)).toEqual(first)
+    const { items } = await belfry.schedules.list({ prefix: 'user/7/' })
+    expect(items.map(({ id }) => id)).toEqual([first.id, last.id])
+  })
+
   it('refuse a write or a removal that is based on an old version', async () => {
     const { belfry } = setup()
     await belfry.start()

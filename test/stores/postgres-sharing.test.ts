@@ -1,6 +1,6 @@
 /** What calls of one process share on Postgres: transactions when they write, looks when they wait. */
 import pg from 'pg'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { definition, newRun } from '../../src/testing/contract/scene.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 
@@ -32,6 +32,17 @@ describe('on Postgres, what is under way at once', () => {
     const [found] = await look(`${COMMITS} from belfry.schedules`)
     expect(Number(found.rows)).toBe(50)
     expect(Number(found.transactions)).toBeLessThan(10)
+    await close()
+  })
+
+  it('and has a new id is written in one round trip, without being looked for', async () => {
+    const { store, close } = await scene()
+    await store.now()
+    const queries = vi.spyOn(pg.Client.prototype, 'query')
+    const made = ['a', 'b', 'c'].map((id) => store.schedules.put([{ id, definition: definition(), isNew: true }]))
+    expect((await Promise.all(made)).flat().map(({ outcome }) => outcome)).toEqual(['created', 'created', 'created'])
+    expect(queries).toHaveBeenCalledTimes(1)
+    queries.mockRestore()
     await close()
   })
 

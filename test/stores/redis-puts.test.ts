@@ -1,8 +1,10 @@
 /** Puts that come at the same time share scripts, and know nothing of each other. */
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { parseSchedule } from '../../src/api/schedule-input.js'
 import type { Store } from '../../src/core/store.js'
+import { redisStore } from '../../src/stores/redis/index.js'
 import { freshRedis } from '../servers/fresh-redis.js'
+import { testRedis } from '../servers/test-redis.js'
 
 async function withStore(work: (store: Store) => Promise<void>): Promise<void> {
   const redis = await freshRedis()
@@ -41,6 +43,23 @@ it('puts of the same schedule at once build on each other, in order', async () =
     expect(answers.map(({ outcome }) => outcome)).toEqual(['created', ...Array.from({ length: 9 }, () => 'updated')])
     expect((await store.schedules.get('same'))?.definition.timeline).toEqual({ every: 36_000_000 })
   })
+})
+
+it('schedules that are new are written by one script, without being looked for', async () => {
+  const redis = await testRedis()
+  await redis.setClock(Date.UTC(2026, 0, 1))
+  const client = await redis.client()
+  const store = redisStore({ client, prefix: redis.prefix }, { handTurned: true })
+  await store.open()
+  await store.schedules.put([{ ...write('first'), isNew: true }])
+  const commands = vi.spyOn(client, 'sendCommand')
+  const made = ['a', 'b', 'c'].map((id) => store.schedules.put([{ ...write(id), isNew: true }]))
+  expect((await Promise.all(made)).flat().map(({ outcome }) => outcome)).toEqual(['created', 'created', 'created'])
+  const scripts = commands.mock.calls.filter(([[command]]) => command === 'EVALSHA')
+  expect(scripts).toHaveLength(1)
+  commands.mockRestore()
+  await store.close()
+  await redis.close()
 })
 
 it('a put that can never fire fails by itself', async () => {

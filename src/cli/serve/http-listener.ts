@@ -158,7 +158,7 @@ export class HttpListener {
 
 function infoOf(request: IncomingMessage, addressOf: AddressOf): RequestInfo {
   const info = addressOf(request)
-  if (!request.complete || STREAMS.test(request.url ?? '')) return info
+  if (!request.complete || request.url?.includes(':import')) return info
   const body = request.read() as Buffer | null
   return body === null ? info : { ...info, body }
 }

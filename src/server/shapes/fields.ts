@@ -75,6 +75,16 @@ export const skipReason = z.enum(['missed', 'deadline', 'overlap', 'busy', 'paus
 export const runState = z.enum(['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped'])
 export const scheduleState = z.enum(['active', 'paused', 'finished'])
 
+const texts = new Map<number, string>()
+const MOST_TEXTS = 1_000
+
+/** Kept for a while: schedules that are made, or shown, together have their instants in common. */
 export function iso(instant: number | Date): string {
-  return new Date(instant).toISOString()
+  const ms = Number(instant)
+  const known = texts.get(ms)
+  if (known !== undefined) return known
+  const text = new Date(ms).toISOString()
+  if (texts.size >= MOST_TEXTS) texts.clear()
+  texts.set(ms, text)
+  return text
 }

@@ -25,7 +25,7 @@ const PUT = `insert into belfry.records as r (kind, id, body, written_at, expire
   on conflict (kind, id) do update
     set body = excluded.body, written_at = excluded.written_at, expires_at = excluded.expires_at
     where not $5::boolean or not ${LIVE}
-  returning ${COLUMNS}`
+  returning r.kind, r.id, null, r.written_at, r.expires_at`
 
 export async function putRecord(db: Database, write: RecordWrite): Promise<RecordPutResult> {
   const { kind, id, body, ttlMs, ifAbsent = false } = write
@@ -34,7 +34,8 @@ export async function putRecord(db: Database, write: RecordWrite): Promise<Recor
   for (;;) {
     const ttl = ttlMs === undefined ? null : Math.ceil(ttlMs)
     const [row] = await db.write(PUT, [kind, id, JSON.stringify(body), ttl, ifAbsent])
-    if (row !== undefined) return { written: true, record: toRecord(row) }
+    // What was written need not come back to be known.
+    if (row !== undefined) return { written: true, record: { ...toRecord(row), body } }
     const record = await getRecord(db, kind, id)
     // Gone since it stood in the way: then it does so no longer.
     if (record !== undefined) return { written: false, record }

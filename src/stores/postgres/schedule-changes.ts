@@ -57,9 +57,7 @@ export async function readSchedules({ run, time }: Access, ids: readonly string[
     const ticks = JSON.parse(unclaimed ?? 'null') as [string, number][] | null
     seen.set(schedule.id, { schedule, unclaimed: (ticks ?? []).map(([run, tick]) => ({ run, tick })), mark })
   }
-  const now = Number(rows[0]?.[0])
-  time.learn(now)
-  return { now, seen }
+  return { now: time.learn(Number(rows[0]?.[0])), seen }
 }
 
 /** What is to become of a schedule. */

@@ -113,7 +113,7 @@ export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open'
       list: op(listRecords),
       remove: op(removeRecord),
     },
-    now: async () => Number((await db.read(NOW))[0]?.[0]),
+    now: async () => db.time.learn(Number((await db.read(NOW))[0]?.[0])),
     freeze: op(freezeStore),
     thaw: op(thawStore),
     frozen: op(frozenSince),

@@ -7,6 +7,7 @@
  */
 import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
+import { TimeGuess } from '../../core/time-guess.js'
 import type { Link } from './clients.js'
 import { errorWord, storeError } from './connection-errors.js'
 import { HeldTickets } from './held-tickets.js'
@@ -43,6 +44,7 @@ export class Server {
   #turn = 0
   readonly tickets = new HeldTickets()
   readonly time: StoreTime
+  readonly guess: TimeGuess
   readonly #underWay = new UnderWay()
   #watching: (() => void) | undefined
   #leftAt = Number.NEGATIVE_INFINITY
@@ -52,6 +54,7 @@ export class Server {
   constructor(options: ServerOptions) {
     this.#options = options
     this.time = new StoreTime(options.clock)
+    this.guess = new TimeGuess(options.clock)
   }
 
   get prefix(): string {

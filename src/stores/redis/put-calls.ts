@@ -20,8 +20,9 @@ type Put = { readonly result: PutResult | undefined } | { readonly error: unknow
 
 export class PutCalls {
   readonly #server: Server
-  /** By shard. */
+  /** By shard. What is new need not be looked for, and shares with its like. */
   readonly #calls: SharedCalls<ScheduleWrite, Put>[] = []
+  readonly #made: SharedCalls<ScheduleWrite, Put>[] = []
 
   constructor(server: Server) {
     this.#server = server
@@ -31,8 +32,9 @@ export class PutCalls {
     const [only] = writes
     if (only === undefined || writes.length > 1) return putSchedules(this.#server, writes)
     const shard = shardOf(only.id, this.#server.shards)
-    this.#calls[shard] ??= new SharedCalls((all) => this.#putInTurn(all), SHARING)
-    const put = await this.#calls[shard].call(only)
+    const calls = only.isNew ? this.#made : this.#calls
+    calls[shard] ??= new SharedCalls((all) => this.#putInTurn(all), SHARING)
+    const put = await calls[shard].call(only)
     if ('error' in put) throw put.error
     return put.result === undefined ? [] : [put.result]
   }

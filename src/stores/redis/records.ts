@@ -43,7 +43,7 @@ redis.call('HSET', records(kind), id, text)
 redis.call('ZADD', ids(kind), 0, id)
 if expires == '-' then redis.call('ZREM', EXPIRY, kind .. ' ' .. id)
 else redis.call('ZADD', EXPIRY, expires, kind .. ' ' .. id) end
-return { 1, text, 0 }`,
+return { 1, nowText .. ' ' .. expires .. ' ', 0 }`,
 )
 
 export async function putRecord(server: Server, write: RecordWrite): Promise<RecordPutResult> {
@@ -51,8 +51,11 @@ export async function putRecord(server: Server, write: RecordWrite): Promise<Rec
   checkRecordName(kind, 'kind')
   checkRecordName(id, 'id')
   const ttl = ttlMs === undefined ? '-' : Math.ceil(ttlMs)
-  const [written, text] = await server.write(PUT, SHARD, [kind, id, JSON.stringify(body), ttl, ifAbsent ? 1 : 0])
-  return { written: Number(written) === 1, record: toRecord(kind, id, String(text)) }
+  const given = JSON.stringify(body)
+  const [written, text] = await server.write(PUT, SHARD, [kind, id, given, ttl, ifAbsent ? 1 : 0])
+  // What was written need not come back to be known.
+  if (Number(written) === 1) return { written: true, record: { ...toRecord(kind, id, `${String(text)}null`), body } }
+  return { written: false, record: toRecord(kind, id, String(text)) }
 }
 
 const GET = script(RECORDS, 'return live(ARGV[1], ARGV[2])')

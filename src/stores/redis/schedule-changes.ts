@@ -5,6 +5,7 @@
 import type { TakeBack } from '../../core/declare.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { Schedule } from '../../core/schedule.js'
+import { GUESS_MS } from '../../core/time-guess.js'
 import { listOf, type Server, textsOf } from './connection.js'
 import { runId, runPlace } from './run-text.js'
 import { definitionText, overlapLetter, progressText, toSchedule } from './schedule-text.js'
@@ -67,7 +68,12 @@ export async function readSchedules(
     const schedule = text === '' ? undefined : toSchedule(id, text)
     return { id, text, schedule, unclaimedText, unclaimed: parseUnclaimed(shard, unclaimedText) }
   })
-  return { now: Number(now), found }
+  return { now: server.guess.learn(Number(now)), found }
+}
+
+/** What there is of a schedule that nobody can have made yet: the writing finds out whether that is so. */
+export function notThere(id: string): Found {
+  return { id, text: '', schedule: undefined, unclaimedText: '', unclaimed: [] }
 }
 
 function parseUnclaimed(shard: number, text: string): Found['unclaimed'] {
@@ -91,6 +97,8 @@ local function args(count)
 end
 
 numbersFrom(arg())
+local guess = arg()
+if guess ~= '-' and math.abs(now - guess) > ${GUESS_MS} then return { 0, '0', nowText, 0 } end
 local changes = {}
 for index = 1, tonumber(arg()) do
   local c = { id = arg(), sched = arg(), was = arg(), unclaimed = arg(), letter = arg(), place = tonumber(arg()),
@@ -101,8 +109,8 @@ end
 
 -- Looks at all of it before it writes any.
 for _, c in ipairs(changes) do
-  if (redis.call('HGET', KEYS[1] .. 's', c.id) or '') ~= c.was then return { 0, '0', 0 } end
-  if c.was ~= '' and unclaimedText(c.sched) ~= c.unclaimed then return { 0, '0', 0 } end
+  if (redis.call('HGET', KEYS[1] .. 's', c.id) or '') ~= c.was then return { 0, '0', nowText, 0 } end
+  if c.was ~= '' and unclaimedText(c.sched) ~= c.unclaimed then return { 0, '0', nowText, 0 } end
 end
 
 local function takeBack(c)
@@ -149,7 +157,7 @@ batch('HSET', KEYS[1] .. 's', texts)
 batch('ZADD', KEYS[1] .. 'ids', ids)
 batch('ZADD', KEYS[1] .. 'due', due)
 finish()
-return { 1, int(base), wakes }`)
+return { 1, int(base), nowText, wakes }`)
 
 export interface ScheduleChange {
   readonly found: Found
@@ -159,17 +167,19 @@ export interface ScheduleChange {
   readonly takeBack: TakeBack
 }
 
-/** Writes all changes and answers the first version that they were given, or nothing if somebody else was faster. */
+/**
+ * Writes all changes and answers the first version that they were given, or nothing if somebody else was faster, or if what
+ * was decided on was a guess at the time that is too far off.
+ */
 export async function writeSchedules(
   server: Server,
   shard: number,
   changes: readonly ScheduleChange[],
+  guess: number | undefined,
 ): Promise<number | undefined> {
-  const [written, base] = await server.write(WRITE, shard, [
-    server.numbersFrom(),
-    changes.length,
-    ...changes.flatMap(changeArgs),
-  ])
+  const args = [server.numbersFrom(), guess ?? '-', changes.length, ...changes.flatMap(changeArgs)]
+  const [written, base, now] = await server.write(WRITE, shard, args)
+  server.guess.learn(Number(now))
   return Number(written) === 1 ? Number(base) : undefined
 }
 

@@ -10,7 +10,7 @@ import type { Value } from './driver.js'
 import type { SqliteFile } from './file.js'
 import { handOn } from './names.js'
 import { addSkip, endRun, listedRuns } from './run-endings.js'
-import { forgetSchedule, takeBackTicks, unclaimedTicks, writeSchedule } from './schedule-changes.js'
+import { createSchedule, forgetSchedule, takeBackTicks, unclaimedTicks, writeSchedule } from './schedule-changes.js'
 import { getSchedule, SCHEDULES, type ScheduleRow, toSchedule } from './schedule-row.js'
 import type { Tx } from './tx.js'
 import { listReadyTicks, listRunningTicks } from './unlisted-ticks.js'
@@ -23,18 +23,33 @@ export function* putSchedules(tx: Tx, writes: readonly ScheduleWrite[]): Steps<P
   return results
 }
 
-function putSchedule(tx: Tx, { id, definition, ifVersion }: ScheduleWrite): PutResult {
-  const existing = getSchedule(tx.db, id)
+function putSchedule(tx: Tx, write: ScheduleWrite): PutResult {
+  const { id, ifVersion, isNew } = write
+  const existing = isNew ? undefined : getSchedule(tx.db, id)
   if (ifVersion !== undefined && ifVersion !== (existing?.version ?? 0)) {
     return { outcome: 'conflict', schedule: existing }
   }
-  const unclaimed = existing === undefined ? [] : unclaimedTicks(tx, id)
-  const decision = decidePut(id, definition, existing, unclaimed, tx.counters.version + 1, tx.now)
+  const made = existing === undefined ? create(tx, write) : undefined
+  // Nobody can have what was just made up; if somebody has it all the same, it is a schedule like any other.
+  return made ?? replace(tx, write, existing ?? getSchedule(tx.db, id))
+}
+
+/** Undefined when there is one already. */
+function create(tx: Tx, { id, definition }: ScheduleWrite): PutResult | undefined {
+  const { outcome, schedule } = decidePut(id, definition, undefined, [], tx.counters.version + 1, tx.now)
+  if (definition.overlap !== 'allow') listRunningTicks(tx, id)
+  if (!createSchedule(tx, schedule)) return undefined
+  tx.counters.nextVersion()
+  return { outcome, schedule }
+}
+
+function replace(tx: Tx, { id, definition }: ScheduleWrite, existing: Schedule | undefined): PutResult {
+  const decision = decidePut(id, definition, existing, unclaimedTicks(tx, id), tx.counters.version + 1, tx.now)
   if (decision.outcome === 'unchanged') return decision
   tx.counters.nextVersion()
   takeBackTicks(tx, id, decision.takeBack)
   // Found by the target and the priority that it had until now.
-  if (existing !== undefined) listReadyTicks(tx, id)
+  listReadyTicks(tx, id)
   if (definition.overlap !== 'allow') listRunningTicks(tx, id)
   writeSchedule(tx, decision.schedule)
   return { outcome: decision.outcome, schedule: decision.schedule }
