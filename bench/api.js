@@ -2,19 +2,20 @@
 /**
  * What the HTTP API costs: schedules sent as lines against `putMany`, and single ones with many in flight against the
  * store's own put with as many in flight, which share transactions. The service answers over a socket, as `belfry serve`
- * does; whoever asks is a process of its own.
+ * does; whoever asks is a process of its own, and so is everybody who makes single ones.
  *
  * Beside that, what HTTP alone leaves of puts (a bare server of Node's that reads JSON, puts, and answers JSON, without
  * checking or guarding anything), and how many puts there are one after another.
  */
-import { spawn } from 'node:child_process'
-import { createServer as createBareServer } from 'node:http'
+import { fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import { clientAddress } from '../dist/cli/serve/client-address.js'
 import { HttpListener } from '../dist/cli/serve/http-listener.js'
-import { newId } from '../dist/core/new-id.js'
 import { createBelfry } from '../dist/index.js'
 import { createServer, tokenAuthorise } from '../dist/server/index.js'
-import { inFlight, median, rateOf, ratioOf, takeTurns } from './harness/measure.js'
+import { INPUT } from './api/input.js'
+import { median, rateOf, ratioOf, takeTurns } from './harness/measure.js'
 import { hundredths, report, reportSettings } from './harness/report.js'
 import { openStore, storeSettings } from './harness/stores.js'
 
@@ -22,8 +23,8 @@ const ROUNDS = 3
 const TURN_MS = 3_000
 const CLIENTS = 50
 const PART = 10_000
-const INPUT = { cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', job: 'noop', payload: { user: 1234, region: 'eu' } }
 const SENDER = new URL('./api/sender.js', import.meta.url)
+const CONTENDER = fileURLToPath(new URL('./api/contender.js', import.meta.url))
 
 /** @type {import('./run.js').Bench} */
 export default async function api({ store = 'sqlite', n = 100_000, wants }) {
@@ -45,7 +46,7 @@ async function importLines(name, n) {
   const memories = []
   const rates = await takeTurns(ROUNDS, {
     ours: () =>
-      served(name, true, async (url) => {
+      served(name, async (url) => {
         const watch = watchMemory()
         const { elapsedMs, status, answer } = await ask('import', url, n)
         memories.push(watch())
@@ -64,23 +65,11 @@ async function importLines(name, n) {
  * @param {boolean} audit
  */
 async function createOne(name, title, audit) {
-  let made = 0
   const rates = await takeTurns(ROUNDS, {
-    ours: () =>
-      served(name, audit, async (url) => {
-        const { done, elapsedMs } = await ask('create', url, CLIENTS, TURN_MS)
-        return (done / elapsedMs) * 1_000
-      }),
-    alone: () => opened(name, (belfry) => inFlight(1, TURN_MS, () => belfry.schedules.put(`one/${made++}`, INPUT))),
-    together: () =>
-      opened(name, (belfry) => inFlight(CLIENTS, TURN_MS, () => belfry.schedules.put(`one/${made++}`, INPUT))),
-    bare: () =>
-      opened(name, async (belfry) => {
-        const { url, close } = await bareServer(belfry)
-        const { done, elapsedMs } = await ask('create', url, CLIENTS, TURN_MS)
-        await close()
-        return (done / elapsedMs) * 1_000
-      }),
+    ours: () => asked(name, 'serve', audit ? 'audited' : 'silent'),
+    alone: () => putting(name, 1),
+    together: () => putting(name, CLIENTS),
+    bare: () => asked(name, 'bare'),
   })
   const { ours, together, alone, bare } = rates
   reportRatio(title, name, ours, together, `schedules.put, ${CLIENTS} in flight`, {
@@ -91,29 +80,36 @@ async function createOne(name, title, audit) {
   })
 }
 
-/** @param {import('../dist/index.js').Belfry} belfry */
-async function bareServer(belfry) {
-  const server = createBareServer((request, response) => {
-    let text = ''
-    request.setEncoding('utf8')
-    request.on('data', (part) => {
-      text += part
-    })
-    request.on('end', async () => {
-      const body = JSON.stringify(await belfry.schedules.put(newId(), JSON.parse(text)))
-      response
-        .writeHead(201, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
-        .end(body)
-    })
+/**
+ * Starts a contender, and hears what it has to say.
+ * @template T
+ * @param {string} name
+ * @param {readonly string[]} args
+ * @param {(said: { url: string, perSecond: number }) => T | Promise<T>} work
+ */
+async function contending(name, args, work) {
+  const bench = await openStore(name, { leaps: false })
+  const child = fork(CONTENDER, [JSON.stringify(bench.place), ...args])
+  const gone = once(child, 'exit')
+  const [said] = await Promise.race([once(child, 'message'), gone.then(() => Promise.reject(new Error('it ended')))])
+  const result = await work(said)
+  if (child.connected) child.send('end')
+  await gone
+  await bench.close()
+  return result
+}
+
+/** @param {string} name @param {number} clients */
+function putting(name, clients) {
+  return contending(name, ['put', String(clients), String(TURN_MS)], ({ perSecond }) => perSecond)
+}
+
+/** @param {string} name @param {readonly string[]} args */
+function asked(name, ...args) {
+  return contending(name, args, async ({ url }) => {
+    const { done, elapsedMs } = await ask('create', url, CLIENTS, TURN_MS)
+    return (done / elapsedMs) * 1_000
   })
-  const port = await new Promise((resolve) =>
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      resolve(typeof address === 'object' ? address?.port : undefined)
-    }),
-  )
-  const close = () => new Promise((resolve) => server.close(resolve).closeAllConnections())
-  return { url: `http://127.0.0.1:${port}`, close }
 }
 
 /**
@@ -157,12 +153,11 @@ async function opened(name, work) {
 /**
  * @template T
  * @param {string} name
- * @param {boolean} audit
  * @param {(url: string) => Promise<T>} work
  */
-function served(name, audit, work) {
+function served(name, work) {
   return opened(name, async (belfry) => {
-    const server = createServer(belfry, { audit, authorise: tokenAuthorise(belfry.records, { open: true }) })
+    const server = createServer(belfry, { authorise: tokenAuthorise(belfry.records, { open: true }) })
     const listener = new HttpListener({ fetch: server.fetch, addressOf: clientAddress([]) })
     const { port } = await listener.listen('127.0.0.1', 0)
     try {

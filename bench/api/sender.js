@@ -9,8 +9,8 @@ import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import { Readable } from 'node:stream'
+import { INPUT } from './input.js'
 
-const INPUT = { cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', job: 'noop', payload: { user: 1234, region: 'eu' } }
 const LINES_A_CHUNK = 200
 const [mode = '', url = '', first = '', second = ''] = process.argv.slice(2)
 

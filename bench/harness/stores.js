@@ -31,13 +31,13 @@ import { UsageError } from './usage-error.js'
 const MAKERS = {
   memory: async () => {
     const clock = leapingClock()
-    return { store: memory({ clock }), skip: clock.leap }
+    return { store: memory({ clock }), skip: clock.leap, place: { memory: {} } }
   },
   sqlite: async () => {
     const { path, remove } = temporaryFile()
     process.once('exit', remove)
     const clock = leapingClock()
-    return { store: sqlite({ path, clock }), skip: clock.leap, remove }
+    return { store: sqlite({ path, clock }), skip: clock.leap, remove, place: { sqlite: { path } } }
   },
   postgres: () => onPostgres('lease'),
   'postgres in advisory mode': () => onPostgres('advisory'),

@@ -159,7 +159,28 @@ export class AuditTrail {
   }
 }
 
+/** What is short is seen to be so without writing it out: every change comes by here. */
 function bounded(detail: Json): Json {
+  if (isShort(detail)) return detail
   const text = JSON.stringify(detail)
   return text.length <= MAX_DETAIL ? detail : { cut: text.slice(0, MAX_DETAIL) }
+}
+
+const SHORT_TEXT = 200
+const FEW = 8
+
+/** A few words or numbers. */
+function isShort(detail: Json): boolean {
+  if (typeof detail !== 'object' || detail === null) return isBrief(detail)
+  let count = 0
+  for (const key in detail) {
+    count += 1
+    if (count > FEW || key.length > SHORT_TEXT || !isBrief((detail as Readonly<Record<string, Json>>)[key]))
+      return false
+  }
+  return true
+}
+
+function isBrief(value: Json | undefined): boolean {
+  return typeof value === 'string' ? value.length <= SHORT_TEXT : typeof value !== 'object' || value === null
 }

@@ -15,14 +15,23 @@ export interface BodyLimits {
   readonly bodyMs: number
 }
 
-/** The body as JSON, of these bytes if it was read before; an empty object when it is empty and may be. */
-export async function readJson(
+/** The body as JSON; an empty object when it is empty and may be. */
+export async function readJson(request: Request, limits: BodyLimits, optional: boolean): Promise<unknown> {
+  return meant(await readText(request, limits), request, optional)
+}
+
+/** The same for a body that was read before. */
+export function jsonOf(
+  bytes: Uint8Array,
   request: Request,
-  whole: Uint8Array | undefined,
-  limits: BodyLimits,
+  { bodyBytes: maxBytes }: BodyLimits,
   optional: boolean,
-): Promise<unknown> {
-  const text = whole === undefined ? await readText(request, limits) : textOf(whole, limits)
+): unknown {
+  if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes)
+  return meant(decoded(bytes), request, optional)
+}
+
+function meant(text: string, request: Request, optional: boolean): unknown {
   if (text.trim() === '' && optional) return {}
   checkType(request)
   return parseJson(text, 'the body')
@@ -83,11 +92,6 @@ async function readText(request: Request, { bodyBytes: maxBytes, bodyMs }: BodyL
   const length = request.headers.get('content-length')
   if (length !== null && Number(length) > maxBytes) throw tooLarge(maxBytes)
   return decoded(await readBytes(request, length !== null, maxBytes, bodyMs))
-}
-
-function textOf(bytes: Uint8Array, { bodyBytes: maxBytes }: BodyLimits): string {
-  if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes)
-  return decoded(bytes)
 }
 
 function decoded(bytes: ArrayBuffer | Uint8Array): string {

@@ -7,7 +7,7 @@ import type { z } from 'zod'
 import type { Belfry } from '../belfry.js'
 import { mustBe, type ServiceRole } from './caller.js'
 import { once } from './idempotency.js'
-import { readJson } from './json-body.js'
+import { jsonOf, readJson } from './json-body.js'
 import { fieldErrors, invalidBody, problem } from './problem.js'
 import type { Reply } from './reply.js'
 import type { ServerEnv } from './server-env.js'
@@ -83,8 +83,8 @@ export function route<Query extends z.ZodObject = NoQuery, Body extends z.ZodTyp
     answer: async (c, { belfry, options }) => {
       if (spec.role !== undefined) mustBe(c.get('caller'), spec.role)
       const query = checkQuery(c, spec.query) as z.output<Query>
-      const given = spec.body === undefined ? undefined : await checkBody(c, spec.body, spec.optionalBody, options)
-      const body = given as z.output<Body>
+      const given = spec.body === undefined ? undefined : checkBody(c, spec.body, spec.optionalBody, options)
+      const body = (given instanceof Promise ? await given : given) as z.output<Body>
       if (!spec.idempotent) return handle(c, { query, body })
       return once(belfry, c, body, () => handle(c, { query, body }))
     },
@@ -150,13 +150,19 @@ function badQuery(errors: { readonly pointer: string; readonly message: string }
   return problem(400, 'REQUEST_INVALID', `the query is not valid: ${detail}`, { errors })
 }
 
-async function checkBody(
+/** A body that is there already is checked without waiting for it. */
+function checkBody(
   c: ServerContext,
   shape: z.ZodType,
   optional: boolean | undefined,
   { limits }: ParsedServerOptions,
-): Promise<unknown> {
-  const given = await readJson(c.req.raw, c.env.info.body, limits, optional ?? false)
+): unknown {
+  const { body } = c.env.info
+  if (body !== undefined) return checkedBody(jsonOf(body, c.req.raw, limits, optional ?? false), shape)
+  return readJson(c.req.raw, limits, optional ?? false).then((given) => checkedBody(given, shape))
+}
+
+function checkedBody(given: unknown, shape: z.ZodType): unknown {
   const checked = shape.safeParse(given)
   if (checked.success) return checked.data
   throw invalidBody(fieldErrors(checked.error))

@@ -1,0 +1,8 @@
+// @ts-check
+/** What is made, over and over. */
+export const INPUT = {
+  cron: '0 9 * * 1-5',
+  timezone: 'Europe/Berlin',
+  job: 'noop',
+  payload: { user: 1234, region: 'eu' },
+}
