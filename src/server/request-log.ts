@@ -10,7 +10,9 @@ const PROBES = /\/(healthz|readyz|metrics)$/
 const MAX_PATH = 500
 
 export function logRequest(log: Logger, clock: Clock, c: ServerContext, status: number, startedAt: number): void {
-  const level = status >= 500 ? 'warn' : PROBES.test(c.req.path) ? 'debug' : 'info'
+  const loudest = status >= 500 ? 'warn' : 'info'
+  if (isSilent(log, loudest)) return
+  const level = loudest === 'info' && PROBES.test(c.req.path) ? 'debug' : loudest
   if (isSilent(log, level)) return
   const { info } = c.env
   const caller: Caller | undefined = c.get('caller')

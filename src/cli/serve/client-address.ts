@@ -3,7 +3,7 @@
  * says about where he comes from counts for nothing.
  */
 import type { IncomingMessage } from 'node:http'
-import { BlockList, isIP } from 'node:net'
+import { BlockList, isIP, type Socket } from 'node:net'
 import { failure, quote } from '../../core/errors.js'
 import type { RequestInfo } from '../../server/index.js'
 
@@ -13,9 +13,10 @@ export type AddressOf = (request: IncomingMessage) => RequestInfo
 export function clientAddress(proxies: readonly string[]): AddressOf {
   const trusted = new BlockList()
   for (const proxy of proxies) addProxy(trusted, proxy)
+  if (proxies.length === 0) return ownAddress()
   return ({ socket, headers }) => {
     const own = plain(socket.remoteAddress ?? '')
-    if (proxies.length === 0 || !isTrusted(trusted, own)) return own === '' ? {} : { remoteAddress: own }
+    if (!isTrusted(trusted, own)) return own === '' ? {} : { remoteAddress: own }
     const chain = String(headers['x-forwarded-for'] ?? '')
       .split(',')
       .map((each) => plain(each.trim()))
@@ -29,6 +30,20 @@ export function clientAddress(proxies: readonly string[]): AddressOf {
       .split(',')[0]
       ?.trim()
     return { remoteAddress: address, secure: scheme === 'https' }
+  }
+}
+
+/** Without proxies all requests of a connection come from where it comes from. */
+function ownAddress(): AddressOf {
+  const known = new WeakMap<Socket, RequestInfo>()
+  return ({ socket }) => {
+    let info = known.get(socket)
+    if (info === undefined) {
+      const own = plain(socket.remoteAddress ?? '')
+      info = own === '' ? {} : { remoteAddress: own }
+      known.set(socket, info)
+    }
+    return info
   }
 }
 
