@@ -26,6 +26,16 @@ describe('a guess at the store’s time', () => {
     expect(guess.now).toBe(1_100)
   })
 
+  it('is none for a while after one was of no use', async () => {
+    const clock = manualClock()
+    const guess = new TimeGuess(clock)
+    guess.learn(1_000)
+    guess.doubt()
+    expect(guess.now).toBeUndefined()
+    await clock.advance(10_000)
+    expect(guess.now).toBe(11_000)
+  })
+
   it('follows a clock that was set back', async () => {
     const clock = manualClock()
     const guess = new TimeGuess(clock)

@@ -120,8 +120,9 @@ export class HeldLock {
     this.#onLost(this)
   }
 
-  /** Given back: nothing of it is left behind. */
+  /** Given back: nothing of it is left behind, whatever is still under way for it. */
   forget(): void {
     this.#cancelExpiry()
+    this.#watched = false
   }
 }

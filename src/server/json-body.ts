@@ -155,8 +155,18 @@ function inTime<T>(body: Promise<T>, withinMs: number): Promise<T> {
   })
 }
 
+/** A body in parts: as it comes, or whole where it was read before. */
+export function bodyParts(
+  { body }: Request,
+  whole: Uint8Array | undefined,
+  idleMs: number,
+): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
+  if (whole !== undefined) return [whole]
+  return body === null ? [] : arriving(body, idleMs)
+}
+
 /** A body as it comes. One that breaks off, or stands still for this long, is the sender's problem. */
-export async function* arriving(body: ReadableStream<Uint8Array>, idleMs: number): AsyncGenerator<Uint8Array> {
+async function* arriving(body: ReadableStream<Uint8Array>, idleMs: number): AsyncGenerator<Uint8Array> {
   const reader = body.getReader()
   try {
     for (;;) {

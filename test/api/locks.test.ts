@@ -260,6 +260,18 @@ describe('a lock', () => {
     expect([first.signal.aborted, second.signal.aborted]).toEqual([true, true])
   })
 
+  it('that is released while it is being extended leaves nothing behind', async () => {
+    const { belfry, rival, advance } = await setup()
+    const lost: string[] = []
+    belfry.on('lock:lost', ({ name }) => void lost.push(name))
+    const lock = await locked(belfry, 'a', { ttl: '8s' })
+    await advance('3s')
+    await Promise.all([lock.extend('1m'), lock.release()])
+    await advance('5m')
+    expect(lost).toEqual([])
+    expect(await rival.lock('a')).toBeDefined()
+  })
+
   it('cannot be extended once it was released', async () => {
     const { belfry, rival } = await setup()
     const lock = await locked(belfry, 'a')

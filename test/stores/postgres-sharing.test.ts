@@ -46,6 +46,19 @@ describe('on Postgres, what is under way at once', () => {
     await close()
   })
 
+  it('is decided by the time of the database, also when a guess at it would be wrong', async () => {
+    const { store, elapse, close } = await scene()
+    const start = await store.now()
+    await elapse(-3_600_000)
+    const soon = definition({ timeline: { at: [start - 1_800_000] } })
+    const [result] = await store.schedules.put([{ id: 'a', definition: soon, isNew: true }])
+    expect(result).toMatchObject({ outcome: 'created', schedule: { createdAt: start - 3_600_000 } })
+    await elapse(7_200_000)
+    const [late] = await store.schedules.put([{ id: 'b', definition: definition(), isNew: true }])
+    expect(late).toMatchObject({ outcome: 'created', schedule: { createdAt: start + 3_600_000 } })
+    await close()
+  })
+
   it('gives every put of one schedule a version of its own', async () => {
     const { store, close } = await scene()
     const intervals = [1, 2, 3, 4].map((minutes) => definition({ timeline: { every: minutes * 60_000 } }))

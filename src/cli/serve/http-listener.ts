@@ -158,7 +158,7 @@ export class HttpListener {
 
 function infoOf(request: IncomingMessage, addressOf: AddressOf): RequestInfo {
   const info = addressOf(request)
-  if (!request.complete || request.url?.includes(':import')) return info
+  if (!request.complete) return info
   const body = request.read() as Buffer | null
   return body === null ? info : { ...info, body }
 }

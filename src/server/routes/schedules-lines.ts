@@ -8,7 +8,7 @@ import { systemClock } from '../../core/clock.js'
 import type { Json } from '../../core/json.js'
 import type { Caller } from '../caller.js'
 import { Going } from '../going.js'
-import { arriving, type BodyLimits } from '../json-body.js'
+import { type BodyLimits, bodyParts } from '../json-body.js'
 import { type Problem, problem, toProblem } from '../problem.js'
 import { content, json } from '../reply.js'
 import { type Route, route, type ServerContext } from '../route.js'
@@ -136,11 +136,10 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
 }
 
 async function takeAll(c: ServerContext, work: ScheduleImport, notes: Notes, limits: BodyLimits): Promise<void> {
-  if (c.req.raw.body === null) return
   const going = new Going(c)
   const { bodyBytes: maxLine, bodyMs } = limits
   try {
-    for await (const lines of textLines(arriving(c.req.raw.body, bodyMs), maxLine)) {
+    for await (const lines of textLines(bodyParts(c.req.raw, c.env.info.body, bodyMs), maxLine)) {
       for (const line of lines) {
         if ('text' in line) await work.take(line.text)
         else await work.refuse('BODY_TOO_LARGE', `the line is longer than ${maxLine} characters`)

@@ -10,12 +10,13 @@ import {
   type Change,
   changeSchedules,
   guessNothing,
+  type Reading,
   readSchedules,
   SCHEDULE_CHANGE_FUNCTIONS,
   type Seen,
 } from './schedule-changes.js'
 import { SCHEDULE_COLUMNS, toSchedule } from './schedule-row.js'
-import { withSchedules } from './with-schedules.js'
+import { type Access, withSchedules } from './with-schedules.js'
 
 export const SCHEDULE_FUNCTIONS = SCHEDULE_CHANGE_FUNCTIONS
 
@@ -36,18 +37,34 @@ export async function applySchedules(
   const repeatable = isRepeatable(...writes.map(({ ifVersion }) => ifVersion))
   const areNew = removals.length === 0 && writes.every(({ isNew }) => isNew)
   return withSchedules(db, { ids, repeatable }, async (access) => {
-    const reading = (areNew ? guessNothing(access) : undefined) ?? (await readSchedules(access, ids))
-    const { now, seen } = reading
-    const changes = new Map<string, Change>()
-    const results = writes.map((write) => {
-      const before = seen.get(write.id) ?? { schedule: undefined, unclaimed: [], mark: null }
-      return decideWrite(write, before, changes, now)
-    })
-    for (const id of removals) decideRemoval(seen.get(id), changes, now)
+    if (areNew && !access.isFirst) access.time.doubt()
+    const guessed = areNew ? decidedUnseen(access, writes) : undefined
+    const { reading, changes, results } = guessed ?? decideAll(await readSchedules(access, ids), writes, removals)
     if (changes.size === 0) return { outcome: results, wakes: 0 }
     const { versions, wakes } = await changeSchedules(access, [...changes.values()], reading)
     return { outcome: results.map((result) => withVersion(result, versions)), wakes }
   })
+}
+
+function decideAll(reading: Reading, writes: readonly ScheduleWrite[], removals: readonly string[]) {
+  const { now, seen } = reading
+  const changes = new Map<string, Change>()
+  const results = writes.map((write) => {
+    const before = seen.get(write.id) ?? { schedule: undefined, unclaimed: [], mark: null }
+    return decideWrite(write, before, changes, now)
+  })
+  for (const id of removals) decideRemoval(seen.get(id), changes, now)
+  return { reading, changes, results }
+}
+
+/** Undefined when nothing can be guessed. That something is to be refused is no guess's to say. */
+function decidedUnseen(access: Access, writes: readonly ScheduleWrite[]) {
+  const reading = guessNothing(access)
+  try {
+    return reading && decideAll(reading, writes, [])
+  } catch {
+    return undefined
+  }
 }
 
 /** What was written over one version would, repeated, take itself for somebody else's. */

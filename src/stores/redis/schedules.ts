@@ -39,14 +39,21 @@ async function decided<Result>(
   return decide(found, now)
 }
 
-/** Decides on what cannot be there yet, without looking. Undefined when nothing is known of the time. */
+/**
+ * Decides on what cannot be there yet, without looking. Undefined when nothing can be guessed; that something is to be refused
+ * is no guess's to say.
+ */
 function decidedUnseen<Result>(
   server: Server,
   ids: readonly string[],
   decide: Decide<Result>,
 ): Decision<Result> | undefined {
   const { now } = server.guess
-  return now === undefined ? undefined : { ...decide(ids.map(notThere), now), guess: now }
+  try {
+    return now === undefined ? undefined : { ...decide(ids.map(notThere), now), guess: now }
+  } catch {
+    return undefined
+  }
 }
 
 /** Writes if what was decided on is still there, and decides anew if not: as often as it takes. */
@@ -62,6 +69,7 @@ async function change<Result>(
     const { changes, result, guess } = known ?? (await decided(server, shard, ids, decide))
     const base = changes.length === 0 ? 0 : await writeSchedules(server, shard, changes, guess)
     if (base !== undefined) return result(base)
+    if (guess !== undefined) server.guess.doubt()
   }
   throw failure('STORE_UNREACHABLE', `schedule "${ids[0]}" and others are written by too many at once: try again`)
 }

@@ -26,6 +26,9 @@ export class UnderWay {
     else sent.before.after = sent.after
     if (sent.after === undefined) this.#last = sent.before
     else sent.after.before = sent.before
+    // A client may hold on to it: not to all that came after it.
+    sent.before = undefined
+    sent.after = undefined
     return true
   }
 }

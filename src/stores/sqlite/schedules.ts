@@ -25,7 +25,7 @@ export function* putSchedules(tx: Tx, writes: readonly ScheduleWrite[]): Steps<P
 
 function putSchedule(tx: Tx, write: ScheduleWrite): PutResult {
   const { id, ifVersion, isNew } = write
-  const existing = isNew ? undefined : getSchedule(tx.db, id)
+  const existing = isNew && ifVersion === undefined ? undefined : getSchedule(tx.db, id)
   if (ifVersion !== undefined && ifVersion !== (existing?.version ?? 0)) {
     return { outcome: 'conflict', schedule: existing }
   }

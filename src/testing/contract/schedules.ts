@@ -56,6 +56,16 @@ export const schedules = area('schedules', {
     expect(items[0]?.version).toBeGreaterThan(first.version)
   },
 
+  'a version that was asked for counts, also for one that was said to be new': async (scene) => {
+    const { store } = scene
+    const first = await scene.put('a', { payload: 1 })
+    const write = { id: 'a', definition: definition({ payload: 2 }), isNew: true as const }
+    expect(await store.schedules.put([{ ...write, ifVersion: 0 }])).toEqual([{ outcome: 'conflict', schedule: first }])
+    expect(await store.schedules.get('a')).toEqual(first)
+    const [over] = await store.schedules.put([{ ...write, ifVersion: first.version }])
+    expect(over?.outcome).toBe('updated')
+  },
+
   'there is nothing under an unknown id': async ({ store }) => {
     expect(await store.schedules.get('nobody')).toBeUndefined()
     expect(await store.schedules.pause('nobody', undefined)).toBeUndefined()

@@ -19,6 +19,25 @@ function request(line: string, ...headers: string[]): string {
 const HOST = 'Host: 127.0.0.1'
 const LAST = 'Connection: close'
 
+describe('a body that comes in one piece with its head', () => {
+  it.each(['/v1/schedules:import', '/v1/schedules:im%70ort', '/v1/schedules:import?firstLine=1'])(
+    'is taken by %s',
+    async (path) => {
+      service = await rawService()
+      const line = '{"id":"a","every":"1h","job":"work"}\n'
+      const head = request(
+        `POST ${path}`,
+        ...[HOST, LAST, `Authorization: Bearer ${service.token}`, 'Content-Type: application/x-ndjson'],
+        `Content-Length: ${line.length}`,
+      )
+      const answer = await service.send(head + line)
+      expect(statusOf(answer)).toBe(200)
+      expect(answer).toContain('"created":1')
+      expect(await service.belfry.schedules.get('a')).toBeDefined()
+    },
+  )
+})
+
 describe('a raw request', () => {
   const cases: Record<string, [string, number[]]> = {
     'without a host': [request('GET /healthz', LAST), [400]],
