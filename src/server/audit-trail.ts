@@ -26,8 +26,9 @@ const KEPT_MS = 90 * 24 * 3_600_000
 const TRIES = 3
 const RETRY_MS = 100
 const MAX_DETAIL = 4_096
-/** How many entries share a record at the most, and how long it waits after one for more of them to come. */
-const MOST_TOGETHER = 100
+/** How many entries share a record at the most, of how many characters, and how long it waits after one for more to come. */
+const MOST_TOGETHER = 500
+const MOST_CHARACTERS = 64_000
 const PAUSE_MS = 25
 /** How many may be noted and not kept yet. */
 const MOST_UNKEPT = 1_000
@@ -101,7 +102,7 @@ export class AuditTrail {
   async #writeAll(): Promise<void> {
     this.#isWriting = true
     while (this.#waiting.length > 0) {
-      const together = this.#waiting.splice(0, MOST_TOGETHER)
+      const together = this.#waiting.splice(0, this.#fitting())
       await this.#keep(together)
       this.#kept += together.length
       for (const { upTo, done } of this.#awaiting) if (upTo <= this.#kept) done()
@@ -109,6 +110,17 @@ export class AuditTrail {
       if (this.#awaiting.length === 0 && this.#waiting.length < MOST_TOGETHER) await this.#pause()
     }
     this.#isWriting = false
+  }
+
+  /** How many of those that wait fit into a record. */
+  #fitting(): number {
+    let [count, characters] = [0, 0]
+    for (const { target, detail } of this.#waiting) {
+      characters += target.length + lengthOf(detail)
+      if (count > 0 && (count >= MOST_TOGETHER || characters > MOST_CHARACTERS)) break
+      count += 1
+    }
+    return count
   }
 
   #pause(): Promise<void> {
@@ -164,6 +176,12 @@ function bounded(detail: Json): Json {
   if (isShort(detail)) return detail
   const text = JSON.stringify(detail)
   return text.length <= MAX_DETAIL ? detail : { cut: text.slice(0, MAX_DETAIL) }
+}
+
+/** Roughly, of what is short; exactly, of what is not. */
+function lengthOf(detail: Json | undefined): number {
+  if (detail === undefined) return 0
+  return isShort(detail) ? SHORT_TEXT : JSON.stringify(detail).length
 }
 
 const SHORT_TEXT = 200

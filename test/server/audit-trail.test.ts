@@ -55,6 +55,17 @@ describe('the audit trail', () => {
       expect((await trail.list({ limit: 5, after })).items).toBeDefined()
   })
 
+  it('makes no record too large, however much is said of each change', async () => {
+    const { records } = memory()
+    const trail = new AuditTrail(records)
+    const detail = { why: 'x'.repeat(3_000) }
+    await Promise.all(Array.from({ length: 200 }, (_, at) => trail.write(ANA, 'schedule.put', `s/${at}`, detail)))
+    const { items } = await records.list({ kind: 'audit', limit: 100 })
+    expect(Math.max(...items.map(({ body }) => JSON.stringify(body).length))).toBeLessThan(100_000)
+    expect(items.length).toBeLessThan(20)
+    expect((await trail.list({ limit: 500 })).items).toHaveLength(200)
+  })
+
   it('keeps nobody waiting for it but those who list it, those who close it, and a crowd', async () => {
     const { records } = memory()
     let [goOn, isHeld] = [() => {}, true]
