@@ -85,15 +85,14 @@ async function createOne(name, title, audit) {
  * @template T
  * @param {string} name
  * @param {readonly string[]} args
- * @param {(said: { url: string, perSecond: number }) => T | Promise<T>} work
+ * @param {(said: { url: string, perSecond: number }, child: import('node:child_process').ChildProcess) => T | Promise<T>} work
  */
 async function contending(name, args, work) {
   const bench = await openStore(name, { leaps: false })
   const child = fork(CONTENDER, [JSON.stringify(bench.place), ...args])
   const gone = once(child, 'exit')
   const [said] = await Promise.race([once(child, 'message'), gone.then(() => Promise.reject(new Error('it ended')))])
-  const result = await work(said)
-  if (child.connected) child.send('end')
+  const result = await work(said, child)
   await gone
   await bench.close()
   return result
@@ -106,8 +105,9 @@ function putting(name, clients) {
 
 /** @param {string} name @param {readonly string[]} args */
 function asked(name, ...args) {
-  return contending(name, args, async ({ url }) => {
+  return contending(name, args, async ({ url }, child) => {
     const { done, elapsedMs } = await ask('create', url, CLIENTS, TURN_MS)
+    child.send('end')
     return (done / elapsedMs) * 1_000
   })
 }
