@@ -15,6 +15,8 @@ const throughTheDoor = () => Object.assign(new URL(direct()), { port: door?.port
 beforeAll(async () => {
   server = await startOwnRabbitMq()
   door = await gate(() => Number(new URL(direct()).port))
+  // Long before it is killed: a broker may forget a queue that it was told of within the last seconds, however durable.
+  await withChannel((channel) => channel.assertQueue('restarted', { durable: true }))
 }, 60_000)
 
 afterAll(async () => {
@@ -149,7 +151,6 @@ describe('the RabbitMQ sink', () => {
   }, 60_000)
 
   it('loses nothing when the broker is killed and started again', async () => {
-    await withChannel((channel) => channel.assertQueue('restarted', { durable: true }))
     const sink = rabbitmq({ url: direct(), queue: 'restarted' })
     const [before, during] = [scene.messages(20), scene.messages(20)]
     expect(await sink.deliver(before, soon())).toEqual(before.map(() => yes))
