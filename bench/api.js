@@ -91,7 +91,8 @@ async function contending(name, args, work) {
   const bench = await openStore(name, { leaps: false })
   const child = fork(CONTENDER, [JSON.stringify(bench.place), ...args])
   const gone = once(child, 'exit')
-  const [said] = await Promise.race([once(child, 'message'), gone.then(() => Promise.reject(new Error('it ended')))])
+  const tooSoon = gone.then(() => Promise.reject(new Error(`${args[0]} ended before it said anything`)))
+  const [said] = await Promise.race([once(child, 'message'), tooSoon])
   const result = await work(said, child)
   await gone
   await bench.close()

@@ -1,9 +1,8 @@
 /**
  * Renews the locks that this process holds, every quarter of their TTL, in one call for all that are due. It works only
  * while something is held, and begins when the first renewal is due; most locks are given back before that, so the alarm
- * for it stays set for those who come after them. A renewal that fails is tried again with the next
- * step; two more fit before trust runs out, and when it does the lock's signal fires, whether or not the store can be
- * reached.
+ * for it stays set for those who come after them. A renewal that fails is tried again with the next step; two more fit
+ * before trust runs out, and when it does the lock's signal fires, whether or not the store can be reached.
  */
 import { type Alarm, type Clock, NO_ALARM, setAlarm } from '../core/clock.js'
 import type { Store } from '../core/store.js'
