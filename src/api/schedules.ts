@@ -98,14 +98,14 @@ export class Schedules {
   async add(input: ScheduleInput, options: AddOptions = {}): Promise<ScheduleView> {
     const id = `${prefixOf(options)}${newId()}`
     const definition = await this.parse(id, input)
-    const [result] = await this.#store.schedules.put([{ id, definition, isNew: true }])
-    return scheduleView(written(id, result, undefined))
+    return (await this.#write({ id, definition, isNew: true })).schedule
   }
 
   /** As `put`, and says what it did. */
   async write(id: string, input: ScheduleInput, options: PutOptions = {}): Promise<Written> {
     const ifVersion = versionOf(options, 'put', id)
-    return this.#write(id, await this.parse(id, input), ifVersion)
+    const definition = await this.parse(id, input)
+    return this.#write(ifVersion === undefined ? { id, definition } : { id, definition, ifVersion })
   }
 
   /**
@@ -117,9 +117,9 @@ export class Schedules {
     const ifVersion = versionOf(options, 'patch', id)
     for (let attempt = 1; ; attempt += 1) {
       const { version, definition } = found(id, await this.#store.schedules.get(id))
-      const changed = await this.parse(id, patchedInput(id, definition, changes), definition.app)
+      const next = await this.parse(id, patchedInput(id, definition, changes), definition.app)
       try {
-        return await this.#write(id, changed, ifVersion ?? version)
+        return await this.#write({ id, definition: next, ifVersion: ifVersion ?? version })
       } catch (error) {
         const isRaced = error instanceof BelfryError && error.code === 'VERSION_CONFLICT' && ifVersion === undefined
         if (!isRaced || attempt === MAX_PATCHES) throw error
@@ -127,11 +127,9 @@ export class Schedules {
     }
   }
 
-  async #write(id: string, definition: ScheduleDefinition, ifVersion: number | undefined): Promise<Written> {
-    const [result] = await this.#store.schedules.put([
-      { id, definition, ...(ifVersion === undefined ? {} : { ifVersion }) },
-    ])
-    const schedule = scheduleView(written(id, result, ifVersion))
+  async #write(write: ScheduleWrite): Promise<Written> {
+    const [result] = await this.#store.schedules.put([write])
+    const schedule = scheduleView(written(write.id, result, write.ifVersion))
     return {
       outcome: result?.outcome === 'created' || result?.outcome === 'updated' ? result.outcome : 'unchanged',
       schedule,

@@ -29,9 +29,17 @@ const MAX_DETAIL = 4_096
 /** How many entries share a record at the most, of how many characters, and how long it waits after one for more to come. */
 const MOST_TOGETHER = 500
 const MOST_CHARACTERS = 64_000
+/** What every entry takes besides its target and its detail. */
+const ENTRY_CHARACTERS = 100
 const PAUSE_MS = 25
 /** How many may be noted and not kept yet. */
 const MOST_UNKEPT = 1_000
+
+interface Waiting {
+  readonly body: AuditBody
+  /** About how many characters it takes to write it down. */
+  readonly length: number
+}
 
 interface Awaiting {
   /** How many have to be kept. */
@@ -47,7 +55,7 @@ export class AuditTrail {
   readonly #log: Logger
   /** How far the store's clock is ahead of our monotonic one. */
   #aheadMs: number | undefined
-  readonly #waiting: AuditBody[] = []
+  readonly #waiting: Waiting[] = []
   #awaiting: Awaiting[] = []
   #noted = 0
   #kept = 0
@@ -93,8 +101,13 @@ export class AuditTrail {
 
   #note(caller: Pick<Caller, 'name' | 'role'>, action: string, target: string, detail?: Json): void {
     const body: Mutable<AuditBody> = { caller: caller.name, role: caller.role, action, target: target.slice(0, 1_000) }
-    if (detail !== undefined) body.detail = bounded(redacted(detail))
-    this.#waiting.push(body)
+    let length = ENTRY_CHARACTERS + body.target.length
+    if (detail !== undefined) {
+      const { kept, length: own } = bounded(redacted(detail))
+      body.detail = kept
+      length += own
+    }
+    this.#waiting.push({ body, length })
     this.#noted += 1
     if (!this.#isWriting) void this.#writeAll()
   }
@@ -103,7 +116,7 @@ export class AuditTrail {
     this.#isWriting = true
     while (this.#waiting.length > 0) {
       const together = this.#waiting.splice(0, this.#fitting())
-      await this.#keep(together)
+      await this.#keep(together.map(({ body }) => body))
       this.#kept += together.length
       for (const { upTo, done } of this.#awaiting) if (upTo <= this.#kept) done()
       this.#awaiting = this.#awaiting.filter(({ upTo }) => upTo > this.#kept)
@@ -115,8 +128,8 @@ export class AuditTrail {
   /** How many of those that wait fit into a record. */
   #fitting(): number {
     let [count, characters] = [0, 0]
-    for (const { target, detail } of this.#waiting) {
-      characters += target.length + lengthOf(detail)
+    for (const { length } of this.#waiting) {
+      characters += length
       if (count > 0 && (count >= MOST_TOGETHER || characters > MOST_CHARACTERS)) break
       count += 1
     }
@@ -171,34 +184,9 @@ export class AuditTrail {
   }
 }
 
-/** What is short is seen to be so without writing it out: every change comes by here. */
-function bounded(detail: Json): Json {
-  if (isShort(detail)) return detail
+/** What is kept of a detail, and about how long it is when it is written down. */
+function bounded(detail: Json): { readonly kept: Json; readonly length: number } {
   const text = JSON.stringify(detail)
-  return text.length <= MAX_DETAIL ? detail : { cut: text.slice(0, MAX_DETAIL) }
-}
-
-/** Roughly, of what is short; exactly, of what is not. */
-function lengthOf(detail: Json | undefined): number {
-  if (detail === undefined) return 0
-  return isShort(detail) ? SHORT_TEXT : JSON.stringify(detail).length
-}
-
-const SHORT_TEXT = 200
-const FEW = 8
-
-/** A few words or numbers. */
-function isShort(detail: Json): boolean {
-  if (typeof detail !== 'object' || detail === null) return isBrief(detail)
-  let count = 0
-  for (const key in detail) {
-    count += 1
-    if (count > FEW || key.length > SHORT_TEXT || !isBrief((detail as Readonly<Record<string, Json>>)[key]))
-      return false
-  }
-  return true
-}
-
-function isBrief(value: Json | undefined): boolean {
-  return typeof value === 'string' ? value.length <= SHORT_TEXT : typeof value !== 'object' || value === null
+  const kept = text.length <= MAX_DETAIL ? detail : { cut: text.slice(0, MAX_DETAIL) }
+  return { kept, length: Math.min(text.length, MAX_DETAIL) }
 }

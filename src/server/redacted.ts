@@ -14,8 +14,9 @@ export function redacted(value: Json, depth = 0): Json {
   if (depth >= MAX_DEPTH) return MARK
   if (Array.isArray(value)) return value.map((item: Json) => redacted(item, depth + 1))
   const copy: Record<string, Json> = {}
-  const given = value as { readonly [key: string]: Json }
-  for (const key of Object.keys(given)) copy[key] = HIDDEN.test(key) ? MARK : redacted(given[key] as Json, depth + 1)
+  for (const [key, member] of Object.entries(value as { readonly [key: string]: Json })) {
+    copy[key] = HIDDEN.test(key) ? MARK : redacted(member, depth + 1)
+  }
   return copy
 }
 

@@ -10,9 +10,7 @@ const PROBES = /\/(healthz|readyz|metrics)$/
 const MAX_PATH = 500
 
 export function logRequest(log: Logger, clock: Clock, c: ServerContext, status: number, startedAt: number): void {
-  const loudest = status >= 500 ? 'warn' : 'info'
-  if (isSilent(log, loudest)) return
-  const level = loudest === 'info' && PROBES.test(c.req.path) ? 'debug' : loudest
+  const level = status >= 500 ? 'warn' : PROBES.test(c.req.path) ? 'debug' : 'info'
   if (isSilent(log, level)) return
   const { info } = c.env
   const caller: Caller | undefined = c.get('caller')

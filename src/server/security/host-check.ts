@@ -20,7 +20,6 @@ function parseHost(text: string): HostName | undefined {
 
 /** `localhost`, 127.0.0.0/8 and ::1, with or without a port. */
 export function isLoopback(host: string): boolean {
-  if (host === '127.0.0.1') return true
   return isLoopbackName(parseHost(host)?.name ?? host.toLowerCase())
 }
 

@@ -60,8 +60,8 @@ export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open'
     schedules: {
       // What asks for a version may not be repeated, and what is new need not be looked for: both share with their like.
       put: (writes) => {
-        if (writes.every(({ isNew }) => isNew)) return made.write(writes)
-        return (writes.every(({ ifVersion }) => ifVersion === undefined) ? puts : versioned).write(writes)
+        if (writes.some(({ ifVersion }) => ifVersion !== undefined)) return versioned.write(writes)
+        return (writes.every(({ isNew }) => isNew) ? made : puts).write(writes)
       },
       get: op(getSchedule),
       list: op(listSchedules),

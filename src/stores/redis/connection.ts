@@ -126,11 +126,7 @@ export class Server {
   run(script: ScriptSource, key: string, args: readonly (string | number)[], waits = false): Promise<Reply> {
     const { sha, text } = script[this.#options.clockKind]
     const head = this.#options.link.isCluster ? ['EVALSHA', sha, '2', key, `${key}whole`] : ['EVALSHA', sha, '1', key]
-    const command = head.concat(args as readonly string[])
-    for (let at = head.length; at < command.length; at += 1) {
-      if (typeof command[at] !== 'string') command[at] = String(command[at])
-    }
-    return this.#answer(key, command, waits, text)
+    return this.#answer(key, head.concat(args.map(String)), waits, text)
   }
 
   #key(shard: number): string {
