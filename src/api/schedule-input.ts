@@ -61,6 +61,7 @@ export interface MissedInput {
 
 export const OVERLAPS: readonly Overlap[] = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running']
 const POLICIES: readonly Missed['policy'][] = ['skip', 'latest', 'all']
+const ENDINGS = ['remove', 'keep'] as const
 const MAX_CATCH_UP = 10_000
 const KNOWN = [
   ...['cron', 'every', 'at', 'timezone', 'dst', 'startsAt', 'endsAt', 'job', 'to', 'toOptions', 'payload', 'overlap'],
@@ -75,18 +76,19 @@ export function parseSchedule(id: string, input: ScheduleInput, graceMs: number,
   const timeline = located(where, () => parseTimeline(timelineSpec(id, input)))
   const { startsAt, endsAt } = located(where, () => parseBounds(id, input))
   const { jitterMs, deadlineMs } = located(where, () => parseTiming(input))
-  const keep = input.keep === undefined ? 'all' : checkKeep(input.keep, where)
+  // Only what is left out has a default: null is a value, and a wrong one.
+  const { overlap = 'allow', missed = 'latest', priority = 0, keep = 'all', onFinish = 'remove' } = input
   // Field by field: a hundred thousand of them are put at a time, and spreads are ten times as slow.
   const definition: Mutable<ScheduleDefinition> = {
     timeline,
     target: parseTarget(id, input),
     payload: toJson(input.payload ?? null, `payload of schedule "${id}"`),
-    overlap: oneOf(id, 'overlap', input.overlap ?? 'allow', OVERLAPS),
-    missed: located(where, () => parseMissed(id, input.missed ?? 'latest', graceMs)),
+    overlap: oneOf(id, 'overlap', overlap, OVERLAPS),
+    missed: located(where, () => parseMissed(id, missed, graceMs)),
     jitterMs,
-    priority: wholeNumber(id, 'priority', input.priority ?? 0, -1_000_000),
-    keep,
-    onFinish: oneOf(id, 'onFinish', input.onFinish ?? 'remove', ['remove', 'keep']),
+    priority: wholeNumber(id, 'priority', priority, -1_000_000),
+    keep: checkKeep(keep, where),
+    onFinish: oneOf(id, 'onFinish', onFinish, ENDINGS),
   }
   if (startsAt !== undefined) definition.startsAt = startsAt
   if (endsAt !== undefined) definition.endsAt = endsAt
@@ -98,8 +100,8 @@ export function parseSchedule(id: string, input: ScheduleInput, graceMs: number,
 
 function timelineSpec(id: string, input: ScheduleInput): TimelineSpec {
   const { cron, every, at, timezone, dst } = input
-  const given = Object.entries({ cron, every, at }).filter(([, value]) => value !== undefined)
-  if (given.length !== 1) {
+  if (Number(cron === undefined) + Number(every === undefined) + Number(at === undefined) !== 2) {
+    const given = Object.entries({ cron, every, at }).filter(([, value]) => value !== undefined)
     const names = given.map(([name]) => name).join(' and ')
     throw invalid(
       id,
@@ -140,15 +142,19 @@ function parseTarget(id: string, { job, to, toOptions }: ScheduleInput): Target 
 
 function parseMissed(id: string, given: Missed['policy'] | MissedInput, graceMs: number): Missed {
   if (typeof given !== 'string') checkOptions(given, ['policy', 'within', 'max'], `schedule "${id}": missed`)
-  const { policy, within, max }: MissedInput = typeof given === 'string' ? { policy: given } : given
+  const {
+    policy,
+    within,
+    max = DEFAULT_MISSED.max,
+  }: MissedInput = typeof given === 'string' ? { policy: given } : given
   oneOf(id, 'missed.policy', policy, POLICIES)
   if (policy === 'skip' && within !== undefined)
     throw invalid(id, 'missed.within says nothing under policy skip: remove it')
-  if (policy !== 'all' && max !== undefined)
+  if (policy !== 'all' && typeof given !== 'string' && given.max !== undefined)
     throw invalid(id, `missed.max says nothing under policy ${policy}: remove it`)
   return {
     policy,
-    max: wholeNumber(id, 'missed.max', max ?? DEFAULT_MISSED.max, 1, MAX_CATCH_UP),
+    max: wholeNumber(id, 'missed.max', max, 1, MAX_CATCH_UP),
     graceMs,
     ...(within === undefined ? {} : { withinMs: durationMs(within) }),
   }

@@ -1,6 +1,7 @@
 /**
  * How the audit trail is kept and read back. A record holds one entry, or several that were written together; the place of an
- * entry is the id of its record, and its number within it where there are several.
+ * entry is the id of its record, and its number within it where there are several. What one caller did to many, one right
+ * after the other, is said once.
  */
 import type { Json } from '../core/json.js'
 import type { StoredRecord } from '../core/record.js'
@@ -8,12 +9,21 @@ import type { Page, RecordStore } from '../core/store.js'
 
 export const AUDIT_KIND = 'audit'
 
-export interface AuditBody {
+/** Who did what. */
+export interface AuditDeed {
   readonly caller: string
   readonly role: string
   readonly action: string
-  readonly target: string
   readonly detail?: Json
+}
+
+export interface AuditBody extends AuditDeed {
+  readonly target: string
+}
+
+/** The same, done to one or more. */
+export interface AuditGroup extends AuditDeed {
+  readonly targets: readonly string[]
 }
 
 export interface AuditEntry extends AuditBody {
@@ -62,11 +72,24 @@ export async function listEntries(
   return from === undefined ? { items: found } : { items: found, next: from }
 }
 
+/** As a record keeps them. */
+export function toAuditRecord(groups: readonly AuditGroup[]): Json {
+  const bodies = groups.map((group) => (group.targets.length > 1 ? group : entryBodies(group)[0]))
+  return (groups.length > 1 || groups[0]?.targets.length !== 1 ? bodies : bodies[0]) as unknown as Json
+}
+
 /** Newest first. */
 function entriesOf({ id, body, writtenAt }: StoredRecord): readonly AuditEntry[] {
   if (!Array.isArray(body)) return [{ id, at: writtenAt, ...(body as unknown as AuditBody) }]
-  const bodies = body as unknown as readonly AuditBody[]
+  const bodies = (body as unknown as readonly (AuditBody | AuditGroup)[]).flatMap(entryBodies)
   return bodies.map((each, at) => ({ id: `${id}.${at}`, at: writtenAt, ...each })).reverse()
+}
+
+/** One by one. */
+export function entryBodies(kept: AuditBody | AuditGroup): readonly AuditBody[] {
+  if ('target' in kept) return [kept]
+  const { targets, ...deed } = kept
+  return targets.map((target) => ({ ...deed, target }))
 }
 
 function numberOf(id: string): number {

@@ -5,7 +5,7 @@
  * repeat what has happened. So the write is tried a few times, and what cannot be kept goes to the log instead. Nor does the
  * answer wait for it: the change is in the store by then, and a process that is killed in between leaves it without its entry
  * either way. Whoever lists, or closes, waits until all of it is kept. A change that comes alone is written at once; those
- * that come within a moment after it share a record.
+ * that come within a moment after it share a record, and what is the same but for its target is said once in it.
  *
  * Ids begin with the store's time, which no process knows by itself: the first write asks by writing down a trifle, and
  * every answer after that says it anew.
@@ -13,33 +13,27 @@
 import { randomBytes } from 'node:crypto'
 import { type Clock, sleep, systemClock } from '../core/clock.js'
 import { errorRecord } from '../core/errors.js'
-import type { Json } from '../core/json.js'
 import { type Logger, silentLogger } from '../core/logger.js'
-import type { Mutable } from '../core/mutable.js'
 import type { StoredRecord } from '../core/record.js'
 import type { Page, RecordStore } from '../core/store.js'
-import { AUDIT_KIND, type AuditBody, type AuditEntry, type AuditQuery, listEntries } from './audit-entries.js'
-import type { Caller } from './caller.js'
-import { redacted } from './redacted.js'
+import { type AuditArguments, AuditBacklog, MOST_TOGETHER } from './audit-backlog.js'
+import {
+  AUDIT_KIND,
+  type AuditEntry,
+  type AuditGroup,
+  type AuditQuery,
+  entryBodies,
+  listEntries,
+  toAuditRecord,
+} from './audit-entries.js'
 
 const KEPT_MS = 90 * 24 * 3_600_000
 const TRIES = 3
 const RETRY_MS = 100
-const MAX_DETAIL = 4_096
-/** How many entries share a record at the most, of how many characters, and how long it waits after one for more to come. */
-const MOST_TOGETHER = 500
-const MOST_CHARACTERS = 64_000
-/** What every entry takes besides its target and its detail. */
-const ENTRY_CHARACTERS = 100
+/** How long the trail waits after a record for more to come. */
 const PAUSE_MS = 25
 /** How many may be noted and not kept yet. */
 const MOST_UNKEPT = 1_000
-
-interface Waiting {
-  readonly body: AuditBody
-  /** About how many characters it takes to write it down. */
-  readonly length: number
-}
 
 interface Awaiting {
   /** How many have to be kept. */
@@ -47,15 +41,13 @@ interface Awaiting {
   readonly done: () => void
 }
 
-type AuditArguments = readonly [caller: Pick<Caller, 'name' | 'role'>, action: string, target: string, detail?: Json]
-
 export class AuditTrail {
   readonly #records: RecordStore
   readonly #clock: Clock
   readonly #log: Logger
   /** How far the store's clock is ahead of our monotonic one. */
   #aheadMs: number | undefined
-  readonly #waiting: Waiting[] = []
+  readonly #backlog = new AuditBacklog()
   #awaiting: Awaiting[] = []
   #noted = 0
   #kept = 0
@@ -99,41 +91,23 @@ export class AuditTrail {
     return listEntries(this.#records, query)
   }
 
-  #note(caller: Pick<Caller, 'name' | 'role'>, action: string, target: string, detail?: Json): void {
-    const body: Mutable<AuditBody> = { caller: caller.name, role: caller.role, action, target: target.slice(0, 1_000) }
-    let length = ENTRY_CHARACTERS + body.target.length
-    if (detail !== undefined) {
-      const { kept, length: own } = bounded(redacted(detail))
-      body.detail = kept
-      length += own
-    }
-    this.#waiting.push({ body, length })
+  #note(...entry: AuditArguments): void {
+    this.#backlog.add(...entry)
     this.#noted += 1
     if (!this.#isWriting) void this.#writeAll()
   }
 
   async #writeAll(): Promise<void> {
     this.#isWriting = true
-    while (this.#waiting.length > 0) {
-      const together = this.#waiting.splice(0, this.#fitting())
-      await this.#keep(together.map(({ body }) => body))
-      this.#kept += together.length
+    while (!this.#backlog.isEmpty) {
+      const together = this.#backlog.take()
+      await this.#keep(together)
+      for (const { targets } of together) this.#kept += targets.length
       for (const { upTo, done } of this.#awaiting) if (upTo <= this.#kept) done()
       this.#awaiting = this.#awaiting.filter(({ upTo }) => upTo > this.#kept)
-      if (this.#awaiting.length === 0 && this.#waiting.length < MOST_TOGETHER) await this.#pause()
+      if (this.#awaiting.length === 0 && this.#noted - this.#kept < MOST_TOGETHER) await this.#pause()
     }
     this.#isWriting = false
-  }
-
-  /** How many of those that wait fit into a record. */
-  #fitting(): number {
-    let [count, characters] = [0, 0]
-    for (const { length } of this.#waiting) {
-      characters += length
-      if (count > 0 && (count >= MOST_TOGETHER || characters > MOST_CHARACTERS)) break
-      count += 1
-    }
-    return count
   }
 
   #pause(): Promise<void> {
@@ -147,9 +121,8 @@ export class AuditTrail {
   }
 
   /** Never throws. */
-  async #keep(bodies: readonly AuditBody[]): Promise<void> {
-    const [only] = bodies
-    const body = (bodies.length === 1 ? only : bodies) as unknown as Json
+  async #keep(groups: readonly AuditGroup[]): Promise<void> {
+    const body = toAuditRecord(groups)
     for (let attempt = 1; ; attempt += 1) {
       try {
         const { record } = await this.#records.put({ kind: AUDIT_KIND, id: await this.#nextId(), body, ttlMs: KEPT_MS })
@@ -157,7 +130,7 @@ export class AuditTrail {
       } catch (error) {
         if (attempt === TRIES) {
           const err = errorRecord(error)
-          for (const audit of bodies) {
+          for (const audit of groups.flatMap(entryBodies)) {
             this.#log.error({ audit, err }, 'a change could not be written down for the audit')
           }
           return
@@ -182,11 +155,4 @@ export class AuditTrail {
   #learn({ writtenAt }: StoredRecord): void {
     this.#aheadMs = writtenAt - this.#clock.monotonic()
   }
-}
-
-/** What is kept of a detail, and about how long it is when it is written down. */
-function bounded(detail: Json): { readonly kept: Json; readonly length: number } {
-  const text = JSON.stringify(detail)
-  const kept = text.length <= MAX_DETAIL ? detail : { cut: text.slice(0, MAX_DETAIL) }
-  return { kept, length: Math.min(text.length, MAX_DETAIL) }
 }

@@ -8,7 +8,7 @@ import type { Belfry } from '../belfry.js'
 import { mustBe, type ServiceRole } from './caller.js'
 import { once } from './idempotency.js'
 import { jsonOf, readJson } from './json-body.js'
-import { fieldErrors, invalidBody, problem } from './problem.js'
+import { fieldErrors, invalidBody, problem, toProblem } from './problem.js'
 import type { Reply } from './reply.js'
 import type { ServerEnv } from './server-env.js'
 import type { ParsedServerOptions } from './server-options.js'
@@ -56,6 +56,11 @@ export interface RouteSpec<Query extends z.ZodObject, Body extends z.ZodType> ex
   readonly body?: Body
   /** Whether the body may be left out. */
   readonly optionalBody?: boolean
+  /**
+   * Tells bodies of which the library refuses all that the shape would. Those are not checked twice: the shape is asked only
+   * when the library has refused one, and says where in it the fault is.
+   */
+  readonly libraryFirst?: (given: unknown) => boolean
   readonly handle: (c: ServerContext, input: Input<Query, Body>) => Promise<Reply> | Reply
 }
 
@@ -78,15 +83,26 @@ export function route<Query extends z.ZodObject = NoQuery, Body extends z.ZodTyp
   spec: RouteSpec<Query, Body>,
 ): Route {
   const { handle, ...parts } = spec
+  const shape: z.ZodType | undefined = spec.body
+  const perform = (belfry: Belfry, c: ServerContext, query: z.output<Query>, given: unknown) => {
+    const body = given as z.output<Body>
+    return spec.idempotent ? once(belfry, c, body, () => handle(c, { query, body })) : handle(c, { query, body })
+  }
   return {
     ...parts,
     answer: async (c, { belfry, options }) => {
       if (spec.role !== undefined) mustBe(c.get('caller'), spec.role)
       const query = checkQuery(c, spec.query) as z.output<Query>
-      const given = spec.body === undefined ? undefined : checkBody(c, spec.body, spec.optionalBody, options)
-      const body = (given instanceof Promise ? await given : given) as z.output<Body>
-      if (!spec.idempotent) return handle(c, { query, body })
-      return once(belfry, c, body, () => handle(c, { query, body }))
+      if (shape === undefined) return perform(belfry, c, query, undefined)
+      const arriving = givenBody(c, options, spec.optionalBody ?? false)
+      const given = arriving instanceof Promise ? await arriving : arriving
+      if (!spec.libraryFirst?.(given)) return perform(belfry, c, query, checkedBody(given, shape))
+      try {
+        return await perform(belfry, c, query, given)
+      } catch (error) {
+        if (toProblem(error).status === 422) checkedBody(given, shape)
+        throw error
+      }
     },
   }
 }
@@ -150,16 +166,10 @@ function badQuery(errors: { readonly pointer: string; readonly message: string }
   return problem(400, 'REQUEST_INVALID', `the query is not valid: ${detail}`, { errors })
 }
 
-/** A body that is there already is checked without waiting for it. */
-function checkBody(
-  c: ServerContext,
-  shape: z.ZodType,
-  optional: boolean | undefined,
-  { limits }: ParsedServerOptions,
-): unknown {
+/** A body that is there already is read without waiting for it. */
+function givenBody(c: ServerContext, { limits }: ParsedServerOptions, optional: boolean): unknown {
   const { body } = c.env.info
-  if (body !== undefined) return checkedBody(jsonOf(body, c.req.raw, limits, optional ?? false), shape)
-  return readJson(c.req.raw, limits, optional ?? false).then((given) => checkedBody(given, shape))
+  return body === undefined ? readJson(c.req.raw, limits, optional) : jsonOf(body, c.req.raw, limits, optional)
 }
 
 function checkedBody(given: unknown, shape: z.ZodType): unknown {

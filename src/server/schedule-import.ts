@@ -12,8 +12,8 @@ import type { Belfry } from '../belfry.js'
 import { BelfryError } from '../core/errors.js'
 import { type Caller, mayMake } from './caller.js'
 import { parseJson } from './json-body.js'
-import { type FieldError, fieldErrors, problem } from './problem.js'
-import { scheduleId, scheduleLine } from './shapes/schedule.js'
+import { type FieldError, fieldErrors, invalidBody, problem } from './problem.js'
+import { isForLibrary, scheduleId, scheduleLine } from './shapes/schedule.js'
 
 const BATCH = 1_000
 /** Of text: long lines come in smaller batches, so that they do not pile up. */
@@ -108,6 +108,7 @@ export class ScheduleImport {
       const { id, ...fields } = objectOf(parseJson(text, 'the line'))
       const name = checkedId(id)
       mayMake(this.#caller, name)
+      if (!isForLibrary(fields)) throw invalidBody(shapeErrors(name, fields))
       this.#batch.lines.push({ line, id: name, fields })
       this.#batch.ids.add(name)
     } catch (error) {
@@ -172,10 +173,14 @@ function checkedId(id: unknown): string {
 /** The library says that a line is wrong; the shape says where. */
 function refusal(line: Line | undefined, error: BelfryError): LineError {
   const { id = '', fields = {} } = line ?? {}
-  const checked: z.ZodSafeParseResult<unknown> = scheduleLine.safeParse({ id, ...fields })
-  const errors = checked.success ? undefined : fieldErrors(checked.error)
+  const errors = shapeErrors(id, fields)
   return {
     ...{ line: line?.line ?? 0, id, code: error.code, message: error.message },
-    ...(errors === undefined || errors.length === 0 ? {} : { errors }),
+    ...(errors.length === 0 ? {} : { errors }),
   }
+}
+
+function shapeErrors(id: string, fields: object): readonly FieldError[] {
+  const checked: z.ZodSafeParseResult<unknown> = scheduleLine.safeParse({ id, ...fields })
+  return checked.success ? [] : fieldErrors(checked.error)
 }

@@ -55,6 +55,12 @@ describe('a spec', () => {
       'dst is { gap: "no", repeat: "first" }: gap is "shift" or "skip", repeat is "first" or "both"',
     ],
     [{ cron: '@daily', dst: { repeat: null } }, 'DST_INVALID', undefined],
+    [
+      { cron: '@daily', dst: { repeats: 'both' } },
+      'DST_INVALID',
+      'dst has no "repeats": its fields are gap and repeat',
+    ],
+    [{ cron: '@daily', dst: [] }, 'DST_INVALID', undefined],
   ])('%j is refused', (spec, code, message) => {
     // Known to the cache, so that a bad spec cannot pass by resembling a good one.
     timeline({ cron: '@daily', dst: {} })

@@ -162,8 +162,12 @@ function remember(key: string, made: CronTimeline): void {
 }
 
 function checkDst(dst: DstRule): Required<DstRule> {
-  const given = typeof dst === 'object' && dst !== null
-  const { gap = 'shift', repeat = 'first' } = given ? dst : {}
+  const given = typeof dst === 'object' && dst !== null && !Array.isArray(dst)
+  const { gap = 'shift', repeat = 'first', ...strangers } = given ? dst : {}
+  const [stranger] = Object.keys(strangers)
+  if (stranger !== undefined) {
+    throw timeError('DST_INVALID', `dst has no ${quote(stranger)}: its fields are gap and repeat`)
+  }
   if (given && (gap === 'shift' || gap === 'skip') && (repeat === 'first' || repeat === 'both')) return { gap, repeat }
   throw timeError(
     'DST_INVALID',

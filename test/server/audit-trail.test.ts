@@ -55,6 +55,29 @@ describe('the audit trail', () => {
       expect((await trail.list({ limit: 5, after })).items).toBeDefined()
   })
 
+  it('says once what was done to many, and lists it for each of them in the order in which it was done', async () => {
+    const { records } = memory()
+    const trail = new AuditTrail(records)
+    const [made, other] = [{ outcome: 'created' }, { outcome: 'created' }]
+    const done = (from: number, to: number, detail?: typeof made) =>
+      Array.from({ length: to - from }, (_, at) => trail.write(ANA, 'schedule.put', `s/${from + at}`, detail))
+    const written = [...done(0, 400, made), ...done(400, 401), ...done(401, 500, made), ...done(500, 1_700, other)]
+    await Promise.all([...written, trail.write({ name: 'bo', role: 'admin' }, 'schedule.put', 's/1700', other)])
+    const { items: kept } = await records.list({ kind: 'audit', limit: 100 })
+    const text = JSON.stringify(kept.map(({ body }) => body))
+    expect(text.split('"outcome"').length).toBeLessThan(12)
+    expect(Math.max(...kept.map(({ body }) => JSON.stringify(body).length))).toBeLessThan(64_000)
+    const entries: { target: string; caller: string; detail?: unknown }[] = []
+    for (let after: { after?: string } | undefined = {}; after !== undefined; ) {
+      const { items, next } = await trail.list({ limit: 333, ...after })
+      entries.unshift(...[...items].reverse())
+      after = next === undefined ? undefined : { after: next }
+    }
+    expect(entries.map(({ target }) => target)).toEqual(Array.from({ length: 1_701 }, (_, at) => `s/${at}`))
+    expect(entries.filter(({ detail }) => detail === undefined).map(({ target }) => target)).toEqual(['s/400'])
+    expect(entries.filter(({ caller }) => caller === 'bo').map(({ target }) => target)).toEqual(['s/1700'])
+  })
+
   it('makes no record too large, however much is said of each change', async () => {
     const { records } = memory()
     const trail = new AuditTrail(records)

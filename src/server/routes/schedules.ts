@@ -14,6 +14,7 @@ import { type Route, route, type ServerContext } from '../route.js'
 import { scheduleState } from '../shapes/fields.js'
 import { after, LOOK, listOf, paging, toList } from '../shapes/list.js'
 import {
+  isForLibrary,
   newSchedule,
   scheduleId,
   scheduleInput,
@@ -26,6 +27,8 @@ import { sightedId, sightedPrefix } from '../sight.js'
 
 const TAG = 'schedules'
 const MAX_RECENT = 100
+/** One object for all, so that the audit trail sees that they say the same. */
+const CREATED = { outcome: 'created' }
 const IF_MATCH = { 'If-Match': 'Only if the schedule has this ETag; "*" for whichever, if it is there.' }
 const VERSIONED = { ETag: 'The version, for If-Match.' }
 const one = (description: string) => ({ description, schema: scheduleResource, headers: VERSIONED })
@@ -72,6 +75,7 @@ function createSchedule(belfry: Belfry): Route {
     ...{ method: 'post', path: '/v1/schedules', id: 'createSchedule', tag: TAG, role: 'operator', idempotent: true },
     summary: 'Makes a schedule; without an id it is given one.',
     body: newSchedule,
+    libraryFirst: isForLibrary,
     answers: {
       201: { ...one('It was made.'), headers: { ...VERSIONED, Location: 'Where it is.' } },
     },
@@ -83,7 +87,7 @@ function createSchedule(belfry: Belfry): Route {
         ? await createNamed(belfry, caller, body, made)
         : await belfry.schedules.add(body, caller.prefix === undefined ? {} : { prefix: caller.prefix })
       const { id } = schedule
-      await c.env.audit(caller, 'schedule.put', id, { outcome: 'created' })
+      await c.env.audit(caller, 'schedule.put', id, CREATED)
       return answer(schedule, 201, { location: `${c.req.path}/${encodeURIComponent(id)}` })
     },
   })
@@ -139,6 +143,7 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
       ...{ method: 'put', path, id: 'putSchedule', tag: TAG, role: 'operator' },
       summary: 'Makes or replaces a schedule. Equal to what is there, it changes nothing.',
       body: scheduleInput,
+      libraryFirst: isForLibrary,
       headers: { ...IF_MATCH, 'If-None-Match': '"*": only if there is none yet.' },
       answers: { 200: one('It was there.'), 201: one('It was made.') },
       handle: async (c, { body }) => {

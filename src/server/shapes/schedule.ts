@@ -72,6 +72,15 @@ export const scheduleId = name('schedule id').refine((id) => id !== '.' && id !=
 
 export const newSchedule = z.strictObject({ id: scheduleId.exactOptional(), ...optional }).meta({ id: 'NewSchedule' })
 
+/**
+ * Whether the library refuses by itself all that the shape of these fields would. It also takes jobs as objects, which code
+ * has and JSON has not; and where there is an id, that is not its to check.
+ */
+export function isForLibrary(fields: unknown): boolean {
+  if (typeof fields !== 'object' || fields === null) return false
+  return !('id' in fields) && (!('job' in fields) || typeof fields.job === 'string')
+}
+
 /** Fields that are not named stay as they are; null takes one away. */
 export const schedulePatch = z.strictObject(nullable).meta({ id: 'SchedulePatch' })
 
