@@ -1,8 +1,9 @@
 // @ts-check
 /**
  * What the HTTP API costs: schedules sent as lines against `putMany`, and single ones with many in flight against the
- * store's own put with as many in flight, which share transactions. The service answers over a socket, as `belfry serve`
- * does; whoever asks is a process of its own, and so is everybody who makes single ones.
+ * store's own put with as many in flight, which share transactions. Lines are taken by a service in this process, whose memory
+ * is watched; single ones by `belfry serve` as users run it, engine and audit trail included. Whoever asks is a process of its
+ * own, and so is everybody who makes single ones.
  *
  * Beside that, what HTTP alone leaves of puts (a bare server of Node's that reads JSON, puts, and answers JSON, without
  * checking or guarding anything), and how many puts there are one after another.
@@ -16,6 +17,7 @@ import { createBelfry } from '../dist/index.js'
 import { createServer, tokenAuthorise } from '../dist/server/index.js'
 import { INPUT } from './api/input.js'
 import { median, rateOf, ratioOf, takeTurns } from './harness/measure.js'
+import { storeArguments } from './harness/places.js'
 import { hundredths, report, reportSettings } from './harness/report.js'
 import { openStore, storeSettings } from './harness/stores.js'
 
@@ -25,16 +27,15 @@ const CLIENTS = 50
 const PART = 10_000
 const SENDER = new URL('./api/sender.js', import.meta.url)
 const CONTENDER = fileURLToPath(new URL('./api/contender.js', import.meta.url))
+const BELFRY = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 
 /** @type {import('./run.js').Bench} */
 export default async function api({ store = 'sqlite', n = 100_000, wants }) {
   const settings = { schedules: n, rounds: ROUNDS, clients: CLIENTS, turnMs: TURN_MS }
   reportSettings('api', { store, ...settings, ...(await storeSettings(store)) })
   if (wants('import')) await importLines(store, n)
-  for (const audit of [true, false]) {
-    const title = `create, ${CLIENTS} in flight${audit ? '' : ', without the audit trail'}`
-    if (wants(title)) await createOne(store, title, audit)
-  }
+  const title = `create, ${CLIENTS} in flight`
+  if (wants(title)) await createOne(store, title)
 }
 
 /**
@@ -62,14 +63,13 @@ async function importLines(name, n) {
 /**
  * @param {string} name
  * @param {string} title
- * @param {boolean} audit
  */
-async function createOne(name, title, audit) {
+async function createOne(name, title) {
   const rates = await takeTurns(ROUNDS, {
-    ours: () => asked(name, 'serve', audit ? 'audited' : 'silent'),
+    ours: () => serving(name, createMany),
     alone: () => putting(name, 1),
     together: () => putting(name, CLIENTS),
-    bare: () => asked(name, 'bare'),
+    bare: () => contending(name, ['bare'], createMany),
   })
   const { ours, together, alone, bare } = rates
   reportRatio(title, name, ours, together, `schedules.put, ${CLIENTS} in flight`, {
@@ -81,22 +81,68 @@ async function createOne(name, title, audit) {
 }
 
 /**
- * Starts a contender, and hears what it has to say.
+ * A store whose schedules are of a job that somebody runs: whoever makes them need not have its code.
+ * @template T
+ * @param {string} name
+ * @param {(place: import('./harness/places.js').Place) => Promise<T>} work
+ */
+async function prepared(name, work) {
+  const { store, place, close } = await openStore(name, { leaps: false })
+  if (place === undefined) throw new Error(`no other process finds a store on ${name}`)
+  const app = { id: 'app', host: 'bench', pid: process.pid, zoneData: '', jobs: [{ name: INPUT.job }] }
+  await store.instances.join(app, 60_000)
+  await store.instances.leave(app.id)
+  const result = await work(place)
+  await close()
+  return result
+}
+
+/**
+ * `belfry serve`, as anybody starts it.
+ * @template T
+ * @param {string} name
+ * @param {(said: { url: string }) => Promise<T>} work
+ */
+function serving(name, work) {
+  return prepared(name, async (place) => {
+    const child = spawn(process.execPath, [BELFRY, 'serve', '--port', '0', ...storeArguments(place)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const gone = once(child, 'exit')
+    const url = await new Promise((resolve, reject) => {
+      let text = ''
+      child.stdout.on('data', (part) => {
+        text += part
+        const [, found] = /listening on (http:\S+)/.exec(text) ?? []
+        if (found !== undefined) resolve(found)
+      })
+      child.once('exit', () => reject(new Error(`belfry serve ended before it listened: ${text}`)))
+    })
+    const result = await work({ url })
+    child.kill('SIGTERM')
+    await gone
+    return result
+  })
+}
+
+/**
+ * A contender in a process of its own, and what it has to say.
  * @template T
  * @param {string} name
  * @param {readonly string[]} args
- * @param {(said: { url: string, perSecond: number }, child: import('node:child_process').ChildProcess) => T | Promise<T>} work
+ * @param {(said: { url: string, perSecond: number }) => T | Promise<T>} work
  */
-async function contending(name, args, work) {
-  const bench = await openStore(name, { leaps: false })
-  const child = fork(CONTENDER, [JSON.stringify(bench.place), ...args])
-  const gone = once(child, 'exit')
-  const tooSoon = gone.then(() => Promise.reject(new Error(`${args[0]} ended before it said anything`)))
-  const [said] = await Promise.race([once(child, 'message'), tooSoon])
-  const result = await work(said, child)
-  await gone
-  await bench.close()
-  return result
+function contending(name, args, work) {
+  return prepared(name, async (place) => {
+    const child = fork(CONTENDER, [JSON.stringify(place), ...args])
+    const gone = once(child, 'exit')
+    const tooSoon = gone.then(() => Promise.reject(new Error(`${args[0]} ended before it said anything`)))
+    const [said] = await Promise.race([once(child, 'message'), tooSoon])
+    const result = await work(said)
+    if (said.url !== undefined) child.send('end')
+    await gone
+    return result
+  })
 }
 
 /** @param {string} name @param {number} clients */
@@ -104,13 +150,10 @@ function putting(name, clients) {
   return contending(name, ['put', String(clients), String(TURN_MS)], ({ perSecond }) => perSecond)
 }
 
-/** @param {string} name @param {readonly string[]} args */
-function asked(name, ...args) {
-  return contending(name, args, async ({ url }, child) => {
-    const { done, elapsedMs } = await ask('create', url, CLIENTS, TURN_MS)
-    child.send('end')
-    return (done / elapsedMs) * 1_000
-  })
+/** @param {{ url: string }} server */
+async function createMany({ url }) {
+  const { done, elapsedMs } = await ask('create', url, CLIENTS, TURN_MS)
+  return (done / elapsedMs) * 1_000
 }
 
 /**

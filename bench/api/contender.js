@@ -1,16 +1,13 @@
 // @ts-check
 /**
  * One who makes schedules, in a process of its own: what others have run before it neither warms up its code nor spoils it.
- * `serve` is the service and `bare` a server of Node's that reads JSON, puts and answers JSON, without checking or guarding
- * anything: both say where they are, and end when told to. `put` keeps so many puts under way, for a while to warm up and
- * then as long again to measure, and says how many there were a second.
+ * `bare` is a server of Node's that reads JSON, puts and answers JSON, without checking or guarding anything: it says where it
+ * is, and ends when told to. `put` keeps so many puts under way, for a while to warm up and then as long again to measure,
+ * and says how many there were a second.
  */
 import { createServer as createBareServer } from 'node:http'
-import { clientAddress } from '../../dist/cli/serve/client-address.js'
-import { HttpListener } from '../../dist/cli/serve/http-listener.js'
 import { newId } from '../../dist/core/new-id.js'
 import { createBelfry } from '../../dist/index.js'
-import { createServer, tokenAuthorise } from '../../dist/server/index.js'
 import { inFlight } from '../harness/measure.js'
 import { storeAt } from '../harness/places.js'
 import { INPUT } from './input.js'
@@ -23,7 +20,7 @@ belfry.job('noop', { run: () => {} })
 
 if (role === 'put') process.send?.({ perSecond: await put(Number(first), Number(second)) })
 else {
-  const { port, close } = role === 'bare' ? await bare() : await serve(first === 'audited')
+  const { port, close } = await bare()
   process.send?.({ url: `http://127.0.0.1:${port}` })
   await new Promise((resolve) => process.once('message', resolve))
   await close()
@@ -37,18 +34,6 @@ async function put(clients, forMs) {
   const one = () => belfry.schedules.put(`one/${made++}`, INPUT)
   await inFlight(clients, forMs, one)
   return inFlight(clients, forMs, one)
-}
-
-/** @param {boolean} audit */
-async function serve(audit) {
-  const server = createServer(belfry, { audit, authorise: tokenAuthorise(belfry.records, { open: true }) })
-  const listener = new HttpListener({ fetch: server.fetch, addressOf: clientAddress([]) })
-  const { port } = await listener.listen('127.0.0.1', 0)
-  const close = async () => {
-    await server.close()
-    await listener.close(0)
-  }
-  return { port, close }
 }
 
 async function bare() {

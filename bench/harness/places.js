@@ -14,3 +14,14 @@ export function storeAt(place) {
   if ('postgres' in place) return postgres(place.postgres)
   return 'sqlite' in place ? sqlite(place.sqlite) : memory()
 }
+
+/**
+ * How the command line is told the same.
+ * @param {Place} place
+ */
+export function storeArguments(place) {
+  if ('redis' in place) return ['--store', place.redis.url, '--schema', place.redis.prefix.replace(/:$/, '')]
+  if ('postgres' in place) return ['--store', place.postgres.url, '--schema', place.postgres.schema]
+  if ('sqlite' in place) return ['--store', place.sqlite.path]
+  throw new Error('a store in memory has no place that the command line could name')
+}

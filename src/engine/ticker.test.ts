@@ -8,20 +8,25 @@ import { Rush } from './rush.js'
 import { ticker } from './ticker.js'
 
 /** How long a ticker sleeps after a store's answer, at the instant 10,000. */
-function sleepAfter(answer: Partial<AdvanceResult>, lookaheadMs = 1_000): Promise<number> {
+function sleepAfter(answer: Partial<AdvanceResult>, lookaheadMs = 1_000, pollMs = 1_000): Promise<number> {
   const clock = manualClock()
   const whole = memory({ clock })
   const advance = async () => ({ now: 10_000, schedules: 0, recorded: 0, skipped: 0, ...answer })
   const store = { ...whole, schedules: { ...whole.schedules, advance } }
   const events = new Events(silentLogger)
   const options = { store, clock, events, log: silentLogger, rush: new Rush(clock), onRecorded: () => {} }
-  return ticker({ ...options, batch: 10, pollMs: 1_000, lookaheadMs })()
+  return ticker({ ...options, batch: 10, pollMs, lookaheadMs })()
 }
 
 it('a ticker looks again 0.7 of the look-ahead before the next tick', async () => {
   expect(await sleepAfter({ schedules: 1, nextDueAt: 11_300 })).toBe(600)
   expect(await sleepAfter({ nextDueAt: 11_300 })).toBe(600)
   expect(await sleepAfter({ nextDueAt: 10_001 }, 0)).toBe(1)
+})
+
+it('a ticker looks twice a minute at the least, because what is not due soon is not hinted at', async () => {
+  expect(await sleepAfter({}, 1_000, 86_400_000)).toBe(30_000)
+  expect(await sleepAfter({ nextDueAt: 1_000_000 }, 1_000, 86_400_000)).toBe(30_000)
 })
 
 it('a ticker begins sooner where that did not do the last time, and no sooner once there is less', async () => {

@@ -13,6 +13,7 @@
  */
 import type { Clock } from '../core/clock.js'
 import { errorRecord } from '../core/errors.js'
+import { SOON_MS } from '../core/hint.js'
 import type { Logger } from '../core/logger.js'
 import { plan } from '../core/plan.js'
 import type { AdvanceResult, Planner, Store } from '../core/store.js'
@@ -47,7 +48,7 @@ export function ticker(options: TickerOptions): () => Promise<number> {
       onRecorded()
     }
     if (result.schedules >= batch) return 0
-    return Math.min(pollMs, untilDue(result, lookaheadMs, lead.ms))
+    return Math.min(pollMs, SOON_MS / 2, untilDue(result, lookaheadMs, lead.ms))
   }
 }
 

@@ -176,9 +176,19 @@ const schedules: readonly (readonly [string, ScheduleInput & object, string, Reg
     'OPTION_INVALID',
     /endsAt lies before startsAt/,
   ],
-  ['null for overlap', { every: '1h', overlap: null, job: 'mail' }, 'OPTION_INVALID', /overlap is "null"; allowed are/],
-  ['null for missed', { every: '1h', missed: null, job: 'mail' }, 'OPTION_INVALID', /missed/],
-  ['null for a priority', { every: '1h', priority: null, job: 'mail' }, 'OPTION_INVALID', /priority is "null"/],
+  [
+    'null for overlap',
+    { every: '1h', overlap: null as never, job: 'mail' },
+    'OPTION_INVALID',
+    /overlap is "null"; allowed are/,
+  ],
+  ['null for missed', { every: '1h', missed: null as never, job: 'mail' }, 'OPTION_INVALID', /missed/],
+  [
+    'null for a priority',
+    { every: '1h', priority: null as never, job: 'mail' },
+    'OPTION_INVALID',
+    /priority is "null"/,
+  ],
   [
     'within under skip',
     { every: '1h', missed: { policy: 'skip', within: '1h' }, job: 'mail' },

@@ -39,6 +39,20 @@ describe('schedules', () => {
     expect(await belfry.schedules.get('a/1')).toBeUndefined()
   })
 
+  it('fire on time when they are put long before, also where instances hardly ever look by themselves', async () => {
+    const { belfry, advance, runs } = setup({ poll: '1d' })
+    await belfry.start()
+    await advance('90s')
+    for (const minutes of [1, 2, 10, 90]) {
+      await belfry.schedules.put(`in ${minutes}`, { every: `${minutes}m`, job: 'note', times: 1, onFinish: 'keep' })
+    }
+    await advance('2h')
+    for (const minutes of [1, 2, 10, 90]) {
+      const [run] = await runs(`in ${minutes}`)
+      expect((run?.startedAt ?? 0) - Date.parse(NOW) - 90_000).toBe(minutes * 60_000)
+    }
+  })
+
   it('are made under ids of their own by add, which come in the order in which they were made', async () => {
     const { belfry } = setup()
     await belfry.start()

@@ -17,7 +17,8 @@ import { HttpListener } from './http-listener.js'
 import { type ServeLog, serveLog, tellEvents } from './serve-log.js'
 import type { ServeSettings } from './serve-settings.js'
 
-const PROBES = /^\/(healthz|readyz|metrics)$/
+/** What is asked by machines that watch over this one, in a whole URL. */
+const PROBES = /^[a-z]+:\/\/[^/]*\/(healthz|readyz|metrics)(?:\?|$)/
 
 type Fetch = (request: Request, info: RequestInfo) => Promise<Response>
 
@@ -82,15 +83,16 @@ function serverOptions(settings: ServeSettings, records: RecordStore, { logger }
 /** What this process answers, of all that a server can: by its roles, and by whether it is on its way out. */
 function served({ roles, openMetrics }: ServeSettings, belfry: Belfry, fetch: Fetch, isEnding: () => boolean): Fetch {
   const source = metricsSource(belfry)
+  const isApi = roles.includes('api')
   return async (request, info) => {
-    const { pathname } = new URL(request.url)
-    if (pathname === '/readyz' && isEnding()) {
+    const [, probe] = PROBES.exec(request.url) ?? []
+    if (probe === 'readyz' && isEnding()) {
       return problemResponse(problem(503, 'STOPPING', 'this process is on its way out'))
     }
-    if (pathname === '/metrics' && openMetrics && request.method === 'GET') {
+    if (probe === 'metrics' && openMetrics && request.method === 'GET') {
       return toResponse(content(await metricsPage(source), METRICS_TYPE))
     }
-    if (roles.includes('api') || PROBES.test(pathname)) return fetch(request, info)
+    if (isApi || probe !== undefined) return fetch(request, info)
     return problemResponse(problem(404, 'NOT_FOUND', 'this process has no role "api", and serves none'))
   }
 }

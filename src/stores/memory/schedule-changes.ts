@@ -1,5 +1,6 @@
 /** The steps of a schedule's life, each with all the indexes that it moves. */
 import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
+import { isSoon } from '../../core/hint.js'
 import type { Schedule } from '../../core/schedule.js'
 import { toText } from '../../core/stored-text.js'
 import { NOWHERE } from './heap.js'
@@ -86,7 +87,7 @@ function index(state: MemoryState, record: ScheduleRecord): void {
     record.queued = state.lastQueued
     record.dueAt = dueAt
     state.due.push(record)
-    state.wakes.add('schedules')
+    if (isSoon(dueAt, state.clock.now())) state.wakes.add('schedules')
   }
   if (definition.key === 'unstamped') state.unstamped.add(id)
   else state.unstamped.delete(id)

@@ -3,6 +3,7 @@
  * whether it is still what was read.
  */
 import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
+import { isSoon } from '../../core/hint.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { Schedule } from '../../core/schedule.js'
 import { GUESS_MS } from '../../core/time-guess.js'
@@ -11,6 +12,7 @@ import { giveUp, takeRuns } from './lock-order.js'
 import { IS_TICK } from './run-row.js'
 import { PLACE, SCHEDULE_COLUMNS, scheduleValues, toSchedule } from './schedule-row.js'
 import { operation, step } from './sql-function.js'
+import { WAKE_SCHEDULES } from './wakes.js'
 import { type Access, HOLD_FUNCTION, WITH_OTHERS } from './with-schedules.js'
 
 /**
@@ -148,7 +150,7 @@ begin
   perform belfry.durable();
   perform ${WITH_OTHERS};
   if abs(belfry.now_us() / 1000 - v_now) > v_within then ${GUESSED_WRONG}; end if;
-  wakes := 1;
+  wakes := 0;
   changed := '{}';
   if cardinality(p_id) > 0 then ${CREATE}; end if;
   if v_changed is null then return; end if;
@@ -238,7 +240,8 @@ export async function changeSchedules(
   const versions = new Map<string, number>()
   for (const [at, version] of numbersOf(row?.[0]).entries()) versions.set(made[at]?.id ?? '', version)
   for (const [at, version] of numbersOf(row?.[1]).entries()) versions.set(changed[at]?.seen.schedule?.id ?? '', version)
-  return { versions, wakes: Number(row?.[2]) }
+  const isAnySoon = changes.some(({ schedule }) => isSoon(schedule?.dueAt, now))
+  return { versions, wakes: Number(row?.[2]) | (isAnySoon ? WAKE_SCHEDULES : 0) }
 }
 
 function numbersOf(text: string | null | undefined): number[] {

@@ -3,6 +3,7 @@
  * all is still as it was read, and nothing at all otherwise. Then it is read and decided anew.
  */
 import type { TakeBack } from '../../core/declare.js'
+import { SOON_MS } from '../../core/hint.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { Schedule } from '../../core/schedule.js'
 import { GUESS_MS } from '../../core/time-guess.js'
@@ -127,7 +128,7 @@ end
 
 local base = nextSeq()
 for _, c in ipairs(changes) do seq = math.max(seq, base + c.place) end
-local texts, ids, due = {}, {}, {}
+local texts, ids, due, unstamped = {}, {}, {}, {}
 for _, c in ipairs(changes) do
   takeBack(c)
   if c.letter == '-' then
@@ -145,9 +146,11 @@ for _, c in ipairs(changes) do
     if c.due ~= '-' then
       due[#due + 1] = inLine(c.due)
       due[#due + 1] = c.id
-      wake(SCHEDULES)
+      if now + ${SOON_MS} >= tonumber(c.due) then wake(SCHEDULES) end
     elseif c.was ~= '' then redis.call('ZREM', KEYS[1] .. 'due', c.id) end
-    if c.unstamped == '1' then redis.call('ZADD', KEYS[1] .. 'unstamped', 0, c.id)
+    if c.unstamped == '1' then
+      unstamped[#unstamped + 1] = 0
+      unstamped[#unstamped + 1] = c.id
     elseif c.was ~= '' then redis.call('ZREM', KEYS[1] .. 'unstamped', c.id) end
     if c.fin ~= '-' then redis.call('ZADD', KEYS[1] .. 'fin', c.fin, c.sched)
     elseif c.was ~= '' then redis.call('ZREM', KEYS[1] .. 'fin', c.sched) end
@@ -156,6 +159,7 @@ end
 batch('HSET', KEYS[1] .. 's', texts)
 batch('ZADD', KEYS[1] .. 'ids', ids)
 batch('ZADD', KEYS[1] .. 'due', due)
+batch('ZADD', KEYS[1] .. 'unstamped', unstamped)
 finish()
 return { 1, int(base), nowText, wakes }`)
 

@@ -1,5 +1,6 @@
 /** The steps of a schedule's life. */
 import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
+import { isSoon } from '../../core/hint.js'
 import type { Schedule } from '../../core/schedule.js'
 import { targetName, targetOptions, toText } from '../../core/stored-text.js'
 import type { Value } from './driver.js'
@@ -41,10 +42,10 @@ export function writeSchedule(tx: Tx, schedule: Schedule): void {
 }
 
 function writeRow(tx: Tx, sql: string, schedule: Schedule, definitionNumber: number): number {
-  const { db, wakes, counters } = tx
+  const { db, now, wakes, counters } = tx
   const { id, version, definition, anchor, cursor, createdAt, updatedAt } = schedule
   const { target, app = null, key, onFinish } = definition
-  if (schedule.dueAt !== undefined) wakes.add('schedules')
+  if (isSoon(schedule.dueAt, now)) wakes.add('schedules')
   return db.run(
     sql,
     ...[id, version, definitionNumber, anchor, cursor, schedule.remaining ?? null],

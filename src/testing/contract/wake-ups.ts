@@ -17,8 +17,25 @@ async function expectHint(scene: Scene, wake: Wake, act: () => Promise<unknown>)
 }
 
 export const wakeUps = area('wake-ups', {
-  'a new schedule wakes whoever plans': async (scene) => {
-    await expectHint(scene, 'schedules', () => scene.put('a'))
+  'a new schedule that is due soon wakes whoever plans': async (scene) => {
+    await expectHint(scene, 'schedules', () => scene.putTicks('a', [5_000]))
+    await scene.store.schedules.pause('a', undefined)
+    await expectHint(scene, 'schedules', () => scene.store.schedules.resume('a'))
+  },
+
+  'a schedule that is due much later wakes nobody, whoever makes it, changes it, pauses it or removes it': async (
+    scene,
+  ) => {
+    const wakes = new Set<Wake>()
+    const unsubscribe = scene.store.subscribe((heard) => wakes.add(heard))
+    await scene.putTicks('a', [3_600_000])
+    await scene.putTicks('a', [7_200_000])
+    await scene.store.schedules.pause('a', undefined)
+    await scene.store.schedules.resume('a')
+    await scene.store.schedules.remove(['a'])
+    for (let step = 0; step < 2; step += 1) await scene.elapse(PATIENCE.stepMs)
+    unsubscribe()
+    expect([...wakes]).not.toContain('schedules')
   },
 
   'a run that becomes ready wakes whoever claims': async (scene) => {
