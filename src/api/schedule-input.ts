@@ -69,7 +69,12 @@ const KNOWN = [
 ]
 
 /** Checks a schedule and reduces it to data. The exclusive key is added by whoever knows the job. */
-export function parseSchedule(id: string, input: ScheduleInput, graceMs: number, app?: string): ScheduleDefinition {
+export function parseSchedule(
+  id: string,
+  input: ScheduleInput,
+  graceMs: number,
+  app?: string,
+): Mutable<ScheduleDefinition> {
   checkName(id, 'schedule id')
   const where = `schedule "${id}"`
   checkOptions(input, KNOWN, where)

@@ -297,11 +297,12 @@ export class Schedules {
     }
     const job = 'job' in target ? this.#catalogue.jobs.get(target.job) : undefined
     if (job?.parse !== undefined) await job.parse(payload)
-    const keep = input.keep ?? job?.keep ?? definition.keep
+    definition.keep = input.keep ?? job?.keep ?? definition.keep
     // Most jobs have no keys: then there is nothing to wait for.
-    if (job !== undefined && job.exclusive === undefined) return { ...definition, keep }
+    if (job !== undefined && job.exclusive === undefined) return definition
     const key = await this.#catalogue.keyOf(target, payload)
-    return { ...definition, keep, ...(key === undefined ? {} : { key }) }
+    if (key !== undefined) definition.key = key
+    return definition
   }
 
   /** A trigger runs beside what is unfinished, unless its sink is to have one message after the other. */

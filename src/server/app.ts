@@ -8,7 +8,7 @@ import type { Audit, RequestInfo } from './caller.js'
 import { problem, problemReply, toProblem } from './problem.js'
 import { type Reply, toResponse } from './reply.js'
 import { logRequest } from './request-log.js'
-import { type Mounting, mount, type Route } from './route.js'
+import { type Mounting, mount, mountRefusals, type Route } from './route.js'
 import { auditRoute } from './routes/audit.js'
 import { eventsRoute } from './routes/events.js'
 import { healthRoutes } from './routes/health.js'
@@ -56,19 +56,24 @@ export function app(
   options: ParsedServerOptions,
   trail: AuditTrail,
   closing: AbortSignal,
-): (request: Request, info: RequestInfo) => Promise<Response> {
+): (request: Request, info: RequestInfo) => Response | Promise<Response> {
   const audit: Audit = options.audit ? (...entry) => trail.note(...entry) : async () => {}
   const guarding = guard(options)
   const { authorise } = guarding
   const allCrowds = crowds()
   const answering = answeringWith(options, guarding)
+  const routes = allRoutes(belfry, options, trail)
   const hono = new Hono<ServerEnv>().basePath(options.basePath)
-  mount(hono, allRoutes(belfry, options, trail), { belfry, options }, answering)
+  mount(hono, routes, { belfry, options }, answering)
+  // Apart, so that a request which has its route is matched by that alone.
+  const refusals = new Hono<ServerEnv>().basePath(options.basePath)
+  mountRefusals(refusals, routes, answering)
+  hono.notFound((c) => refusals.fetch(c.req.raw, c.env))
   const nothing = answering(async (c) => {
     throw problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`)
   })
-  hono.notFound((c) => nothing(c, async () => {}))
-  return async (request, info) => hono.fetch(request, { audit, authorise, closing, crowds: allCrowds, info })
+  refusals.notFound((c) => nothing(c, async () => {}))
+  return (request, info) => hono.fetch(request, { audit, authorise, closing, crowds: allCrowds, info })
 }
 
 /**
@@ -82,8 +87,8 @@ function answeringWith({ log }: ParsedServerOptions, { pass, passOpen }: Guard):
       let reply: Reply
       try {
         checkUrl(c.req.url)
-        if (isOpen) passOpen(c)
-        else await pass(c)
+        const passing = isOpen ? passOpen(c) : pass(c)
+        if (passing instanceof Promise) await passing
         reply = await work(c)
       } catch (error) {
         const found = toProblem(error)

@@ -21,7 +21,7 @@ export interface RequestInfo {
 }
 
 /** Decides who asks, or throws a problem (401, 403, 421, 429). */
-export type Authorise = (request: Request, info: RequestInfo) => Promise<Caller>
+export type Authorise = (request: Request, info: RequestInfo) => Caller | Promise<Caller>
 
 /** Writes down who changed what. */
 export type Audit = (caller: Caller, action: string, target: string, detail?: Json) => Promise<void>

@@ -39,14 +39,14 @@ export function uniqueName(c: ServerContext): string | undefined {
   return key === undefined ? undefined : recordId(c, c.get('caller'), key)
 }
 
-export async function once(
-  belfry: Belfry,
-  c: ServerContext,
-  body: unknown,
-  work: () => Promise<Reply> | Reply,
-): Promise<Reply> {
+type Work = () => Promise<Reply> | Reply
+
+export function once(belfry: Belfry, c: ServerContext, body: unknown, work: Work): Promise<Reply> | Reply {
   const key = c.req.header('idempotency-key')
-  if (key === undefined) return work()
+  return key === undefined ? work() : onceFor(key, belfry, c, body, work)
+}
+
+async function onceFor(key: string, belfry: Belfry, c: ServerContext, body: unknown, work: Work): Promise<Reply> {
   if (!KEY.test(key)) {
     const message = 'use 1 to 255 printable ASCII characters, no spaces'
     throw problem(400, 'REQUEST_INVALID', `Idempotency-Key: ${message}`, {

@@ -29,7 +29,7 @@ export function createServer(belfry: Belfry, options: ServerOptions = {}): Belfr
   const trail = new AuditTrail(belfry.records, parsed.log)
   const answer = app(belfry, parsed, trail, closing.signal)
   return {
-    fetch: (request, info = {}) => answer(request, info),
+    fetch: (request, info = {}) => Promise.resolve(answer(request, info)),
     async close() {
       closing.abort()
       await trail.settled()

@@ -115,6 +115,10 @@ export function mount(app: Hono<ServerEnv>, routes: readonly Route[], service: S
     const handler = mounting((c) => one.answer(c, service), one.role === undefined)
     app.on(one.method.toUpperCase(), honoPath(one.path), handler)
   }
+}
+
+/** Answers for paths that there are, asked for by a method that they do not have. */
+export function mountRefusals(app: Hono<ServerEnv>, routes: readonly Route[], mounting: Mounting): void {
   const methods = groupByPath(routes)
   for (const [path, those] of methods) {
     const allow = those

@@ -20,7 +20,7 @@ import { problem, problemResponse } from '../../server/problem.js'
 import type { AddressOf } from './client-address.js'
 
 export interface HttpListenerOptions {
-  readonly fetch: (request: Request, info: RequestInfo) => Promise<Response>
+  readonly fetch: (request: Request, info: RequestInfo) => Response | Promise<Response>
   readonly addressOf: AddressOf
   readonly timings?: Partial<Timings>
 }

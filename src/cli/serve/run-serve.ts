@@ -20,7 +20,7 @@ import type { ServeSettings } from './serve-settings.js'
 /** What is asked by machines that watch over this one, in a whole URL. */
 const PROBES = /^[a-z]+:\/\/[^/]*\/(healthz|readyz|metrics)(?:\?|$)/
 
-type Fetch = (request: Request, info: RequestInfo) => Promise<Response>
+type Fetch = (request: Request, info: RequestInfo) => Response | Promise<Response>
 
 export async function runServe(settings: ServeSettings): Promise<void> {
   // First of all, so that no signal is missed.
@@ -84,15 +84,19 @@ function serverOptions(settings: ServeSettings, records: RecordStore, { logger }
 function served({ roles, openMetrics }: ServeSettings, belfry: Belfry, fetch: Fetch, isEnding: () => boolean): Fetch {
   const source = metricsSource(belfry)
   const isApi = roles.includes('api')
-  return async (request, info) => {
-    const [, probe] = PROBES.exec(request.url) ?? []
+  const answerProbe = async (probe: string, request: Request, info: RequestInfo) => {
     if (probe === 'readyz' && isEnding()) {
       return problemResponse(problem(503, 'STOPPING', 'this process is on its way out'))
     }
     if (probe === 'metrics' && openMetrics && request.method === 'GET') {
       return toResponse(content(await metricsPage(source), METRICS_TYPE))
     }
-    if (isApi || probe !== undefined) return fetch(request, info)
+    return fetch(request, info)
+  }
+  return (request, info) => {
+    const [, probe] = PROBES.exec(request.url) ?? []
+    if (probe !== undefined) return answerProbe(probe, request, info)
+    if (isApi) return fetch(request, info)
     return problemResponse(problem(404, 'NOT_FOUND', 'this process has no role "api", and serves none'))
   }
 }

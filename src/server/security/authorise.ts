@@ -87,7 +87,7 @@ export class Gate {
     }
   }
 
-  async pass(request: Request, info: RequestInfo): Promise<Caller> {
+  pass(request: Request, info: RequestInfo): Caller | Promise<Caller> {
     this.#checkHost(request)
     const isHere = this.#isHere(info)
     if (!isHere) this.#count(info)
