@@ -17,11 +17,18 @@ export function logRequest(log: Logger, clock: Clock, c: ServerContext, status: 
   const fields = {
     method: c.req.method.slice(0, 20),
     // Without the query: filters may hold keys of users.
-    path: redactedText(new URL(c.req.url).pathname.slice(0, MAX_PATH)),
+    path: redactedText(pathOf(c.req.url).slice(0, MAX_PATH)),
     status,
     ms: Math.round((clock.monotonic() - startedAt) * 10) / 10,
     ...(caller === undefined ? {} : { caller: caller.name }),
     ...(info.remoteAddress === undefined ? {} : { address: info.remoteAddress }),
   }
   log[level](fields, 'request')
+}
+
+/** Of the URL of a request, which is well-formed and absolute. */
+function pathOf(url: string): string {
+  const start = url.indexOf('/', url.indexOf('//') + 2)
+  const query = url.indexOf('?', start)
+  return url.slice(start, query === -1 ? url.length : query)
 }
