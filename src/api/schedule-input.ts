@@ -105,13 +105,11 @@ export function parseSchedule(
 
 function timelineSpec(id: string, input: ScheduleInput): TimelineSpec {
   const { cron, every, at, timezone, dst } = input
-  if (Number(cron === undefined) + Number(every === undefined) + Number(at === undefined) !== 2) {
+  const count = [cron, every, at].filter((value) => value !== undefined).length
+  if (count === 0) throw invalid(id, 'give one of cron, every or at')
+  if (count > 1) {
     const given = Object.entries({ cron, every, at }).filter(([, value]) => value !== undefined)
-    const names = given.map(([name]) => name).join(' and ')
-    throw invalid(
-      id,
-      given.length === 0 ? 'give one of cron, every or at' : `give one of cron, every and at, not ${names}`,
-    )
+    throw invalid(id, `give one of cron, every and at, not ${given.map(([name]) => name).join(' and ')}`)
   }
   if (every !== undefined && timezone !== undefined)
     throw invalid(id, 'timezone does not apply to every: an interval is the same in every zone')
@@ -147,19 +145,15 @@ function parseTarget(id: string, { job, to, toOptions }: ScheduleInput): Target 
 
 function parseMissed(id: string, given: Missed['policy'] | MissedInput, graceMs: number): Missed {
   if (typeof given !== 'string') checkOptions(given, ['policy', 'within', 'max'], `schedule "${id}": missed`)
-  const {
-    policy,
-    within,
-    max = DEFAULT_MISSED.max,
-  }: MissedInput = typeof given === 'string' ? { policy: given } : given
+  const { policy, within, max }: MissedInput = typeof given === 'string' ? { policy: given } : given
   oneOf(id, 'missed.policy', policy, POLICIES)
   if (policy === 'skip' && within !== undefined)
     throw invalid(id, 'missed.within says nothing under policy skip: remove it')
-  if (policy !== 'all' && typeof given !== 'string' && given.max !== undefined)
+  if (policy !== 'all' && max !== undefined)
     throw invalid(id, `missed.max says nothing under policy ${policy}: remove it`)
   return {
     policy,
-    max: wholeNumber(id, 'missed.max', max, 1, MAX_CATCH_UP),
+    max: max === undefined ? DEFAULT_MISSED.max : wholeNumber(id, 'missed.max', max, 1, MAX_CATCH_UP),
     graceMs,
     ...(within === undefined ? {} : { withinMs: durationMs(within) }),
   }
