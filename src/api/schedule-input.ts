@@ -61,6 +61,7 @@ export interface MissedInput {
 
 export const OVERLAPS: readonly Overlap[] = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running']
 const POLICIES: readonly Missed['policy'][] = ['skip', 'latest', 'all']
+const TIMELINES = ['cron', 'every', 'at'] as const
 const ENDINGS = ['remove', 'keep'] as const
 const MAX_CATCH_UP = 10_000
 const KNOWN = [
@@ -105,12 +106,9 @@ export function parseSchedule(
 
 function timelineSpec(id: string, input: ScheduleInput): TimelineSpec {
   const { cron, every, at, timezone, dst } = input
-  const count = [cron, every, at].filter((value) => value !== undefined).length
-  if (count === 0) throw invalid(id, 'give one of cron, every or at')
-  if (count > 1) {
-    const given = Object.entries({ cron, every, at }).filter(([, value]) => value !== undefined)
-    throw invalid(id, `give one of cron, every and at, not ${given.map(([name]) => name).join(' and ')}`)
-  }
+  const given = TIMELINES.filter((kind) => input[kind] !== undefined)
+  if (given.length === 0) throw invalid(id, 'give one of cron, every or at')
+  if (given.length > 1) throw invalid(id, `give one of cron, every and at, not ${given.join(' and ')}`)
   if (every !== undefined && timezone !== undefined)
     throw invalid(id, 'timezone does not apply to every: an interval is the same in every zone')
   if (cron === undefined && dst !== undefined) throw invalid(id, 'dst applies to cron only')

@@ -295,7 +295,7 @@ export class Schedules {
     if ('sink' in target) {
       return { ...definition, ...(await this.#catalogue.sinks.check(id, target, input.overlap)) }
     }
-    const job = 'job' in target ? this.#catalogue.jobs.get(target.job) : undefined
+    const job = this.#catalogue.jobs.get(target.job)
     if (job?.parse !== undefined) await job.parse(payload)
     definition.keep = input.keep ?? job?.keep ?? definition.keep
     // Most jobs have no keys: then there is nothing to wait for.

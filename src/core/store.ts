@@ -34,8 +34,8 @@ export interface Store {
   now(): Promise<number>
   /**
    * Hints that something changed; the returned function unsubscribes. A store without wake-ups hints at the most at what
-   * was done through this same handle. Schedules that are not due soon are not hinted at (`isSoon` in `core/hint.ts`). A hint at a lease may name the holder that it was handed to: then it concerns
-   * nobody else.
+   * was done through this same handle. A schedule that is put is hinted at if it is due soon (`isSoon`), and else nobody is
+   * woken for it. A hint at a lease may name the holder that it was handed to: then it concerns nobody else.
    */
   subscribe(listener: WakeListener): () => void
   /**

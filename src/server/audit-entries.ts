@@ -88,8 +88,8 @@ function entriesOf({ id, body, writtenAt }: StoredRecord): readonly AuditEntry[]
 /** One by one. */
 export function entryBodies(kept: AuditBody | AuditGroup): readonly AuditBody[] {
   if ('target' in kept) return [kept]
-  const { targets, ...deed } = kept
-  return targets.map((target) => ({ ...deed, target }))
+  const { targets, detail, ...deed } = kept
+  return targets.map((target) => ({ ...deed, target, ...(detail === undefined ? {} : { detail }) }))
 }
 
 function numberOf(id: string): number {

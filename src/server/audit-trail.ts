@@ -123,9 +123,12 @@ export class AuditTrail {
   /** Never throws. */
   async #keep(groups: readonly AuditGroup[]): Promise<void> {
     const body = toAuditRecord(groups)
+    // The same for all tries: one whose answer was lost may have been written.
+    let id: string | undefined
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const { record } = await this.#records.put({ kind: AUDIT_KIND, id: await this.#nextId(), body, ttlMs: KEPT_MS })
+        id ??= await this.#nextId()
+        const { record } = await this.#records.put({ kind: AUDIT_KIND, id, body, ttlMs: KEPT_MS })
         return this.#learn(record)
       } catch (error) {
         if (attempt === TRIES) {

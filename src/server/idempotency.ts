@@ -39,6 +39,10 @@ export function uniqueName(c: ServerContext): string | undefined {
   return key === undefined ? undefined : recordId(c, c.get('caller'), key)
 }
 
+export function hasKey(c: ServerContext): boolean {
+  return c.req.header('idempotency-key') !== undefined
+}
+
 type Work = () => Promise<Reply> | Reply
 
 export function once(belfry: Belfry, c: ServerContext, body: unknown, work: Work): Promise<Reply> | Reply {

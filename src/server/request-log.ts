@@ -29,6 +29,6 @@ export function logRequest(log: Logger, clock: Clock, c: ServerContext, status: 
 /** Of the URL of a request, which is well-formed and absolute. */
 function pathOf(url: string): string {
   const start = url.indexOf('/', url.indexOf('//') + 2)
-  const query = url.indexOf('?', start)
-  return url.slice(start, query === -1 ? url.length : query)
+  const length = url.slice(start).search(/[?#]/)
+  return length === -1 ? url.slice(start) : url.slice(start, start + length)
 }

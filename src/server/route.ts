@@ -6,7 +6,7 @@ import type { Context, Handler, Hono } from 'hono'
 import type { z } from 'zod'
 import type { Belfry } from '../belfry.js'
 import { mustBe, type ServiceRole } from './caller.js'
-import { once } from './idempotency.js'
+import { hasKey, once } from './idempotency.js'
 import { jsonOf, readJson } from './json-body.js'
 import { fieldErrors, invalidBody, problem, toProblem } from './problem.js'
 import type { Reply } from './reply.js'
@@ -96,7 +96,9 @@ export function route<Query extends z.ZodObject = NoQuery, Body extends z.ZodTyp
       if (shape === undefined) return perform(belfry, c, query, undefined)
       const arriving = givenBody(c, options, spec.optionalBody ?? false)
       const given = arriving instanceof Promise ? await arriving : arriving
-      if (!spec.libraryFirst?.(given)) return perform(belfry, c, query, checkedBody(given, shape))
+      // A body that can never be right takes no key.
+      const isChecked = spec.libraryFirst?.(given) && !(spec.idempotent && hasKey(c))
+      if (!isChecked) return perform(belfry, c, query, checkedBody(given, shape))
       try {
         return await perform(belfry, c, query, given)
       } catch (error) {

@@ -108,7 +108,10 @@ export class ScheduleImport {
       const { id, ...fields } = objectOf(parseJson(text, 'the line'))
       const name = checkedId(id)
       mayMake(this.#caller, name)
-      if (!isForLibrary(fields)) throw invalidBody(shapeErrors(name, fields))
+      if (!isForLibrary(fields)) {
+        const { code, message, options } = invalidBody(shapeErrors(name, fields))
+        return void this.#batch.errors.push({ line, id: name, code, message, errors: options.errors ?? [] })
+      }
       this.#batch.lines.push({ line, id: name, fields })
       this.#batch.ids.add(name)
     } catch (error) {

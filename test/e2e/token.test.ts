@@ -140,7 +140,8 @@ describe('the settings of belfry serve', () => {
     // Without the role api there are probes and metrics alone.
     expect((await curl(`${service.url}/v1/schedules`)).status).toBe(404)
     expect((await curl(`${service.url}/readyz`)).status).toBe(200)
-    expect((await curl(`${service.url}/metrics`)).text).toMatch(/^belfry_up 1$/m)
+    expect((await curl(`${service.url}/metrics?x=1`)).text).toMatch(/^belfry_up 1$/m)
+    expect((await curl(`${service.url}/metrics`, '--head')).status).toBe(200)
   })
 
   it.each([

@@ -159,6 +159,27 @@ describe('the audit trail', () => {
     expect(JSON.stringify(items[0]?.detail).length).toBeLessThan(5_000)
   })
 
+  it('holds a change once whose writing was not answered', async () => {
+    const { records } = memory()
+    let isLost = true
+    const shaky: RecordStore = {
+      ...records,
+      list: (query) => records.list(query),
+      put: async (write) => {
+        const written = await records.put(write)
+        if (write.kind === 'audit' && isLost) {
+          isLost = false
+          throw new Error('no answer')
+        }
+        return written
+      },
+    }
+    const trail = new AuditTrail(shaky)
+    await trail.write(ANA, 'freeze', 'store')
+    expect(isLost).toBe(false)
+    expect((await trail.list({ limit: 10 })).items).toHaveLength(1)
+  })
+
   it('tries again, and tells the log what it could not keep: the change itself was made', async () => {
     const { records } = memory()
     let failures = 2

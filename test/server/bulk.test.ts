@@ -112,6 +112,17 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
   })
 
   describe('import', () => {
+    it('says of every line where its fault is, also of a job that is an object', async () => {
+      await open()
+      const jobs = [5, null, ['a'], { name: 'a' }, 'a']
+      const body = jobs.map((job, n) => JSON.stringify({ id: `s/${n}`, every: '1h', job })).join('\n')
+      const answer = (await (await lines(body)).json()) as Imported
+      expect(answer).toMatchObject({ created: 1, refused: 4 })
+      expect(answer.errors.map(({ id, errors }) => [id, errors?.[0]?.pointer])).toEqual(
+        ['s/0', 's/1', 's/2', 's/3'].map((id) => [id, '/job']),
+      )
+    })
+
     it('takes thousands of lines, reports those that are wrong, and gives back what it took', async () => {
       await open()
       const good = Array.from({ length: 2_500 }, (_, n) => ({ id: `s/${n}`, every: '1h', job: 'a', payload: { n } }))
@@ -205,5 +216,5 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
 })
 
 interface Imported {
-  readonly errors: readonly { line: number; code: string; errors?: readonly { pointer: string }[] }[]
+  readonly errors: readonly { line: number; id?: string; code: string; errors?: readonly { pointer: string }[] }[]
 }

@@ -94,10 +94,10 @@ describe('a body that the library checks first', () => {
     expect(refused).toBeGreaterThan(3_000)
   })
 
-  it('is neither a list nor a text, has no id, and names its job', () => {
+  it('is an object, has no id, and no job that is an object', () => {
     expect(isForLibrary({ cron: '* * * * *', job: 'noop' })).toBe(true)
     expect(isForLibrary({ every: '1h', to: 'webhook' })).toBe(true)
-    for (const given of [null, 'x', 5, { id: 's', job: 'noop' }, { job: { name: 'noop' } }, { job: null }, { job: [] }])
+    for (const given of [null, 'x', 5, [], { id: 's', job: 'noop' }, { job: { name: 'noop' } }])
       expect(isForLibrary(given)).toBe(false)
   })
 })

@@ -56,6 +56,18 @@ describe('a schedule', () => {
     expect((await ask('/v1/schedules')).body.data).toHaveLength(2)
   })
 
+  it('takes no Idempotency-Key for a body that can never be right', async () => {
+    const key = { 'idempotency-key': 'order-8' }
+    const wrong = { ...DAILY, overlap: 7 }
+    const answers = await Promise.all([
+      post('/v1/schedules', wrong, key),
+      post('/v1/schedules', wrong, key),
+      post('/v1/schedules', DAILY, key),
+    ])
+    expect(answers.map(({ status }) => status)).toEqual([422, 422, 201])
+    expect(answers[0].body.errors[0].pointer).toBe('/overlap')
+  })
+
   it('is not made twice by an id that is taken', async () => {
     expect((await post('/v1/schedules', { id: 'x', ...DAILY })).status).toBe(201)
     const taken = await post('/v1/schedules', { id: 'x', ...DAILY })

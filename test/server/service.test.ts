@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { silentLogger } from '../../src/core/logger.js'
 import { createServer } from '../../src/server/index.js'
 import { createTestBelfry } from '../../src/testing/index.js'
 
@@ -21,5 +22,18 @@ it('names the methods of a path', async () => {
   expect(answer.headers.get('allow')).toBe('GET, HEAD')
   expect(answer.headers.get('content-type')).toBe('application/problem+json')
   expect(await answer.json()).toMatchObject({ code: 'METHOD_NOT_ALLOWED', status: 405, instance: '/healthz' })
+  await belfry.stop()
+})
+
+it('writes paths to the log, and nothing that stands behind them', async () => {
+  const { belfry } = createTestBelfry()
+  await belfry.start()
+  const paths: unknown[] = []
+  const logger = { ...silentLogger, info: (fields: object) => paths.push('path' in fields && fields.path) }
+  const { fetch } = createServer(belfry, { logger })
+  for (const end of ['?prefix=secret', '#secret', '?prefix=a#secret', '/a%2Fb?x=secret', '']) {
+    await fetch(new Request(`http://localhost/v1/schedules${end}`))
+  }
+  expect(paths).toEqual(['/v1/schedules', '/v1/schedules', '/v1/schedules', '/v1/schedules/a%2Fb', '/v1/schedules'])
   await belfry.stop()
 })

@@ -18,7 +18,7 @@ import { type ServeLog, serveLog, tellEvents } from './serve-log.js'
 import type { ServeSettings } from './serve-settings.js'
 
 /** What is asked by machines that watch over this one, in a whole URL. */
-const PROBES = /^[a-z]+:\/\/[^/]*\/(healthz|readyz|metrics)(?:\?|$)/
+const PROBES = /^[a-z]+:\/\/[^/]*\/(healthz|readyz|metrics)(?:[?#]|$)/
 
 type Fetch = (request: Request, info: RequestInfo) => Response | Promise<Response>
 
@@ -88,7 +88,7 @@ function served({ roles, openMetrics }: ServeSettings, belfry: Belfry, fetch: Fe
     if (probe === 'readyz' && isEnding()) {
       return problemResponse(problem(503, 'STOPPING', 'this process is on its way out'))
     }
-    if (probe === 'metrics' && openMetrics && request.method === 'GET') {
+    if (probe === 'metrics' && openMetrics && (request.method === 'GET' || request.method === 'HEAD')) {
       return toResponse(content(await metricsPage(source), METRICS_TYPE))
     }
     return fetch(request, info)

@@ -77,8 +77,11 @@ export const newSchedule = z.strictObject({ id: scheduleId.exactOptional(), ...o
  * has and JSON has not; and where there is an id, that is not its to check.
  */
 export function isForLibrary(fields: unknown): boolean {
-  if (typeof fields !== 'object' || fields === null) return false
-  return !('id' in fields) && (!('job' in fields) || typeof fields.job === 'string')
+  return isObject(fields) && !('id' in fields) && !('job' in fields && isObject(fields.job))
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Fields that are not named stay as they are; null takes one away. */

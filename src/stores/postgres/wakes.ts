@@ -74,17 +74,18 @@ export class Wakes {
     this.heard(bits)
   }
 
+  /** While one is on its way no other is sent: what has come meanwhile goes out when it has arrived, however long that takes. */
   #send(): void {
-    if (this.#sending) return
     this.#resting?.()
     this.#resting = undefined
+    if (this.#sending) return
     const bits = this.#remote
     this.#remote = 0
     if (bits === 0 || this.#notify === undefined) return
     this.#sending = true
     void this.#notify(bits).finally(() => {
       this.#sending = false
-      if ((this.#remote & WAKE_GRANTED) !== 0) this.#send()
+      if (this.#resting === undefined) this.#send()
     })
     this.#resting = this.#clock.after(NOTIFY_EVERY_MS, () => this.#send())
   }
