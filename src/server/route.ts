@@ -78,7 +78,7 @@ export interface Route extends RouteParts {
 
 type NoQuery = z.ZodObject<Record<never, never>>
 
-/** Ties a route's shapes to its handler: what it is given has been checked. */
+/** Ties a route's shapes to its handler: what it is given has been checked, or is checked by the library that it asks. */
 export function route<Query extends z.ZodObject = NoQuery, Body extends z.ZodType = z.ZodUndefined>(
   spec: RouteSpec<Query, Body>,
 ): Route {
@@ -97,8 +97,8 @@ export function route<Query extends z.ZodObject = NoQuery, Body extends z.ZodTyp
       const arriving = givenBody(c, options, spec.optionalBody ?? false)
       const given = arriving instanceof Promise ? await arriving : arriving
       // A body that can never be right takes no key.
-      const isChecked = spec.libraryFirst?.(given) && !(spec.idempotent && hasKey(c))
-      if (!isChecked) return perform(belfry, c, query, checkedBody(given, shape))
+      const isLibraryFirst = spec.libraryFirst?.(given) && !(spec.idempotent && hasKey(c))
+      if (!isLibraryFirst) return perform(belfry, c, query, checkedBody(given, shape))
       try {
         return await perform(belfry, c, query, given)
       } catch (error) {
