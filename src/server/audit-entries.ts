@@ -74,8 +74,9 @@ export async function listEntries(
 
 /** As a record keeps them. */
 export function toAuditRecord(groups: readonly AuditGroup[]): Json {
-  const bodies = groups.map((group) => (group.targets.length > 1 ? group : entryBodies(group)[0]))
-  return (groups.length > 1 || groups[0]?.targets.length !== 1 ? bodies : bodies[0]) as unknown as Json
+  const [only] = groups
+  const isAlone = groups.length === 1 && only?.targets.length === 1
+  return (isAlone ? entryBodies(only)[0] : groups) as unknown as Json
 }
 
 /** Newest first. */

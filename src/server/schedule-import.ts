@@ -109,8 +109,9 @@ export class ScheduleImport {
       const name = checkedId(id)
       mayMake(this.#caller, name)
       if (!isForLibrary(fields)) {
-        const { code, message, options } = invalidBody(shapeErrors(name, fields))
-        return void this.#batch.errors.push({ line, id: name, code, message, errors: options.errors ?? [] })
+        const errors = shapeErrors(name, fields)
+        const { code, message } = invalidBody(errors)
+        return void this.#batch.errors.push({ line, id: name, code, message, errors })
       }
       this.#batch.lines.push({ line, id: name, fields })
       this.#batch.ids.add(name)
