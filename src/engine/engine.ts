@@ -15,6 +15,7 @@ import { pruner } from './pruner.js'
 import { Rush } from './rush.js'
 import { Settler } from './settler.js'
 import { SinkDispatcher } from './sink-dispatcher.js'
+import type { SinkOutage } from './sink-health.js'
 import { sweeper } from './sweeper.js'
 import { ticker } from './ticker.js'
 import type { JobDefinition, SinkDefinition } from './work.js'
@@ -109,6 +110,11 @@ export class Engine {
 
   get instance(): string {
     return this.#membership.id
+  }
+
+  /** The sinks that this process cannot reach. */
+  get sinkOutages(): readonly SinkOutage[] {
+    return this.#sinks.outages
   }
 
   start(): void {

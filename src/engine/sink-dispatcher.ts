@@ -11,7 +11,7 @@ import type { Attempts, ClaimWish } from './attempts.js'
 import { ClaimSize, untilReady } from './claim-size.js'
 import type { Events } from './events.js'
 import { pauseGone } from './pause-gone.js'
-import { SinkHealth } from './sink-health.js'
+import { SinkHealth, type SinkOutage } from './sink-health.js'
 import { SinkLane } from './sink-lane.js'
 import type { SinkDefinition } from './work.js'
 
@@ -46,6 +46,11 @@ export class SinkDispatcher {
       const pauseSchedule = (attempt: Attempt, note: string) => pauseGone(store.schedules, log, attempt.run, note)
       this.#lanes.set(name, new SinkLane({ definition, clock, attempts, health, pauseSchedule, isTrusted, onFree }))
     }
+  }
+
+  /** The sinks that this process cannot reach. */
+  get outages(): readonly SinkOutage[] {
+    return [...this.#lanes.values()].flatMap(({ outage }) => (outage === undefined ? [] : [outage]))
   }
 
   open(): void {

@@ -7,7 +7,7 @@
  * in it is divided by the same rule, until that message fails alone.
  */
 import type { Clock } from '../core/clock.js'
-import { errorRecord } from '../core/errors.js'
+import { type ErrorRecord, errorRecord } from '../core/errors.js'
 import type { Logger } from '../core/logger.js'
 import { desynchronise, type RetryPolicy } from '../core/retry.js'
 import type { Events } from './events.js'
@@ -16,6 +16,16 @@ import type { SinkDefinition } from './work.js'
 
 /** However long it has been away, it is asked this often. */
 const MAX_PAUSE_MS = 30_000
+
+/** What this process knows of a sink that it cannot reach. Instants are by the clock of this process. */
+export interface SinkOutage {
+  readonly sink: string
+  readonly since: number
+  /** The last error. */
+  readonly error: ErrorRecord
+  /** When one message is tried again. */
+  readonly nextTryAt: number
+}
 
 export class SinkHealth {
   readonly #definition: SinkDefinition
@@ -26,6 +36,7 @@ export class SinkHealth {
   #failures = 0
   #downSince = 0
   #resumeAt = 0
+  #lastError: unknown
   /** How many messages may be under way; finite while it is in doubt. */
   #allowance = Number.POSITIVE_INFINITY
 
@@ -45,6 +56,14 @@ export class SinkHealth {
     return this.#failures === 0 ? 0 : Math.max(this.#resumeAt - this.#clock.monotonic(), 0)
   }
 
+  /** Undefined while the sink can be reached, as far as is known. */
+  get outage(): SinkOutage | undefined {
+    if (this.#failures === 0) return undefined
+    const offset = this.#clock.now() - this.#clock.monotonic()
+    const [since, nextTryAt] = [this.#downSince + offset, this.#resumeAt + offset].map(Math.round) as [number, number]
+    return { sink: this.#definition.name, since, error: errorRecord(this.#lastError), nextTryAt }
+  }
+
   heard(end: CallEnd): void {
     if (end.reached) this.#reached()
     else this.unreachable(end.error)
@@ -54,6 +73,7 @@ export class SinkHealth {
     // Calls that set out together find the same thing, once.
     if (this.pauseMs > 0) return
     this.#failures += 1
+    this.#lastError = error
     this.#allowance = 1
     const now = this.#clock.monotonic()
     const { name, retry } = this.#definition

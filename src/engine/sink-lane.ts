@@ -9,7 +9,7 @@ import type { Attempt } from './attempt.js'
 import type { Attempts } from './attempts.js'
 import { KeptKeys } from './kept-keys.js'
 import { SinkCall } from './sink-call.js'
-import type { SinkHealth } from './sink-health.js'
+import type { SinkHealth, SinkOutage } from './sink-health.js'
 import { noAnswer, outcomeOf } from './sink-outcome.js'
 import type { SinkDefinition } from './work.js'
 
@@ -56,6 +56,10 @@ export class SinkLane {
 
   get pauseMs(): number {
     return this.#options.health.pauseMs
+  }
+
+  get outage(): SinkOutage | undefined {
+    return this.#options.health.outage
   }
 
   /** How many more messages can set out at once. */
