@@ -1,4 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config'
+import { textModules } from './scripts/text-modules.js'
 
 /** What has no server of its own, and leaves nothing behind: to load it anew for each file would take most of its time. */
 const LIGHT = ['src/**', 'test/{api,architecture,engine,oracle,server,simulation}/**']
@@ -9,6 +10,7 @@ const TESTS = '*.test.{ts,js}'
 const exclude = [...configDefaults.exclude, 'test/chaos/**']
 
 export default defineConfig({
+  plugins: [textModules()],
   test: {
     testTimeout: 30_000,
     // Many of them wait more than they work.

@@ -1,0 +1,9 @@
+/** What `text-modules.js` exports: it is plain JavaScript so that Node can run the build. */
+export interface TextModules {
+  readonly name: string
+  load(id: string): { readonly code: string; readonly moduleType: 'js' } | undefined
+}
+
+export function textModules(): TextModules
+
+export function textOf(file: string, included?: Set<string>): string

@@ -1,0 +1,48 @@
+// @ts-check
+/**
+ * SQL and Lua as modules: `import text from './claim.sql'` gives the text of the file. The build and the tests both use
+ * this plugin, so that nothing reads a file at run time and bundlers need no configuration for it.
+ *
+ * A script of several parts names them in comments, one in a line:
+ *
+ *     -- include: lua/run-record
+ *
+ * stands for the text of `lua/run-record.lua`, looked up from the folder of the store (the folder below `stores/`).
+ * A part that is included twice, by whatever way, is there once, where it is first needed.
+ */
+import { readFileSync } from 'node:fs'
+import { extname, join } from 'node:path'
+
+const TEXT = /\.(?:sql|lua)$/
+const INCLUDE = /^-- include: (\S+)$/gm
+const STORE = /^.*\/stores\/[^/]+(?=\/)/
+
+/** @returns {{ name: string, load(id: string): { code: string, moduleType: 'js' } | undefined }} */
+export function textModules() {
+  return {
+    name: 'text-modules',
+    load(id) {
+      const [file = ''] = id.split('?')
+      if (!TEXT.test(file)) return undefined
+      return { code: `export default ${JSON.stringify(textOf(file))}\n`, moduleType: 'js' }
+    },
+  }
+}
+
+/**
+ * The text of a file with all that it includes.
+ * @param {string} file
+ * @param {Set<string>} [included]
+ * @returns {string}
+ */
+export function textOf(file, included = new Set([file])) {
+  const text = readFileSync(file, 'utf8')
+  return text.replace(INCLUDE, (_line, name) => {
+    const store = STORE.exec(file.replaceAll('\\', '/'))
+    if (store === null) throw new Error(`${file} includes ${name}, but only files below stores/ can include others`)
+    const part = join(store[0], name + extname(file))
+    if (included.has(part)) return ''
+    included.add(part)
+    return textOf(part, included).trimEnd()
+  })
+}
