@@ -6,8 +6,11 @@
  *   the same id. So delivery is at-least-once, and receivers dedupe by `id`.
  * - A failure is a value, about one message. It is tried again with backoff, over hours, unless it says that this is in
  *   vain; then the run is `failed`, with the reason, and can be retried by hand.
- * - A sink that cannot be reached at all throws, or says `unreachable`: then it is left alone for a while and asked by one
- *   message at a time, so that what waits for it waits in the store, and costs nothing.
+ * - A sink that is unreachable throws, or says `unreachable` of what it could not deliver. When a call delivers nothing
+ *   for that reason, another message is tried: if it is delivered, the failure counts against the messages of the call.
+ *   Otherwise there is an outage: everything for this sink waits in the store, uses up no attempts, and one message is
+ *   tried every few seconds. So say it of whatever concerns the broker and not the message: no connection, no quorum, no
+ *   leader, a broker that takes nothing.
  * - Messages of one key are handed over oldest first, by each instance. Only with `ordered` does one that is being retried
  *   hold back those that follow.
  * - The signal fires when nobody waits for the answer any more: timeout, stop, a lost lease. What is not acknowledged by
@@ -29,7 +32,7 @@ export interface Sink {
    * makes no sense.
    */
   check?(options: Json): void
-  /** Makes ready to deliver. When it throws, the sink counts as out of reach, and it is called again before the next try. */
+  /** Makes ready to deliver. When it throws, the sink is unreachable, and `open` is called again before the next try. */
   open?(): Promise<void>
   /** No call is under way, and none follows. */
   close?(): Promise<void>
@@ -67,7 +70,7 @@ export interface Undelivered {
   readonly untried?: boolean
   /** What the receiver asks for; the wait is never shorter than the backoff, nor longer than a day. */
   readonly retryAfterMs?: number
-  /** The sink itself is out of reach, so no other message would get through either. */
+  /** The broker has failed, not the message: no other message would get through either. */
   readonly unreachable?: boolean
   /** The receiver wants nothing more of this schedule: it is paused, with this note. */
   readonly pauseSchedule?: string

@@ -11,21 +11,33 @@
  */
 import type { Clock } from '../core/clock.js'
 import { failure } from '../core/errors.js'
-import type { Delivery } from '../core/sink.js'
+import type { Delivery, Undelivered } from '../core/sink.js'
 import type { Attempt, AttemptObserver } from './attempt.js'
 import { noAnswer, sinkMessage } from './sink-outcome.js'
 import type { SinkDefinition } from './work.js'
 import { ABORT_WINDOW_MS } from './worker.js'
 
-/** How a call ended, as far as the sink itself is concerned. */
-export type CallEnd = { readonly reached: true } | { readonly reached: false; readonly error: unknown }
+/** How a call ended, as far as the sink itself is concerned. One message that was delivered proves that it is reachable. */
+export type CallEnd = { readonly reached: true } | Unreached
+
+export interface Unreached {
+  readonly reached: false
+  readonly error: unknown
+  /** Messages without an outcome: whether the sink failed or one of them did is not known yet. */
+  readonly undecided: readonly Undecided[]
+}
+
+export interface Undecided {
+  readonly attempt: Attempt
+  readonly delivery: Undelivered
+}
 
 export interface SinkCallOptions {
   readonly definition: SinkDefinition
   readonly clock: Clock
   readonly attempts: readonly Attempt[]
   readonly open: () => Promise<void> | undefined
-  /** Told once for each attempt. */
+  /** Told once for each attempt that is not left undecided. */
   readonly onOutcome: (attempt: Attempt, delivery: Delivery) => void
 }
 
@@ -42,7 +54,7 @@ export class SinkCall implements AttemptObserver {
     this.#waiting = options.attempts.length
   }
 
-  /** Resolves when every attempt has its outcome. */
+  /** Resolves when every attempt has its outcome, or is left undecided. */
   async run(): Promise<CallEnd> {
     const { attempts, clock, definition } = this.#options
     for (const attempt of attempts) attempt.observe(this)
@@ -66,7 +78,7 @@ export class SinkCall implements AttemptObserver {
   fenced(attempt: Attempt): void {
     const answer = noAnswer(this.#options.definition, attempt)
     this.#end(attempt, answer)
-    if (this.#open.size === 0) this.#giveUp({ reached: false, error: answer.error })
+    if (this.#open.size === 0) this.#giveUp({ reached: false, error: answer.error, undecided: [] })
   }
 
   async #call(): Promise<CallEnd> {
@@ -80,28 +92,40 @@ export class SinkCall implements AttemptObserver {
         throw failure('OPTION_INVALID', `sink "${definition.name}" must answer with a list, one outcome per message`)
       }
     } catch (error) {
-      for (const attempt of this.#open) this.#end(attempt, { delivered: false, error })
-      return { reached: false, error }
+      const delivery: Undelivered = { delivered: false, error, unreachable: true }
+      return this.#unreached([...this.#open].map((attempt) => ({ attempt, delivery })))
     }
     return this.#hear(answers)
   }
 
   #hear(answers: readonly (Delivery | undefined)[]): CallEnd {
     const { definition, attempts } = this.#options
-    let end: CallEnd = { reached: true }
+    const isReached = answers.some((answer) => answer?.delivered === true)
+    const undecided: Undecided[] = []
     for (let at = 0; at < attempts.length; at += 1) {
       const attempt = attempts[at] as Attempt
-      const answer = answers[at] ?? noAnswer(definition, attempt)
-      if (answer.delivered !== true && answer.unreachable === true) end = { reached: false, error: answer.error }
-      if (this.#open.has(attempt)) this.#end(attempt, answer)
+      const delivery = answers[at] ?? noAnswer(definition, attempt)
+      if (!this.#open.has(attempt)) continue
+      if (!isReached && delivery.delivered !== true && delivery.unreachable === true) {
+        undecided.push({ attempt, delivery })
+      } else this.#end(attempt, delivery)
     }
-    return end
+    return undecided.length === 0 ? { reached: true } : this.#unreached(undecided)
+  }
+
+  #unreached(undecided: readonly Undecided[]): CallEnd {
+    for (const { attempt } of undecided) this.#forget(attempt)
+    return { reached: false, error: undecided[0]?.delivery.error, undecided }
   }
 
   #end(attempt: Attempt, delivery: Delivery): void {
+    this.#forget(attempt)
+    this.#options.onOutcome(attempt, delivery)
+  }
+
+  #forget(attempt: Attempt): void {
     this.#open.delete(attempt)
     attempt.observe(undefined)
     attempt.end()
-    this.#options.onOutcome(attempt, delivery)
   }
 }

@@ -42,7 +42,7 @@ export class SinkDispatcher {
     this.#size = new ClaimSize(options.batch)
     const { store, clock, log, events, attempts, isTrusted, onFree } = options
     for (const [name, definition] of options.sinks) {
-      const health = new SinkHealth(definition, clock, log, events)
+      const health = new SinkHealth({ definition, clock, log, events })
       const pauseSchedule = (attempt: Attempt, note: string) => pauseGone(store.schedules, log, attempt.run, note)
       this.#lanes.set(name, new SinkLane({ definition, clock, attempts, health, pauseSchedule, isTrusted, onFree }))
     }

@@ -1,21 +1,28 @@
 /**
- * Whether a sink can be reached, as far as this process knows, and how much may be tried until that is certain.
+ * Whether a sink can be reached, as far as this process knows, and how many messages may set out until that is certain.
  *
- * A sink that is out of reach is left alone for a while, longer each time, then asked with one message; when that gets
- * through, with two, four, and so on. So a broker that is down for hours costs one message now and then, not a claim and
- * a settle for all that wait for it, which stay where they are: in the store. A batch that fails because of one message
- * in it is divided by the same rule, until that message fails alone.
+ * - **Reachable**: no limit.
+ * - **Doubted**: a call got nothing through. Either the sink is unreachable, or something is wrong with the messages of
+ *   that call: another message tells. One sets out at once. When it is delivered, the sink is reachable, and the failure
+ *   counts against the messages of that call. When it is not, or when there is no other message, the sink is down.
+ * - **Down**: logged once. The sink is left alone for a while, longer each time, then tried with one message. When that is
+ *   delivered, two may set out, then four, and so on.
+ *
+ * So a broker that is down for hours costs one message now and then, not a claim and a settle for all that wait for it:
+ * they stay in the store, and use up none of their attempts. A batch that fails because of one message in it is divided
+ * by the same rule, until that message fails alone.
  */
 import type { Clock } from '../core/clock.js'
 import { type ErrorRecord, errorRecord } from '../core/errors.js'
 import type { Logger } from '../core/logger.js'
 import { desynchronise, type RetryPolicy } from '../core/retry.js'
 import type { Events } from './events.js'
-import type { CallEnd } from './sink-call.js'
 import type { SinkDefinition } from './work.js'
 
-/** However long it has been away, it is asked this often. */
-const MAX_PAUSE_MS = 30_000
+/** An outage of any length is noticed to be over after this long. */
+const MAX_PAUSE_MS = 10_000
+/** How long a doubt waits for another message. */
+const DOUBT_MS = 2_000
 
 /** What this process knows of a sink that it cannot reach. Instants are by the clock of this process. */
 export interface SinkOutage {
@@ -27,24 +34,42 @@ export interface SinkOutage {
   readonly nextTryAt: number
 }
 
+export interface SinkHealthOptions {
+  readonly definition: SinkDefinition
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: Events
+}
+
+type State = 'reachable' | 'doubted' | 'down'
+
 export class SinkHealth {
-  readonly #definition: SinkDefinition
-  readonly #clock: Clock
-  readonly #log: Logger
-  readonly #events: Events
-  /** How often in a row it was out of reach. */
+  readonly #options: SinkHealthOptions
+  #state: State = 'reachable'
+  /** Grows with every failure that counts: a call that began before the newest one proves nothing. */
+  #epoch = 0
+  /** How often in a row the sink was found to be down. */
   #failures = 0
-  #downSince = 0
+  #failingSince = 0
   #resumeAt = 0
-  #lastError: unknown
+  #error: unknown
+  #cancelDoubt = () => {}
   /** How many messages may be under way; finite while it is in doubt. */
   #allowance = Number.POSITIVE_INFINITY
+  /** Called when a doubt is over without another call. */
+  onDecided: () => void = () => {}
 
-  constructor(definition: SinkDefinition, clock: Clock, log: Logger, events: Events) {
-    this.#definition = definition
-    this.#clock = clock
-    this.#log = log
-    this.#events = events
+  constructor(options: SinkHealthOptions) {
+    this.#options = options
+  }
+
+  get state(): State {
+    return this.#state
+  }
+
+  /** To be asked when a call begins, and given back with what it came to. */
+  get epoch(): number {
+    return this.#epoch
   }
 
   get allowance(): number {
@@ -53,55 +78,94 @@ export class SinkHealth {
 
   /** How long to leave it alone. */
   get pauseMs(): number {
-    return this.#failures === 0 ? 0 : Math.max(this.#resumeAt - this.#clock.monotonic(), 0)
+    return this.#state === 'down' ? Math.max(this.#resumeAt - this.#options.clock.monotonic(), 0) : 0
   }
 
   /** Undefined while the sink can be reached, as far as is known. */
   get outage(): SinkOutage | undefined {
-    if (this.#failures === 0) return undefined
-    const offset = this.#clock.now() - this.#clock.monotonic()
-    const [since, nextTryAt] = [this.#downSince + offset, this.#resumeAt + offset].map(Math.round) as [number, number]
-    return { sink: this.#definition.name, since, error: errorRecord(this.#lastError), nextTryAt }
+    if (this.#state !== 'down') return undefined
+    const { clock, definition } = this.#options
+    const offset = clock.now() - clock.monotonic()
+    const [since, nextTryAt] = [Math.round(this.#failingSince + offset), Math.round(this.#resumeAt + offset)]
+    return { sink: definition.name, since, error: errorRecord(this.#error), nextTryAt }
   }
 
-  heard(end: CallEnd): void {
-    if (end.reached) this.#reached()
-    else this.unreachable(end.error)
-  }
-
-  unreachable(error: unknown): void {
+  /** A call got nothing through. */
+  failed(error: unknown, epoch: number): void {
+    if (this.#state === 'reachable') this.#doubt(error)
     // Calls that set out together find the same thing, once.
-    if (this.pauseMs > 0) return
-    this.#failures += 1
-    this.#lastError = error
-    this.#allowance = 1
-    const now = this.#clock.monotonic()
-    const { name, retry } = this.#definition
-    this.#resumeAt = now + desynchronise(pauseAfter(retry, this.#failures, error), name, this.#failures)
-    if (this.#failures > 1) return
-    this.#downSince = now
-    this.#log.warn(
-      { sink: name, err: errorRecord(error) },
-      `sink "${name}" is out of reach: what is meant for it waits in the store; still trying`,
-    )
-    this.#events.emit('sink:unreachable', { sink: name, error })
+    else if (epoch === this.#epoch) this.unreachable(error)
   }
 
-  /** What set out before it went away proves nothing. */
-  #reached(): void {
-    if (this.#allowance === Number.POSITIVE_INFINITY || this.pauseMs > 0) return
-    const { name, batch, concurrency } = this.#definition
+  /** A call got something through. */
+  reached(epoch: number): void {
+    if (this.#allowance === Number.POSITIVE_INFINITY || epoch !== this.#epoch) return
+    const { name, batch, concurrency } = this.#options.definition
     this.#allowance *= 2
     if (this.#allowance >= batch * concurrency) this.#allowance = Number.POSITIVE_INFINITY
-    if (this.#failures === 0) return
-    const downMs = Math.round(this.#clock.monotonic() - this.#downSince)
+    this.#cancelDoubt()
+    if (this.#state === 'down') this.#recovered(name)
+    this.#state = 'reachable'
+  }
+
+  /** The sink is down for certain. */
+  unreachable(error: unknown): void {
+    const { clock, definition } = this.#options
+    const now = clock.monotonic()
+    if (this.#state === 'reachable') this.#failingSince = now
+    this.#cancelDoubt()
+    this.#fail(error)
+    this.#failures += 1
+    this.#resumeAt = now + pauseOf(definition, this.#failures, error)
+    if (this.#state === 'down') return
+    this.#state = 'down'
+    this.#lost(definition.name, error)
+  }
+
+  close(): void {
+    this.#cancelDoubt()
+  }
+
+  #doubt(error: unknown): void {
+    const { clock } = this.#options
+    this.#state = 'doubted'
+    this.#failingSince = clock.monotonic()
+    this.#fail(error)
+    this.#cancelDoubt = clock.after(DOUBT_MS, () => {
+      this.unreachable(error)
+      this.onDecided()
+    })
+  }
+
+  #fail(error: unknown): void {
+    this.#epoch += 1
+    this.#allowance = 1
+    this.#error = error
+  }
+
+  #lost(sink: string, error: unknown): void {
+    const { log, events } = this.#options
+    log.warn(
+      { sink, err: errorRecord(error) },
+      `sink "${sink}" is unreachable: events for it wait in the store; one of them is tried again every few seconds`,
+    )
+    events.emit('sink:unreachable', { sink, error })
+  }
+
+  #recovered(sink: string): void {
+    const { clock, log, events } = this.#options
+    const downMs = Math.round(clock.monotonic() - this.#failingSince)
     this.#failures = 0
-    this.#log.info({ sink: name, downMs }, `sink "${name}" answers again`)
-    this.#events.emit('sink:recovered', { sink: name, downMs })
+    log.info({ sink, downMs }, `sink "${sink}" can be reached again: events that waited for it are delivered now`)
+    events.emit('sink:recovered', { sink, downMs })
   }
 }
 
-/** As the sink's own backoff has it, but never for long: what waits behind it has not failed. */
+/** By the sink's own backoff, but never for long: what waits behind it has not failed. */
+function pauseOf({ name, retry }: SinkDefinition, failures: number, error: unknown): number {
+  return desynchronise(pauseAfter(retry, failures, error), name, failures)
+}
+
 function pauseAfter(retry: RetryPolicy, failures: number, error: unknown): number {
   try {
     const delayMs = retry.delayMs(failures, error)

@@ -8,7 +8,8 @@ import type { Delivery } from '../core/sink.js'
 import type { Attempt } from './attempt.js'
 import type { Attempts } from './attempts.js'
 import { KeptKeys } from './kept-keys.js'
-import { SinkCall } from './sink-call.js'
+import { SinkCall, type Undecided, type Unreached } from './sink-call.js'
+import { SinkDoubts } from './sink-doubts.js'
 import type { SinkHealth, SinkOutage } from './sink-health.js'
 import { noAnswer, outcomeOf } from './sink-outcome.js'
 import type { SinkDefinition } from './work.js'
@@ -38,6 +39,9 @@ export class SinkLane {
   #inFlight = 0
   #calls = 0
   readonly #kept: KeptKeys
+  /** Messages that set out since the last failure, while few may. */
+  readonly #probes = new Set<Attempt>()
+  readonly #doubts = new SinkDoubts()
   /** Waits a little for more, to go in one call. */
   #gathering: Attempt[] = []
   #cancelLinger: (() => void) | undefined
@@ -50,7 +54,8 @@ export class SinkLane {
 
   constructor(options: SinkLaneOptions) {
     this.#options = options
-    const { definition, clock } = options
+    const { definition, clock, health } = options
+    health.onDecided = () => this.#decide()
     this.#kept = new KeptKeys(definition, clock, (attempt, outcome) => this.#write(attempt, outcome))
   }
 
@@ -67,10 +72,9 @@ export class SinkLane {
     const { definition, health } = this.#options
     const { allowance } = health
     if (this.#closed) return 0
-    if (Number.isFinite(allowance) && this.#inFlight > this.#kept.size) return 0
     const room = (definition.concurrency - this.#calls) * definition.batch - this.#gathering.length
-    const taken = this.#inFlight - Math.min(this.#kept.size, MOST_KEPT)
-    return Math.min(room, definition.inFlight - taken, allowance)
+    const taken = this.#inFlight - Math.min(this.#kept.size, MOST_KEPT) - this.#doubts.size
+    return Math.min(room, definition.inFlight - taken, allowance - this.#probes.size)
   }
 
   /** As many as there was room for have come, so there may be more: told as soon as there is room again. */
@@ -88,6 +92,8 @@ export class SinkLane {
     this.#closed = true
     this.#cancelAsking?.()
     this.flush()
+    this.#options.health.close()
+    this.#release(this.#doubts.take())
     this.#kept.giveAllBack()
   }
 
@@ -99,6 +105,7 @@ export class SinkLane {
 
   add(attempt: Attempt): void {
     this.#inFlight += 1
+    if (Number.isFinite(this.#options.health.allowance)) this.#probes.add(attempt)
     this.#gathering.push(attempt)
     if (this.#gathering.length >= this.#options.definition.batch) this.flush()
   }
@@ -135,10 +142,41 @@ export class SinkLane {
       open: () => this.#open(),
       onOutcome: (attempt, delivery) => this.#settle(attempt, delivery),
     })
+    const { epoch } = health
     const end = await call.run()
     this.#calls -= 1
-    health.heard(end)
+    for (const attempt of attempts) this.#probes.delete(attempt)
+    if (end.reached) health.reached(epoch)
+    else this.#failed(end, epoch)
+    this.#decide()
+  }
+
+  #failed({ error, undecided }: Unreached, epoch: number): void {
+    const { health } = this.#options
+    if (health.state !== 'reachable' || !this.#doubts.areSuspects(undecided)) health.failed(error, epoch)
+    this.#doubts.add(undecided)
+  }
+
+  /** What failed is charged to the messages if the sink is reachable, and to the sink if it is down. */
+  #decide(): void {
+    const { state } = this.#options.health
+    if (state === 'doubted' && !this.#closed) this.#wantsMore = true
+    else {
+      const messages = this.#doubts.take()
+      if (state === 'reachable') for (const { attempt, delivery } of messages) this.#settle(attempt, delivery)
+      else this.#release(messages)
+    }
     this.#freed()
+  }
+
+  /** They are due at once, behind all that are due already: so the next message to be tried is another one. */
+  #release(messages: readonly Undecided[]): void {
+    this.#doubts.suspect(messages)
+    for (const { attempt, delivery } of messages) {
+      const isOurs = attempt.reason === undefined || attempt.reason === 'timeout'
+      const outcome = outcomeOf(this.#options.definition, attempt, delivery)
+      this.#write(attempt, isOurs ? { kind: 'released' } : outcome)
+    }
   }
 
   /** A claim for each call that ends would cost more than the call: it waits until some have, or a moment has passed. */
@@ -146,8 +184,12 @@ export class SinkLane {
     if (!this.#wantsMore) return
     const { free } = this
     if (free <= 0) return
-    const { definition, clock } = this.#options
-    if (free * 4 >= definition.concurrency * definition.batch || free >= definition.batch * ENOUGH_CALLS)
+    const { definition, clock, health } = this.#options
+    if (
+      Number.isFinite(health.allowance) ||
+      free * 4 >= definition.concurrency * definition.batch ||
+      free >= definition.batch * ENOUGH_CALLS
+    )
       this.#askForMore()
     else this.#cancelAsking ??= clock.after(SOON_MS, () => this.#askForMore())
   }
@@ -178,6 +220,7 @@ export class SinkLane {
   #settle(attempt: Attempt, delivery: Delivery): void {
     const { definition } = this.#options
     const isOurs = attempt.reason === undefined || attempt.reason === 'timeout'
+    if (delivery.delivered === true) this.#doubts.absolve(attempt)
     if (delivery.delivered !== true && delivery.pauseSchedule !== undefined && isOurs) {
       void this.#pause(attempt, delivery, delivery.pauseSchedule)
     } else this.#finish(attempt, outcomeOf(definition, attempt, delivery))
@@ -195,6 +238,7 @@ export class SinkLane {
   }
 
   #settleUnsent(attempt: Attempt): void {
+    this.#probes.delete(attempt)
     attempt.end()
     const { definition } = this.#options
     this.#finish(attempt, outcomeOf(definition, attempt, noAnswer(definition, attempt)))

@@ -152,7 +152,6 @@ describe('a sink', () => {
 
   it('that never answers is given up after its timeout, and what it held is tried again', async () => {
     const orders = new ScriptedSink({ timeout: '10s', concurrency: 1 })
-    const log = memoryLog()
     let isAborted = false
     orders.script = (_, signal) => {
       signal.addEventListener('abort', () => {
@@ -160,7 +159,7 @@ describe('a sink', () => {
       })
       return new Promise(() => {})
     }
-    const { belfry, advance, runs } = await started({ sinks: { orders }, logger: log })
+    const { belfry, advance, runs } = await started({ sinks: { orders } })
     await belfry.schedules.putMany(burst(2))
     await advance('12s')
     expect(isAborted).toBe(true)
@@ -168,7 +167,6 @@ describe('a sink', () => {
     await advance('1m')
     expect(orders.ids.sort()).toEqual([`s/0000-${UNIX}`, `s/0001-${UNIX}`])
     expect(await runs('s/0000')).toMatchObject([{ state: 'succeeded', failures: 1 }])
-    expect(log.lines).toHaveLength(2)
   })
 
   it('that throws because of one message in a batch is asked for fewer, until that one fails alone', async () => {
@@ -179,9 +177,27 @@ describe('a sink', () => {
     }
     const { belfry, advance, runs } = await started({ sinks: { orders } })
     await belfry.schedules.putMany(burst(50))
+    await belfry.schedules.put('others', { every: '1m', to: 'orders' })
     await advance('3h')
-    expect(orders.delivered).toHaveLength(49)
+    expect(orders.ids.filter((id) => id.startsWith('s/'))).toHaveLength(49)
     expect(await runs('s/0007')).toMatchObject([{ state: 'failed', error: { message: 'cannot be encoded' } }])
+  })
+
+  it('that does not take one message, as if it were away, is not taken for away: the others get through meanwhile', async () => {
+    const orders = new ScriptedSink({ batch: 1, retry: { attempts: 5 } })
+    orders.script = each(({ schedule_id }) =>
+      schedule_id === 's/0000' ? { ...no, unreachable: true } : { delivered: true },
+    )
+    const log = memoryLog()
+    const { belfry, advance, runs } = await started({ sinks: { orders }, logger: log })
+    await belfry.schedules.putMany(burst(1))
+    await belfry.schedules.put('others', { every: '1s', to: 'orders' })
+    await advance('30m')
+    expect(await runs('s/0000')).toMatchObject([{ state: 'failed', failures: 5 }])
+    expect(orders.delivered.length).toBeGreaterThan(1_795)
+    const late = (await belfry.runs.list({ sink: 'orders', state: 'succeeded', limit: 1_000 })).items
+    expect(late.filter(({ tick, finishedAt }) => Number(finishedAt) - Number(tick) > 1_100)).toEqual([])
+    expect(log.lines).toEqual([])
   })
 
   it('is opened before its first message, again if that failed, and closed in the end', async () => {
@@ -208,8 +224,8 @@ describe('a sink', () => {
     await belfry.stop()
     expect(events.slice(-3)).toEqual(['open', 'deliver', 'close'])
     expect(log.lines).toEqual([
-      'warn sink "orders" is out of reach: what is meant for it waits in the store; still trying',
-      'info sink "orders" answers again',
+      'warn sink "orders" is unreachable: events for it wait in the store; one of them is tried again every few seconds',
+      'info sink "orders" can be reached again: events that waited for it are delivered now',
     ])
   })
 })
@@ -234,20 +250,37 @@ describe('a broker that is down for hours', () => {
     })
     await advance('3h')
     expect(log.lines).toHaveLength(1)
-    expect(log.lines[0]).toMatch(/^warn sink "orders" is out of reach/)
+    expect(log.lines[0]).toMatch(/^warn sink "orders" is unreachable/)
     expect(orders.most).toBeLessThanOrEqual(50)
-    // One question every 15 to 30 s, however much waits: 720 messages of which most were never touched.
-    expect(claimed).toBeLessThan((3 * 3_600) / 15 + 50)
+    // One message every 5 to 10 s, however many wait.
+    expect(claimed).toBeLessThan((3 * 3_600) / 5 + 50)
     expect(orders.calls.slice(2).every((messages) => messages.length === 1)).toBe(true)
     expect([beats.length, audit.delivered.length]).toEqual([180, 180])
     orders.script = accept
     await advance('2h')
     expect(log.lines).toHaveLength(2)
-    expect(log.lines[1]).toMatch(/^info sink "orders" answers again/)
+    expect(log.lines[1]).toMatch(/^info sink "orders" can be reached again/)
     const recorded = ids.flatMap((id) => Array.from({ length: 36 }, (_, at) => `${id}-${UNIX - 1 + 300 * (at + 1)}`))
     expect(recorded.filter((id) => !orders.ids.includes(id))).toEqual([])
     expect(new Set(orders.ids).size).toBe(orders.ids.length)
     expect((await store.runs.list({ sink: 'orders', states: ['failed'], limit: 10 })).items).toEqual([])
+  })
+
+  it('uses up no attempts of what waits for it, and gets all of it within seconds when it is back', async () => {
+    const orders = new ScriptedSink({ batch: 50, retry: { attempts: 2 } })
+    orders.script = each(() => ({ delivered: false, error: new Error('there is no quorum'), unreachable: true }))
+    const log = memoryLog()
+    const { belfry, advance } = await started({ sinks: { orders }, logger: log })
+    const failed: string[] = []
+    belfry.on('run:retrying', ({ run }) => void failed.push(run.id))
+    await belfry.schedules.putMany(burst(500))
+    await advance('1h')
+    expect(log.lines).toHaveLength(1)
+    orders.script = accept
+    await advance('11s')
+    expect(new Set(orders.ids).size).toBe(500)
+    expect(failed).toEqual([])
+    expect(log.lines).toHaveLength(2)
   })
 })
 
