@@ -1,0 +1,246 @@
+// @ts-check
+/** Kafka: three brokers in KRaft mode, each a controller too, with the three clients that Belfry has. */
+import { execFile, execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { Kafka, logLevel } from 'kafkajs'
+import { foundOrInstalled } from '../../servers/apt.js'
+import { freePort } from '../../servers/own-server.js'
+import { program } from '../../servers/program.js'
+import { ServerProcess } from '../server-process.js'
+import { makeCertificates } from './certificates.js'
+import { CLIENT_FOLDER, classPath, installClients, java, newerNode } from './install.js'
+import { PASSWORD, properties, USER } from './properties.js'
+
+/** @typedef {import('../cluster.js').Cluster} Cluster */
+
+const CLUSTER_ID = 'BelfryTests-0123456789A'
+const HEAP = ['-Xmx256m', '-Xms128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1']
+const PATIENCE_MS = 90_000
+const PARTITIONS = 6
+
+/** @type {import('../cluster.js').BrokerKind} */
+export const kafkaKind = {
+  name: 'kafka',
+  clients: ['kafkajs', 'confluent', 'platformatic'],
+  async prepare(clients) {
+    java()
+    classPath()
+    installClients(clients)
+  },
+  open: openKafkaCluster,
+}
+
+/** @returns {Promise<Cluster>} */
+export async function openKafkaCluster() {
+  const root = mkdtempSync(join(tmpdir(), 'belfry-kafka-cluster-'))
+  const tls = makeCertificates(root)
+  const ports = []
+  for (const id of [1, 2, 3]) {
+    const [plain, secure, mutual, controller] = [await freePort(), await freePort(), await freePort(), await freePort()]
+    ports.push({ id, plain, secure, mutual, controller })
+  }
+  /** @type {Map<string, ServerProcess>} */
+  const processes = new Map()
+  for (const own of ports) {
+    const folder = join(root, `broker-${own.id}`)
+    mkdirSync(folder)
+    writeFileSync(join(folder, 'server.properties'), properties(own, ports, folder, { ...tls.broker, ca: tls.ca }))
+    const command = [java(), ...HEAP, '-cp', classPath(), 'kafka.Kafka', join(folder, 'server.properties')]
+    processes.set(`broker-${own.id}`, new ServerProcess({ name: `broker-${own.id}`, folder, command }))
+  }
+  format(root, ports)
+  const cluster = new KafkaCluster(root, ports, processes, tls)
+  try {
+    await Promise.all([...processes.values()].map((each) => each.start()))
+    await cluster.healthy()
+  } catch (error) {
+    const said = [...processes.values()].map((each) => each.said).join('\n')
+    await cluster.stop()
+    throw new Error(`the Kafka cluster did not start: ${said}`, { cause: error })
+  }
+  return cluster
+}
+
+/** One JVM formats one folder; the others get the same with their own number. @param {string} root @param {readonly import('./properties.js').Ports[]} ports */
+function format(root, ports) {
+  const folder = (/** @type {number} */ id) => join(root, `broker-${id}`)
+  const [first, ...others] = ports.map(({ id }) => id)
+  if (first === undefined) return
+  const scram = ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap((kind) => [
+    '--add-scram',
+    `${kind}=[name=${USER},password=${PASSWORD}]`,
+  ])
+  const tool = ['kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', join(folder(first), 'server.properties')]
+  execFileSync(java(), [...HEAP, '-cp', classPath(), ...tool, ...scram], { stdio: 'pipe', timeout: 120_000 })
+  for (const id of others) {
+    cpSync(join(folder(first), 'data'), join(folder(id), 'data'), { recursive: true })
+    const file = join(folder(id), 'data', 'meta.properties')
+    const kept = readFileSync(file, 'utf8').replace(/^directory\.id=.*\n/m, '')
+    writeFileSync(file, kept.replace(/^node\.id=.*$/m, `node.id=${id}`))
+  }
+}
+
+/** @implements {Cluster} */
+class KafkaCluster {
+  #root
+  #ports
+  #processes
+  #tls
+
+  /**
+   * @param {string} root
+   * @param {readonly import('./properties.js').Ports[]} ports
+   * @param {ReadonlyMap<string, ServerProcess>} processes
+   * @param {ReturnType<typeof makeCertificates>} tls
+   */
+  constructor(root, ports, processes, tls) {
+    this.#root = root
+    this.#ports = ports
+    this.#processes = processes
+    this.#tls = tls
+  }
+
+  get nodes() {
+    return [...this.#processes.keys()]
+  }
+
+  /** @param {string} topic */
+  async leaderOf(topic) {
+    const partitions = await this.#partitions([topic])
+    const leads = (/** @type {string} */ node) => partitions.filter(({ leader }) => `broker-${leader}` === node).length
+    return [...this.nodes].sort((one, other) => leads(other) - leads(one))[0] ?? ''
+  }
+
+  /** @param {string} node */
+  terminate(node) {
+    return this.#process(node).end('SIGTERM')
+  }
+
+  /** @param {string} node */
+  kill(node) {
+    return this.#process(node).end('SIGKILL')
+  }
+
+  /** @param {string} node */
+  async start(node) {
+    await this.#process(node).start()
+  }
+
+  /** @param {string} node */
+  async freeze(node) {
+    this.#process(node).signal('SIGSTOP')
+  }
+
+  /** @param {string} node */
+  async thaw(node) {
+    this.#process(node).signal('SIGCONT')
+  }
+
+  /** All brokers are there, and all replicas of all partitions are in sync. */
+  async healthy() {
+    const deadline = Date.now() + PATIENCE_MS
+    for (;;) {
+      try {
+        const partitions = await this.#partitions()
+        if (partitions.every(({ isr }) => isr.length === this.nodes.length)) return
+        if (Date.now() > deadline) throw new Error('replicas are not in sync')
+      } catch (error) {
+        if (Date.now() > deadline) throw error
+      }
+      await sleep(500)
+    }
+  }
+
+  /** @param {string} name */
+  async makeDestination(name) {
+    const replicationFactor = this.nodes.length
+    await this.#asAdmin((admin) =>
+      admin.createTopics({
+        waitForLeaders: true,
+        topics: [{ topic: name, numPartitions: PARTITIONS, replicationFactor }],
+      }),
+    )
+    return name
+  }
+
+  /** @param {string} client @param {string} topic @param {string} [variant] @returns {import('../cluster.js').SinkRecipe} */
+  sink(client, topic, variant) {
+    return {
+      ...{ file: 'kafka.js', make: 'kafka' },
+      options: { topic, ...this.#access(variant) },
+      ...(client === 'platformatic' ? { runtime: newerNode() } : {}),
+      environment: { NODE_PATH: CLIENT_FOLDER },
+    }
+  }
+
+  /** Where the brokers listen, and what they want to be told there. @param {string} [variant] */
+  #access(variant) {
+    const { ca, client } = this.#tls
+    const at = (/** @type {'plain' | 'secure' | 'mutual'} */ kind) =>
+      this.#ports.map((ports) => `127.0.0.1:${ports[kind]}`)
+    if (variant === undefined) return { brokers: at('plain') }
+    if (variant === 'mutual-tls') return { brokers: at('mutual'), ssl: { ca, ...client } }
+    const password = variant === 'wrong-password' ? 'wrong' : PASSWORD
+    const mechanism = variant === 'wrong-password' ? 'scram-sha-512' : variant
+    return { brokers: at('secure'), ssl: { ca }, sasl: { mechanism, username: USER, password } }
+  }
+
+  /** @param {string} topic */
+  async read(topic) {
+    const kcat = foundOrInstalled({ what: 'Kafka is read by kcat', package_: 'kcat', find: () => program('kcat') })
+    const options = ['-b', this.#plain.join(), '-C', '-t', topic, '-o', 'beginning', '-e', '-q', '-J']
+    const { stdout } = await promisify(execFile)(kcat, options, { timeout: 120_000, maxBuffer: 2 ** 30 })
+    return stdout
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => {
+        const { partition, ts, key, payload } = JSON.parse(line)
+        return { place: String(partition), key, body: payload, storedAt: ts }
+      })
+  }
+
+  async stop() {
+    await Promise.all([...this.#processes.values()].map((each) => each.end('SIGKILL')))
+    rmSync(this.#root, { recursive: true, force: true })
+  }
+
+  get #plain() {
+    return this.#ports.map(({ plain }) => `127.0.0.1:${plain}`)
+  }
+
+  /** @param {string} node */
+  #process(node) {
+    const found = this.#processes.get(node)
+    if (found === undefined) throw new Error(`there is no ${node}: there is ${this.nodes.join(', ')}`)
+    return found
+  }
+
+  /** @param {readonly string[]} [topics] all, if none are named */
+  async #partitions(topics) {
+    return this.#asAdmin(async (admin) => {
+      const { brokers } = await admin.describeCluster()
+      if (topics === undefined && brokers.length < this.nodes.length) throw new Error('a broker is missing')
+      const found = await admin.fetchTopicMetadata(topics === undefined ? undefined : { topics: [...topics] })
+      return found.topics.flatMap(({ partitions }) => partitions)
+    })
+  }
+
+  /**
+   * @template T
+   * @param {(admin: import('kafkajs').Admin) => Promise<T>} use
+   */
+  async #asAdmin(use) {
+    const settings = { requestTimeout: 5_000, connectionTimeout: 2_000, retry: { retries: 2 } }
+    const admin = new Kafka({ brokers: this.#plain, logLevel: logLevel.NOTHING, ...settings }).admin()
+    try {
+      await admin.connect()
+      return await use(admin)
+    } finally {
+      await admin.disconnect().catch(() => {})
+    }
+  }
+}

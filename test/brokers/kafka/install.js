@@ -1,0 +1,105 @@
+// @ts-check
+/** What the Kafka tests need and do not bring: Java, Kafka's jars from Maven Central, the clients, and a newer Node. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { foundOrInstalled } from '../../servers/apt.js'
+import { program } from '../../servers/program.js'
+
+const HERE = fileURLToPath(new URL('.', import.meta.url))
+const BROKERS = fileURLToPath(new URL('..', import.meta.url))
+const VERSION = '4.3.1'
+const LIBRARIES = join(homedir(), '.cache', 'belfry-tests', `kafka-${VERSION}`)
+
+export function java() {
+  return foundOrInstalled({
+    what: 'the Kafka tests need Java 17 or newer',
+    package_: 'default-jre-headless',
+    find: () => program('java'),
+  })
+}
+
+/** The class path of a Kafka broker: downloaded once, and kept for the next time. */
+export function classPath() {
+  const isComplete =
+    existsSync(LIBRARIES) && readdirSync(LIBRARIES).some((file) => file === `kafka_2.13-${VERSION}.jar`)
+  if (!isComplete) {
+    java()
+    const maven = foundOrInstalled({
+      what: "the Kafka tests need Maven, to download Kafka's jars",
+      package_: 'maven',
+      find: () => program('mvn'),
+    })
+    mkdirSync(LIBRARIES, { recursive: true })
+    const goal = ['dependency:copy-dependencies', `-DoutputDirectory=${LIBRARIES}`, '-DincludeScope=runtime']
+    execFileSync(maven, ['-q', '-B', ...goal], { cwd: HERE, stdio: ['ignore', 2, 2], timeout: 600_000 })
+  }
+  return join(LIBRARIES, '*')
+}
+
+/** Where clients are that the root does not have. */
+export const CLIENT_FOLDER = join(BROKERS, 'node_modules')
+
+/** @param {readonly string[]} clients */
+export function installClients(clients) {
+  if (clients.every((client) => client === 'kafkajs')) return
+  if (!existsSync(join(CLIENT_FOLDER, '@platformatic/kafka'))) npmInstall(BROKERS)
+  if (clients.includes('platformatic')) newerNode()
+  if (clients.includes('confluent')) buildConfluent()
+}
+
+/** A Node that @platformatic/kafka runs on: this one, or one from npm. */
+export function newerNode() {
+  const [major = 0] = process.versions.node.split('.').map(Number)
+  if (major >= 24) return process.execPath
+  const folder = join(BROKERS, 'node24')
+  const file = join(folder, 'node_modules', `node-linux-${process.arch}`, 'bin', 'node')
+  if (!existsSync(file)) npmInstall(folder)
+  return file
+}
+
+/** Scripts are left out: what they would do is done below, where it can be seen. @param {string} folder */
+function npmInstall(folder) {
+  const options = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
+  execFileSync('npm', options, { cwd: folder, stdio: ['ignore', 2, 2], timeout: 300_000 })
+}
+
+/** Its binary comes from GitHub; where that cannot be reached it is built, against the libraries of the system. */
+function buildConfluent() {
+  const folder = join(CLIENT_FOLDER, '@confluentinc', 'kafka-javascript')
+  const isThere = () => existsSync(join(folder, 'build', 'Release', 'confluent-kafka-javascript.node'))
+  if (isThere()) return
+  const preGyp = createRequire(join(folder, 'package.json')).resolve('@mapbox/node-pre-gyp/bin/node-pre-gyp')
+  const gyp = join(
+    execFileSync('npm', ['root', '-g'], { encoding: 'utf8' }).trim(),
+    'npm/node_modules/node-gyp/bin/node-gyp.js',
+  )
+  /** @param {string[]} args */
+  const install = (...args) => {
+    const env = { ...process.env, CKJS_LINKING: 'dynamic', npm_config_node_gyp: gyp }
+    execFileSync(process.execPath, [preGyp, 'install', ...args], { cwd: folder, env, stdio: 'pipe', timeout: 900_000 })
+  }
+  try {
+    install('--update-binary')
+  } catch {
+    for (const [package_, file] of BUILD_NEEDS) {
+      foundOrInstalled({ what: `building Confluent's client needs ${package_}`, package_, find: () => found(file) })
+    }
+    console.error("builds Confluent's client, which takes minutes")
+    install('--build-from-source')
+  }
+}
+
+/** @type {readonly (readonly [string, string])[]} */
+const BUILD_NEEDS = [
+  ['build-essential', '/usr/bin/g++'],
+  ['libssl-dev', '/usr/include/openssl/ssl.h'],
+  ['zlib1g-dev', '/usr/include/zlib.h'],
+]
+
+function found(/** @type {string} */ file) {
+  return existsSync(file) ? file : undefined
+}

@@ -1,0 +1,163 @@
+// @ts-check
+/**
+ * A load: schedules that tick once a second between two instants that are known beforehand, in a store of their own, and a
+ * process of Belfry that delivers them. So what has to arrive is known by arithmetic, not from Belfry's own records.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { createBelfry } from '../../dist/index.js'
+import { sqlite } from '../../dist/stores/sqlite/index.js'
+
+const PUBLISHER = fileURLToPath(new URL('./publisher.js', import.meta.url))
+const AT_ONCE = 500
+const UNFINISHED = /** @type {const} */ (['waiting', 'ready', 'running'])
+
+/**
+ * @typedef {object} LoadOptions
+ * @property {string} name
+ * @property {import('./cluster.js').SinkRecipe} sink
+ * @property {number} perSecond how many schedules tick each second
+ * @property {number} seconds
+ * @property {boolean} [ordered]
+ */
+
+export class Load {
+  #options
+  #folder = mkdtempSync(join(tmpdir(), 'belfry-load-'))
+  #belfry
+  /** @type {import('node:child_process').ChildProcess | undefined} */
+  #publisher
+  #firstTick = 0
+
+  /** @param {LoadOptions} options */
+  constructor(options) {
+    this.#options = options
+    this.#belfry = createBelfry({ store: sqlite({ path: this.#file }), roles: [] })
+  }
+
+  get name() {
+    return this.#options.name
+  }
+
+  get isOrdered() {
+    return this.#options.ordered === true
+  }
+
+  /** The first tick, in epoch milliseconds. */
+  get firstTick() {
+    return this.#firstTick
+  }
+
+  /** Puts the schedules, so that all of them tick first at the same instant, and starts a process. */
+  async start() {
+    const { perSecond, seconds } = this.#options
+    this.startProcess()
+    const putMs = 3_000 + perSecond * 2
+    this.#firstTick = Math.ceil((Date.now() + putMs) / 1_000) * 1_000
+    const timeline = { every: '1s', startsAt: new Date(this.#firstTick), endsAt: new Date(this.#lastTick(seconds)) }
+    const rules = /** @type {const} */ ({ missed: { policy: 'all' }, onFinish: 'keep', keep: 'failures' })
+    for (let first = 0; first < perSecond; first += AT_ONCE) {
+      const names = Array.from({ length: Math.min(AT_ONCE, perSecond - first) }, (_, at) => scheduleName(first + at))
+      await this.#belfry.schedules.putMany(
+        names.map((id) => [id, { ...timeline, ...rules, to: 'out', payload: { id, text: 'ünïcode ✓' } }]),
+      )
+    }
+  }
+
+  /** @param {string} id @param {object} options puts a schedule of its own beside the load */
+  async put(id, options) {
+    await this.#belfry.schedules.put(id, { to: 'out', onFinish: 'keep', ...options })
+  }
+
+  startProcess() {
+    const { sink, ordered = false } = this.#options
+    const job = JSON.stringify({ file: this.#file, ordered, sink })
+    const env = { ...process.env, ...sink.environment }
+    const child = spawn(sink.runtime ?? process.execPath, [PUBLISHER, job], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    for (const output of [child.stdout, child.stderr]) {
+      output.on('data', (chunk) => appendFileSync(this.#log, chunk))
+    }
+    this.#publisher = child
+  }
+
+  async killProcess() {
+    const child = this.#publisher
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const gone = once(child, 'exit')
+    child.kill('SIGKILL')
+    await gone
+  }
+
+  /** Resolves once the first events were delivered. */
+  async underWay() {
+    await sleep(Math.max(this.#firstTick + 2_000 - Date.now(), 0))
+  }
+
+  /** Resolves once every tick was recorded and delivered, or has failed for good. @param {number} withinMs */
+  async settled(withinMs) {
+    const deadline = Date.now() + withinMs
+    await sleep(Math.max(this.#lastTick(this.#options.seconds) + 1_000 - Date.now(), 0))
+    for (;;) {
+      const { items } = await this.#belfry.runs.list({ states: UNFINISHED, limit: 1 })
+      const { items: active } = await this.#belfry.schedules.list({ state: 'active', limit: 1 })
+      if (items.length === 0 && active.length === 0) return
+      if (Date.now() > deadline)
+        throw new Error(`${this.name}: not settled ${withinMs} ms after the load:\n${this.said}`)
+      await sleep(200)
+    }
+  }
+
+  /** Runs that failed for good. */
+  async deadLetters() {
+    const { items } = await this.#belfry.runs.list({ states: ['failed'], limit: 1_000 })
+    return items
+  }
+
+  /** The ids of all events of the load. */
+  expected() {
+    const { perSecond, seconds } = this.#options
+    const ids = new Set()
+    for (let at = 0; at < perSecond; at += 1) {
+      for (let tick = this.#firstTick; tick <= this.#lastTick(seconds); tick += 1_000) {
+        ids.add(`${scheduleName(at)}-${tick / 1_000}`)
+      }
+    }
+    return ids
+  }
+
+  /** The last lines that the processes wrote. */
+  get said() {
+    try {
+      return readFileSync(this.#log, 'utf8').slice(-3_000)
+    } catch {
+      return ''
+    }
+  }
+
+  async stop() {
+    await this.killProcess()
+    await this.#belfry.stop()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  get #file() {
+    return join(this.#folder, 'belfry.db')
+  }
+
+  get #log() {
+    return join(this.#folder, 'log')
+  }
+
+  #lastTick(/** @type {number} */ seconds) {
+    return this.#firstTick + (seconds - 1) * 1_000
+  }
+}
+
+function scheduleName(/** @type {number} */ at) {
+  return `order/${at}`
+}

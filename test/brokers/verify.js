@@ -1,0 +1,96 @@
+// @ts-check
+/**
+ * What must hold of the events that a load sent through a fault, looked at from outside: nothing is lost, nothing is there
+ * that was not sent, an id always has the same content, and with `ordered` the events of a key are in order.
+ */
+
+/**
+ * @typedef {object} Verdict
+ * @property {readonly string[]} violations
+ * @property {Counts} counts
+ *
+ * @typedef {object} Counts
+ * @property {number} expected
+ * @property {number} arrived ids, each counted once
+ * @property {number} repeated messages beyond the first of each id
+ * @property {number} [p50Ms] from the tick to the moment when the broker stored the first message of its id
+ * @property {number} [p99Ms]
+ * @property {number} [maxMs]
+ * @property {number} [silentMs] the longest time in which the broker stored nothing
+ */
+
+const FIELDS = ['id', 'generated_at', 'schedule_id', 'payload']
+const MOST_EXAMPLES = 3
+
+/**
+ * @param {ReadonlySet<string>} expected
+ * @param {readonly import('./cluster.js').Arrived[]} arrived
+ * @param {{ isOrdered: boolean, prefix: string }} load `prefix`: events of other schedules do not belong to the load
+ * @returns {Verdict}
+ */
+export function verify(expected, arrived, { isOrdered, prefix }) {
+  /** @type {Map<string, { body: string, storedAt?: number }>} */
+  const first = new Map()
+  const violations = new Violations()
+  /** @type {Map<string, number>} the newest tick of each key */
+  const newest = new Map()
+  let repeated = 0
+  for (const { body, key, storedAt } of arrived) {
+    const event = JSON.parse(body)
+    if (!String(event.schedule_id).startsWith(prefix)) continue
+    if (Object.keys(event).join() !== FIELDS.join()) violations.add('fields', body)
+    const known = first.get(event.id)
+    if (known !== undefined) {
+      repeated += 1
+      if (known.body !== body) violations.add('an id with two contents', `${known.body} and ${body}`)
+      continue
+    }
+    first.set(event.id, storedAt === undefined ? { body } : { body, storedAt })
+    if (!expected.has(event.id)) violations.add('not expected', event.id)
+    const tick = Date.parse(event.generated_at)
+    if (event.id !== `${event.schedule_id}-${tick / 1_000}`) violations.add('an id of another tick', body)
+    if (isOrdered && tick < (newest.get(key) ?? 0)) violations.add('out of order', event.id)
+    newest.set(key, Math.max(tick, newest.get(key) ?? 0))
+  }
+  for (const id of expected) if (!first.has(id)) violations.add('lost', id)
+  const counts = { expected: expected.size, arrived: first.size, repeated, ...latenessOf([...first]) }
+  return { violations: violations.list(), counts }
+}
+
+/** Counted by kind, with a few examples of each: a loss of thousands is one line. */
+class Violations {
+  /** @type {Map<string, { count: number, examples: string[] }>} */
+  #kinds = new Map()
+
+  /** @param {string} kind @param {string} example */
+  add(kind, example) {
+    const known = this.#kinds.get(kind) ?? { count: 0, examples: [] }
+    known.count += 1
+    if (known.examples.length < MOST_EXAMPLES) known.examples.push(example)
+    this.#kinds.set(kind, known)
+  }
+
+  list() {
+    return [...this.#kinds].map(([kind, { count, examples }]) => `${kind}: ${count}, such as ${examples.join(', ')}`)
+  }
+}
+
+/**
+ * @param {readonly (readonly [string, { storedAt?: number }])[]} events
+ * @returns {Partial<Counts>}
+ */
+function latenessOf(events) {
+  const stored = events.flatMap(([id, { storedAt }]) => (storedAt === undefined ? [] : [{ id, storedAt }]))
+  if (stored.length === 0) return {}
+  const late = stored.map(({ id, storedAt }) => storedAt - Number(id.slice(id.lastIndexOf('-') + 1)) * 1_000)
+  late.sort((one, other) => one - other)
+  const times = stored.map(({ storedAt }) => storedAt).sort((one, other) => one - other)
+  const gaps = times.slice(1).map((time, at) => time - (times[at] ?? time))
+  const quantile = (/** @type {number} */ share) => late[Math.min(Math.floor(late.length * share), late.length - 1)]
+  return {
+    p50Ms: quantile(0.5) ?? 0,
+    p99Ms: quantile(0.99) ?? 0,
+    maxMs: late.at(-1) ?? 0,
+    silentMs: gaps.reduce((most, gap) => Math.max(most, gap), 0),
+  }
+}
