@@ -19,6 +19,7 @@ import { Schedules } from './api/schedules.js'
 import { SinkCatalogue } from './api/sink-catalogue.js'
 import type { InputOf, OutputOf, StandardSchema } from './api/standard-schema.js'
 import { type Stats, stats } from './api/stats.js'
+import { workUnder } from './api/work-under.js'
 import type { Check } from './core/diagnosis.js'
 import { failure, quote } from './core/errors.js'
 import type { Instance } from './core/instance.js'
@@ -164,14 +165,17 @@ export class Belfry implements AsyncDisposable {
     return this.locks.acquire(name, options)
   }
 
-  /** Does something while holding a lock. Throws `LOCK_BUSY` when it is not to be had. */
+  /**
+   * Does something while holding a lock. Rejects with `LOCK_BUSY` when another has it, and with `LOCK_LOST` when the lock was
+   * lost before the callback was done; that error carries the callback's value.
+   */
   async withLock<T>(name: string, work: (lock: Lock) => T | Promise<T>, options?: LockOptions): Promise<T> {
     if (typeof work !== 'function') {
       throw failure('OPTION_INVALID', `withLock(name, work, options): work is ${quote(work)}; it must be a function`)
     }
-    await using lock = await this.locks.acquire(name, options)
+    const lock = await this.locks.acquire(name, options)
     if (lock === undefined) throw failure('LOCK_BUSY', `the lock "${name}" is held by somebody else`)
-    return await work(lock)
+    return workUnder(lock, work)
   }
 
   /**

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../core/clock.js'
-import { failure } from '../core/errors.js'
+import { errorRecord, failure } from '../core/errors.js'
 import type { AcquireRequest, Lease } from '../core/lease.js'
 import type { Logger } from '../core/logger.js'
 import type { Mutable } from '../core/mutable.js'
@@ -99,7 +99,7 @@ export class Locks {
   }
 
   #keep({ lease, sentAt }: Granted, { ttlMs, minHoldMs, renew, heartbeatMs }: LockTerms): Lock {
-    const held = new HeldLock(lease, { ttlMs, sentAt, renew, heartbeatMs }, this.#clock, this.#keeper.lost)
+    const held = new HeldLock(lease, { ttlMs, sentAt, renew, heartbeatMs }, this.#clock, this.#lost)
     held.minHoldMs = minHoldMs
     this.#keeper.keep(held)
     return new Lock(held, this)
@@ -134,10 +134,12 @@ export class Locks {
   async releaseGrant(name: string, grant: GrantRef): Promise<boolean> {
     checkToken(name, grant.token)
     const lease = (await this.inspect(name)).find(({ token }) => token === grant.token)
-    // What a run holds is given back by whoever runs it.
-    if (lease === undefined || lease.run !== undefined) return false
-    if (grant.holder !== undefined && grant.holder !== lease.holder) return false
-    return this.#store.leases.release({ name, holder: lease.holder })
+    // An expired lease is not listed. It is still the holder's if it can be renewed, which proves that nobody took it.
+    const own = lease ?? (grant.holder === undefined ? undefined : await this.renewGrant(name, grant))
+    // The instance that executes a run releases the run's key.
+    if (own === undefined || own.run !== undefined) return false
+    if (grant.holder !== undefined && grant.holder !== own.holder) return false
+    return this.#store.leases.release({ name, holder: own.holder })
   }
 
   /** A lease that has run out is not listed, but may be extended: only who knows its holder can ask for that. */
@@ -160,14 +162,49 @@ export class Locks {
     return lease !== undefined
   }
 
-  release(held: HeldLock): Promise<boolean> {
+  /**
+   * The store's answer decides, not the local clock: an expired lease that nobody took was never shared with another
+   * holder, and a holder that was blocked or stopped past its TTL has not noticed yet that somebody took it.
+   */
+  async release(held: HeldLock): Promise<boolean> {
     held.acquisitions -= 1
-    if (held.acquisitions > 0) return Promise.resolve(!held.isLost)
+    if (held.acquisitions > 0) return held.isTrusted || (!held.isLost && (await this.extend(held, held.ttlMs)))
     this.#keeper.drop(held)
     // Stopping has given it back, and closed the store.
-    if (this.#closed) return Promise.resolve(false)
+    if (this.#closed) return false
     const { name, holder, minHoldMs } = held
-    return this.#store.leases.release(minHoldMs === 0 ? { name, holder } : { name, holder, minHoldMs })
+    this.#asking += 1
+    try {
+      const wasHeld = await this.#store.leases.release(minHoldMs === 0 ? { name, holder } : { name, holder, minHoldMs })
+      if (!wasHeld) held.lose('its TTL passed and another holder took it, or it was reset')
+      return wasHeld
+    } finally {
+      this.#hasAsked()
+    }
+  }
+
+  /**
+   * Releases a lock whose work is done. When the store does not answer, the lock stays taken until its TTL has passed, and
+   * the local clock decides whether it was held until now.
+   */
+  async end(held: HeldLock): Promise<boolean> {
+    const { isTrusted } = held
+    try {
+      return await this.release(held)
+    } catch (error) {
+      this.#log.warn(
+        { lock: held.name, err: errorRecord(error) },
+        'a lock could not be released: it stays taken until its TTL has passed',
+      )
+      if (!isTrusted) held.lose('its TTL passed, and the store did not answer')
+      return isTrusted
+    }
+  }
+
+  /** Tells of a loss, wherever it was noticed. */
+  readonly #lost = (held: HeldLock): void => {
+    this.#log.warn({ lock: held.name, token: held.token, why: held.loss?.message }, 'a lock was lost')
+    this.#keeper.lost(held)
   }
 
   /** Gives back all that this process still holds, and the places where it waits. */

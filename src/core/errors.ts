@@ -31,6 +31,8 @@ export type ErrorCode =
   | 'LEASE_LOST'
   /** The lock was not obtained within `wait`. */
   | 'LOCK_BUSY'
+  /** The lock of `withLock` was lost before its callback was done. */
+  | 'LOCK_LOST'
   | 'TIMEOUT'
   | 'CANCELLED'
   /** The instance is stopping. */
@@ -59,6 +61,19 @@ export type ErrorCode =
 
 export function failure(code: ErrorCode, message: string, options?: ErrorOptions): BelfryError<ErrorCode> {
   return new BelfryError(code, message, options)
+}
+
+/**
+ * `withLock` rejects with this when another holder may have had the lock before the callback was done. `value` is what the
+ * callback returned: its work is done, but it may have overlapped the work of another holder.
+ */
+export class LockLostError extends BelfryError<'LOCK_LOST'> {
+  readonly value: unknown
+
+  constructor(message: string, value: unknown, options?: ErrorOptions) {
+    super('LOCK_LOST', message, options)
+    this.value = value
+  }
 }
 
 /** Throw this, or anything with `retryable: false`, from a handler to end the run at once, whatever attempts are left. */

@@ -332,7 +332,11 @@ export interface LeaseStore {
   acquire(request: AcquireRequest): Promise<AcquireResult>
   /** Extends leases, expired ones too while nobody took them. Undefined for each that is no longer the holder's. */
   renew(requests: readonly RenewRequest[]): Promise<readonly (Lease | undefined)[]>
-  /** Gives the lease, or the place in its queue, back. False when the holder had neither. */
+  /**
+   * Gives the lease, or the place in its queue, back. False when the holder had neither. A lease that has expired is still
+   * its holder's while nobody took it: only then has nobody else held the name since. When a repetition cannot tell whether
+   * an earlier try whose reply was lost gave the lease back, it throws.
+   */
   release(request: ReleaseRequest): Promise<boolean>
   /** Who holds a name now. */
   inspect(name: string): Promise<readonly Lease[]>

@@ -78,6 +78,16 @@ export class HeldLock {
     return this.#loss !== undefined
   }
 
+  /** Why it was lost. */
+  get loss(): Error | undefined {
+    return this.#loss
+  }
+
+  /** Whether the lease certainly has not run out, by the local clock. Holds even before a blocked event loop fires timers. */
+  get isTrusted(): boolean {
+    return !this.isLost && this.#trustedMs > 0
+  }
+
   /** When the next renewal should be sent. A heartbeat too slow for a TTL that was shortened gives way. */
   get renewAt(): number {
     const quarterMs = this.#ttlMs / 4
@@ -106,10 +116,14 @@ export class HeldLock {
 
   #setExpiry(): void {
     this.#cancelExpiry()
-    const trustedMs = this.#sentAt + trustMs(this.#ttlMs) - this.#clock.monotonic()
+    const trustedMs = this.#trustedMs
     const late = () => this.lose('it was not renewed in time')
     if (trustedMs > 0) this.#cancelExpiry = this.#clock.after(trustedMs, late)
     else late()
+  }
+
+  get #trustedMs(): number {
+    return this.#sentAt + trustMs(this.#ttlMs) - this.#clock.monotonic()
   }
 
   lose(why: string): void {

@@ -99,6 +99,24 @@ describe('an operation of the postgres store whose answer was lost', () => {
     expect(await store.schedules.put([write('plain')])).toMatchObject([{ outcome: 'unchanged' }])
   })
 
+  it('says that nobody knows whether a lock was still held, when its release is repeated in vain', async () => {
+    const request = { permits: 1, floor: 0, ttlMs: 60_000 }
+    const [held, queued] = [
+      { ...request, name: 'released', holder: 'me' },
+      { ...request, name: 'handed on', holder: 'me' },
+    ]
+    await store.leases.acquire(held)
+    await store.leases.acquire(queued)
+    await store.leases.acquire({ ...queued, holder: 'next', waitMs: 60_000 })
+    for (const { name, holder } of [held, queued]) {
+      proxy.loseAnswer()
+      await expect(store.leases.release({ name, holder })).rejects.toMatchObject(unreachable)
+      expect(await store.leases.release({ name, holder })).toBe(false)
+    }
+    expect(await store.leases.inspect('released')).toEqual([])
+    expect(await store.leases.inspect('handed on')).toMatchObject([{ holder: 'next' }])
+  })
+
   it('never resets a lock twice', async () => {
     proxy.loseAnswer()
     await expect(store.leases.reset('a')).rejects.toMatchObject(unreachable)

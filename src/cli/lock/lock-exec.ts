@@ -56,12 +56,18 @@ export async function lockExec(
     const code = await exitCode(program, file)
     forget()
     await stop()
-    if (lost === undefined) await client.locks.release(name, lease).catch(() => false)
-    else process.stderr.write(`belfry: the lock "${name}" was lost: ${lost}\n`)
+    if (lost === undefined) lost = await release(client, name, lease)
+    if (lost !== undefined) process.stderr.write(`belfry: the lock "${name}" was lost: ${lost}\n`)
     return lost !== undefined && code === 0 ? 1 : code
   } finally {
     guard.close()
   }
+}
+
+/** Answers why the lock was lost, if it was. A service that does not answer says nothing: the guard has watched the time. */
+async function release(client: BelfryClient, name: string, lease: LeaseResource): Promise<string | undefined> {
+  const wasHeld = await client.locks.release(name, lease).catch(() => true)
+  return wasHeld ? undefined : 'somebody else took it before it was released, or it was reset'
 }
 
 interface Acquired {

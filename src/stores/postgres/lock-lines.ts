@@ -15,9 +15,10 @@ import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest } from '../..
 import { acquireLease, takeFree, takeLock } from './acquire.js'
 import { textArray } from './array-text.js'
 import type { Database } from './connection.js'
+import { inDoubt } from './doubt.js'
 import { type Handed, leaseOf } from './lease-row.js'
 import { LockTurns } from './lock-turns.js'
-import { freeLock, giveBack, releaseLease } from './release.js'
+import { type Freed, freeLock, giveBack, releaseLease } from './release.js'
 import { SharedWrites } from './shared-writes.js'
 import { type Turn, type TurnTaken, takeTurn } from './take-turn.js'
 import type { Wakes } from './wakes.js'
@@ -66,7 +67,7 @@ export class LockLines {
   readonly #asking = new Map<string, boolean>()
   readonly #looks: SharedWrites<AcquireRequest, Seen>
   readonly #takes: SharedWrites<AcquireRequest, AcquireResult | undefined>
-  readonly #returns: SharedWrites<ReleaseRequest, boolean | undefined>
+  readonly #returns: SharedWrites<ReleaseRequest, Freed>
   readonly #turns: LockTurns
   readonly #wakes: Wakes
 
@@ -97,15 +98,17 @@ export class LockLines {
 
   async release(request: ReleaseRequest): Promise<boolean> {
     this.#leave(request)
-    if (this.#lines.has(request.name)) return (await this.#turns.release(request)).had
-    const [done] = (request.minHoldMs ?? 0) <= 0 ? await this.#returns.write([request]) : []
-    return done ?? this.#release(request)
+    if (this.#lines.has(request.name)) return wasHeld(request, await this.#turns.release(request))
+    const [freed] = (request.minHoldMs ?? 0) <= 0 ? await this.#returns.write([request]) : []
+    if (freed === 'freed') return true
+    const { had, isInDoubt } = await this.#release(request)
+    return wasHeld(request, { had, isInDoubt: isInDoubt || freed === 'in doubt' })
   }
 
-  async #giveBackAll(requests: readonly ReleaseRequest[]): Promise<(boolean | undefined)[]> {
+  async #giveBackAll(requests: readonly ReleaseRequest[]): Promise<Freed[]> {
     const [only] = requests
     if (only !== undefined && requests.length === 1) return [await this.#free(only)]
-    return (await giveBack(this.#db, requests)).map((done) => done || undefined)
+    return giveBack(this.#db, requests)
   }
 
   async #takeAll(requests: readonly AcquireRequest[]): Promise<(AcquireResult | undefined)[]> {
@@ -114,12 +117,11 @@ export class LockLines {
     return takeFree(this.#db, requests)
   }
 
-  /** Undefined when others want it, too. */
-  async #free(request: ReleaseRequest): Promise<true | undefined> {
-    if (this.#crowded.has(request.name)) return undefined
-    if (await freeLock(this.#db, request)) return true
-    this.#crowd(request.name)
-    return undefined
+  async #free(request: ReleaseRequest): Promise<Freed> {
+    if (this.#crowded.has(request.name)) return 'not freed'
+    const freed = await freeLock(this.#db, request)
+    if (freed !== 'freed') this.#crowd(request.name)
+    return freed
   }
 
   /** Undefined when others want it, too. */
@@ -135,11 +137,11 @@ export class LockLines {
     this.#crowded.add(name)
   }
 
-  async #release(request: ReleaseRequest): Promise<boolean> {
+  async #release(request: ReleaseRequest): Promise<Released> {
     const sentAt = this.#db.clock.monotonic()
-    const { had, handed } = await releaseLease(this.#db, request, this.#here(request.name))
-    for (const lease of handed) this.#hand(lease, sentAt)
-    return had
+    const released = await releaseLease(this.#db, request, this.#here(request.name))
+    for (const lease of released.handed) this.#hand(lease, sentAt)
+    return released
   }
 
   async #takeTurn(turn: Turn): Promise<TurnTaken> {
@@ -232,6 +234,16 @@ export class LockLines {
     const mayLook = holders >= request.permits && now < until && now - askedAt < (request.waitMs ?? 0) * LOOKING
     return mayLook ? { acquired: false, until, now } : undefined
   }
+}
+
+interface Released {
+  readonly had: boolean
+  readonly isInDoubt: boolean
+}
+
+function wasHeld({ name }: ReleaseRequest, { had, isInDoubt }: Released): boolean {
+  if (!had && isInDoubt) throw inDoubt(name)
+  return had
 }
 
 async function lookFor(db: Database, requests: readonly AcquireRequest[]): Promise<Seen[]> {

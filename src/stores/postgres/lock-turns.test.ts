@@ -3,7 +3,7 @@ import type { AcquireRequest } from '../../core/lease.js'
 import { LockTurns } from './lock-turns.js'
 import type { Turn } from './take-turn.js'
 
-const TAKEN = { had: true, handed: [], now: 1, until: 2 }
+const TAKEN = { had: true, isInDoubt: false, handed: [], now: 1, until: 2 }
 
 /** Steps that are answered when the test says so. */
 function scene() {

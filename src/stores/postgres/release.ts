@@ -2,6 +2,7 @@
 import type { ReleaseRequest } from '../../core/lease.js'
 import { textArray } from './array-text.js'
 import type { Database } from './connection.js'
+import { writeTold } from './doubt.js'
 import { DURABLE } from './durable.js'
 import { HANDED_LEASE, type Handed, handedLeases, noCrowd } from './lease-row.js'
 import { HANDED } from './listener.js'
@@ -94,9 +95,12 @@ end`,
 
 const FREE_LOCK = 'select belfry.free_lock($1, $2)'
 
-export async function freeLock(db: Database, { name, holder }: ReleaseRequest): Promise<boolean> {
-  const [row] = await db.write(FREE_LOCK, [name, holder])
-  return row?.[0] === 't'
+/** What became of a release that was tried the short way; `in doubt` when an earlier try may have released the lock. */
+export type Freed = 'freed' | 'in doubt' | 'not freed'
+
+export async function freeLock(db: Database, { name, holder }: ReleaseRequest): Promise<Freed> {
+  const { rows, isInDoubt } = await writeTold(db, FREE_LOCK, [name, holder])
+  return rows[0]?.[0] === 't' ? 'freed' : isInDoubt ? 'in doubt' : 'not freed'
 }
 
 const RELEASE_FUNCTION = smallOperation(
@@ -136,11 +140,12 @@ export async function releaseLease(
   db: Database,
   { name, holder, minHoldMs = 0 }: ReleaseRequest,
   here: readonly string[],
-): Promise<{ readonly had: boolean; readonly handed: readonly Handed[] }> {
+): Promise<{ readonly had: boolean; readonly isInDoubt: boolean; readonly handed: readonly Handed[] }> {
   const values = [name, holder, Math.ceil(minHoldMs), textArray(here), db.channel ?? '']
-  const [row] = await db.write(RELEASE, values)
+  const { rows, isInDoubt } = await writeTold(db, RELEASE, values)
+  const [row] = rows
   db.announce(Number(row?.[1]))
-  return { had: row?.[0] === 't', handed: handedLeases(row?.[2]) }
+  return { had: row?.[0] === 't', isInDoubt, handed: handedLeases(row?.[2]) }
 }
 
 /** Many at once, as far as nobody waits for them. */
@@ -166,11 +171,12 @@ export const RELEASE_FUNCTIONS = [FREE_LOCK_FUNCTION, RELEASE_FUNCTION, GIVE_BAC
 
 const GIVE_BACK = 'select belfry.give_back_locks($1, $2)'
 
-/** Gives those back that nobody waits for, in one transaction. False for each that is to be released by itself. */
-export async function giveBack(db: Database, requests: readonly ReleaseRequest[]): Promise<boolean[]> {
+/** Gives those back that nobody waits for, in one transaction. What is not freed is to be released by itself. */
+export async function giveBack(db: Database, requests: readonly ReleaseRequest[]): Promise<Freed[]> {
   const names = textArray(requests.map(({ name }) => name))
-  const rows = await db.write(GIVE_BACK, [names, textArray(requests.map(({ holder }) => holder))])
-  const results = requests.map(() => false)
-  for (const [at] of rows) results[Number(at) - 1] = true
+  const holders = textArray(requests.map(({ holder }) => holder))
+  const { rows, isInDoubt } = await writeTold(db, GIVE_BACK, [names, holders])
+  const results = requests.map((): Freed => (isInDoubt ? 'in doubt' : 'not freed'))
+  for (const [at] of rows) results[Number(at) - 1] = 'freed'
   return results
 }

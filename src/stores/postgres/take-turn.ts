@@ -5,6 +5,7 @@
 import type { AcquireRequest, ReleaseRequest } from '../../core/lease.js'
 import { numberArray, textArray } from './array-text.js'
 import type { Database } from './connection.js'
+import { writeTold } from './doubt.js'
 import { DURABLE } from './durable.js'
 import { FROM, type Handed, handedLeases } from './lease-row.js'
 import { EXPIRY } from './names.js'
@@ -82,6 +83,8 @@ export interface Turn {
 
 export interface TurnTaken {
   readonly had: boolean
+  /** An earlier try of the same step may have released the lock. */
+  readonly isInDoubt: boolean
   readonly handed: readonly Handed[]
   /** What those are told who have a place now. */
   readonly now: number
@@ -100,17 +103,22 @@ export async function takeTurn(db: Database, turn: Turn, here: readonly string[]
     numberArray(places.map(({ floor }) => floor)),
     numberArray(places.map(({ waitMs = 0 }) => Math.ceil(waitMs))),
   ]
-  const write = (proof: number | null) =>
-    db.write(TAKE_TURN, [
-      ...values,
-      numberArray(places.map(({ remote }) => (remote ? undefined : (proof ?? undefined)))),
-    ])
+  let tries = 0
+  let isInDoubt = false
+  const write = async (proof: number | null) => {
+    const proofs = numberArray(places.map(({ remote }) => (remote ? undefined : (proof ?? undefined))))
+    const told = await writeTold(db, TAKE_TURN, [...values, proofs])
+    tries += 1
+    isInDoubt ||= told.isInDoubt || tries > 1
+    return told.rows
+  }
   // Nobody has to prove that he lives to give something back.
   const [row = []] = places.length === 0 ? await write(null) : await db.inPerson(write, { again: true })
   const [had, wakes, handed, now, until] = row
   db.announce(Number(wakes))
   return {
     had: had === 't',
+    isInDoubt,
     handed: handedLeases(handed),
     now: Number(now),
     until: until === null ? Number(now) : Number(until),

@@ -100,6 +100,16 @@ export const leases = area('leases', {
     expect(second.token).toBeGreaterThan(first.token)
   },
 
+  'a lease that ran out is released as its holder’s own while nobody took it': async (scene) => {
+    await scene.acquire('l', 'a', { ttlMs: SHORT_LEASE_MS })
+    await scene.acquire('taken', 'a', { ttlMs: SHORT_LEASE_MS })
+    await scene.elapse(PAST_LEASE_MS)
+    expect(await scene.store.leases.release({ name: 'l', holder: 'a' })).toBe(true)
+    await scene.acquire('taken', 'b')
+    await scene.store.leases.release({ name: 'taken', holder: 'b' })
+    expect(await scene.store.leases.release({ name: 'taken', holder: 'a' })).toBe(false)
+  },
+
   'tokens grow with every new holder, also within one instant, and never fall below the floor': async (scene) => {
     const tokens: number[] = []
     for (let count = 0; count < 5; count += 1) {

@@ -39,6 +39,13 @@ export const brokenLeases: readonly BrokenStore[] = [
     }),
   },
   {
+    fault: 'takes a release for good although the lease was somebody else’s in between',
+    caughtBy: 'a lease that ran out is released as its holder’s own while nobody took it',
+    breaks: (store) => ({
+      leases: { release: async (request) => (await store.leases.release(request)) || true },
+    }),
+  },
+  {
     fault: 'does not keep the places of those who wait',
     caughtBy: 'a release hands the lease to the oldest waiter, who finds it his when he asks again',
     breaks: (store) => ({

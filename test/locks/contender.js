@@ -1,0 +1,66 @@
+// @ts-check
+/**
+ * A process that wants one lock. It is told by messages what to do, and tells what became of it:
+ *
+ * - `work` holds the lock by `withLock` until it is told to `finish`, or blocks its event loop until a file is there;
+ * - `wait` waits for the lock in line, and keeps it.
+ */
+import { existsSync } from 'node:fs'
+import { createBelfry } from '../../dist/index.js'
+import { postgres } from '../../dist/stores/postgres/index.js'
+import { redis } from '../../dist/stores/redis/index.js'
+import { sqlite } from '../../dist/stores/sqlite/index.js'
+
+const place = JSON.parse(process.argv[2] ?? '')
+const store = place.sqlite ? sqlite(place.sqlite) : place.postgres ? postgres(place.postgres) : redis(place.redis)
+await store.open()
+const belfry = createBelfry({ store })
+/** @type {string[]} */
+const lost = []
+belfry.on('lock:lost', ({ name }) => void lost.push(name))
+let finish = () => {}
+const finished = new Promise((resolve) => {
+  finish = () => resolve(undefined)
+})
+
+/** @param {object} message */
+const tell = (message) => process.send?.(message)
+
+/** Keeps the event loop busy, as a long computation does. @param {string} path */
+function blockUntil(path) {
+  const nap = new Int32Array(new SharedArrayBuffer(4))
+  while (!existsSync(path)) Atomics.wait(nap, 0, 0, 10)
+}
+
+/** @param {import('../../dist/index.js').LockOptions} options @param {string | undefined} blockedUntil */
+async function work(options, blockedUntil) {
+  const work = belfry.withLock(
+    'shared',
+    async () => {
+      tell({ is: 'held' })
+      if (blockedUntil === undefined) await finished
+      else blockUntil(blockedUntil)
+      return 'done'
+    },
+    options,
+  )
+  const outcome = await work.then(
+    (value) => ({ value }),
+    (error) => ({ code: error.code, value: error.value }),
+  )
+  tell({ is: 'over', ...outcome, lost })
+}
+
+/** @param {import('../../dist/index.js').LockOptions} options */
+async function wait(options) {
+  const lock = await belfry.lock('shared', options)
+  if (lock !== undefined) tell({ is: 'held' })
+}
+
+process.on('message', (/** @type {any} */ { task, options, blockedUntil }) => {
+  if (task === 'work') void work(options, blockedUntil)
+  else if (task === 'wait') void wait(options)
+  else finish()
+})
+process.once('disconnect', () => process.exit())
+tell({ is: 'ready' })

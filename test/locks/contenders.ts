@@ -1,0 +1,67 @@
+/** Processes that want the lock `shared` of one store: see `contender.js`. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { LockOptions } from '../../src/index.js'
+import type { Place } from './places.js'
+
+const PROGRAM = fileURLToPath(new URL('./contender.js', import.meta.url))
+
+export interface Said {
+  readonly is: 'ready' | 'held' | 'over'
+  readonly code?: string
+  readonly value?: unknown
+  readonly lost?: readonly string[]
+}
+
+export class Contender {
+  readonly #process: ChildProcess
+  readonly #said: Said[] = []
+
+  constructor(place: Place) {
+    this.#process = fork(PROGRAM, [JSON.stringify(place)])
+    this.#process.on('message', (message) => void this.#said.push(message as Said))
+  }
+
+  /** What it said of this, once it has. */
+  async hears(is: Said['is']): Promise<Said> {
+    for (;;) {
+      const said = this.#said.find((each) => each.is === is)
+      if (said !== undefined) return said
+      await Promise.race([once(this.#process, 'message'), this.#ended()])
+    }
+  }
+
+  async #ended(): Promise<never> {
+    await once(this.#process, 'exit')
+    throw new Error('a contender ended before it was told to')
+  }
+
+  work(options: LockOptions, blockedUntil?: string): void {
+    this.#process.send({ task: 'work', options, blockedUntil })
+  }
+
+  wait(options: LockOptions): void {
+    this.#process.send({ task: 'wait', options })
+  }
+
+  finish(): void {
+    this.#process.send({ task: 'finish' })
+  }
+
+  /** As a long pause of the machine, or of the process. */
+  pause(): void {
+    this.#process.kill('SIGSTOP')
+  }
+
+  goOn(): void {
+    this.#process.kill('SIGCONT')
+  }
+
+  async kill(): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return
+    const exit = once(this.#process, 'exit')
+    this.#process.kill('SIGKILL')
+    await exit
+  }
+}

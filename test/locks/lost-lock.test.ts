@@ -1,0 +1,73 @@
+/** A process that cannot notice in time that it lost its lock is told at the end of its work. */
+import { writeFileSync } from 'node:fs'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type Belfry, createBelfry } from '../../src/index.js'
+import { temporaryFile } from '../stores/temporary-file.js'
+import { Contender } from './contenders.js'
+import { type Place, placeKinds, storeAt } from './places.js'
+
+/** Nothing renews it, so that the only question is who notices that it has run out. */
+const SHORT = { ttl: '600ms', renew: false } as const
+
+for (const kind of placeKinds) {
+  describe(`a holder on ${kind.name}`, () => {
+    let place: Place
+    let remove = async () => {}
+    let belfry: Belfry
+    let holder: Contender
+
+    beforeAll(async () => {
+      ;({ place, remove } = await kind.make())
+      const store = storeAt(place)
+      await store.open()
+      belfry = createBelfry({ store })
+    })
+
+    beforeEach(async () => {
+      holder = new Contender(place)
+      await holder.hears('ready')
+    })
+
+    afterEach(() => holder.kill())
+
+    afterAll(async () => {
+      await belfry.stop()
+      await remove()
+    })
+
+    it('whose event loop was blocked past the TTL is told that another had the lock', async () => {
+      const unblock = temporaryFile()
+      holder.work(SHORT, unblock.path)
+      await holder.hears('held')
+      const rival = await belfry.lock('shared', { wait: '20s' })
+      expect(rival).toBeDefined()
+      writeFileSync(unblock.path, '')
+      const told = { code: 'LOCK_LOST', value: 'done', lost: ['shared'] }
+      expect(await holder.hears('over')).toMatchObject(told)
+      expect(await rival?.release()).toBe(true)
+      await unblock.remove()
+    })
+
+    it('that was stopped by SIGSTOP while another had the lock and gave it back is told so', async () => {
+      holder.work({ ttl: '600ms' })
+      await holder.hears('held')
+      holder.pause()
+      const rival = await belfry.lock('shared', { wait: '20s' })
+      expect(await rival?.release()).toBe(true)
+      holder.goOn()
+      holder.finish()
+      const told = { code: 'LOCK_LOST', value: 'done', lost: ['shared'] }
+      expect(await holder.hears('over')).toMatchObject(told)
+    })
+
+    it('whose event loop was blocked past the TTL keeps its value when nobody else took the lock', async () => {
+      const unblock = temporaryFile()
+      holder.work(SHORT, unblock.path)
+      await holder.hears('held')
+      await expect.poll(() => belfry.locks.inspect('shared'), { timeout: 10_000 }).toEqual([])
+      writeFileSync(unblock.path, '')
+      expect(await holder.hears('over')).toMatchObject({ value: 'done', lost: [] })
+      await unblock.remove()
+    })
+  })
+}
