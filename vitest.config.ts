@@ -1,5 +1,6 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 import { textModules } from './scripts/text-modules.js'
+import { workerEntries } from './scripts/worker-entries.js'
 
 /** What has no server of its own, and leaves nothing behind: to load it anew for each file would take most of its time. */
 const LIGHT = ['src/**', 'test/{api,architecture,engine,oracle,server,simulation}/**']
@@ -10,7 +11,7 @@ const TESTS = '*.test.{ts,js}'
 const exclude = [...configDefaults.exclude, 'test/chaos/**']
 
 export default defineConfig({
-  plugins: [textModules()],
+  plugins: [textModules(), workerEntries()],
   test: {
     testTimeout: 30_000,
     // Many of them wait more than they work.

@@ -240,6 +240,7 @@ export class Belfry implements AsyncDisposable {
   async #prepare(): Promise<void> {
     try {
       this.#checkJobs()
+      await this.#engine.check()
       await this.#store.open()
       await this.#declarations.check((id, input, app) => this.schedules.parse(id, input, app))
       await this.#declarations.sync()
@@ -257,6 +258,7 @@ export class Belfry implements AsyncDisposable {
     // Whoever started it is told; here it only matters that nothing of it goes on.
     await this.#starting?.catch(() => {})
     if (wasStarted) await this.#engine.stop(graceMs)
+    await this.#engine.close()
     await this.locks.close()
     await this.#store.close()
     this.#phase = 'stopped'

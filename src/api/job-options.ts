@@ -12,8 +12,11 @@ import { parseRetry } from './retry-options.js'
 import { type StandardSchema, validate } from './standard-schema.js'
 
 export interface JobOptions<Payload> {
-  /** The work. What it returns (JSON) is the run's result; what it throws is retried, or ends the run. */
-  readonly run: (context: HandlerContext<Payload>) => unknown
+  /**
+   * The work. What it returns (JSON) is the run's result; what it throws is retried, or ends the run. For work that keeps
+   * the CPU give a URL, `new URL('./resize.js', import.meta.url)`: the module's default export then runs in a thread.
+   */
+  readonly run: ((context: HandlerContext<Payload>) => unknown) | URL
   readonly exclusive?: ExclusiveOption<Payload>
   readonly retry?: RetryOptions
   /** How long one attempt may take before its signal fires. Default one hour. */
@@ -56,7 +59,7 @@ export function parseJob<Payload>(
   if (schema !== undefined && typeof schema?.['~standard']?.validate !== 'function') {
     throw invalid(name, 'payload must be a Standard Schema, such as one of zod, valibot or arktype')
   }
-  if (typeof options.run !== 'function') throw invalid(name, 'run must be a function')
+  checkHandler(name, options.run)
   const where = `job "${name}"`
   const timeoutMs = located(where, () => durationMs(options.timeout ?? DEFAULT_TIMEOUT_MS))
   if (timeoutMs < 1) throw invalid(name, 'timeout must be longer than 0')
@@ -73,6 +76,16 @@ export function parseJob<Payload>(
     concurrency: checkCount(options.concurrency ?? Number.POSITIVE_INFINITY, name, 'concurrency'),
     ...(exclusive === undefined ? {} : { exclusive }),
   }
+}
+
+function checkHandler(job: string, run: unknown): void {
+  if (typeof run === 'function') return
+  if (!(run instanceof URL)) {
+    const given = typeof run === 'string' ? `, not ${quote(run)}` : ''
+    throw invalid(job, `run must be a function, or the URL of a module: new URL('./file.js', import.meta.url)${given}`)
+  }
+  if (run.protocol === 'file:') return
+  throw invalid(job, `run is ${quote(run.href)}: only modules in files, with a URL that begins with file:, can run`)
 }
 
 /** A payload that was left out is stored as null: a schema that allows none at all accepts it as that too. */

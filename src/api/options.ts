@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { type Clock, systemClock } from '../core/clock.js'
 import { failure, quote } from '../core/errors.js'
 import { checkOptions } from '../core/known-options.js'
@@ -27,6 +28,8 @@ export interface BelfryOptions {
   readonly sinks?: Readonly<Record<string, Sink>>
   /** Attempts that this instance runs at a time. Default 10. */
   readonly concurrency?: number
+  /** Threads for jobs whose `run` is the URL of a module. */
+  readonly threads?: ThreadsOption
   /** How long an instance may be silent before its work is taken over. Default 15 s. */
   readonly lease?: Duration
   /** How often an instance proves that it lives. Default a quarter of the lease; more than a third is refused. */
@@ -50,13 +53,22 @@ export interface BelfryOptions {
   readonly clock?: Clock
 }
 
+export interface ThreadsOption {
+  /** Attempts in threads at a time; they count as part of `concurrency`. Default as many as CPUs. */
+  readonly max?: number
+  /** How long a thread stays when there is nothing for it. Default 30 s. */
+  readonly idle?: Duration
+  /** Heap of each thread, in megabytes. A handler that needs more fails. Default the runtime's own limit. */
+  readonly memoryMb?: number
+}
+
 export type ParsedOptions = ReturnType<typeof parseOptions>
 
 const DAY_MS = 24 * 3_600_000
 
 const KNOWN = [
   ...['store', 'app', 'release', 'roles', 'jobs', 'sinks', 'concurrency', 'lease', 'heartbeat', 'poll', 'lookahead'],
-  ...['grace', 'batch', 'history', 'stopGrace', 'signals', 'logger', 'clock'],
+  ...['grace', 'batch', 'history', 'stopGrace', 'signals', 'logger', 'clock', 'threads'],
 ]
 
 export function parseOptions(options: BelfryOptions) {
@@ -86,6 +98,7 @@ export function parseOptions(options: BelfryOptions) {
     sinks: parseSinks(options.sinks ?? {}),
     hasSinks: options.sinks !== undefined,
     concurrency: atLeast(1, concurrency, 'concurrency'),
+    threads: parseThreads(options.threads ?? {}),
     batch: atLeast(1, batch, 'batch'),
     lookaheadMs: ms(options.lookahead, 1_000, 'lookahead', 0),
     graceMs: ms(options.grace, DEFAULT_MISSED.graceMs, 'grace', 0),
@@ -97,6 +110,17 @@ export function parseOptions(options: BelfryOptions) {
     signals: parseSignals(options.signals ?? false),
     ...(app === undefined ? {} : { app: checkName(app, 'app') }),
     ...(release === undefined ? {} : { release: checkName(release, 'release') }),
+  }
+}
+
+function parseThreads(threads: ThreadsOption) {
+  checkOptions(threads, ['max', 'idle', 'memoryMb'], 'createBelfry: threads')
+  const { max = availableParallelism(), idle, memoryMb } = threads
+  return {
+    max: atLeast(1, max, 'threads.max'),
+    idleMs: ms(idle, 30_000, 'threads.idle', 0),
+    // Less than this, and a thread dies before it has loaded anything.
+    memoryMb: memoryMb === undefined ? undefined : atLeast(16, memoryMb, 'threads.memoryMb'),
   }
 }
 

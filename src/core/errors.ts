@@ -37,6 +37,10 @@ export type ErrorCode =
   | 'CANCELLED'
   /** The instance is stopping. */
   | 'STOPPING'
+  /** The module of a handler cannot be loaded, or has no function as its default export. */
+  | 'HANDLER_INVALID'
+  /** The thread of a handler has died: `process.exit()`, an uncaught error, or no memory left. */
+  | 'THREAD_ENDED'
   /** Its instances died with it too often. */
   | 'LOST'
   | 'WAIT_TIMEOUT'

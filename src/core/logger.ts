@@ -25,6 +25,23 @@ function writeLine(level: string, fields: object, message: string): void {
   process.stderr.write(`belfry ${level}: ${message} ${JSON.stringify(fields)}\n`)
 }
 
+/** A logger whose lines carry these fields too, whether the given one can make children or not. */
+export function withFields(log: Logger, fields: object): Logger {
+  if (log.child !== undefined) return log.child(fields)
+  const line = (level: Level) => {
+    // A logger that hears nothing must still be known as one.
+    if (isSilent(log, level)) return silentLogger[level]
+    return (own: object, message: string) => log[level]({ ...fields, ...own }, message)
+  }
+  return {
+    debug: line('debug'),
+    info: line('info'),
+    warn: line('warn'),
+    error: line('error'),
+    child: (more) => withFields(log, { ...fields, ...more }),
+  }
+}
+
 type Level = 'debug' | 'info' | 'warn' | 'error'
 
 /** Whether nobody would hear: then what is to be said need not be made. */

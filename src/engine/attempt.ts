@@ -2,8 +2,10 @@ import type { Clock } from '../core/clock.js'
 import { type ErrorCode, failure } from '../core/errors.js'
 import type { ClaimedRun } from '../core/store.js'
 
+export const ABORT_REASONS = ['timeout', 'cancel', 'stop', 'lost'] as const
+
 /** Why an attempt was told to end before its handler returned. */
-export type AbortReason = 'timeout' | 'cancel' | 'stop' | 'lost'
+export type AbortReason = (typeof ABORT_REASONS)[number]
 
 const CODES: Readonly<Record<AbortReason, ErrorCode>> = {
   timeout: 'TIMEOUT',

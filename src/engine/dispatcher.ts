@@ -4,6 +4,9 @@
  *
  * Where more is due than one claim takes, or was the last time, several claims are under way, each for room of its own.
  *
+ * Handlers of the main thread and handlers in threads have a dispatcher each, because what a claim may bring has one limit:
+ * the free slots, or the free threads. They share the slots of the instance.
+ *
  * - Crash before the claim: nothing happened. Crash after it: the beat stops, and the sweepers of others take over.
  * - A claim whose reply was lost, or came too late: `attempts.ts`.
  * - Raced by another: the store gives each run to one of us.
@@ -11,28 +14,31 @@
 import type { Clock } from '../core/clock.js'
 import { errorRecord } from '../core/errors.js'
 import { jitterMs } from '../core/jitter.js'
-import type { Logger } from '../core/logger.js'
 import type { Outcome } from '../core/run.js'
 import type { Capacity, ClaimResult, Store } from '../core/store.js'
 import type { Attempt } from './attempt.js'
 import type { Attempts, ClaimWish } from './attempts.js'
 import { ClaimSize, untilReady } from './claim-size.js'
 import type { Rush } from './rush.js'
+import type { Slots } from './slots.js'
 import type { JobDefinition } from './work.js'
-import { runAttempt } from './worker.js'
+import { type AttemptGround, runAttempt } from './worker.js'
 
-export interface DispatcherOptions {
+export interface DispatcherOptions extends AttemptGround {
   readonly store: Store
   readonly clock: Clock
-  readonly log: Logger
   readonly attempts: Attempts
   readonly rush: Rush
   readonly jobs: ReadonlyMap<string, JobDefinition>
+  /** Which of the jobs it starts. */
+  readonly starts: (job: JobDefinition) => boolean
+  readonly slots: Slots
+  /** How many attempts it runs at a time, if the slots allow it. */
   readonly concurrency: number
   /** How many runs one claim takes at the most. */
   readonly batch: number
   readonly pollMs: number
-  /** Told when a slot becomes free that something may wait for. */
+  /** Called when a slot becomes free that something may wait for. */
   readonly onFree: () => void
 }
 
@@ -53,8 +59,6 @@ export class Dispatcher {
   #asked = 0
   /** Attempts of each job, and those that claims may bring, for its own limit. */
   readonly #busy = new Map<string, number>()
-  /** Whether there may be runs that only lacked room. */
-  #wantsRoom = false
   /** When the next run is known to be ready, on the monotonic clock. */
   #expectedAt = Number.POSITIVE_INFINITY
   #closed = false
@@ -67,8 +71,8 @@ export class Dispatcher {
 
   /** One step of the loop. The first claim is alone: the sooner it is answered, the sooner half of a wave has started. */
   async startRuns(): Promise<number> {
-    const { clock, rush } = this.#options
-    this.#wantsRoom = false
+    const { clock, rush, slots, onFree } = this.#options
+    slots.unwant(onFree)
     const isMuch = this.#size.isMuch && (this.#size.isFull || clock.monotonic() >= this.#expectedAt - EARLY_MS)
     if (isMuch && this.#wish() !== undefined) rush.begin()
     const pauseMs = await this.#claimOnce()
@@ -111,7 +115,7 @@ export class Dispatcher {
     }
     if (this.#asked === 0) rush.end()
     // A job that has no more room may have more to run.
-    for (const { name } of wish.jobs) if (this.#freeOf(name) <= 0) this.#wantsRoom = true
+    for (const { name } of wish.jobs) if (this.#freeOf(name) <= 0) this.#wantRoom()
     return this.#pause(result, sentAt)
   }
 
@@ -132,15 +136,22 @@ export class Dispatcher {
   }
 
   #wish(): ClaimWish | undefined {
-    const limit = Math.min(this.#options.concurrency - this.#running - this.#asked, this.#size.most)
+    const { concurrency, slots, starts } = this.#options
+    const limit = Math.min(concurrency - this.#running - this.#asked, slots.free, this.#size.most)
     if (this.#closed) return undefined
     const jobs: Capacity[] = []
-    for (const name of this.#options.jobs.keys()) {
+    for (const [name, job] of this.#options.jobs) {
+      if (!starts(job)) continue
       const free = Math.min(limit, this.#freeOf(name))
       if (free > 0) jobs.push({ name, limit: free })
-      else this.#wantsRoom = true
+      else this.#wantRoom()
     }
     return jobs.length === 0 ? undefined : { limit, jobs, sinks: [] }
+  }
+
+  /** There may be runs that only lack room. */
+  #wantRoom(): void {
+    this.#options.slots.want(this.#options.onFree)
   }
 
   #freeOf(job: string): number {
@@ -149,7 +160,10 @@ export class Dispatcher {
 
   /** What one claim may bring, another must not ask for. */
   #reserve({ limit, jobs }: ClaimWish, sign: 1 | -1): void {
+    const { slots, onFree } = this.#options
     this.#asked += sign * limit
+    if (sign === 1) slots.take(limit)
+    else slots.give(limit, onFree)
     for (const job of jobs) this.#busy.set(job.name, (this.#busy.get(job.name) ?? 0) + sign * job.limit)
   }
 
@@ -158,16 +172,17 @@ export class Dispatcher {
     const { target } = attempt.run
     if (!('job' in target)) return
     this.#count(target.job, 1)
+    this.#options.slots.take(1)
     this.#runJob(attempt, this.#options.jobs.get(target.job) as JobDefinition)
   }
 
   #runJob(attempt: Attempt, job: JobDefinition): void {
-    const { store, log, attempts, onFree } = this.#options
+    const { attempts, slots } = this.#options
     const free = () => {
       this.#count(job.name, -1)
-      if (this.#wantsRoom) onFree()
+      slots.give(1)
     }
-    const ended = runAttempt(attempt, job, store.runs, log)
+    const ended = runAttempt(attempt, job, this.#options)
     const settle = (outcome: Outcome | undefined) => attempts.settle(attempt, outcome, free)
     if (ended instanceof Promise) void ended.catch(unforeseen).then(settle)
     else settle(ended)

@@ -16,12 +16,22 @@ import { Rush } from './rush.js'
 import { Settler } from './settler.js'
 import { SinkDispatcher } from './sink-dispatcher.js'
 import type { SinkOutage } from './sink-health.js'
+import { Slots } from './slots.js'
 import { sweeper } from './sweeper.js'
+import { ThreadPool } from './threads/thread-pool.js'
 import { ticker } from './ticker.js'
-import type { JobDefinition, SinkDefinition } from './work.js'
+import type { JobDefinition, SinkDefinition, ThreadedJob } from './work.js'
 import { STOP_WINDOW_MS } from './worker.js'
 
 export type Role = 'tick' | 'run'
+
+/** Threads for handlers that are modules. */
+export interface ThreadOptions {
+  /** How many there may be. */
+  readonly max: number
+  readonly idleMs: number
+  readonly memoryMb: number | undefined
+}
 
 export interface EngineOptions {
   readonly store: Store
@@ -39,6 +49,7 @@ export interface EngineOptions {
   readonly lookaheadMs: number
   readonly batch: number
   readonly concurrency: number
+  readonly threads: ThreadOptions
   readonly history: Pick<PruneRequest, 'maxAgeMs' | 'maxRuns'>
   readonly describe: () => Omit<InstanceInfo, 'id'>
   readonly stampKeys: () => Promise<void>
@@ -48,7 +59,7 @@ export interface EngineOptions {
 /** How long a stopping instance tries to write down what its attempts came to. */
 const DRAIN_MS = 5_000
 
-type LoopName = 'ticker' | 'dispatcher' | 'sink dispatcher' | 'keeper' | 'sweeper' | 'pruner'
+type LoopName = 'ticker' | 'dispatcher' | 'thread dispatcher' | 'sink dispatcher' | 'keeper' | 'sweeper' | 'pruner'
 
 export class Engine {
   readonly #options: EngineOptions
@@ -56,6 +67,8 @@ export class Engine {
   readonly #settler: Settler
   readonly #attempts: Attempts
   readonly #dispatcher: Dispatcher
+  readonly #threadDispatcher: Dispatcher
+  readonly #threads: ThreadPool
   readonly #sinks: SinkDispatcher
   readonly #keeper: Keeper
   readonly #loops: Readonly<Record<LoopName, Loop>>
@@ -72,7 +85,22 @@ export class Engine {
     const instance = () => this.#membership.id
     this.#attempts = new Attempts({ ...options, settler: this.#settler, instance })
     const attempts = this.#attempts
-    this.#dispatcher = new Dispatcher({ ...options, attempts, rush, onFree: () => this.#loops.dispatcher.wake() })
+    this.#threads = new ThreadPool({ ...options, ...options.threads })
+    const shared = { ...options, attempts, threads: this.#threads, slots: new Slots(options.concurrency) }
+    this.#dispatcher = new Dispatcher({
+      ...shared,
+      rush,
+      starts: (job) => !isThreaded(job),
+      onFree: () => this.#loops.dispatcher.wake(),
+    })
+    this.#threadDispatcher = new Dispatcher({
+      ...shared,
+      // So few begin at a time that nothing has to wait for them.
+      rush: new Rush(clock),
+      starts: isThreaded,
+      concurrency: options.threads.max,
+      onFree: () => this.#loops['thread dispatcher'].wake(),
+    })
     this.#sinks = new SinkDispatcher({
       ...options,
       attempts,
@@ -92,6 +120,7 @@ export class Engine {
       // A store that hints has said so already.
       ticker: ticker({ ...options, rush, onRecorded: store.supports.wakeups ? () => {} : wakeDispatchers }),
       dispatcher: () => this.#startRuns(this.#dispatcher),
+      'thread dispatcher': () => this.#startRuns(this.#threadDispatcher),
       'sink dispatcher': () => this.#startRuns(this.#sinks),
       keeper: () => this.#keeper.keepAlive(),
       sweeper: sweeper({ ...options, instance, onRescued: wakeDispatchers }),
@@ -101,6 +130,7 @@ export class Engine {
     this.#loops = {
       ticker: loop('ticker'),
       dispatcher: loop('dispatcher'),
+      'thread dispatcher': loop('thread dispatcher'),
       'sink dispatcher': loop('sink dispatcher'),
       keeper: loop('keeper'),
       sweeper: loop('sweeper'),
@@ -117,6 +147,17 @@ export class Engine {
     return this.#sinks.outages
   }
 
+  /** Looks whether the handlers that are modules can run. A module that cannot is an error before anything starts. */
+  async check(): Promise<void> {
+    const jobs = this.#threadedJobs()
+    if (this.#options.roles.includes('run') && jobs.length > 0) await this.#threads.check(jobs)
+  }
+
+  /** Ends what runs beside the main thread. */
+  close(): Promise<void> {
+    return this.#threads.close()
+  }
+
   start(): void {
     const { roles, store } = this.#options
     this.#unsubscribe = store.subscribe((wake) => this.#wake(wake))
@@ -128,6 +169,7 @@ export class Engine {
     if (roles.includes('tick')) this.#loops.ticker.start()
     if (!roles.includes('run')) return
     this.#loops.dispatcher.start()
+    if (this.#threadedJobs().length > 0) this.#loops['thread dispatcher'].start()
     if (this.#options.sinks.size === 0) return
     this.#sinks.open()
     this.#loops['sink dispatcher'].start()
@@ -140,10 +182,11 @@ export class Engine {
   async stop(graceMs: number): Promise<void> {
     const { clock } = this.#options
     this.#dispatcher.close()
+    this.#threadDispatcher.close()
     this.#sinks.close()
     this.#unsubscribe()
-    const { ticker, dispatcher } = this.#loops
-    const stopped = Promise.all([ticker.stop(), dispatcher.stop(), this.#loops['sink dispatcher'].stop()])
+    const starting = ['ticker', 'dispatcher', 'thread dispatcher', 'sink dispatcher'] as const
+    const stopped = Promise.all(starting.map((name) => this.#loops[name].stop()))
     const finished = stopped.then(() => this.#attempts.idle())
     const hurried = new Promise<void>((resolve) => {
       this.#hurry = resolve
@@ -184,8 +227,13 @@ export class Engine {
     return this.#membership.joined ? dispatcher.startRuns() : this.#options.pollMs
   }
 
+  #threadedJobs(): readonly ThreadedJob[] {
+    return [...this.#options.jobs.values()].filter(isThreaded)
+  }
+
   #wakeDispatchers(): void {
     this.#loops.dispatcher.wake()
+    this.#loops['thread dispatcher'].wake()
     this.#loops['sink dispatcher'].wake()
   }
 
@@ -194,6 +242,10 @@ export class Engine {
     else if (wake === 'runs') this.#wakeDispatchers()
     else if (wake === 'attempts' && this.#attempts.all.size > 0) this.#loops.keeper.wake()
   }
+}
+
+function isThreaded(job: JobDefinition): job is ThreadedJob {
+  return typeof job.run !== 'function'
 }
 
 /** Waits for a promise, but no longer than this. */

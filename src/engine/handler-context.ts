@@ -1,5 +1,5 @@
 import { type Message, messageOf } from '../core/event.js'
-import type { Logger } from '../core/logger.js'
+import { type Logger, withFields } from '../core/logger.js'
 import type { ClaimedRun } from '../core/store.js'
 import type { Attempt } from './attempt.js'
 import type { HandlerTransaction } from './handler-transaction.js'
@@ -36,7 +36,7 @@ export class CallContext implements HandlerContext<unknown> {
   }
 
   get log(): Logger {
-    return this.#log.child?.({ run: this.run.id, attempt: this.run.attempt }) ?? this.#log
+    return withFields(this.#log, { run: this.run.id, attempt: this.run.attempt })
   }
 
   /** A function of its own, so that it can be taken out of the context. */

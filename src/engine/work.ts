@@ -11,7 +11,8 @@ export interface JobDefinition {
   readonly name: string
   /** Checks a stored payload and makes of it what the handler gets; absent when the job has no schema. */
   readonly parse?: (payload: Json) => Promise<unknown>
-  readonly run: (context: HandlerContext<unknown>) => unknown
+  /** A function for the main thread, or the URL of a module whose default export runs in a thread of its own. */
+  readonly run: ((context: HandlerContext<unknown>) => unknown) | URL
   readonly retry: RetryPolicy
   readonly timeoutMs: number
   readonly keep: Keep
@@ -19,6 +20,9 @@ export interface JobDefinition {
   readonly concurrency: number
   readonly exclusive?: Exclusive
 }
+
+/** A job whose handler is the default export of a module. */
+export type ThreadedJob = JobDefinition & { readonly run: URL }
 
 export interface Exclusive {
   readonly rule: KeyRule
@@ -46,6 +50,9 @@ export interface HandlerContext<Payload> {
    */
   readonly transaction: <T, Tx = unknown>(work: (tx: Tx) => T | Promise<T>) => Promise<T>
 }
+
+/** What a handler in a thread of its own is given: `run` of its job is the URL of a module. */
+export type ThreadContext<Payload> = Omit<HandlerContext<Payload>, 'transaction'>
 
 export type RunInfo = Pick<Run, 'id' | 'schedule' | 'origin' | 'attempt' | 'createdAt' | 'key' | 'priority'>
 

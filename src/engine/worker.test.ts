@@ -22,7 +22,8 @@ function attemptOf(run: (context: HandlerContext<unknown>) => unknown) {
     keep: 'all',
     concurrency: 1,
   } as const
-  return runAttempt(new Attempt(RUN, manualClock()), job, { transact }, silentLogger)
+  const threads = { run: () => Promise.reject(new Error('no threads')), end: async () => true }
+  return runAttempt(new Attempt(RUN, manualClock()), job, { store: { runs: { transact } }, log: silentLogger, threads })
 }
 
 describe('an attempt', () => {

@@ -1,24 +1,33 @@
 /**
  * Runs one attempt of a job: parses its payload, calls the handler, and turns what happened into an outcome.
  *
- * An aborted attempt has its window to return; after it the attempt is fenced and settled without it. Whatever the
- * handler does then can no longer be committed through Belfry, but it may overlap its successor: one warning names it.
+ * An aborted attempt has its window to return; after it the attempt is fenced and settled without it. A handler in a thread
+ * is ended with its thread. Another one may go on: nothing that it does can be committed through Belfry, but it may overlap
+ * its successor. One warning names it.
  */
 import { errorRecord } from '../core/errors.js'
 import { type Json, toJson } from '../core/json.js'
-import type { Logger } from '../core/logger.js'
+import { type Logger, withFields } from '../core/logger.js'
 import { decideRetry } from '../core/retry.js'
 import type { Outcome } from '../core/run.js'
 import type { ClaimedRun, RunStore } from '../core/store.js'
 import { type Attempt, abortError, FENCED } from './attempt.js'
 import { CallContext } from './handler-context.js'
 import { HandlerTransaction } from './handler-transaction.js'
+import type { ThreadPool } from './threads/thread-pool.js'
 import type { JobDefinition } from './work.js'
 
 /** How long a handler has to return after a timeout or a cancel, before it is fenced. */
 export const ABORT_WINDOW_MS = 5_000
 /** The same when the instance stops. */
 export const STOP_WINDOW_MS = 1_000
+
+/** What attempts need of their instance. */
+export interface AttemptGround {
+  readonly store: { readonly runs: Pick<RunStore, 'transact'> }
+  readonly log: Logger
+  readonly threads: Pick<ThreadPool, 'run' | 'end'>
+}
 
 /**
  * Runs the attempt to its end. Undefined when it was lost: then there is nothing of ours left to settle. A handler that
@@ -27,13 +36,13 @@ export const STOP_WINDOW_MS = 1_000
 export function runAttempt(
   attempt: Attempt,
   job: JobDefinition,
-  store: Pick<RunStore, 'transact'>,
-  log: Logger,
+  ground: AttemptGround,
 ): Promise<Outcome | undefined> | Outcome | undefined {
-  const transaction = new HandlerTransaction(store, attempt.run)
-  const { payload } = attempt.run
-  const call = (parsed: unknown) => job.run(new CallContext(attempt, parsed, transaction, log))
-  if (job.parse !== undefined) return watch(attempt, job, transaction, log, job.parse(payload).then(call))
+  const { run } = attempt
+  const transaction = new HandlerTransaction(ground.store.runs, run)
+  const { payload } = run
+  const call = callOf(attempt, job, transaction, ground)
+  if (job.parse !== undefined) return watch(attempt, job, transaction, ground, job.parse(payload).then(call))
   let value: unknown
   try {
     value = call(payload)
@@ -41,7 +50,22 @@ export function runAttempt(
   } catch (error) {
     value = Promise.reject(error)
   }
-  return watch(attempt, job, transaction, log, Promise.resolve(value))
+  return watch(attempt, job, transaction, ground, Promise.resolve(value))
+}
+
+/** Calls the handler with its parsed payload: here, or in a thread. */
+function callOf(
+  attempt: Attempt,
+  { name, run: handler }: JobDefinition,
+  transaction: HandlerTransaction,
+  { log, threads }: AttemptGround,
+): (payload: unknown) => unknown {
+  if (typeof handler === 'function') {
+    return (payload) => handler(new CallContext(attempt, payload, transaction, log))
+  }
+  const { id, attempt: count } = attempt.run
+  const own = withFields(log, { run: id, attempt: count })
+  return (payload) => threads.run({ attempt, job: name, module: handler, payload, log: own })
 }
 
 /** Or anything that can be waited for like one: queries of some libraries are functions with a `then`. */
@@ -54,7 +78,7 @@ async function watch(
   attempt: Attempt,
   job: JobDefinition,
   transaction: HandlerTransaction,
-  log: Logger,
+  { log, threads }: AttemptGround,
   work: Promise<unknown>,
 ): Promise<Outcome | undefined> {
   attempt.abortAfter(job.timeoutMs - attempt.durationMs(), ABORT_WINDOW_MS)
@@ -62,7 +86,8 @@ async function watch(
     const value = await attempt.outcome(afterTransaction(work, transaction))
     if (value !== FENCED) return returned(attempt, job, transaction, value)
     transaction.abandon(abortError(attempt.reason ?? 'lost', attempt.run))
-    return committedOutcome(attempt, transaction) ?? fencedOutcome(attempt, job, log)
+    const hasEnded = typeof job.run !== 'function' && (await threads.end(attempt))
+    return committedOutcome(attempt, transaction) ?? fencedOutcome(attempt, job, hasEnded, log)
   } catch (error) {
     if (transaction.committed === undefined) return failedOutcome(attempt, job, error)
     log.warn(
@@ -106,11 +131,12 @@ function resultOf(job: JobDefinition, value: unknown): Json {
   }
 }
 
-function fencedOutcome(attempt: Attempt, job: JobDefinition, log: Logger): Outcome | undefined {
+function fencedOutcome(attempt: Attempt, job: JobDefinition, hasEnded: boolean, log: Logger): Outcome | undefined {
   const { run, reason } = attempt
+  const end = hasEnded ? 'its thread was ended' : 'it is fenced, and may overlap its successor'
   log.warn(
     { job: job.name, run: run.id, attempt: run.attempt, reason },
-    'a handler did not return after it was aborted: it is fenced, and may overlap its successor; let it watch its signal',
+    `a handler did not return after it was aborted: ${end}; let it watch its signal`,
   )
   return abortedOutcome(attempt, job)
 }

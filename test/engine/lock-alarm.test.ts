@@ -39,7 +39,7 @@ describe('a process that has nothing to do but a lock', () => {
 
   it('lives for as long as it holds it, and hears when it is lost', async () => {
     const { said, ended } = holder('1s', 'keeps')
-    await expect.poll(said).toBe('held\n')
+    await expect.poll(said, { timeout: 10_000 }).toBe('held\n')
     const belfry = createBelfry({ store: sqlite({ path: file.path }) })
     const [first] = await belfry.locks.inspect('a')
     const renewedUntil = async () => (await belfry.locks.inspect('a'))[0]?.expiresAt

@@ -1,0 +1,3 @@
+import type { Plugin } from 'vitest/config'
+
+export declare function workerEntries(): Plugin

@@ -1,0 +1,58 @@
+/** A handler that is the default export of a module. */
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { errorRecord, failure } from '../../core/errors.js'
+import type { ThreadContext } from '../work.js'
+
+export type ThreadHandler = (context: ThreadContext<unknown>) => unknown
+
+/** Loads the module, once in each thread. */
+export async function handlerOf(module: string): Promise<ThreadHandler> {
+  const file = fileURLToPath(module)
+  const loaded = await importModule(module, file)
+  const handler = defaultOf(loaded)
+  if (typeof handler === 'function') return handler as ThreadHandler
+  throw failure(
+    'HANDLER_INVALID',
+    `${file} has no handler: ${foundIn(loaded, handler)}; write "export default async function (context) { … }"`,
+  )
+}
+
+/** What is there instead. The exports of CommonJS are an object in the place of the default export. */
+function foundIn(loaded: Exports, value: unknown): string {
+  if (value !== undefined && typeof value !== 'object') return `its default export is of type ${typeof value}`
+  const names = [...new Set([...Object.keys(loaded), ...Object.keys(value ?? {})])]
+  const others = names.filter((name) => name !== 'default' && name !== 'module.exports')
+  return others.length === 0 ? 'it exports nothing' : `it exports ${others.slice(0, 5).join(', ')}`
+}
+
+type Exports = Readonly<Record<string, unknown>>
+
+/** CommonJS that was compiled from an ES module has its default export one level deeper. */
+function defaultOf({ default: value }: Exports): unknown {
+  if (typeof value !== 'object' || value === null || !('__esModule' in value)) return value
+  return (value as Exports).default
+}
+
+async function importModule(module: string, file: string): Promise<Exports> {
+  try {
+    return (await import(module)) as Exports
+  } catch (error) {
+    const { message, code } = errorRecord(error)
+    throw failure('HANDLER_INVALID', `${file} cannot be loaded: ${message}; ${fixFor(code, file)}`, { cause: error })
+  }
+}
+
+const TYPESCRIPT = /\.([cm]?)[jt]sx?$/
+
+function fixFor(code: string | undefined, file: string): string {
+  if (code === 'ERR_UNKNOWN_FILE_EXTENSION') {
+    return 'this Node.js reads no TypeScript: compile it and name the .js file, use Node.js 22.18 or newer, or start the process with a loader (node --import tsx)'
+  }
+  if (existsSync(file)) return 'the error is in this module or in what it imports'
+  const source = file.replace(TYPESCRIPT, '.$1ts')
+  if (source !== file && existsSync(source)) {
+    return `there is ${source}: compile it, or name that file and start the process with a loader (node --import tsx)`
+  }
+  return 'there is no such file: check the path in new URL(…, import.meta.url), and where a bundler has put the module'
+}

@@ -1,0 +1,186 @@
+/**
+ * Threads for handlers that keep the CPU. The dispatcher claims no more runs than there may be threads, so nothing waits
+ * here: a run gets a thread that is idle, or a new one. Threads that have been idle for a while are ended.
+ *
+ * - A thread dies while it runs a handler: that attempt fails with the reason; the next one gets another thread.
+ * - A thread dies while it is idle, of what an earlier handler left behind: a run that was just sent to it has not begun,
+ *   and goes to another.
+ * - A handler does not return within its abort window: its thread is ended, and with it the handler.
+ */
+import { type Alarm, type Clock, setAlarm, sleep } from '../../core/clock.js'
+import { errorRecord, failure } from '../../core/errors.js'
+import type { Logger } from '../../core/logger.js'
+import { ABORT_REASONS, type Attempt } from '../attempt.js'
+import type { ThreadedJob } from '../work.js'
+import type { LogMessage, RunMessage } from './messages.js'
+import { unpackError } from './packed-error.js'
+import { NOT_BEGUN, Thread } from './thread.js'
+
+export interface ThreadPoolOptions {
+  readonly clock: Clock
+  readonly log: Logger
+  /** How long a thread stays when there is nothing for it. */
+  readonly idleMs: number
+  readonly memoryMb: number | undefined
+}
+
+/** What is to be run: a handler's module, for an attempt. */
+export interface ThreadWork {
+  readonly attempt: Attempt
+  readonly job: string
+  readonly module: URL
+  readonly payload: unknown
+  /** Where the handler's lines go. */
+  readonly log: Logger
+}
+
+/** How long the end of a thread is waited for. It takes that long only where native code does not give the thread back. */
+const END_MS = 1_000
+/** How long a module may take to load when it is checked. */
+const LOAD_MS = 30_000
+
+export class ThreadPool {
+  readonly #options: ThreadPoolOptions
+  readonly #idle = new Map<Thread, Alarm>()
+  readonly #busy = new Map<Attempt, Thread>()
+  readonly #all = new Set<Thread>()
+  #isClosed = false
+
+  constructor(options: ThreadPoolOptions) {
+    this.#options = options
+  }
+
+  /** How many threads there are, idle ones included. */
+  get size(): number {
+    return this.#all.size
+  }
+
+  /** Loads the modules of these jobs, so that one that cannot run is known before there is work for it. */
+  async check(jobs: Iterable<Pick<ThreadedJob, 'name' | 'run'>>): Promise<void> {
+    const thread = this.#take().thread
+    try {
+      for (const { name, run } of jobs) await this.#load(thread, name, run)
+    } catch (error) {
+      // What failed to load would fail again in the same thread, whatever has been repaired.
+      await this.#end(thread)
+      throw error
+    }
+    this.#rest(thread)
+  }
+
+  /** Runs the handler in a thread. Throws what it throws, or what its thread died of. */
+  async run(work: ThreadWork): Promise<unknown> {
+    for (;;) {
+      const { attempt } = work
+      // Aborted before it began, or between two threads: there is nothing to ask for its patience.
+      attempt.signal.throwIfAborted()
+      const { thread, isNew } = this.#take()
+      this.#busy.set(attempt, thread)
+      const result = await this.#runIn(thread, work).finally(() => {
+        this.#busy.delete(attempt)
+        this.#rest(thread)
+      })
+      if (result !== NOT_BEGUN) return result
+      if (isNew) throw failure('THREAD_ENDED', `the thread of job "${work.job}" has ended before its handler began`)
+    }
+  }
+
+  /** Ends the thread that runs this attempt, if any. Whether nothing of the handler runs any more. */
+  async end(attempt: Attempt): Promise<boolean> {
+    const thread = this.#busy.get(attempt)
+    return thread === undefined || this.#end(thread)
+  }
+
+  /** Ends all threads. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await Promise.all([...this.#all].map((thread) => this.#end(thread)))
+  }
+
+  #take(): { readonly thread: Thread; readonly isNew: boolean } {
+    // The one that was busy last: the others may come to their end.
+    const last = [...this.#idle].at(-1)
+    if (last !== undefined) {
+      const [thread, alarm] = last
+      alarm.close()
+      this.#idle.delete(thread)
+      return { thread, isNew: false }
+    }
+    const { memoryMb } = this.#options
+    const thread = new Thread({ memoryMb, onEnd: (ended, error) => this.#ended(ended, error) })
+    this.#all.add(thread)
+    return { thread, isNew: true }
+  }
+
+  #rest(thread: Thread): void {
+    if (!this.#all.has(thread)) return
+    if (this.#isClosed) {
+      void this.#end(thread)
+      return
+    }
+    const alarm = setAlarm(this.#options.clock, this.#options.idleMs, () => void this.#end(thread))
+    alarm.unref()
+    this.#idle.set(thread, alarm)
+  }
+
+  /** Whether it has ended; not if native code keeps it for longer than is waited for. */
+  async #end(thread: Thread): Promise<boolean> {
+    this.#forget(thread)
+    const waited = new AbortController()
+    const ended = thread.terminate().then(() => true)
+    const isEnded = await Promise.race([ended, sleep(this.#options.clock, END_MS, waited.signal).then(() => false)])
+    waited.abort()
+    return isEnded
+  }
+
+  #ended(thread: Thread, error: unknown): void {
+    this.#forget(thread)
+    if (error === undefined) return
+    this.#options.log.warn(
+      { err: errorRecord(error) },
+      'a thread was ended by an error after its handler had returned: a handler leaves work behind; let it wait for all it starts',
+    )
+  }
+
+  #forget(thread: Thread): void {
+    this.#idle.get(thread)?.close()
+    this.#idle.delete(thread)
+    this.#all.delete(thread)
+  }
+
+  async #runIn(thread: Thread, { attempt, job, module, payload, log }: ThreadWork): Promise<unknown> {
+    const aborted = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
+    const onAbort = () => {
+      Atomics.store(new Int32Array(aborted), 0, ABORT_REASONS.indexOf(attempt.reason ?? 'lost') + 1)
+      thread.notify()
+    }
+    const { signal, run } = attempt
+    signal.addEventListener('abort', onAbort)
+    const message: RunMessage = { kind: 'run', module: module.href, job, run: { ...run }, payload, aborted }
+    try {
+      return await thread.do(message, (line) => write(log, line))
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+    }
+  }
+
+  async #load(thread: Thread, job: string, module: URL): Promise<void> {
+    const { clock } = this.#options
+    const waited = new AbortController()
+    const late = sleep(clock, LOAD_MS, waited.signal).then(() => {
+      if (!waited.signal.aborted) throw new Error(`it has not finished loading after ${LOAD_MS / 1_000} s`)
+    })
+    try {
+      await Promise.race([thread.do({ kind: 'load', module: module.href }, () => {}), late])
+    } catch (error) {
+      throw failure('HANDLER_INVALID', `job "${job}": run: ${errorRecord(error).message}`, { cause: error })
+    } finally {
+      waited.abort()
+    }
+  }
+}
+
+function write(log: Logger, { level, fields, message }: LogMessage): void {
+  const unpacked = Object.entries(fields).map(([name, value]) => [name, unpackError(value)] as const)
+  log[level](Object.fromEntries(unpacked), message)
+}
