@@ -27,6 +27,7 @@ import type { Json } from './core/json.js'
 import { checkOptions } from './core/known-options.js'
 import { checkName, checkText } from './core/names.js'
 import type { Frozen, RecordStore, Store } from './core/store.js'
+import { storeIdentity } from './core/store-identity.js'
 import { TokenFloor } from './core/token.js'
 import { Engine } from './engine/engine.js'
 import { type EventMap, type EventName, Events } from './engine/events.js'
@@ -64,6 +65,7 @@ export class Belfry implements AsyncDisposable {
   /** Fires when the instance stops, for whoever waits for something. */
   readonly #ending = new AbortController()
   #forgetSignals = () => {}
+  #identity = ''
 
   /** Use `createBelfry`. */
   constructor(options: ParsedOptions) {
@@ -88,6 +90,7 @@ export class Belfry implements AsyncDisposable {
       health,
       floor,
       jobs: this.#runnable,
+      storeIdentity: () => this.#identity,
       describe: () => ({
         host: hostname(),
         pid: process.pid,
@@ -242,6 +245,7 @@ export class Belfry implements AsyncDisposable {
       this.#checkJobs()
       await this.#engine.check()
       await this.#store.open()
+      if (this.#options.sinks.size > 0) this.#identity = await storeIdentity(this.#store.records)
       await this.#declarations.check((id, input, app) => this.schedules.parse(id, input, app))
       await this.#declarations.sync()
     } catch (error) {

@@ -42,6 +42,11 @@ export interface Sink {
 
 /** What a sink delivers: the event, the same in every attempt, and which attempt this is. */
 export interface SinkMessage extends Message {
+  /**
+   * What a broker may drop repetitions by: the same in every attempt, and different for events of other stores, which may
+   * have the same `id` where several Belfrys share a stream.
+   */
+  readonly dedupeId: string
   /** What orders and partitions: `toOptions.key`, else the schedule's id. */
   readonly key: string
   /** Counts from 1. */

@@ -42,6 +42,7 @@ export interface EngineOptions {
   readonly floor: TokenFloor
   readonly jobs: ReadonlyMap<string, JobDefinition>
   readonly sinks: ReadonlyMap<string, SinkDefinition>
+  readonly storeIdentity: () => string
   readonly roles: readonly Role[]
   readonly leaseMs: number
   readonly heartbeatMs: number

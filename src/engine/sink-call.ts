@@ -37,6 +37,7 @@ export interface SinkCallOptions {
   readonly clock: Clock
   readonly attempts: readonly Attempt[]
   readonly open: () => Promise<void> | undefined
+  readonly storeIdentity: () => string
   /** Told once for each attempt that is not left undecided. */
   readonly onOutcome: (attempt: Attempt, delivery: Delivery) => void
 }
@@ -82,12 +83,15 @@ export class SinkCall implements AttemptObserver {
   }
 
   async #call(): Promise<CallEnd> {
-    const { definition, attempts } = this.#options
+    const { definition, attempts, storeIdentity } = this.#options
     let answers: readonly (Delivery | undefined)[]
     try {
       const opening = this.#options.open()
       if (opening !== undefined) await opening
-      answers = await definition.sink.deliver(attempts.map(sinkMessage), this.#controller.signal)
+      answers = await definition.sink.deliver(
+        attempts.map((attempt) => sinkMessage(attempt, storeIdentity())),
+        this.#controller.signal,
+      )
       if (!Array.isArray(answers)) {
         throw failure('OPTION_INVALID', `sink "${definition.name}" must answer with a list, one outcome per message`)
       }

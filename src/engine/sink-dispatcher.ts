@@ -22,6 +22,8 @@ export interface SinkDispatcherOptions {
   readonly events: Events
   readonly attempts: Attempts
   readonly sinks: ReadonlyMap<string, SinkDefinition>
+  /** What tells events of this store from those of others: known by the time that runs are claimed. */
+  readonly storeIdentity: () => string
   readonly batch: number
   readonly pollMs: number
   /** Whether what was claimed is still this instance's for certain. */
@@ -40,11 +42,12 @@ export class SinkDispatcher {
   constructor(options: SinkDispatcherOptions) {
     this.#options = options
     this.#size = new ClaimSize(options.batch)
-    const { store, clock, log, events, attempts, isTrusted, onFree } = options
+    const { store, clock, log, events, attempts, storeIdentity, isTrusted, onFree } = options
     for (const [name, definition] of options.sinks) {
       const health = new SinkHealth({ definition, clock, log, events })
       const pauseSchedule = (attempt: Attempt, note: string) => pauseGone(store.schedules, log, attempt.run, note)
-      this.#lanes.set(name, new SinkLane({ definition, clock, attempts, health, pauseSchedule, isTrusted, onFree }))
+      const lane = { definition, clock, attempts, health, storeIdentity, pauseSchedule, isTrusted, onFree }
+      this.#lanes.set(name, new SinkLane(lane))
     }
   }
 

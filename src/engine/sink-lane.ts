@@ -19,6 +19,7 @@ export interface SinkLaneOptions {
   readonly clock: Clock
   readonly attempts: Attempts
   readonly health: SinkHealth
+  readonly storeIdentity: () => string
   /** Pauses the schedule of an attempt whose receiver wants no more of it; throws when that cannot be written. */
   readonly pauseSchedule: (attempt: Attempt, note: string) => Promise<void>
   /** Whether what was claimed is still this instance's for certain. */
@@ -133,13 +134,14 @@ export class SinkLane {
   }
 
   async #call(attempts: readonly Attempt[]): Promise<void> {
-    const { definition, clock, health } = this.#options
+    const { definition, clock, health, storeIdentity } = this.#options
     this.#calls += 1
     const call = new SinkCall({
       definition,
       clock,
       attempts,
       open: () => this.#open(),
+      storeIdentity,
       onOutcome: (attempt, delivery) => this.#settle(attempt, delivery),
     })
     const { epoch } = health

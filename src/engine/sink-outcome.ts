@@ -8,17 +8,19 @@ import type { Delivery, SinkMessage, Undelivered } from '../core/sink.js'
 import { type Attempt, abortError } from './attempt.js'
 import type { SinkDefinition } from './work.js'
 
-/** Once for every message, so what most of them are is written out at once. */
-export function sinkMessage({ run }: Attempt): SinkMessage {
+/** Once for every message, so what most of them are is written out at once. `store` is the store's identity. */
+export function sinkMessage({ run }: Attempt, store: string): SinkMessage {
   const { schedule, payload, attempt, token, startedAt, target } = run
   const options = 'sink' in target ? target.options : undefined
   if (schedule !== undefined && options === undefined) {
     const [id, generated_at] = [eventId(run), nominalTime(run)]
-    return { id, generated_at, schedule_id: schedule, payload, key: schedule, attempt, token, startedAt }
+    const dedupeId = `${store}/${id}`
+    return { id, generated_at, schedule_id: schedule, payload, dedupeId, key: schedule, attempt, token, startedAt }
   }
   const words = deliveryWords(options)
   const key = words.key ?? schedule ?? run.id
-  const message = { ...messageOf(run), key, attempt, token, startedAt }
+  const event = messageOf(run)
+  const message = { ...event, dedupeId: `${store}/${event.id}`, key, attempt, token, startedAt }
   return words.options === undefined ? message : { ...message, options: words.options }
 }
 

@@ -7,7 +7,14 @@ import { webhook } from '../../src/sinks/webhook/index.js'
 import { TestReceiver } from './receiver.js'
 
 const message: SinkMessage = {
-  ...{ id: 'a-1', generated_at: '2026-01-01T00:00:00.000Z', schedule_id: 'a', payload: null, key: 'a' },
+  ...{
+    id: 'a-1',
+    generated_at: '2026-01-01T00:00:00.000Z',
+    schedule_id: 'a',
+    payload: null,
+    dedupeId: 'store/one',
+    key: 'a',
+  },
   ...{ attempt: 1, token: 7, startedAt: Date.UTC(2026, 0, 1) },
 }
 

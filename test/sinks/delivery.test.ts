@@ -230,6 +230,36 @@ describe('a sink', () => {
   })
 })
 
+describe('two stores with a schedule of the same name', () => {
+  it('send events of the same id, which a broker can tell apart, and repetitions that it can recognise', async () => {
+    const sinks = [new ScriptedSink(), new ScriptedSink()]
+    for (const orders of sinks) {
+      orders.script = each(({ attempt }) => (attempt === 1 ? no : { delivered: true }))
+      const { belfry, advance } = await started({ sinks: { orders } })
+      await belfry.schedules.put('report', { at: FIRST, to: 'orders' })
+      await advance('1m')
+    }
+    const [one, other] = sinks.map(({ calls }) => calls.flat())
+    expect([...(one ?? []), ...(other ?? [])].map(({ id }) => id)).toEqual(Array(4).fill(`report-${UNIX}`))
+    expect(one?.[0]?.dedupeId).toBe(one?.[1]?.dedupeId)
+    expect(other?.[0]?.dedupeId).toBe(other?.[1]?.dedupeId)
+    expect(one?.[0]?.dedupeId).not.toBe(other?.[0]?.dedupeId)
+  })
+
+  it('keep what tells them apart, whichever instance delivers', async () => {
+    const orders = new ScriptedSink()
+    orders.script = each(({ attempt }) => (attempt === 1 ? no : { delivered: true }))
+    const { belfry, advance, instance } = await started({ sinks: { orders } })
+    await belfry.schedules.put('report', { at: FIRST, to: 'orders' })
+    await advance('1100ms')
+    await belfry.stop()
+    await instance({ sinks: { orders } }).start()
+    await advance('1m')
+    expect(orders.calls.flat().map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(new Set(orders.calls.flat().map(({ dedupeId }) => dedupeId)).size).toBe(1)
+  })
+})
+
 describe('a broker that is down for hours', () => {
   it('is told of once, and costs next to nothing; jobs and other sinks go on, and when it is back all arrives', async () => {
     const orders = new ScriptedSink({ batch: 50 })

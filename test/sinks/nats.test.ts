@@ -87,19 +87,22 @@ describe('the NATS sink', () => {
     expect(await sink.deliver([{ ...first, attempt: 2 }], soon())).toEqual([yes])
     await sink.close?.()
     const messages = await stored('deduped')
-    expect(messages.map(({ headers }) => headers?.get('Nats-Msg-Id'))).toEqual([first.id, second.id])
+    expect(messages.map(({ headers }) => headers?.get('Nats-Msg-Id'))).toEqual([first.dedupeId, second.dedupeId])
     expect(messages[0]?.headers?.get('team')).toBe('shop')
   })
 
-  it('fails for good what no stream listens to, and what is too large for the stream', async () => {
+  it('fails for good what no stream listens to for three attempts, and what is too large for the stream', async () => {
     await addStream('small', { max_msg_size: 1_000 })
     const sink = nats({ subject: 'nobody.listens', servers: url() })
     const options = { subject: 'small.one' }
     const messages = [
-      scene.message(),
+      scene.message({ attempt: 3 }),
       scene.message({ options }),
       scene.message({ options, payload: 'x'.repeat(2_000) }),
     ]
+    const [early] = await sink.deliver([scene.message()], soon())
+    expect(early).toMatchObject({ delivered: false, error: { code: 'SINK_REFUSED' } })
+    expect(early).not.toHaveProperty('retryable')
     const outcomes = await sink.deliver(messages, soon())
     await sink.close?.()
     expect(outcomes).toMatchObject([refused, yes, refused])
@@ -120,14 +123,15 @@ describe('the NATS sink', () => {
     expect(outcomes[1]).not.toHaveProperty('retryable')
   })
 
-  it('fails for good where the server has no JetStream', async () => {
+  it('tries again while no server with JetStream answers, and says so', async () => {
     const plain = await startOwnNats({ jetstream: false })
     const sink = nats({ subject: 'a.b', servers: plain.url })
-    const outcomes = await sink.deliver(scene.messages(1), soon())
+    const outcomes = await sink.deliver(scene.messages(2), soon())
     await sink.close?.()
     await plain.stop()
-    expect(outcomes).toMatchObject([refused])
-    expect(String((outcomes[0] as { error?: unknown }).error)).toMatch(/the server has no JetStream: start it with -js/)
+    const error = { code: 'SINK_UNREACHABLE', message: expect.stringMatching(/no server with JetStream answers/) }
+    const outage = { delivered: false, unreachable: true, error }
+    expect(outcomes).toMatchObject([outage, outage])
   })
 
   it("uses a connection of the user's, and leaves it open", async () => {

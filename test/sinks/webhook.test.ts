@@ -9,7 +9,14 @@ const NEW_SECRET = `whsec_${Buffer.alloc(32, 2).toString('base64')}`
 const STARTED_AT = Date.UTC(2026, 5, 1, 12, 0, 0, 900)
 const message: SinkMessage = {
   ...{ id: 'größe/1-1767225600', generated_at: '2026-01-01T00:00:00.000Z', schedule_id: 'größe/1' },
-  ...{ payload: { a: 1 }, key: 'größe/1', attempt: 2, token: 1_767_225_600_000_000, startedAt: STARTED_AT },
+  ...{
+    payload: { a: 1 },
+    dedupeId: 'store/one',
+    key: 'größe/1',
+    attempt: 2,
+    token: 1_767_225_600_000_000,
+    startedAt: STARTED_AT,
+  },
 }
 
 let receiver: TestReceiver

@@ -1,11 +1,11 @@
 /**
- * Events to NATS JetStream. A message counts as delivered when a stream has stored it. `Nats-Msg-Id` is the event's id, so
- * that the server itself drops repetitions within the stream's duplicate window (two minutes, unless the stream says
- * otherwise); such a repetition is delivered.
+ * Events to NATS JetStream. A message counts as delivered when a stream has stored it. `Nats-Msg-Id` is `dedupeId`, so that
+ * the server itself drops repetitions within the stream's duplicate window (two minutes, unless the stream says otherwise),
+ * and no event of another store; such a repetition is delivered.
  *
  * The client would keep what is published while there is no connection, and send it later: so nothing is given to it then.
  */
-import { failure, quote } from '../../core/errors.js'
+import { failure } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
 import {
   DELIVERED,
@@ -14,12 +14,14 @@ import {
   type DeliveryOptions,
   deliveryOptions,
   type Sink,
+  type SinkMessage,
 } from '../../core/sink.js'
 import { Link } from '../link.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions, headerText } from '../message.js'
 import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
 import { peer } from '../peer.js'
 import { isMute } from './greeting.js'
+import { type FindStream, refusal } from './refusal.js'
 
 export interface NatsOptions extends DeliveryOptions, FormatOptions {
   /** Where events go: a subject that a stream listens to. A schedule may name another (`toOptions: { subject }`). */
@@ -36,7 +38,6 @@ export interface NatsOptions extends DeliveryOptions, FormatOptions {
 
 /** The calls that are made of a connection, besides those that @nats-io/jetstream makes. */
 export interface NatsConnection {
-  readonly info?: { readonly jetstream?: boolean } | undefined
   isClosed(): boolean
   closed(): Promise<unknown>
   status(): AsyncIterable<{ readonly type: string }>
@@ -79,9 +80,6 @@ const MOST_RECONNECTS = 10
 /** A server that is gone without a word is noticed after two of these. */
 const PING_MS = 10_000
 const WHOM = 'the NATS server'
-/** JetStream's own numbers: a message is over the stream's limit, and no stream is found. */
-const MESSAGE_EXCEEDS_MAXIMUM = 10_054
-const STREAM_NOT_FOUND = 10_059
 
 /** No wildcards and no empty parts: those are for who listens. */
 const subjectName: Rule = (text) =>
@@ -102,7 +100,7 @@ export function nats(options: NatsOptions): Sink {
   }
   const link = linkTo(options, clients, where)
 
-  async function publish({ connection, stream }: Connected, message: Parameters<typeof encode>[0]): Promise<Delivery> {
+  async function publish(stream: JetStream, message: SinkMessage, findStream: FindStream): Promise<Delivery> {
     const over = overridden(message.options)
     const to = over.texts.subject ?? subject
     const { contentType, body, headers: attributes } = encode(message)
@@ -112,10 +110,10 @@ export function nats(options: NatsOptions): Sink {
     for (const [name, value] of Object.entries(attributes)) all.set(name, headerText(value))
     all.set('content-type', contentType)
     try {
-      await stream.publish(to, body, { msgID: message.id, headers: all, timeout: PATIENCE_MS })
+      await stream.publish(to, body, { msgID: message.dedupeId, headers: all, timeout: PATIENCE_MS })
       return DELIVERED
     } catch (error) {
-      return await failureOf(error, to, { connection, stream })
+      return await refusal(error, to, message, findStream)
     }
   }
 
@@ -127,8 +125,9 @@ export function nats(options: NatsOptions): Sink {
     deliver: (messages, signal) =>
       link.deliver(messages.length, signal, async (connected, settle) => {
         if (connected.away) throw connectionLost()
+        const findStream = streamFinder(connected.stream)
         const publishing = messages.map((message, at) =>
-          publish(connected, message).then(
+          publish(connected.stream, message, findStream).then(
             (outcome) => settle(at, outcome),
             (error: unknown) => settle(at, { delivered: false, error, retryable: false }),
           ),
@@ -150,42 +149,13 @@ function whileConnected({ waiting }: Connected, work: Promise<unknown>): Promise
   })
 }
 
-/** Says what a stream, or that there is none, has against a message. */
-async function failureOf(
-  cause: unknown,
-  subject: string,
-  at: Pick<Connected, 'connection' | 'stream'>,
-): Promise<Delivery> {
-  const { name, message, code } = cause as { name?: string; message?: string; code?: unknown }
-  const refused = (why: string): Delivery => {
-    const error = failure('SINK_REFUSED', `NATS does not take this message for ${quote(subject)}: ${why}`, { cause })
-    return { delivered: false, error, retryable: false }
-  }
-  if (name === 'JetStreamNotEnabled') {
-    const why = await whyNobodyAnswers(subject, at)
-    return why === undefined ? { delivered: false, error: cause } : refused(why)
-  }
-  if (name === 'PermissionViolationError' || name === 'InvalidSubjectError') return refused(String(message))
-  if (name === 'InvalidArgumentError') return refused(`it is larger than the server allows (${message})`)
-  if (code === MESSAGE_EXCEEDS_MAXIMUM) return refused(`it is larger than the stream allows (${message})`)
-  if (name === 'JetStreamApiError' || name === 'JetStreamError') return { delivered: false, error: cause }
-  const error = failure('SINK_UNREACHABLE', `${WHOM} has not stored the message: ${message}`, { cause })
-  return { delivered: false, error, unreachable: true }
-}
-
-/** Nobody answers when no stream listens, and also while the servers of a cluster are looking for a leader. */
-async function whyNobodyAnswers(
-  subject: string,
-  at: Pick<Connected, 'connection' | 'stream'>,
-): Promise<string | undefined> {
-  if (at.connection.info?.jetstream !== true) return 'the server has no JetStream: start it with -js'
-  try {
-    const manager = await at.stream.jetstreamManager(false)
-    await manager.streams.find(subject)
-    return undefined
-  } catch (error) {
-    const isMissing = (error as { code?: unknown }).code === STREAM_NOT_FOUND
-    return isMissing ? 'no stream listens to that subject: add one, or correct the subject' : undefined
+/** For the messages of one call: each subject is looked up once. */
+function streamFinder(stream: JetStream): FindStream {
+  const known = new Map<string, Promise<string>>()
+  return (subject) => {
+    const found = known.get(subject) ?? stream.jetstreamManager(false).then(({ streams }) => streams.find(subject))
+    known.set(subject, found)
+    return found
   }
 }
 

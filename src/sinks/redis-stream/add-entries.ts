@@ -17,10 +17,10 @@ local names = tonumber(ARGV[3])
 local entry = {}
 for field = 1, names do entry[2 * field - 1] = ARGV[3 + field] end
 local outcomes = {}
-for at = 4 + names, #ARGV, names do
+for at = 4 + names, #ARGV, names + 1 do
   local id, outcome = ARGV[at], 1
   if window == 0 or redis.call('ZADD', seen, 'NX', now, id) == 1 then
-    for field = 1, names do entry[2 * field] = ARGV[at + field - 1] end
+    for field = 1, names do entry[2 * field] = ARGV[at + field] end
     local added = redis.pcall('XADD', stream, '*', unpack(entry))
     if type(added) == 'table' and added.err then
       if window > 0 then redis.call('ZREM', seen, id) end
@@ -36,7 +36,8 @@ return outcomes`
 const SHA = createHash('sha1').update(TEXT).digest('hex')
 
 export interface Entry {
-  /** Names of its fields, and what they hold. The first is its id. */
+  readonly dedupeId: string
+  /** Names of its fields, and what they hold. */
   readonly names: readonly string[]
   readonly values: readonly string[]
 }
@@ -58,7 +59,7 @@ export async function addEntries(
   const names = entries[0]?.names ?? []
   const numbers = [windowMs, maxLength, names.length].map(String)
   const command = ['EVALSHA', SHA, '2', stream, seenKey(stream), ...numbers, ...names]
-  for (const { values } of entries) command.push(...values)
+  for (const { dedupeId, values } of entries) command.push(dedupeId, ...values)
   const answer = await send(stream, command).catch((error: unknown) => {
     if (!/\bNOSCRIPT\b/.test(error instanceof Error ? error.message : '')) throw error
     return send(stream, ['EVAL', TEXT, ...command.slice(2)])

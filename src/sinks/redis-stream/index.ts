@@ -89,7 +89,7 @@ export function redisStream(options: RedisStreamOptions): Sink {
         values.push(more[name] ?? '')
       }
     }
-    return { to: over.texts.stream ?? stream, item: { at, names, values } }
+    return { to: over.texts.stream ?? stream, item: { at, dedupeId: message.dedupeId, names, values } }
   }
 
   async function addAll(redis: Connected, to: string, items: readonly Item[], settle: Settle): Promise<void> {

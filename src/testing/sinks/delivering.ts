@@ -36,6 +36,17 @@ export const delivering: readonly SinkCase[] = [
     },
   },
   {
+    name: 'events of two stores that have the same id arrive both, and a repetition of either is no third event',
+    async run(scene) {
+      const one = scene.message()
+      const other = { ...one, dedupeId: `another-store/${one.id}`, payload: 'of another store' }
+      expect(await scene.deliver([one, other])).toEqual([{ delivered: true }, { delivered: true }])
+      await scene.deliver([{ ...other, attempt: 2 }])
+      const payloads = new Set((await scene.arrivedOf([one])).map(({ payload }) => JSON.stringify(payload)))
+      expect(payloads).toEqual(new Set([one, other].map(({ payload }) => JSON.stringify(payload))))
+    },
+  },
+  {
     name: 'a message of no schedule is delivered too',
     async run(scene) {
       const { schedule_id: _, ...message } = scene.message()

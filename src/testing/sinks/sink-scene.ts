@@ -59,8 +59,10 @@ export class SinkScene {
     made += 1
     const tick = FIRST_TICK + made * 1_000
     const schedule = over.schedule_id ?? `contract/${made}`
+    const id = over.id ?? `${schedule}-${tick / 1_000}`
     return {
-      id: `${schedule}-${tick / 1_000}`,
+      id,
+      dedupeId: `store/${id}`,
       generated_at: new Date(tick).toISOString(),
       schedule_id: schedule,
       payload: { number: made, text: 'ünïcode ✓', nested: [null, { deep: true }] },
