@@ -17,7 +17,7 @@ export function nextCommand(command: Command): void {
     .allowExcessArguments()
     .option('--tz <zone>', 'IANA time zone of the expression', process.env.BELFRY_TZ)
     .option('-n, --count <count>', 'how many ticks', countOf, 5)
-    .option('--from <instant>', 'start here instead of now (ISO 8601 or unix seconds)')
+    .option('--from <instant>', 'start here instead of now (ISO 8601, or text of unix seconds)')
   onOperator(command)
     .addHelpText(
       'after',

@@ -122,7 +122,9 @@ export interface ScheduleStore {
   resume(id: string): Promise<Schedule | undefined>
   /**
    * Takes up to `limit` schedules that are due within the look-ahead, plans each with the store's now, and records
-   * ticks, skips and cursor. Another instance that does the same at the same time takes others, or loses silently.
+   * ticks, skips and cursor. Another instance that does the same at the same time takes others, or loses silently. A plan is
+   * written only over what it was made from: where the schedule or its unfinished runs have changed, nothing of it is
+   * written, and the schedule stays due.
    * A tick is unique by (schedule, instant): recording it again changes nothing.
    */
   advance(request: AdvanceRequest): Promise<AdvanceResult>

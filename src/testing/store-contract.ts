@@ -14,19 +14,20 @@ import { claim } from './contract/claim.js'
 import { enqueue } from './contract/enqueue.js'
 import { history } from './contract/history.js'
 import { instances } from './contract/instances.js'
+import { interruptions } from './contract/interruptions.js'
 import { keys } from './contract/keys.js'
 import { leaseQueue } from './contract/lease-queue.js'
 import { leases } from './contract/leases.js'
 import { overlap } from './contract/overlap.js'
 import { records } from './contract/records.js'
-import type { ContractCase, Opened } from './contract/scene.js'
+import type { ContractCase, Interrupt, Opened } from './contract/scene.js'
 import { schedules } from './contract/schedules.js'
 import { settle } from './contract/settle.js'
 import { takeBack } from './contract/take-back.js'
 import { takeover } from './contract/takeover.js'
 import { wakeUps } from './contract/wake-ups.js'
 
-export type { ContractCase, Opened }
+export type { ContractCase, Interrupt, Opened }
 
 export interface ContractOptions {
   readonly name: string
@@ -42,6 +43,7 @@ export const contractCases: readonly ContractCase[] = [
   ...takeBack,
   ...advance,
   ...overlap,
+  ...interruptions,
   ...enqueue,
   ...claim,
   ...keys,

@@ -19,9 +19,10 @@ describe('an instant', () => {
     [String(nine / 1_000), nine],
     ['-1', -1_000],
     ['1.5', 1_500],
-    [nine / 1_000, nine],
-    [-1.5, -1_500],
-    [0, 0],
+    [nine, nine],
+    [nine + 0.4, nine],
+    [Date.UTC(1980, 0, 1), Date.UTC(1980, 0, 1)],
+    [-Date.UTC(1990, 0, 1), -Date.UTC(1990, 0, 1)],
   ])('is read from %j', (value, ms) => {
     expect(instantMs(value)).toBe(ms)
   })
@@ -74,14 +75,22 @@ describe('an instant', () => {
     '0000-12-31T00:00:00Z',
     '9999-12-31T23:59:59-01:00',
     Number.NaN,
+    Number.POSITIVE_INFINITY,
     1e15,
   ])('%j is out of range', (value) => {
     expect(() => instantMs(value)).toThrowError(expect.objectContaining({ code: 'INSTANT_OUT_OF_RANGE' }))
   })
 
-  it('in milliseconds is taken for a mistake', () => {
-    expect(() => instantMs(nine)).toThrowError(
-      `instant "${nine}" looks like milliseconds: pass unix seconds, ISO 8601 text or a Date`,
+  it('as a number of seconds is refused with the milliseconds that were probably meant', () => {
+    expect(() => instantMs(nine / 1_000)).toThrowError(
+      `instant "1772355600" looks like seconds: numbers are epoch milliseconds (1772355600000), and instants before 1980 are passed as ISO 8601 text or a Date`,
+    )
+    expect(() => instantMs(0)).toThrowError(expect.objectContaining({ code: 'INSTANT_OUT_OF_RANGE' }))
+  })
+
+  it('as text of milliseconds is refused', () => {
+    expect(() => instantMs(String(nine))).toThrowError(
+      `instant "${nine}" looks like milliseconds: text is unix seconds; pass milliseconds as a number, or write ISO 8601 text`,
     )
   })
 })

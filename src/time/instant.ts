@@ -2,14 +2,16 @@ import { DAY_MS, daysFromCivil, daysInMonth, MAX_INSTANT, MIN_INSTANT, SECOND_MS
 import { quote, timeError } from './error.js'
 import { instantOfLocal, type Zone } from './zone.js'
 
-/** A moment: a Date, ISO 8601 text, or unix **seconds**. */
+/** A moment: a Date, a number of epoch milliseconds, ISO 8601 text, or text of unix seconds (as in `@at 1647067401`). */
 export type Instant = Date | string | number
 
 const ISO =
   /^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?)?(Z|[+-][0-9]{2}:?[0-9]{2})?$/i
-const UNIX = /^-?[0-9]{1,12}(?:\.[0-9]{1,3})?$/
-/** Unix seconds reach this in the year 5138; milliseconds passed it in 1973. */
+const UNIX = /^-?[0-9]{1,15}(?:\.[0-9]{1,3})?$/
+/** Text beyond this (the year 5138 in seconds) is taken for milliseconds. */
 const MILLISECONDS_SUSPECTED = 1e11
+/** A number before this (in milliseconds) is taken for seconds. */
+const YEAR_1980 = Date.UTC(1980, 0, 1)
 
 /**
  * Parses to epoch milliseconds. Text without an offset is a local time of `zone`, and is refused when there is none:
@@ -17,23 +19,29 @@ const MILLISECONDS_SUSPECTED = 1e11
  */
 export function instantMs(value: Instant, zone?: Zone): number {
   if (value instanceof Date) return inRange(value.getTime(), value)
-  if (typeof value === 'number') return fromUnix(value, value)
+  if (typeof value === 'number') return fromMilliseconds(value)
   if (typeof value !== 'string') throw syntax(value)
   const text = value.trim()
-  if (text.length <= 20 && UNIX.test(text)) return fromUnix(Number(text), value)
+  if (text.length <= 20 && UNIX.test(text)) return fromSeconds(Number(text), value)
   const iso = text.length <= 40 ? ISO.exec(text) : null
   if (iso === null) throw syntax(value)
   return fromIso(iso, value, zone)
 }
 
-function fromUnix(seconds: number, given: Instant): number {
-  if (Math.abs(seconds) >= MILLISECONDS_SUSPECTED) {
-    throw timeError(
-      'INSTANT_OUT_OF_RANGE',
-      `instant ${quote(given)} looks like milliseconds: pass unix seconds, ISO 8601 text or a Date`,
-    )
-  }
-  return inRange(Math.round(seconds * SECOND_MS), given)
+function fromMilliseconds(value: number): number {
+  if (Math.abs(value) >= YEAR_1980 || Number.isNaN(value)) return inRange(Math.round(value), value)
+  throw timeError(
+    'INSTANT_OUT_OF_RANGE',
+    `instant ${quote(value)} looks like seconds: numbers are epoch milliseconds (${Math.round(value * SECOND_MS)}), and instants before 1980 are passed as ISO 8601 text or a Date`,
+  )
+}
+
+function fromSeconds(seconds: number, given: string): number {
+  if (Math.abs(seconds) < MILLISECONDS_SUSPECTED) return inRange(Math.round(seconds * SECOND_MS), given)
+  throw timeError(
+    'INSTANT_OUT_OF_RANGE',
+    `instant ${quote(given)} looks like milliseconds: text is unix seconds; pass milliseconds as a number, or write ISO 8601 text`,
+  )
 }
 
 function fromIso(parts: RegExpExecArray, given: string, zone: Zone | undefined): number {
@@ -71,7 +79,7 @@ function inRange(ms: number, given: Instant): number {
 function syntax(value: unknown) {
   return timeError(
     'INSTANT_SYNTAX',
-    `instant ${quote(value)} is not understood: write ISO 8601 ("2026-03-01T09:00:00Z") or unix seconds`,
+    `instant ${quote(value)} is not understood: write ISO 8601 ("2026-03-01T09:00:00Z"), or pass a Date or epoch milliseconds`,
   )
 }
 

@@ -6,13 +6,13 @@ const [one, two, three] = ['2026-03-01T09:00:00Z', '2026-03-02T09:00:00Z', '2026
 ) as [number, number, number]
 
 describe('@at', () => {
-  it('takes one instant or many, in ISO or unix seconds, in any order', () => {
+  it('takes one instant or many, as ISO text, text of unix seconds or epoch milliseconds, in any order', () => {
     const all = [one, two, three]
     for (const spec of [
       '@at 2026-03-01T09:00:00Z 2026-03-02T09:00:00Z 2026-04-01T00:00:00Z',
       '@at 2026-04-01T00:00:00Z,2026-03-01T09:00:00Z, 2026-03-02T10:00:00+01:00',
       `@at ${three / 1_000} ${one / 1_000} ${two / 1_000} ${one / 1_000}`,
-      { at: [new Date(two), '2026-03-01T09:00:00Z', three / 1_000] },
+      { at: [new Date(two), '2026-03-01T09:00:00Z', three] },
       { at: ['2026-03-01T10:00', '2026-03-02T10:00', '2026-04-01T02:00'], timezone: 'Europe/Berlin' },
       { cron: '@at 2026-03-01T10:00,2026-03-02T10:00,2026-04-01T02:00', timezone: 'Europe/Berlin' },
     ]) {
@@ -49,7 +49,7 @@ describe('a bad list', () => {
   it.each([
     ['@at', 'INSTANTS_INVALID', 'the list of instants is empty: name at least one'],
     [{ at: [] }, 'INSTANTS_INVALID', 'the list of instants is empty: name at least one'],
-    [{ at: Array(10_001).fill(1) }, 'INSTANTS_INVALID', 'the list has 10001 instants: at most 10000 are allowed'],
+    [{ at: Array(10_001).fill('1') }, 'INSTANTS_INVALID', 'the list has 10001 instants: at most 10000 are allowed'],
     [
       { at: ['2026-03-01T09:00:00.100Z', '2026-03-01T09:00:00.900Z'] },
       'INSTANTS_INVALID',
@@ -68,7 +68,7 @@ describe('a bad list', () => {
 })
 
 test('a list is told in words', () => {
-  expect(timeline({ at: 0 }).describe()).toBe('Once at 1970-01-01T00:00:00Z')
-  expect(timeline({ at: [0, 60] }).describe()).toBe('Once at 1970-01-01T00:00:00Z, and at 1 more instant')
-  expect(timeline({ at: [0, 60, 120] }).describe()).toBe('Once at 1970-01-01T00:00:00Z, and at 2 more instants')
+  expect(timeline({ at: '0' }).describe()).toBe('Once at 1970-01-01T00:00:00Z')
+  expect(timeline({ at: ['0', '60'] }).describe()).toBe('Once at 1970-01-01T00:00:00Z, and at 1 more instant')
+  expect(timeline({ at: ['0', '60', '120'] }).describe()).toBe('Once at 1970-01-01T00:00:00Z, and at 2 more instants')
 })

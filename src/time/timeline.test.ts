@@ -3,7 +3,7 @@ import { BelfryError, openTimeline, parseTimeline, timeline } from './index.js'
 
 describe('a spec', () => {
   it('is an expression, or an object with one of cron, every and at', () => {
-    const kinds = ['0 9 * * *', { cron: '@daily' }, '@every 1h', { every: '1h' }, '@at 0', { at: 0 }].map(
+    const kinds = ['0 9 * * *', { cron: '@daily' }, '@every 1h', { every: '1h' }, '@at 0', { at: '0' }].map(
       (spec) => timeline(spec).kind,
     )
     expect(kinds).toEqual(['cron', 'cron', 'every', 'every', 'at', 'at'])
@@ -14,7 +14,7 @@ describe('a spec', () => {
       '0 9 * * *',
       { cron: '@daily', timezone: 'Asia/Tokyo', dst: { gap: 'skip' } },
       '@every 1h',
-      { at: [5, 1] },
+      { at: ['5', '1'] },
     ] as const
     for (const spec of specs) {
       const parsed = JSON.parse(JSON.stringify(parseTimeline(spec)))
@@ -22,7 +22,7 @@ describe('a spec', () => {
     }
     expect(parseTimeline({ cron: '@daily', payload: 'large' } as never)).toEqual({ cron: '@daily' })
     expect(parseTimeline('@every 1h')).toEqual({ every: 3_600_000 })
-    expect(parseTimeline({ at: ['1970-01-01T00:00:05Z', 1] })).toEqual({ at: [1_000, 5_000] })
+    expect(parseTimeline({ at: ['1970-01-01T00:00:05Z', '1'] })).toEqual({ at: [1_000, 5_000] })
   })
 
   it.each([

@@ -12,7 +12,7 @@ describe('a schedule as text again', () => {
       { cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', dst: { gap: 'skip' }, job: 'a', payload: { x: [1, null] } },
       { every: '1h30m', to: 'kafka', toOptions: { topic: 't' }, overlap: 'queue-one', missed: 'skip', jitter: 1_234 },
       { at: ['2027-01-01T00:00:00.250Z', '2028-01-01'], timezone: 'Asia/Tokyo', job: 'a', times: 2 },
-      { at: 1_900_000_000, job: 'a', onFinish: 'keep', keep: 'failures', priority: -3 },
+      { at: 1_900_000_000_000, job: 'a', onFinish: 'keep', keep: 'failures', priority: -3 },
       { cron: '@every 90s', job: 'a', startsAt: '2027-01-01T00:00:00Z', endsAt: '2028-01-01T00:00:00Z' },
       { cron: '@daily', job: 'a', missed: { policy: 'all', within: '1d', max: 7 }, deadline: 'PT5M' },
     ]

@@ -186,7 +186,7 @@ describe('a caller with a prefix', () => {
       await send('POST', '/v1/schedules/other/pause'),
       await send('POST', '/v1/schedules/other/resume'),
       await send('POST', '/v1/schedules/other/trigger'),
-      await send('POST', '/v1/schedules/other/backfill', { from: 1, to: 2 }),
+      await send('POST', '/v1/schedules/other/backfill', { from: '1', to: '2' }),
       await ask('/v1/schedules/other/explain?at=1'),
       await ask('/v1/schedules/other/ticks?from=1&to=2'),
       await ask(`/v1/runs/${theirs}`),

@@ -1,5 +1,8 @@
 import type { Store } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
+import type { Interrupt } from '../../src/testing/store-contract.js'
+import { heldPool } from './held-pool.js'
+import { HeldWrite } from './held-write.js'
 import { testDatabase, type Way } from './test-database.js'
 
 export interface FreshPostgres {
@@ -9,6 +12,7 @@ export interface FreshPostgres {
   readonly direct: string
   /** Lets time pass on the database's clock, which else stands still. */
   elapse(ms: number): Promise<void>
+  readonly interrupt: Interrupt
   /** Gives the schema back. Close the store first. */
   close(): Promise<void>
 }
@@ -19,6 +23,8 @@ export async function freshPostgres(way: Way = 'postgres'): Promise<FreshPostgre
   const { schema, direct } = database
   let now = Date.UTC(2026, 0, 1)
   await database.setClock(now)
+  const held = new HeldWrite()
+  const open = async () => postgres({ pool: heldPool(database.pool(), held), direct, schema, listen: false })
   return {
     schema,
     direct,
@@ -27,6 +33,7 @@ export async function freshPostgres(way: Way = 'postgres'): Promise<FreshPostgre
       now += ms
       await database.setClock(now)
     },
+    interrupt: held.interrupt(open, database.isBlocked),
     close: database.close,
   }
 }

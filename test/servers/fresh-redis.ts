@@ -1,5 +1,8 @@
 import type { Store } from '../../src/core/store.js'
-import { redisStore } from '../../src/stores/redis/index.js'
+import { type NodeRedis, redisStore } from '../../src/stores/redis/index.js'
+import type { Interrupt } from '../../src/testing/store-contract.js'
+import { heldClient } from './held-redis.js'
+import { HeldWrite } from './held-write.js'
 import { testRedis } from './test-redis.js'
 
 export interface FreshRedis {
@@ -7,6 +10,7 @@ export interface FreshRedis {
   readonly prefix: string
   /** Lets time pass on the store's clock, which else stands still. */
   elapse(ms: number): Promise<void>
+  readonly interrupt: Interrupt
   /** Removes all keys. Close the store first. */
   close(): Promise<void>
 }
@@ -17,13 +21,16 @@ export async function freshRedis(shards = 1): Promise<FreshRedis> {
   const { prefix } = redis
   let now = Date.UTC(2026, 0, 1)
   await redis.setClock(now)
+  const open = (client: NodeRedis) => redisStore({ client, prefix, shards }, { handTurned: true })
+  const held = new HeldWrite()
   return {
     prefix,
-    store: redisStore({ client: await redis.client(), prefix, shards }, { handTurned: true }),
+    store: open(await redis.client()),
     async elapse(ms) {
       now += ms
       await redis.setClock(now)
     },
+    interrupt: held.interrupt(async () => open(heldClient(await redis.client(), held))),
     close: redis.close,
   }
 }

@@ -21,6 +21,8 @@ export interface TestDatabase {
   /** The connections of one process. */
   pool(): pg.Pool
   setClock(now: number): Promise<unknown>
+  /** Whether a statement waits for a lock. */
+  isBlocked(): Promise<boolean>
   /** Gives everything back. Close the stores first. */
   close(): Promise<void>
 }
@@ -49,6 +51,10 @@ export async function testDatabase(way: Way): Promise<TestDatabase> {
       return pool
     },
     setClock: (now) => owner.query(setClock(schema, now)),
+    async isBlocked() {
+      const { rowCount } = await owner.query(BLOCKED, [`%${schema}%`])
+      return rowCount !== 0
+    },
     async close() {
       await owner.query(emptySchema(schema))
       freeSchemas.push(schema)
@@ -57,6 +63,8 @@ export async function testDatabase(way: Way): Promise<TestDatabase> {
     },
   }
 }
+
+const BLOCKED = `select from pg_stat_activity where wait_event_type = 'Lock' and query like $1`
 
 function newPool(connectionString: string, max: number): pg.Pool {
   const pool = new pg.Pool({ connectionString, max, idleTimeoutMillis: 0 })

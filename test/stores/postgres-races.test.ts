@@ -1,8 +1,11 @@
 /** Races that only chance would bring about are held open here, by locks that stop one side in mid-operation. */
 import pg from 'pg'
 import { expect, it } from 'vitest'
+import { plan } from '../../src/core/plan.js'
 import type { ClaimedRun } from '../../src/core/store.js'
+import { postgres } from '../../src/stores/postgres/index.js'
 import { key, retryIn, Scene } from '../../src/testing/contract/scene.js'
+import { turnedByHand } from '../servers/database-clock.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 
 /** Keeps everybody from a table while something else is done. */
@@ -212,6 +215,92 @@ it('a beat puts what runs for long where no claim passes, and it ends and is tak
   expect(await store.runs.rescue(10)).toMatchObject({ rescued: 2 })
   expect(await Promise.all(ids.map((id) => stateOf(id)))).toEqual(['succeeded', 'ready', 'ready'])
   await client.end()
+  await store.close()
+  await opened.close()
+})
+
+/** Makes sessions of the name `slow` stop where a statement asks for the time, which is after it has its snapshot. */
+function slowClock(schema: string): string {
+  return `create or replace function ${schema}.now_us() returns bigint language plpgsql volatile as $$
+    begin
+      if current_setting('application_name') = 'slow' then perform pg_advisory_xact_lock_shared(20); end if;
+      return (select last_value from ${schema}.manual_clock);
+    end $$`
+}
+
+it('a plan is not written over runs that an advance recorded after this one took its snapshot', async () => {
+  const opened = await freshPostgres()
+  const { direct, schema } = opened
+  const { join, putTicks, advance, claimOne, elapse, statesOf, skipsOf, store } = new Scene(opened)
+  const slowPool = new pg.Pool({ connectionString: direct, application_name: 'slow' })
+  const slow = postgres({ pool: slowPool, schema, listen: false })
+  await slow.open()
+  const gate = new pg.Client({ connectionString: direct })
+  await gate.connect()
+  await gate.query(slowClock(schema))
+  await join()
+  await putTicks('a', [-10, 500, 90_000_000], { overlap: 'skip' })
+  await gate.query('select pg_advisory_lock(20)')
+  const advancing = slow.schedules.advance({ limit: 10, lookaheadMs: 0, plan })
+  await untilItWaits(direct, `%${schema}%schedules%due_at%`)
+  await advance()
+  await claimOne()
+  await elapse(600)
+  await gate.query('select pg_advisory_unlock(20)')
+  expect(await advancing).toMatchObject({ schedules: 1, recorded: 0, skipped: 0 })
+  expect(await advance()).toMatchObject({ recorded: 0, skipped: 1 })
+  expect(await statesOf('a')).toEqual(['running'])
+  expect(await skipsOf('a')).toEqual(['1 overlap'])
+  await gate.query(turnedByHand(schema))
+  await gate.end()
+  await slow.close()
+  await slowPool.end()
+  await store.close()
+  await opened.close()
+})
+
+it('of two triggers that skip, the second sees the first, however long the first takes', async () => {
+  const opened = await freshPostgres()
+  const { direct, schema } = opened
+  const { put, tryEnqueue, store } = new Scene(opened)
+  await put('a')
+  const client = new pg.Client({ connectionString: direct })
+  await client.connect()
+  // Both can look for runs of the schedule, and neither can write one.
+  await client.query(`begin; lock table ${schema}.runs in share mode`)
+  const trigger = () => tryEnqueue({ origin: 'trigger', schedule: 'a', overlap: 'skip' })
+  const both = Promise.all([trigger(), trigger()])
+  const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%${schema}%enqueue%'`
+  await expect.poll(async () => (await client.query(waiting)).rowCount).toBe(2)
+  await client.query('commit')
+  await client.end()
+  const outcomes = (await both).map(({ outcome }) => outcome)
+  expect(outcomes.sort()).toEqual(['busy', 'enqueued'])
+  await store.close()
+  await opened.close()
+})
+
+it('a tick that an advance passed over because a trigger had its schedule is recorded when the trigger is done', async () => {
+  const opened = await freshPostgres()
+  const { direct, schema } = opened
+  const { putTicks, tryEnqueue, advance, store } = new Scene(opened)
+  await putTicks('a', [-10, 90_000_000], { overlap: 'queue-all' })
+  const woken: string[] = []
+  const unsubscribe = store.subscribe((wake) => woken.push(wake))
+  const table = `${schema}.runs`
+  const client = new pg.Client({ connectionString: direct })
+  await client.connect()
+  await client.query(`begin; lock table ${table} in share mode`)
+  const triggering = tryEnqueue({ origin: 'trigger', schedule: 'a', overlap: 'skip' })
+  await untilItWaits(direct, `%${schema}%enqueue%`)
+  expect(await advance()).toMatchObject({ schedules: 0 })
+  woken.length = 0
+  await client.query('commit')
+  await client.end()
+  await triggering
+  await expect.poll(() => woken).toContain('schedules')
+  expect(await advance()).toMatchObject({ recorded: 1 })
+  unsubscribe()
   await store.close()
   await opened.close()
 })

@@ -36,7 +36,7 @@ export const instant = parsed(z.union([z.string(), z.number()], TEXT_OR_NUMBER),
   instantMs(value, zone('UTC')),
 ).meta({
   id: 'Instant',
-  description: 'ISO 8601 text with an offset, or unix seconds.',
+  description: 'ISO 8601 text with an offset, or epoch milliseconds.',
   examples: ['2026-03-01T09:00:00Z'],
 })
 

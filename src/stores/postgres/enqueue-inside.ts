@@ -12,7 +12,7 @@ import type { EnqueueResult } from '../../core/store.js'
 import type { PostgresTx } from './callers-transaction.js'
 import type { Database } from './connection.js'
 import { sqlState } from './connection-errors.js'
-import { CHECK_KEY_COLUMN, COLUMN_TYPES, checkCount, columnsOf, isPlain } from './enqueue.js'
+import { CHECK_KEY_COLUMN, COLUMN_TYPES, checkCount, columnsOf, isPlain, OVERLAP_COLUMN } from './enqueue.js'
 import { operation } from './sql-function.js'
 import { WAKE_RUNS } from './wakes.js'
 
@@ -30,9 +30,9 @@ begin
     return query select 'outside'::text, null::bigint;
     return;
   end if;
-  -- Who checks a key must see what was committed while he waited for it.
+  -- A run that is checked against others must see what was committed while it waited for them.
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')
-    and true = any (${COLUMNS[CHECK_KEY_COLUMN]}) then
+    and (true = any (${COLUMNS[CHECK_KEY_COLUMN]}) or cardinality(${COLUMNS[OVERLAP_COLUMN]}) > 0) then
     return query select 'isolated'::text, null::bigint;
     return;
   end if;
@@ -106,7 +106,7 @@ function notOpen() {
 function isolated() {
   return failure(
     'OPTION_INVALID',
-    'enqueue: this job checks its exclusive key when it is enqueued, which needs a transaction at read committed',
+    'enqueue: this run is checked against others of its exclusive key or its schedule when it is enqueued, which needs a transaction at read committed',
   )
 }
 

@@ -13,7 +13,7 @@ import { giveUp, lockRuns, lockWaitingRuns } from './lock-order.js'
 import { keepNumber, keyValues, originNumber } from './run-row.js'
 import { operation, step } from './sql-function.js'
 import { firstDueOfKey, waitingForKey, waitingForLane } from './waiting-line.js'
-import { WAKE_ATTEMPTS, WAKE_RUNS, WAKE_SETTLED } from './wakes.js'
+import { WAKE_ATTEMPTS, WAKE_RUNS, WAKE_SCHEDULES, WAKE_SETTLED } from './wakes.js'
 
 type Value = string | number | boolean | null | undefined
 
@@ -44,6 +44,7 @@ const FIELDS = NAMES.join(', ')
 /** The types of those arrays, in the same order. */
 export const COLUMN_TYPES = Object.values(COLUMNS).map(([type]) => `${type}[]`)
 export const CHECK_KEY_COLUMN = NAMES.indexOf('check_key')
+export const OVERLAP_COLUMN = NAMES.indexOf('overlap')
 const PARAMETERS = COLUMN_TYPES.map((type, at) => `p_${NAMES[at]} ${type}`)
 const GIVEN = `unnest(${NAMES.map((field) => `p_${field}`).join(', ')}) with ordinality as g(${FIELDS}, at)`
 
@@ -117,7 +118,8 @@ const PLAIN = `
     return;`
 
 /**
- * What can refuse a run, or is to make way for one: all of it, before anything is decided. A dedupe key that is not
+ * What can refuse a run, or is to make way for one: all of it, before anything is decided. Runs with an overlap policy
+ * lock their schedule, so that no tick and no other such run is recorded at the same time. A dedupe key that is not
  * taken is made as one whose time is over. Where there are no schedules, that is said: the server takes any index for good
  * enough to find nothing in, and reads all of it.
  */
@@ -125,6 +127,9 @@ const LOCK_EARLIER = `
   select coalesce(array_agg(distinct g.schedule) filter (where g.overlap is not null), '{}'),
       coalesce(array_agg(distinct g.schedule) filter (where g.overlap = 'cancel-running'), '{}')
     into v_behind, v_ways from ${GIVEN} where g.schedule is not null;
+  if cardinality(v_behind) > 0 then
+    perform 1 from belfry.schedules where id = any (v_behind) order by id for update;
+  end if;
   perform belfry.make_names(p_key);
   v_held := array(select g.key from ${GIVEN} where g.check_key)
     || array(select key from belfry.runs
@@ -162,8 +167,8 @@ declare
   v_way record;
   g record;
 begin
-  -- Only who checks a key looks after he has waited.
-  perform belfry.durable(true <> all (p_check_key));
+  -- A run that is checked against others must see what was committed while it waited for them.
+  perform belfry.durable(true <> all (p_check_key) and cardinality(p_overlap) = 0);
   if v_plain then
     v_now := belfry.now_us() / 1000;
     perform belfry.make_names(p_key);
@@ -251,12 +256,19 @@ export async function enqueueRuns(db: Database, runs: readonly NewRun[]): Promis
   checkCount(runs)
   const values = [runs.every(isPlain), ...columnsOf(runs)]
   const results = await (runs.every(isUnique) ? db.write(ENQUEUE, values) : db.writeOnce(ENQUEUE, values))
-  db.announce(runs.some(({ overlap }) => overlap === 'cancel-running') ? MADE_WAY : WAKE_RUNS)
+  db.announce(hintsOf(runs))
   return results.map(([outcome, run]) => ({ outcome: outcome as EnqueueResult['outcome'], run: run ?? '' }))
 }
 
-/** Where others made way, attempts are to be cancelled and runs have ended, too. */
-const MADE_WAY = WAKE_RUNS | WAKE_ATTEMPTS | WAKE_SETTLED
+/**
+ * Where others made way, attempts are to be cancelled and runs have ended, too. An `advance` passes over a schedule that is
+ * locked, so tickers are to look again.
+ */
+function hintsOf(runs: readonly NewRun[]): number {
+  if (runs.every(({ overlap = 'allow' }) => overlap === 'allow')) return WAKE_RUNS
+  const hints = WAKE_RUNS | WAKE_SCHEDULES
+  return runs.some(({ overlap }) => overlap === 'cancel-running') ? hints | WAKE_ATTEMPTS | WAKE_SETTLED : hints
+}
 
 /** Made twice, it is there once. */
 function isUnique({ dedupe, backfill }: NewRun): boolean {

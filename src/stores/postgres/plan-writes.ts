@@ -1,12 +1,11 @@
 import type { Plan } from '../../core/plan.js'
-import { numberArray, sparseArray, textArray } from './array-text.js'
+import { numberArray, sparseArray, sparseTexts, textArray } from './array-text.js'
 import type { Due } from './due-schedule.js'
 
 type Numbers = (number | string | undefined)[]
 
 /** What the plans of a batch come to, column by column. */
 export class PlanWrites {
-  skipped = 0
   readonly #now: number
   readonly #schedules = { rows: [] as string[], cursor: [] as Numbers, remaining: [] as Numbers, next: [] as Numbers }
   readonly #ends = { due: [] as Numbers, finished: [] as Numbers }
@@ -18,12 +17,17 @@ export class PlanWrites {
   readonly #ways: string[] = []
   readonly #behind = new Set<string>()
   readonly #keys = new Set<string>()
+  readonly #madeFrom = { schedules: [] as string[], unfinished: [] as (string | null)[] }
 
   constructor(now: number) {
     this.#now = now
   }
 
-  add({ row, id, definition, cursor }: Due, plan: Plan, key: string | undefined): void {
+  add({ row, id, definition, cursor, mindsOverlap, unfinished }: Due, plan: Plan, key: string | undefined): void {
+    if (mindsOverlap) {
+      this.#madeFrom.schedules.push(id)
+      this.#madeFrom.unfinished.push(unfinished)
+    }
     // Cursors only grow.
     if (plan.cursor >= cursor) {
       this.#schedules.rows.push(row)
@@ -45,7 +49,6 @@ export class PlanWrites {
       if (key !== undefined) this.#keys.add(key)
     }
     for (const { from, to, count, reason } of plan.skips) {
-      this.skipped += count
       this.#skips.schedule.push(id)
       this.#skips.from.push(from)
       this.#skips.to.push(to)
@@ -59,6 +62,13 @@ export class PlanWrites {
     if (plan.cancelUnfinished) this.#ways.push(id)
   }
 
+  /** How many ticks were skipped, without those of schedules whose plans were not written. */
+  skippedBut(stale: readonly string[]): number {
+    const { schedule, count } = this.#skips
+    const left = new Set(stale)
+    return count.reduce<number>((sum, each, at) => sum + (left.has(schedule[at] ?? '') ? 0 : Number(each)), 0)
+  }
+
   arrays(): string[] {
     const { rows, cursor, remaining, next } = this.#schedules
     const { definition, at, ready, startBy } = this.#ticks
@@ -70,6 +80,7 @@ export class PlanWrites {
       ...[textArray(schedule), numberArray(from), numberArray(to), numberArray(count), textArray(this.#reasons)],
       ...[textArray(this.#retracts.schedule), numberArray(this.#retracts.through)],
       ...[textArray(this.#ways), textArray([...this.#behind]), textArray([...this.#keys])],
+      ...[textArray(this.#madeFrom.schedules), sparseTexts(this.#madeFrom.unfinished)],
     ]
   }
 }

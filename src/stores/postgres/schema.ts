@@ -19,7 +19,6 @@
 import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { failure, quote } from '../../core/errors.js'
-import { ADVANCE_FUNCTIONS } from './advance.js'
 import { CLAIM_FUNCTIONS } from './claim.js'
 import { COMMIT_RUN_FUNCTION } from './commit-run.js'
 import { DURABLE_FUNCTION } from './durable.js'
@@ -31,6 +30,7 @@ import { LOCK_FUNCTIONS } from './lock-order.js'
 import { NAME_FUNCTIONS } from './names.js'
 import { PROOF_TABLES } from './proof-sql.js'
 import { PRUNE_FUNCTIONS } from './prune.js'
+import { RECORD_FUNCTIONS } from './record-plans.js'
 import { RECORD_TABLES } from './records.js'
 import { RESCUE_FUNCTIONS } from './rescue.js'
 import { RUN_ENDING_FUNCTIONS } from './run-endings.js'
@@ -47,7 +47,7 @@ const FUNCTIONS = [
   NAME_FUNCTIONS,
   RUN_ENDING_FUNCTIONS,
   SCHEDULE_FUNCTIONS,
-  ADVANCE_FUNCTIONS,
+  RECORD_FUNCTIONS,
   ENQUEUE_FUNCTIONS,
   ENQUEUE_INSIDE_FUNCTION,
   CLAIM_FUNCTIONS,

@@ -85,7 +85,7 @@ function parseUnclaimed(shard: number, text: string): Found['unclaimed'] {
   })
 }
 
-const WRITE = runScript(`${FORGET_SCHEDULE}${UNCLAIMED}
+export const WRITE_SCHEDULES = runScript(`${FORGET_SCHEDULE}${UNCLAIMED}
 local at = 0
 local function arg()
   at = at + 1
@@ -182,7 +182,7 @@ export async function writeSchedules(
   guess: number | undefined,
 ): Promise<number | undefined> {
   const args = [server.numbersFrom(), guess ?? '-', changes.length, ...changes.flatMap(changeArgs)]
-  const [written, base, now] = await server.write(WRITE, shard, args)
+  const [written, base, now] = await server.write(WRITE_SCHEDULES, shard, args)
   server.guess.learn(Number(now))
   return Number(written) === 1 ? Number(base) : undefined
 }

@@ -19,8 +19,20 @@ export interface Opened {
   readonly store: Store
   /** Lets time pass on the store's clock. */
   elapse(ms: number): Promise<void>
+  /** Interrupts an operation between its read and its write. Without it, the contract only starts both at once. */
+  readonly interrupt?: Interrupt
   close?(): Promise<void>
 }
+
+/**
+ * Runs an operation on another handle of the same data. When the operation has read and has not written yet, starts
+ * `meanwhile`, and lets the operation go on as soon as that has ended or waits for the operation. Resolves when both have
+ * ended. Rejects when the operation ended without a write to hold back.
+ */
+export type Interrupt = <Result>(
+  operation: (other: Store) => Promise<Result>,
+  meanwhile: () => Promise<unknown>,
+) => Promise<Result>
 
 /** One promise of the contract: a sentence, and a run that throws when the store breaks it. */
 export interface ContractCase {
@@ -72,11 +84,21 @@ export function key(name: string, over: Partial<RunKey> = {}): RunKey {
 export class Scene {
   readonly store: Store
   readonly elapse: (ms: number) => Promise<void>
+  readonly #interrupt: Interrupt
   readonly #claims = new Map<string, number>()
 
-  constructor({ store, elapse }: Opened) {
+  constructor({ store, elapse, interrupt = atOnce(store) }: Opened) {
     this.store = store
     this.elapse = elapse
+    this.#interrupt = interrupt
+  }
+
+  /** Runs an operation in a scene of its own, and something else between its read and its write. */
+  interrupt = <Result>(
+    operation: (other: Scene) => Promise<Result>,
+    meanwhile: () => Promise<unknown>,
+  ): Promise<Result> => {
+    return this.#interrupt((store) => operation(new Scene({ store, elapse: this.elapse })), meanwhile)
   }
 
   /** How many claims an instance has made. */
@@ -203,6 +225,13 @@ export class Scene {
     const result = await this.tryAcquire(name, holder, over)
     if (!result.acquired) throw new Error(`${holder} did not get ${name}`)
     return result.lease
+  }
+}
+
+function atOnce(store: Store): Interrupt {
+  return async (operation, meanwhile) => {
+    const [result] = await Promise.all([operation(store), meanwhile()])
+    return result
   }
 }
 

@@ -1,4 +1,7 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Unfinished } from '../../../src/core/plan.js'
 import type { NewRun, Run } from '../../../src/core/run.js'
+import type { Planner } from '../../../src/core/store.js'
 import { withdraw } from '../../../src/stores/memory/run-changes.js'
 import { forgetRun } from '../../../src/stores/memory/run-endings.js'
 import { forgetSchedule, writeSchedule } from '../../../src/stores/memory/schedule-changes.js'
@@ -7,6 +10,11 @@ import { type BrokenStore, records, withoutHandingOn } from './broken-store.js'
 function again({ target, payload, priority, keep, schedule, tick }: Run): NewRun {
   const of = { ...(schedule === undefined ? {} : { schedule }), ...(tick === undefined ? {} : { tick }) }
   return { target, payload, priority, keep, origin: 'trigger', ...of }
+}
+
+function asUnfinished({ state, attempt, origin, tick }: Run): Unfinished {
+  const at = origin === 'tick' && tick !== undefined ? { tick } : {}
+  return { state: state === 'running' || state === 'waiting' ? state : 'ready', started: attempt > 0, ...at }
 }
 
 export const brokenSchedules: readonly BrokenStore[] = [
@@ -21,6 +29,26 @@ export const brokenSchedules: readonly BrokenStore[] = [
           const { items } = await store.runs.list({ limit: 1_000 })
           await store.runs.enqueue(items.filter(({ id }) => !known.has(id)).map(again))
           return result
+        },
+      },
+    }),
+  },
+  {
+    fault: 'writes plans over runs that are no longer those they were made from',
+    caughtBy: 'skip: a trigger that minds overlap and a tick never run at once',
+    breaks: (store) => ({
+      schedules: {
+        async advance(request) {
+          const { items } = await store.runs.list({ limit: 1_000, states: ['ready', 'running', 'waiting'] })
+          await setImmediate()
+          const plan: Planner = ({ id, ...schedule }, _, now, horizon) =>
+            request.plan(
+              { id, ...schedule },
+              items.filter((run) => run.schedule === id).map(asUnfinished),
+              now,
+              horizon,
+            )
+          return store.schedules.advance({ ...request, plan })
         },
       },
     }),
