@@ -269,6 +269,180 @@ describe('a settlement of a run whose key is in another shard', () => {
     }))
 })
 
+/** Two processes on one store with several shards; commands of the first can be interrupted. */
+interface Interrupted {
+  readonly one: Scene
+  readonly other: Scene
+  readonly key: RunKey
+  readonly elapse: (ms: number) => Promise<void>
+  readonly interrupt: (count: number, act: () => Promise<void>) => void
+  /** A tick with that key whose schedule is in another shard, recorded and not claimed. */
+  readonly record: () => Promise<string>
+}
+
+async function whileClaiming(work: (claiming: Interrupted) => Promise<void>): Promise<void> {
+  const key = exclusive('a', { whenBusy: 'skip' })
+  const redis = await testRedis()
+  let [now, count] = [Date.UTC(2026, 0, 1), 0]
+  const elapse = async (ms: number) => {
+    now += ms
+    await redis.setClock(now)
+  }
+  await elapse(0)
+  const open = async (client: NodeRedis) => {
+    const store = redisStore({ client, prefix: redis.prefix, shards: SHARDS }, { handTurned: true })
+    await store.open()
+    return new Scene({ store, elapse })
+  }
+  const { client, interrupt } = interruptible(await redis.client())
+  const [one, other] = [await open(client), await open(await redis.client())]
+  await other.join('other', 3_600_000)
+  const record = async () => {
+    count += 1
+    const schedule = elsewhere(key)[count] ?? ''
+    await one.join(`one ${count}`, 10_000)
+    await one.putTicks(schedule, [-10, 90_000_000], { key })
+    await one.advance()
+    return schedule
+  }
+  await work({ one, other, key, elapse, interrupt, record })
+  for (const { store } of [one, other]) await store.close()
+  await redis.close()
+}
+
+/** Schedules that are in other shards than a key. */
+function elsewhere(key: RunKey): string[] {
+  return Array.from({ length: 100 }, (_, at) => `s${at}`).filter(
+    (id) => shardOf(id, SHARDS) !== shardOf(key.name, SHARDS),
+  )
+}
+
+describe('a key that was claimed for a run in another shard', () => {
+  it('makes a copy wait, and not skip, when the run turns out to be gone', () =>
+    whileClaiming(async ({ one, other, key, interrupt, record }) => {
+      let steps = 0
+      for (let reached = true; reached; steps += 1) {
+        const schedule = await record()
+        let copy: string | undefined
+        interrupt(steps + 1, async () => {
+          await other.store.schedules.remove([schedule])
+          copy = await other.enqueue({ key })
+          for (const run of await other.claim('other')) await other.settle(run)
+        })
+        const [run] = await one.claim(`one ${steps + 1}`)
+        interrupt(0, async () => {})
+        reached = copy !== undefined
+        if (run !== undefined) await one.settle(run)
+        for (const again of await other.claim('other')) await other.settle(again)
+        if (copy === undefined) continue
+        const states = run?.schedule === schedule ? ['skipped busy', 'succeeded'] : ['succeeded']
+        expect([steps, states.includes(await other.stateOf(copy))]).toEqual([steps, true])
+      }
+      expect(steps).toBeGreaterThan(4)
+    }))
+
+  it('is free at once when the run is taken back after its claimer died before the start', () =>
+    whileClaiming(async ({ one, other, key, interrupt, record }) => {
+      let steps = 0
+      for (let died = true; died; steps += 1) {
+        const schedule = await record()
+        interrupt(steps + 1, () => Promise.reject(new Error('died')))
+        died = await one.claim(`one ${steps + 1}`).then(
+          () => false,
+          () => true,
+        )
+        interrupt(0, async () => {})
+        const [tick] = await other.runsOf(schedule)
+        await other.store.schedules.remove([schedule])
+        const copy = await other.enqueue({ key })
+        const claimed = (await other.claim('other')).map(({ id }) => id)
+        // What has started goes on until its instance is declared dead.
+        const begun = tick?.state === 'running'
+        expect([steps, begun || claimed.includes(copy)]).toEqual([steps, true])
+        await one.store.instances.leave(`one ${steps + 1}`)
+        for (let round = 0; round < 4; round += 1) {
+          for (const { id, token } of (await other.store.runs.list({ limit: 100, states: ['running'] })).items) {
+            await other.settle({ id, token: token ?? 0 })
+          }
+          await other.claim('other')
+        }
+        expect([steps, await other.store.leases.inspect(key.name)]).toEqual([steps, []])
+      }
+      expect(steps).toBeGreaterThan(4)
+    }))
+
+  it('ends a copy as busy once the run has started, and no sooner', () =>
+    whileClaiming(async ({ one, other, key, interrupt, record }) => {
+      let [steps, waited] = [0, 0]
+      for (let reached = true; reached; steps += 1) {
+        const schedule = await record()
+        let copy: string | undefined
+        interrupt(steps + 1, async () => {
+          copy = await other.enqueue({ key })
+          await other.claim('other', { jobs: [{ name: 'work', limit: 1 }] })
+          if ((await other.stateOf(copy)) === 'waiting key') waited += 1
+        })
+        const claimed = await one.claim(`one ${steps + 1}`)
+        interrupt(0, async () => {})
+        reached = copy !== undefined
+        await other.claim('other')
+        const { items } = await other.store.runs.list({ limit: 100, states: ['running'] })
+        expect([steps, items.length]).toEqual([steps, 1])
+        const [running] = items
+        if (copy !== undefined && claimed.some((run) => run.schedule === schedule)) {
+          expect([steps, running?.schedule]).toEqual([steps, schedule])
+          expect([steps, await other.stateOf(copy)]).toEqual([steps, 'skipped busy'])
+        }
+        const owner = running?.instance === 'other' ? other : one
+        expect(await owner.settle({ id: running?.id ?? '', token: running?.token ?? 0 })).toBe('settled')
+        for (const run of await other.claim('other')) await other.settle(run)
+      }
+      expect(steps).toBeGreaterThan(4)
+      expect(waited).toBeGreaterThan(0)
+    }))
+
+  it('is confirmed when a claim is repeated whose answer was lost', () =>
+    whileClaiming(async ({ one, other, key, interrupt, record }) => {
+      let steps = 0
+      for (let lost = true; lost; steps += 1) {
+        const schedule = await record()
+        interrupt(steps + 1, () => Promise.reject(new Error('lost')))
+        lost = await one.claim(`one ${steps + 1}`).then(
+          () => false,
+          () => true,
+        )
+        interrupt(0, async () => {})
+        const [run] = await one.claim(`one ${steps + 1}`, { claim: 1 })
+        expect([steps, run?.schedule]).toEqual([steps, schedule])
+        const copy = await other.enqueue({ key })
+        expect([steps, await other.claim('other')]).toEqual([steps, []])
+        expect([steps, await other.stateOf(copy)]).toEqual([steps, 'skipped busy'])
+        await one.settle(run ?? { id: '', token: 0 })
+      }
+      expect(steps).toBeGreaterThan(4)
+    }))
+
+  it('refuses no run that checks it, when the run turns out to be gone', () =>
+    whileClaiming(async ({ one, other, key, interrupt, record }) => {
+      let steps = 0
+      for (let reached = true; reached; steps += 1) {
+        const schedule = await record()
+        let result: { readonly outcome: string } | undefined
+        interrupt(steps + 1, async () => {
+          await other.store.schedules.remove([schedule])
+          result = await other.tryEnqueue({ key, checkKey: true })
+        })
+        const [run] = await one.claim(`one ${steps + 1}`)
+        interrupt(0, async () => {})
+        reached = result !== undefined
+        if (run !== undefined) await one.settle(run)
+        else if (reached) expect([steps, result?.outcome]).toEqual([steps, 'enqueued'])
+        for (const again of await other.claim('other')) await other.settle(again)
+      }
+      expect(steps).toBeGreaterThan(4)
+    }))
+})
+
 describe('keys of other shards that are checked when a run is enqueued', () => {
   /** A trigger of one of many schedules, all of them in other shards than the key. */
   const KEY = exclusive('a')

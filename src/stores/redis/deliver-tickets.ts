@@ -73,10 +73,12 @@ end
 finish()
 return { wakes }`)
 
+/** A ticket that was claimed for a run which is gone holds its key for nothing, whether its claimer finds out or died. */
 const DROP = runScript(`
 for at = 1, #ARGV, 2 do
-  local r = load(ARGV[at])
-  if r and r.st ~= 'X' and r.attempt == ARGV[at + 1] then endRun(r, 'C') end
+  local r, attempt = load(ARGV[at]), ARGV[at + 1]
+  if r and r.st == 'X' and r.wait == 'u' then attempt = int(attempt + 1) end
+  if r and (r.st ~= 'X' or r.wait == 'u') and r.attempt == attempt then endRun(r, 'C') end
 end
 finish()
 return { wakes }`)

@@ -4,8 +4,14 @@ export const KEY_WINNER = `
 local function keyWinner(f, readyAt)
   ripenKey(f.key)
   if readyAt > now then return redis.call('ZRANGEBYSCORE', KEYS[1] .. 'kd:' .. f.key, int(readyAt), int(readyAt), 'LIMIT', 0, 1)[1] end
-  if redis.call('ZCARD', KEYS[1] .. 'k:' .. f.key) < tonumber(f.limit) then return nil end
-  for _, h in ipairs(name(f.key).holders) do if h.run ~= '-' then return h.run end end
+  local engaged, holder = redis.call('ZCARD', KEYS[1] .. 'k:' .. f.key), nil
+  if engaged < tonumber(f.limit) then return nil end
+  for _, h in ipairs(name(f.key).holders) do
+    -- Its claim decides, when the run of that ticket has started or is known to be gone.
+    if isUnsure(h) then engaged = engaged - 1 elseif h.run ~= '-' then holder = holder or h.run end
+  end
+  if engaged < tonumber(f.limit) then return nil end
+  if holder then return holder end
   local standing, waiting = redis.call('ZRANGE', KEYS[1] .. 'ks:' .. f.key, 0, 0)[1], redis.call('ZRANGE', KEYS[1] .. 'kw:' .. f.key, 0, 0)[1]
   if standing and waiting then return standing < waiting and standing or waiting end
   if standing or waiting then return standing or waiting end

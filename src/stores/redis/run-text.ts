@@ -23,7 +23,7 @@ const STATES: Readonly<Record<string, RunState>> = {
   C: 'cancelled',
   K: 'skipped',
 }
-const WAITS: Readonly<Record<string, WaitsFor>> = { s: 'stamp', o: 'overlap', k: 'key' }
+const WAITS: Readonly<Record<string, WaitsFor>> = { s: 'stamp', o: 'overlap', k: 'key', b: 'key' }
 const ORIGINS: Readonly<Record<string, Origin>> = { t: 'tick', g: 'trigger', b: 'backfill', e: 'enqueue' }
 const ORIGIN_LETTERS: Readonly<Record<Origin, string>> = { tick: 't', trigger: 'g', backfill: 'b', enqueue: 'e' }
 const KEEPS: Readonly<Record<string, Keep>> = { a: 'all', f: 'failures', n: 'none' }

@@ -9,8 +9,10 @@
  * - Ticket not sent, or lost on the way: the run stands in `out` until its ticket is known to be there. Sweeps send what is
  *   left, and send again what has had no answer for long; a ticket that is there already is left as it is.
  * - Ticket claimed, run not started (crash, lost reply): the beat does not list it, or the instance dies: it is given back.
+ *   Until its claimer has said that the run started, the key may be free after all: a copy that would skip because of it
+ *   waits, and skips as soon as the start is confirmed. A claim whose confirmation was lost is repeated with its number.
  * - The run has ended, or was taken back: it stands in `drop` until its ticket is gone. If that is claimed before, it is
- *   thrown away, and the key is free. One that waits is never claimed: if it is not sent again for long, it has no run.
+ *   thrown away by its claimer or by the drop, whichever comes first, and the key is free. One that waits is never claimed: if it is not sent again for long, it has no run.
  * - The key is taken from the ticket (lease over, reset): it is claimed anew, with a higher token, and starting the run
  *   with that fences the attempt before it.
  * - Settle asks for the ticket first, settles the run (refused when its lease has run out in its own shard, which it does
@@ -74,7 +76,30 @@ end
 finish()
 return { wakes }`)
 
-/** Starts the runs whose tickets were claimed. One that cannot be started gives its key back at once. */
+/** How many copies one script ends that waited to learn whether their key is busy. The rest run when it is free. */
+const COPIES = 1_000
+
+const STARTED = runScript(`
+local function confirm(r)
+  r.wait = '-'
+  change(r)
+  local m = name(fixed(r).key)
+  if mayBeFree(m) or not isBusy(m, tonumber(r.limit)) then return end
+  for _, n in ipairs(redis.call('SRANDMEMBER', KEYS[1] .. 'kb:' .. r.key, ${COPIES})) do
+    local copy = load(n)
+    if copy and copy.wait == 'b' then endRun(copy, 'K', 'busy') else redis.call('SREM', KEYS[1] .. 'kb:' .. r.key, n) end
+  end
+end
+for at = 1, #ARGV, 3 do
+  local r = load(ARGV[at])
+  if r and r.st == 'X' and r.token == ARGV[at + 1] then
+    if ARGV[at + 2] == '0' then endRun(r, 'C') elseif r.wait == 'u' then confirm(r) end
+  end
+end
+finish()
+return { wakes }`)
+
+/** Starts the runs whose tickets were claimed, and confirms that. One that cannot be started gives its key back at once. */
 export async function startTickets(
   server: Server,
   shard: number,
@@ -94,17 +119,15 @@ export async function startTickets(
       })
     },
   )
-  const useless = tickets.filter((_, at) => started[at] === undefined)
   const runs = started.filter((run) => run !== undefined)
   for (const { id, token } of runs) server.tickets.add({ run: id, token }, shard)
-  if (useless.length > 0) {
-    await server.write(
-      END,
-      shard,
-      useless.flatMap(({ id, token }) => [ticketOf(id), token]),
-    )
-    for (const home of new Set(useless.map(({ id }) => runPlace(id)?.shard ?? 0))) await deliverTickets(server, home)
-  }
+  await server.write(
+    STARTED,
+    shard,
+    tickets.flatMap(({ id, token }, at) => [ticketOf(id), token, started[at] === undefined ? 0 : 1]),
+  )
+  const useless = tickets.filter((_, at) => started[at] === undefined)
+  for (const home of new Set(useless.map(({ id }) => runPlace(id)?.shard ?? 0))) await deliverTickets(server, home)
   return runs
 }
 

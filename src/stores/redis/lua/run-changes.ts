@@ -8,6 +8,7 @@
  * | e: w: d: l:  | a schedule's runs: engaged, waiting for those, not due yet, and ended         |
  * | b:           | a schedule's backfills, by instant and name                                   |
  * | k: ks: kw:   | a key's runs that are due or began; and of these the standing and the waiting   |
+ * | kb:          | of the waiting, those that skip as soon as the key is known to be busy          |
  * | kd: kv:      | a key's runs that are not due yet: ready, and waiting for something else       |
  * | ir:          | an instance's running runs, with claim, token, and whether to cancel          |
  * | out, sent    | runs whose key is in another shard: without a ticket there yet, and with one  |
@@ -72,7 +73,10 @@ local function withdraw(r)
     if r.key ~= '-' then redis.call('ZREM', KEYS[1] .. 'kv:' .. r.key, r.n) end
     if r.wait == 's' then redis.call('ZREM', KEYS[1] .. 'unst', r.n)
     elseif r.wait == 'o' then redis.call('ZREM', KEYS[1] .. 'w:' .. r.sched, r.n)
-    else redis.call('ZREM', KEYS[1] .. 'kw:' .. r.key, r.n) end
+    else
+      redis.call('ZREM', KEYS[1] .. 'kw:' .. r.key, r.n)
+      if r.wait == 'b' then redis.call('SREM', KEYS[1] .. 'kb:' .. r.key, r.n) end
+    end
   end
   r.wait = '-'
 end
@@ -95,8 +99,9 @@ local function makeWait(r, why)
   end
   if r.remote and why == 'o' then askForTicket(r) end
   if why == 's' then redis.call('ZADD', KEYS[1] .. 'unst', r.n, r.n)
-  elseif why == 'k' then
+  elseif why == 'k' or why == 'b' then
     redis.call('ZADD', KEYS[1] .. 'kw:' .. r.key, order(r.n), r.n)
+    if why == 'b' then redis.call('SADD', KEYS[1] .. 'kb:' .. r.key, r.n) end
     local m = name(r.key)
     if not m.runs then
       m.runs = true
@@ -149,6 +154,18 @@ end
 
 local function holdsKey(r)
   for _, h in ipairs(name(r.key).holders) do if h.run == r.n and int(h.token) == r.token then return true end end
+  return false
+end
+
+-- A ticket that was claimed and whose run is not known to have started: that run may be gone. Its state says so by what it
+-- waits for: u.
+local function isUnsure(h)
+  local t = isTicket(h.run) and load(h.run)
+  return t and t.st == 'X' and t.wait == 'u'
+end
+
+local function mayBeFree(m)
+  for _, h in ipairs(m.holders) do if endOf(h) > now and isUnsure(h) then return true end end
   return false
 end
 

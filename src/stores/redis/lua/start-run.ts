@@ -8,7 +8,9 @@ local function mayTakeKey(r, m)
   local permits = tonumber(r.limit)
   serveWaiters(m)
   if isBusy(m, permits) then
-    if r.attempt == '0' and r.busy == 's' then endRun(r, 'K', 'busy') else makeWait(r, 'k') end
+    if r.attempt ~= '0' or r.busy ~= 's' then makeWait(r, 'k')
+    elseif mayBeFree(m) then makeWait(r, 'b')
+    else endRun(r, 'K', 'busy') end
     return false
   end
   makeRoom(m, permits)
@@ -49,6 +51,7 @@ local function start(r, queue)
     if not mayTakeKey(r, m) then return false end
     last = math.max(last, m.last)
     withdraw(r)
+    if isTicket(r.n) then r.wait = 'u' end
   else
     local list = collect(taken, queue)
     list[#list + 1] = r.n
