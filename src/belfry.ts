@@ -34,6 +34,7 @@ import { type EventMap, type EventName, Events } from './engine/events.js'
 import { Health } from './engine/health.js'
 import { LockKeeper } from './engine/lock-keeper.js'
 import { Metrics, measured } from './engine/metrics.js'
+import { openedOnUse } from './engine/opened-on-use.js'
 import type { JobDefinition } from './engine/work.js'
 import { type Duration, durationMs } from './time/duration.js'
 
@@ -73,7 +74,8 @@ export class Belfry implements AsyncDisposable {
     this.#options = options
     this.#events = new Events(log)
     this.metrics = new Metrics(this.#events)
-    this.#store = measured(options.store, this.metrics, clock)
+    const operations = measured(options.store, this.metrics, clock)
+    this.#store = openedOnUse(options.store, operations, () => this.#heedSignals())
     const store = this.#store
     this.records = store.records
     const floor = new TokenFloor()
@@ -147,10 +149,6 @@ export class Belfry implements AsyncDisposable {
     if (this.#hasEnded()) throw failure('NOT_RUNNING', 'start(): the instance was stopped while it was starting')
     this.#phase = 'started'
     this.#engine.start()
-    const stops = this.#options.signals.map((signal) => stopOn(signal, () => this.stop()))
-    this.#forgetSignals = () => {
-      for (const forget of stops) forget()
-    }
   }
 
   /** Claims no more, gives running work its grace, then hands the rest over and releases all locks. */
@@ -251,6 +249,15 @@ export class Belfry implements AsyncDisposable {
     } catch (error) {
       if (this.#phase === 'starting') this.#phase = 'new'
       throw error
+    }
+  }
+
+  /** From when the store is open, the process may hold a lock: a signal gives it back, started or not. */
+  #heedSignals(): void {
+    if (this.#hasEnded()) return
+    const stops = this.#options.signals.map((signal) => stopOn(signal, () => this.stop()))
+    this.#forgetSignals = () => {
+      for (const forget of stops) forget()
     }
   }
 

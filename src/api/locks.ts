@@ -264,6 +264,8 @@ export class Locks {
   ): Promise<Granted | undefined> {
     const until = waitMs > 0 ? this.#clock.monotonic() + waitMs : 0
     const instance = this.#instance()
+    // A lease is trusted from when it was asked for: the time that opening the store takes must not count.
+    await this.#store.open()
     for (;;) {
       if (this.#closed) await this.#refuse(name, holder)
       const sentAt = this.#clock.monotonic()

@@ -56,8 +56,9 @@ function eachResult({ outcome }: PutResult): EachResult {
   return { outcome: outcome === 'conflict' ? 'unchanged' : outcome }
 }
 
-/** Refusals are values; a store that does not answer is not one. */
+/** Refusals are values; a store that does not answer, or is closed, is not one. */
 function refused(error: unknown): Extract<EachResult, { outcome: 'refused' }> {
-  if (error instanceof BelfryError && !error.code.startsWith('STORE_')) return { outcome: 'refused', error }
+  const isOfStore = error instanceof BelfryError && (error.code.startsWith('STORE_') || error.code === 'NOT_RUNNING')
+  if (error instanceof BelfryError && !isOfStore) return { outcome: 'refused', error }
   throw error
 }

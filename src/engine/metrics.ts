@@ -2,6 +2,7 @@
 import type { Clock } from '../core/clock.js'
 import type { Run } from '../core/run.js'
 import type { Store } from '../core/store.js'
+import { eachOperation, type Operation } from './each-operation.js'
 import type { Events } from './events.js'
 
 /** Upper bounds in milliseconds; one more bucket holds what is above. */
@@ -139,41 +140,11 @@ export class Metrics {
   }
 }
 
-/** The store, with how long each operation took and how many failed. */
+/** The store, with how long each operation on schedules, runs, leases, instances and records took and how many failed. */
 export function measured(store: Store, metrics: Metrics, clock: Clock): Store {
-  return {
-    supports: store.supports,
-    schedules: timed(store.schedules, 'schedules', metrics, clock),
-    runs: timed(store.runs, 'runs', metrics, clock),
-    leases: timed(store.leases, 'leases', metrics, clock),
-    instances: timed(store.instances, 'instances', metrics, clock),
-    records: timed(store.records, 'records', metrics, clock),
-    open: () => store.open(),
-    close: () => store.close(),
-    now: () => store.now(),
-    subscribe: (listener) => store.subscribe(listener),
-    ...(store.onLost === undefined ? {} : { onLost: store.onLost.bind(store) }),
-    freeze: (note) => store.freeze(note),
-    thaw: () => store.thaw(),
-    frozen: () => store.frozen(),
-    ...(store.diagnose === undefined ? {} : { diagnose: store.diagnose.bind(store) }),
-  }
-}
-
-type Operation = (...args: never[]) => Promise<unknown>
-
-/** A part of the store whose operations are measured. It has nothing else, by itself or by its class. */
-function timed<Part extends object>(part: Part, area: string, metrics: Metrics, clock: Clock): Part {
-  const operations = part as Readonly<Record<string, Operation>>
-  const wrapped: Record<string, Operation> = {}
-  for (let owner: object = part; owner !== Object.prototype; owner = Object.getPrototypeOf(owner)) {
-    for (const name of Object.getOwnPropertyNames(owner)) {
-      if (name === 'constructor' || name in wrapped) continue
-      const work: Operation = (...args) => (operations[name] as Operation)(...args)
-      wrapped[name] = timedOperation(work, { operation: `${area}.${name}` }, metrics, clock)
-    }
-  }
-  return wrapped as Part
+  return eachOperation(store, (name, work) =>
+    name.includes('.') ? timedOperation(work, { operation: name }, metrics, clock) : work,
+  )
 }
 
 /** Whoever asks has the store's own promise: measuring costs him no turn. */

@@ -220,7 +220,7 @@ describe('a cancel', () => {
 
 describe('stop', () => {
   it('claims no more and lets running work end within its grace', async () => {
-    const { belfry, advance, clock, runs } = createTestBelfry({ concurrency: 1 })
+    const { belfry, advance, clock, runs, store } = createTestBelfry({ concurrency: 1 })
     const job = belfry.job('slow', {
       run: () => new Promise((resolve) => clock.after(8_000, () => resolve('done'))),
     })
@@ -232,7 +232,7 @@ describe('stop', () => {
     await advance('8s')
     await stopped
     expect((await runs('slow')).map(({ state }) => state)).toEqual(['succeeded', 'ready'])
-    expect(await belfry.instances()).toEqual([])
+    expect(await store.instances.list()).toEqual([])
   })
 
   it('aborts what is left and hands it over at once, without charging it as a failed attempt', async () => {

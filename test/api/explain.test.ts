@@ -205,13 +205,14 @@ describe('explain', () => {
   })
 
   it('skipped as missed: one of how many', async () => {
-    const { belfry, instance, advance, explain } = await hourly({ missed: 'latest' })
+    const { belfry, instance, advance } = await hourly({ missed: 'latest' })
     await belfry.stop()
     await advance('4h30m')
     const next = instance()
     next.job('report', { run: () => null })
     await next.start()
     await advance('1m')
+    const explain = (time: string) => next.schedules.explain('a', at(time))
     expect(await explain('02:00')).toMatchObject({
       status: 'skipped',
       reason: 'missed',

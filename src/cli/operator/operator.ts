@@ -3,6 +3,7 @@
  * the network; with `--store` the same API is mounted in this process, on the store itself. So both ways have the same
  * words, the same checks and the same answers.
  */
+import type { Belfry } from '../../belfry.js'
 import { type BelfryClient, createClient } from '../../client/index.js'
 import { commandLine } from './command-line.js'
 import type { Way } from './operator-settings.js'
@@ -12,6 +13,16 @@ export interface Operator {
   /** For people: it never holds a password. */
   readonly place: string
   close(): Promise<void>
+}
+
+/** A store that cannot be opened is said before anything else is; its connections would keep the process from ending. */
+async function opened(belfry: Belfry): Promise<void> {
+  try {
+    await belfry.now()
+  } catch (error) {
+    await belfry.stop({ grace: 0 }).catch(() => {})
+    throw error
+  }
 }
 
 export async function openOperator(way: Way): Promise<Operator> {
@@ -28,20 +39,19 @@ export async function openOperator(way: Way): Promise<Operator> {
 const LIMITS = { bodyBytes: 2 ** 28, batch: 100_000, requestsPerSecond: 1_000_000 }
 
 async function onStore({ store: where, schema }: Extract<Way, { store: string }>): Promise<Operator> {
-  const [{ createBelfry }, { createServer }, { opened, storePlace }, { quietSqlite }, { silentLogger }] =
-    await Promise.all([
-      import('../../belfry.js'),
-      import('../../server/index.js'),
-      import('../open-store.js'),
-      import('../dev/quiet-sqlite.js'),
-      import('../../core/logger.js'),
-    ])
+  const [{ createBelfry }, { createServer }, { storePlace }, { quietSqlite }, { silentLogger }] = await Promise.all([
+    import('../../belfry.js'),
+    import('../../server/index.js'),
+    import('../open-store.js'),
+    import('../dev/quiet-sqlite.js'),
+    import('../../core/logger.js'),
+  ])
   quietSqlite()
   const place = storePlace({ store: where, ...(schema === undefined ? {} : { schema }) })
   place.mustExist()
-  const store = await opened(await place.open())
   // It looks and changes, and takes no part: it is not started.
-  const belfry = createBelfry({ store, roles: [], logger: silentLogger })
+  const belfry = createBelfry({ store: await place.open(), roles: [], logger: silentLogger })
+  await opened(belfry)
   const caller = commandLine()
   const server = createServer(belfry, { authorise: async () => caller, limits: LIMITS, logger: silentLogger })
   return {

@@ -2,7 +2,7 @@
  * One connection to the server itself, for what a pooler would take away: LISTEN, and the lock that proves that this
  * process lives. When it breaks it is opened again, ever less often, for as long as the store is open.
  */
-import { type Clock, sleep } from '../../core/clock.js'
+import { type Clock, setAlarm, sleep } from '../../core/clock.js'
 import { driven } from './connection-errors.js'
 
 /** What is called of a client of `pg` that is used for this alone. */
@@ -13,6 +13,8 @@ export interface DirectClient {
   query(sql: string): Promise<{ readonly rows: readonly unknown[] }>
   on(event: 'notification', listener: (message: { readonly payload?: string | undefined }) => void): unknown
   on(event: 'error' | 'end', listener: () => void): unknown
+  /** Lets the process end although it is connected. */
+  unref?(): void
   end(): Promise<void>
 }
 
@@ -95,14 +97,13 @@ export class DirectConnection {
   }
 
   async #stayConnected(): Promise<void> {
-    const { clock } = this.#options
     const { signal } = this.#closed
     for (let waitMs = FIRST_WAIT_MS; !signal.aborted; ) {
       if (this.#current !== undefined) {
         await this.#current.broken
         waitMs = FIRST_WAIT_MS
       }
-      await sleep(clock, Math.min(waitMs, FIRST_WAIT_MS), signal)
+      await this.#sleep(Math.min(waitMs, FIRST_WAIT_MS), signal)
       await this.#rest(waitMs * (0.5 + Math.random() / 2) - FIRST_WAIT_MS)
       if (signal.aborted) return
       waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)
@@ -115,8 +116,23 @@ export class DirectConnection {
     if (waitMs <= 0 || this.#closed.signal.aborted) return
     const over = new AbortController()
     this.#hurry = () => over.abort()
-    await sleep(this.#options.clock, waitMs, over.signal)
+    await this.#sleep(waitMs, over.signal)
     this.#hurry = () => {}
+  }
+
+  /** Keeps no process alive, as the connection that it waits for would not. */
+  async #sleep(delayMs: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return
+    await new Promise<void>((resolve) => {
+      const finish = () => {
+        alarm.close()
+        signal.removeEventListener('abort', finish)
+        resolve()
+      }
+      const alarm = setAlarm(this.#options.clock, delayMs, finish)
+      alarm.unref()
+      signal.addEventListener('abort', finish)
+    })
   }
 
   async #connect(): Promise<Connected> {
@@ -143,6 +159,8 @@ export class DirectConnection {
       throw error
     }
     state = 'good'
+    // It only hears of what others did: a script that is done may end.
+    client.unref?.()
     for (const use of uses) use.ready(this.#first)
     this.#first = false
     return { broken: broken.promise, ended: ended.promise, drop: breaks }

@@ -11,8 +11,9 @@ interface Pg {
 
 const LIMITS = { connectionTimeoutMillis: 5_000, keepAlive: true } as const
 
+/** Its idle connections keep no process alive: a script that is done may end. */
 export function newPool(url: string): PgPool {
-  return new (loadPg().Pool)({ connectionString: url, max: 10, ...LIMITS })
+  return new (loadPg().Pool)({ connectionString: url, max: 10, allowExitOnIdle: true, ...LIMITS })
 }
 
 export function newClient(url: string): DirectClient {

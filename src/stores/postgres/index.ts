@@ -12,6 +12,7 @@ import { checkServer } from './check-server.js'
 import { Database, type PgPool } from './connection.js'
 import { DirectConnection } from './direct-connection.js'
 import { newClient } from './driver.js'
+import { expectConnection } from './expect-connection.js'
 import type { Handed } from './lease-row.js'
 import { Listener } from './listener.js'
 import { LockLines } from './lock-lines.js'
@@ -77,6 +78,7 @@ export function postgres(options: PostgresOptions): Store {
     subscribe: wakes.subscribe,
     ...(proof === undefined ? {} : { onLost: proof.onLost }),
     async open() {
+      await expectConnection(pool.used, clock)
       await checkServer(db)
       await db.findSession()
       if (migrate) await migrateSchema(patient(pool.used, schema))

@@ -19,6 +19,8 @@ export interface NodeRedis {
   duplicate(): NodeRedis
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>
   on(event: 'error' | 'ready', listener: (error: unknown) => void): unknown
+  /** Lets the process end although it is connected, then and after every reconnection. */
+  unref?(): void
   destroy(): unknown
 }
 
@@ -40,6 +42,8 @@ export interface NodeRedisCluster {
 export interface IoRedis {
   readonly status: string
   readonly isCluster: boolean
+  /** Of one that is connected, and no cluster. */
+  readonly stream?: { unref?(): void }
   call(command: string, args: string[]): Promise<unknown>
   connect(): Promise<unknown>
   /** A cluster takes no such options. */
@@ -60,6 +64,11 @@ export interface Link {
   /** What the client last said of its connections. */
   readonly heard: Heard
   open(): Promise<void>
+  /**
+   * From now on a connection of our own keeps no process alive: a script that is done may end. What waits for an answer
+   * keeps it alive, by its timer (`Server`). Clusters have no such way, and end with `close`.
+   */
+  unref(): void
   /** Gives up opening: it may be tried again. */
   abandon(): void
   /** Sends a command to whoever has the key. */

@@ -40,6 +40,8 @@ export class ClusterLink implements Link {
     if (!this.#cluster.isOpen) await this.#cluster.connect()
   }
 
+  unref(): void {}
+
   abandon(): void {
     this.#cluster.destroy()
   }

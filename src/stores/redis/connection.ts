@@ -61,8 +61,14 @@ export class Server {
     return this.#options.prefix
   }
 
+  get isOpen(): boolean {
+    return this.#shards.length > 0
+  }
+
+  /** Refused while they are not known: an operation that goes over none of them would answer that nothing is there. */
   get shards(): number {
-    return this.#shards.length
+    if (this.isOpen) return this.#shards.length
+    throw notOpen()
   }
 
   /** One shard after the other, for what may be anywhere. */
@@ -132,7 +138,7 @@ export class Server {
   #key(shard: number): string {
     const key = this.#shards[shard]
     if (key !== undefined) return key
-    throw failure('NOT_RUNNING', 'the Redis store is not open: call open() first')
+    throw notOpen()
   }
 
   #sendAndWait(key: string, args: readonly string[], waits: boolean): Promise<unknown> {
@@ -211,6 +217,10 @@ export class Server {
       if (this.#underWay.oldest !== undefined) this.#watch()
     })
   }
+}
+
+function notOpen(): Error {
+  return failure('NOT_RUNNING', 'the Redis store is not open: call open() first')
 }
 
 function isUnknownScript(error: unknown): boolean {

@@ -86,7 +86,7 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
     supports: { transactions: false, wakeups: true, durable: true, shared: true },
     subscribe: wakes.subscribe,
     async open() {
-      if (server.shards > 0) return
+      if (server.isOpen) return
       await openLink(link, clock, timeoutMs, prefix)
       await checkServer(server, firstShard(prefix), link.isCluster)
       const keys = shardKeys(prefix, await agreeOnShards(server, shards, link.isCluster ? CLUSTER_SHARDS : 1))
@@ -96,6 +96,7 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
         .listen(channel, heard, () => wakes.heard(EVERYTHING))
         .catch((error: unknown) => Promise.reject(storeError(error, prefix)))
       server.useShards(keys)
+      link.unref()
     },
     async close() {
       wakes.close()

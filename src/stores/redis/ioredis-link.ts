@@ -18,6 +18,7 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
       await untilReady(fresh)
       if (current !== client) current.disconnect()
       current = fresh
+      keepNoProcess(fresh)
     } catch {
       fresh.disconnect()
     }
@@ -27,6 +28,9 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
 
   return {
     isCluster: client.isCluster,
+    unref() {
+      if (owned) keepNoProcess(client)
+    },
     keepsOrder: !client.isCluster,
     heard: hearErrors(client),
     // It goes on trying by itself.
@@ -52,6 +56,7 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
       try {
         await untilReady(listener)
         await listener.subscribe(channel)
+        keepNoProcess(listener)
       } catch (error) {
         listener.disconnect()
         throw error
@@ -69,6 +74,12 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
       if (owned || current !== client) current.disconnect()
     },
   }
+}
+
+/** Each connection has a socket of its own. */
+function keepNoProcess(client: IoRedis): void {
+  client.stream?.unref?.()
+  client.on('ready', () => client.stream?.unref?.())
 }
 
 /** A client that keeps no commands for later refuses them until then. */

@@ -34,11 +34,15 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
     await fresh.connect()
     if (current !== client) current.destroy()
     current = fresh
+    fresh.unref?.()
     if (closed) fresh.destroy()
   }
 
   return {
     isCluster: false,
+    unref() {
+      if (owned) client.unref?.()
+    },
     keepsOrder: true,
     heard: hearErrors(client),
     abandon() {
@@ -59,6 +63,7 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
         hearErrors(fresh)
         await fresh.connect()
         await fresh.subscribe(channel, heard)
+        fresh.unref?.()
         fresh.on('ready', gap)
         if (ended) return void fresh.destroy()
         if (listener !== undefined) gap()

@@ -1,0 +1,74 @@
+/** Stores of every kind as an app makes them, in real time: from a URL or a path, and `migrate: true` where there is such a thing. */
+import pg from 'pg'
+import type { Store } from '../../src/core/store.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { type PostgresOptions, postgres } from '../../src/stores/postgres/index.js'
+import { redis } from '../../src/stores/redis/index.js'
+import { sqlite } from '../../src/stores/sqlite/index.js'
+import { serverUrl } from '../servers/ask.js'
+import { temporaryFile } from '../stores/temporary-file.js'
+
+export interface Place {
+  /** A new handle on the same data, as another process would have it. */
+  handle(): Store
+  /** What another process needs to make one. */
+  readonly settings: readonly string[]
+  remove(): Promise<void> | void
+}
+
+export interface PlaceKind {
+  readonly name: string
+  /** A place where Belfry has never been. */
+  make(): Promise<Place>
+}
+
+let made = 0
+
+const fresh = () => {
+  made += 1
+  return `first_${process.pid}_${Date.now().toString(36)}_${made}`
+}
+
+async function postgresPlace(liveness: PostgresOptions['liveness'] = 'lease'): Promise<Place> {
+  const url = await serverUrl('postgres')
+  const schema = fresh()
+  return {
+    handle: () => postgres({ url, schema, migrate: true, liveness }),
+    settings: ['postgres', url, schema, liveness],
+    async remove() {
+      const client = new pg.Client({ connectionString: url })
+      await client.connect()
+      await client.query(`drop schema if exists ${schema} cascade`)
+      await client.end()
+    },
+  }
+}
+
+async function redisPlace(server: 'redis' | 'redis-cluster'): Promise<Place> {
+  const url = await serverUrl(server)
+  const prefix = `${fresh()}:`
+  const where = server === 'redis' ? { url } : { nodes: url.split(',') }
+  return { handle: () => redis({ ...where, prefix }), settings: [server, url, prefix], remove: () => {} }
+}
+
+export const placeKinds: readonly PlaceKind[] = [
+  {
+    name: 'memory',
+    make: async () => {
+      const store = memory()
+      return { handle: () => store, settings: ['memory'], remove: () => {} }
+    },
+  },
+  {
+    name: 'sqlite',
+    make: async () => {
+      const file = temporaryFile()
+      const { path } = file
+      return { handle: () => sqlite({ path }), settings: ['sqlite', path], remove: file.remove }
+    },
+  },
+  { name: 'postgres', make: () => postgresPlace() },
+  { name: 'postgres, advisory mode', make: () => postgresPlace('advisory') },
+  { name: 'redis', make: () => redisPlace('redis') },
+  { name: 'redis cluster', make: () => redisPlace('redis-cluster') },
+]

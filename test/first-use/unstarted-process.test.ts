@@ -1,0 +1,57 @@
+/** What becomes of a process that uses an instance and never starts it. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createBelfry } from '../../src/belfry.js'
+import { type Place, placeKinds } from './real-stores.js'
+
+const UNSTARTED = fileURLToPath(new URL('unstarted.js', import.meta.url))
+
+/** What proves that the process lives, and the connections of a cluster, stay until `stop()`. */
+const STAYS: ReadonlySet<string> = new Set(['postgres, advisory mode', 'redis cluster'])
+
+let place: Place | undefined
+let child: ChildProcess | undefined
+
+afterEach(async () => {
+  child?.kill('SIGKILL')
+  await place?.remove()
+})
+
+function unstarted(mode: 'enqueue' | 'hold', { settings }: Place) {
+  const spawned = spawn(process.execPath, [UNSTARTED, mode, ...settings], { stdio: ['ignore', 'pipe', 'inherit'] })
+  child = spawned
+  let said = ''
+  spawned.stdout.on('data', (part) => {
+    said += part
+  })
+  return { said: () => said, kill: () => spawned.kill('SIGTERM'), ended: once(spawned, 'exit') }
+}
+
+describe('a process that never starts its instance', () => {
+  it.each(placeKinds.filter(({ name }) => !STAYS.has(name)))(
+    'and never stops it ends when it is done, on $name',
+    async ({ make }) => {
+      place = await make()
+      const { said, ended } = unstarted('enqueue', place)
+      expect(await ended).toEqual([0, null])
+      expect(said()).toBe('enqueued\n')
+    },
+  )
+
+  it.each(placeKinds.filter(({ name }) => name !== 'memory'))(
+    'gives its lock back on SIGTERM, with `signals: true`, on $name',
+    async ({ make }) => {
+      place = await make()
+      const { said, kill, ended } = unstarted('hold', place)
+      await expect.poll(said, { timeout: 20_000 }).toBe('held\n')
+      const belfry = createBelfry({ store: place.handle() })
+      expect(await belfry.lock('held')).toBeUndefined()
+      kill()
+      expect(await ended).toEqual([null, 'SIGTERM'])
+      expect(await belfry.lock('held')).toBeDefined()
+      await belfry.stop()
+    },
+  )
+})
