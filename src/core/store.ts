@@ -18,7 +18,7 @@ import type { Json } from './json.js'
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from './lease.js'
 import type { Plan, Plannable, SkipRange, Unfinished } from './plan.js'
 import type { RecordQuery, RecordWrite, StoredRecord } from './record.js'
-import type { NewRun, Outcome, Run, RunState } from './run.js'
+import type { NewRun, Outcome, Run, RunState, Target } from './run.js'
 import type { Schedule, ScheduleDefinition, ScheduleState } from './schedule.js'
 
 export interface Store {
@@ -208,6 +208,12 @@ export interface RunStore {
   get(id: string): Promise<Run | undefined>
   /** Newest first. */
   list(query: RunQuery): Promise<Page<Run>>
+  /**
+   * What could start now, for each job and sink: how many runs are due, and since when the oldest one is. A store may stop
+   * counting at `limit` for each priority, and at `MAX_BACKLOG_QUEUES` jobs, sinks and priorities: where it costs more to
+   * count more.
+   */
+  backlog(limit: number): Promise<Backlog>
   /** Whether fewer than `limit` runs of a key are due or executing. */
   available(key: string, limit: number): Promise<boolean>
   /** Cancels a run that is not running; asks a running one to cancel. */
@@ -287,6 +293,24 @@ export type TransactResult = 'stale' | { readonly result: Json }
 
 export type CancelResult = 'cancelled' | 'requested' | 'finished' | 'missing'
 export type RetryResult = 'ready' | 'refused' | 'missing'
+
+/** How many combinations of a job or sink and a priority one look at the backlog tells apart. */
+export const MAX_BACKLOG_QUEUES = 1_000
+
+export interface Backlog {
+  readonly now: number
+  /** In no order; only those that have something due. */
+  readonly targets: readonly TargetBacklog[]
+}
+
+export interface TargetBacklog {
+  /** Without the options that single runs have. */
+  readonly target: Target
+  readonly due: number
+  /** Counting stopped there: at least so many are due. */
+  readonly more: boolean
+  readonly oldestReadyAt: number
+}
 
 export interface Stamp {
   readonly run: string

@@ -9,6 +9,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import { advance } from './contract/advance.js'
+import { backlog } from './contract/backlog.js'
 import { cancelAndRetry } from './contract/cancel-and-retry.js'
 import { claim } from './contract/claim.js'
 import { enqueue } from './contract/enqueue.js'
@@ -46,6 +47,7 @@ export const contractCases: readonly ContractCase[] = [
   ...interruptions,
   ...enqueue,
   ...claim,
+  ...backlog,
   ...keys,
   ...settle,
   ...cancelAndRetry,

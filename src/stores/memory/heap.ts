@@ -27,6 +27,11 @@ export class Heap<Slot extends string, Item extends Placed<Slot>> {
     return this.#items[0]
   }
 
+  /** In no order. */
+  items(): Iterable<Item> {
+    return this.#items.values()
+  }
+
   push(item: Item): void {
     this.#items.push(item)
     this.#rise(item, this.#items.length - 1)

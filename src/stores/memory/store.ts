@@ -2,6 +2,7 @@
 import { tell } from '../../core/hint.js'
 import type { Store, WakeListener } from '../../core/store.js'
 import { advanceSchedules } from './advance.js'
+import { readyBacklog } from './backlog.js'
 import { claimRuns } from './claim.js'
 import { enqueueRuns, isAvailable } from './enqueue.js'
 import {
@@ -63,6 +64,7 @@ export function storeOn(state: MemoryState): Store {
       settle: op(settleRuns),
       get: op(getRun),
       list: op(listRuns),
+      backlog: op(readyBacklog),
       available: op(isAvailable),
       cancel: op(cancelRun),
       retry: op(retryRun),

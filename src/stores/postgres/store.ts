@@ -2,6 +2,7 @@
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult, PutResult, ScheduleWrite, Store } from '../../core/store.js'
 import { advanceSchedules } from './advance.js'
+import { readyBacklog } from './backlog.js'
 import { claimRuns } from './claim.js'
 import type { Database } from './connection.js'
 import { Definitions } from './definitions.js'
@@ -83,6 +84,7 @@ export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open'
       transact: (attempt, work, signal) => transactRun(db, slots, attempt, work, signal),
       get: op(getRun),
       list: op(listRuns),
+      backlog: op(readyBacklog),
       available: op(isAvailable),
       cancel: op(cancelRun),
       retry: op(retryRun),

@@ -122,7 +122,10 @@ local nextReadyAt
 for _, queue in ipairs(queues) do
   local later = redis.call('ZRANGEBYSCORE', queue.key, '(' .. int(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if later[2] then nextReadyAt = math.min(nextReadyAt or math.huge, tonumber(later[2]))
-  elseif redis.call('EXISTS', queue.key) == 0 then redis.call('ZREM', KEYS[1] .. 'p:' .. queue.target, queue.prio) end
+  elseif redis.call('EXISTS', queue.key) == 0 then
+    redis.call('ZREM', KEYS[1] .. 'p:' .. queue.target, queue.prio)
+    if redis.call('EXISTS', KEYS[1] .. 'p:' .. queue.target) == 0 then redis.call('ZREM', KEYS[1] .. 'targets', queue.target) end
+  end
 end
 if steps >= ${MAX_STEPS} then nextReadyAt = now end
 return { int(now), bundles(answer), nextReadyAt and int(nextReadyAt) or '-', wakes }`)

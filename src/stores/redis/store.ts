@@ -1,6 +1,7 @@
 /** The operations of the Redis store, over a server. */
 import type { Store } from '../../core/store.js'
 import { advanceSchedules } from './advance.js'
+import { readyBacklog } from './backlog.js'
 import { claimRuns } from './claim.js'
 import type { Server } from './connection.js'
 import { Definitions } from './definitions.js'
@@ -69,6 +70,7 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       settle: op(settleRuns),
       get: op(getRun),
       list: op(listRuns),
+      backlog: op(readyBacklog),
       available: op(isAvailable),
       cancel: op(cancelRun),
       retry: op(retryRun),

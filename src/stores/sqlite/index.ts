@@ -7,6 +7,7 @@
  */
 import type { Store } from '../../core/store.js'
 import { advanceSchedules } from './advance.js'
+import { readyBacklog } from './backlog.js'
 import { claimRuns } from './claim.js'
 import type { Connection } from './connection.js'
 import { diagnose } from './diagnose.js'
@@ -93,6 +94,7 @@ export function sqlite(options: SqliteOptions): Store {
       settle: steps(settleInSteps),
       get: reads(getRun),
       list: steps(listRuns),
+      backlog: readsNow(readyBacklog),
       available: readsNow(isAvailable),
       cancel: writes(cancelRun),
       retry: writes(retryRun),

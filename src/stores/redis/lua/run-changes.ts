@@ -5,6 +5,7 @@
  * | ------------ | ----------------------------------------------------------------------------- |
  * | q:prio:target| ready runs, by when they may start; those of later are not due yet            |
  * | p:target     | the priorities that a target has queues for                                   |
+ * | targets      | the targets that have any                                                     |
  * | e: w: d: l:  | a schedule's runs: engaged, waiting for those, not due yet, and ended         |
  * | b:           | a schedule's backfills, by instant and name                                   |
  * | k: ks: kw:   | a key's runs that are due or began; and of these the standing and the waiting   |
@@ -28,7 +29,8 @@ local function knowQueue(prio, target)
   local both = prio .. ':' .. target
   if queueKnown[both] then return end
   queueKnown[both] = true
-  redis.call('ZADD', KEYS[1] .. 'p:' .. target, -tonumber(prio), prio)
+  local isNew = redis.call('ZADD', KEYS[1] .. 'p:' .. target, -tonumber(prio), prio) == 1
+  if isNew then redis.call('ZADD', KEYS[1] .. 'targets', 0, target) end
 end
 
 -- A run whose key is elsewhere needs a ticket there, when it is ready and also while it waits for others of its schedule.
