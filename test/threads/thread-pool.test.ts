@@ -43,8 +43,12 @@ describe('a handler module that cannot run', () => {
   const source = written('resize.ts', 'export default async function resize() {}')
   it.each([
     ['is not there', missing, /handlers\/missing\.js cannot be loaded: .*; there is no such file: check the path/],
-    ['was not compiled', new URL('./resize.js', source), /there is \S+\/resize\.ts: compile it, or name that file/],
-    ['is in a language that needs a loader', written('a.tsx', ''), /this Node\.js reads no TypeScript: compile it/],
+    ['was not compiled', new URL('./resize.js', source), /there is \S+\/resize\.ts: compile it, or see/],
+    [
+      'is in a language that needs a loader',
+      written('a.tsx', ''),
+      /this Node\.js reads no TypeScript in threads: compile it/,
+    ],
     [
       'exports another name',
       at('./handlers/named.js'),

@@ -43,16 +43,15 @@ async function importModule(module: string, file: string): Promise<Exports> {
   }
 }
 
-const TYPESCRIPT = /\.([cm]?)[jt]sx?$/
+const SOURCE_OF = /\.([cm]?)js$/
+const OTHER_WAYS = 'or see "Modules" in docs/cpu-bound-jobs.md'
 
 function fixFor(code: string | undefined, file: string): string {
   if (code === 'ERR_UNKNOWN_FILE_EXTENSION') {
-    return 'this Node.js reads no TypeScript: compile it and name the .js file, use Node.js 22.18 or newer, or start the process with a loader (node --import tsx)'
+    return `this Node.js reads no TypeScript in threads: compile it and name the .js file, use Node.js 22.18 or newer, ${OTHER_WAYS}`
   }
   if (existsSync(file)) return 'the error is in this module or in what it imports'
-  const source = file.replace(TYPESCRIPT, '.$1ts')
-  if (source !== file && existsSync(source)) {
-    return `there is ${source}: compile it, or name that file and start the process with a loader (node --import tsx)`
-  }
+  const source = file.replace(SOURCE_OF, '.$1ts')
+  if (source !== file && existsSync(source)) return `there is ${source}: compile it, ${OTHER_WAYS}`
   return 'there is no such file: check the path in new URL(…, import.meta.url), and where a bundler has put the module'
 }
