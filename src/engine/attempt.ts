@@ -44,6 +44,7 @@ export class Attempt {
   #fenced = false
   #cancelTimers: (() => void)[] | undefined
   #observer: AttemptObserver | undefined
+  #whenLost: (() => void) | undefined
   #reason: AbortReason | undefined
 
   constructor(run: ClaimedRun, clock: Clock) {
@@ -75,12 +76,11 @@ export class Attempt {
 
   /** Asks the handler to end, and fences it when it has not after the window. The first reason counts, unless lost. */
   abort(reason: AbortReason, windowMs: number): void {
-    if (this.#reason !== undefined) {
-      // Work that is no longer ours has no outcome that is ours to write, whatever it was aborted for before.
-      if (reason === 'lost') this.#reason = reason
-      return
-    }
-    this.#reason = reason
+    const isFirst = this.#reason === undefined
+    // Work that is no longer ours has no outcome that is ours to write, whatever it was aborted for before.
+    if (isFirst || reason === 'lost') this.#reason = reason
+    if (reason === 'lost') this.#whenLost?.()
+    if (!isFirst) return
     this.#controller?.abort(abortError(reason, this.run))
     this.#after(windowMs, () => {
       this.#fenced = true
@@ -93,6 +93,12 @@ export class Attempt {
   /** Tells of an abort and a fence from now on; what was before is to be asked for. */
   observe(observer: AttemptObserver | undefined): void {
     this.#observer = observer
+  }
+
+  /** Calls back as soon as the lease is lost, also when the attempt was aborted for another reason before. */
+  onLost(listener: () => void): void {
+    this.#whenLost = listener
+    if (this.#reason === 'lost') listener()
   }
 
   abortAfter(timeoutMs: number, windowMs: number): void {

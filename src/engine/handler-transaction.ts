@@ -1,21 +1,26 @@
 import { failure, quote } from '../core/errors.js'
 import type { Json } from '../core/json.js'
-import type { ClaimedRun, RunStore } from '../core/store.js'
+import type { RunStore } from '../core/store.js'
+import { type Attempt, abortError } from './attempt.js'
 
 /**
  * The one transaction that an attempt may commit. Once it has, the run has succeeded with its value, whatever the
  * handler does afterwards.
+ *
+ * When the lease is lost the handler is told at once, even while the store is committing: another instance may start the
+ * next run of the key in a moment, and a handler that still waited for the store would overlap it.
  */
 export class HandlerTransaction {
   readonly #store: Pick<RunStore, 'transact'>
-  readonly #run: ClaimedRun
+  readonly #attempt: Attempt
   #pending: Promise<unknown> | undefined
-  #abandon: AbortController | undefined
+  /** Made when it is needed: most attempts have no transaction. */
+  #abandoned: AbortController | undefined
   #committed: { readonly result: Json } | undefined
 
-  constructor(store: Pick<RunStore, 'transact'>, run: ClaimedRun) {
+  constructor(store: Pick<RunStore, 'transact'>, attempt: Attempt) {
     this.#store = store
-    this.#run = run
+    this.#attempt = attempt
   }
 
   /** What was committed, if anything was. */
@@ -25,7 +30,7 @@ export class HandlerTransaction {
 
   /** Does the work and commits it with the run's completion. */
   async commit(work: (tx: unknown) => unknown): Promise<Json> {
-    const { id, token, attempt } = this.#run
+    const { id, token, attempt } = this.#attempt.run
     const { transact } = this.#store
     if (transact === undefined) {
       throw failure('UNSUPPORTED', 'this store has no transactions: use Postgres or SQLite for transaction()')
@@ -39,9 +44,11 @@ export class HandlerTransaction {
         `transaction() was called before in attempt ${attempt} of run ${id}: it commits once`,
       )
     }
-    this.#abandon ??= new AbortController()
-    this.#abandon.signal.throwIfAborted()
-    const pending = transact({ run: id, token }, work, this.#abandon.signal)
+    this.#attempt.onLost(() => this.abandon(abortError('lost', this.#attempt.run)))
+    this.#abandoned ??= new AbortController()
+    const { signal } = this.#abandoned
+    signal.throwIfAborted()
+    const pending = unlessAborted(transact({ run: id, token }, work, signal), signal)
     this.#pending = pending
     const answer = await pending
     if (answer === 'stale') {
@@ -51,10 +58,10 @@ export class HandlerTransaction {
     return answer.result
   }
 
-  /** The attempt is fenced: what has not been committed never will be, and holds nothing any longer. */
+  /** The attempt is fenced, or lost: the handler waits no longer, and what the store is not committing yet is rolled back. */
   abandon(reason: Error): void {
-    this.#abandon ??= new AbortController()
-    this.#abandon.abort(reason)
+    this.#abandoned ??= new AbortController()
+    this.#abandoned.abort(reason)
   }
 
   /** Still under way: a handler that returned without waiting for it has not ended yet. Never rejects. */
@@ -63,4 +70,13 @@ export class HandlerTransaction {
       // Whoever called it was told.
     })
   }
+}
+
+/** The work's answer, or the signal's reason, whichever comes first. */
+function unlessAborted<Answer>(work: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
 }

@@ -11,20 +11,78 @@ const RUN: ClaimedRun = {
   ...{ createdAt: 0, readyAt: 0, attempt: 1, failures: 0, takeovers: 0, token: 1, startedAt: 0 },
 }
 
+const JOB = {
+  name: 'j',
+  retry: { attempts: 1, delayMs: () => 0 },
+  timeoutMs: 1_000,
+  keep: 'all',
+  concurrency: 1,
+} as const
+
+function groundOf(transact: RunStore['transact']) {
+  const threads = { run: () => Promise.reject(new Error('no threads')), end: async () => true }
+  return { store: { runs: { transact } }, log: silentLogger, threads }
+}
+
 /** One attempt of a job with this handler, and a store that commits every transaction when its work is done. */
 function attemptOf(run: (context: HandlerContext<unknown>) => unknown) {
   const transact: RunStore['transact'] = async (_, work) => ({ result: ((await work(undefined)) ?? null) as string })
-  const job = {
-    name: 'j',
-    run,
-    retry: { attempts: 1, delayMs: () => 0 },
-    timeoutMs: 1_000,
-    keep: 'all',
-    concurrency: 1,
-  } as const
-  const threads = { run: () => Promise.reject(new Error('no threads')), end: async () => true }
-  return runAttempt(new Attempt(RUN, manualClock()), job, { store: { runs: { transact } }, log: silentLogger, threads })
+  return runAttempt(new Attempt(RUN, manualClock()), { ...JOB, run }, groundOf(transact))
 }
+
+describe('a pending transaction', () => {
+  const lost = { code: 'LEASE_LOST' }
+
+  /** An attempt whose transaction the store never answers, and what its handler was told. */
+  function pendingAttempt() {
+    const attempt = new Attempt(RUN, manualClock())
+    const signals: AbortSignal[] = []
+    const transact: RunStore['transact'] = (_, __, signal) => {
+      if (signal !== undefined) signals.push(signal)
+      return new Promise(() => {})
+    }
+    const told: unknown[] = []
+    const run = ({ transaction }: HandlerContext<unknown>) =>
+      transaction(() => 'committed').catch((error: unknown) => {
+        told.push(error)
+        throw error
+      })
+    const outcome = runAttempt(attempt, { ...JOB, run }, groundOf(transact))
+    return { attempt, outcome, told, signals }
+  }
+
+  it('rejects as soon as the lease is lost, and the store is told to roll back', async () => {
+    const { attempt, outcome, told, signals } = pendingAttempt()
+    attempt.abort('lost', 5_000)
+    expect(await outcome).toBeUndefined()
+    expect(told).toMatchObject([lost])
+    expect(signals.map(({ reason }) => reason)).toMatchObject([lost])
+  })
+
+  it('rejects when the lease is lost after the attempt was cancelled, whose window would let it commit', async () => {
+    const { attempt, outcome, told, signals } = pendingAttempt()
+    attempt.abort('cancel', 5_000)
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false])
+    attempt.abort('lost', 5_000)
+    expect(await outcome).toBeUndefined()
+    expect(told).toMatchObject([lost])
+  })
+
+  it('is not begun after the lease is lost', async () => {
+    const attempt = new Attempt(RUN, manualClock())
+    let begun = 0
+    const transact: RunStore['transact'] = async () => {
+      begun += 1
+      return { result: null }
+    }
+    const run = async ({ transaction }: HandlerContext<unknown>) => {
+      attempt.abort('lost', 5_000)
+      await transaction(() => 'late')
+    }
+    expect(await runAttempt(attempt, { ...JOB, run }, groundOf(transact))).toBeUndefined()
+    expect(begun).toBe(0)
+  })
+})
 
 describe('an attempt', () => {
   it('is over at once when its handler returns at once', () => {

@@ -38,9 +38,8 @@ export function runAttempt(
   job: JobDefinition,
   ground: AttemptGround,
 ): Promise<Outcome | undefined> | Outcome | undefined {
-  const { run } = attempt
-  const transaction = new HandlerTransaction(ground.store.runs, run)
-  const { payload } = run
+  const transaction = new HandlerTransaction(ground.store.runs, attempt)
+  const { payload } = attempt.run
   const call = callOf(attempt, job, transaction, ground)
   if (job.parse !== undefined) return watch(attempt, job, transaction, ground, job.parse(payload).then(call))
   let value: unknown

@@ -47,10 +47,14 @@ function write(tx: SqliteHandle, what: string): string {
   return what
 }
 
-const transact = (run: { id: string; token: number }, work: (tx: SqliteHandle) => unknown) => {
+const transact = (
+  run: { id: string; token: number },
+  work: (tx: SqliteHandle) => unknown,
+  signal?: AbortSignal,
+) => {
   const { transact: operation } = scene.store.runs
   if (operation === undefined) throw new Error('no transactions')
-  return operation({ run: run.id, token: run.token }, work as (tx: unknown) => unknown)
+  return operation({ run: run.id, token: run.token }, work as (tx: unknown) => unknown, signal)
 }
 
 describe('transact', () => {
@@ -69,6 +73,30 @@ describe('transact', () => {
     const run = await scene.claimOne()
     expect(await transact({ id: run.id, token: run.token - 1 }, (tx) => write(tx, 'late'))).toBe('stale')
     expect(effects()).toEqual([])
+  })
+
+  it('does not begin after its signal, however long the file was busy', async () => {
+    await scene.enqueue()
+    const run = await scene.claimOne()
+    const abort = new AbortController()
+    let begun = 0
+    const waiting = openDriver(file.path)
+    waiting.exec('begin immediate')
+    const late = transact(
+      run,
+      () => {
+        begun += 1
+      },
+      abort.signal,
+    )
+    abort.abort(new Error('the lease is lost'))
+    waiting.exec('rollback')
+    waiting.close()
+    // The store waits for a busy file by a timer of its clock.
+    const rejected = expect(late).rejects.toThrow('the lease is lost')
+    await clock.advance(100)
+    await rejected
+    expect(begun).toBe(0)
   })
 
   it('rolls back for an attempt whose run was taken over', async () => {

@@ -101,7 +101,7 @@ export function sqlite(options: SqliteOptions): Store {
       stamp: writesInSteps(stampRuns),
       rescue: steps(rescueRuns),
       prune: steps(pruneHistory),
-      transact: (attempt, work) => open.transact(attempt, work),
+      transact: (attempt, work, signal) => open.transact(attempt, work, signal),
     },
     leases: {
       acquire: writes(acquireLease),

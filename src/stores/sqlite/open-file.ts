@@ -73,9 +73,17 @@ export class OpenFile {
     return file
   }
 
-  async transact(attempt: AttemptRef, work: (tx: unknown) => unknown): Promise<TransactResult> {
+  /** Waits for a busy file, but never begins after the signal: the run may be another instance's by then. */
+  async transact(
+    attempt: AttemptRef,
+    work: (tx: unknown) => unknown,
+    signal?: AbortSignal,
+  ): Promise<TransactResult> {
     const file = await this.file()
-    const result = await file.apart(() => this.#tryTransact(attempt, work))
+    const result = await file.apart(() => {
+      signal?.throwIfAborted()
+      return this.#tryTransact(attempt, work)
+    })
     if (result === 'stale' || 'result' in result) return result
     throw fileError(result.error, this.#options.path)
   }
