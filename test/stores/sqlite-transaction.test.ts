@@ -47,11 +47,7 @@ function write(tx: SqliteHandle, what: string): string {
   return what
 }
 
-const transact = (
-  run: { id: string; token: number },
-  work: (tx: SqliteHandle) => unknown,
-  signal?: AbortSignal,
-) => {
+const transact = (run: { id: string; token: number }, work: (tx: SqliteHandle) => unknown, signal?: AbortSignal) => {
   const { transact: operation } = scene.store.runs
   if (operation === undefined) throw new Error('no transactions')
   return operation({ run: run.id, token: run.token }, work as (tx: unknown) => unknown, signal)

@@ -6,19 +6,21 @@
 import { sleep } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
 import type { Database } from './connection.js'
+import { endBackend, isWorking, lookAtBackend, type TransactionBackend } from './transaction-backend.js'
 
 export interface OpenTransaction {
   readonly run: string
   readonly token: number
-  /** The server's number of it. */
-  readonly xid: string
+  readonly backend: TransactionBackend
 }
 
 export type CommitOutcome = 'committed' | 'rolled back' | 'stale'
 
-/** A connection that nobody talks over any more is closed by the server within this. */
+/** How long a server is asked that does not answer. */
 const PATIENCE_MS = 30_000
 const MAX_WAIT_MS = 500
+/** A backend that stays idle for this long in a transaction whose connection broke never got the commit. */
+const IDLE_MS = 1_000
 
 /** Asks until there is an answer. Throws when there is none to be had: the settlement of the run then finds out. */
 export async function commitOutcome(
@@ -28,9 +30,11 @@ export async function commitOutcome(
   signal: AbortSignal | undefined,
 ): Promise<CommitOutcome> {
   const until = db.clock.monotonic() + PATIENCE_MS
+  const unheard = new UnheardCommit(db, transaction.backend)
   for (let waitMs = 10; ; waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)) {
     const outcome = await ask(db, transaction).catch(() => undefined)
     if (outcome !== undefined) return outcome
+    await unheard.end().catch(() => {})
     if (signal?.aborted || db.clock.monotonic() > until) break
     await sleep(db.clock, waitMs, signal)
   }
@@ -41,11 +45,31 @@ export async function commitOutcome(
   )
 }
 
+/** A commit that the server never got: its backend would wait for it until its time in the transaction is over. */
+class UnheardCommit {
+  readonly #db: Database
+  readonly #backend: TransactionBackend
+  #idle = { state: '', since: 0 }
+
+  constructor(db: Database, backend: TransactionBackend) {
+    this.#db = db
+    this.#backend = backend
+  }
+
+  /** Ends the backend when it has stayed idle for long enough. */
+  async end(): Promise<void> {
+    const state = await lookAtBackend(this.#db, this.#backend)
+    const now = this.#db.clock.monotonic()
+    if (isWorking(state) || state !== this.#idle.state) this.#idle = { state, since: now }
+    else if (now - this.#idle.since >= IDLE_MS) await endBackend(this.#db, this.#backend)
+  }
+}
+
 const STATUS = 'select pg_xact_status($1::text::xid8)'
 const MARK = 'select settled_token = $2, running and token = $2 from belfry.runs where id = $1'
 
-async function ask(db: Database, { run, token, xid }: OpenTransaction): Promise<CommitOutcome | undefined> {
-  const status = await statusOf(db, xid)
+async function ask(db: Database, { run, token, backend }: OpenTransaction): Promise<CommitOutcome | undefined> {
+  const status = await statusOf(db, backend.xid)
   if (status === 'in progress') return undefined
   const [row] = await db.read(MARK, [run, token])
   // A run that is gone, because its history is not kept, had nobody to end it but this commit or its successor.

@@ -6,14 +6,21 @@
  * for as long as it takes. A server that was not reached, or refused, has changed nothing either: that is tried again for
  * a moment, because a restart or a failover may be over by then. A connection that broke may have changed something: what
  * is safe to repeat is repeated for that same moment, and what is not is the caller's to know.
+ *
+ * Each statement has a limit for its answer. A connection that has not answered by then counts as broken: a network may
+ * swallow bytes for a quarter of an hour before TCP says so. Operations of instances and locks are prompt: their limit is
+ * a third of the lease, so that they are repeated while it still runs. Lists, and what one call may do to thousands of
+ * schedules or runs, are patient.
  */
 import { type Clock, sleep } from '../../core/clock.js'
+import { KnownLease, replyLimitMs } from '../../core/reply-limit.js'
 import { TimeGuess } from '../../core/time-guess.js'
+import { Clients } from './clients.js'
 import { driven, isOfDriver, isWrongIsolation, sqlState, storeError, troubleOf } from './connection-errors.js'
 import { type Proof, unproven } from './proof.js'
 import { inSchema } from './schema.js'
 import { StatementNames } from './statement-names.js'
-import { isLeftOpen, leftOpen, takeClient } from './take-client.js'
+import { isLeftOpen, leftOpen } from './take-client.js'
 
 /** Values come as the text that the server sent, in the order of the columns. */
 export type Row = readonly (string | null)[]
@@ -24,7 +31,7 @@ interface Query {
   readonly name?: string
   readonly values?: readonly unknown[]
   readonly rowMode: 'array'
-  /** How long to wait for the answer, in milliseconds; 0 for as long as it takes. */
+  /** How long to wait for the answer, in milliseconds. */
   readonly query_timeout?: number
   readonly types: { getTypeParser(): (value: string) => unknown }
 }
@@ -76,14 +83,23 @@ export interface DatabaseOptions {
   readonly channel?: string
   /** Present when instances prove that they live. */
   readonly proof?: Proof
-  /** How long a statement may take; 0 for as long as it wants. */
+  /** How long any statement may take, for those that follow no lease. */
   readonly limitMs?: number
+}
+
+/** How a statement is treated while it is under way. */
+export interface Manner {
+  /** Whether doing it again changes nothing more. */
+  readonly repeatable?: boolean
+  /** Whether it may take longer than a third of the lease. */
+  readonly patient?: boolean
+  /** What it renews: its answer is needed while that still runs. */
+  readonly ttlMs?: number
 }
 
 const MAX_TRIES = 100
 const MAX_WAIT_MS = 60
-/** A network may swallow an answer, and TCP would wait for a quarter of an hour. */
-const LIMIT_MS = 30_000
+const PATIENT_MS = 30_000
 /** Between tries to reach the server. Who has more patience has it elsewhere: the loops of the engine never give up. */
 const TROUBLE_WAITS_MS = [50, 150, 450] as const
 
@@ -93,15 +109,26 @@ const BEGIN = `begin isolation level read committed; set local idle_in_transacti
 
 const SESSION = 'select pg_backend_pid()'
 
+/**
+ * Of a connection that was given up. A server that is still at work on the statement may finish it: the repetition then
+ * finds it done. One that only waits, for a lock or for the rest of a transaction, would keep others waiting.
+ */
+const END_SILENT = `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and usename = session_user
+  and (state like 'idle in transaction%' or wait_event_type = 'Lock')`
+
 export class Database {
   readonly #options: DatabaseOptions
   readonly time: TimeGuess
+  readonly lease = new KnownLease()
+  readonly clients: Clients
   readonly #texts = new Map<string, string>()
   readonly #names = new StatementNames()
   #isolated = false
+  #isEnding = false
 
   constructor(options: DatabaseOptions) {
     this.#options = options
+    this.clients = new Clients(options.pool, options.clock)
     this.time = new TimeGuess(options.clock)
   }
 
@@ -130,7 +157,7 @@ export class Database {
   async findSession(): Promise<void> {
     await this.attempt(() =>
       this.#withClient(async (client) => {
-        const [row] = rowsOf(await driven(client.query(this.#query(SESSION, []))))
+        const [row] = await this.#send(client, this.#query(SESSION, []))
         this.#names.tell(client, Number(row?.[0]))
       }),
     )
@@ -141,27 +168,27 @@ export class Database {
   }
 
   /** One statement that only looks. */
-  read(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
-    return this.attempt(() => this.once(sql, values))
+  read(sql: string, values: readonly unknown[] = [], manner: Manner = {}): Promise<readonly Row[]> {
+    return this.attempt(() => this.once(sql, values, manner), manner)
   }
 
   /** One that is put together from what was asked for: planned each time, for the tables as they are by then. */
   search(sql: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    return this.attempt(() => this.once(sql, values, { named: false }))
+    return this.attempt(() => this.once(sql, values, { named: false, patient: true }))
   }
 
   /** One statement that changes something: all of it or nothing. Repeating it must change nothing more. */
-  write(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
-    return this.read(sql, values)
+  write(sql: string, values: readonly unknown[] = [], manner: Manner = {}): Promise<readonly Row[]> {
+    return this.read(sql, values, manner)
   }
 
   /** One statement that must not be done twice: when it is not known whether it was done, it fails. */
   writeOnce(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
-    return this.attempt(() => this.once(sql, values), { repeatable: false })
+    return this.read(sql, values, { repeatable: false, patient: true })
   }
 
   /** Several statements, with something to think about between them: all is done again when others were faster. */
-  async attempt<Outcome>(work: () => Promise<Outcome>, { repeatable = true } = {}): Promise<Outcome> {
+  async attempt<Outcome>(work: () => Promise<Outcome>, { repeatable = true }: Manner = {}): Promise<Outcome> {
     let [conflicts, troubles] = [0, 0]
     for (;;) {
       try {
@@ -199,17 +226,19 @@ export class Database {
    * One statement of an attempt: if others were faster, it is for the whole attempt to be tried again. On a connection
    * that was left at an isolation level of somebody else's it needs a transaction of its own.
    */
-  async once(sql: string, values: readonly unknown[], { named = true } = {}): Promise<readonly Row[]> {
-    const apart = () => this.#transact('', (_, tx) => tx.run(sql, values))
+  async once(
+    sql: string,
+    values: readonly unknown[],
+    { named = true, ...manner }: Manner & { readonly named?: boolean } = {},
+  ): Promise<readonly Row[]> {
+    const apart = () => this.#transact('', (_, tx) => tx.run(sql, values), manner)
     if (this.#isolated) return apart()
-    const query = this.#query(sql, values)
+    const query = this.#query(sql, values, manner)
     const name = named ? this.#names.of(query.text) : undefined
     try {
-      return await this.#withClient(async (client) => {
-        return rowsOf(await driven(client.query(name === undefined ? query : { ...query, name })))
-      })
+      return await this.#withClient((client) => this.#send(client, name === undefined ? query : { ...query, name }))
     } catch (error) {
-      if (this.#names.giveUp(error, name)) return this.once(sql, values)
+      if (this.#names.giveUp(error, name)) return this.once(sql, values, manner)
       if (!isWrongIsolation(error)) throw error
       return apart()
     }
@@ -217,9 +246,8 @@ export class Database {
 
   /** A statement that commits by itself. */
   async #withClient<Outcome>(work: (client: PgClient) => Promise<Outcome>): Promise<Outcome> {
-    const client = await takeClient(this.#options.pool)
+    const client = await this.clients.take()
     let broken = true
-    client.on('error', ignore)
     try {
       const outcome = await work(client)
       broken = isLeftOpen(client)
@@ -229,7 +257,7 @@ export class Database {
       broken = sqlState(error) === undefined || isLost(error) || isLeftOpen(client)
       if (!isLeftOpen(client)) throw error
     } finally {
-      giveBack(client, broken)
+      this.clients.giveBack(client, broken)
     }
     throw leftOpen()
   }
@@ -240,21 +268,20 @@ export class Database {
   transaction<Outcome>(
     first: string,
     work: (rows: readonly Row[], tx: Transaction) => Promise<Outcome>,
-    { repeatable = true } = {},
+    manner: Manner = {},
   ): Promise<Outcome> {
-    return this.attempt(() => this.#transact(first, work), { repeatable })
+    return this.attempt(() => this.#transact(first, work, manner), manner)
   }
 
   async #transact<Outcome>(
     first: string,
     work: (rows: readonly Row[], tx: Transaction) => Promise<Outcome>,
+    manner: Manner,
   ): Promise<Outcome> {
-    const client = await takeClient(this.#options.pool)
+    const client = await this.clients.take()
     let broken = true
-    client.on('error', ignore)
     try {
-      const run = async (sql: string, values?: readonly unknown[]) =>
-        rowsOf(await driven(client.query(this.#query(sql, values))))
+      const run = (sql: string, values?: readonly unknown[]) => this.#send(client, this.#query(sql, values, manner))
       const outcome = await work(await run(BEGIN + first), { run })
       await run('commit')
       broken = false
@@ -263,8 +290,36 @@ export class Database {
       broken = isLost(error) || (await isBroken(client, this.#query('rollback')))
       throw error
     } finally {
-      giveBack(client, broken)
+      this.clients.giveBack(client, broken)
     }
+  }
+
+  /** One statement as it is, on a client that is held, with a limit for its answer. */
+  tell(client: PgClient, sql: string): Promise<readonly Row[]> {
+    return this.#send(client, { ...rawQuery(sql), query_timeout: this.limitMs() })
+  }
+
+  async #send(client: PgClient, query: Query): Promise<readonly Row[]> {
+    const { clock } = this.#options
+    const sentAt = clock.monotonic()
+    try {
+      return rowsOf(await driven(client.query(query)))
+    } catch (error) {
+      if (isSilence(error, clock.monotonic() - sentAt, query)) this.#gaveNoAnswer(client)
+      throw error
+    }
+  }
+
+  #gaveNoAnswer({ processID }: PgClient): void {
+    this.clients.silent()
+    // Through a pooler that number is not the server's.
+    if (this.#isEnding || !this.#names.reachServer || typeof processID !== 'number') return
+    this.#isEnding = true
+    void this.once(END_SILENT, [processID])
+      .catch(() => {})
+      .finally(() => {
+        this.#isEnding = false
+      })
   }
 
   /** Half of a wait is by chance, so that those who failed together do not come back together. */
@@ -272,9 +327,15 @@ export class Database {
     await sleep(this.#options.clock, waitMs * (0.5 + Math.random() / 2))
   }
 
-  #query(sql: string, values?: readonly unknown[]): Query {
-    const { limitMs = LIMIT_MS } = this.#options
-    return { ...rawQuery(this.text(sql), values), query_timeout: limitMs }
+  /** How long an answer is waited for. */
+  limitMs({ patient = false, ttlMs = Number.POSITIVE_INFINITY }: Manner = {}): number {
+    const { limitMs } = this.#options
+    if (limitMs !== undefined) return limitMs
+    return Math.ceil(patient ? PATIENT_MS : Math.min(this.lease.limitMs, replyLimitMs(ttlMs)))
+  }
+
+  #query(sql: string, values?: readonly unknown[], manner?: Manner): Query {
+    return { ...rawQuery(this.text(sql), values), query_timeout: this.limitMs(manner) }
   }
 
   /** The SQL for this schema: made once for each statement, of which there are few. */
@@ -297,13 +358,9 @@ export function rowsOf(result: Result | readonly Result[]): readonly Row[] {
   return (last?.rows ?? []) as readonly Row[]
 }
 
-/** A connection that breaks between two statements tells nobody else, and would end the process. */
-function ignore(): void {}
-
-function giveBack(client: PgClient, broken: boolean): void {
-  // One that is thrown away may break once more while it ends.
-  if (!broken) client.removeListener('error', ignore)
-  client.release(broken)
+/** The driver gave up waiting: whatever else ends a connection comes before the limit. */
+function isSilence(error: unknown, tookMs: number, { query_timeout = 0 }: Query): boolean {
+  return sqlState(error) === undefined && tookMs >= query_timeout * 0.95
 }
 
 function waitOf(troubles: number): number {

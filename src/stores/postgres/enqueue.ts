@@ -255,7 +255,9 @@ export async function enqueueRuns(db: Database, runs: readonly NewRun[]): Promis
   if (runs.length === 0) return []
   checkCount(runs)
   const values = [runs.every(isPlain), ...columnsOf(runs)]
-  const results = await (runs.every(isUnique) ? db.write(ENQUEUE, values) : db.writeOnce(ENQUEUE, values))
+  const results = await (runs.every(isUnique)
+    ? db.write(ENQUEUE, values, { patient: true })
+    : db.writeOnce(ENQUEUE, values))
   db.announce(hintsOf(runs))
   return results.map(([outcome, run]) => ({ outcome: outcome as EnqueueResult['outcome'], run: run ?? '' }))
 }

@@ -25,6 +25,14 @@ export interface PostgresTransaction<Client = unknown, Pool = unknown> {
   readonly pool: Pool
 }
 
+/** The connection, as far as a callback is concerned. */
+interface Held {
+  readonly client: PgClient
+  readonly over: Promise<void>
+  /** Told of each statement; what it gives back, of its answer. */
+  sent(): () => void
+}
+
 interface Queryable {
   query(...args: readonly unknown[]): unknown
 }
@@ -35,11 +43,14 @@ const IN_FAILED_TRANSACTION = '25P02'
 export class HandlerClient {
   readonly tx: PostgresTransaction
   readonly #client: Queryable
+  readonly #sent: () => () => void
   #open = true
   #problem: unknown
 
-  constructor(pool: PgPool, { client, over }: { readonly client: PgClient; readonly over: Promise<void> }) {
+  constructor(pool: PgPool, held: Held) {
+    const { client, over } = held
     this.#client = client
+    this.#sent = () => held.sent()
     const query = (...args: readonly unknown[]) => this.#query(args)
     this.tx = {
       query: query as PostgresTransaction['query'],
@@ -64,11 +75,14 @@ export class HandlerClient {
     if (typeof callback !== 'function') {
       if (refusal !== undefined) return refuse(args[0], refusal)
       const answer = this.#client.query(...args)
-      if (answer instanceof Promise) answer.catch(this.#note)
+      // Anything else is a cursor, which is answered only when it is read.
+      if (answer instanceof Promise) answer.catch(this.#note).finally(this.#sent())
       return answer
     }
     if (refusal !== undefined) return queueMicrotask(() => callback(refusal))
+    const answered = this.#sent()
     return this.#client.query(...args.slice(0, -1), (error: unknown, result: unknown) => {
+      answered()
       if (error) this.#note(error)
       callback(error, result)
     })

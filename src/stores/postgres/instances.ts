@@ -43,6 +43,7 @@ export async function joinInstance(
   info: InstanceInfo,
   leaseMs: number,
 ): Promise<{ readonly now: number }> {
+  db.lease.heard(leaseMs)
   const { id, app = null, declarations = null } = info
   const jobs = [...new Map(info.jobs.map((job) => [job.name, job])).values()]
   const texts = [jobs.map(({ name }) => name), jobs.map((job) => JSON.stringify(job))]
@@ -134,6 +135,7 @@ const BEAT = 'select now_ms, alive, own, cancelled, wakes from belfry.beat($1, $
 
 export async function beatInstance(db: Database, request: BeatRequest): Promise<BeatResult> {
   const { instance, leaseMs, attempts, claimsSettled } = request
+  db.lease.heard(leaseMs)
   const known = attempts.filter(({ run }) => runNumber(run) !== undefined)
   const values = [known.map(({ run }) => run), known.map(({ token }) => token), claimsSettled]
   const [row] = await db.write(BEAT, [instance, Math.ceil(leaseMs), ...values])

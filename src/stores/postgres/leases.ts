@@ -59,7 +59,8 @@ export async function renewLeases(db: Database, requests: readonly RenewRequest[
     requests.map(({ ttlMs }) => Math.ceil(ttlMs)),
   ]
   const remote = requests.every((request) => request.remote)
-  const rows = await db.inPerson((proof) => db.write(RENEW, [...values, remote ? null : proof]))
+  const ttlMs = Math.min(...requests.map((request) => request.ttlMs))
+  const rows = await db.inPerson((proof) => db.write(RENEW, [...values, remote ? null : proof], { ttlMs }))
   const renewed = new Map(rows.map(([at, ...lease]) => [Number(at), toLease(lease)]))
   return requests.map((_, at) => renewed.get(at + 1))
 }

@@ -145,6 +145,7 @@ export async function stampRuns(db: Database, stamps: readonly Stamp[]): Promise
   await db.write(
     STAMP,
     [0, 1, 2, 3].map((at) => known.map((row) => row[at])),
+    { patient: true },
   )
   db.announce(WAKE_RUNS)
 }
@@ -189,7 +190,9 @@ const NEWEST = '9223372036854775807'
 
 /** The last run that was looked at. Undefined when there were fewer than so many. */
 async function endOfLook(db: Database, after: string | undefined, look: number): Promise<string | undefined> {
-  const [row] = await db.read(END, [after === undefined ? NEWEST : (runNumber(after) ?? '0'), look - 1])
+  const [row] = await db.read(END, [after === undefined ? NEWEST : (runNumber(after) ?? '0'), look - 1], {
+    patient: true,
+  })
   return row?.[0] ?? undefined
 }
 

@@ -36,6 +36,11 @@ export class StatementNames {
     this.#used = typeof processID === 'number' && processID === session
   }
 
+  /** Whether connections are known to reach the server itself. */
+  get reachServer(): boolean {
+    return this.#used
+  }
+
   /** Whether the error of a statement is about its name. Then there are none any more. */
   giveUp(error: unknown, name: string | undefined): boolean {
     // Not whether they are still used: several that were under way may be refused, one after the other.

@@ -9,7 +9,8 @@
  * - The process is stopped past its lease, anywhere: the successor has another token, and the mark finds no row.
  * - The process is stopped for long: the server ends a transaction that says nothing, so that its rows come free.
  * - The answer to the commit is lost: `commit-outcome.ts` asks what became of it.
- * - The callback never ends: when its attempt is fenced its connection is closed, and what it waits for is ended.
+ * - The network swallows what is sent, or the answers: `held-client.ts` notices it, and closes the connection.
+ * - The callback never ends: when its attempt is fenced, or lost, its connection is closed, and what it waits for is ended.
  */
 import { failure } from '../../core/errors.js'
 import type { AttemptRef } from '../../core/instance.js'
@@ -18,7 +19,7 @@ import type { TransactResult } from '../../core/store.js'
 import { fromText, toText } from '../../core/stored-text.js'
 import { commitOutcome, type OpenTransaction } from './commit-outcome.js'
 import { ENDED_ITSELF, STALE } from './commit-run.js'
-import type { Database } from './connection.js'
+import type { Database, Row } from './connection.js'
 import { sqlState, storeError } from './connection-errors.js'
 import { HandlerClient } from './handler-client.js'
 import { HeldClient } from './held-client.js'
@@ -45,35 +46,41 @@ export async function transactRun(
 ): Promise<TransactResult> {
   const run = runNumber(id)
   if (run === undefined) return 'stale'
-  return slots.hold(signal, async () => {
-    const held = await HeldClient.of(db, signal)
-    const abandon = () => void held.abandon()
-    signal?.addEventListener('abort', abandon, { once: true })
+  const free = await slots.take(signal)
+  try {
+    // A connection that breaks before anything has happened is replaced.
+    const { held, row } = await db.attempt(() => begin(db, { run, token }, signal))
+    void held.released.then(free)
     try {
-      return await begin(db, held, { run, token }, work, signal)
+      return await answer(db, held, { run, token }, row, work, signal)
     } finally {
       await held.giveBack()
-      signal?.removeEventListener('abort', abandon)
     }
-  })
+  } finally {
+    free()
+  }
 }
 
-async function begin(
+async function begin(db: Database, { run, token }: AttemptRef, signal: AbortSignal | undefined) {
+  const held = await HeldClient.of(db, signal)
+  const [row = []] = await held.begin(`${db.text(BEGIN)} and r.id = ${run} and r.token = ${token}`)
+  return { held, row }
+}
+
+async function answer(
   db: Database,
   held: HeldClient,
   { run, token }: AttemptRef,
+  row: Row,
   work: Work,
   signal: AbortSignal | undefined,
 ): Promise<TransactResult> {
-  const [row = []] = await held.run(`${db.text(BEGIN)} and r.id = ${run} and r.token = ${token}`).catch((error) => {
-    throw storeError(error, db.schema)
-  })
   const [xid, pid, current, committed, result] = row
   if (current !== 't') return 'stale'
   // Repeated after it was applied: the work is not done twice.
   if (committed === 't') return { result: fromText(result ?? 'null') }
-  const transaction = { run, token, xid: xid ?? '' }
-  held.begun({ xid: transaction.xid, pid: Number(pid) })
+  const transaction = { run, token, backend: { xid: xid ?? '', pid: Number(pid) } }
+  held.begun(transaction.backend)
   return perform(db, held, transaction, work, signal)
 }
 
@@ -89,8 +96,8 @@ async function perform(
     const value = await unlessAborted(signal, async () => work(client.tx))
     client.close()
     const result = toJson(value, 'the result of transaction()')
-    const { run, token, xid } = transaction
-    const marks = `${db.text(COMMIT)}(${run}, ${token}, '${xid}', ${textLiteral(toText(result))}); commit`
+    const { run, token, backend } = transaction
+    const marks = `${db.text(COMMIT)}(${run}, ${token}, '${backend.xid}', ${textLiteral(toText(result))}); commit`
     signal?.throwIfAborted()
     const problem = await held.commit(marks)
     if (problem === undefined) return { result }

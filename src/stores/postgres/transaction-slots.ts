@@ -19,16 +19,18 @@ export class TransactionSlots {
     this.#pool = pool
   }
 
-  /** Does the work when there is a connection to spare. Throws the signal's reason if that comes first. */
-  async hold<Outcome>(signal: AbortSignal | undefined, work: () => Promise<Outcome>): Promise<Outcome> {
+  /** Resolves when there is a connection to spare, with what frees the slot. Throws the signal's reason if that is first. */
+  async take(signal: AbortSignal | undefined): Promise<() => void> {
     if (this.#taken >= this.#limit()) await this.#wait(signal)
     else this.#taken += 1
-    try {
-      signal?.throwIfAborted()
-      return await work()
-    } finally {
-      this.#handOn()
+    let free = () => this.#handOn()
+    const once = () => {
+      free()
+      free = () => {}
     }
+    if (signal?.aborted) once()
+    signal?.throwIfAborted()
+    return once
   }
 
   /** To whoever waits longest, so that nobody can come in between. */

@@ -70,13 +70,18 @@ export async function withSchedules<Outcome>(
       await tx.run(HOLD, [ids])
       return work({ isFirst: false, time: db.time, holds: true, run: (sql, values) => tx.run(sql, values) })
     }
-    return db.transaction(ALONE, held, { repeatable })
+    return db.transaction(ALONE, held, { repeatable, patient: true })
   }
 
   function decide(): Promise<Decided<Outcome>> {
     tries += 1
     if (tries > TRIES_WITHOUT) return holdThem()
-    return work({ isFirst: tries === 1, time: db.time, holds: false, run: (sql, values) => db.once(sql, values) })
+    return work({
+      isFirst: tries === 1,
+      time: db.time,
+      holds: false,
+      run: (sql, values) => db.once(sql, values, { patient: true }),
+    })
   }
 
   const { outcome, wakes } = await db.attempt(decide, { repeatable })

@@ -74,11 +74,7 @@ export class OpenFile {
   }
 
   /** Waits for a busy file, but never begins after the signal: the run may be another instance's by then. */
-  async transact(
-    attempt: AttemptRef,
-    work: (tx: unknown) => unknown,
-    signal?: AbortSignal,
-  ): Promise<TransactResult> {
+  async transact(attempt: AttemptRef, work: (tx: unknown) => unknown, signal?: AbortSignal): Promise<TransactResult> {
     const file = await this.file()
     const result = await file.apart(() => {
       signal?.throwIfAborted()
