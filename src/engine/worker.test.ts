@@ -19,14 +19,16 @@ const JOB = {
   concurrency: 1,
 } as const
 
-function groundOf(transact: RunStore['transact']) {
+type Transact = NonNullable<RunStore['transact']>
+
+function groundOf(transact: Transact) {
   const threads = { run: () => Promise.reject(new Error('no threads')), end: async () => true }
   return { store: { runs: { transact } }, log: silentLogger, threads }
 }
 
 /** One attempt of a job with this handler, and a store that commits every transaction when its work is done. */
 function attemptOf(run: (context: HandlerContext<unknown>) => unknown) {
-  const transact: RunStore['transact'] = async (_, work) => ({ result: ((await work(undefined)) ?? null) as string })
+  const transact: Transact = async (_, work) => ({ result: ((await work(undefined)) ?? null) as string })
   return runAttempt(new Attempt(RUN, manualClock()), { ...JOB, run }, groundOf(transact))
 }
 
@@ -37,7 +39,7 @@ describe('a pending transaction', () => {
   function pendingAttempt() {
     const attempt = new Attempt(RUN, manualClock())
     const signals: AbortSignal[] = []
-    const transact: RunStore['transact'] = (_, __, signal) => {
+    const transact: Transact = (_, __, signal) => {
       if (signal !== undefined) signals.push(signal)
       return new Promise(() => {})
     }
@@ -71,7 +73,7 @@ describe('a pending transaction', () => {
   it('is not begun after the lease is lost', async () => {
     const attempt = new Attempt(RUN, manualClock())
     let begun = 0
-    const transact: RunStore['transact'] = async () => {
+    const transact: Transact = async () => {
       begun += 1
       return { result: null }
     }
