@@ -35,6 +35,7 @@ export async function freshCluster(): Promise<FreshCluster> {
     },
     interrupt: held.interrupt(async () => open(heldCluster(await newClient(), held))),
     async close() {
+      await held.close()
       cluster.close()
     },
   }

@@ -34,6 +34,9 @@ export async function freshPostgres(way: Way = 'postgres'): Promise<FreshPostgre
       await database.setClock(now)
     },
     interrupt: held.interrupt(open, database.isBlocked),
-    close: database.close,
+    async close() {
+      await held.close()
+      await database.close()
+    },
   }
 }

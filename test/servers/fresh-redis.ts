@@ -31,6 +31,9 @@ export async function freshRedis(shards = 1): Promise<FreshRedis> {
       await redis.setClock(now)
     },
     interrupt: held.interrupt(async () => open(heldClient(await redis.client(), held))),
-    close: redis.close,
+    async close() {
+      await held.close()
+      await redis.close()
+    },
   }
 }

@@ -13,6 +13,8 @@ function isWrite([, script = '']: readonly string[]): boolean {
 /** A client whose writes can be held back. */
 export function heldClient(client: NodeRedis, held: HeldWrite): NodeRedis {
   return replacing(client, {
+    // The connection outlives the test, and has its own listener.
+    on: () => {},
     async sendCommand(args) {
       if (isWrite(args)) await held.pass()
       return client.sendCommand(args)

@@ -5,6 +5,7 @@ import type { Interrupt } from '../../src/testing/store-contract.js'
 /** Holds back the first write of an operation, for the contract's interruptions. */
 export class HeldWrite {
   #hold: (() => Promise<void>) | undefined
+  #store: Promise<Store> | undefined
 
   /** A wrapped client calls this before it sends a write. */
   async pass(): Promise<void> {
@@ -16,8 +17,8 @@ export class HeldWrite {
   /** `open` gives a store whose writes pass here. `isBlocked` says whether any operation waits for another. */
   interrupt(open: () => Promise<Store>, isBlocked: () => Promise<boolean> = async () => false): Interrupt {
     return async (operation, meanwhile) => {
-      const store = await open()
-      await store.open()
+      this.#store ??= open().then((made) => made.open().then(() => made))
+      const store = await this.#store
       const acts: Promise<unknown>[] = []
       this.#hold = async () => {
         acts.push(meanwhile())
@@ -29,10 +30,14 @@ export class HeldWrite {
         await Promise.all(acts)
         return result
       } finally {
+        this.#hold = undefined
         await Promise.allSettled(acts)
-        await store.close()
       }
     }
+  }
+
+  async close(): Promise<void> {
+    await (await this.#store)?.close()
   }
 }
 

@@ -1,0 +1,131 @@
+/**
+ * Random stories of one schedule that lets one run go at a time: ticks, triggers, claims and endings, several at once, and
+ * between what an `advance` reads and what it writes. After each step the store must hold what the policy promises.
+ */
+import { expect } from 'vitest'
+import type { Overlap } from '../../src/core/policies.js'
+import type { Outcome, Run } from '../../src/core/run.js'
+import { failed, type Opened, retryIn, Scene } from '../../src/testing/contract/scene.js'
+import { type Random, seededRandom } from '../../src/testing/random.js'
+
+export const LIMITING = ['skip', 'queue-one', 'queue-all', 'cancel-running'] as const satisfies readonly Overlap[]
+type Limiting = (typeof LIMITING)[number]
+
+/** How many runs may wait behind the one that goes. */
+const WAITING: Readonly<Record<Limiting, number>> = {
+  skip: 0,
+  'queue-one': 1,
+  'queue-all': Number.POSITIVE_INFINITY,
+  'cancel-running': 1,
+}
+
+const EVERY = 2_000
+const GRACE = 3_000
+const STEPS = 15
+const OUTCOMES: readonly [Outcome, ...Outcome[]] = [
+  { kind: 'succeeded' },
+  { kind: 'succeeded' },
+  failed(),
+  retryIn(0),
+  retryIn(5_000),
+  { kind: 'released' },
+]
+
+interface Story {
+  readonly scene: Scene
+  readonly overlap: Limiting
+  readonly random: Random
+  /** What has been done, for the message of a failure. */
+  readonly told: string[]
+}
+
+type Act = (story: Story) => Promise<unknown>
+
+const ACTS: Readonly<Record<string, Act>> = {
+  advance: ({ scene }) => scene.advance(),
+  trigger: ({ scene, overlap }) => scene.tryEnqueue({ origin: 'trigger', schedule: 'a', overlap }),
+  'claim for one': ({ scene }) => scene.claim('one'),
+  'claim for two': ({ scene }) => scene.claim('two'),
+  async settle({ scene, random }) {
+    const run = (await unfinished(scene)).find(({ state }) => state === 'running')
+    if (run !== undefined) await scene.settle({ id: run.id, token: run.token ?? 0 }, random.pick(OUTCOMES))
+  },
+  async cancel({ scene, random }) {
+    const [first, ...rest] = await unfinished(scene)
+    if (first !== undefined) await scene.store.runs.cancel(random.pick([first, ...rest]).id)
+  },
+  rescue: ({ scene }) => scene.store.runs.rescue(100),
+}
+const NAMES = Object.keys(ACTS) as [string, ...string[]]
+
+export async function tellOverlapStory(open: () => Promise<Opened>, overlap: Limiting, seed: number): Promise<void> {
+  const opened = await open()
+  await opened.store.open()
+  const story: Story = { scene: new Scene(opened), overlap, random: seededRandom(seed), told: [] }
+  try {
+    await tell(story)
+  } finally {
+    await opened.store.close()
+    await opened.close?.()
+  }
+}
+
+async function tell(story: Story): Promise<void> {
+  const { scene, overlap } = story
+  for (const instance of ['one', 'two']) await scene.join(instance)
+  const missed = { policy: 'latest', max: 1_000, graceMs: GRACE } as const
+  await scene.put('a', { timeline: { every: EVERY }, overlap, missed })
+  for (let count = 0; count < STEPS; count += 1) {
+    await step(story)
+    await checkPolicy(story)
+  }
+  await endAll(story)
+}
+
+/** Lets some time pass, and then some things happen at once. After an outage ticks are missed. */
+async function step(story: Story): Promise<void> {
+  const { scene, random, told } = story
+  const ms = random.pick([EVERY, EVERY, EVERY + 500, 3 * EVERY + GRACE])
+  await scene.elapse(ms)
+  const names = Array.from({ length: random.integer(1, 3) }, () => random.pick(NAMES))
+  const interrupts = random.chance(0.4)
+  told.push(`after ${ms} ms ${interrupts ? 'an advance is interrupted by ' : ''}${names.join(' and ')}`)
+  const actAll = () => Promise.all(names.map((name) => ACTS[name]?.(story)))
+  if (interrupts) await scene.interrupt((other) => other.advance(), actAll)
+  else await actAll()
+}
+
+async function unfinished({ runsOf }: Scene): Promise<Run[]> {
+  return (await runsOf('a')).filter(({ state }) => state === 'running' || state === 'ready' || state === 'waiting')
+}
+
+async function checkPolicy({ scene, overlap, told }: Story): Promise<void> {
+  const open = await unfinished(scene)
+  const waiting = open.filter(({ waitsFor }) => waitsFor === 'overlap')
+  const going = open.filter(({ waitsFor }) => waitsFor !== 'overlap')
+  const seen = open.map(({ id, origin, state, attempt }) => `${id} ${origin} ${state} ${attempt}`)
+  const message = `${overlap}: ${seen.join(', ')}\n${told.join('\n')}`
+  expect(going.length, message).toBeLessThanOrEqual(1)
+  expect(waiting.length, message).toBeLessThanOrEqual(WAITING[overlap])
+}
+
+/** Each tick up to the cursor is one run or is within one recorded skip, and whatever waits gets its turn. */
+async function endAll(story: Story): Promise<void> {
+  const { scene, told } = story
+  await scene.store.schedules.pause('a', undefined)
+  for (let left = await unfinished(scene); left.length > 0; left = await unfinished(scene)) {
+    const before = left.map(({ id, state, attempt }) => `${id} ${state} ${attempt}`)
+    await scene.elapse(5_000)
+    await scene.claim('one')
+    const run = (await unfinished(scene)).find(({ state }) => state === 'running')
+    expect(run, `nothing goes on: ${before.join(', ')}\n${told.join('\n')}`).toBeDefined()
+    await scene.settle({ id: run?.id ?? '', token: run?.token ?? 0 })
+    await checkPolicy(story)
+  }
+  const { anchor, cursor } = await scene.schedule('a')
+  const ticks = (await scene.runsOf('a')).filter(({ origin }) => origin === 'tick')
+  const ranges = await scene.store.schedules.skips('a', 0, Number.MAX_SAFE_INTEGER, 1_000)
+  const skipped = ranges.reduce((sum, { count }) => sum + count, 0)
+  expect(new Set(ticks.map(({ tick }) => tick)).size).toBe(ticks.length)
+  expect(ticks.length + skipped, told.join('\n')).toBe(Math.floor((cursor - anchor) / EVERY))
+}

@@ -1,0 +1,60 @@
+import type { Store } from '../../src/core/store.js'
+import { openDriver } from '../../src/stores/sqlite/connection.js'
+import { type SqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
+import { manualClock } from '../../src/testing/manual-clock.js'
+import type { Interrupt } from '../../src/testing/store-contract.js'
+import { HeldWrite, replacing } from '../servers/held-write.js'
+import { temporaryFile } from './temporary-file.js'
+
+const WRITES = /^\s*(insert|update|delete)/i
+
+type Statement = ReturnType<SqliteHandle['prepare']>
+
+/**
+ * A handle that lets others begin before its first write. It cannot wait for them, because it is synchronous: they go on
+ * when it gives up its turn, or has ended its transaction.
+ */
+function heldHandle(path: string, held: HeldWrite): { handle: SqliteHandle; close: () => void } {
+  const handle = openDriver(path).handle as SqliteHandle
+  const prepare = (sql: string): Statement => {
+    const statement = handle.prepare(sql)
+    if (!WRITES.test(sql)) return statement
+    return replacing(statement, {
+      run(...values: never[]) {
+        void held.pass()
+        return (statement.run as (...values: never[]) => ReturnType<Statement['run']>)(...values)
+      },
+    })
+  }
+  return { handle: replacing(handle, { prepare } as Partial<SqliteHandle>), close: () => handle.close() }
+}
+
+export interface FreshFile {
+  readonly store: Store
+  elapse(ms: number): Promise<void>
+  readonly interrupt: Interrupt
+  close(): Promise<void>
+}
+
+/** A store on a file of its own, with a clock that is turned by hand. */
+export function freshFile(): FreshFile {
+  const clock = manualClock()
+  const file = temporaryFile()
+  const held = new HeldWrite()
+  let close = () => {}
+  const open = async () => {
+    const opened = heldHandle(file.path, held)
+    close = opened.close
+    return sqlite({ database: opened.handle, clock })
+  }
+  return {
+    store: sqlite({ path: file.path, clock }),
+    elapse: clock.advance,
+    interrupt: held.interrupt(open),
+    async close() {
+      await held.close()
+      close()
+      await file.remove()
+    },
+  }
+}
