@@ -19,6 +19,7 @@ import { Schedules } from './api/schedules.js'
 import { SinkCatalogue } from './api/sink-catalogue.js'
 import type { InputOf, OutputOf, StandardSchema } from './api/standard-schema.js'
 import { type Stats, stats } from './api/stats.js'
+import { type UnreachableSink, unreachableSinks } from './api/unreachable-sinks.js'
 import { workUnder } from './api/work-under.js'
 import type { Check } from './core/diagnosis.js'
 import { failure, quote } from './core/errors.js'
@@ -74,6 +75,7 @@ export class Belfry implements AsyncDisposable {
     this.#options = options
     this.#events = new Events(log)
     this.metrics = new Metrics(this.#events)
+    if (roles.includes('run')) this.metrics.expectSinks(options.sinks.keys())
     const operations = measured(options.store, this.metrics, clock)
     this.#store = openedOnUse(options.store, operations, () => this.#heedSignals())
     const store = this.#store
@@ -195,7 +197,7 @@ export class Belfry implements AsyncDisposable {
     return knownJobs(this.#store)
   }
 
-  /** How things stand. Costs the same however much is stored: numbers stop at "at least a thousand". */
+  /** How things stand. Costs the same however much is stored: numbers stop at a bound and say so. */
   stats(): Promise<Stats> {
     return stats(this.#store)
   }
@@ -203,6 +205,11 @@ export class Belfry implements AsyncDisposable {
   /** Looks for what is wrong, or soon will be. Costs the same however much is stored. */
   doctor(): Promise<readonly Check[]> {
     return doctor(this.#store, this.#options.clock)
+  }
+
+  /** The sinks that instances of this store cannot reach, since when, and why. */
+  unreachableSinks(): Promise<readonly UnreachableSink[]> {
+    return unreachableSinks(this.#store)
   }
 
   /** Stops all runs of the whole store from starting. Ticks are recorded all the same. */

@@ -6,7 +6,10 @@ import type { Clock } from '../core/clock.js'
 import type { Check, Finding } from '../core/diagnosis.js'
 import type { Instance } from '../core/instance.js'
 import type { Run, Target } from '../core/run.js'
-import type { Frozen, Store } from '../core/store.js'
+import type { Frozen, Store, TargetBacklog } from '../core/store.js'
+import { isoText } from '../time/instant.js'
+import { MOST_DUE } from './stats.js'
+import { OUTAGE_CARE, type UnreachableSink, unreachableSinks } from './unreachable-sinks.js'
 import { type Demand, jobs, sinks } from './unserved.js'
 
 const LOOK = 1_000
@@ -25,30 +28,35 @@ interface Scene extends Demand {
   readonly servedJobs: ReadonlySet<string>
   readonly servedSinks: ReadonlySet<string>
   readonly frozen: Frozen | undefined
+  readonly backlog: readonly TargetBacklog[]
+  readonly outages: readonly UnreachableSink[]
 }
 
 export async function doctor(store: Store, clock: Clock): Promise<readonly Check[]> {
   const own = (await store.diagnose?.()) ?? []
-  const [instances, frozen, { items: schedules }, { items: unstarted }] = await Promise.all([
+  const [instances, frozen, { items: schedules }, { items: unstarted }, backlog, outages] = await Promise.all([
     store.instances.list(),
     store.frozen(),
     store.schedules.list({ limit: LOOK }),
     store.runs.list({ states: ['waiting', 'ready'], limit: LOOK }),
+    store.runs.backlog(MOST_DUE),
+    unreachableSinks(store),
   ])
   const now = await store.now()
   const live = instances.filter(({ expiresAt }) => expiresAt >= now)
   const servedJobs = new Set(live.flatMap(({ jobs: own }) => own.map(({ name }) => name)))
   const servedSinks = new Set(live.flatMap(({ sinks: own = [] }) => own.map(({ name }) => name)))
-  const scene: Scene = { store, clock, now, live, schedules, unstarted, servedJobs, servedSinks, frozen }
+  const known = { store, clock, now, live, schedules, unstarted, servedJobs, servedSinks, frozen }
+  const scene: Scene = { ...known, backlog: backlog.targets, outages }
   return [
     ...own,
     takingPart(scene),
     await clocks(scene),
     zones(scene),
     await jobs(scene, servedJobs, store, LOOK),
-    sinks(scene, servedSinks),
+    sinks(scene, servedSinks, outageFindings(scene)),
     await keys(scene),
-    await lateness(scene),
+    lateness(scene),
   ]
 }
 
@@ -123,8 +131,21 @@ async function keys({ store, now }: Scene): Promise<Check> {
   return { name: 'keys', about: `${waiters.size} keys have waiters`, findings }
 }
 
-async function lateness(scene: Scene): Promise<Check> {
-  const { store, now, live, schedules, frozen, servedJobs, servedSinks } = scene
+/** Nothing that anybody could do here but bring it back: no instance and no concurrency would help. */
+function outageFindings({ now, outages, backlog }: Scene): Finding[] {
+  return outages.map((outage) => {
+    const { sink, since, error, instances } = outage
+    const waiting = backlog.filter(({ target }) => 'sink' in target && target.sink === sink)
+    const length = lengthOf(now - since.getTime())
+    return {
+      what: `the sink "${sink}" is unreachable since ${isoText(since.getTime())} (${length}), from ${listed(instances)}: ${error}; ${dueOf(waiting)} due for it`,
+      fix: `bring it back, or correct its address and credentials. ${OUTAGE_CARE}`,
+    }
+  })
+}
+
+function lateness(scene: Scene): Check {
+  const { now, live, schedules, frozen, servedJobs, servedSinks, backlog, outages } = scene
   const findings: Finding[] = []
   const late = schedules.filter(({ dueAt }) => dueAt !== undefined && now - dueAt > LATE_MS)
   const tickMs = Math.max(0, ...late.map(({ dueAt = now }) => now - dueAt))
@@ -137,15 +158,22 @@ async function lateness(scene: Scene): Promise<Check> {
           : 'add instances, or look at how long the store takes',
     })
   }
-  const { items } = await store.runs.list({ states: ['ready'], limit: LOOK })
-  const isServed = (target: Target) => ('job' in target ? servedJobs.has(target.job) : servedSinks.has(target.sink))
-  const waiting = items.filter(({ target, readyAt }) => readyAt <= now && isServed(target))
-  const runMs = Math.max(0, ...waiting.map(({ readyAt }) => now - readyAt))
+  const down = new Set(outages.map(({ sink }) => sink))
+  const isServed = (target: Target) =>
+    'job' in target ? servedJobs.has(target.job) : servedSinks.has(target.sink) && !down.has(target.sink)
+  const waiting = backlog.filter(({ target }) => isServed(target))
+  const runMs = Math.max(0, ...waiting.map(({ oldestReadyAt }) => now - oldestReadyAt))
   if (runMs > LATE_MS && frozen === undefined) {
-    const what = `runs start ${lengthOf(runMs)} late: ${waiting.length} are due`
+    const what = `runs start ${lengthOf(runMs)} late: ${dueOf(waiting)} due`
     findings.push({ what, fix: 'add instances, or raise their concurrency' })
   }
   return { name: 'lateness', about: `ticks ${lengthOf(tickMs)}, runs ${lengthOf(runMs)}`, findings }
+}
+
+function dueOf(backlog: readonly TargetBacklog[]): string {
+  const count = backlog.reduce((sum, { due }) => sum + due, 0)
+  if (backlog.some(({ more }) => more)) return `${count} or more are`
+  return count === 1 ? '1 is' : `${count} are`
 }
 
 function aside(ms: number): string {

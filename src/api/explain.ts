@@ -6,6 +6,7 @@ import type { Schedule } from '../core/schedule.js'
 import { scheduleTimeline } from '../core/schedule-timeline.js'
 import type { Store } from '../core/store.js'
 import { isoText } from '../time/instant.js'
+import { outageText, unreachableSinks } from './unreachable-sinks.js'
 
 export interface Explanation {
   readonly at: Date
@@ -120,9 +121,14 @@ async function runObstacles(store: Store, target: Run['target']): Promise<string
     'job' in target
       ? live.some(({ jobs }) => jobs.some(({ name }) => name === target.job))
       : live.some(({ sinks = [] }) => sinks.some(({ name }) => name === target.sink))
-  if (isServed) return ice
+  const outage = 'sink' in target ? await outageOf(store, target.sink) : []
+  if (isServed) return [...ice, ...outage]
   const who = 'job' in target ? `runs the job "${target.job}"` : `delivers to the sink "${target.sink}"`
   return [...ice, `No live instance ${who}: it waits until one does.`]
+}
+
+async function outageOf(store: Store, name: string): Promise<string[]> {
+  return (await unreachableSinks(store)).filter(({ sink }) => sink === name).map(outageText)
 }
 
 async function explainRun(store: Store, run: Run): Promise<Answer> {
@@ -149,7 +155,10 @@ async function explainRun(store: Store, run: Run): Promise<Answer> {
       return {
         status: 'running',
         run,
-        text: `It is running since ${iso(run.startedAt)} on ${run.instance}, attempt ${run.attempt}.`,
+        text: [
+          `It is running since ${iso(run.startedAt)} on ${run.instance}, attempt ${run.attempt}.`,
+          ...('sink' in run.target ? await outageOf(store, run.target.sink) : []),
+        ].join(' '),
       }
     default: {
       const obstacles = await runObstacles(store, run.target)

@@ -40,9 +40,14 @@ export async function jobs(demand: Demand, served: ReadonlySet<string>, store: S
   return { name: 'jobs', about: `${served.size} jobs have somebody who runs them`, findings: [...found.values()] }
 }
 
-export function sinks(demand: Demand, served: ReadonlySet<string>): Check {
-  const findings = [...unserved(demand, served, SINK).values()]
-  return { name: 'sinks', about: `${served.size} sinks have somebody who delivers to them`, findings }
+export function sinks(demand: Demand, served: ReadonlySet<string>, outages: readonly Finding[]): Check {
+  const findings = [...unserved(demand, served, SINK).values(), ...outages]
+  const about = `${served.size} sinks have somebody who delivers to them`
+  return {
+    name: 'sinks',
+    about: outages.length === 0 ? about : `${about}, ${outages.length} cannot be reached`,
+    findings,
+  }
 }
 
 /** A finding for each name. */

@@ -11,6 +11,7 @@ import type { Health } from './health.js'
 import { Keeper } from './keeper.js'
 import { Loop } from './loop.js'
 import { Membership } from './membership.js'
+import { OutageNotes } from './outage-notes.js'
 import { pruner } from './pruner.js'
 import { Rush } from './rush.js'
 import { Settler } from './settler.js'
@@ -71,6 +72,7 @@ export class Engine {
   readonly #threadDispatcher: Dispatcher
   readonly #threads: ThreadPool
   readonly #sinks: SinkDispatcher
+  readonly #notes: OutageNotes
   readonly #keeper: Keeper
   readonly #loops: Readonly<Record<LoopName, Loop>>
   #unsubscribe = () => {}
@@ -108,6 +110,7 @@ export class Engine {
       isTrusted: () => this.#keeper.isTrusted,
       onFree: () => this.#loops['sink dispatcher'].wake(),
     })
+    this.#notes = new OutageNotes({ ...options, outages: () => this.#sinks.outages })
     events.on('instance:joined', () => this.#wakeDispatchers())
     this.#keeper = new Keeper({
       ...options,
@@ -172,6 +175,7 @@ export class Engine {
     this.#loops.dispatcher.start()
     if (this.#threadedJobs().length > 0) this.#loops['thread dispatcher'].start()
     if (this.#options.sinks.size === 0) return
+    this.#notes.start()
     this.#sinks.open()
     this.#loops['sink dispatcher'].start()
   }
@@ -198,7 +202,9 @@ export class Engine {
     this.#keeper.stop()
     this.#forgetLoss()
     const { keeper, sweeper, pruner } = this.#loops
-    const left = Promise.all([keeper.stop(), sweeper.stop(), pruner.stop()]).then(() => this.#membership.leave())
+    const left = Promise.all([keeper.stop(), sweeper.stop(), pruner.stop(), this.#notes.stop()]).then(() =>
+      this.#membership.leave(),
+    )
     await within(
       clock,
       DRAIN_MS,

@@ -84,12 +84,24 @@ export class Metrics {
     events.on('sink:unreachable', ({ sink }) => {
       this.count('belfry_sink_outages_total', { target: this.#label(sink) })
     })
+    events.on('sink:recovered', ({ sink }) => {
+      this.count('belfry_sink_recoveries_total', { target: this.#label(sink) })
+    })
     events.on('store:unreachable', () => this.count('belfry_store_outages_total', {}))
   }
 
   count(name: string, labels: Labels, by = 1): void {
     const series = seriesOf(this.#counters, name, labels, () => 0)
     series.value += by
+  }
+
+  /** Has the series of these sinks begin at zero, so that the first outage is an increase. */
+  expectSinks(names: Iterable<string>): void {
+    for (const name of names) {
+      const labels = { target: this.#label(name) }
+      this.count('belfry_sink_outages_total', labels, 0)
+      this.count('belfry_sink_recoveries_total', labels, 0)
+    }
   }
 
   observe(name: string, labels: Labels, ms: number): void {

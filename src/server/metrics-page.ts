@@ -33,6 +33,8 @@ const COUNTERS = {
   belfry_takeovers_total: 'Runs of dead instances that this instance took over, ready again or lost for good.',
   belfry_locks_lost_total: 'Locks that this instance lost while it held them.',
   belfry_leases_lost_total: 'Times that this instance was given up for dead, and lost all it held.',
+  belfry_sink_outages_total: 'Times that this instance could not reach a sink, by sink.',
+  belfry_sink_recoveries_total: 'Outages of sinks that are over: fewer than outages while one is going on.',
   belfry_store_errors_total: 'Operations of the store that failed, by operation.',
   belfry_store_outages_total: 'Times that the store was out of reach.',
 } as const
@@ -45,7 +47,9 @@ const HISTOGRAMS = {
 } as const
 
 const UNLABELLED = new Set<string>(
-  Object.keys(COUNTERS).filter((name) => !/_(runs|takeovers|store_errors)_total$/.test(name)),
+  Object.keys(COUNTERS).filter(
+    (name) => !/_(runs|takeovers|store_errors|sink_outages|sink_recoveries)_total$/.test(name),
+  ),
 )
 
 /** A belfry whose store is looked at once in a second, however many ask for the page. */
@@ -91,7 +95,11 @@ function* gauges(whole: WholeStore | undefined): Iterable<string> {
   const { instances, frozen, due, waiting } = whole
   yield* gauge('belfry_instances', 'Instances of the store that are alive.', instances.live)
   yield* gauge('belfry_frozen', 'Starting runs is stopped for the whole store.', frozen === undefined ? 0 : 1)
-  yield* gauge('belfry_backlog_runs', 'Runs of the store that are due and have not begun, up to a bound.', due.count)
+  yield* gauge(
+    'belfry_backlog_runs',
+    'Runs of the store that are due and have not begun, counted up to a bound for each job and sink.',
+    due.count,
+  )
   yield* gauge('belfry_waiting_runs', 'Runs that wait for a key, a run or a job, up to a bound.', waiting.count)
   yield* gauge('belfry_backlog_is_more', 'The backlog is larger than was counted.', due.more ? 1 : 0)
 }

@@ -1,16 +1,29 @@
 import { z } from 'zod'
+import { OUTAGE_CARE } from '../../api/unreachable-sinks.js'
 import type { Belfry } from '../../belfry.js'
 import { fresh } from '../fresh.js'
+import { redactedText } from '../redacted.js'
 import { json } from '../reply.js'
 import { type Route, route } from '../route.js'
+import { iso, time } from '../shapes/fields.js'
 
 const health = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' })
+
+const readiness = z
+  .strictObject({
+    status: z.literal('ok'),
+    unreachableSinks: z
+      .array(z.strictObject({ sink: z.string(), since: time, error: z.string(), advice: z.string() }))
+      .exactOptional()
+      .meta({ description: 'Sinks that instances cannot reach. They make nobody unready: events wait in the store.' }),
+  })
+  .meta({ id: 'Readiness' })
 
 /** Nobody has to log in to ask, so the store is asked no more often than this. */
 const FRESH_MS = 250
 
 export function healthRoutes(belfry: Belfry): readonly Route[] {
-  const ask = fresh(() => belfry.frozen(), FRESH_MS)
+  const ask = fresh(() => belfry.unreachableSinks(), FRESH_MS)
   return [
     route({
       method: 'get',
@@ -26,11 +39,13 @@ export function healthRoutes(belfry: Belfry): readonly Route[] {
       path: '/readyz',
       id: 'getReadiness',
       tag: 'service',
-      summary: 'Whether the store answers.',
-      answers: { 200: { description: 'It does.', schema: health } },
+      summary: 'Whether the store answers, and which sinks cannot be reached.',
+      answers: { 200: { description: 'It does.', schema: readiness } },
       handle: async () => {
-        await ask()
-        return json({ status: 'ok' })
+        const sinks = (await ask()).map(({ sink, since, error }) => ({
+          ...{ sink, since: iso(since), error: redactedText(error), advice: OUTAGE_CARE },
+        }))
+        return json({ status: 'ok', ...(sinks.length === 0 ? {} : { unreachableSinks: sinks }) })
       },
     }),
   ]

@@ -54,7 +54,7 @@ function statsRoute(belfry: Belfry): Route {
   const ask = fresh(() => belfry.stats(), FRESH_MS)
   return route({
     ...{ method: 'get', path: '/v1/stats', id: 'getStats', tag: TAG, role: 'viewer' },
-    summary: 'How things stand. Nothing is counted further than a thousand.',
+    summary: 'How things stand. Numbers stop at a bound, and say that there are more.',
     answers: { 200: { description: 'As of the last second.', schema: stats } },
     handle: async () => {
       const { now, frozen, ...rest } = await ask()
