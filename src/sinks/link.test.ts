@@ -7,14 +7,20 @@ const never = new Promise<never>(() => {})
 const inTime = () => new AbortController().signal
 
 /** A clock that is turned by hand, and a broker that can be away. */
-function world({ owned = true } = {}) {
+function world({ owned = true, patienceMs }: { owned?: boolean; patienceMs?: number } = {}) {
   let now = 0
-  const clock: Clock = { now: () => now, monotonic: () => now, after: () => () => {} }
+  const timers = new Map<() => void, number>()
+  const after = (delayMs: number, callback: () => void) => {
+    timers.set(callback, now + delayMs)
+    return () => void timers.delete(callback)
+  }
+  const clock: Clock = { now: () => now, monotonic: () => now, after }
   const broker = { away: false, connections: 0, ended: 0, lose: () => {} }
   const link = new Link<number>({
     whom: 'the broker',
     owned,
     clock,
+    ...(patienceMs === undefined ? {} : { patienceMs }),
     async connect(lost) {
       broker.connections += 1
       if (broker.away) throw new Error('connection refused')
@@ -26,7 +32,11 @@ function world({ owned = true } = {}) {
     },
   })
   const send = vi.fn(async (_: number, settle: Settle) => settle(0, DELIVERED))
-  return { link, broker, send, pass: (ms: number) => (now += ms) }
+  const pass = (ms: number) => {
+    now += ms
+    for (const [callback, at] of [...timers]) if (at <= now && timers.delete(callback)) callback()
+  }
+  return { link, broker, send, pass }
 }
 
 describe('the link to a broker', () => {
@@ -73,6 +83,28 @@ describe('the link to a broker', () => {
       await never
     })
     expect(await answer).toMatchObject([{ delivered: false, error: { code: 'SINK_UNREACHABLE' } }, DELIVERED])
+  })
+
+  it('is given up when a call hears nothing for longer than its patience, however long the call may take', async () => {
+    const { link, broker, send, pass } = world({ patienceMs: 5_000 })
+    let settle: Settle = () => {}
+    const answer = link.deliver(3, inTime(), (_, tell) => {
+      settle = tell
+      return never
+    })
+    await Promise.resolve().then(() => {})
+    pass(4_000)
+    settle(0, DELIVERED)
+    pass(4_000)
+    settle(1, DELIVERED)
+    pass(6_000)
+    expect(await answer).toMatchObject([DELIVERED, DELIVERED, { delivered: false }])
+    const silent = link.deliver(1, inTime(), () => never)
+    await Promise.resolve().then(() => {})
+    pass(6_000)
+    expect(await silent).toMatchObject([{ delivered: false, unreachable: true }])
+    expect(await link.deliver(1, inTime(), send)).toEqual([DELIVERED])
+    expect([broker.connections, broker.ended]).toEqual([2, 1])
   })
 
   it('is as good as lost when a call got no answer at all for long', async () => {

@@ -19,6 +19,8 @@ export interface LinkOptions<Connection> {
   /** `lost` is to be called when the connection is of no use any more. */
   connect(lost: () => void): Promise<Connection>
   end(connection: Connection): unknown
+  /** How long a call waits for the next outcome before the connection is given up. By default as long as it may take. */
+  readonly patienceMs?: number
   readonly clock?: Clock
 }
 
@@ -95,22 +97,26 @@ export class Link<Connection> {
     const startedAt = this.#clock.monotonic()
     let rest: Delivery | undefined
     let slot: Slot<Connection> | undefined
+    const patience = new Patience(this.#clock, this.#options.patienceMs)
     try {
       slot = this.#current()
-      const work = slot.connection.then((connection) =>
-        send(connection, (at, outcome) => {
+      const work = slot.connection.then((connection) => {
+        patience.renew()
+        return send(connection, (at, outcome) => {
+          patience.renew()
           outcomes[at] ??= outcome
-        }),
-      )
-      await inTime(work, signal, slot)
+        })
+      })
+      await inTime(work, signal, patience, slot)
       slot.silentSince = undefined
     } catch (error) {
       if (error !== GIVEN_UP) rest = { delivered: false, error, unreachable: true }
       else if (outcomes.every((outcome) => outcome === undefined)) {
         rest = { ...this.#unanswered(), unreachable: true }
-        if (slot !== undefined) this.#wasSilent(slot, startedAt)
+        if (slot !== undefined) this.#wasSilent(slot, startedAt, patience)
       } else if (slot !== undefined) slot.silentSince = undefined
     }
+    patience.end()
     return outcomes.map((outcome) => {
       if (outcome !== undefined) return outcome
       rest ??= this.#unanswered()
@@ -147,10 +153,11 @@ export class Link<Connection> {
     }
   }
 
-  #wasSilent(slot: Slot<Connection>, since: number): void {
+  #wasSilent(slot: Slot<Connection>, since: number, patience: Patience): void {
     slot.silentSince ??= since
     const mostMs = slot.value === undefined ? CONNECTING_MS : SILENCE_MS
-    if (this.#clock.monotonic() - slot.silentSince >= mostMs) this.#drop(slot)
+    const isOver = patience.isOver && this.#options.owned
+    if (isOver || this.#clock.monotonic() - slot.silentSince >= mostMs) this.#drop(slot)
   }
 
   #drop(slot: Slot<Connection>): void {
@@ -178,10 +185,47 @@ export class Link<Connection> {
   }
 }
 
-/** Waits for work as long as somebody waits for us; then it is left behind. */
-function inTime(work: Promise<unknown>, signal: AbortSignal, slot: { leftBehind: number }): Promise<unknown> {
+/** Runs out when a call has heard nothing for a while. */
+class Patience {
+  readonly #clock: Clock
+  readonly #ms: number | undefined
+  #cancel = () => {}
+  #ended = false
+  isOver = false
+  onOver = () => {}
+
+  constructor(clock: Clock, ms: number | undefined) {
+    this.#clock = clock
+    this.#ms = ms
+  }
+
+  renew(): void {
+    this.#cancel()
+    if (this.#ms === undefined || this.#ended) return
+    this.#cancel = this.#clock.after(this.#ms, () => {
+      this.isOver = true
+      this.onOver()
+    })
+  }
+
+  end(): void {
+    this.#ended = true
+    this.#cancel()
+    this.onOver = () => {}
+  }
+}
+
+/** Waits for work as long as its caller does, and has patience; then it is left behind. */
+function inTime(
+  work: Promise<unknown>,
+  signal: AbortSignal,
+  patience: Patience,
+  slot: { leftBehind: number },
+): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const giveUp = () => {
+      signal.removeEventListener('abort', giveUp)
+      patience.end()
       slot.leftBehind += 1
       const answered = () => {
         slot.leftBehind -= 1
@@ -191,6 +235,7 @@ function inTime(work: Promise<unknown>, signal: AbortSignal, slot: { leftBehind:
     }
     if (signal.aborted) return giveUp()
     signal.addEventListener('abort', giveUp)
+    patience.onOver = giveUp
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
   })
 }

@@ -24,7 +24,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 /** In these rooms each entry is a house of its own: siblings never import each other. */
 const SEPARATE = ['stores', 'sinks']
 /** How a message is written, what a schedule may say of it, and how a broker is reached: one thing each, whatever the transport. */
-const SHARED = ['message', 'overrides', 'link', 'peer', 'by-destination'].map((name) => `sinks/${name}.ts`)
+const SHARED = ['message', 'overrides', 'link', 'peer', 'by-destination', 'destinations'].map(
+  (name) => `sinks/${name}.ts`,
+)
 
 interface Import {
   readonly file: string

@@ -11,5 +11,6 @@ export function startOwnRedis(settings?: readonly string[], where?: Whereabouts)
 export function startRedisCluster(
   replicaEnv?: Readonly<Record<string, string>>,
 ): Promise<RunningServer & { readonly nodes: readonly OwnServer[] }>
+export function startOwnSentinel(name: string, masterUrl: string): Promise<OwnServer>
 export function tellRedis(url: string, command: string, ...args: readonly string[]): Promise<unknown>
 export function untilClusterReady(nodes: readonly { readonly url: string }[]): Promise<void>

@@ -4,7 +4,7 @@
  * this machine, Redis or Valkey, which is installed if there is none. Its log of writes is on disk every second.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { chownSync, existsSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { Redis } from 'ioredis'
 import { foundOrInstalled } from './apt.js'
@@ -117,6 +117,32 @@ async function clusterAnswers(url) {
   if (!String(info).includes('cluster_state:ok')) throw new Error('the cluster is not ready')
   const complete = /slave0:.*state=online|master_link_status:up/.test(String(replication))
   if (!complete) throw new Error('a replica is not ready')
+}
+
+/**
+ * A Sentinel that watches one master by itself: it notices within a second that this is gone, and promotes a replica.
+ * @param {string} name
+ * @param {string} masterUrl
+ */
+export async function startOwnSentinel(name, masterUrl) {
+  const program = foundOrInstalled(WANTED)
+  const { hostname, port: master } = new URL(masterUrl)
+  return startOwn({
+    name: 'sentinel',
+    signal: 'KILL',
+    crash_: 'KILL',
+    url: (own) => `redis://127.0.0.1:${own}`,
+    prepare: ({ folder, port, as }) => {
+      const file = join(folder, 'sentinel.conf')
+      const watch = [`monitor ${name} ${hostname} ${master} 1`, `down-after-milliseconds ${name} 1000`]
+      const lines = [`port ${port}`, 'bind 127.0.0.1', `dir ${folder}`, ...watch.map((each) => `sentinel ${each}`)]
+      writeFileSync(file, `${lines.join('\n')}\nsentinel failover-timeout ${name} 5000\n`)
+      // It keeps what it learns in this file.
+      if (as.uid !== undefined && as.gid !== undefined) chownSync(file, as.uid, as.gid)
+      return [program, file, '--sentinel']
+    },
+    ready: redisAnswers,
+  })
 }
 
 /** @param {string} url */

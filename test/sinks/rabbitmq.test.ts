@@ -1,6 +1,8 @@
+import { EventEmitter, once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { connect } from 'amqplib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { rabbitmq } from '../../src/sinks/rabbitmq/index.js'
+import { type AmqpChannel, type AmqpConnection, rabbitmq } from '../../src/sinks/rabbitmq/index.js'
 import { type Received, SinkScene, sinkContract } from '../../src/testing/sink-contract.js'
 import { type Gate, gate } from '../servers/gate.js'
 import type { OwnServer } from '../servers/postgres.js'
@@ -47,6 +49,34 @@ function arrivedIn(queue: string): Promise<Received[]> {
     channel.nackAll()
     return messages
   })
+}
+
+/** A broker that says it is blocked, and does not always answer. */
+class FakeBroker extends EventEmitter {
+  confirms = true
+  closes = true
+  connections = 0
+  published = 0
+  destroyed = 0
+
+  connect(): AmqpConnection {
+    this.connections += 1
+    const channel: AmqpChannel = {
+      publish: (_, __, ___, ____, confirmed) => {
+        this.published += 1
+        if (this.confirms) confirmed(null)
+        return true
+      },
+      on: () => {},
+      close: async () => {},
+    }
+    return {
+      createConfirmChannel: async () => channel,
+      on: (event, listener) => this.on(event, listener),
+      close: () => (this.closes ? Promise.resolve() : new Promise(() => {})),
+      connection: { stream: { destroy: () => (this.destroyed += 1) } },
+    }
+  }
 }
 
 sinkContract({
@@ -133,6 +163,58 @@ describe('the RabbitMQ sink', () => {
     await sink.close?.()
     expect(outcomes).toMatchObject([{ delivered: false, error: { code: 'SINK_REFUSED' } }])
     expect(outcomes[0]).not.toHaveProperty('retryable')
+  })
+
+  it('takes what a full queue does not take for an outage only while no other queue takes messages', async () => {
+    const full = { 'x-max-length': 1, 'x-overflow': 'reject-publish' }
+    await withChannel((channel) => channel.assertQueue('fuller', { durable: true, arguments: full }))
+    const sink = rabbitmq({ url: direct(), queue: 'fuller' })
+    await sink.deliver(scene.messages(1), soon())
+    const alone = await sink.deliver(scene.messages(1), soon())
+    expect(alone).toMatchObject([{ delivered: false, unreachable: true, error: { message: /queue "fuller"/ } }])
+    await sink.deliver([scene.message({ options: { queue: 'typed' } })], soon())
+    const [beside] = await sink.deliver(scene.messages(1), soon())
+    await sink.close?.()
+    expect(beside).toMatchObject({ delivered: false })
+    expect(beside).not.toHaveProperty('unreachable')
+  })
+
+  it('goes to the next node of a cluster when one refuses connections or hangs', async () => {
+    const shut = await gate(() => 0)
+    await shut.shut()
+    const closed = shut.port
+    const mute = createServer(() => {}).listen(0, '127.0.0.1')
+    await once(mute, 'listening')
+    const at = (port: number) => Object.assign(new URL(direct()), { port: String(port) }).href
+    const url = [at(closed), at((mute.address() as AddressInfo).port), direct()]
+    const sink = rabbitmq({ url, queue: 'events' })
+    expect(await sink.deliver(scene.messages(1), soon())).toEqual([yes])
+    await sink.close?.()
+    mute.close()
+    const nowhere = rabbitmq({ url: [at(closed)], queue: 'events' })
+    const error = { message: expect.stringContaining(`127.0.0.1:${closed}: `) }
+    expect(await nowhere.deliver(scene.messages(1), soon())).toMatchObject([{ unreachable: true, error }])
+    expect(() => rabbitmq({ url: [], queue: 'events' })).toThrow(/empty list/)
+  })
+
+  it('keeps one connection while the broker takes no messages, and publishes nothing on it', async () => {
+    const broker = new FakeBroker()
+    const sink = rabbitmq({ connect: async () => broker.connect(), queue: 'events' })
+    broker.confirms = false
+    const held = sink.deliver(scene.messages(3), soon())
+    await expect.poll(() => broker.published).toBe(3)
+    broker.emit('blocked', 'low on memory')
+    const blocked = { delivered: false, unreachable: true, error: { message: /takes no messages.*low on memory/ } }
+    expect(await held).toMatchObject([blocked, blocked, blocked])
+    for (let probe = 0; probe < 5; probe += 1)
+      expect(await sink.deliver(scene.messages(1), soon())).toMatchObject([blocked])
+    expect([broker.connections, broker.published]).toEqual([1, 3])
+    broker.confirms = true
+    broker.emit('unblocked', undefined)
+    expect(await sink.deliver(scene.messages(1), soon())).toEqual([yes])
+    broker.closes = false
+    await sink.close?.()
+    expect(broker.destroyed).toBe(1)
   })
 
   it('refuses options that cannot work', () => {

@@ -1,12 +1,13 @@
-import { createClient, createCluster } from '@redis/client'
+import { createClient, createCluster, createSentinel } from '@redis/client'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisClient, redisStream } from '../../src/sinks/redis-stream/index.js'
-import { type Received, sinkContract } from '../../src/testing/sink-contract.js'
+import { type Received, SinkScene, sinkContract } from '../../src/testing/sink-contract.js'
 import { serverUrl } from '../servers/ask.js'
+import { gate } from '../servers/gate.js'
 import type { OwnServer } from '../servers/postgres.js'
 
-import { startOwnRedis, tellRedis } from '../servers/redis.js'
+import { startOwnRedis, startOwnSentinel, tellRedis } from '../servers/redis.js'
 import { killPublisher } from './killed-publisher.js'
 import { refused, scene, soon, yes } from './other-end.js'
 
@@ -130,6 +131,67 @@ describe('the Redis Streams sink', () => {
     theirs.disconnect()
   })
 
+  it('follows the master that Sentinel names, with clients of its own and one of createSentinel()', async () => {
+    const primary = await startOwnRedis(['--repl-diskless-sync-delay', '0'])
+    const { port } = new URL(primary.url)
+    const replica = await startOwnRedis(['--replicaof', '127.0.0.1', port])
+    const follows = () => tellRedis(replica.url, 'INFO', 'replication').then(String)
+    await expect.poll(follows, { timeout: 20_000 }).toMatch(/master_link_status:up/)
+    const sentinel = await startOwnSentinel('orders', primary.url)
+    const knows = () => tellRedis(sentinel.url, 'SENTINEL', 'REPLICAS', 'orders').then(String)
+    await expect.poll(knows, { timeout: 20_000 }).toMatch(/127\.0\.0\.1/)
+    const silent = await gate(() => 0)
+    await silent.shut()
+    const sentinels = [`redis://127.0.0.1:${silent.port}`, sentinel.url]
+    const own = redisStream({ url: 'redis://orders', sentinels, stream: 'own' })
+    const sentinelRootNodes = [{ host: '127.0.0.1', port: Number(new URL(sentinel.url).port) }]
+    const brought = createSentinel({ name: 'orders', sentinelRootNodes })
+    const theirs = redisStream({ client: brought as RedisClient, stream: 'brought' })
+    const [before, after] = [scene.messages(5), scene.messages(5)]
+    try {
+      for (const sink of [own, theirs]) expect(await sink.deliver(before, soon())).toEqual(before.map(() => yes))
+      const copied = () => Promise.all(['own', 'brought'].map((stream) => tellRedis(replica.url, 'XLEN', stream)))
+      await expect.poll(copied, { timeout: 10_000 }).toEqual([5, 5])
+      await primary.crash()
+      for (const sink of [own, theirs]) await new SinkScene({ ...scene.opened, sink }).deliverAll(after)
+      for (const stream of ['own', 'brought']) {
+        const entries = (await tellRedis(replica.url, 'XRANGE', stream, '-', '+')) as [string, string[]][]
+        expect(entries.map(([, fields]) => fields[1])).toEqual([...before, ...after].map(({ id }) => id))
+      }
+    } finally {
+      await own.close?.()
+      brought.destroy()
+      await Promise.all([sentinel, primary, replica].map((each) => each.stop()))
+    }
+  }, 60_000)
+
+  it('says which Sentinels do not help, and why', async () => {
+    const silent = await gate(() => 0)
+    await silent.shut()
+    const sentinel = await startOwnSentinel('orders', url())
+    const sentinels = [`redis://127.0.0.1:${silent.port}`, sentinel.url]
+    const sink = redisStream({ url: 'redis://nobody', sentinels, stream: 'a' })
+    const outcomes = await sink.deliver(scene.messages(1), soon())
+    await sink.close?.()
+    await sentinel.stop()
+    const message = expect.stringMatching(/sentinel 127.0.0.1:\d+: .*; sentinel .*: it knows no master "nobody"/)
+    expect(outcomes).toMatchObject([{ delivered: false, unreachable: true, error: { message } }])
+  })
+
+  it('notices within seconds that the server hangs, and goes on over a new connection', async () => {
+    const door = await gate(() => Number(new URL(url()).port))
+    const sink = redisStream({ url: `redis://127.0.0.1:${door.port}`, stream: 'hung' })
+    expect(await sink.deliver(scene.messages(1), soon())).toEqual([yes])
+    door.silence()
+    const outcomes = await sink.deliver(scene.messages(1), AbortSignal.timeout(30_000))
+    expect(outcomes).toMatchObject([
+      { delivered: false, unreachable: true, error: { message: /has not answered within 5 s/ } },
+    ])
+    expect(await sink.deliver(scene.messages(1), soon())).toEqual([yes])
+    await sink.close?.()
+    await door.shut()
+  }, 40_000)
+
   it('refuses options that cannot work', () => {
     const redis = 'redis://localhost'
     for (const options of [
@@ -137,6 +199,8 @@ describe('the Redis Streams sink', () => {
       { stream: 'a' },
       { stream: 'a', url: redis, nodes: [redis] },
       { stream: 'a', nodes: [] },
+      { stream: 'a', sentinels: [redis] },
+      { stream: 'a', url: redis, sentinels: [] },
     ]) {
       expect(() => redisStream(options as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
     }

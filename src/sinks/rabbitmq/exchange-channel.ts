@@ -16,6 +16,11 @@ export interface Publication {
 /** The channel was closed because of some message, of which this may be another: send it again, alone. */
 export const SUSPECT = Symbol('suspect')
 
+/** The broker did not take the message, and does not say why: a queue is full, or has lost its quorum. */
+export const NACKED = Symbol('nacked')
+
+export type Answer = Delivery | typeof SUSPECT | typeof NACKED
+
 /** Replies of AMQP: no permission, no such exchange, and something is wrong with a message. */
 const ACCESS_REFUSED = 403
 const NOT_FOUND = 404
@@ -60,9 +65,9 @@ export class ExchangeChannel {
   }
 
   /** Resolves when the broker has confirmed the message, or has something against it. */
-  publish(publication: Publication): Promise<Delivery | typeof SUSPECT> {
+  publish(publication: Publication): Promise<Answer> {
     this.#underWay += 1
-    return new Promise<Delivery | typeof SUSPECT>((resolve) => {
+    return new Promise<Answer>((resolve) => {
       const { id, routingKey, content, properties } = publication
       const confirmed = (error: unknown) => {
         if (this.#returned.delete(id)) resolve(this.#unroutable(routingKey))
@@ -85,17 +90,14 @@ export class ExchangeChannel {
     return { delivered: false, error: failure('SINK_REFUSED', what, { cause: this.#reason }), retryable: false }
   }
 
-  #failure(error: unknown): Delivery | typeof SUSPECT {
+  #failure(error: unknown): Answer {
     const code = (this.#reason as { code?: unknown } | undefined)?.code
     if (code === PRECONDITION_FAILED) return SUSPECT
     if (code === NOT_FOUND || code === ACCESS_REFUSED) return this.refusal()
+    if (!this.#closed) return NACKED
     const said = error instanceof Error ? error.message : String(error)
-    if (this.#closed) {
-      const what = `the connection to RabbitMQ was lost before the message was confirmed: ${said}`
-      return { delivered: false, error: failure('SINK_UNREACHABLE', what, { cause: error }), unreachable: true }
-    }
-    const what = `RabbitMQ did not take the message for exchange ${quote(this.#exchange)}: ${said}; is a queue full?`
-    return { delivered: false, error: failure('SINK_REFUSED', what, { cause: error }) }
+    const what = `the connection to RabbitMQ was lost before the message was confirmed: ${said}`
+    return { delivered: false, error: failure('SINK_UNREACHABLE', what, { cause: error }), unreachable: true }
   }
 
   /** Queues come and go with those who read them: so this may be tried again. */

@@ -2,7 +2,7 @@
  * Events to RabbitMQ. A message counts as delivered when the broker has confirmed it: it is persistent, so a durable queue
  * has it on disk by then; and it is mandatory, so one that no queue gets comes back instead of vanishing.
  */
-import { failure } from '../../core/errors.js'
+import { failure, quote } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
 import {
   DELIVERY_OPTIONS,
@@ -13,17 +13,21 @@ import {
   type SinkMessage,
 } from '../../core/sink.js'
 import { type Addressed, byDestination } from '../by-destination.js'
+import { Destinations } from '../destinations.js'
 import { Link, type Settle } from '../link.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions } from '../message.js'
 import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
-import { type AmqpConnection, type Connected, connector } from './amqp.js'
-import { ExchangeChannel, type Publication, SUSPECT } from './exchange-channel.js'
+import { type AmqpConnection, type Connected, connector, disconnect, whileUnblocked } from './amqp.js'
+import { type Answer, ExchangeChannel, NACKED, type Publication, SUSPECT } from './exchange-channel.js'
 
 export type { AmqpChannel, AmqpConnection, AmqpReturned } from './amqp.js'
 
 export interface RabbitMqOptions extends Destination, DeliveryOptions, FormatOptions {
-  /** `amqp://user:password@host/vhost`: connections are made by amqplib. */
-  readonly url?: string
+  /**
+   * `amqp://user:password@host/vhost`, or those of several nodes of a cluster: when a connection is lost, the next node is
+   * tried. Connections are made by amqplib.
+   */
+  readonly url?: string | readonly string[]
   /** Makes a connection of amqplib's instead; called again whenever one is lost. */
   readonly connect?: () => Promise<AmqpConnection>
   /** Headers of every message. */
@@ -46,6 +50,8 @@ interface Item extends Publication {
 const OWN = ['url', 'connect', 'exchange', 'routingKey', 'queue', 'headers']
 const WHERE = 'a RabbitMQ sink'
 const MOST_CHANNELS = 32
+/** Longer than the queues of a cluster need to elect a leader. */
+const PATIENCE_MS = 10_000
 /** Names in AMQP have at most so many bytes. */
 const MOST_BYTES = 255
 
@@ -66,8 +72,10 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
     whom: 'RabbitMQ',
     owned: true,
     connect: connector(options.url, options.connect, where),
-    end: ({ connection }) => connection.close(),
+    end: disconnect,
+    patienceMs: PATIENCE_MS,
   })
+  const destinations = new Destinations()
 
   function itemFor(message: SinkMessage, at: number): Addressed<Item> {
     const over = overridden(message.options)
@@ -91,12 +99,13 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
     close: () => link.close(),
     deliver: (messages, signal) =>
       link.deliver(messages.length, signal, async (connected, settle) => {
-        if (connected.blocked !== undefined) {
-          throw failure('SINK_UNREACHABLE', `RabbitMQ takes no messages at the moment: ${connected.blocked}`)
+        const publish = () => {
+          const exchanges = [...byDestination(messages, itemFor, settle)]
+          return Promise.all(
+            exchanges.map(([exchange, items]) => publishAll({ connected, destinations }, exchange, items, settle)),
+          )
         }
-        const exchanges = byDestination(messages, itemFor, settle)
-        const publishing = [...exchanges].map(([exchange, items]) => publishAll(connected, exchange, items, settle))
-        await Promise.all(publishing)
+        await whileUnblocked(connected, publish)
       }),
   }
 }
@@ -138,21 +147,40 @@ function propertiesOf({ id, generated_at }: SinkMessage, contentType: string, he
 
 /** When a channel was closed because of a message, those that it took with it are sent alone: only that one fails. */
 async function publishAll(
-  connected: Connected,
+  { connected, destinations }: { readonly connected: Connected; readonly destinations: Destinations },
   exchange: string,
   items: readonly Item[],
   settle: Settle,
 ): Promise<void> {
   const channel = await channelFor(connected, exchange)
-  const outcomes = await Promise.all(items.map((item) => channel.publish(item)))
-  for (const [index, item] of items.entries()) {
-    const outcome = outcomes[index] ?? SUSPECT
-    settle(item.at, outcome === SUSPECT ? await publishAlone(connected, exchange, item) : outcome)
+  const heard = (item: Item, answer: Exclude<Answer, typeof SUSPECT>) => {
+    const destination = exchange === '' ? `queue ${quote(item.routingKey)}` : `exchange ${quote(exchange)}`
+    if (answer === NACKED) return settle(item.at, nacked(destination, destinations.refused(destination)))
+    if (answer.delivered) destinations.took(destination)
+    settle(item.at, answer)
   }
+  const suspects: Item[] = []
+  const publish = async (item: Item) => {
+    const answer = await channel.publish(item)
+    if (answer === SUSPECT) suspects.push(item)
+    else heard(item, answer)
+  }
+  await Promise.all(items.map(publish))
+  for (const item of suspects) heard(item, await publishAlone(connected, exchange, item))
+}
+
+function nacked(destination: string, isBrokers: boolean): Delivery {
+  const what = `RabbitMQ did not take the message for ${destination}: is a queue full, or its quorum lost?`
+  const refused = { delivered: false as const, error: failure('SINK_REFUSED', what) }
+  return isBrokers ? { ...refused, unreachable: true } : refused
 }
 
 /** On a channel that nobody else uses: what closes it is this message. */
-async function publishAlone({ connection }: Connected, exchange: string, item: Item): Promise<Delivery> {
+async function publishAlone(
+  { connection }: Connected,
+  exchange: string,
+  item: Item,
+): Promise<Exclude<Answer, typeof SUSPECT>> {
   const channel = await ExchangeChannel.open(connection, exchange, () => {})
   const outcome = await channel.publish(item)
   if (outcome === SUSPECT) return channel.refusal()

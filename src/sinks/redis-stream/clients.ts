@@ -25,6 +25,17 @@ export interface NodeRedisCluster {
   destroy(): unknown
 }
 
+/** A client of `createSentinel` of `@redis/client`. */
+export interface NodeRedisSentinel {
+  readonly isOpen: boolean
+  readonly isReady: boolean
+  getMasterNode(): unknown
+  sendCommand(isReadonly: boolean | undefined, args: string[]): Promise<unknown>
+  connect(): Promise<unknown>
+  on(event: 'error', listener: (error: unknown) => void): unknown
+  destroy(): unknown
+}
+
 /** A client or a cluster of ioredis. */
 export interface IoRedis {
   readonly status: string
@@ -35,7 +46,7 @@ export interface IoRedis {
   disconnect(): unknown
 }
 
-export type RedisClient = NodeRedis | NodeRedisCluster | IoRedis
+export type RedisClient = NodeRedis | NodeRedisCluster | NodeRedisSentinel | IoRedis
 
 export interface Connected {
   readonly send: Send
@@ -46,7 +57,7 @@ export interface Connected {
 
 const CONNECT_MS = 5_000
 /** For the connection and its first answer. */
-const ANSWER_MS = 8_000
+const ANSWER_MS = 5_000
 /** Whether a client is made anew is decided here, so each gives up at once, keeps nothing, and sends nothing twice. */
 const NODE_REDIS = {
   RESP: 2,
@@ -75,6 +86,11 @@ export async function connected(client: RedisClient): Promise<Connected> {
     const send: Send = (key, command) => client.sendCommand(key, false, [...command])
     return { send, isReady: () => true, end: () => end(client) }
   }
+  if ('getMasterNode' in client) {
+    if (!client.isOpen) await client.connect()
+    const send: Send = (_, command) => client.sendCommand(false, [...command])
+    return { send, isReady: () => client.isReady, end: () => end(client) }
+  }
   if ('call' in client) {
     if (client.status === 'wait' || client.status === 'end') await client.connect()
     const send: Send = (_, [command = '', ...args]) => client.call(command, args)
@@ -90,15 +106,22 @@ export async function connected(client: RedisClient): Promise<Connected> {
 
 /** Connects a client of our own: one whose server takes the connection and says nothing is ended. */
 export async function connectedInTime(client: RedisClient, patienceMs = ANSWER_MS): Promise<Connected> {
+  try {
+    return await inTime(connected(client), patienceMs)
+  } catch (error) {
+    end(client)
+    throw error
+  }
+}
+
+/** A server that hangs keeps its connections open, and answers nothing. */
+export async function inTime<Answer>(answer: Promise<Answer>, patienceMs: number): Promise<Answer> {
   const enough = new AbortController()
   const late = sleep(systemClock, patienceMs, enough.signal).then(() => {
     throw new Error(`it has not answered within ${patienceMs / 1_000} s`)
   })
   try {
-    return await Promise.race([connected(client), late])
-  } catch (error) {
-    end(client)
-    throw error
+    return await Promise.race([answer, late])
   } finally {
     enough.abort()
   }

@@ -20,17 +20,28 @@ import { Link, type Settle } from '../link.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions } from '../message.js'
 import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
 import { addEntries, type Entry } from './add-entries.js'
-import { type Connected, clientMaker, connected, connectedInTime, isClient, type RedisClient } from './clients.js'
+import {
+  type Connected,
+  clientMaker,
+  connected,
+  connectedInTime,
+  inTime,
+  isClient,
+  type RedisClient,
+} from './clients.js'
+import { masterFinder } from './sentinel.js'
 
-export type { IoRedis, NodeRedis, NodeRedisCluster, RedisClient } from './clients.js'
+export type { IoRedis, NodeRedis, NodeRedisCluster, NodeRedisSentinel, RedisClient } from './clients.js'
 
 export interface RedisStreamOptions extends DeliveryOptions, FormatOptions {
   /** The stream's key; a schedule may name another (`toOptions: { stream }`). */
   readonly stream: string
-  /** A client of @redis/client or ioredis, single or cluster. It is connected if need be, and never closed. */
+  /** A client of @redis/client or ioredis, single, cluster or sentinel. It is connected if need be, and never closed. */
   readonly client?: RedisClient
   /** Or where the server is: a client is made by whichever of the two is installed. */
   readonly url?: string
+  /** Where Sentinels are. The host of `url` is then the name of the master: `redis://user:password@orders`. */
+  readonly sentinels?: readonly string[]
   /** Or where some nodes of a cluster are. */
   readonly nodes?: readonly string[]
   /** How many entries the stream keeps, about. Default 1,000,000; 0 keeps all. */
@@ -45,8 +56,10 @@ interface Item extends Entry {
   readonly at: number
 }
 
-const OWN = ['stream', 'client', 'url', 'nodes', 'maxLength', 'dedupe', 'headers']
+const OWN = ['stream', 'client', 'url', 'sentinels', 'nodes', 'maxLength', 'dedupe', 'headers']
 const WHOM = 'the Redis server'
+/** A server that has not answered by then hangs. */
+const PATIENCE_MS = 5_000
 /** A server does nothing else while it adds these: so many, and so many characters. */
 const MOST_ENTRIES = 500
 const MOST_TEXT = 1_000_000
@@ -97,7 +110,7 @@ export function redisStream(options: RedisStreamOptions): Sink {
       end = endOfPart(items, from)
       const part = items.slice(from, end)
       try {
-        const answers = await addEntries(redis.send, to, settings, part)
+        const answers = await inTime(addEntries(redis.send, to, settings, part), PATIENCE_MS)
         for (const [index, { at }] of part.entries()) settle(at, outcomeOf(answers[index], to))
       } catch (error) {
         const word = firstWord(error)
@@ -165,13 +178,20 @@ function firstWord(error: unknown): string | undefined {
   return error instanceof Error ? /^-?([A-Z]{2,}) /.exec(error.message)?.[1] : undefined
 }
 
-function linkTo({ client, url, nodes }: RedisStreamOptions, where: string): Link<Connected> {
+function linkTo({ client, url, sentinels, nodes }: RedisStreamOptions, where: string): Link<Connected> {
   const given = [client, url, nodes].filter((each) => each !== undefined)
   if (given.length !== 1)
     throw failure('OPTION_INVALID', `${where}: give a client of yours, or a url, or nodes of a cluster`)
   if (client !== undefined) {
     if (!isClient(client)) throw failure('OPTION_INVALID', `${where}: client is none of @redis/client or of ioredis`)
     return new Link({ whom: WHOM, owned: false, connect: () => connected(client), end: () => {} })
+  }
+  if (sentinels !== undefined) {
+    if (url === undefined)
+      throw failure('OPTION_INVALID', `${where}: sentinels need a url, whose host names the master`)
+    const findMaster = masterFinder(url, sentinels, where)
+    const connect = async () => connectedInTime(clientMaker([await findMaster()], false, where)())
+    return new Link({ whom: WHOM, owned: true, connect, end: (redis) => redis.end() })
   }
   const make = clientMaker(nodes ?? [url], nodes !== undefined, where)
   return new Link({ whom: WHOM, owned: true, connect: () => connectedInTime(make()), end: (redis) => redis.end() })

@@ -1,0 +1,18 @@
+import { describe, expect, it } from 'vitest'
+import { manualClock } from '../testing/manual-clock.js'
+import { Destinations } from './destinations.js'
+
+describe('a refusal without a reason', () => {
+  it('is about the destination while others take messages, and about the broker when none does', async () => {
+    const clock = manualClock()
+    const destinations = new Destinations(clock)
+    expect(destinations.refused('full')).toBe(true)
+    destinations.took('other')
+    expect(destinations.refused('full')).toBe(false)
+    expect(destinations.refused('other')).toBe(true)
+    expect(destinations.refused('full')).toBe(true)
+    destinations.took('other')
+    await clock.advance(11_000)
+    expect(destinations.refused('full')).toBe(true)
+  })
+})
