@@ -1,6 +1,6 @@
 // @ts-check
 import { Kafka, logLevel, Partitioners } from 'kafkajs'
-import { kafka } from '../../dist/sinks/kafka.js'
+import { kafka } from '../../dist/sinks/kafka/index.js'
 import { startKafka } from '../../test/servers/kafka.js'
 
 /** As ours have them. */

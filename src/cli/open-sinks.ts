@@ -15,7 +15,7 @@ type Env = Readonly<Record<string, string | undefined>>
 type Options = Readonly<Record<string, never>>
 
 const KINDS: Readonly<Record<string, (options: Options) => Promise<Sink>>> = {
-  kafka: async (options) => (await import('../sinks/kafka.js')).kafka(options as never),
+  kafka: async (options) => (await import('../sinks/kafka/index.js')).kafka(options as never),
   log: async (options) => (await import('../sinks/log.js')).log(options),
   nats: async (options) => (await import('../sinks/nats/index.js')).nats(options as never),
   rabbitmq: async (options) => (await import('../sinks/rabbitmq/index.js')).rabbitmq(options),
@@ -68,6 +68,9 @@ function resolved(value: unknown, where: string, isSecret: boolean, env: Env, de
 function openly(text: string, where: string, isSecret: boolean): string {
   if (isSecret) {
     throw failure('OPTION_INVALID', `${where} is a secret, and stands in the file: give { env: NAME } instead`)
+  }
+  if (/-----BEGIN [A-Z ]*PRIVATE KEY/.test(text)) {
+    throw failure('OPTION_INVALID', `${where} holds a private key, and stands in the file: give { env: NAME } instead`)
   }
   if (/^[a-z][a-z0-9+.-]*:\/\/[^/\s]*:[^/\s]*@/i.test(text)) {
     throw failure('OPTION_INVALID', `${where} holds a password, and stands in the file: give { env: NAME } instead`)

@@ -10,3 +10,5 @@ export interface KafkaRecord {
 export function startKafka(): Promise<RunningServer | OwnServer>
 export function startOwnKafka(): Promise<OwnServer>
 export function consumeKafka(brokers: string, topic: string): Promise<KafkaRecord[]>
+
+export function rawKafka(brokers: string, topic: string): Promise<Buffer>

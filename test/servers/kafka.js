@@ -83,6 +83,21 @@ export async function consumeKafka(brokers, topic) {
   })
 }
 
+/**
+ * The bytes of all values of a topic, one after the other, with nothing in between.
+ * @param {string} brokers
+ * @param {string} topic
+ * @returns {Promise<Buffer>}
+ */
+export async function rawKafka(brokers, topic) {
+  const options = ['-b', brokers, '-C', '-t', topic, '-o', 'beginning', '-e', '-q', '-D', '', '-f', '%s']
+  const { stdout } = await promisify(execFile)(foundOrInstalled(WANTED), options, {
+    timeout: 20_000,
+    encoding: 'buffer',
+  })
+  return stdout
+}
+
 /** @param {string} brokers */
 async function brokerAnswers(brokers) {
   if (!(await answers(brokers.split(',')[0] ?? ''))) throw new Error(`no broker answers at ${brokers}`)

@@ -1,6 +1,6 @@
 /**
- * What the broker inside kcat does not do, put into its answers on the way: it does not say who controls the cluster, so
- * that kafkajs could have no idempotent producer; it never refuses a message; and its answers never get lost.
+ * What the broker inside kcat does not do, put into its answers on the way: it never refuses a message, and its answers
+ * never get lost, nor leave anything out.
  */
 import type { Socket } from 'node:net'
 
@@ -10,56 +10,66 @@ export interface Wire {
   refuseOver(bytes: number, code: number): void
   /** The broker gets the next request to store something, and its answer is lost with the connection. */
   loseAnswer(): void
-  /** How many requests for a producer's number there were, which only idempotent ones have. */
-  readonly producerIds: number
+  /** The broker does not get the next request to store something, and the answer names no partition. */
+  leaveOut(): { leftOut(): number }
 }
 
 const PRODUCE = 0
-const METADATA = 3
-const INIT_PRODUCER_ID = 22
 
 interface Asked {
   readonly key: number
-  readonly version: number
   readonly bytes: number
 }
 
 export function kafkaWire(): Wire {
   let limit = { bytes: Number.POSITIVE_INFINITY, code: 0 }
-  let [producerIds, losing] = [0, false]
+  let losing = false
+  let leaving = { isNext: false, leftOut: 0 }
   return {
-    get producerIds() {
-      return producerIds
-    },
     refuseOver(bytes, code) {
       limit = { bytes, code }
     },
     loseAnswer() {
       losing = true
     },
+    leaveOut() {
+      const state = { isNext: true, leftOut: 0 }
+      leaving = state
+      return { leftOut: () => state.leftOut }
+    },
     join(client, server) {
       const asked = new Map<number, Asked>()
       onFrames(client, (frame) => {
         const key = frame.readInt16BE(4)
-        asked.set(frame.readInt32BE(8), { key, version: frame.readInt16BE(6), bytes: frame.length })
-        if (key === INIT_PRODUCER_ID) producerIds += 1
-        server.write(frame)
+        asked.set(frame.readInt32BE(8), { key, bytes: frame.length })
+        if (key === PRODUCE && leaving.isNext) {
+          leaving.isNext = false
+          leaving.leftOut += 1
+          client.write(emptyAnswer(frame))
+        } else server.write(frame)
       })
       onFrames(server, (frame) => {
         const correlation = frame.readInt32BE(4)
-        const { key = -1, version = 0, bytes = 0 } = asked.get(correlation) ?? {}
+        const { key = -1, bytes = 0 } = asked.get(correlation) ?? {}
         asked.delete(correlation)
         if (key === PRODUCE && losing) {
           losing = false
           client.destroy()
           return
         }
-        if (key === METADATA) nameController(frame, version)
         if (key === PRODUCE && bytes > limit.bytes) refuse(frame, limit.code)
         client.write(frame)
       })
     },
   }
+}
+
+/** To a request to store something, in versions 2 to 7: about no topic at all. */
+function emptyAnswer(request: Buffer): Buffer {
+  const answer = Buffer.alloc(16)
+  answer.writeInt32BE(12, 0)
+  answer.writeInt32BE(request.readInt32BE(8), 4)
+  return answer
 }
 
 /** Each begins with its length. */
@@ -73,16 +83,6 @@ function onFrames(socket: Socket, onFrame: (frame: Buffer) => void): void {
       rest = rest.subarray(end)
     }
   })
-}
-
-/** Metadata of versions 2 to 7: the wait, which is new in 3, the brokers, the cluster's name, and who controls it. */
-function nameController(frame: Buffer, version: number): void {
-  let at = version < 3 ? 8 : 12
-  const brokers = frame.readInt32BE(at)
-  const first = frame.readInt32BE(at + 4)
-  at += 4
-  for (let broker = 0; broker < brokers; broker += 1) at = afterText(frame, afterText(frame, at + 4) + 4)
-  frame.writeInt32BE(first, afterText(frame, at))
 }
 
 /** Produce of one topic, in versions 2 to 7. */

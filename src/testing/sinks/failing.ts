@@ -40,6 +40,23 @@ export const failing: readonly SinkCase[] = [
     },
   },
   {
+    name: 'what the answer of a client leaves out is not delivered, and arrives when it is tried again',
+    async run(scene) {
+      const { answerInPart } = scene.opened
+      if (answerInPart === undefined) return
+      await scene.deliver(scene.messages(1))
+      const { leftOut } = await answerInPart()
+      const messages = scene.messages(20)
+      const outcomes = await scene.attempt(messages)
+      expect(leftOut()).toBeGreaterThan(0)
+      const isIn = async () => new Set((await scene.arrivedOf(messages)).map(({ id }) => id))
+      const arrived = await isIn()
+      expect(messages.filter(({ id }, at) => outcomes[at]?.delivered === true && !arrived.has(id))).toEqual([])
+      await scene.deliverAll(messages.filter((_, at) => outcomes[at]?.delivered !== true))
+      expect((await isIn()).size).toBe(messages.length)
+    },
+  },
+  {
     name: 'while the broker is away nothing is said to be delivered, and it may be tried again',
     async run(scene) {
       await scene.deliver(scene.messages(1))

@@ -25,6 +25,11 @@ export interface OpenedSink {
   readonly elsewhere?: { readonly options: Json; arrived(): Promise<readonly Received[]> }
   /** What it may not say: refused on put, and a failure for good if it gets to the sink all the same. */
   readonly badOptions?: readonly Json[]
+  /**
+   * The next request that writes is carried out for a part of its messages only, or for none, and the answer names that part
+   * alone. For sinks whose client answers for several messages at once. `leftOut` says how often that has happened.
+   */
+  readonly answerInPart?: () => Promise<{ leftOut(): number }>
   /** A payload that the broker refuses because of its size. */
   readonly tooLarge?: Json
   close?(): Promise<void>

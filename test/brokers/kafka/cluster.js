@@ -22,10 +22,17 @@ const HEAP = ['-Xmx256m', '-Xms128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel
 const PATIENCE_MS = 90_000
 const PARTITIONS = 6
 
+/** @type {Readonly<Record<string, string>>} */
+const PACKAGES = {
+  kafkajs: 'kafkajs',
+  confluent: '@confluentinc/kafka-javascript',
+  platformatic: '@platformatic/kafka',
+}
+
 /** @type {import('../cluster.js').BrokerKind} */
 export const kafkaKind = {
   name: 'kafka',
-  clients: ['kafkajs', 'confluent', 'platformatic'],
+  clients: Object.keys(PACKAGES),
   async prepare(clients) {
     java()
     classPath()
@@ -140,12 +147,12 @@ class KafkaCluster {
     this.#process(node).signal('SIGCONT')
   }
 
-  /** All brokers are there, and all replicas of all partitions are in sync. */
-  async healthy() {
+  /** All brokers are there, and all replicas of these partitions are in sync. @param {readonly string[]} [topics] all, if none are named */
+  async healthy(topics) {
     const deadline = Date.now() + PATIENCE_MS
     for (;;) {
       try {
-        const partitions = await this.#partitions()
+        const partitions = await this.#partitions(topics)
         if (partitions.every(({ isr }) => isr.length === this.nodes.length)) return
         if (Date.now() > deadline) throw new Error('replicas are not in sync')
       } catch (error) {
@@ -157,21 +164,17 @@ class KafkaCluster {
 
   /** @param {string} name */
   async makeDestination(name) {
-    const replicationFactor = this.nodes.length
-    await this.#asAdmin((admin) =>
-      admin.createTopics({
-        waitForLeaders: true,
-        topics: [{ topic: name, numPartitions: PARTITIONS, replicationFactor }],
-      }),
-    )
+    const topic = { topic: name, numPartitions: PARTITIONS, replicationFactor: this.nodes.length }
+    await this.#asAdmin((admin) => admin.createTopics({ waitForLeaders: false, topics: [topic] }))
+    await this.healthy([name])
     return name
   }
 
   /** @param {string} client @param {string} topic @param {string} [variant] @returns {import('../cluster.js').SinkRecipe} */
   sink(client, topic, variant) {
     return {
-      ...{ file: 'kafka.js', make: 'kafka' },
-      options: { topic, ...this.#access(variant) },
+      ...{ file: 'kafka/index.js', make: 'kafka' },
+      options: { topic, client: PACKAGES[client], ...this.#access(variant) },
       ...(client === 'platformatic' ? { runtime: newerNode() } : {}),
       environment: { NODE_PATH: CLIENT_FOLDER },
     }
@@ -223,7 +226,7 @@ class KafkaCluster {
   async #partitions(topics) {
     return this.#asAdmin(async (admin) => {
       const { brokers } = await admin.describeCluster()
-      if (topics === undefined && brokers.length < this.nodes.length) throw new Error('a broker is missing')
+      if (brokers.length < this.nodes.length) throw new Error('a broker is missing')
       const found = await admin.fetchTopicMetadata(topics === undefined ? undefined : { topics: [...topics] })
       return found.topics.flatMap(({ partitions }) => partitions)
     })

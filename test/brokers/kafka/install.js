@@ -58,6 +58,7 @@ export function newerNode() {
   const folder = join(BROKERS, 'node24')
   const file = join(folder, 'node_modules', `node-linux-${process.arch}`, 'bin', 'node')
   if (!existsSync(file)) npmInstall(folder)
+  if (!existsSync(file)) throw new Error(`@platformatic/kafka needs Node 24; npm has none for ${process.arch} here`)
   return file
 }
 

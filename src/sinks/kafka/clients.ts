@@ -1,0 +1,62 @@
+/** Which client of Kafka is used: the one that is named, else the first that is installed and runs here. */
+import { failure, quote } from '../../core/errors.js'
+import { installedPackage } from '../../core/installed-package.js'
+import type { ClientSettings, Connect } from './client.js'
+import { connectConfluent } from './clients/confluent.js'
+import { checkKafkaJsCompression, connectKafkaJs } from './clients/kafkajs.js'
+import { connectPlatformatic } from './clients/platformatic.js'
+
+/** In the order in which they are chosen. */
+export const CLIENTS = ['@platformatic/kafka', '@confluentinc/kafka-javascript', 'kafkajs'] as const
+export type ClientName = (typeof CLIENTS)[number]
+
+export interface ClientKind {
+  readonly connect: Connect
+  /** Whether connecting by one broker that hangs would keep it from trying another. */
+  readonly needsRace: boolean
+}
+
+const KINDS: Readonly<Record<ClientName, ClientKind>> = {
+  '@platformatic/kafka': { connect: connectPlatformatic, needsRace: true },
+  '@confluentinc/kafka-javascript': { connect: connectConfluent, needsRace: false },
+  kafkajs: { connect: connectKafkaJs, needsRace: true },
+}
+
+export function chooseClient(wanted: unknown, settings: ClientSettings, where: string): ClientKind {
+  const name = wanted === undefined ? firstInstalled(where) : nameOf(wanted, where)
+  if (name === 'kafkajs') checkKafkaJsCompression(settings, where)
+  return KINDS[name]
+}
+
+function nameOf(wanted: unknown, where: string): ClientName {
+  const name = CLIENTS.find((each) => each === wanted)
+  if (name === undefined) {
+    const hint = `name one of ${CLIENTS.map((each) => `"${each}"`).join(', ')}; what only that client knows goes into clientOptions`
+    throw failure('OPTION_INVALID', `${where}: client is ${quote(wanted)}; ${hint}`)
+  }
+  if (name === '@platformatic/kafka' && !runsPlatformatic()) {
+    const version = process.versions.node
+    throw failure('UNSUPPORTED', `${where}: ${name} needs Node 22.22, or 24.6; this is ${version}. Use kafkajs`)
+  }
+  if (installedPackage(name) === undefined) {
+    throw failure('UNSUPPORTED', `${where} needs the package ${name}: npm install ${name}`)
+  }
+  return name
+}
+
+function firstInstalled(where: string): ClientName {
+  for (const name of CLIENTS) {
+    if (name === '@platformatic/kafka' && !runsPlatformatic()) continue
+    if (installedPackage(name) !== undefined) return name
+  }
+  const advice = runsPlatformatic() ? '@platformatic/kafka' : 'kafkajs'
+  throw failure('UNSUPPORTED', `${where} needs a client of Kafka: npm install ${advice}`)
+}
+
+/** Node 22.22 and newer, and 24.6 and newer. */
+export function runsPlatformatic(version = process.versions.node): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  if (major === 22) return minor >= 22
+  if (major === 24) return minor >= 6
+  return major > 24
+}

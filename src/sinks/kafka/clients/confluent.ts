@@ -1,0 +1,169 @@
+/**
+ * Confluent's client, which is librdkafka. It finds leaders and brokers by itself, and reports on every message. Not
+ * idempotent, as the others: repetitions have the same id, and it needs no more rights on the cluster than to write.
+ */
+import { peer } from '../../peer.js'
+import type { ClientSettings, KafkaClient, KafkaMessage, Sasl, Written } from '../client.js'
+import type { Tls } from '../tls.js'
+
+interface Confluent {
+  readonly Producer: new (options: object) => ConfluentProducer
+}
+
+interface Metadata {
+  readonly topics: readonly { readonly name: string; readonly partitions: readonly unknown[] }[]
+}
+
+interface Report {
+  readonly topic: string
+  readonly partition: number
+  readonly opaque?: Pending
+}
+
+interface ConfluentProducer {
+  connect(options: object, done: (error: unknown) => void): void
+  disconnect(patienceMs: number, done: () => void): void
+  getMetadata(options: object, done: (error: unknown, metadata?: Metadata) => void): void
+  produce(
+    topic: string,
+    partition: number,
+    value: Buffer,
+    key: string,
+    timestamp: null,
+    opaque: Pending,
+    headers: readonly Readonly<Record<string, string>>[],
+  ): void
+  setPollInBackground(set: boolean): void
+  on(event: 'delivery-report', listener: (error: unknown, report: Report) => void): void
+  on(event: 'event.error', listener: (error: unknown) => void): void
+}
+
+interface Pending {
+  readonly resolve: (written: Written) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Whether a message is too large is for the broker to say. */
+const LARGEST_MESSAGE = 100_000_000
+const FLUSH_MS = 1_000
+const TOKEN_MS = 3_600_000
+const ANY_PARTITION = -1
+
+export async function connectConfluent(brokers: readonly string[], settings: ClientSettings): Promise<KafkaClient> {
+  const { Producer } = peer<Confluent>('@confluentinc/kafka-javascript', 'kafka()')
+  const { requestTimeoutMs, connectionTimeoutMs } = settings
+  const producer = new Producer({ ...configuration(brokers, settings), ...settings.more })
+  let lastError: unknown
+  producer.on('event.error', (error) => {
+    lastError = error
+  })
+  const close = () => new Promise<void>((resolve) => producer.disconnect(FLUSH_MS, resolve))
+  await new Promise<void>((resolve, reject) => {
+    producer.connect({ timeout: 2 * connectionTimeoutMs }, (error) => (error ? reject(lastError ?? error) : resolve()))
+  })
+  producer.setPollInBackground(true)
+  producer.on('delivery-report', (error, { opaque, topic, partition }) => {
+    if (error) opaque?.reject(error)
+    else opaque?.resolve({ topic, partition })
+  })
+  return {
+    healsItself: true,
+    close,
+    partitions: (topic) =>
+      new Promise((resolve, reject) => {
+        producer.getMetadata({ topic, timeout: requestTimeoutMs }, (error, metadata) => {
+          const found = metadata?.topics.find(({ name }) => name === topic)
+          if (error) reject(error)
+          else resolve(found?.partitions.length ?? 0)
+        })
+      }),
+    async send(topic, partition = ANY_PARTITION, messages) {
+      const sent = messages.map(
+        (message) =>
+          new Promise<Written>((resolve, reject) => {
+            try {
+              produce(producer, topic, partition, message, { resolve, reject })
+            } catch (error) {
+              reject(error)
+            }
+          }),
+      )
+      const outcomes = await Promise.allSettled(sent)
+      for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
+      return Promise.all(sent)
+    },
+  }
+}
+
+function produce(
+  producer: ConfluentProducer,
+  topic: string,
+  partition: number,
+  message: KafkaMessage,
+  pending: Pending,
+) {
+  const headers = Object.entries(message.headers).map(([name, value]) => ({ [name]: value }))
+  producer.produce(topic, partition, Buffer.from(message.value), message.key, null, pending, headers)
+}
+
+function configuration(brokers: readonly string[], settings: ClientSettings): object {
+  const { tls, sasl, requestTimeoutMs, connectionTimeoutMs } = settings
+  const security = `${sasl === undefined ? '' : 'sasl_'}${tls === undefined ? 'plaintext' : 'ssl'}`
+  return {
+    'client.id': settings.clientId,
+    'bootstrap.servers': brokers.join(),
+    'security.protocol': security,
+    acks: settings.acks,
+    'compression.codec': settings.compression,
+    'request.timeout.ms': requestTimeoutMs,
+    'message.timeout.ms': requestTimeoutMs,
+    'socket.timeout.ms': requestTimeoutMs,
+    'socket.connection.setup.timeout.ms': Math.max(connectionTimeoutMs, 1_000),
+    'reconnect.backoff.max.ms': 1_000,
+    // One request at a time to a broker keeps the messages of a partition in order, whatever is tried again.
+    'max.in.flight': 1,
+    'linger.ms': 0,
+    'message.max.bytes': LARGEST_MESSAGE,
+    log_level: 0,
+    dr_cb: true,
+    ...(tls === undefined ? {} : tlsFor(tls)),
+    ...(sasl === undefined ? {} : saslFor(sasl)),
+  }
+}
+
+function tlsFor({ ca, cert, key, passphrase, rejectUnauthorized }: Tls): object {
+  return {
+    ...(ca === undefined ? {} : { 'ssl.ca.pem': ca }),
+    ...(cert === undefined ? {} : { 'ssl.certificate.pem': cert }),
+    ...(key === undefined ? {} : { 'ssl.key.pem': key }),
+    ...(passphrase === undefined ? {} : { 'ssl.key.password': passphrase }),
+    'enable.ssl.certificate.verification': rejectUnauthorized !== false,
+  }
+}
+
+function saslFor(sasl: Sasl): object {
+  if (sasl.mechanism !== 'oauthbearer') {
+    const { mechanism, username, password } = sasl
+    return { 'sasl.mechanism': mechanism.toUpperCase(), 'sasl.username': username, 'sasl.password': password }
+  }
+  return {
+    'sasl.mechanism': 'OAUTHBEARER',
+    oauthbearer_token_refresh_cb: async () => {
+      const tokenValue = await sasl.token()
+      return { tokenValue, ...claimsOf(tokenValue) }
+    },
+  }
+}
+
+/** What librdkafka wants to know beside the token. The broker decides by the token itself. */
+function claimsOf(token: string): { readonly principal: string; readonly lifetime: number } {
+  try {
+    const { sub, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
+    return {
+      principal: String(sub ?? 'belfry'),
+      lifetime: typeof exp === 'number' ? exp * 1_000 : Date.now() + TOKEN_MS,
+    }
+  } catch {
+    return { principal: 'belfry', lifetime: Date.now() + TOKEN_MS }
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * kafkajs. It retries nothing here: its own retries skip a broker that has answered before, although that broker may lead
+ * a moved partition by then, and the answer leaves that partition out. Nor is its producer idempotent: it does not count
+ * messages whose answer it did not get, and brokers would drop the next ones as repetitions.
+ */
+import { failure } from '../../../core/errors.js'
+import { peer } from '../../peer.js'
+import type { ClientSettings, KafkaClient, KafkaMessage, Sasl } from '../client.js'
+
+interface KafkaJs {
+  readonly Kafka: new (options: object) => { producer(options: object): KafkaJsProducer }
+  readonly logLevel: { readonly NOTHING: number }
+  readonly CompressionTypes: { readonly None: number; readonly GZIP: number }
+}
+
+interface KafkaJsProducer {
+  connect(): Promise<unknown>
+  disconnect(): Promise<unknown>
+  send(record: {
+    topic: string
+    messages: readonly (KafkaMessage & { readonly partition?: number })[]
+    acks: number
+    timeout: number
+    compression: number
+  }): Promise<readonly { readonly topicName: string; readonly partition: number }[] | undefined>
+}
+
+interface Asked {
+  readonly topic: string
+  readonly message: { readonly partition?: number }
+  readonly partitionMetadata: readonly unknown[]
+}
+
+/** Thrown by the partitioner, so that a message that only asks is never sent. */
+class Counted extends Error {
+  readonly partitions: number
+
+  constructor(partitions: number) {
+    super('the partitions were counted')
+    this.partitions = partitions
+  }
+}
+
+const ONCE = { retries: 0, initialRetryTime: 100, maxRetryTime: 1_000 }
+const QUESTION: KafkaMessage = { key: '', value: '', headers: {} }
+
+export async function connectKafkaJs(brokers: readonly string[], settings: ClientSettings): Promise<KafkaClient> {
+  const { Kafka, logLevel, CompressionTypes } = peer<KafkaJs>('kafkajs', 'kafka()')
+  const { acks, requestTimeoutMs, connectionTimeoutMs, compression } = settings
+  const cluster = new Kafka({
+    clientId: settings.clientId,
+    brokers,
+    logLevel: logLevel.NOTHING,
+    requestTimeout: requestTimeoutMs,
+    connectionTimeout: connectionTimeoutMs,
+    authenticationTimeout: connectionTimeoutMs,
+    retry: ONCE,
+    ...(settings.tls === undefined ? {} : { ssl: settings.tls }),
+    ...(settings.sasl === undefined ? {} : { sasl: saslFor(settings.sasl) }),
+    ...settings.more,
+  })
+  const codec = compression === 'none' ? CompressionTypes.None : CompressionTypes.GZIP
+  const request = { acks, compression: codec, timeout: requestTimeoutMs }
+  const make = () => cluster.producer({ retry: ONCE, createPartitioner: () => chooseOrCount })
+  const producer = make()
+  // Topics are looked up apart: a producer asks about all its topics at once, and one that does not exist would fail all.
+  const scout = make()
+  let lookups: Promise<unknown> = Promise.resolve()
+  const close = async () => void (await Promise.allSettled([producer.disconnect(), scout.disconnect()]))
+  try {
+    await Promise.all([producer.connect(), scout.connect()])
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return {
+    healsItself: false,
+    close,
+    partitions(topic) {
+      const count = lookups.then(() => countPartitions(scout, { topic, messages: [QUESTION], ...request }))
+      lookups = count.catch(() => {})
+      return count
+    },
+    async send(topic, partition, messages) {
+      const placed = messages.map((message) => ({ ...message, ...(partition === undefined ? {} : { partition }) }))
+      const answer = await producer.send({ topic, messages: placed, ...request })
+      return (answer ?? []).map((each) => ({ topic: each.topicName, partition: each.partition }))
+    },
+  }
+}
+
+export function checkKafkaJsCompression({ compression }: ClientSettings, where: string): void {
+  if (compression === 'none' || compression === 'gzip') return
+  throw failure(
+    'UNSUPPORTED',
+    `${where}: kafkajs itself has no ${compression}; use compression: 'gzip', or another client`,
+  )
+}
+
+/** kafkajs shows the partitions of a topic to its partitioner alone. */
+function chooseOrCount({ message, partitionMetadata }: Asked): number {
+  if (message.partition === undefined) throw new Counted(partitionMetadata.length)
+  return message.partition
+}
+
+async function countPartitions(
+  scout: KafkaJsProducer,
+  question: Parameters<KafkaJsProducer['send']>[0],
+): Promise<number> {
+  try {
+    await scout.send(question)
+  } catch (error) {
+    const { cause, originalError } = error as { cause?: unknown; originalError?: unknown }
+    for (const each of [error, cause, originalError]) if (each instanceof Counted) return each.partitions
+    throw error
+  }
+  throw failure('UNSUPPORTED', `kafkajs has not asked the partitioner about topic ${question.topic}`)
+}
+
+function saslFor(sasl: Sasl): object {
+  if (sasl.mechanism !== 'oauthbearer') return sasl
+  return { mechanism: 'oauthbearer', oauthBearerProvider: async () => ({ value: await sasl.token() }) }
+}

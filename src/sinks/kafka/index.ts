@@ -1,0 +1,156 @@
+/**
+ * Kafka: a message for each event, in the topic of the sink or of the schedule. It counts as delivered when the broker's
+ * answer names its partition as written. Its key is the schedule's id, so that what a schedule emits stays in one partition,
+ * in order.
+ *
+ * Every partition has a lane of its own (`lane.ts`): a leader that hangs, or a topic that does not exist, keeps nothing of
+ * another partition waiting.
+ */
+import { systemClock } from '../../core/clock.js'
+import { failure, quote } from '../../core/errors.js'
+import { checkOptions } from '../../core/known-options.js'
+import {
+  DELIVERY_OPTIONS,
+  type DeliveryOptions,
+  deliveryOptions,
+  type Sink,
+  type SinkMessage,
+} from '../../core/sink.js'
+import { type Addressed, byDestination } from '../by-destination.js'
+import { Link } from '../link.js'
+import { encoder, FORMAT_OPTIONS, type FormatOptions } from '../message.js'
+import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
+import type { ClientSettings, KafkaClient, KafkaMessage } from './client.js'
+import { checkOwnProducer, connectOwnProducer, type OwnProducer } from './clients/own-producer.js'
+import { type ClientKind, type ClientName, chooseClient } from './clients.js'
+import { draining } from './draining.js'
+import { Lanes } from './lanes.js'
+import { raceBrokers } from './race.js'
+import { CLUSTER_OPTIONS, type ClusterOptions, clientSettings } from './settings.js'
+
+export type { KafkaProducer, OwnProducer } from './clients/own-producer.js'
+export type { ClientName } from './clients.js'
+export type { ClusterOptions, SaslOptions } from './settings.js'
+export type { TlsOptions } from './tls.js'
+
+export interface KafkaOptions extends DeliveryOptions, FormatOptions, ClusterOptions {
+  /** Where events go; a schedule may name another (`toOptions: { topic }`). */
+  readonly topic: string
+  /** `host:port` of some brokers, or a function that finds them. */
+  readonly brokers?: readonly string[] | (() => readonly string[] | Promise<readonly string[]>)
+  /** Which client is used; by default the first that is installed, in the order of docs/sinks.md. */
+  readonly client?: ClientName
+  /** A producer of yours instead. It is connected if need be, and never disconnected. */
+  readonly producer?: OwnProducer
+  /** Headers of every message. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+interface Outgoing {
+  readonly at: number
+  readonly message: KafkaMessage
+  readonly bytes: number
+}
+
+const OWN = ['topic', 'brokers', 'client', 'producer', 'headers']
+const BYTES_AROUND = 100
+
+const topicName: Rule = (text) =>
+  /^[\w.-]{1,249}$/.test(text) && text !== '.' && text !== '..'
+    ? undefined
+    : 'a topic has 1 to 249 letters, digits, ".", "_" and "-"'
+
+export function kafka(options: KafkaOptions): Sink {
+  const where = 'kafka()'
+  checkOptions(options, [...OWN, ...CLUSTER_OPTIONS, ...DELIVERY_OPTIONS, ...FORMAT_OPTIONS], where)
+  const topic = checkText(options.topic, topicName, 'topic', where)
+  const headers = checkHeaders(options.headers, where)
+  const encode = encoder(options, { attributePrefix: 'ce_' }, where)
+  const overridden = overrides({ topic: topicName }, 'a Kafka sink')
+  const link = linkTo(options, where)
+  const lanes = new Lanes(link, systemClock)
+
+  function outgoing(message: SinkMessage, at: number): Addressed<Outgoing> {
+    const over = overridden(message.options)
+    const { contentType, body, headers: attributes } = encode(message)
+    const all: Record<string, string> = { ...headers, ...over.headers, ...attributes, 'content-type': contentType }
+    let bytes = 3 * message.key.length + Buffer.byteLength(body) + BYTES_AROUND
+    for (const name in all) bytes += name.length + 3 * (all[name] ?? '').length
+    return {
+      to: over.texts.topic ?? topic,
+      item: { at, bytes, message: { key: message.key, value: body, headers: all } },
+    }
+  }
+
+  return {
+    delivery: deliveryOptions(options, { batch: 500 }),
+    check: (given) => void overridden(given),
+    open: () => link.open(),
+    close: () => link.close(),
+    deliver: (messages, signal) =>
+      link.deliver(messages.length, signal, async (_, settle) => {
+        const isAwaited = () => !signal.aborted
+        const topics = [...byDestination(messages, outgoing, settle)]
+        await Promise.all(
+          topics.map(([to, all]) => {
+            const items = all.map(({ at, message, bytes }) => ({
+              ...{ message, bytes, isAwaited },
+              settle: settle.bind(undefined, at),
+            }))
+            return lanes.deliver(to, items)
+          }),
+        )
+      }),
+  }
+}
+
+function linkTo(options: KafkaOptions, where: string): Link<KafkaClient> {
+  const whom = 'the Kafka cluster'
+  const { producer, brokers } = options
+  if ((producer === undefined) === (brokers === undefined)) {
+    throw failure('OPTION_INVALID', `${where}: give either brokers, or a producer of yours`)
+  }
+  if (producer !== undefined) {
+    checkOwnProducer(producer, where)
+    const forbidden = [...CLUSTER_OPTIONS, 'client'].find((name) => Object.hasOwn(options, name))
+    if (forbidden !== undefined) {
+      throw failure('OPTION_INVALID', `${where}: ${forbidden} is for brokers; a producer of yours has its own settings`)
+    }
+    return new Link({ whom, owned: false, connect: () => connectOwnProducer(producer), end: () => {} })
+  }
+  const find = brokerFinder(brokers, where)
+  const settings = clientSettings(options, where)
+  const kind = chooseClient(options.client, settings, where)
+  let first = 0
+  const connect = async () => {
+    const found = await find()
+    first += 1
+    // Another one is asked first each time.
+    const start = (first - 1) % found.length
+    return connectBy([...found.slice(start), ...found.slice(0, start)], kind, settings)
+  }
+  return new Link({ whom, owned: true, connect, end: (client) => client.close() })
+}
+
+async function connectBy(brokers: readonly string[], kind: ClientKind, settings: ClientSettings): Promise<KafkaClient> {
+  const connect = (those: readonly string[]) => kind.connect(those, settings)
+  const client = kind.needsRace ? await raceBrokers(brokers, connect, (late) => late.close()) : await connect(brokers)
+  return draining(client, settings.requestTimeoutMs)
+}
+
+function brokerFinder(brokers: unknown, where: string): () => Promise<readonly string[]> {
+  if (typeof brokers !== 'function') {
+    const listed = checkBrokers(brokers, where)
+    return async () => listed
+  }
+  return async () => checkBrokers(await brokers(), where)
+}
+
+function checkBrokers(brokers: unknown, where: string): readonly string[] {
+  const isList = Array.isArray(brokers) && brokers.length > 0
+  if (isList && brokers.every((each) => /^[^\s/]+:\d+$/.test(String(each)))) return brokers.map(String)
+  throw failure(
+    'OPTION_INVALID',
+    `${where}: brokers is ${quote(brokers)}; write ['host:9092', …], or a function that finds them`,
+  )
+}
