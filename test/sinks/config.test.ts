@@ -82,7 +82,7 @@ describe('a sink in the config file', () => {
   it('may be any of those that there are', async () => {
     const sasl = { mechanism: 'plain', username: 'belfry', password: { env: 'ORDERS_AUTH' } }
     const config = {
-      events: { type: 'kafka', topic: 'events', brokers: ['127.0.0.1:9092'], client: { ssl: true, sasl } },
+      events: { type: 'kafka', topic: 'events', brokers: ['127.0.0.1:9092'], ssl: true, sasl },
       jet: { type: 'nats', subject: 'events.belfry', servers: 'nats://127.0.0.1' },
       rabbit: { type: 'rabbitmq', url: { env: 'RABBIT' }, queue: 'events' },
       stream: { type: 'redis-stream', url: 'redis://127.0.0.1', stream: 'events', dedupe: '1m' },

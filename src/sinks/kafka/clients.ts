@@ -31,7 +31,7 @@ export function chooseClient(wanted: unknown, settings: ClientSettings, where: s
 function nameOf(wanted: unknown, where: string): ClientName {
   const name = CLIENTS.find((each) => each === wanted)
   if (name === undefined) {
-    const hint = `name one of ${CLIENTS.map((each) => `"${each}"`).join(', ')}; what only that client knows goes into clientOptions`
+    const hint = `name one of ${CLIENTS.map((each) => `"${each}"`).join(', ')}; ssl and sasl are options of their own, and other settings of the client go into clientOptions`
     throw failure('OPTION_INVALID', `${where}: client is ${quote(wanted)}; ${hint}`)
   }
   if (name === '@platformatic/kafka' && !runsPlatformatic()) {
