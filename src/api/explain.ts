@@ -49,9 +49,15 @@ export async function explain(store: Store, id: string, at: number): Promise<Exp
 /** The newest tick of a timeline that is past; the present where there is none. */
 export async function newestTick(store: Store, id: string): Promise<number> {
   const [schedule, now] = await Promise.all([store.schedules.get(id), store.now()])
-  if (schedule === undefined) return now
+  if (schedule === undefined) return (await newestRecorded(store, id)) ?? now
   const line = scheduleTimeline({ ...schedule.definition, anchor: schedule.anchor })
   return line.previous(now + 1) ?? line.next(now) ?? now
+}
+
+/** Of a schedule that was removed: what is recorded is all that there is to go by. */
+async function newestRecorded(store: Store, id: string): Promise<number | undefined> {
+  const { items } = await store.runs.list({ schedule: id, limit: 10 })
+  return items.find(({ origin }) => origin === 'tick')?.tick
 }
 
 async function explainTick(store: Store, id: string, at: number): Promise<Answer> {

@@ -31,7 +31,7 @@ import {
 import { parseSchedule, type ScheduleInput } from './schedule-input.js'
 import { patchedInput } from './schedule-input-of.js'
 import { type ScheduleView, scheduleView } from './schedule-view.js'
-import { type Ticks, type TicksOptions, ticksBetween, ticksLimit } from './ticks.js'
+import { type Ticks, type TicksOptions, ticksBetween, ticksLimit, ticksOfRemoved } from './ticks.js'
 
 export type { PreviewedTick } from './preview.js'
 
@@ -273,14 +273,19 @@ export class Schedules {
     return recentRuns(this.#store, checkText(id, 'schedule id'))
   }
 
-  /** The ticks of a stretch of time, in order: what the timeline has, what happened, and why not. */
+  /**
+   * The ticks of a stretch of time, in order: what the timeline has, what happened, and why not. As with `explain`, what
+   * happened is known for as long as history is kept, also when the schedule was removed.
+   */
   async ticks(id: string, options: TicksOptions): Promise<Ticks> {
     const where = `ticks of "${checkText(id, 'schedule id')}"`
     checkOptions(options, ['from', 'to', 'limit'], where)
     const [from, to] = located(where, () => [instantMs(options.from), instantMs(options.to)] as const)
     if (to < from) throw failure('OPTION_INVALID', `${where}: the range ends before it begins`)
     const limit = ticksLimit(options, where)
-    return ticksBetween(this.#store, found(id, await this.#store.schedules.get(id)), from, to, limit)
+    const schedule = await this.#store.schedules.get(id)
+    if (schedule !== undefined) return ticksBetween(this.#store, schedule, from, to, limit)
+    return (await ticksOfRemoved(this.#store, id, from, to, limit)) ?? refuseMissing(id)
   }
 
   /** Makes the store's schedules be exactly these, within a scope. */
@@ -337,7 +342,10 @@ export class Schedules {
 }
 
 function found(id: string, schedule: Schedule | undefined): Schedule {
-  if (schedule !== undefined) return schedule
+  return schedule ?? refuseMissing(id)
+}
+
+function refuseMissing(id: string): never {
   throw failure('SCHEDULE_NOT_FOUND', `there is no schedule "${id}"`)
 }
 

@@ -240,6 +240,46 @@ describe('explain', () => {
     })
   })
 
+  it('of a schedule that was removed answers as schedules.ticks() does: what ran, failed, and was skipped', async () => {
+    const kit = await hourly({ missed: 'latest' }, { retry: { attempts: 1 } })
+    await kit.advance('61m')
+    await kit.belfry.stop()
+    await kit.advance('4h')
+    const next = kit.instance()
+    next.job('report', {
+      retry: { attempts: 1 },
+      run: () => {
+        throw new Error('no paper')
+      },
+    })
+    await next.start()
+    await kit.advance('1m')
+    await next.schedules.remove('a')
+    const { ticks, skips } = await next.schedules.ticks('a', { from: at('00:00'), to: at('23:00') })
+    expect(ticks.map(({ at: tick, status, planned }) => [tick.toISOString().slice(11, 16), status, planned])).toEqual([
+      ['01:00', 'ran', false],
+      ['02:00', 'skipped', false],
+      ['04:00', 'skipped', false],
+      ['05:00', 'failed', false],
+    ])
+    expect(skips).toMatchObject([{ count: 3, reason: 'missed' }])
+    for (const tick of ticks) {
+      const explained = await next.schedules.explain('a', tick.at)
+      expect(explained).toMatchObject({ status: tick.status, at: tick.at })
+      expect(explained.reason).toBe(tick.reason)
+      expect(explained.run).toEqual(tick.run)
+    }
+    // Without an instant, too: the newest that is recorded.
+    expect(await next.schedules.explain('a')).toMatchObject({ status: 'failed', at: new Date(at('05:00')) })
+    const first = await next.schedules.ticks('a', { from: at('00:00'), to: at('23:00'), limit: 1 })
+    expect(first).toMatchObject({ ticks: [{ status: 'ran' }], next: new Date(at('02:00')) })
+    expect((await next.schedules.ticks('a', { from: at('10:00'), to: at('23:00') })).ticks).toEqual([])
+    await expect(next.schedules.ticks('b', { from: at('00:00'), to: at('23:00') })).rejects.toMatchObject({
+      code: 'SCHEDULE_NOT_FOUND',
+    })
+    await next.stop()
+  })
+
   it('forgotten: it was recorded, and nothing of it is kept', async () => {
     const { advance, explain } = await hourly({ keep: 'none' })
     await advance('61m')

@@ -14,7 +14,7 @@ import { toRunResource } from '../shapes/run.js'
 import { scheduleResource } from '../shapes/schedule.js'
 import { sightedId } from '../sight.js'
 import { whileAsked } from '../while-asked.js'
-import { answer, noSchedule } from './schedules.js'
+import { answer } from './schedules.js'
 
 const TAG = 'schedules'
 const BASE = '/v1/schedules/{id}'
@@ -171,7 +171,6 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: { description: 'In order of time.', schema: ticks } },
       handle: async (c, { query }) => {
         const id = sightedId(c)
-        if ((await belfry.schedules.get(id)) === undefined) throw noSchedule(id)
         const found = await belfry.schedules.ticks(id, query)
         return json({
           data: found.ticks.map(({ at, run, ...rest }) => ({
