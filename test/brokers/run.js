@@ -6,11 +6,15 @@
 import { parseArgs } from 'node:util'
 import { kafkaKind } from './kafka/cluster.js'
 import { Load } from './load.js'
+import { natsKind } from './nats/cluster.js'
+import { rabbitKind } from './rabbitmq/cluster.js'
+import { redisClusterKind } from './redis/cluster.js'
+import { redisSentinelKind } from './redis/sentinel.js'
 import { SCENARIOS, SHORT_SCENARIOS } from './scenarios.js'
 import { verify } from './verify.js'
 
 /** @type {readonly import('./cluster.js').BrokerKind[]} */
-const KINDS = [kafkaKind]
+const KINDS = [kafkaKind, natsKind, rabbitKind, redisClusterKind, redisSentinelKind]
 const PER_SECOND = 200
 const SETTLED_WITHIN_MS = 180_000
 

@@ -1,0 +1,65 @@
+// @ts-check
+/** A STOMP client of a few lines, which is not Belfry's: takes all that is in a queue, over another protocol of the broker. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+
+const QUIET_MS = 3_000
+const END = Buffer.from([0])
+
+/**
+ * Empties a queue.
+ * @param {number} port
+ * @param {string} queue
+ * @param {number} expected how many messages the broker says that it has
+ * @returns {Promise<string[]>} the bodies, in the order in which they came
+ */
+export async function drain(port, queue, expected) {
+  const socket = connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  const bodies = /** @type {string[]} */ ([])
+  let buffer = Buffer.alloc(0)
+  const done = new Promise((resolve, reject) => {
+    let quiet = setTimeout(() => {}, 0)
+    socket.on('data', (chunk) => {
+      buffer = Buffer.concat([buffer, chunk])
+      clearTimeout(quiet)
+      quiet = setTimeout(resolve, QUIET_MS, undefined)
+      for (let frame = next(); frame !== undefined; frame = next()) {
+        if (frame.command === 'CONNECTED') subscribe()
+        else if (frame.command === 'MESSAGE') bodies.push(frame.body)
+        else reject(new Error(`STOMP: ${frame.command}: ${frame.body}`))
+      }
+      if (bodies.length >= expected) resolve(undefined)
+    })
+    socket.on('error', reject)
+    socket.on('close', () => reject(new Error('STOMP: the connection is closed')))
+  })
+
+  function subscribe() {
+    const headers = ['id:0', `destination:/amq/queue/${queue}`, 'ack:auto']
+    socket.write(`SUBSCRIBE\n${headers.join('\n')}\n\n\0`)
+  }
+
+  /** The first whole frame of what has come. */
+  function next() {
+    while (buffer[0] === 10) buffer = buffer.subarray(1)
+    const head = buffer.indexOf('\n\n')
+    if (head < 0) return undefined
+    const [command = '', ...lines] = buffer.subarray(0, head).toString().split('\n')
+    const length = lines.find((line) => line.startsWith('content-length:'))?.slice('content-length:'.length)
+    const end = length === undefined ? buffer.indexOf(END, head + 2) : head + 2 + Number(length)
+    if (end < 0 || end >= buffer.length) return undefined
+    const body = buffer.subarray(head + 2, end).toString()
+    buffer = buffer.subarray(end + 1)
+    return { command, body }
+  }
+
+  socket.write('CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0')
+  try {
+    await done
+  } finally {
+    socket.removeAllListeners('close')
+    socket.destroy()
+  }
+  return bodies
+}

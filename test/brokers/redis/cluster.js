@@ -1,0 +1,125 @@
+// @ts-check
+/** Redis Cluster: three masters with a replica each. */
+import { execFileSync } from 'node:child_process'
+import { freePort } from '../../servers/own-server.js'
+import { program } from '../../servers/program.js'
+import { eventually, LocalCluster } from '../local-cluster.js'
+import { entriesOf, SETTINGS, server, tell } from './server.js'
+
+/** @typedef {import('../cluster.js').Cluster} Cluster */
+
+const NODES = ['redis-1', 'redis-2', 'redis-3', 'redis-4', 'redis-5', 'redis-6']
+
+/** @type {import('../cluster.js').BrokerKind} */
+export const redisClusterKind = {
+  name: 'redis-cluster',
+  clients: ['@redis/client'],
+  async prepare() {
+    server()
+  },
+  open: openRedisCluster,
+}
+
+/** @returns {Promise<Cluster>} */
+export async function openRedisCluster() {
+  const cluster = new LocalCluster('redis', NODES)
+  const ports = new Map()
+  for (const name of NODES) {
+    const port = await portWithBus()
+    ports.set(name, port)
+    const clustered = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '3000']
+    cluster.add(name, [server(), '--port', String(port), '--dir', cluster.folder(name), ...clustered, ...SETTINGS])
+  }
+  const opened = new RedisCluster(cluster, ports)
+  await cluster.startAll(async () => {
+    await eventually(() => Promise.all([...ports.values()].map((port) => tell(port, 'PING'))))
+    const places = [...ports.values()].map((port) => `127.0.0.1:${port}`)
+    const cli = program('redis-cli') ?? program('valkey-cli') ?? 'redis-cli'
+    execFileSync(cli, ['--cluster', 'create', ...places, '--cluster-replicas', '1', '--cluster-yes'], { stdio: 'pipe' })
+    await opened.healthy()
+  })
+  return opened
+}
+
+/** Nodes talk to each other ten thousand ports higher. */
+async function portWithBus() {
+  for (let port = 12_000 + Math.floor(Math.random() * 8_000); ; port += 1) {
+    try {
+      await freePort(port + 10_000)
+      return await freePort(port)
+    } catch {
+      // Another server has one of the two.
+    }
+  }
+}
+
+/** @implements {Cluster} */
+class RedisCluster {
+  #cluster
+  #ports
+
+  /** @param {LocalCluster} cluster @param {ReadonlyMap<string, number>} ports */
+  constructor(cluster, ports) {
+    this.#cluster = cluster
+    this.#ports = ports
+  }
+
+  get nodes() {
+    return this.#cluster.nodes
+  }
+
+  terminate = (/** @type {string} */ node) => this.#cluster.terminate(node)
+  kill = (/** @type {string} */ node) => this.#cluster.kill(node)
+  start = (/** @type {string} */ node) => this.#cluster.start(node)
+  freeze = (/** @type {string} */ node) => this.#cluster.freeze(node)
+  thaw = (/** @type {string} */ node) => this.#cluster.thaw(node)
+  stop = () => this.#cluster.stop()
+
+  /** @param {string} stream */
+  async leaderOf(stream) {
+    const port = await this.#masterOf(stream)
+    return [...this.#ports].find(([, each]) => each === port)?.[0] ?? ''
+  }
+
+  /** Every node says that all slots are served, and every master has its replica beside it. */
+  async healthy() {
+    await eventually(async () => {
+      for (const [name, port] of this.#ports) {
+        if (!String(await tell(port, 'CLUSTER', 'INFO')).includes('cluster_state:ok'))
+          throw new Error(`${name} is not ok`)
+        const replication = String(await tell(port, 'INFO', 'replication'))
+        if (!/slave0:.*state=online|master_link_status:up/.test(replication)) throw new Error(`${name} is alone`)
+      }
+    })
+  }
+
+  /** @param {string} name */
+  async makeDestination(name) {
+    return name.replaceAll(/[^\w-]/g, '-')
+  }
+
+  /** @param {string} _ @param {string} stream @returns {import('../cluster.js').SinkRecipe} */
+  sink(_, stream) {
+    const nodes = [...this.#ports.values()].map((port) => `redis://127.0.0.1:${port}`)
+    return { file: 'redis-stream/index.js', make: 'redisStream', options: { stream, nodes } }
+  }
+
+  /** @param {string} stream */
+  async read(stream) {
+    return eventually(async () => entriesOf(await this.#masterOf(stream), stream))
+  }
+
+  /** @param {string} stream @returns {Promise<number>} the port of the master that has it */
+  async #masterOf(stream) {
+    return eventually(async () => {
+      for (const [name, port] of this.#ports) {
+        if (!this.#cluster.process(name).isRunning) continue
+        const slot = Number(await tell(port, 'CLUSTER', 'KEYSLOT', stream))
+        const slots = /** @type {[number, number, [string, number]][]} */ (await tell(port, 'CLUSTER', 'SLOTS'))
+        const found = slots.find(([from, to]) => slot >= from && slot <= to)
+        if (found !== undefined) return Number(found[2][1])
+      }
+      throw new Error(`no node says where ${stream} is`)
+    })
+  }
+}
