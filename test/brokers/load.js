@@ -130,6 +130,26 @@ export class Load {
     return ids
   }
 
+  /** How late events were acknowledged at the most, and the longest time without an acknowledgement, as Belfry saw it. */
+  get acknowledged() {
+    const worst = { maxMs: 0, silentMs: 0 }
+    for (const line of readFileSync(this.#log, 'utf8').split('\n')) {
+      if (!line.startsWith('{"times"')) continue
+      const { times } = JSON.parse(line)
+      worst.maxMs = Math.max(worst.maxMs, times.maxMs)
+      worst.silentMs = Math.max(worst.silentMs, times.silentMs)
+    }
+    return worst
+  }
+
+  /** Log lines about outages, without their errors. */
+  get outages() {
+    const lines = readFileSync(this.#log, 'utf8')
+      .split('\n')
+      .filter((line) => line.includes('"sink'))
+    return lines.filter((line) => line.includes('is unreachable')).length
+  }
+
   /** The last lines that the processes wrote. */
   get said() {
     try {

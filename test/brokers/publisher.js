@@ -17,4 +17,14 @@ const belfry = createBelfry({
   poll: '100ms',
   logger,
 })
+// What the broker itself may not say: how late an event was acknowledged, and how long none was.
+const times = { maxMs: 0, silentMs: 0 }
+let last = Number.NaN
+belfry.on('run:succeeded', ({ run }) => {
+  const now = Date.now()
+  times.maxMs = Math.max(times.maxMs, now - Number(run.tick))
+  if (!Number.isNaN(last)) times.silentMs = Math.max(times.silentMs, now - last)
+  last = now
+})
+setInterval(() => console.log(JSON.stringify({ times })), 1_000).unref()
 await belfry.start()

@@ -49,7 +49,7 @@ async function tryKind(kind) {
   const cluster = await kind.open()
   let failures = 0
   try {
-    for (const scenario of scenarios) {
+    for (const scenario of scenarios.filter(({ only }) => only === undefined || only === kind.name)) {
       // At a high rate the clients take turns: together they would measure the machine.
       const turns = scenario.perSecond === undefined ? [clients] : clients.map((client) => [client])
       for (const turn of turns) failures += await tryScenario(kind, cluster, scenario, turn)
@@ -91,7 +91,10 @@ async function tryScenario(kind, cluster, scenario, clients) {
       const dead = (await load.deadLetters()).length
       const isFine = violations.length === 0 && dead === 0
       console.log(
-        JSON.stringify({ broker: kind.name, client, scenario: scenario.name, perSecond, ...counts, deadLetters: dead }),
+        JSON.stringify({
+          ...{ broker: kind.name, client, scenario: scenario.name, perSecond, ...load.acknowledged, ...counts },
+          ...{ outages: load.outages, deadLetters: dead },
+        }),
       )
       for (const violation of violations) console.error(`VIOLATION ${client}, ${scenario.name}: ${violation}`)
       if (!isFine) {

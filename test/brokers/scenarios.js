@@ -14,6 +14,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * @property {number} seconds how long the load runs
  * @property {number} [perSecond]
  * @property {boolean} [ordered]
+ * @property {string} [only] the one kind of broker that it is for
  * @property {(stage: Stage) => Promise<void>} fault
  */
 
@@ -31,8 +32,8 @@ export const SCENARIOS = [
   },
   { name: 'two of three killed', seconds: 45, fault: twoKilled },
   { name: 'Belfry killed six times', seconds: 40, fault: belfryKilled },
-  { name: 'rolling restart at 5,000 events/s', seconds: 45, perSecond: 5_000, fault: rollingRestart },
-  { name: 'leader killed at 5,000 events/s', seconds: 30, perSecond: 5_000, fault: leaderKilled },
+  { name: 'rolling restart at 5,000 events/s', seconds: 45, perSecond: 5_000, only: 'kafka', fault: rollingRestart },
+  { name: 'leader killed at 5,000 events/s', seconds: 30, perSecond: 5_000, only: 'kafka', fault: leaderKilled },
 ]
 
 /** All of it in about a minute: what a change can break is found, how long recovery takes is not. */
