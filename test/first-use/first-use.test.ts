@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import type { Store } from '../../src/core/store.js'
+import { eachOperation } from '../../src/engine/each-operation.js'
 import type { Job } from '../../src/index.js'
 import { silentLogger } from '../../src/index.js'
 import { faultyStore } from '../../src/testing/faulty-store.js'
@@ -79,8 +80,24 @@ function newInstance(store: Store): Pick<Scene, 'belfry' | 'job'> {
   return { belfry, job: belfry.job('greet', { exclusive: true, run: () => null }) }
 }
 
+/** A handle that is open already, as one that is not: each call finds out, and none waits for new connections. */
+function closedUntilOpened(store: Store): Store {
+  let isOpen = false
+  const guarded = eachOperation(store, (name, operation) => (...args) => {
+    return isOpen ? operation(...args) : Promise.reject(new Error(`${name} came before open()`))
+  })
+  return {
+    ...guarded,
+    async open() {
+      isOpen = true
+    },
+    async close() {},
+  }
+}
+
 describe.each(placeKinds)('before start(), on $name', ({ make }) => {
   let place: Place
+  let opened: Store
   let run = ''
 
   beforeAll(async () => {
@@ -90,12 +107,17 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
     run = (await belfry.enqueue('other')).run
     await belfry.runs.cancel(run)
     await belfry.stop()
+    opened = place.handle()
+    await opened.open()
   })
 
-  afterAll(() => place.remove())
+  afterAll(async () => {
+    await opened.close()
+    await place.remove()
+  })
 
   it.each(calls)('%s opens the store by itself, and after stop() is refused as NOT_RUNNING', async (_, call) => {
-    const instance = newInstance(place.handle())
+    const instance = newInstance(closedUntilOpened(opened))
     try {
       await call({ ...instance, run })
     } finally {
