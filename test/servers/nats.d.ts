@@ -4,4 +4,5 @@ export function startNats(): Promise<RunningServer | OwnServer>
 export function startOwnNats(settings?: {
   readonly jetstream?: boolean
   readonly maxPayload?: number
+  readonly password?: string
 }): Promise<OwnServer>

@@ -27,10 +27,10 @@ export async function startNats() {
 
 /**
  * A server that nobody else uses.
- * @param {{ jetstream?: boolean, maxPayload?: number }} [settings]
+ * @param {{ jetstream?: boolean, maxPayload?: number, password?: string }} [settings] the password is of the user `belfry`
  * @returns {Promise<import('./own-server.js').OwnServer>}
  */
-export async function startOwnNats({ jetstream = true, maxPayload = 1_048_576 } = {}) {
+export async function startOwnNats({ jetstream = true, maxPayload = 1_048_576, password } = {}) {
   const server = foundOrInstalled(WANTED)
   return startOwn({
     name: 'nats',
@@ -40,7 +40,9 @@ export async function startOwnNats({ jetstream = true, maxPayload = 1_048_576 } 
     prepare: ({ folder, port }) => {
       const file = join(folder, 'nats.conf')
       const stored = jetstream ? `jetstream { store_dir: "${join(folder, 'data')}" }\n` : ''
-      writeFileSync(file, `listen: "127.0.0.1:${port}"\nmax_payload: ${maxPayload}\n${stored}`, { mode: 0o644 })
+      const secret = password === undefined ? '' : `authorization { user: belfry, password: "${password}" }\n`
+      const text = `listen: "127.0.0.1:${port}"\nmax_payload: ${maxPayload}\n${stored}${secret}`
+      writeFileSync(file, text, { mode: 0o644 })
       return [server, '-c', file]
     },
     ready: natsAnswers,
