@@ -63,7 +63,7 @@ describe('a sink', () => {
     const { belfry, advance, runs } = createTestBelfry({ sinks: { orders: sink } })
     await belfry.start()
     await belfry.schedules.put('tick', { at: '2026-01-01T00:00:01Z', to: 'orders' })
-    await advance('2s')
+    await advance('4s')
     expect((await runs('tick')).map(({ state }) => state)).toEqual(['ready'])
     odd = false
     await advance('25h')
