@@ -30,10 +30,12 @@ import { checkName, checkText } from './core/names.js'
 import type { Frozen, RecordStore, Store } from './core/store.js'
 import { storeIdentity } from './core/store-identity.js'
 import { TokenFloor } from './core/token.js'
+import { BeatThread } from './engine/beat-thread.js'
 import { Engine } from './engine/engine.js'
 import { type EventMap, type EventName, Events } from './engine/events.js'
 import { Health } from './engine/health.js'
 import { LockKeeper } from './engine/lock-keeper.js'
+import { LoopWatch } from './engine/loop-watch.js'
 import { Metrics, measured } from './engine/metrics.js'
 import { openedOnUse } from './engine/opened-on-use.js'
 import type { JobDefinition } from './engine/work.js'
@@ -61,6 +63,8 @@ export class Belfry implements AsyncDisposable {
   readonly #runnable = new Map<string, JobDefinition>()
   readonly #declarations: Declarations
   readonly #engine: Engine
+  readonly #thread: BeatThread
+  readonly #loopWatch: LoopWatch
   #phase: Phase = 'new'
   #starting: Promise<void> | undefined
   #stopped: Promise<void> | undefined
@@ -87,9 +91,18 @@ export class Belfry implements AsyncDisposable {
     this.#declarations = new Declarations(store, app, release)
     this.schedules = new Schedules(store, this.#catalogue, options.graceMs)
     this.runs = new Runs(store, clock, this.#ending.signal)
+    this.#loopWatch = new LoopWatch({
+      ...{ clock, log, observe: this.metrics.observer('belfry_event_loop_delay_ms', {}) },
+      running: () => this.#engine.running,
+      onTurn: (running) => this.#thread.turned(running),
+    })
+    const loopWatch = this.#loopWatch
+    this.#thread = new BeatThread({ ...options, store, onStart: () => loopWatch.start() })
     this.#engine = new Engine({
       ...options,
       store,
+      thread: this.#thread,
+      isLoopBusy: () => loopWatch.isBusy,
       events: this.#events,
       health,
       floor,
@@ -109,7 +122,7 @@ export class Belfry implements AsyncDisposable {
       stampKeys: () => this.#catalogue.stampKeys(),
       syncReleases: () => this.#declarations.sync(),
     })
-    const keeper = new LockKeeper(store, clock, health, this.#events)
+    const keeper = new LockKeeper(store, clock, health, this.#events, this.#thread)
     this.locks = new Locks(store, clock, log, floor, keeper, () => this.#engine.instance)
   }
 
@@ -150,6 +163,7 @@ export class Belfry implements AsyncDisposable {
     await this.#starting
     if (this.#hasEnded()) throw failure('NOT_RUNNING', 'start(): the instance was stopped while it was starting')
     this.#phase = 'started'
+    this.#loopWatch.start()
     this.#engine.start()
   }
 
@@ -278,6 +292,8 @@ export class Belfry implements AsyncDisposable {
     if (wasStarted) await this.#engine.stop(graceMs)
     await this.#engine.close()
     await this.locks.close()
+    this.#loopWatch.stop()
+    await this.#thread.stop()
     await this.#store.close()
     this.#phase = 'stopped'
   }

@@ -7,7 +7,7 @@ import type { Mutable } from '../core/mutable.js'
 import { checkName } from '../core/names.js'
 import type { Page, Store } from '../core/store.js'
 import type { TokenFloor } from '../core/token.js'
-import { HeldLock } from '../engine/held-lock.js'
+import { HeldLock, type LockObserver } from '../engine/held-lock.js'
 import type { LockKeeper } from '../engine/lock-keeper.js'
 import { type Duration, durationMs } from '../time/duration.js'
 import { checkToken, type GrantOptions, type GrantRef, parseGrant } from './grant-options.js'
@@ -99,7 +99,7 @@ export class Locks {
   }
 
   #keep({ lease, sentAt }: Granted, { ttlMs, minHoldMs, renew, heartbeatMs }: LockTerms): Lock {
-    const held = new HeldLock(lease, { ttlMs, sentAt, renew, heartbeatMs }, this.#clock, this.#lost)
+    const held = new HeldLock(lease, { ttlMs, sentAt, renew, heartbeatMs }, this.#clock, this.#observer)
     held.minHoldMs = minHoldMs
     this.#keeper.keep(held)
     return new Lock(held, this)
@@ -202,9 +202,12 @@ export class Locks {
   }
 
   /** Tells of a loss, wherever it was noticed. */
-  readonly #lost = (held: HeldLock): void => {
-    this.#log.warn({ lock: held.name, token: held.token, why: held.loss?.message }, 'a lock was lost')
-    this.#keeper.lost(held)
+  readonly #observer: LockObserver = {
+    lost: (held) => {
+      this.#log.warn({ lock: held.name, token: held.token, why: held.loss?.message }, 'a lock was lost')
+      this.#keeper.lost(held)
+    },
+    inDoubt: () => this.#keeper.inDoubt(),
   }
 
   /** Gives back all that this process still holds, and the places where it waits. */

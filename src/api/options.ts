@@ -34,6 +34,11 @@ export interface BelfryOptions {
   readonly lease?: Duration
   /** How often an instance proves that it lives. Default a quarter of the lease; more than a third is refused. */
   readonly heartbeat?: Duration
+  /**
+   * How long the event loop may be blocked. Until then another thread keeps the instance and its locks alive; after it the
+   * process counts as dead. Default 5 min.
+   */
+  readonly maxBlock?: Duration
   /** Look for work at least this often, hints or not. Default 1 s. */
   readonly poll?: Duration
   /** Record ticks this long ahead. Default 1 s. */
@@ -68,7 +73,7 @@ const DAY_MS = 24 * 3_600_000
 
 const KNOWN = [
   ...['store', 'app', 'release', 'roles', 'jobs', 'sinks', 'concurrency', 'lease', 'heartbeat', 'poll', 'lookahead'],
-  ...['grace', 'batch', 'history', 'stopGrace', 'signals', 'logger', 'clock', 'threads'],
+  ...['maxBlock', 'grace', 'batch', 'history', 'stopGrace', 'signals', 'logger', 'clock', 'threads'],
 ]
 
 export function parseOptions(options: BelfryOptions) {
@@ -93,6 +98,7 @@ export function parseOptions(options: BelfryOptions) {
     pollMs,
     leaseMs,
     heartbeatMs,
+    maxBlockMs: ms(options.maxBlock, 300_000, 'maxBlock', 1_000),
     clock: options.clock ?? systemClock,
     log: parseLogger(options.logger),
     sinks: parseSinks(options.sinks ?? {}),

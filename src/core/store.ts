@@ -12,6 +12,7 @@
  *
  * `testing/store-contract.ts` is this page as tests; a store is done when they pass.
  */
+import type { NoSource, StoreSource } from './beat-store.js'
 import type { Check } from './diagnosis.js'
 import type { AttemptRef, BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from './instance.js'
 import type { Json } from './json.js'
@@ -44,6 +45,11 @@ export interface Store {
    * instance joins anew. The returned function unsubscribes.
    */
   onLost?(listener: (why: string) => void): () => void
+  /**
+   * How another thread of this process can open the same store, so that beats go on while this thread is blocked; or why it
+   * cannot. Absent where the store lives in this thread alone.
+   */
+  reopen?(): StoreSource | NoSource
   /** Stops and allows starting runs, for all instances. Ticks are recorded all the same. */
   freeze(note: string | undefined): Promise<void>
   thaw(): Promise<void>

@@ -2,6 +2,8 @@
  * The dispatcher starts runs of jobs: it claims as many as can begin at once, never more, so that no claimed run waits in
  * the memory of a process that others cannot see into.
  *
+ * Handlers that keep the event loop busy are taken few at a time: `pace.ts`.
+ *
  * Where more is due than one claim takes, or was the last time, several claims are under way, each for room of its own.
  *
  * Handlers of the main thread and handlers in threads have a dispatcher each, because what a claim may bring has one limit:
@@ -19,6 +21,7 @@ import type { Capacity, ClaimResult, Store } from '../core/store.js'
 import type { Attempt } from './attempt.js'
 import type { Attempts, ClaimWish } from './attempts.js'
 import { ClaimSize, untilReady } from './claim-size.js'
+import type { ClaimPace } from './pace.js'
 import type { Rush } from './rush.js'
 import type { Slots } from './slots.js'
 import type { JobDefinition } from './work.js'
@@ -40,6 +43,9 @@ export interface DispatcherOptions extends AttemptGround {
   readonly pollMs: number
   /** Called when a slot becomes free that something may wait for. */
   readonly onFree: () => void
+  readonly pace: ClaimPace
+  /** Called before a handler starts that may block the loop, for all that is known of its job. */
+  readonly onUnknown: () => void
 }
 
 /** How uneven polls are. Who of many polled first is first at the next instant, and that is not to be always the same. */
@@ -90,23 +96,21 @@ export class Dispatcher {
 
   /** Answers when to come again. */
   async #claimOnce(): Promise<number> {
-    const { attempts, clock, rush, concurrency, pollMs } = this.#options
+    const { clock, rush, concurrency, pollMs } = this.#options
     const wish = this.#wish()
     if (wish === undefined) {
       // What has ended makes room.
       if (this.#asked === 0) rush.giveWay()
       return pollMs
     }
-    this.#reserve(wish, 1)
     const sentAt = clock.monotonic()
     let begun = 0
-    const begin = (attempt: Attempt) => {
+    const result = await this.#claim(wish, (attempt) => {
       this.#begin(attempt)
       begun += 1
       // Not later: what of it ends at once would be written down first.
       if (begun === wish.limit && this.#running < concurrency && !this.#closed) rush.begin()
-    }
-    const result = await attempts.claim(wish, begin).finally(() => this.#reserve(wish, -1))
+    })
     const isFull = result.runs.length >= wish.limit
     this.#size.took(result.runs.length, isFull)
     if (isFull) {
@@ -117,6 +121,25 @@ export class Dispatcher {
     // A job that has no more room may have more to run.
     for (const { name } of wish.jobs) if (this.#freeOf(name) <= 0) this.#wantRoom()
     return this.#pause(result, sentAt)
+  }
+
+  async #claim(wish: ClaimWish, begin: (attempt: Attempt) => void): Promise<ClaimResult> {
+    const { attempts, clock } = this.#options
+    let startedAt: number | undefined
+    let begun: ClaimResult['runs'] = []
+    this.#reserve(wish, 1)
+    this.#options.pace.asked(wish.jobs)
+    try {
+      const result = await attempts.claim(wish, (attempt) => {
+        startedAt ??= clock.monotonic()
+        begin(attempt)
+      })
+      if (startedAt !== undefined) begun = result.runs
+      return result
+    } finally {
+      this.#reserve(wish, -1)
+      this.#options.pace.answered(wish.jobs, begun, startedAt ?? 0)
+    }
   }
 
   /** On time for what is known to come. Else at the next poll, each time a little differently from other instances. */
@@ -136,13 +159,13 @@ export class Dispatcher {
   }
 
   #wish(): ClaimWish | undefined {
-    const { concurrency, slots, starts } = this.#options
+    const { concurrency, slots, starts, pace } = this.#options
     const limit = Math.min(concurrency - this.#running - this.#asked, slots.free, this.#size.most)
     if (this.#closed) return undefined
     const jobs: Capacity[] = []
     for (const [name, job] of this.#options.jobs) {
       if (!starts(job)) continue
-      const free = Math.min(limit, this.#freeOf(name))
+      const free = Math.min(limit, this.#freeOf(name), pace.most(name))
       if (free > 0) jobs.push({ name, limit: free })
       else this.#wantRoom()
     }
@@ -173,6 +196,8 @@ export class Dispatcher {
     if (!('job' in target)) return
     this.#count(target.job, 1)
     this.#options.slots.take(1)
+    // It may block the loop at once: whoever warns of that has to know its name by then.
+    if (!this.#options.pace.isLight(target.job)) this.#options.onUnknown()
     this.#runJob(attempt, this.#options.jobs.get(target.job) as JobDefinition)
   }
 

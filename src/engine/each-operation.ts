@@ -10,7 +10,7 @@ const OWN = ['now', 'freeze', 'thaw', 'frozen', 'diagnose'] as const
 
 /** The store with every operation replaced. Opening, closing and listening are none: they stay as they are. */
 export function eachOperation(store: Store, replace: Replace): Store {
-  const { supports, onLost } = store
+  const { supports, onLost, reopen } = store
   const areas = AREAS.map((area) => [area, replacedIn(store[area], `${area}.`, replace)])
   const own = OWN.filter((name) => store[name] !== undefined).map((name) => [
     name,
@@ -22,6 +22,7 @@ export function eachOperation(store: Store, replace: Replace): Store {
     close: () => store.close(),
     subscribe: (listener) => store.subscribe(listener),
     ...(onLost === undefined ? {} : { onLost: onLost.bind(store) }),
+    ...(reopen === undefined ? {} : { reopen: reopen.bind(store) }),
     ...Object.fromEntries([...areas, ...own]),
   }
 }

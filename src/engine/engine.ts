@@ -4,7 +4,9 @@ import type { InstanceInfo } from '../core/instance.js'
 import type { Logger } from '../core/logger.js'
 import type { PruneRequest, Store, Wake } from '../core/store.js'
 import type { TokenFloor } from '../core/token.js'
+import type { Attempt } from './attempt.js'
 import { Attempts } from './attempts.js'
+import type { BeatThread } from './beat-thread.js'
 import { Dispatcher } from './dispatcher.js'
 import type { Events } from './events.js'
 import type { Health } from './health.js'
@@ -12,6 +14,7 @@ import { Keeper } from './keeper.js'
 import { Loop } from './loop.js'
 import { Membership } from './membership.js'
 import { OutageNotes } from './outage-notes.js'
+import { Pace, UNPACED } from './pace.js'
 import { pruner } from './pruner.js'
 import { Rush } from './rush.js'
 import { Settler } from './settler.js'
@@ -56,6 +59,9 @@ export interface EngineOptions {
   readonly describe: () => Omit<InstanceInfo, 'id'>
   readonly stampKeys: () => Promise<void>
   readonly syncReleases: () => Promise<void>
+  readonly thread: BeatThread
+  /** Whether the event loop is late: then less is claimed. */
+  readonly isLoopBusy: () => boolean
 }
 
 /** How long a stopping instance tries to write down what its attempts came to. */
@@ -90,19 +96,24 @@ export class Engine {
     const attempts = this.#attempts
     this.#threads = new ThreadPool({ ...options, ...options.threads })
     const shared = { ...options, attempts, threads: this.#threads, slots: new Slots(options.concurrency) }
+    const wakeDispatcher = () => this.#loops.dispatcher.wake()
     this.#dispatcher = new Dispatcher({
       ...shared,
       rush,
       starts: (job) => !isThreaded(job),
-      onFree: () => this.#loops.dispatcher.wake(),
+      pace: clock.nextTurn === undefined ? UNPACED : new Pace({ ...options, onFree: wakeDispatcher }),
+      onFree: wakeDispatcher,
+      onUnknown: () => options.thread.turned(this.running),
     })
     this.#threadDispatcher = new Dispatcher({
       ...shared,
       // So few begin at a time that nothing has to wait for them.
       rush: new Rush(clock),
       starts: isThreaded,
+      pace: UNPACED,
       concurrency: options.threads.max,
       onFree: () => this.#loops['thread dispatcher'].wake(),
+      onUnknown: () => {},
     })
     this.#sinks = new SinkDispatcher({
       ...options,
@@ -114,7 +125,7 @@ export class Engine {
     events.on('instance:joined', () => this.#wakeDispatchers())
     this.#keeper = new Keeper({
       ...options,
-      onLost: () => this.#loops.keeper.wake(),
+      onHurry: () => this.#loops.keeper.wake(),
       membership: this.#membership,
       attempts: () => attempts.all,
       claimsSettled: () => attempts.claimsSettled,
@@ -127,7 +138,7 @@ export class Engine {
       'thread dispatcher': () => this.#startRuns(this.#threadDispatcher),
       'sink dispatcher': () => this.#startRuns(this.#sinks),
       keeper: () => this.#keeper.keepAlive(),
-      sweeper: sweeper({ ...options, instance, onRescued: wakeDispatchers }),
+      sweeper: sweeper({ ...options, instance, onRescued: wakeDispatchers, isInDoubt: () => this.#keeper.isInDoubt }),
       pruner: pruner({ ...options, instance }),
     }
     const loop = (name: keyof typeof steps) => new Loop({ name, clock, health, step: steps[name] })
@@ -160,6 +171,11 @@ export class Engine {
   /** Ends what runs beside the main thread. */
   close(): Promise<void> {
     return this.#threads.close()
+  }
+
+  /** Names what runs here, for people who look. */
+  get running(): string {
+    return runningNames(this.#attempts.all)
   }
 
   start(): void {
@@ -253,6 +269,18 @@ export class Engine {
 
 function isThreaded(job: JobDefinition): job is ThreadedJob {
   return typeof job.run !== 'function'
+}
+
+const MAX_NAMES = 5
+
+/** The first few by job or sink and run: `resize 1234, resize 1235 and 8 more`. */
+function runningNames(attempts: ReadonlyMap<string, Attempt>): string {
+  const names: string[] = []
+  for (const { run } of attempts.values()) {
+    if (names.length === MAX_NAMES) break
+    names.push(`${'job' in run.target ? run.target.job : run.target.sink} ${run.id}`)
+  }
+  return names.join(', ') + (attempts.size > MAX_NAMES ? ` and ${attempts.size - MAX_NAMES} more` : '')
 }
 
 /** Waits for a promise, but no longer than this. */

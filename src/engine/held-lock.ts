@@ -1,7 +1,8 @@
 import type { Clock } from '../core/clock.js'
 import { failure } from '../core/errors.js'
 import type { Lease } from '../core/lease.js'
-import { trustMs } from './keeper.js'
+import type { RenewedLock } from './beat-messages.js'
+import { HELD_UP_MS, trustMs } from './keeper.js'
 
 /** How a lease was obtained: for how long, by a call sent when, and whether and how often it is renewed. */
 export interface Grant {
@@ -11,7 +12,16 @@ export interface Grant {
   readonly heartbeatMs: number | undefined
 }
 
+/** Who looks after a lock. */
+export interface LockObserver {
+  lost(lock: HeldLock): void
+  /** Only the store can say whether it is still held: it is to be renewed at once. */
+  inDoubt(lock: HeldLock): void
+}
+
 const NOTHING = () => {}
+/** How long the store has to answer the renewal that decides after a block. */
+const LAST_RENEWAL_MS = 1_000
 
 /**
  * A lock that this process holds: how long it may be trusted, and the signal that fires when it no longer may.
@@ -23,7 +33,7 @@ export class HeldLock {
   /** Whether it is renewed by itself. */
   readonly renews: boolean
   readonly #clock: Clock
-  readonly #onLost: (lock: HeldLock) => void
+  readonly #observer: LockObserver
   readonly #heartbeatMs: number | undefined
   #token: number
   #ttlMs: number
@@ -41,12 +51,7 @@ export class HeldLock {
   /** The longest minimum hold that any of them asked for. */
   minHoldMs = 0
 
-  constructor(
-    lease: Lease,
-    { ttlMs, sentAt, renew, heartbeatMs }: Grant,
-    clock: Clock,
-    onLost: (lock: HeldLock) => void,
-  ) {
+  constructor(lease: Lease, { ttlMs, sentAt, renew, heartbeatMs }: Grant, clock: Clock, observer: LockObserver) {
     this.name = lease.name
     this.#heartbeatMs = heartbeatMs
     this.holder = lease.holder
@@ -54,7 +59,7 @@ export class HeldLock {
     this.#token = lease.token
     this.#ttlMs = ttlMs
     this.#clock = clock
-    this.#onLost = onLost
+    this.#observer = observer
     this.extended(lease, ttlMs, sentAt)
   }
 
@@ -90,9 +95,19 @@ export class HeldLock {
 
   /** When the next renewal should be sent. A heartbeat too slow for a TTL that was shortened gives way. */
   get renewAt(): number {
+    return this.#sentAt + this.#renewEveryMs
+  }
+
+  /** The lock as another thread can renew it. */
+  get renewal(): RenewedLock {
+    const { name, holder, token, ttlMs } = this
+    return { name, holder, token, ttlMs, everyMs: this.#renewEveryMs, sentAt: this.#sentAt }
+  }
+
+  get #renewEveryMs(): number {
     const quarterMs = this.#ttlMs / 4
     const heartbeatMs = this.#heartbeatMs ?? quarterMs
-    return this.#sentAt + (heartbeatMs * 3 <= this.#ttlMs ? heartbeatMs : quarterMs)
+    return heartbeatMs * 3 <= this.#ttlMs ? heartbeatMs : quarterMs
   }
 
   /** The store extended the lease, by a call that was sent at this moment. One that was given up is trusted again. */
@@ -116,10 +131,20 @@ export class HeldLock {
 
   #setExpiry(): void {
     this.#cancelExpiry()
-    const trustedMs = this.#trustedMs
+    const expiresAt = this.#sentAt + trustMs(this.#ttlMs)
+    const leftMs = expiresAt - this.#clock.monotonic()
+    const expired = () => this.#expired(this.#clock.monotonic() - expiresAt)
+    if (leftMs > 0) this.#cancelExpiry = this.#clock.after(leftMs, expired)
+    else expired()
+  }
+
+  /** After a block it may have been renewed by another thread, or be free to be renewed still. */
+  #expired(lateMs: number): void {
     const late = () => this.lose('it was not renewed in time')
-    if (trustedMs > 0) this.#cancelExpiry = this.#clock.after(trustedMs, late)
-    else late()
+    if (this.renews && lateMs >= HELD_UP_MS) {
+      this.#cancelExpiry = this.#clock.after(LAST_RENEWAL_MS, late)
+      this.#observer.inDoubt(this)
+    } else late()
   }
 
   get #trustedMs(): number {
@@ -131,7 +156,7 @@ export class HeldLock {
     this.#cancelExpiry()
     this.#loss = failure('LEASE_LOST', `the lock "${this.name}" was lost: ${why}`)
     this.#controller?.abort(this.#loss)
-    this.#onLost(this)
+    this.#observer.lost(this)
   }
 
   /** Given back: nothing of it is left behind, whatever is still under way for it. */

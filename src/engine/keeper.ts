@@ -7,7 +7,11 @@
  * process stopped, machine asleep) the store may already have given our work to others, so everything here is aborted
  * before the store would do so. The margin covers the difference between two clocks' speeds.
  *
+ * A beat thread sends beats of its own while this loop is blocked (`beat-thread.ts`); what it achieved counts here too.
+ *
  * - A beat whose reply was lost: repeated; extending twice is extending once.
+ * - The loop was blocked past that moment: whether the lease is still ours only the store can say. One more beat is sent,
+ *   and everything is given up only if the store refuses it, or does not answer soon.
  * - Declared dead: the beat is refused. Everything is aborted and the instance joins anew under a new id, so that
  *   nothing of its former life is ever mistaken for the new one.
  * - Proven dead: where life is proven by more than the beat, the store tells at once that the proof was lost. Then it is
@@ -20,6 +24,7 @@ import type { Logger } from '../core/logger.js'
 import type { Store } from '../core/store.js'
 import type { TokenFloor } from '../core/token.js'
 import type { Attempt } from './attempt.js'
+import { type BeatThread, BeatTimes } from './beat-thread.js'
 import type { Events } from './events.js'
 import type { Membership } from './membership.js'
 import { ABORT_WINDOW_MS } from './worker.js'
@@ -35,9 +40,15 @@ export interface KeeperOptions {
   readonly membership: Membership
   readonly attempts: () => ReadonlyMap<string, Attempt>
   readonly claimsSettled: () => number
-  /** Told when the lease was given up between two beats. */
-  readonly onLost: () => void
+  readonly thread: BeatThread
+  /** Told between two beats that the next is wanted at once. */
+  readonly onHurry: () => void
 }
+
+/** A timer that fires so much after its time was held up by a blocked loop. */
+export const HELD_UP_MS = 100
+/** How long the store has to answer the one beat that decides after a block. */
+const LAST_BEAT_MS = 1_000
 
 /** How much earlier than the store this side gives a lease up. */
 export function trustMs(leaseMs: number): number {
@@ -47,7 +58,9 @@ export function trustMs(leaseMs: number): number {
 export class Keeper {
   readonly #options: KeeperOptions
   #cancelDeadline = () => {}
-  #trustedUntil = Number.NEGATIVE_INFINITY
+  #times = new BeatTimes()
+  /** Whether the beat that decides after a block is under way. */
+  #isLastBeat = false
   #stopped = false
 
   constructor(options: KeeperOptions) {
@@ -60,7 +73,9 @@ export class Keeper {
     const sentAt = clock.monotonic()
     if (!membership.joined) {
       await membership.join()
-      this.#trustUntil(sentAt + trustMs(leaseMs))
+      if (!membership.joined) return 0
+      this.#times = this.#options.thread.live(membership.id, leaseMs, heartbeatMs, sentAt)
+      this.#watchDeadline()
       return heartbeatMs
     }
     const attempts = [...this.#options.attempts().values()].filter(({ reason }) => reason !== 'lost')
@@ -75,10 +90,12 @@ export class Keeper {
     // Given up meanwhile: what is said of the former life does not concern the new one.
     if (id !== membership.id) return 0
     if (!result.alive) return this.#rejoin('the store declared this instance dead')
-    this.#trustUntil(sentAt + trustMs(leaseMs))
+    this.#times.sent(sentAt)
+    this.#watchDeadline()
     abortAll(attempts, new Set(result.lost), 'lost')
     abortAll(attempts, new Set(result.cancel), 'cancel')
-    return heartbeatMs
+    // It was sent before a block, and its answer read after it.
+    return this.isTrusted ? heartbeatMs : 0
   }
 
   /**
@@ -89,31 +106,64 @@ export class Keeper {
     return this.#options.clock.monotonic() < this.#trustedUntil
   }
 
+  /** Whether this instance takes part and cannot be certain that the store counts it as alive. */
+  get isInDoubt(): boolean {
+    return this.#options.membership.joined && !this.isTrusted
+  }
+
   /** The store says that this process can no longer prove that it lives. */
   giveUp(why: string): void {
     this.#rejoin(why)
-    this.#options.onLost()
+    this.#options.onHurry()
   }
 
   stop(): void {
     this.#stopped = true
     this.#cancelDeadline()
+    this.#options.thread.die()
   }
 
-  #trustUntil(deadline: number): void {
-    const { clock, leaseMs } = this.#options
+  get #trustedUntil(): number {
+    return this.#times.newest + trustMs(this.#options.leaseMs)
+  }
+
+  /** From a beat that was accepted until the moment when trust in it ends. */
+  #watchDeadline(): void {
+    const { clock } = this.#options
+    const deadline = this.#trustedUntil
+    // The answer to a beat that was sent before the block decides nothing.
+    if (this.#isLastBeat && !this.isTrusted) return
+    this.#isLastBeat = false
     this.#cancelDeadline()
-    this.#trustedUntil = deadline
     // A beat that is answered after the end has nothing left to watch over.
     if (this.#stopped) return
-    const why = `no beat has reached the store for ${Math.round(trustMs(leaseMs))} ms`
-    this.#cancelDeadline = clock.after(deadline - clock.monotonic(), () => this.giveUp(why))
+    this.#cancelDeadline = clock.after(deadline - clock.monotonic(), () => this.#deadlinePassed(deadline))
+  }
+
+  #deadlinePassed(deadline: number): void {
+    const { clock, heartbeatMs, onHurry } = this.#options
+    if (this.isTrusted || clock.monotonic() - deadline < HELD_UP_MS) {
+      this.#keepOrGiveUp()
+      return
+    }
+    this.#isLastBeat = true
+    this.#cancelDeadline = clock.after(Math.min(heartbeatMs, LAST_BEAT_MS), () => this.#keepOrGiveUp())
+    onHurry()
+  }
+
+  /** The beat thread may have beaten meanwhile. */
+  #keepOrGiveUp(): void {
+    if (this.isTrusted) this.#watchDeadline()
+    else this.giveUp(`no beat has reached the store for ${Math.round(trustMs(this.#options.leaseMs))} ms`)
   }
 
   /** Gives everything up and takes a new identity. */
   #rejoin(why: string): number {
     const { membership, log, events } = this.#options
     this.#cancelDeadline()
+    this.#isLastBeat = false
+    this.#times = new BeatTimes()
+    this.#options.thread.die()
     const attempts = this.#options.attempts()
     const fields = { instance: membership.id, attempts: attempts.size }
     // With nothing at work nothing is lost, and that the store cannot be reached has been said.

@@ -6,18 +6,20 @@
  */
 import { type Alarm, type Clock, NO_ALARM, setAlarm } from '../core/clock.js'
 import type { Store } from '../core/store.js'
+import type { BeatThread } from './beat-thread.js'
 import type { Events } from './events.js'
 import type { Health } from './health.js'
-import type { HeldLock } from './held-lock.js'
+import type { HeldLock, LockObserver } from './held-lock.js'
 import { Loop } from './loop.js'
 
 const PART = 'lock keeper'
 
-export class LockKeeper {
+export class LockKeeper implements LockObserver {
   readonly #store: Store
   readonly #clock: Clock
   readonly #events: Events
   readonly #health: Health
+  readonly #thread: BeatThread
   readonly #held = new Set<HeldLock>()
   /** How many of them are renewed. */
   #renewing = 0
@@ -26,7 +28,8 @@ export class LockKeeper {
   #nextAt = Number.POSITIVE_INFINITY
   #alarm: Alarm = NO_ALARM
 
-  constructor(store: Store, clock: Clock, health: Health, events: Events) {
+  constructor(store: Store, clock: Clock, health: Health, events: Events, thread: BeatThread) {
+    this.#thread = thread
     this.#store = store
     this.#clock = clock
     this.#health = health
@@ -49,6 +52,7 @@ export class LockKeeper {
     if (this.#renewing === 0) this.#alarm.ref()
     if (!lock.isRenewed) this.#renewing += 1
     lock.isRenewed = true
+    this.#thread.hold(lock.renewal)
     if (lock.renewAt >= this.#nextAt) return
     if (this.#loop === undefined) this.#setAlarm(lock.renewAt)
     else this.#loop.wake()
@@ -60,9 +64,13 @@ export class LockKeeper {
     this.#renewNoMore(lock)
   }
 
-  lost = (lock: HeldLock): void => {
+  lost(lock: HeldLock): void {
     this.#events.emit('lock:lost', { name: lock.name, token: lock.token })
     this.#renewNoMore(lock)
+  }
+
+  inDoubt(): void {
+    this.#loop?.wake()
   }
 
   close(): void {
@@ -98,7 +106,10 @@ export class LockKeeper {
         const lease = leases[at]
         if (!lock.isRenewed) continue
         if (lease === undefined) lock.lose('somebody else has it, or it was reset')
-        else lock.extended(lease, lock.ttlMs, now)
+        else {
+          lock.extended(lease, lock.ttlMs, now)
+          this.#thread.hold(lock.renewal)
+        }
       }
     }
     for (const lock of this.#held) if (lock.isRenewed) this.#nextAt = Math.min(this.#nextAt, lock.renewAt)
@@ -106,7 +117,10 @@ export class LockKeeper {
   }
 
   #renewNoMore(lock: HeldLock): void {
-    if (lock.isRenewed) this.#renewing -= 1
+    if (lock.isRenewed) {
+      this.#renewing -= 1
+      this.#thread.drop(lock.holder)
+    }
     lock.isRenewed = false
     if (this.#renewing === 0) this.#rest()
   }

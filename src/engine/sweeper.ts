@@ -20,12 +20,16 @@ export interface SweeperOptions {
   /** Told when runs became ready. */
   readonly onRescued: () => void
   readonly instance: () => string
+  /** Whether this instance may itself be among the dead: it woke from a block, and has not beaten since. */
+  readonly isInDoubt: () => boolean
 }
 
 /** Releases are looked at every so many sweeps. */
 const RELEASES_EVERY = 8
 /** How often to look for the dead where the store knows at once of them. */
 const PROVEN_EVERY_MS = 500
+/** How long to wait for an instance's own beat. */
+const DOUBT_MS = 100
 
 export function sweeper(options: SweeperOptions): () => Promise<number> {
   const { store, log, events, leaseMs, batch, onRescued, instance } = options
@@ -34,6 +38,7 @@ export function sweeper(options: SweeperOptions): () => Promise<number> {
   const restEvery = Math.max(Math.round(leaseMs / 4 / sweepMs), 1)
   let round = 0
   return async function sweep() {
+    if (options.isInDoubt()) return DOUBT_MS
     const { rescued, lost } = await store.runs.rescue(batch)
     if (rescued > 0) onRescued()
     if (rescued > 0 || lost > 0) {

@@ -43,6 +43,7 @@ const COUNTERS = {
 const HISTOGRAMS = {
   belfry_run_lateness_ms: 'How long after its instant a run began.',
   belfry_run_duration_ms: 'How long attempts took, by target.',
+  belfry_event_loop_delay_ms: 'How late the event loop of this process comes to a timer.',
   belfry_store_operation_ms: 'How long operations of the store took, by operation.',
 } as const
 

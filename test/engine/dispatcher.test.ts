@@ -5,6 +5,7 @@ import { Attempts } from '../../src/engine/attempts.js'
 import { Dispatcher } from '../../src/engine/dispatcher.js'
 import { Events } from '../../src/engine/events.js'
 import { Health } from '../../src/engine/health.js'
+import { UNPACED } from '../../src/engine/pace.js'
 import { Rush } from '../../src/engine/rush.js'
 import { Settler } from '../../src/engine/settler.js'
 import { Slots } from '../../src/engine/slots.js'
@@ -52,7 +53,7 @@ async function scene({ runs = 1, concurrency = 10, batch = 10, ofJob = 10_000 } 
   })
   const dispatcher = new Dispatcher({
     ...{ store, clock, attempts, rush, log: silentLogger, concurrency, batch, pollMs: 1_000 },
-    onFree: () => void freed.push(began.length),
+    ...{ onFree: () => void freed.push(began.length), pace: UNPACED, onUnknown: () => {} },
     jobs: new Map([['report', job]]),
     starts: () => true,
     slots: new Slots(concurrency),

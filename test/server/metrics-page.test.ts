@@ -44,7 +44,8 @@ describe('the metrics page', () => {
       ...['belfry_runs_total', 'belfry_stale_settles_total', 'belfry_takeovers_total', 'belfry_locks_lost_total'],
       ...['belfry_leases_lost_total', 'belfry_sink_outages_total', 'belfry_sink_recoveries_total'],
       ...['belfry_store_errors_total', 'belfry_store_outages_total'],
-      ...['belfry_run_lateness_seconds', 'belfry_run_duration_seconds', 'belfry_store_operation_seconds'],
+      ...['belfry_run_lateness_seconds', 'belfry_run_duration_seconds', 'belfry_event_loop_delay_seconds'],
+      'belfry_store_operation_seconds',
     ])
     expect(value(families, 'belfry_up')).toBe(1)
     expect(value(families, 'belfry_instances')).toBe(2)

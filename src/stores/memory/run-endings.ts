@@ -1,6 +1,8 @@
 /** How a run ends, makes way, or is taken from whoever runs it. */
+
 import type { ErrorRecord } from '../../core/errors.js'
 import type { Json } from '../../core/json.js'
+import { lostMessage } from '../../core/lost.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { SkipReason } from '../../core/policies.js'
 import { isKept, MAX_TAKEOVERS, type RunState } from '../../core/run.js'
@@ -58,7 +60,7 @@ export function takeOver(state: MemoryState, run: RunRecord, now: number, died: 
     return 'ended'
   }
   if (died && run.takeovers >= MAX_TAKEOVERS) {
-    const message = `given up: ${run.takeovers + 1} instances that ran it died, ${run.instance} was the last`
+    const message = lostMessage(run.takeovers + 1, run.instance)
     endRun(state, run, 'failed', now, { error: { code: 'LOST', message } })
     return 'lost'
   }

@@ -82,7 +82,7 @@ export interface DatabaseOptions {
   /** Where other processes listen for hints; absent when none are sent. */
   readonly channel?: string
   /** Present when instances prove that they live. */
-  readonly proof?: Proof
+  readonly proof?: Pick<Proof, 'number' | 'holds'>
   /** How long any statement may take, for those that follow no lease. */
   readonly limitMs?: number
 }

@@ -12,8 +12,8 @@ interface Pg {
 const LIMITS = { connectionTimeoutMillis: 5_000, keepAlive: true } as const
 
 /** Its idle connections keep no process alive: a script that is done may end. */
-export function newPool(url: string): PgPool {
-  return new (loadPg().Pool)({ connectionString: url, max: 10, allowExitOnIdle: true, ...LIMITS })
+export function newPool(options: Readonly<Record<string, unknown>>): PgPool {
+  return new (loadPg().Pool)({ max: 10, allowExitOnIdle: true, ...LIMITS, ...options })
 }
 
 export function newClient(url: string): DirectClient {

@@ -24,6 +24,7 @@ import {
   type PostgresOptions,
 } from './postgres-options.js'
 import { Proof } from './proof.js'
+import { reopen } from './reopen.js'
 import { migrationSql } from './schema.js'
 import { operationsOn } from './store.js'
 import { poolOf } from './used-pool.js'
@@ -77,6 +78,7 @@ export function postgres(options: PostgresOptions): Store {
     supports: { transactions: true, wakeups: listens, durable: true, shared: true },
     subscribe: wakes.subscribe,
     ...(proof === undefined ? {} : { onLost: proof.onLost }),
+    ...(clock === systemClock ? { reopen: () => reopen(options, proof) } : {}),
     async open() {
       await expectConnection(pool.used, clock)
       await checkServer(db)

@@ -36,6 +36,9 @@ export class Proof implements DirectUse {
   readonly #waiting = new Set<() => void>()
   #taken: number | undefined
   #number: number | undefined
+  /** The number that proves life now, for other threads of this process; 0 for none. */
+  readonly memory = new SharedArrayBuffer(4)
+  readonly #word = new Int32Array(this.memory)
   #stopLooking = () => {}
 
   constructor(options: ProofOptions) {
@@ -85,6 +88,7 @@ export class Proof implements DirectUse {
   ready(): void {
     const number = this.#taken
     this.#number = number
+    Atomics.store(this.#word, 0, number ?? 0)
     for (const resolve of this.#waiting) resolve()
     if (number !== undefined) this.#lookAfter(number)
   }
@@ -92,6 +96,7 @@ export class Proof implements DirectUse {
   broken(): void {
     this.#stopLooking()
     this.#number = undefined
+    Atomics.store(this.#word, 0, 0)
     for (const listener of [...this.#listeners]) listener('the connection that proved that this process lives broke')
   }
 

@@ -1,4 +1,5 @@
 /** How a run moves on, ends, makes way, or is taken from whoever runs it. Each step expects the run's row to be locked. */
+import { LOST_MESSAGE } from '../../core/lost.js'
 import { MAX_TAKEOVERS } from '../../core/run.js'
 import { dedupeOf, takeRuns } from './lock-order.js'
 import { step } from './sql-function.js'
@@ -89,7 +90,7 @@ begin
   end if;
   if v_died and r.takeovers >= ${MAX_TAKEOVERS} then
     perform belfry.end_run(r, 4, v_now, null, json_build_object('code', 'LOST', 'message',
-      format('given up: %s instances that ran it died, %s was the last', r.takeovers + 1, r.instance))::text, null);
+      format('${LOST_MESSAGE}', r.takeovers + 1, r.instance))::text, null);
     return 'lost';
   end if;
   r.rescued := v_died;

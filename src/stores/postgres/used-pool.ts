@@ -9,7 +9,7 @@ export interface UsedPool {
 }
 
 export function poolOf({ pool, url }: { readonly pool?: PgPool; readonly url?: string }): UsedPool {
-  const used = pool ?? newPool(url ?? '')
+  const used = pool ?? newPool({ connectionString: url ?? '' })
   const heedNoMore = heed(used)
   let ended: Promise<void> | undefined
   return {

@@ -15,6 +15,7 @@ import { storeError } from './connection-errors.js'
 import { deliverTickets } from './deliver-tickets.js'
 import { clientFor } from './load-client.js'
 import { openLink } from './open-link.js'
+import { reopen } from './reopen.js'
 import { agreeOnShards, CLUSTER_SHARDS, firstShard, MAX_SHARDS, shardKeys, wakesChannel } from './shards.js'
 import { operationsOn } from './store.js'
 import { fromWord } from './token-text.js'
@@ -85,6 +86,9 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
     ...operationsOn(server),
     supports: { transactions: false, wakeups: true, durable: true, shared: true },
     subscribe: wakes.subscribe,
+    ...(handTurned || shifted || clock !== systemClock
+      ? {}
+      : { reopen: () => reopen(options, { prefix, shards: server.shards, waitReplicas, timeoutMs }) }),
     async open() {
       if (server.isOpen) return
       await openLink(link, clock, timeoutMs, prefix)

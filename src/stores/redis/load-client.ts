@@ -10,8 +10,8 @@ interface NodeRedisPackage {
 }
 
 interface IoRedisPackage {
-  readonly Redis: new (url: string, options: object) => IoRedis
-  readonly Cluster: new (nodes: readonly string[], options: object) => IoRedis
+  readonly Redis: new (...options: readonly [object] | readonly [string, object]) => IoRedis
+  readonly Cluster: new (nodes: unknown, options: object) => IoRedis
 }
 
 const MAX_WAIT_MS = 1_000
@@ -68,6 +68,50 @@ export function clientFor(urls: readonly string[], cluster: boolean): RedisClien
     return new ioredis.Cluster(urls, { ...IOREDIS, clusterRetryStrategy: reconnectMs, redisOptions: IOREDIS })
   }
   throw failure('UNSUPPORTED', 'the Redis store needs a client for a URL: npm install @redis/client')
+}
+
+/** A client as data: where one of ours goes to, or what somebody's was made with. */
+export type ClientCopy =
+  | { readonly kind: 'urls'; readonly urls: readonly string[]; readonly cluster: boolean }
+  | {
+      readonly kind: 'node-redis' | 'ioredis'
+      readonly cluster: boolean
+      readonly options: Readonly<Record<string, unknown>>
+      /** Of a cluster of ioredis. */
+      readonly nodes?: unknown
+    }
+
+/** A client that reaches the same server as the one that was copied. */
+export function clientLike(copy: ClientCopy): RedisClient {
+  if (copy.kind === 'urls') return clientFor(copy.urls, copy.cluster)
+  const { cluster, options, nodes } = copy
+  if (copy.kind === 'ioredis') {
+    const { Redis, Cluster } = installedPackage<IoRedisPackage>('ioredis') as IoRedisPackage
+    if (!cluster) return new Redis({ ...options, ...IOREDIS })
+    const redisOptions = { ...membersOf(options.redisOptions), ...IOREDIS }
+    return new Cluster(nodes, { ...options, ...IOREDIS, clusterRetryStrategy: reconnectMs, redisOptions })
+  }
+  const { createClient, createCluster } = installedPackage<NodeRedisPackage>('@redis/client') as NodeRedisPackage
+  if (!cluster) return createClient(withOurs(options, NODE_REDIS))
+  return createCluster({
+    ...options,
+    ...withoutProtocol(NODE_REDIS_CLUSTER),
+    defaults: withOurs(options.defaults, NODE),
+  })
+}
+
+/** Another client's options, with how ours behave. Which protocol it speaks is its own: other options depend on it. */
+function withOurs(given: unknown, ours: typeof NODE_REDIS | typeof NODE): object {
+  const options = membersOf(given)
+  return { ...options, ...withoutProtocol(ours), socket: { ...membersOf(options.socket), ...ours.socket } }
+}
+
+function withoutProtocol<Options extends { readonly RESP: number }>({ RESP: _, ...rest }: Options) {
+  return rest
+}
+
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {}
 }
 
 const PROTOCOLS = ['redis:', 'rediss:', 'unix:']

@@ -5,6 +5,8 @@
  * statements in the place of maps. How the file is shared, and how its writer is shared within a process, is told in
  * `file.ts`; the tables are in `schema.ts`.
  */
+import type { NoSource, StoreSource } from '../../core/beat-store.js'
+import { systemClock } from '../../core/clock.js'
 import type { Store } from '../../core/store.js'
 import { advanceSchedules } from './advance.js'
 import { readyBacklog } from './backlog.js'
@@ -41,7 +43,7 @@ import {
 } from './schedules.js'
 import { freeze, frozen, thaw } from './settings.js'
 import { settleInSteps } from './settle.js'
-import { parseSqliteOptions, type SqliteOptions } from './sqlite-options.js'
+import { type ParsedSqliteOptions, parseSqliteOptions, type SqliteOptions } from './sqlite-options.js'
 import type { Tx } from './tx.js'
 import type { Steps } from './write-queue.js'
 
@@ -50,7 +52,8 @@ export { type MigrateOptions, migrateSqlite } from './migrate.js'
 export type { SqliteOptions } from './sqlite-options.js'
 
 export function sqlite(options: SqliteOptions): Store {
-  const open = new OpenFile(parseSqliteOptions(options))
+  const parsed = parseSqliteOptions(options)
+  const open = new OpenFile(parsed)
 
   /** Operations that write in one transaction, short or long, that only look, and that take several transactions. */
   const writes =
@@ -130,9 +133,19 @@ export function sqlite(options: SqliteOptions): Store {
     close: () => open.close(),
     now: async () => (await open.file()).now(),
     subscribe: (listener) => open.listeners.subscribe(listener),
+    ...(parsed.clock === systemClock ? { reopen: () => reopen(parsed) } : {}),
     freeze: writes(freeze),
     thaw: writes(thaw),
     frozen: reads(frozen),
     diagnose: reads(diagnose),
   }
+}
+
+/** The thread opens the file by its path, and waits for other writers no longer than a beat may take. */
+function reopen({ path, database, busyMs }: ParsedSqliteOptions): StoreSource | NoSource {
+  if (database !== undefined) {
+    return { because: 'the SQLite store was given a handle, which belongs to this thread; pass the `path` of the file' }
+  }
+  const options: SqliteOptions = { path, busyMs }
+  return { module: new URL('./beat-store.js', import.meta.url).href, options }
 }

@@ -1,5 +1,7 @@
 /** How a run ends, makes way, or is taken from whoever runs it. */
+
 import type { ErrorRecord } from '../../core/errors.js'
+import { lostMessage } from '../../core/lost.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { SkipReason } from '../../core/policies.js'
 import { isKept, MAX_TAKEOVERS, type RunState } from '../../core/run.js'
@@ -68,7 +70,7 @@ export function takeOver(tx: Tx, run: RunRecord, died: boolean): 'ready' | 'ende
     return 'ended'
   }
   if (died && run.takeovers >= MAX_TAKEOVERS) {
-    const message = `given up: ${run.takeovers + 1} instances that ran it died, ${run.instance} was the last`
+    const message = lostMessage(run.takeovers + 1, run.instance)
     endRun(tx, run, 'failed', { error: { code: 'LOST', message } })
     return 'lost'
   }

@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { lostMessage } from '../../core/lost.js'
 import { MAX_TAKEOVERS } from '../../core/run.js'
 import { area, ids, key, LONG_LEASE_MS, PAST_LEASE_MS, retryIn, SHORT_LEASE_MS } from './scene.js'
 
@@ -88,7 +89,8 @@ export const takeover = area('takeover', {
       const given = await scene.store.runs.rescue(100)
       expect(given).toEqual(death < MAX_TAKEOVERS ? { rescued: 1, lost: 0 } : { rescued: 0, lost: 1 })
     }
-    expect(await scene.run(id)).toMatchObject({ state: 'failed', error: { code: 'LOST' } })
+    const message = lostMessage(MAX_TAKEOVERS + 1, `dying${MAX_TAKEOVERS}`)
+    expect(await scene.run(id)).toMatchObject({ state: 'failed', error: { code: 'LOST', message } })
     expect(await scene.store.leases.inspect('k')).toEqual([])
   },
 

@@ -1,3 +1,4 @@
+import { LOST_MESSAGE } from '../../../core/lost.js'
 import { MAX_TAKEOVERS } from '../../../core/run.js'
 
 /** How runs end, are taken over or make way, and what is forgotten with them. */
@@ -104,7 +105,7 @@ function takeOver(r, died)
     return 'ended'
   end
   if died and tonumber(r.takeovers) >= MAX_TAKEOVERS then
-    local message = 'given up: ' .. (r.takeovers + 1) .. ' instances that ran it died, ' .. unescape(r.inst) .. ' was the last'
+    local message = string.format('${LOST_MESSAGE}', r.takeovers + 1, unescape(r.inst))
     endRun(r, 'F', nil, '{"code":"LOST","message":' .. cjson.encode(message) .. '}')
     return 'lost'
   end
