@@ -4,6 +4,8 @@
 export interface BrokerKind {
   readonly name: string
   readonly clients: readonly string[]
+  /** Several such clusters fit on a small machine at a time. */
+  readonly isLight?: true
   /** Installs what is missing: servers, clients. */
   prepare(clients: readonly string[]): Promise<void>
   open(): Promise<Cluster>

@@ -34,7 +34,10 @@ const scenarios = all.filter(({ name }) => name.includes(values.scenario))
 if (scenarios.length === 0) refuse(`--scenario ${values.scenario}: there is ${all.map(({ name }) => name).join('; ')}`)
 
 let failed = 0
-for (const kind of kinds) failed += await tryKind(kind)
+// Light clusters are tried together where time is short.
+const light = values.short ? kinds.filter(({ isLight }) => isLight === true) : []
+const groups = [...kinds.filter((kind) => !light.includes(kind)).map((kind) => [kind]), light]
+for (const group of groups) for (const failures of await Promise.all(group.map(tryKind))) failed += failures
 if (failed > 0) {
   console.error(`${failed} of the broker tests failed`)
   process.exit(1)

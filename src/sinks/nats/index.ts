@@ -78,7 +78,9 @@ const PATIENCE_MS = 5_000
 const LONGEST_PAUSE_MS = 2_000
 const MOST_RECONNECTS = 10
 /** A server that is gone without a word is noticed after two of these. */
-const PING_MS = 10_000
+const PING_MS = 3_000
+/** A server greets at once; one that hangs must not hold up a connection to another. */
+const GREETING_MS = 2_000
 const WHOM = 'the NATS server'
 
 /** No wildcards and no empty parts: those are for who listens. */
@@ -192,7 +194,7 @@ function linkTo({ servers, connection, client }: NatsOptions, clients: Clients, 
   }
   const tls = client?.tls as { readonly handshakeFirst?: boolean } | null | undefined
   const connect = async (lost: () => void) => {
-    const mute = await Promise.all(all.map((server) => tls?.handshakeFirst !== true && isMute(server, PATIENCE_MS)))
+    const mute = await Promise.all(all.map((server) => tls?.handshakeFirst !== true && isMute(server, GREETING_MS)))
     const speaking = all.filter((_, at) => mute[at] !== true)
     if (speaking.length === 0) throw new Error('it takes connections, and says nothing')
     return watched(await clients.connect({ ...settings, servers: speaking }), lost)

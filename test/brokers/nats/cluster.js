@@ -18,6 +18,7 @@ const REQUESTS_AT_ONCE = 500
 export const natsKind = {
   name: 'nats',
   clients: ['members', 'leaf node'],
+  isLight: true,
   async prepare() {
     server()
   },

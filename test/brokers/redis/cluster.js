@@ -14,6 +14,7 @@ const NODES = ['redis-1', 'redis-2', 'redis-3', 'redis-4', 'redis-5', 'redis-6']
 export const redisClusterKind = {
   name: 'redis-cluster',
   clients: ['@redis/client'],
+  isLight: true,
   async prepare() {
     server()
   },

@@ -16,6 +16,7 @@ const MASTER = 'orders'
 export const redisSentinelKind = {
   name: 'redis-sentinel',
   clients: ['@redis/client'],
+  isLight: true,
   async prepare() {
     server()
   },
