@@ -5,6 +5,7 @@
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
+import { type Clock, systemClock } from '../../src/core/clock.js'
 import { silentLogger } from '../../src/core/logger.js'
 import type { Store } from '../../src/core/store.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
@@ -284,6 +285,25 @@ describe('transaction() on a half-open connection', () => {
     expect(await at.table.effects()).toEqual(['paid'])
     await there.stop()
     await here.stop({ grace: 0 })
+  })
+})
+
+describe('a connection that only listens', () => {
+  it('is replaced when nothing arrives over it any more, and hints come again', SLOW, async () => {
+    // Asks for a sign of life every second instead of every ten.
+    const clock: Clock = { ...systemClock, after: (delayMs, callback) => systemClock.after(delayMs / 10, callback) }
+    const store = postgres({ pool: at.table.pool, direct: at.proxy.url, schema: SCHEMA, clock })
+    const wakes: string[] = []
+    store.subscribe((wake) => wakes.push(wake))
+    await store.open()
+    at.proxy.swallow('answers')
+    // After a gap everything is hinted at.
+    await expect.poll(() => new Set(wakes).size, { timeout: SOON_MS }).toBe(5)
+    wakes.length = 0
+    const other = postgres({ url: direct, schema: SCHEMA })
+    await other.runs.enqueue([newRun({ target: { job: at.job } })])
+    await expect.poll(() => wakes, { timeout: SOON_MS }).toContain('runs')
+    await Promise.all([store.close(), other.close()])
   })
 })
 

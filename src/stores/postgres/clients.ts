@@ -8,7 +8,9 @@
  */
 import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
-import type { PgClient, PgPool } from './connection.js'
+import { inTime, Silence } from '../../core/in-time.js'
+import { driven } from './connection-errors.js'
+import { type PgClient, type PgPool, type Query, type Row, rowsOf } from './pg-client.js'
 import { takeClient } from './take-client.js'
 
 /** A pool may be busy with the app for a moment, and has limits of its own for opening a connection. */
@@ -17,13 +19,16 @@ const CONNECT_MS = 30_000
 export class Clients {
   readonly #pool: PgPool
   readonly #clock: Clock
+  /** Told of each connection that gave no answer. */
+  readonly #onSilent: (client: PgClient) => void
   /** How many silences there were before each connection last answered. */
   readonly #heard = new WeakMap<PgClient, number>()
   #silences = 0
 
-  constructor(pool: PgPool, clock: Clock) {
+  constructor(pool: PgPool, clock: Clock, onSilent: (client: PgClient) => void) {
     this.#pool = pool
     this.#clock = clock
+    this.#onSilent = onSilent
   }
 
   async take(): Promise<PgClient> {
@@ -43,6 +48,19 @@ export class Clients {
     if (!broken) client.removeListener('error', ignore)
     if (!broken && this.#heard.get(client) !== this.#silences) this.#heard.set(client, this.#silences)
     client.release(broken)
+  }
+
+  /** A statement, and its answer if it comes in time. */
+  async send(client: PgClient, query: Query, limitMs: number): Promise<readonly Row[]> {
+    try {
+      return rowsOf(await driven(inTime(this.#clock, limitMs, client.query(query))))
+    } catch (error) {
+      if (error instanceof Silence) {
+        this.silent()
+        this.#onSilent(client)
+      }
+      throw error
+    }
   }
 
   /** A connection gave no answer within its limit: those that have not answered since are suspect. */

@@ -16,57 +16,14 @@ import { type Clock, sleep } from '../../core/clock.js'
 import { KnownLease, replyLimitMs } from '../../core/reply-limit.js'
 import { TimeGuess } from '../../core/time-guess.js'
 import { Clients } from './clients.js'
-import { driven, isOfDriver, isWrongIsolation, sqlState, storeError, troubleOf } from './connection-errors.js'
+import { isOfDriver, isWrongIsolation, sqlState, storeError, troubleOf } from './connection-errors.js'
+import { type PgClient, type PgPool, type Query, type Row, rawQuery } from './pg-client.js'
 import { type Proof, unproven } from './proof.js'
 import { inSchema } from './schema.js'
 import { StatementNames } from './statement-names.js'
 import { isLeftOpen, leftOpen } from './take-client.js'
 
-/** Values come as the text that the server sent, in the order of the columns. */
-export type Row = readonly (string | null)[]
-
-interface Query {
-  readonly text: string
-  /** Of a prepared statement. */
-  readonly name?: string
-  readonly values?: readonly unknown[]
-  readonly rowMode: 'array'
-  /** How long to wait for the answer, in milliseconds. */
-  readonly query_timeout?: number
-  readonly types: { getTypeParser(): (value: string) => unknown }
-}
-
-interface Result {
-  readonly rows: readonly unknown[]
-}
-
-/** What is called of a client of `pg`, and of anything that follows it. */
-export interface PgClient {
-  /** The number of the session, as it was announced when the connection was made. */
-  readonly processID?: number | null
-  /** What the server last said of the transaction: `I` for none. */
-  getTransactionStatus?(): string | null
-  /** Where older drivers tell the same. */
-  readonly connection?: {
-    on(event: 'readyForQuery', listener: (message: { readonly status?: string }) => void): unknown
-  }
-  query(query: Query): Promise<Result | readonly Result[]>
-  on(event: 'error', listener: (error: Error) => void): unknown
-  removeListener(event: 'error', listener: (error: Error) => void): unknown
-  release(broken?: boolean): void
-}
-
-export interface PgPool {
-  readonly options?: { readonly max?: number | undefined }
-  connect(): Promise<PgClient>
-  on(event: 'error', listener: (error: Error) => void): unknown
-  on(event: 'acquire', listener: (client: PgClient) => void): unknown
-  removeListener(event: 'error', listener: (error: Error) => void): unknown
-  removeListener(event: 'acquire', listener: (client: PgClient) => void): unknown
-  end(): Promise<void>
-}
-
-const RAW: Query['types'] = { getTypeParser: () => (value) => value }
+export type { PgClient, PgPool, Row } from './pg-client.js'
 
 /** Statements inside one transaction. */
 export interface Transaction {
@@ -128,7 +85,7 @@ export class Database {
 
   constructor(options: DatabaseOptions) {
     this.#options = options
-    this.clients = new Clients(options.pool, options.clock)
+    this.clients = new Clients(options.pool, options.clock, this.#endSilent)
     this.time = new TimeGuess(options.clock)
   }
 
@@ -157,7 +114,7 @@ export class Database {
   async findSession(): Promise<void> {
     await this.attempt(() =>
       this.#withClient(async (client) => {
-        const [row] = await this.#send(client, this.#query(SESSION, []))
+        const [row] = await this.clients.send(client, this.#query(SESSION, []), this.limitMs())
         this.#names.tell(client, Number(row?.[0]))
       }),
     )
@@ -233,10 +190,12 @@ export class Database {
   ): Promise<readonly Row[]> {
     const apart = () => this.#transact('', (_, tx) => tx.run(sql, values), manner)
     if (this.#isolated) return apart()
-    const query = this.#query(sql, values, manner)
+    const query = this.#query(sql, values)
     const name = named ? this.#names.of(query.text) : undefined
     try {
-      return await this.#withClient((client) => this.#send(client, name === undefined ? query : { ...query, name }))
+      return await this.#withClient((client) =>
+        this.clients.send(client, name === undefined ? query : { ...query, name }, this.limitMs(manner)),
+      )
     } catch (error) {
       if (this.#names.giveUp(error, name)) return this.once(sql, values, manner)
       if (!isWrongIsolation(error)) throw error
@@ -281,13 +240,14 @@ export class Database {
     const client = await this.clients.take()
     let broken = true
     try {
-      const run = (sql: string, values?: readonly unknown[]) => this.#send(client, this.#query(sql, values, manner))
+      const run = (sql: string, values?: readonly unknown[]) =>
+        this.clients.send(client, this.#query(sql, values), this.limitMs(manner))
       const outcome = await work(await run(BEGIN + first), { run })
       await run('commit')
       broken = false
       return outcome
     } catch (error) {
-      broken = isLost(error) || (await isBroken(client, this.#query('rollback')))
+      broken = isLost(error) || (await this.#isBroken(client))
       throw error
     } finally {
       this.clients.giveBack(client, broken)
@@ -296,30 +256,23 @@ export class Database {
 
   /** One statement as it is, on a client that is held, with a limit for its answer. */
   tell(client: PgClient, sql: string): Promise<readonly Row[]> {
-    return this.#send(client, { ...rawQuery(sql), query_timeout: this.limitMs() })
+    return this.clients.send(client, rawQuery(sql), this.limitMs())
   }
 
-  async #send(client: PgClient, query: Query): Promise<readonly Row[]> {
-    const { clock } = this.#options
-    const sentAt = clock.monotonic()
-    try {
-      return rowsOf(await driven(client.query(query)))
-    } catch (error) {
-      if (isSilence(error, clock.monotonic() - sentAt, query)) this.#gaveNoAnswer(client)
-      throw error
-    }
+  /** A connection whose transaction cannot even be rolled back is of no use to anybody. */
+  #isBroken(client: PgClient): Promise<boolean> {
+    return this.tell(client, 'rollback').then(
+      () => false,
+      () => true,
+    )
   }
 
-  #gaveNoAnswer({ processID }: PgClient): void {
-    this.clients.silent()
+  readonly #endSilent = async ({ processID }: PgClient): Promise<void> => {
     // Through a pooler that number is not the server's.
     if (this.#isEnding || !this.#names.reachServer || typeof processID !== 'number') return
     this.#isEnding = true
-    void this.once(END_SILENT, [processID])
-      .catch(() => {})
-      .finally(() => {
-        this.#isEnding = false
-      })
+    await this.once(END_SILENT, [processID]).catch(() => {})
+    this.#isEnding = false
   }
 
   /** Half of a wait is by chance, so that those who failed together do not come back together. */
@@ -334,8 +287,8 @@ export class Database {
     return Math.ceil(patient ? PATIENT_MS : Math.min(this.lease.limitMs, replyLimitMs(ttlMs)))
   }
 
-  #query(sql: string, values?: readonly unknown[], manner?: Manner): Query {
-    return { ...rawQuery(this.text(sql), values), query_timeout: this.limitMs(manner) }
+  #query(sql: string, values?: readonly unknown[]): Query {
+    return rawQuery(this.text(sql), values)
   }
 
   /** The SQL for this schema: made once for each statement, of which there are few. */
@@ -348,21 +301,6 @@ export class Database {
   }
 }
 
-/** A statement whose answer comes as rows of texts. */
-export function rawQuery(text: string, values?: readonly unknown[]): Query {
-  return { text, ...(values === undefined ? {} : { values }), rowMode: 'array', types: RAW }
-}
-
-export function rowsOf(result: Result | readonly Result[]): readonly Row[] {
-  const last = Array.isArray(result) ? (result as readonly Result[]).at(-1) : (result as Result)
-  return (last?.rows ?? []) as readonly Row[]
-}
-
-/** The driver gave up waiting: whatever else ends a connection comes before the limit. */
-function isSilence(error: unknown, tookMs: number, { query_timeout = 0 }: Query): boolean {
-  return sqlState(error) === undefined && tookMs >= query_timeout * 0.95
-}
-
 function waitOf(troubles: number): number {
   return TROUBLE_WAITS_MS[troubles - 1] ?? 0
 }
@@ -371,14 +309,4 @@ function waitOf(troubles: number): number {
 function isLost(error: unknown): boolean {
   const trouble = troubleOf(error)
   return trouble === 'refused' || trouble === 'broken'
-}
-
-/** A connection whose transaction cannot even be rolled back is of no use to anybody. */
-async function isBroken(client: PgClient, rollback: Query): Promise<boolean> {
-  try {
-    await client.query(rollback)
-    return false
-  } catch {
-    return true
-  }
 }

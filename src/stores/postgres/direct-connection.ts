@@ -1,8 +1,12 @@
 /**
  * One connection to the server itself, for what a pooler would take away: LISTEN, and the lock that proves that this
  * process lives. When it breaks it is opened again, ever less often, for as long as the store is open.
+ *
+ * A connection that only listens would never notice that nothing arrives any more. So it is asked for a sign of life now
+ * and then, and one that gives none is replaced.
  */
 import { type Clock, setAlarm, sleep } from '../../core/clock.js'
+import { inTime } from '../../core/in-time.js'
 import { driven } from './connection-errors.js'
 
 /** What is called of a client of `pg` that is used for this alone. */
@@ -46,6 +50,9 @@ interface Connected {
 const FIRST_WAIT_MS = 100
 const MAX_WAIT_MS = 5_000
 const CLOSE_MS = 1_000
+const PREPARE_MS = 10_000
+const ASK_EVERY_MS = 10_000
+const ANSWER_MS = 5_000
 
 export class DirectConnection {
   readonly #options: DirectOptions
@@ -136,12 +143,14 @@ export class DirectConnection {
   }
 
   async #connect(): Promise<Connected> {
-    const { open, uses } = this.#options
+    const { open, uses, clock } = this.#options
     const client = open()
     let state: 'opening' | 'good' | 'broken' = 'opening'
+    let stopAsking = () => {}
     const [broken, ended] = [deferred(), deferred()]
     const breaks = () => {
       if (isBroken()) return
+      stopAsking()
       const wasGood = state === 'good'
       state = 'broken'
       if (wasGood) for (const use of uses) use.broken()
@@ -152,7 +161,7 @@ export class DirectConnection {
     client.on('end', breaks)
     try {
       await driven(client.connect())
-      for (const use of uses) await driven(use.prepare(client))
+      for (const use of uses) await driven(inTime(clock, PREPARE_MS, use.prepare(client)))
       if (isBroken() || this.#closed.signal.aborted) throw new Error('the direct connection was closed at once')
     } catch (error) {
       breaks()
@@ -163,11 +172,29 @@ export class DirectConnection {
     client.unref?.()
     for (const use of uses) use.ready(this.#first)
     this.#first = false
+    stopAsking = askForLife(clock, client, breaks)
     return { broken: broken.promise, ended: ended.promise, drop: breaks }
 
     function isBroken(): boolean {
       return state === 'broken'
     }
+  }
+}
+
+/** Asks again and again; one that does not answer is told of. Ends when it is told to. */
+function askForLife(clock: Clock, client: DirectClient, onSilent: () => void): () => void {
+  let cancel = () => {}
+  let ended = false
+  function askLater(): void {
+    if (ended) return
+    cancel = clock.after(ASK_EVERY_MS, () =>
+      inTime(clock, ANSWER_MS, client.query('select 1')).then(askLater, onSilent),
+    )
+  }
+  askLater()
+  return () => {
+    ended = true
+    cancel()
   }
 }
 

@@ -17,7 +17,7 @@ export function newPool(options: Readonly<Record<string, unknown>>): PgPool {
 }
 
 export function newClient(url: string): DirectClient {
-  return new (loadPg().Client)({ connectionString: url, query_timeout: 10_000, ...LIMITS })
+  return new (loadPg().Client)({ connectionString: url, ...LIMITS })
 }
 
 function loadPg(): Pg {

@@ -7,8 +7,9 @@
  */
 import { failure } from '../../core/errors.js'
 import { AnswerWatch } from './answer-watch.js'
-import { type Database, type PgClient, type Row, rawQuery } from './connection.js'
+import type { Database } from './connection.js'
 import { driven, sqlState } from './connection-errors.js'
+import { type PgClient, type Row, rawQuery } from './pg-client.js'
 import { endBackend, isWorking, lookAtBackend, type TransactionBackend } from './transaction-backend.js'
 
 const IDLE_TOO_LONG = '25P03'

@@ -118,9 +118,11 @@ export function postgresMigrationSql(schema = 'belfry'): string {
 
 const NOTIFY = 'select pg_notify($1, $2)'
 
-/** For migrations, which take as long as they take. */
+/** An index on a large table takes minutes. A connection that is silent for longer than this is given up. */
+const MIGRATION_LIMIT_MS = 3_600_000
+
 function patient(pool: PgPool, schema: string): Database {
-  return new Database({ pool, schema, clock: systemClock, announce: () => {}, limitMs: 0 })
+  return new Database({ pool, schema, clock: systemClock, announce: () => {}, limitMs: MIGRATION_LIMIT_MS })
 }
 
 /** Where the connection that stays goes to, if there is to be one. */
