@@ -1,13 +1,12 @@
 /**
- * How long a store waits for an answer before it takes the connection for dead. The limit is a third of the lease: when an
- * answer to a claim, a beat or a settlement is lost, the operation is repeated over another connection while the lease
- * still runs.
+ * How long a store waits for an answer before it takes the connection for dead: a third of the lease, so that an operation
+ * whose answer was lost is repeated over another connection while the lease still runs.
  */
 
 /** Of stores that have not been told of a lease: locks and single calls of a process that does not take part. */
 export const USUAL_LEASE_MS = 15_000
 
-/** A loaded server may take this long for a moment. Shorter leases get no shorter limit, and run out instead. */
+/** However short the lease is: a loaded server takes this long now and then. */
 const LEAST_MS = 1_000
 const MOST_MS = 30_000
 

@@ -217,8 +217,8 @@ describe('a postgres store', () => {
     const clock: Clock = {
       ...systemClock,
       after: (delayMs, callback) => {
-        // The pool's own limit, not a pause between two tries.
-        if (delayMs > 10_000) return systemClock.after(delayMs, callback)
+        // A limit, not a pause between two tries.
+        if (delayMs > 1_000) return systemClock.after(delayMs, callback)
         waits.push(delayMs)
         void (waits.length === 2 ? letIn() : Promise.resolve()).then(callback)
         return () => {}

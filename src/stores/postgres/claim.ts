@@ -234,7 +234,7 @@ export async function claimRuns(db: Database, request: ClaimRequest): Promise<Cl
   const { instance, claim, limit, jobs, sinks, floor } = request
   const targets = [...jobs.map(({ name }) => `job:${name}`), ...sinks.map(({ name }) => `sink:${name}`)]
   const caps = [...jobs, ...sinks].map((capacity) => Math.min(capacity.limit, limit))
-  const rows = await db.write(CLAIM, [instance, claim, limit, targets, caps, floor])
+  const rows = await db.write(CLAIM, [instance, claim, limit, targets, caps, floor], { patience: 'prompt' })
   const lines = rows.map(([line]) => line ?? '')
   const [now, nextReadyAt, wakes] = JSON.parse(lines.pop() ?? '[]') as [number, number | null, number]
   db.announce(wakes)

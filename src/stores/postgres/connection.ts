@@ -8,9 +8,9 @@
  * is safe to repeat is repeated for that same moment, and what is not is the caller's to know.
  *
  * Each statement has a limit for its answer. A connection that has not answered by then counts as broken: a network may
- * swallow bytes for a quarter of an hour before TCP says so. Operations of instances and locks are prompt: their limit is
- * a third of the lease, so that they are repeated while it still runs. Lists, and what one call may do to thousands of
- * schedules or runs, are patient.
+ * swallow bytes for a quarter of an hour before TCP says so. What a lease depends on is prompt: its limit is a third of the
+ * lease, so that it is repeated while the lease still runs. Lists, and what one call may do to thousands of schedules or
+ * runs, are patient.
  */
 import { type Clock, sleep } from '../../core/clock.js'
 import { KnownLease, replyLimitMs } from '../../core/reply-limit.js'
@@ -44,18 +44,26 @@ export interface DatabaseOptions {
   readonly limitMs?: number
 }
 
+/**
+ * - `prompt`: a third of the lease.
+ * - `usual`: the same, and not less than 5 s.
+ * - `patient`: 30 s.
+ */
+type Patience = 'prompt' | 'usual' | 'patient'
+
 /** How a statement is treated while it is under way. */
 export interface Manner {
   /** Whether doing it again changes nothing more. */
   readonly repeatable?: boolean
-  /** Whether it may take longer than a third of the lease. */
-  readonly patient?: boolean
+  /** How long its answer may take. */
+  readonly patience?: Patience
   /** What it renews: its answer is needed while that still runs. */
   readonly ttlMs?: number
 }
 
 const MAX_TRIES = 100
 const MAX_WAIT_MS = 60
+const USUAL_MS = 5_000
 const PATIENT_MS = 30_000
 /** Between tries to reach the server. Who has more patience has it elsewhere: the loops of the engine never give up. */
 const TROUBLE_WAITS_MS = [50, 150, 450] as const
@@ -131,7 +139,7 @@ export class Database {
 
   /** One that is put together from what was asked for: planned each time, for the tables as they are by then. */
   search(sql: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    return this.attempt(() => this.once(sql, values, { named: false, patient: true }))
+    return this.attempt(() => this.once(sql, values, { named: false, patience: 'patient' }))
   }
 
   /** One statement that changes something: all of it or nothing. Repeating it must change nothing more. */
@@ -141,7 +149,7 @@ export class Database {
 
   /** One statement that must not be done twice: when it is not known whether it was done, it fails. */
   writeOnce(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
-    return this.read(sql, values, { repeatable: false, patient: true })
+    return this.read(sql, values, { repeatable: false, patience: 'patient' })
   }
 
   /** Several statements, with something to think about between them: all is done again when others were faster. */
@@ -281,10 +289,12 @@ export class Database {
   }
 
   /** How long an answer is waited for. */
-  limitMs({ patient = false, ttlMs = Number.POSITIVE_INFINITY }: Manner = {}): number {
+  limitMs({ patience = 'usual', ttlMs }: Manner = {}): number {
     const { limitMs } = this.#options
     if (limitMs !== undefined) return limitMs
-    return Math.ceil(patient ? PATIENT_MS : Math.min(this.lease.limitMs, replyLimitMs(ttlMs)))
+    if (ttlMs !== undefined) return replyLimitMs(ttlMs)
+    if (patience === 'patient') return PATIENT_MS
+    return patience === 'prompt' ? this.lease.limitMs : Math.max(this.lease.limitMs, USUAL_MS)
   }
 
   #query(sql: string, values?: readonly unknown[]): Query {

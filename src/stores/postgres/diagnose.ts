@@ -29,7 +29,7 @@ const MUCH_BYTES = 100 * 2 ** 20
 
 async function indexes(db: Database): Promise<Check> {
   const found = new Map(
-    (await db.read(INDEX_STATES, [db.schema], { patient: true })).map(([name, ...rest]) => [name ?? '', rest]),
+    (await db.read(INDEX_STATES, [db.schema], { patience: 'patient' })).map(([name, ...rest]) => [name ?? '', rest]),
   )
   const findings: Finding[] = []
   for (const [name, sql] of INDEXES) {
@@ -54,7 +54,7 @@ const DEAD_ROWS = `select relname, n_dead_tup, n_live_tup from pg_catalog.pg_sta
 const MANY_DEAD = 100_000
 
 async function bloat(db: Database): Promise<Check> {
-  const tables = (await db.read(DEAD_ROWS, [db.schema], { patient: true })).map(([name, dead, live]) => ({
+  const tables = (await db.read(DEAD_ROWS, [db.schema], { patience: 'patient' })).map(([name, dead, live]) => ({
     name: name ?? '',
     dead: Number(dead),
     live: Number(live),

@@ -5,7 +5,7 @@
  * A connection that only listens would never notice that nothing arrives any more. So it is asked for a sign of life now
  * and then, and one that gives none is replaced.
  */
-import { type Clock, setAlarm, sleep } from '../../core/clock.js'
+import { type Clock, NO_ALARM, setAlarm, sleep } from '../../core/clock.js'
 import { inTime } from '../../core/in-time.js'
 import { driven } from './connection-errors.js'
 
@@ -183,18 +183,18 @@ export class DirectConnection {
 
 /** Asks again and again; one that does not answer is told of. Ends when it is told to. */
 function askForLife(clock: Clock, client: DirectClient, onSilent: () => void): () => void {
-  let cancel = () => {}
+  let alarm = NO_ALARM
   let ended = false
+  const ask = () => void inTime(clock, ANSWER_MS, client.query('select 1')).then(askLater, onSilent)
   function askLater(): void {
     if (ended) return
-    cancel = clock.after(ASK_EVERY_MS, () =>
-      inTime(clock, ANSWER_MS, client.query('select 1')).then(askLater, onSilent),
-    )
+    alarm = setAlarm(clock, ASK_EVERY_MS, ask)
+    alarm.unref()
   }
   askLater()
   return () => {
     ended = true
-    cancel()
+    alarm.close()
   }
 }
 

@@ -256,7 +256,7 @@ export async function enqueueRuns(db: Database, runs: readonly NewRun[]): Promis
   checkCount(runs)
   const values = [runs.every(isPlain), ...columnsOf(runs)]
   const results = await (runs.every(isUnique)
-    ? db.write(ENQUEUE, values, { patient: true })
+    ? db.write(ENQUEUE, values, { patience: 'patient' })
     : db.writeOnce(ENQUEUE, values))
   db.announce(hintsOf(runs))
   return results.map(([outcome, run]) => ({ outcome: outcome as EnqueueResult['outcome'], run: run ?? '' }))

@@ -43,7 +43,7 @@ export class HeldClient {
     })
     this.#watch = new AnswerWatch({
       clock: db.clock,
-      limitMs: () => db.limitMs(),
+      limitMs: () => db.limitMs({ patience: 'prompt' }),
       look: () => this.#look(),
       onSilent: () => this.#gaveNoAnswer(),
     })
@@ -128,7 +128,7 @@ export class HeldClient {
    */
   readonly #abandon = (): void => {
     if (this.#state === 'committing') {
-      this.#cancelRelease = this.#db.clock.after(this.#db.limitMs(), () => this.#release(true))
+      this.#cancelRelease = this.#db.clock.after(this.#db.limitMs({ patience: 'prompt' }), () => this.#release(true))
     }
     if (this.#state !== 'open') return
     this.#release(true)
@@ -155,7 +155,7 @@ export class HeldClient {
   #gaveNoAnswer(): void {
     this.#silence = failure(
       'STORE_UNREACHABLE',
-      `transaction(): its connection has given no answer for ${this.#db.limitMs()} ms, and the server does not work on what was sent over it: the network may have swallowed it`,
+      `transaction(): its connection has given no answer for ${this.#db.limitMs({ patience: 'prompt' })} ms, and the server does not work on what was sent over it: the network may have swallowed it`,
     )
     this.#db.clients.silent()
     this.#release(true)

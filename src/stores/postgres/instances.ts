@@ -48,7 +48,7 @@ export async function joinInstance(
   const jobs = [...new Map(info.jobs.map((job) => [job.name, job])).values()]
   const texts = [jobs.map(({ name }) => name), jobs.map((job) => JSON.stringify(job))]
   const values = [id, JSON.stringify(info), app, declarations, Math.ceil(leaseMs), ...texts]
-  const [row] = await db.inPerson((proof) => db.write(JOIN, [...values, proof]))
+  const [row] = await db.inPerson((proof) => db.write(JOIN, [...values, proof], { patience: 'prompt' }))
   return { now: Number(row?.[0]) }
 }
 
@@ -138,7 +138,7 @@ export async function beatInstance(db: Database, request: BeatRequest): Promise<
   db.lease.heard(leaseMs)
   const known = attempts.filter(({ run }) => runNumber(run) !== undefined)
   const values = [known.map(({ run }) => run), known.map(({ token }) => token), claimsSettled]
-  const [row] = await db.write(BEAT, [instance, Math.ceil(leaseMs), ...values])
+  const [row] = await db.write(BEAT, [instance, Math.ceil(leaseMs), ...values], { patience: 'prompt' })
   const now = Number(row?.[0])
   if (row?.[1] !== 't') return { alive: false, lost: attempts.map(({ run }) => run), cancel: [], now }
   db.announce(Number(row[4]))

@@ -111,7 +111,7 @@ const PRUNE = 'select belfry.prune($1, $2, $3, $4)'
 export async function pruneHistory(db: Database, request: PruneRequest): Promise<number> {
   const { maxAgeMs, maxRuns, leaseAgeMs, limit } = request
   const [row] = await db.write(PRUNE, [Math.ceil(maxAgeMs), maxRuns, Math.ceil(leaseAgeMs), limit], {
-    patient: true,
+    patience: 'patient',
   })
   return Number(row?.[0])
 }

@@ -117,7 +117,7 @@ export const RESCUE_FUNCTIONS = [BLOCKED_NAMES, BLOCKED_LANES, COULD_GO_ON, REPA
 const RESCUE = 'select rescued, lost, wakes from belfry.rescue($1)'
 
 export async function rescueRuns(db: Database, limit: number): Promise<RescueResult> {
-  const [row] = await db.write(RESCUE, [limit])
+  const [row] = await db.write(RESCUE, [limit], { patience: 'prompt' })
   db.announce(Number(row?.[2]))
   return { rescued: Number(row?.[0]), lost: Number(row?.[1]) }
 }

@@ -145,7 +145,7 @@ export async function stampRuns(db: Database, stamps: readonly Stamp[]): Promise
   await db.write(
     STAMP,
     [0, 1, 2, 3].map((at) => known.map((row) => row[at])),
-    { patient: true },
+    { patience: 'patient' },
   )
   db.announce(WAKE_RUNS)
 }
@@ -191,7 +191,7 @@ const NEWEST = '9223372036854775807'
 /** The last run that was looked at. Undefined when there were fewer than so many. */
 async function endOfLook(db: Database, after: string | undefined, look: number): Promise<string | undefined> {
   const [row] = await db.read(END, [after === undefined ? NEWEST : (runNumber(after) ?? '0'), look - 1], {
-    patient: true,
+    patience: 'patient',
   })
   return row?.[0] ?? undefined
 }

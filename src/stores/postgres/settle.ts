@@ -119,14 +119,18 @@ export async function settleRuns(db: Database, settlements: readonly Settlement[
   if (settlements.length === 0) return []
   const given = inOrder(settlements)
   const outcomes = given.map(({ outcome }) => outcome)
-  const [row] = await db.write(SETTLE, [
-    numberArray(given.map(({ number }) => number)),
-    numberArray(given.map(({ token }) => token)),
-    numberArray(outcomes.map(({ kind }) => KINDS.indexOf(kind))),
-    textArray(outcomes.map(resultOf)),
-    textArray(outcomes.map(errorOf)),
-    numberArray(outcomes.map((outcome) => (outcome.kind === 'retry' ? Math.ceil(outcome.delayMs) : 0))),
-  ])
+  const [row] = await db.write(
+    SETTLE,
+    [
+      numberArray(given.map(({ number }) => number)),
+      numberArray(given.map(({ token }) => token)),
+      numberArray(outcomes.map(({ kind }) => KINDS.indexOf(kind))),
+      textArray(outcomes.map(resultOf)),
+      textArray(outcomes.map(errorOf)),
+      numberArray(outcomes.map((outcome) => (outcome.kind === 'retry' ? Math.ceil(outcome.delayMs) : 0))),
+    ],
+    { patience: 'prompt' },
+  )
   db.announce(Number(row?.[1]))
   const results = settlements.map((): SettleResult => 'stale')
   for (const place of JSON.parse(row?.[0] ?? '[]') as number[]) results[given[place - 1]?.at ?? -1] = 'settled'

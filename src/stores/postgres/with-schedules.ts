@@ -70,7 +70,7 @@ export async function withSchedules<Outcome>(
       await tx.run(HOLD, [ids])
       return work({ isFirst: false, time: db.time, holds: true, run: (sql, values) => tx.run(sql, values) })
     }
-    return db.transaction(ALONE, held, { repeatable, patient: true })
+    return db.transaction(ALONE, held, { repeatable, patience: 'patient' })
   }
 
   function decide(): Promise<Decided<Outcome>> {
@@ -80,7 +80,7 @@ export async function withSchedules<Outcome>(
       isFirst: tries === 1,
       time: db.time,
       holds: false,
-      run: (sql, values) => db.once(sql, values, { patient: true }),
+      run: (sql, values) => db.once(sql, values, { patience: 'patient' }),
     })
   }
 

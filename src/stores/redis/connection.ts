@@ -5,6 +5,7 @@
  * A command that is not answered in time has failed, as far as this side can tell. It may still be carried out: every
  * script is safe to repeat.
  */
+import { setImmediate } from 'node:timers'
 import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
 import { TimeGuess } from '../../core/time-guess.js'
@@ -94,6 +95,7 @@ export class Server {
   /** Watches no more over what is under way. */
   close(): void {
     this.#watching?.()
+    this.#watching = undefined
   }
 
   /** Our own time, for measuring how long an answer took. */
@@ -200,22 +202,25 @@ export class Server {
 
   #watch(): void {
     if (this.#watching !== undefined) return
+    const { clock, timeoutMs } = this.#options
+    // What has arrived while the event loop was blocked is read before anything counts as late.
+    this.#watching = clock.after(timeoutMs / 4, () => setImmediate(this.#giveUpLate))
+  }
+
+  readonly #giveUpLate = (): void => {
+    if (this.#watching === undefined) return
+    this.#watching = undefined
     const { clock, timeoutMs, prefix, link } = this.#options
-    this.#watching = clock.after(timeoutMs / 4, () => {
-      this.#watching = undefined
-      const late = clock.monotonic() - timeoutMs
-      const doubted = new Set<string>()
-      for (let sent = this.#underWay.oldest; sent !== undefined && sent.at <= late; sent = this.#underWay.oldest) {
-        this.#underWay.delete(sent)
-        doubted.add(sent.key)
-        sent.reject(
-          failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${timeoutMs} ms`),
-        )
-      }
-      if (doubted.size > 0) this.#silences += 1
-      for (const key of doubted) link.doubt(key, this.#silences)
-      if (this.#underWay.oldest !== undefined) this.#watch()
-    })
+    const late = clock.monotonic() - timeoutMs
+    const doubted = new Set<string>()
+    for (let sent = this.#underWay.oldest; sent !== undefined && sent.at <= late; sent = this.#underWay.oldest) {
+      this.#underWay.delete(sent)
+      doubted.add(sent.key)
+      sent.reject(failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${timeoutMs} ms`))
+    }
+    if (doubted.size > 0) this.#silences += 1
+    for (const key of doubted) link.doubt(key, this.#silences)
+    if (this.#underWay.oldest !== undefined) this.#watch()
   }
 }
 
