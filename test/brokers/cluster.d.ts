@@ -30,12 +30,25 @@ export interface Cluster {
   healthy(): Promise<void>
   /** A new topic, stream or queue that survives the loss of one node; answers with its name. */
   makeDestination(name: string): Promise<string>
+  /** Other ways in, by name: encrypted, with a password, with a certificate. */
+  readonly variants?: readonly string[]
+  /** The way in that the brokers refuse, because the password is wrong. */
+  readonly refusedVariant?: string
   /** How a process of Belfry makes its sink for this destination. */
   sink(client: string, destination: string, variant?: string): SinkRecipe
+  /** What a schedule may ask for that the broker refuses for good: no such topic, a message that is too large. */
+  refusals?(): Promise<readonly Refusal[]>
   /** All that the destination holds, oldest first within each place, read by a client that is not Belfry's. */
   read(destination: string): Promise<readonly Arrived[]>
   /** Ends all nodes and removes their data. */
   stop(): Promise<void>
+}
+
+export interface Refusal {
+  readonly name: string
+  /** Options of a schedule, over those of the load. */
+  readonly toOptions?: Readonly<Record<string, unknown>>
+  readonly payload?: unknown
 }
 
 /** A sink as data, so that another process can make it. */

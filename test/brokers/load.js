@@ -15,6 +15,7 @@ import { sqlite } from '../../dist/stores/sqlite/index.js'
 
 const PUBLISHER = fileURLToPath(new URL('./publisher.js', import.meta.url))
 const AT_ONCE = 500
+const SAID_WITHIN_MS = 30_000
 const UNFINISHED = /** @type {const} */ (['waiting', 'ready', 'running'])
 
 /**
@@ -33,6 +34,8 @@ export class Load {
   /** @type {import('node:child_process').ChildProcess | undefined} */
   #publisher
   #firstTick = 0
+  /** Schedules whose events have to fail for good. @type {string[]} */
+  refusals = []
 
   /** @param {LoadOptions} options */
   constructor(options) {
@@ -69,9 +72,26 @@ export class Load {
     }
   }
 
-  /** @param {string} id @param {object} options puts a schedule of its own beside the load */
-  async put(id, options) {
-    await this.#belfry.schedules.put(id, { to: 'out', onFinish: 'keep', ...options })
+  /**
+   * Puts a schedule whose events the broker refuses, beside those of the load. One attempt more than a missing topic takes
+   * to be final.
+   * @param {string} id
+   * @param {object} options
+   */
+  async putRefused(id, options) {
+    this.refusals.push(id)
+    const timeline = { every: '1s', endsAt: new Date(Date.now() + 8_000) }
+    await this.#belfry.schedules.put(id, { ...timeline, to: 'out', onFinish: 'keep', keep: 'failures', ...options })
+  }
+
+  /** Resolves to whether the processes say this within a while. @param {RegExp} words */
+  async says(words) {
+    const deadline = Date.now() + SAID_WITHIN_MS
+    while (!words.test(this.said)) {
+      if (Date.now() > deadline) return false
+      await sleep(200)
+    }
+    return true
   }
 
   startProcess() {

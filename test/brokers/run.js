@@ -5,18 +5,15 @@
  */
 import { parseArgs } from 'node:util'
 import { kafkaKind } from './kafka/cluster.js'
-import { Load } from './load.js'
 import { natsKind } from './nats/cluster.js'
 import { rabbitKind } from './rabbitmq/cluster.js'
 import { redisClusterKind } from './redis/cluster.js'
 import { redisSentinelKind } from './redis/sentinel.js'
 import { SCENARIOS, SHORT_SCENARIOS } from './scenarios.js'
-import { verify } from './verify.js'
+import { tryOut } from './trial.js'
 
 /** @type {readonly import('./cluster.js').BrokerKind[]} */
 const KINDS = [kafkaKind, natsKind, rabbitKind, redisClusterKind, redisSentinelKind]
-const PER_SECOND = 200
-const SETTLED_WITHIN_MS = 180_000
 
 const { values } = parseArgs({
   options: {
@@ -32,14 +29,16 @@ if (kinds.length === 0) refuse(`--only ${values.only}: there is ${KINDS.map(({ n
 const all = values.short ? SHORT_SCENARIOS : SCENARIOS
 const scenarios = all.filter(({ name }) => name.includes(values.scenario))
 if (scenarios.length === 0) refuse(`--scenario ${values.scenario}: there is ${all.map(({ name }) => name).join('; ')}`)
+if (values.rate !== undefined && !/^[1-9]\d{0,4}$/.test(values.rate)) refuse(`--rate ${values.rate} is not a rate`)
 
-let failed = 0
+/** @type {string[]} */
+const failed = []
 // Light clusters are tried together where time is short.
 const light = values.short ? kinds.filter(({ isLight }) => isLight === true) : []
 const groups = [...kinds.filter((kind) => !light.includes(kind)).map((kind) => [kind]), light]
-for (const group of groups) for (const failures of await Promise.all(group.map(tryKind))) failed += failures
-if (failed > 0) {
-  console.error(`${failed} of the broker tests failed`)
+for (const group of groups) failed.push(...(await Promise.all(group.map(tryKind))).flat())
+if (failed.length > 0) {
+  console.error(`failed: ${failed.join('; ')}`)
   process.exit(1)
 }
 console.log('nothing lost, no id with two contents, order kept')
@@ -50,12 +49,18 @@ async function tryKind(kind) {
   if (clients.length === 0) refuse(`--client ${values.client}: ${kind.name} has ${kind.clients.join(', ')}`)
   await kind.prepare(clients)
   const cluster = await kind.open()
-  let failures = 0
+  /** @type {string[]} */
+  const failures = []
   try {
-    for (const scenario of scenarios.filter(({ only }) => only === undefined || only === kind.name)) {
+    for (const scenario of scenarios) {
+      if (!canBeTried(scenario, kind, cluster)) continue
       // At a high rate the clients take turns: together they would measure the machine.
-      const turns = scenario.perSecond === undefined ? [clients] : clients.map((client) => [client])
-      for (const turn of turns) failures += await tryScenario(kind, cluster, scenario, turn)
+      const turns = scenario.isHeavy ? clients.map((client) => [client]) : [clients]
+      for (const turn of turns) {
+        const rate = values.rate === undefined ? {} : { perSecond: Number(values.rate) }
+        const trial = { broker: kind.name, cluster, scenario, clients: turn, ...rate }
+        if (!(await isFine(trial))) failures.push(`${kind.name}, ${turn.join(', ')}: ${scenario.name}`)
+      }
     }
   } finally {
     await cluster.stop()
@@ -64,51 +69,25 @@ async function tryKind(kind) {
 }
 
 /**
+ * @param {import('./scenarios.js').Scenario} scenario
  * @param {import('./cluster.js').BrokerKind} kind
  * @param {import('./cluster.js').Cluster} cluster
- * @param {import('./scenarios.js').Scenario} scenario
- * @param {readonly string[]} clients each with a load and a destination of its own, through the same fault
  */
-async function tryScenario(kind, cluster, scenario, clients) {
-  const perSecond = Number(values.rate ?? scenario.perSecond ?? PER_SECOND)
-  const { seconds, ordered = false } = scenario
-  const say = (/** @type {string} */ line) => console.error(`${new Date().toISOString()} ${kind.name}: ${line}`)
-  say(`${scenario.name}: ${clients.join(', ')} at ${perSecond} events/s`)
-  /** @type {{ client: string, destination: string, load: Load }[]} */
-  const parts = []
-  let failures = 0
+function canBeTried({ only, everyWayIn, refusedWayIn, asksForRefusals }, kind, cluster) {
+  if (only !== undefined && only !== kind.name) return false
+  if (everyWayIn && cluster.variants === undefined) return false
+  if (refusedWayIn && cluster.refusedVariant === undefined) return false
+  return !asksForRefusals || cluster.refusals !== undefined
+}
+
+/** A scenario that could not be carried out has failed too. @param {import('./trial.js').Trial} trial */
+async function isFine(trial) {
   try {
-    for (const client of clients) {
-      const destination = await cluster.makeDestination(`${client}-${Date.now()}`)
-      const sink = cluster.sink(client, destination)
-      parts.push({ client, destination, load: new Load({ name: client, sink, perSecond, seconds, ordered }) })
-    }
-    const loads = parts.map(({ load }) => load)
-    await Promise.all(loads.map((load) => load.start()))
-    await Promise.all(loads.map((load) => load.underWay()))
-    await scenario.fault({ cluster, loads, destination: parts[0]?.destination ?? '', say })
-    await Promise.all(loads.map((load) => load.settled(SETTLED_WITHIN_MS)))
-    for (const { client, destination, load } of parts) {
-      const arrived = await cluster.read(destination)
-      const { violations, counts } = verify(load.expected(), arrived, { isOrdered: ordered, prefix: 'order/' })
-      const dead = (await load.deadLetters()).length
-      const isFine = violations.length === 0 && dead === 0
-      console.log(
-        JSON.stringify({
-          ...{ broker: kind.name, client, scenario: scenario.name, perSecond, ...load.acknowledged, ...counts },
-          ...{ outages: load.outages, deadLetters: dead },
-        }),
-      )
-      for (const violation of violations) console.error(`VIOLATION ${client}, ${scenario.name}: ${violation}`)
-      if (!isFine) {
-        failures += 1
-        console.error(load.said)
-      }
-    }
-  } finally {
-    await Promise.all(parts.map(({ load }) => load.stop()))
+    return (await tryOut(trial)).length === 0
+  } catch (error) {
+    console.error(error)
+    return false
   }
-  return failures
 }
 
 /**

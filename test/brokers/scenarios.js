@@ -15,12 +15,22 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * @property {number} [perSecond]
  * @property {boolean} [ordered]
  * @property {string} [only] the one kind of broker that it is for
+ * @property {boolean} [isHeavy] clients take turns
+ * @property {boolean} [asksForRefusals] events that the broker refuses
+ * @property {boolean} [everyWayIn] once for each of the cluster's variants
+ * @property {boolean} [refusedWayIn] with wrong credentials: nothing arrives, nothing fails for good, and the log says why
  * @property {(stage: Stage) => Promise<void>} fault
  */
+
+/** Schedules that the broker refuses, beside those of the load. */
+export const REFUSED = 'refused/'
 
 /** @type {readonly Scenario[]} */
 export const SCENARIOS = [
   { name: 'nothing happens', seconds: 10, fault: async () => {} },
+  { name: 'missing topic and a message that is too large', seconds: 20, asksForRefusals: true, fault: refusals },
+  { name: 'TLS, passwords and certificates', seconds: 5, perSecond: 50, everyWayIn: true, fault: async () => {} },
+  { name: 'wrong credentials', seconds: 3, perSecond: 5, refusedWayIn: true, fault: async () => {} },
   { name: 'rolling restart', seconds: 45, fault: rollingRestart },
   { name: 'leader killed', seconds: 30, fault: leaderKilled },
   { name: 'leader frozen for 20 s', seconds: 45, fault: (stage) => leaderFrozen(stage, 20_000) },
@@ -32,13 +42,25 @@ export const SCENARIOS = [
   },
   { name: 'two of three killed', seconds: 45, fault: twoKilled },
   { name: 'Belfry killed six times', seconds: 40, fault: belfryKilled },
-  { name: 'rolling restart at 5,000 events/s', seconds: 45, perSecond: 5_000, only: 'kafka', fault: rollingRestart },
-  { name: 'leader killed at 5,000 events/s', seconds: 30, perSecond: 5_000, only: 'kafka', fault: leaderKilled },
+  { name: 'rolling restart at 5,000 events/s', seconds: 45, perSecond: 5_000, isHeavy: true, only: 'kafka', fault: rollingRestart },
+  { name: 'leader killed at 5,000 events/s', seconds: 30, perSecond: 5_000, isHeavy: true, only: 'kafka', fault: leaderKilled },
 ]
 
 /** All of it in about a minute: what a change can break is found, how long recovery takes is not. */
 /** @type {readonly Scenario[]} */
-export const SHORT_SCENARIOS = [{ name: 'a bad minute', seconds: 60, ordered: true, fault: badMinute }]
+export const SHORT_SCENARIOS = [
+  { name: 'a bad minute', seconds: 60, ordered: true, fault: badMinute },
+  { name: 'TLS, passwords and certificates', seconds: 3, perSecond: 20, everyWayIn: true, fault: async () => {} },
+  { name: 'wrong credentials', seconds: 2, perSecond: 5, refusedWayIn: true, fault: async () => {} },
+]
+
+/** @param {Stage} stage */
+async function refusals({ cluster, loads, say }) {
+  for (const { name, ...options } of (await cluster.refusals?.()) ?? []) {
+    say(name)
+    for (const load of loads) await load.putRefused(`${REFUSED}${name}`, options)
+  }
+}
 
 /** @param {Stage} stage */
 async function rollingRestart({ cluster, say }) {
@@ -94,6 +116,7 @@ async function belfryKilled({ loads, say }) {
 
 /** @param {Stage} stage */
 async function badMinute(stage) {
+  await refusals(stage)
   await rollingRestart(stage)
   await leaderFrozen(stage, 12_000)
   for (const load of stage.loads) {

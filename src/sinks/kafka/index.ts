@@ -27,6 +27,7 @@ import { draining } from './draining.js'
 import { Lanes } from './lanes.js'
 import { raceBrokers } from './race.js'
 import { CLUSTER_OPTIONS, type ClusterOptions, clientSettings } from './settings.js'
+import { troubleOf } from './trouble.js'
 
 export type { KafkaProducer, OwnProducer } from './clients/own-producer.js'
 export type { ClientName } from './clients.js'
@@ -134,8 +135,14 @@ function linkTo(options: KafkaOptions, where: string): Link<KafkaClient> {
 
 async function connectBy(brokers: readonly string[], kind: ClientKind, settings: ClientSettings): Promise<KafkaClient> {
   const connect = (those: readonly string[]) => kind.connect(those, settings)
-  const client = kind.needsRace ? await raceBrokers(brokers, connect, (late) => late.close()) : await connect(brokers)
-  return draining(client, settings.requestTimeoutMs)
+  try {
+    const client = kind.needsRace ? await raceBrokers(brokers, connect, (late) => late.close()) : await connect(brokers)
+    return draining(client, settings.requestTimeoutMs)
+  } catch (error) {
+    if (troubleOf(error) !== 'credentials') throw error
+    const said = error instanceof Error ? error.message : String(error)
+    throw failure('SINK_UNREACHABLE', `it refuses the credentials: ${said}`, { cause: error })
+  }
 }
 
 function brokerFinder(brokers: unknown, where: string): () => Promise<readonly string[]> {

@@ -162,12 +162,29 @@ class KafkaCluster {
     }
   }
 
-  /** @param {string} name */
-  async makeDestination(name) {
-    const topic = { topic: name, numPartitions: PARTITIONS, replicationFactor: this.nodes.length }
+  /** @param {string} name @param {Record<string, string>} [settings] */
+  async makeDestination(name, settings = {}) {
+    const configEntries = Object.entries(settings).map(([setting, value]) => ({ name: setting, value }))
+    const topic = { topic: name, numPartitions: PARTITIONS, replicationFactor: this.nodes.length, configEntries }
     await this.#asAdmin((admin) => admin.createTopics({ waitForLeaders: false, topics: [topic] }))
     await this.healthy([name])
     return name
+  }
+
+  get variants() {
+    return ['plain', 'scram-sha-256', 'scram-sha-512', 'mutual-tls']
+  }
+
+  get refusedVariant() {
+    return 'wrong-password'
+  }
+
+  async refusals() {
+    const small = await this.makeDestination(`small-${Date.now()}`, { 'max.message.bytes': '50000' })
+    return [
+      { name: 'no such topic', toOptions: { topic: `missing-${Date.now()}` } },
+      { name: 'too large', toOptions: { topic: small }, payload: 'x'.repeat(100_000) },
+    ]
   }
 
   /** @param {string} client @param {string} topic @param {string} [variant] @returns {import('../cluster.js').SinkRecipe} */

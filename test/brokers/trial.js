@@ -1,0 +1,98 @@
+// @ts-check
+/** One scenario on one cluster: loads are started, something happens, and what arrived is compared with what had to. */
+import { Load } from './load.js'
+import { REFUSED } from './scenarios.js'
+import { verify } from './verify.js'
+
+const PER_SECOND = 200
+const SETTLED_WITHIN_MS = 180_000
+
+/**
+ * @typedef {object} Trial
+ * @property {string} broker
+ * @property {import('./cluster.js').Cluster} cluster
+ * @property {import('./scenarios.js').Scenario} scenario
+ * @property {readonly string[]} clients each with a load and a destination of its own, through the same fault
+ * @property {number} [perSecond]
+ *
+ * @typedef {object} Part
+ * @property {string} name
+ * @property {string} destination
+ * @property {Load} load
+ */
+
+/** @param {Trial} trial @returns {Promise<readonly string[]>} what was wrong */
+export async function tryOut(trial) {
+  const { broker, cluster, scenario, clients } = trial
+  const say = (/** @type {string} */ line) => console.error(`${new Date().toISOString()} ${broker}: ${line}`)
+  say(`${scenario.name}: ${clients.join(', ')}`)
+  /** @type {Part[]} */
+  const parts = []
+  try {
+    await prepare(trial, parts)
+    const loads = parts.map(({ load }) => load)
+    await Promise.all(loads.map((load) => load.start()))
+    await Promise.all(loads.map((load) => load.underWay()))
+    if (scenario.refusedWayIn) return await wrongs(parts, (part) => outsideProblems(cluster, part))
+    await scenario.fault({ cluster, loads, destination: parts[0]?.destination ?? '', say })
+    await Promise.all(loads.map((load) => load.settled(SETTLED_WITHIN_MS)))
+    return await wrongs(parts, (part) => problems(trial, part))
+  } finally {
+    await Promise.all(parts.map(({ load }) => load.stop()))
+  }
+}
+
+/** @param {Trial} trial @param {Part[]} parts */
+async function prepare({ cluster, scenario, clients, perSecond }, parts) {
+  const { seconds, ordered = false, everyWayIn = false, refusedWayIn = false } = scenario
+  /** @type {readonly (string | undefined)[]} */
+  const variants = everyWayIn ? cluster.variants : [refusedWayIn ? cluster.refusedVariant : undefined]
+  for (const client of clients) {
+    for (const variant of variants) {
+      const name = variant === undefined ? client : `${client}-${variant}`
+      const destination = await cluster.makeDestination(`${name}-${Date.now()}`)
+      const sink = cluster.sink(client, destination, variant)
+      const rate = perSecond ?? scenario.perSecond ?? PER_SECOND
+      parts.push({ name, destination, load: new Load({ name, sink, perSecond: rate, seconds, ordered }) })
+    }
+  }
+}
+
+/** @param {readonly Part[]} parts @param {(part: Part) => Promise<readonly string[]>} find */
+async function wrongs(parts, find) {
+  const all = []
+  for (const part of parts) {
+    const found = await find(part)
+    for (const problem of found) console.error(`VIOLATION ${part.name}: ${problem}`)
+    if (found.length > 0) console.error(part.load.said)
+    all.push(...found)
+  }
+  return all
+}
+
+/** @param {Trial} trial @param {Part} part */
+async function problems({ broker, cluster, scenario }, { name, destination, load }) {
+  const arrived = await cluster.read(destination)
+  const { violations, counts } = verify(load.expected(), arrived, { isOrdered: load.isOrdered, prefix: 'order/' })
+  const letters = await load.deadLetters()
+  const refused = letters.filter(({ schedule = '' }) => schedule.startsWith(REFUSED))
+  const dead = letters.length - refused.length
+  const figures = { ...counts, deadLetters: dead, refused: refused.length }
+  console.log(JSON.stringify({ broker, client: name, scenario: scenario.name, ...figures }))
+  const found = [...violations]
+  if (dead > 0) found.push(`${dead} events failed for good`)
+  for (const schedule of load.refusals) {
+    if (!refused.some((letter) => letter.schedule === schedule)) found.push(`nothing of "${schedule}" failed for good`)
+  }
+  return found
+}
+
+/** With wrong credentials nothing may arrive, nothing may fail for good, and the log names the reason. @param {import('./cluster.js').Cluster} cluster @param {Part} part */
+async function outsideProblems(cluster, { destination, load }) {
+  const found = []
+  const saidWhy = await load.says(/credentials|authenticat|password|not authorized/i)
+  if (!saidWhy) found.push('the log does not say that the credentials are refused')
+  if ((await cluster.read(destination)).length > 0) found.push('events arrived with wrong credentials')
+  if ((await load.deadLetters()).length > 0) found.push('events failed for good because of wrong credentials')
+  return found
+}
