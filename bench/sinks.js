@@ -9,6 +9,7 @@ import { median, rateOf, ratioOf, takeTurns } from './harness/measure.js'
 import { hundredths, report, reportSettings } from './harness/report.js'
 import { openStore, storeSettings } from './harness/stores.js'
 import { openKafka } from './sinks/kafka.js'
+import { kafkaLoad } from './sinks/load.js'
 import { openNats } from './sinks/nats.js'
 import { openRabbitMq } from './sinks/rabbitmq.js'
 import { openRedisStream } from './sinks/redis-stream.js'
@@ -63,6 +64,7 @@ export default async function sinks({ store = 'memory', n = 50_000, wants }) {
       ratio: hundredths(ratioOf(rates.ours, rates.bare)),
     })
   }
+  await kafkaLoad(wants)
 }
 
 /**

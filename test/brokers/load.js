@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createBelfry } from '../../dist/index.js'
-import { sqlite } from '../../dist/stores/sqlite/index.js'
+import { openLoadStore } from './load-store.js'
 
 const PUBLISHER = fileURLToPath(new URL('./publisher.js', import.meta.url))
 const AT_ONCE = 500
@@ -25,6 +25,7 @@ const UNFINISHED = /** @type {const} */ (['waiting', 'ready', 'running'])
  * @property {number} perSecond how many schedules tick each second
  * @property {number} seconds
  * @property {boolean} [ordered]
+ * @property {{ url: string, schema: string }} [postgres] by default the store is a SQLite file
  */
 
 export class Load {
@@ -40,7 +41,9 @@ export class Load {
   /** @param {LoadOptions} options */
   constructor(options) {
     this.#options = options
-    this.#belfry = createBelfry({ store: sqlite({ path: this.#file }), roles: [] })
+    // It delivers nothing: it only has to know that the sink is ordered when it puts schedules for it.
+    const out = { deliver: async () => [], delivery: { ordered: this.isOrdered } }
+    this.#belfry = createBelfry({ store: openLoadStore(this.#store), roles: [], sinks: { out } })
   }
 
   get name() {
@@ -96,7 +99,7 @@ export class Load {
 
   startProcess() {
     const { sink, ordered = false } = this.#options
-    const job = JSON.stringify({ file: this.#file, ordered, sink })
+    const job = JSON.stringify({ store: this.#store, ordered, sink })
     const env = { ...process.env, ...sink.environment }
     const child = spawn(sink.runtime ?? process.execPath, [PUBLISHER, job], { env, stdio: ['ignore', 'pipe', 'pipe'] })
     for (const output of [child.stdout, child.stderr]) {
@@ -185,8 +188,10 @@ export class Load {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  get #file() {
-    return join(this.#folder, 'belfry.db')
+  /** @returns {import('./load-store.js').LoadStore} */
+  get #store() {
+    const { postgres } = this.#options
+    return postgres === undefined ? { file: join(this.#folder, 'belfry.db') } : postgres
   }
 
   get #log() {

@@ -20,7 +20,6 @@ import { PASSWORD, properties, USER } from './properties.js'
 const CLUSTER_ID = 'BelfryTests-0123456789A'
 const HEAP = ['-Xmx256m', '-Xms128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1']
 const PATIENCE_MS = 90_000
-const PARTITIONS = 6
 
 /** @type {Readonly<Record<string, string>>} */
 const PACKAGES = {
@@ -38,15 +37,18 @@ export const kafkaKind = {
     classPath()
     installClients(clients)
   },
-  open: openKafkaCluster,
+  open: () => openKafkaCluster(),
 }
 
-/** @returns {Promise<Cluster>} */
-export async function openKafkaCluster() {
+/**
+ * @param {{ brokers?: number, partitions?: number }} [size]
+ * @returns {Promise<Cluster>}
+ */
+export async function openKafkaCluster({ brokers = 3, partitions = 6 } = {}) {
   const root = mkdtempSync(join(tmpdir(), 'belfry-kafka-cluster-'))
   const tls = makeCertificates(root)
   const ports = []
-  for (const id of [1, 2, 3]) {
+  for (let id = 1; id <= brokers; id += 1) {
     const [plain, secure, mutual, controller] = [await freePort(), await freePort(), await freePort(), await freePort()]
     ports.push({ id, plain, secure, mutual, controller })
   }
@@ -60,7 +62,7 @@ export async function openKafkaCluster() {
     processes.set(`broker-${own.id}`, new ServerProcess({ name: `broker-${own.id}`, folder, command }))
   }
   format(root, ports)
-  const cluster = new KafkaCluster(root, ports, processes, tls)
+  const cluster = new KafkaCluster({ root, ports, processes, tls, partitions })
   try {
     await Promise.all([...processes.values()].map((each) => each.start()))
     await cluster.healthy()
@@ -97,18 +99,22 @@ class KafkaCluster {
   #ports
   #processes
   #tls
+  #numPartitions
 
   /**
-   * @param {string} root
-   * @param {readonly import('./properties.js').Ports[]} ports
-   * @param {ReadonlyMap<string, ServerProcess>} processes
-   * @param {ReturnType<typeof makeCertificates>} tls
+   * @param {object} parts
+   * @param {string} parts.root
+   * @param {readonly import('./properties.js').Ports[]} parts.ports
+   * @param {ReadonlyMap<string, ServerProcess>} parts.processes
+   * @param {ReturnType<typeof makeCertificates>} parts.tls
+   * @param {number} parts.partitions of each topic
    */
-  constructor(root, ports, processes, tls) {
+  constructor({ root, ports, processes, tls, partitions }) {
     this.#root = root
     this.#ports = ports
     this.#processes = processes
     this.#tls = tls
+    this.#numPartitions = partitions
   }
 
   get nodes() {
@@ -165,14 +171,19 @@ class KafkaCluster {
   /** @param {string} name @param {Record<string, string>} [settings] */
   async makeDestination(name, settings = {}) {
     const configEntries = Object.entries(settings).map(([setting, value]) => ({ name: setting, value }))
-    const topic = { topic: name, numPartitions: PARTITIONS, replicationFactor: this.nodes.length, configEntries }
+    const topic = {
+      topic: name,
+      numPartitions: this.#numPartitions,
+      replicationFactor: this.nodes.length,
+      configEntries,
+    }
     await this.#asAdmin((admin) => admin.createTopics({ waitForLeaders: false, topics: [topic] }))
     await this.healthy([name])
     return name
   }
 
   get variants() {
-    return ['plain', 'scram-sha-256', 'scram-sha-512', 'mutual-tls']
+    return ['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer', 'mutual-tls']
   }
 
   get refusedVariant() {
@@ -204,6 +215,8 @@ class KafkaCluster {
       this.#ports.map((ports) => `127.0.0.1:${ports[kind]}`)
     if (variant === undefined) return { brokers: at('plain') }
     if (variant === 'mutual-tls') return { brokers: at('mutual'), ssl: { ca, ...client } }
+    if (variant === 'oauthbearer')
+      return { brokers: at('secure'), ssl: { ca }, sasl: { mechanism: variant, token: unsignedToken() } }
     const password = variant === 'wrong-password' ? 'wrong' : PASSWORD
     const mechanism = variant === 'wrong-password' ? 'scram-sha-512' : variant
     return { brokers: at('secure'), ssl: { ca }, sasl: { mechanism, username: USER, password } }
@@ -263,4 +276,12 @@ class KafkaCluster {
       await admin.disconnect().catch(() => {})
     }
   }
+}
+
+/** A token as the brokers take it here: signed by nobody. */
+function unsignedToken() {
+  const seconds = Math.floor(Date.now() / 1_000)
+  const claims = { sub: USER, iat: seconds, exp: seconds + 3_600 }
+  const [head, body] = [{ alg: 'none' }, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+  return `${head}.${body}.`
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** What the Kafka tests need and do not bring: Java, Kafka's jars from Maven Central, the clients, and a newer Node. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,9 @@ import { program } from '../../servers/program.js'
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 const BROKERS = fileURLToPath(new URL('..', import.meta.url))
 const VERSION = '4.3.1'
-const LIBRARIES = join(homedir(), '.cache', 'belfry-tests', `kafka-${VERSION}`)
+/** What takes long to get is kept for the next time. */
+const CACHE = join(homedir(), '.cache', 'belfry-tests')
+const LIBRARIES = join(CACHE, `kafka-${VERSION}`)
 
 export function java() {
   return foundOrInstalled({
@@ -68,30 +70,44 @@ function npmInstall(folder) {
   execFileSync('npm', options, { cwd: folder, stdio: ['ignore', 2, 2], timeout: 300_000 })
 }
 
-/** Its binary comes from GitHub; where that cannot be reached it is built, against the libraries of the system. */
+/**
+ * Its binary comes from GitHub. Where that cannot be reached it is built, against the libraries of the system, and kept for
+ * the next time.
+ */
 function buildConfluent() {
   const folder = join(CLIENT_FOLDER, '@confluentinc', 'kafka-javascript')
-  const isThere = () => existsSync(join(folder, 'build', 'Release', 'confluent-kafka-javascript.node'))
-  if (isThere()) return
-  const preGyp = createRequire(join(folder, 'package.json')).resolve('@mapbox/node-pre-gyp/bin/node-pre-gyp')
-  const gyp = join(
-    execFileSync('npm', ['root', '-g'], { encoding: 'utf8' }).trim(),
-    'npm/node_modules/node-gyp/bin/node-gyp.js',
-  )
-  /** @param {string[]} args */
-  const install = (...args) => {
-    const env = { ...process.env, CKJS_LINKING: 'dynamic', npm_config_node_gyp: gyp }
-    execFileSync(process.execPath, [preGyp, 'install', ...args], { cwd: folder, env, stdio: 'pipe', timeout: 900_000 })
+  const binary = join('build', 'Release', 'confluent-kafka-javascript.node')
+  if (existsSync(join(folder, binary))) return
+  const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const kept = join(CACHE, `confluent-${version}-${process.versions.modules}-${process.arch}`)
+  if (existsSync(join(kept, binary))) {
+    cpSync(kept, folder, { recursive: true })
+    return
   }
   try {
-    install('--update-binary')
+    preGyp(folder, '--update-binary')
   } catch {
     for (const [package_, file] of BUILD_NEEDS) {
       foundOrInstalled({ what: `building Confluent's client needs ${package_}`, package_, find: () => found(file) })
     }
     console.error("builds Confluent's client, which takes minutes")
-    install('--build-from-source')
+    preGyp(folder, '--build-from-source')
+    for (const part of [binary, join('build', 'deps')]) {
+      cpSync(join(folder, part), join(kept, part), {
+        ...{ recursive: true, dereference: true },
+        filter: (file) => !file.endsWith('.a'),
+      })
+    }
   }
+}
+
+/** @param {string} folder @param {string} how */
+function preGyp(folder, how) {
+  const file = createRequire(join(folder, 'package.json')).resolve('@mapbox/node-pre-gyp/bin/node-pre-gyp')
+  const global_ = execFileSync('npm', ['root', '-g'], { encoding: 'utf8' }).trim()
+  const gyp = join(global_, 'npm', 'node_modules', 'node-gyp', 'bin', 'node-gyp.js')
+  const env = { ...process.env, CKJS_LINKING: 'dynamic', npm_config_node_gyp: gyp }
+  execFileSync(process.execPath, [file, 'install', how], { cwd: folder, env, stdio: 'pipe', timeout: 1_200_000 })
 }
 
 /** @type {readonly (readonly [string, string])[]} */

@@ -35,7 +35,7 @@ interface ConfluentProducer {
   ): void
   setPollInBackground(set: boolean): void
   on(event: 'delivery-report', listener: (error: unknown, report: Report) => void): void
-  on(event: 'event.error', listener: (error: unknown) => void): void
+  on(event: 'event.log', listener: (log: { readonly message: string }) => void): void
 }
 
 interface Pending {
@@ -48,18 +48,23 @@ const LARGEST_MESSAGE = 100_000_000
 const FLUSH_MS = 1_000
 const TOKEN_MS = 3_600_000
 const ANY_PARTITION = -1
+const ERRORS_ONLY = 3
+const ERR__AUTHENTICATION = -169
 
 export async function connectConfluent(brokers: readonly string[], settings: ClientSettings): Promise<KafkaClient> {
   const { Producer } = peer<Confluent>('@confluentinc/kafka-javascript', 'kafka()')
   const { requestTimeoutMs, connectionTimeoutMs } = settings
   const producer = new Producer({ ...configuration(brokers, settings), ...settings.more })
-  let lastError: unknown
-  producer.on('event.error', (error) => {
-    lastError = error
+  // Why no connection can be made is said in the log alone: to the caller, brokers just do not answer.
+  let said = ''
+  producer.on('event.log', ({ message }) => {
+    said = message
   })
   const close = () => new Promise<void>((resolve) => producer.disconnect(FLUSH_MS, resolve))
   await new Promise<void>((resolve, reject) => {
-    producer.connect({ timeout: 2 * connectionTimeoutMs }, (error) => (error ? reject(lastError ?? error) : resolve()))
+    producer.connect({ timeout: 2 * connectionTimeoutMs }, (error) =>
+      error ? reject(withReason(error, said)) : resolve(),
+    )
   })
   producer.setPollInBackground(true)
   producer.on('delivery-report', (error, { opaque, topic, partition }) => {
@@ -95,6 +100,12 @@ export async function connectConfluent(brokers: readonly string[], settings: Cli
   }
 }
 
+function withReason(error: unknown, said: string): unknown {
+  if (said === '') return error
+  const reason = new Error(said.replace(/^\[thrd:[^\]]*\]: /, ''), { cause: error })
+  return /authentication error/i.test(said) ? Object.assign(reason, { code: ERR__AUTHENTICATION }) : reason
+}
+
 function produce(
   producer: ConfluentProducer,
   topic: string,
@@ -124,7 +135,7 @@ function configuration(brokers: readonly string[], settings: ClientSettings): ob
     'max.in.flight': 1,
     'linger.ms': 0,
     'message.max.bytes': LARGEST_MESSAGE,
-    log_level: 0,
+    log_level: ERRORS_ONLY,
     dr_cb: true,
     ...(tls === undefined ? {} : tlsFor(tls)),
     ...(sasl === undefined ? {} : saslFor(sasl)),
