@@ -42,8 +42,22 @@ export const SCENARIOS = [
   },
   { name: 'two of three killed', seconds: 45, fault: twoKilled },
   { name: 'Belfry killed six times', seconds: 40, fault: belfryKilled },
-  { name: 'rolling restart at 5,000 events/s', seconds: 45, perSecond: 5_000, isHeavy: true, only: 'kafka', fault: rollingRestart },
-  { name: 'leader killed at 5,000 events/s', seconds: 30, perSecond: 5_000, isHeavy: true, only: 'kafka', fault: leaderKilled },
+  {
+    name: 'rolling restart at 5,000 events/s',
+    seconds: 45,
+    perSecond: 5_000,
+    isHeavy: true,
+    only: 'kafka',
+    fault: rollingRestart,
+  },
+  {
+    name: 'leader killed at 5,000 events/s',
+    seconds: 30,
+    perSecond: 5_000,
+    isHeavy: true,
+    only: 'kafka',
+    fault: leaderKilled,
+  },
 ]
 
 /** All of it in about a minute: what a change can break is found, how long recovery takes is not. */

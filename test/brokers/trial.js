@@ -46,7 +46,7 @@ export async function tryOut(trial) {
 async function prepare({ cluster, scenario, clients, perSecond }, parts) {
   const { seconds, ordered = false, everyWayIn = false, refusedWayIn = false } = scenario
   /** @type {readonly (string | undefined)[]} */
-  const variants = everyWayIn ? cluster.variants : [refusedWayIn ? cluster.refusedVariant : undefined]
+  const variants = everyWayIn ? (cluster.variants ?? []) : [refusedWayIn ? cluster.refusedVariant : undefined]
   for (const client of clients) {
     for (const variant of variants) {
       const name = variant === undefined ? client : `${client}-${variant}`
@@ -77,7 +77,7 @@ async function problems({ broker, cluster, scenario }, { name, destination, load
   const letters = await load.deadLetters()
   const refused = letters.filter(({ schedule = '' }) => schedule.startsWith(REFUSED))
   const dead = letters.length - refused.length
-  const figures = { ...counts, deadLetters: dead, refused: refused.length }
+  const figures = { ...load.acknowledged, ...counts, outages: load.outages, deadLetters: dead, refused: refused.length }
   console.log(JSON.stringify({ broker, client: name, scenario: scenario.name, ...figures }))
   const found = [...violations]
   if (dead > 0) found.push(`${dead} events failed for good`)
