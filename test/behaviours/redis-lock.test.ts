@@ -580,9 +580,9 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     open()
     world.resume(first.belfry)
     await world.until(() => refusals.length > 0, 'the transaction to be refused')
-    // Its own process knows by then that the lease was lost; what it did not know is refused by the store as STALE.
-    const code = world.store.supports.transactions ? 'LEASE_LOST' : 'UNSUPPORTED'
-    expect(refusals).toMatchObject([{ code }])
+    // The store refuses it, or its own process knows before the store is asked.
+    const codes = world.store.supports.transactions ? ['STALE', 'LEASE_LOST'] : ['UNSUPPORTED']
+    expect(refusals).toMatchObject([{ code: expect.toBeOneOf(codes) }])
     expect(await world.store.runs.get(run)).toMatchObject({ result: 'in time' })
   })
 
