@@ -18,8 +18,11 @@ import { checkTtl, type LockOptions, type LockTerms, parseLockOptions } from './
 
 /** A waiter asks again at least this often; whoever frees the lock hands it over, so asking is only looking. */
 const ASK_MS = 250
-/** A waiter who has not asked for this long has lost his place. */
-const PLACE_MS = 2_000
+/**
+ * A waiter that has not asked for this long has lost its place, and a lock that was handed to it meanwhile. So waiters that
+ * were killed hold up those behind them for this long in all, however many they are.
+ */
+const PLACE_MS = 1_500
 
 interface Granted {
   readonly lease: Lease

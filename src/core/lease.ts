@@ -22,10 +22,24 @@ export interface AcquireRequest {
   readonly instance?: string
   /** The client's token floor. */
   readonly floor: number
-  /** Keep a place in the queue for this long when it is busy. */
+  /**
+   * Keep a place in the queue for this long when it is busy: by asking again in time the waiter proves that it lives. A
+   * lease that is handed to it lasts no longer than its place until it asks again.
+   */
   readonly waitMs?: number
   /** The holder is no part of this process: where life is proven by more than the lease, its lease counts alone. */
   readonly remote?: boolean
+}
+
+/**
+ * The part of its time that a place must have left to be left alone when its waiter asks again: waiters ask often, and most
+ * of them should not write.
+ */
+export const FRESH_PLACE = 2 / 3
+
+/** Whether a place that lasts until then need not be prolonged. */
+export function isFreshPlace(until: number, now: number, waitMs: number): boolean {
+  return until - now >= waitMs * FRESH_PLACE
 }
 
 export type AcquireResult =

@@ -356,8 +356,14 @@ export interface RunQuery {
 
 export interface LeaseStore {
   /**
-   * Takes a permit that is free, expired, or already this holder's (then extended, with the same token). A loser with
-   * `waitMs` is queued: whoever frees the lease hands it to the oldest waiter, who finds it his when he asks again.
+   * Takes a permit that is free, expired, or already this holder's (then extended, with the same token, even if it has
+   * expired and others wait).
+   *
+   * A loser with `waitMs` has a place in the queue for that long, and keeps it by asking again. The operation that frees the
+   * lease hands it to the oldest waiter whose place has not expired. What was handed over lasts until that place would have
+   * expired, or for its TTL if that is shorter; when the waiter asks again, it finds the lease its own and extended to the
+   * full TTL. So dead waiters, however many, hold up the others for no longer than one place lasts. A store may grant the
+   * full TTL at once to a waiter of an instance that it knows to live.
    */
   acquire(request: AcquireRequest): Promise<AcquireResult>
   /** Extends leases, expired ones too while nobody took them. Undefined for each that is no longer the holder's. */

@@ -3,7 +3,7 @@
  * A process that wants one lock. It is told by messages what to do, and tells what became of it:
  *
  * - `work` holds the lock by `withLock` until it is told to `finish`, or blocks its event loop until a file is there;
- * - `wait` waits for the lock in line, and keeps it.
+ * - `wait` waits for the lock in line, `times` times at once, and keeps it. It tells when each of them has its place.
  */
 import { existsSync } from 'node:fs'
 import { createBelfry } from '../../dist/index.js'
@@ -51,15 +51,22 @@ async function work(options, blockedUntil) {
   tell({ is: 'over', ...outcome, lost })
 }
 
-/** @param {import('../../dist/index.js').LockOptions} options */
-async function wait(options) {
-  const lock = await belfry.lock('shared', options)
-  if (lock !== undefined) tell({ is: 'held' })
+/** @param {import('../../dist/index.js').LockOptions} options @param {number} times */
+async function wait(options, times) {
+  const { acquire } = store.leases
+  const places = new Set()
+  store.leases.acquire = async (request) => {
+    const result = await acquire(request)
+    if (!result.acquired && places.add(request.holder).size === times) tell({ is: 'waiting' })
+    return result
+  }
+  const locks = Array.from({ length: times }, () => belfry.lock('shared', options))
+  if ((await Promise.race(locks)) !== undefined) tell({ is: 'held' })
 }
 
-process.on('message', (/** @type {any} */ { task, options, blockedUntil }) => {
+process.on('message', (/** @type {any} */ { task, options, blockedUntil, times }) => {
   if (task === 'work') void work(options, blockedUntil)
-  else if (task === 'wait') void wait(options)
+  else if (task === 'wait') void wait(options, times)
   else finish()
 })
 process.once('disconnect', () => process.exit())

@@ -8,7 +8,7 @@ import type { Place } from './places.js'
 const PROGRAM = fileURLToPath(new URL('./contender.js', import.meta.url))
 
 export interface Said {
-  readonly is: 'ready' | 'held' | 'over'
+  readonly is: 'ready' | 'held' | 'waiting' | 'over'
   readonly code?: string
   readonly value?: unknown
   readonly lost?: readonly string[]
@@ -41,8 +41,10 @@ export class Contender {
     this.#process.send({ task: 'work', options, blockedUntil })
   }
 
-  wait(options: LockOptions): void {
-    this.#process.send({ task: 'wait', options })
+  /** Resolves when each of its waiters has a place in the queue. */
+  async wait(options: LockOptions, times: number): Promise<void> {
+    this.#process.send({ task: 'wait', options, times })
+    await this.hears('waiting')
   }
 
   finish(): void {

@@ -5,7 +5,7 @@ import { parseSchedule, type ScheduleInput } from '../../src/api/schedule-input.
 import type { RunKey } from '../../src/core/key.js'
 import { plan } from '../../src/core/plan.js'
 import type { NewRun, Outcome } from '../../src/core/run.js'
-import { IDS, inOrder, type Pair, plain, plainRun, plainSchedule, type Side } from './pair.js'
+import { IDS, inOrder, lockToken, type Pair, plain, plainRun, plainSchedule, type Side } from './pair.js'
 
 export interface Clockwork {
   elapse(ms: number): Promise<void>
@@ -158,7 +158,7 @@ function acquire(name: string, holder: string, permits: number, waitMs: number |
     const wait = waitMs === undefined ? {} : { waitMs }
     const result = await of.store.leases.acquire({ name, holder, ttlMs: 5_000, permits, floor: 0, ...wait })
     if (!result.acquired) return { acquired: false, until: result.until }
-    return { ...result.lease, token: of.tokens.numberOf(result.lease.token) }
+    return { ...result.lease, token: lockToken(of, name, result.lease.token) }
   })
 }
 
@@ -267,7 +267,7 @@ export const commandsFor = ({ limits, stamp }: Stories): fc.Arbitrary<Command>[]
   fc.tuple(instances, fc.boolean()).map(([instance, all]) => beat(instance, all)),
   instances.map((id) => command(`leave ${id}`, (of) => of.store.instances.leave(id))),
   fc
-    .tuple(locks, fc.constantFrom(undefined, 8_000))
+    .tuple(locks, fc.constantFrom(undefined, 3_000, 8_000))
     .map(([[name, holder], waitMs]) => acquire(name, holder, PERMITS[name] ?? 1, waitMs)),
   locks.map(([name, holder]) => renew(name, holder)),
   fc

@@ -14,6 +14,8 @@ export interface Side {
   /** What this store calls the nth run that was made, and the nth attempt's token. */
   readonly runs: Names<string>
   readonly tokens: Names<number>
+  /** The same for locks: tokens of different names may be the same number in one store and not in the other. */
+  readonly lockTokens: Names<string>
   readonly versions: Names<number>
   /** The store has several parts, which record ticks at the same time. */
   readonly apart: boolean
@@ -42,7 +44,7 @@ export class Names<Name> {
 }
 
 export function side(store: Store, apart: boolean): Side {
-  return { store, runs: new Names(), tokens: new Names(), versions: new Names(), apart }
+  return { store, runs: new Names(), tokens: new Names(), lockTokens: new Names(), versions: new Names(), apart }
 }
 
 /** An attempt that was claimed, by number. */
@@ -82,6 +84,10 @@ export function plainSchedule(of: Side, { version, ...rest }: Schedule): Json {
   return plain({ ...rest, version: of.versions.numberOf(version) })
 }
 
+export function lockToken(of: Side, name: string, token: number): number {
+  return of.lockTokens.numberOf(`${name} ${token}`)
+}
+
 /** As JSON, so that absent and undefined are the same. */
 export function plain(value: unknown): Json {
   return JSON.parse(JSON.stringify(value ?? null)) as Json
@@ -102,7 +108,7 @@ export async function snapshot(of: Side): Promise<Json> {
     leases: leases.items.map(({ name, run, token, holder, ...rest }) => ({
       ...rest,
       name,
-      token: of.tokens.numberOf(token),
+      token: run === undefined ? lockToken(of, name, token) : of.tokens.numberOf(token),
       holder: run === undefined ? holder : `run ${of.runs.numberOf(run)}`,
     })),
     skips,

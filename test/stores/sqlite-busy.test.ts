@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { Connection, configure, openDriver } from '../../src/stores/sqlite/connection.js'
+import { sqlite } from '../../src/stores/sqlite/index.js'
 import { temporaryFile } from './temporary-file.js'
 
 it('a connection that found the file busy sees what others write after that', async () => {
@@ -15,5 +16,24 @@ it('a connection that found the file busy sees what others write after that', as
   expect(ours.get('select count(*) from notes')).toEqual([1])
   ours.close()
   theirs.close()
+  await remove()
+})
+
+it('a waiter that asks again for a lock does not need the file to itself', async () => {
+  const { path, remove } = temporaryFile()
+  const store = sqlite({ path })
+  await store.open()
+  const request = { name: 'l', ttlMs: 60_000, permits: 1, floor: 0 }
+  const waiter = { ...request, holder: 'b', waitMs: 60_000 }
+  await store.leases.acquire({ ...request, holder: 'a' })
+  const first = await store.leases.acquire(waiter)
+  const theirs = new Connection(openDriver(path))
+  configure(theirs)
+  theirs.begin()
+  // A write would wait for the other connection, which goes on only after this.
+  expect(await store.leases.acquire(waiter)).toMatchObject({ ...first, now: expect.any(Number) })
+  theirs.run('commit')
+  theirs.close()
+  await store.close()
   await remove()
 })

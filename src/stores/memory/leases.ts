@@ -6,11 +6,18 @@
  * - A holder that stalls past its time and comes back: if nobody took the lease, it renews and goes on. If somebody
  *   did, its record is gone, and renew, release and (for a run) settle are refused.
  * - A holder that dies: nobody has to notice. The next that asks takes its place, with a higher token.
- * - A waiter that dies: its place is given up `waitMs` after it last asked. If the lease was handed to it in between, it
- *   runs out like any other.
+ * - A waiter that dies: its place expires `waitMs` after it last asked, and with it a lease that was handed to it in
+ *   between, unless it has asked again.
  * - A release that comes twice, or late: it only ever removes the holder's own record.
  */
-import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from '../../core/lease.js'
+import {
+  type AcquireRequest,
+  type AcquireResult,
+  isFreshPlace,
+  type Lease,
+  type ReleaseRequest,
+  type RenewRequest,
+} from '../../core/lease.js'
 import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
 import { dropLease, expiryOf, grantLock, handOn, isBusy, liveHolders, serveWaiters, toLease } from './names.js'
@@ -20,7 +27,6 @@ import { type LeaseRecord, type MemoryState, type NameRecord, nameOf } from './s
 export function acquireLease(state: MemoryState, request: AcquireRequest): AcquireResult {
   const now = state.clock.now()
   const name = nameOf(state, request.name)
-  serveWaiters(state, name, now)
   const lease = takePermit(state, name, request, now)
   if (lease === undefined) keepPlace(state, name, request, now)
   else name.waiters.delete(request.holder)
@@ -36,12 +42,26 @@ function takePermit(
   request: AcquireRequest,
   now: number,
 ): LeaseRecord | undefined {
-  const own = name.holders.get(request.holder)
-  if (own !== undefined && !own.released) return extend(state, own, now + request.ttlMs)
+  const held = extendOwn(state, name, request, now)
+  if (held !== undefined) return held
+  serveWaiters(state, name, now)
+  const handed = extendOwn(state, name, request, now)
+  if (handed !== undefined) return handed
   if (isBusy(name, request.permits, now)) return undefined
-  if (own !== undefined) dropLease(state, own)
+  const released = name.holders.get(request.holder)
+  if (released !== undefined) dropLease(state, released)
   const { holder, ttlMs, permits, instance, floor } = request
   return grantLock(state, name, { holder, ttlMs, permits, instance, floor }, now)
+}
+
+function extendOwn(
+  state: MemoryState,
+  { holders }: NameRecord,
+  { holder, ttlMs }: AcquireRequest,
+  now: number,
+): LeaseRecord | undefined {
+  const own = holders.get(holder)
+  return own === undefined || own.released ? undefined : extend(state, own, now + ttlMs)
 }
 
 function busy(name: NameRecord, now: number): AcquireResult {
@@ -51,7 +71,9 @@ function busy(name: NameRecord, now: number): AcquireResult {
 /** Asking again keeps the place and prolongs it. */
 function keepPlace(state: MemoryState, name: NameRecord, request: AcquireRequest, now: number): void {
   const { holder, ttlMs, permits, instance, floor, waitMs = 0 } = request
-  if (waitMs <= 0) return
+  const place = name.waiters.get(holder)
+  const isSame = place?.ttlMs === ttlMs && place.permits === permits
+  if (waitMs <= 0 || (isSame && isFreshPlace(place.until, now, waitMs))) return
   name.waiters.set(holder, { holder, ttlMs, permits, instance, floor, until: now + waitMs })
   state.blocked.add(name)
 }

@@ -79,12 +79,15 @@ export function grantLock(
   return addLease(state, name, grant, now)
 }
 
-/** Gives free permits to the locks that wait, oldest first. Places that were not asked for again in time are gone. */
+/**
+ * Gives free permits to the locks that wait, oldest first, until the waiter's place would have expired: only asking again
+ * proves that it still lives. Places that have expired are gone.
+ */
 export function serveWaiters(state: MemoryState, name: NameRecord, now: number): void {
   for (const waiter of name.waiters.values()) {
     if (waiter.until > now) {
       if (isBusy(name, waiter.permits, now)) return
-      grantLock(state, name, waiter, now)
+      grantLock(state, name, { ...waiter, ttlMs: Math.min(waiter.ttlMs, waiter.until - now) }, now)
       state.wakes.add({ handedTo: waiter.holder })
     }
     name.waiters.delete(waiter.holder)

@@ -1,5 +1,5 @@
 /** Taking a lock, or a place in its line. `leases.ts` says how locks work. */
-import type { AcquireRequest, AcquireResult } from '../../core/lease.js'
+import { type AcquireRequest, type AcquireResult, FRESH_PLACE } from '../../core/lease.js'
 import { numberArray, textArray } from './array-text.js'
 import type { Database } from './connection.js'
 import { DURABLE } from './durable.js'
@@ -14,11 +14,16 @@ const COUNT_HOLDERS = `
 
 const MOMENT_MS = 10
 
+/** When a place ends that was there before as `w`: one that is fresh is left alone, and keeps what it asked for. */
+export const PROLONGED = `case when w.ttl_ms = excluded.ttl_ms and w.permits = excluded.permits
+          and w.until - v_us / 1000 >= (excluded.until - v_us / 1000) * ${FRESH_PLACE}
+          then w.until else excluded.until end`
+
 const TAKE_PLACE = `
       insert into belfry.waiters as w (name, holder, ttl_ms, permits, instance, proof, floor, until)
         values (v_name, v_holder, v_ttl, v_permits, v_instance, v_proof, v_floor, v_now + v_wait)
         on conflict on constraint waiters_pkey do update set ttl_ms = excluded.ttl_ms, permits = excluded.permits,
-          instance = excluded.instance, proof = excluded.proof, floor = excluded.floor, until = excluded.until`
+          instance = excluded.instance, proof = excluded.proof, floor = excluded.floor, until = ${PROLONGED}`
 
 /**
  * What most locks meet: a name that was there before, which nobody holds or waits for. One statement sees things as they
@@ -90,7 +95,7 @@ declare
   v_holders integer;
   v_live integer;
   v_own boolean;
-  v_lanes text[];
+  v_lanes text[] := '{}';
   v_granted text[];
 begin
   ${DURABLE}
@@ -118,8 +123,11 @@ begin
     return;
   end if;
 
-  select s.lanes, s.wakes into v_lanes, wakes from belfry.serve_waiters(v_name, v_us) s;
-  ${COUNT_HOLDERS};
+  -- What is the holder's own already is extended before anybody else is served, even if it has expired.
+  if v_own is not true or not exists (select 1 from belfry.leases l where l.name = v_name and l.holder = v_holder and not l.released) then
+    select s.lanes, s.wakes into v_lanes, wakes from belfry.serve_waiters(v_name, v_us) s;
+    ${COUNT_HOLDERS};
+  end if;
   if v_own and exists (select 1 from belfry.leases l where l.name = v_name and l.holder = v_holder and not l.released) then
     update belfry.leases l set expires_at = v_now + v_ttl, proof = v_proof
       where l.name = v_name and l.holder = v_holder and l.run is null;

@@ -8,8 +8,9 @@
  *   did, its row is gone, and renew, release and (for a run) settle are refused.
  * - A holder that dies: nobody has to notice. The next that asks takes its place, with a higher token: when its time is
  *   over or, where instances prove that they live, at once.
- * - A waiter that dies: its place is given up `waitMs` after it last asked. If the lease was handed to it in between, it
- *   runs out like any other.
+ * - A waiter that dies: its place expires `waitMs` after it last asked, and with it a lease that was handed to it in
+ *   between, unless it has asked again. Only a waiter that died together with the holder who handed the lease to it, in one
+ *   process, has the lease for its full time, as that holder would have had.
  * - A release that comes twice, or late: it only ever removes the holder's own row. It hands the lease to the oldest
  *   waiter in the same step.
  * - A release that a crash of the server undoes, which can only be one that handed the lease to nobody: it runs out.

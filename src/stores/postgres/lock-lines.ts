@@ -7,17 +7,25 @@
  * - A hint that is lost, or a holder that dies: nobody trusts in looking alone for longer than a part of the time that a
  *   place is good for, nor when he finds the lock free. Then he asks in earnest, which keeps his place and takes over
  *   what has run out.
- * - A lease that was handed over a while ago is asked for in earnest, too, so that it is his for its full time.
+ * - A lease that was handed over a while ago is asked for in earnest, too, so that it is his for its full time. So is one
+ *   that another process handed over: it lasts only as long as his place, until he has proved that he lives.
  * - One that is handed over while its holder still waits to hear that he has a place: he looks once more.
  * - In the advisory mode a lease counts only if it was given to the session that proves this process alive now.
  */
-import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest } from '../../core/lease.js'
+import {
+  type AcquireRequest,
+  type AcquireResult,
+  isFreshPlace,
+  type Lease,
+  type ReleaseRequest,
+} from '../../core/lease.js'
 import { acquireLease, takeFree, takeLock } from './acquire.js'
 import { textArray } from './array-text.js'
 import type { Database } from './connection.js'
 import { inDoubt } from './doubt.js'
-import { type Handed, leaseOf } from './lease-row.js'
+import { FROM, type Handed, leaseOf } from './lease-row.js'
 import { LockTurns } from './lock-turns.js'
+import { EXPIRY } from './names.js'
 import { type Freed, freeLock, giveBack, releaseLease } from './release.js'
 import { SharedWrites } from './shared-writes.js'
 import { type Turn, type TurnTaken, takeTurn } from './take-turn.js'
@@ -27,6 +35,7 @@ import type { Wakes } from './wakes.js'
 interface Place {
   readonly permits: number
   readonly ttlMs: number
+  readonly waitMs: number
   readonly now: number
   readonly until: number
   /** When it was sent that to which the answer was to wait. */
@@ -39,6 +48,8 @@ interface Seen {
   readonly now: number
   /** How many hold the name. */
   readonly holders: number
+  /** When the first of them runs out, as far as they have a time of their own. */
+  readonly until: number
   readonly lease: Lease | undefined
 }
 
@@ -46,16 +57,15 @@ interface Seen {
 const AT_ONCE = 4
 /** How many crowded names are remembered. */
 const MOST_CROWDED = 10_000
-/** The part of a place's time for which looking is enough. */
-const LOOKING = 0.1
 /** The part of a lease's time that may have passed since it was handed over. */
 const HANDED_OVER = 0.02
 
-const LOOK = `select g.at, n.now_ms, (select count(*) from belfry.leases h where h.name = g.name
-    and (h.run is not null or h.expires_at > n.now_ms)), l.token, l.acquired_at, l.expires_at, l.instance
+const LOOK = `select g.at, n.now_ms, h.live, h.until, own.token, own.acquired_at, own.expires_at, own.instance
   from (select belfry.now_us() / 1000 as now_ms) n cross join unnest($1::text[], $2::text[]) with ordinality as g(name, holder, at)
-  left join belfry.leases l on l.name = g.name and l.holder = g.holder and l.run is null and not l.released
-    and l.proof is not distinct from $3::integer`
+  cross join lateral (select count(*) as live, min(l.expires_at) as until ${FROM} where l.name = g.name
+    and ${EXPIRY} > n.now_ms) h
+  left join belfry.leases own on own.name = g.name and own.holder = g.holder and own.run is null and not own.released
+    and own.proof is not distinct from $3::integer`
 
 export class LockLines {
   readonly #db: Database
@@ -88,8 +98,10 @@ export class LockLines {
 
   async acquire(request: AcquireRequest): Promise<AcquireResult> {
     const place = this.#lines.get(request.name)?.get(request.holder)
-    const isSame = place?.permits === request.permits && place.ttlMs === request.ttlMs
-    const found = isSame ? ((await this.#takeHanded(request, place)) ?? (await this.#look(request, place))) : undefined
+    const { permits, ttlMs, waitMs = 0 } = request
+    const isSame = place?.permits === permits && place.ttlMs === ttlMs && place.waitMs === waitMs
+    const mayLook = isSame && !isBrief(place.handed?.lease, ttlMs)
+    const found = mayLook ? ((await this.#takeHanded(request, place)) ?? (await this.#look(request, place))) : undefined
     if (found !== undefined && !found.acquired) return found
     const result = found ?? (await this.#ask(request))
     if (result.acquired || (request.waitMs ?? 0) <= 0) this.#leave(request)
@@ -170,16 +182,17 @@ export class LockLines {
     if (waitMs <= 0) return this.#take(request)
     const askedAt = this.#db.clock.monotonic()
     const isFirst = !this.#lines.has(request.name)
-    this.#standIn(request, { permits, ttlMs, now: 0, until: 0, askedAt })
+    this.#standIn(request, { permits, ttlMs, waitMs, now: 0, until: 0, askedAt })
     this.#asking.set(holder, false)
     try {
       const result = await (isFirst ? this.#take(request) : this.#takePlace(request))
       if (result.acquired) return result
       const handed = this.#lines.get(request.name)?.get(holder)?.handed
-      const answer = { permits, ttlMs, now: result.now, until: result.until, askedAt }
+      const answer = { permits, ttlMs, waitMs, now: result.now, until: result.until, askedAt }
       const place = handed === undefined ? answer : { ...answer, handed }
       this.#standIn(request, place)
       if (!this.#asking.get(holder)) return result
+      if (isBrief(handed?.lease, ttlMs)) return await this.#ask(request)
       return (await this.#takeHanded(request, place)) ?? (await this.#look(request, place)) ?? result
     } catch (error) {
       this.#leave(request)
@@ -216,7 +229,7 @@ export class LockLines {
 
   /** What was handed over just now needs no asking. */
   async #takeHanded({ ttlMs }: AcquireRequest, { handed }: Place): Promise<AcquireResult | undefined> {
-    if (handed === undefined) return undefined
+    if (handed === undefined || isBrief(handed.lease, ttlMs)) return undefined
     if ((await this.#db.inPerson(async (proof) => proof)) !== handed.lease.proof) return undefined
     if (this.#db.clock.monotonic() - handed.since > ttlMs * HANDED_OVER) return undefined
     return { acquired: true, lease: leaseOf(handed.lease), now: handed.lease.acquiredAt }
@@ -227,13 +240,19 @@ export class LockLines {
     const [seen] = await this.#looks.write([request])
     if (seen === undefined) return undefined
     const { now, lease, holders } = seen
+    const waitMs = request.waitMs ?? 0
     if (lease !== undefined) {
       const isFresh = lease.expiresAt - now >= request.ttlMs * (1 - HANDED_OVER)
       return isFresh ? { acquired: true, lease, now } : undefined
     }
-    const mayLook = holders >= request.permits && now < until && now - askedAt < (request.waitMs ?? 0) * LOOKING
-    return mayLook ? { acquired: false, until, now } : undefined
+    const mayLook = holders >= request.permits && now < until && isFreshPlace(askedAt + waitMs, now, waitMs)
+    return mayLook ? { acquired: false, until: Math.min(until, seen.until), now } : undefined
   }
+}
+
+/** A lease that another process handed over, and that lasts for less than its time until it is asked for. */
+function isBrief(handed: Handed | undefined, ttlMs: number): boolean {
+  return handed !== undefined && handed.expiresAt - handed.acquiredAt < ttlMs
 }
 
 interface Released {
@@ -250,14 +269,15 @@ async function lookFor(db: Database, requests: readonly AcquireRequest[]): Promi
   const names = textArray(requests.map(({ name }) => name))
   const holders = textArray(requests.map(({ holder }) => holder))
   const rows = await db.inPerson((proof) => db.read(LOOK, [names, holders, proof]), { again: true })
-  const seen = requests.map((): Seen => ({ now: 0, holders: 0, lease: undefined }))
-  for (const [place, now, holders, token, acquiredAt, expiresAt, instance] of rows) {
+  const seen = requests.map((): Seen => ({ now: 0, holders: 0, until: 0, lease: undefined }))
+  for (const [place, now, holders, until, token, acquiredAt, expiresAt, instance] of rows) {
     const at = Number(place) - 1
     const { name = '', holder = '' } = requests[at] ?? {}
     const times = { acquiredAt: Number(acquiredAt), expiresAt: Number(expiresAt) }
     const who = instance === null || instance === undefined ? {} : { instance }
     const lease = token === null ? undefined : { name, holder, token: Number(token), ...times, ...who }
-    seen[at] = { now: Number(now), holders: Number(holders), lease }
+    const untilMs = until === null ? Number.POSITIVE_INFINITY : Number(until)
+    seen[at] = { now: Number(now), holders: Number(holders), until: untilMs, lease }
   }
   return seen
 }

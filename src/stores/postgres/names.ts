@@ -98,7 +98,10 @@ begin
 end`,
 )
 
-/** Gives free permits to the locks that wait, oldest first. Places that were not asked for again in time are gone. */
+/**
+ * Gives free permits to the locks that wait, oldest first, until the waiter's place would have expired: only asking again
+ * proves that it still lives. Places that have expired are gone.
+ */
 const SERVE_WAITERS = step(
   'serve_waiters(v_name text, v_us bigint, out lanes text[], out wakes integer)',
   'record',
@@ -112,7 +115,7 @@ begin
   for w in select * from belfry.waiters where name = v_name order by seq loop
     if w.until > v_us / 1000 then
       exit when belfry.live_holders(v_name, v_us / 1000) >= w.permits;
-      v_granted := belfry.grant_lock(v_name, w.holder, w.ttl_ms, w.permits, w.instance, w.proof, w.floor, v_us);
+      v_granted := belfry.grant_lock(v_name, w.holder, least(w.ttl_ms, w.until - v_us / 1000), w.permits, w.instance, w.proof, w.floor, v_us);
       exit when v_granted is null;
       lanes := lanes || v_granted;
       wakes := ${WAKE_LEASES | WAKE_GRANTED};

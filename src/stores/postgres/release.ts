@@ -36,6 +36,9 @@ export const LOCK_NAME = `update belfry.names set last_token = greatest(last_tok
 /**
  * What most locks meet that are waited for: one holder, who gives it back, and a next one whose place is still good. The
  * name is locked. `w` was the place and `l` is the new lease then. Every statement counts here.
+ *
+ * The lease lasts until the place would have expired, because only asking again proves that the waiter lives. A waiter of
+ * an instance in this very process needs no such proof.
  */
 export const PASS_ON = `
   select seq into v_seq from belfry.leases where name = v_name and holder = v_holder and not released and run is null;
@@ -46,7 +49,8 @@ export const PASS_ON = `
     returning w.* into w;
   if found then
     update belfry.leases set seq = w.seq, holder = w.holder, token = v_token, acquired_at = v_us / 1000,
-      expires_at = v_us / 1000 + w.ttl_ms, instance = w.instance, proof = w.proof
+      expires_at = case when w.instance is not null and w.holder = any (v_here) then v_us / 1000 + w.ttl_ms
+        else least(v_us / 1000 + w.ttl_ms, w.until) end, instance = w.instance, proof = w.proof
       where name = v_name and holder = v_holder returning * into l;
   end if`
 export const PASSING = `

@@ -3,6 +3,7 @@
  * in its line. `leases.ts` says how locks work.
  */
 import type { AcquireRequest, ReleaseRequest } from '../../core/lease.js'
+import { PROLONGED } from './acquire.js'
 import { numberArray, textArray } from './array-text.js'
 import type { Database } from './connection.js'
 import { writeTold } from './doubt.js'
@@ -11,15 +12,16 @@ import { FROM, type Handed, handedLeases } from './lease-row.js'
 import { EXPIRY } from './names.js'
 import { LET_GO, LOCK_NAME, NEED_NOT_LAST, PASS_ON, PASSING, TELL, TELL_NEXT } from './release.js'
 import { smallOperation } from './sql-function.js'
+import { WAKE_GRANTED } from './wakes.js'
 
 /** Who was handed the lock, and has not heard of it, is no longer in line: he has it for its full time from now. */
 const TAKE_PLACES = `
   for i in 1 .. cardinality(v_holders) loop
-    insert into belfry.waiters (name, holder, ttl_ms, permits, instance, floor, until, proof)
+    insert into belfry.waiters as w (name, holder, ttl_ms, permits, instance, floor, until, proof)
       select v_name, v_holders[i], v_ttls[i], v_permits[i], v_instances[i], v_floors[i], v_us / 1000 + v_waits[i], v_proofs[i]
       where not exists (select 1 from belfry.leases where name = v_name and holder = v_holders[i] and not released)
       on conflict on constraint waiters_pkey do update set ttl_ms = excluded.ttl_ms, permits = excluded.permits,
-        instance = excluded.instance, proof = excluded.proof, floor = excluded.floor, until = excluded.until;
+        instance = excluded.instance, proof = excluded.proof, floor = excluded.floor, until = ${PROLONGED};
     if not found then
       update belfry.leases set expires_at = v_us / 1000 + v_ttls[i], proof = v_proofs[i]
         where name = v_name and holder = v_holders[i] and run is null and not released returning * into l;
@@ -27,6 +29,13 @@ const TAKE_PLACES = `
       ${TELL}
     end if;
   end loop`
+
+/** Who asks in this very step has proved that it lives: what it was granted lasts its full time. */
+const CONFIRM = `
+  if wakes & ${WAKE_GRANTED} <> 0 then
+    update belfry.leases l set expires_at = v_us / 1000 + g.ttl from unnest(v_holders, v_ttls) as g(holder, ttl)
+      where l.name = v_name and l.holder = g.holder and l.run is null and l.acquired_at = v_us / 1000;
+  end if;`
 
 export const TAKE_TURN_FUNCTION = smallOperation(
   `take_turn(v_name text, v_holder text, v_min_hold bigint, v_here text[], v_channel text, v_holders text[],
@@ -65,6 +74,7 @@ begin
   wakes := wakes | belfry.hand_on(array[v_name], '{}', v_us, 'wait');
   -- Nor need a place survive a crash of the server: its holder asks again anyway.
   if wakes = 0 and v_min_hold <= 0 and not v_extended then ${NEED_NOT_LAST}; end if;
+  ${CONFIRM}
   ${TELL_NEXT}
   select min(${EXPIRY}) filter (where ${EXPIRY} > now_ms) into until ${FROM} where l.name = v_name;
 end`,

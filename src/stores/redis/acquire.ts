@@ -1,5 +1,5 @@
 /** Taking a lock, with all that can be in the way. `leases.ts` says how locks work. */
-import type { AcquireRequest, AcquireResult } from '../../core/lease.js'
+import { type AcquireRequest, type AcquireResult, FRESH_PLACE } from '../../core/lease.js'
 import type { Server } from './connection.js'
 import { TOLD, toLease } from './lease-text.js'
 import { bareScript, runScript } from './script.js'
@@ -9,25 +9,34 @@ const ACQUIRE = runScript(`${TOLD}
 local K, holder, ttl, permits, inst, floor, waitMs =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local m = name(K)
-serveWaiters(m)
+
+local function extendOwn()
+  local own = holderOf(m, holder)
+  if not own or own.released ~= '0' then return nil end
+  if own.run == '-' then
+    own.expires = now + ttl
+    changeName(m)
+  end
+  return own
+end
 
 local function takePermit()
-  local own = holderOf(m, holder)
-  if own and own.released == '0' then
-    if own.run == '-' then
-      own.expires = now + ttl
-      changeName(m)
-    end
-    return own
-  end
+  local own = extendOwn()
+  if own then return own end
+  serveWaiters(m)
+  own = extendOwn()
+  if own then return own end
   if isBusy(m, permits) then return nil end
-  if own then removeHolder(m, own) end
+  local released = holderOf(m, holder)
+  if released then removeHolder(m, released) end
   return grantLock(m, holder, ttl, permits, inst, floor)
 end
 
 -- Asking again keeps the place and prolongs it.
 local function keepPlace()
   if waitMs <= 0 then return end
+  local same, ends = string.match(redis.call('HGET', KEYS[1] .. 'wd:' .. K, holder) or '', '^([^ ]+ [^ ]+) .* ([^ ]+)$')
+  if same == ttl .. ' ' .. permits and ends - now >= waitMs * ${FRESH_PLACE} then return end
   if not m.waits then
     m.waits = true
     changeName(m)
@@ -112,12 +121,17 @@ while at <= #ARGV do
       else call('SET', key, newest .. ' w-\\n' .. line) end
       answer = '+' .. line
     elseif other and other ~= holder and string.sub(more, 1, 2) == '1 ' and tonumber(expires) > tonumber(now) then
-      -- Asking again keeps the place and prolongs it.
+      -- Asking again keeps the place and, when much of its time is over, prolongs it.
       local places, waitMs = KEYS[1] .. 'wd:' .. name, string.sub(more, 3)
       if waitMs == '0' then answer = '-' .. expires
-      elseif call('HEXISTS', places, holder) == 1 then
-        call('HSET', places, holder, ttl .. ' 1 ' .. inst .. ' ' .. floor .. ' ' .. format('%d', now + waitMs))
-        answer = '-' .. expires
+      else
+        local terms, ends = match(call('HGET', places, holder) or '', '^([^ ]+ [^ ]+) .* ([^ ]+)$')
+        if terms then
+          if terms ~= ttl .. ' 1' or ends - now < waitMs * ${FRESH_PLACE} then
+            call('HSET', places, holder, ttl .. ' 1 ' .. inst .. ' ' .. floor .. ' ' .. format('%d', now + waitMs))
+          end
+          answer = '-' .. expires
+        end
       end
     end
   end

@@ -6,8 +6,8 @@
  * - A holder that stalls past its time and comes back: if nobody took the lease, it renews and goes on. If somebody
  *   did, its line is gone, and renew, release and (for a run) settle are refused.
  * - A holder that dies: nobody has to notice. The next that asks takes its place, with a higher token.
- * - A waiter that dies: its place is given up `waitMs` after it last asked. If the lease was handed to it in between, it
- *   runs out like any other.
+ * - A waiter that dies: its place expires `waitMs` after it last asked, and with it a lease that was handed to it in
+ *   between, unless it has asked again.
  * - A release that comes twice, or late: it only ever removes the holder's own line.
  * - A failover that loses the last writes: the lease may be given to another while its holder still trusts it, until
  *   its next renewal fails. The token of the new one is higher all the same, by the clock and by what clients have seen.

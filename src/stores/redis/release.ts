@@ -63,9 +63,11 @@ for at = 1, #ARGV, 2 do
       local now = math.floor(nowUs / 1000)
       if permits == '1' and tonumber(ends) > now then
         local token = string.format('%.0f', math.max(last + 1, nowUs, floor))
+        -- Until its place would have expired: asking again makes it last its time.
+        local expires = math.min(now + ttl, tonumber(ends))
         call('ZREM', line, next)
         call('HDEL', places, next)
-        call('SET', key, string.format('%s w-\\n%s %s %.0f %.0f 0 %s -', token, next, token, now, now + ttl, inst))
+        call('SET', key, string.format('%s w-\\n%s %s %.0f %.0f 0 %s -', token, next, token, now, expires, inst))
         call('PUBLISH', match(KEYS[1], '^(.*){') .. 'wakes', '- ${WAKE_LEASES} ' .. next)
         bit = 1
       end

@@ -25,7 +25,15 @@ import {
   listInstances,
   listJobs,
 } from './instances.js'
-import { acquireLease, inspectLease, listLeases, releaseLease, renewLeases, resetLease } from './leases.js'
+import {
+  acquireLease,
+  inspectLease,
+  listLeases,
+  lookForLease,
+  releaseLease,
+  renewLeases,
+  resetLease,
+} from './leases.js'
 import { OpenFile } from './open-file.js'
 import { pruneHistory } from './prune.js'
 import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
@@ -78,6 +86,8 @@ export function sqlite(options: SqliteOptions): Store {
       work(await open.file(), ...args)
 
   const enqueue = writesInSteps(enqueueRuns)
+  const acquire = writes(acquireLease)
+  const look = readsNow(lookForLease)
   return {
     supports: { transactions: true, wakeups: false, durable: true, shared: true },
     schedules: {
@@ -107,7 +117,7 @@ export function sqlite(options: SqliteOptions): Store {
       transact: (attempt, work, signal) => open.transact(attempt, work, signal),
     },
     leases: {
-      acquire: writes(acquireLease),
+      acquire: async (request) => (await look(request)) ?? acquire(request),
       renew: writesInSteps(renewLeases),
       release: writes(releaseLease),
       inspect: readsNow(inspectLease),

@@ -6,11 +6,19 @@
  * - A holder that stalls past its time and comes back: if nobody took the lease, it renews and goes on. If somebody
  *   did, its row is gone, and renew, release and (for a run) settle are refused.
  * - A holder that dies: nobody has to notice. The next that asks takes its place, with a higher token.
- * - A waiter that dies: its place is given up `waitMs` after it last asked. If the lease was handed to it in between, it
- *   runs out like any other.
+ * - A waiter that asks again while it has to wait: it only looks, and writes before its place expires.
+ * - A waiter that dies: its place expires `waitMs` after it last asked, and with it a lease that was handed to it in
+ *   between, unless it has asked again.
  * - A release that comes twice, or late: it only ever removes the holder's own row.
  */
-import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from '../../core/lease.js'
+import {
+  type AcquireRequest,
+  type AcquireResult,
+  isFreshPlace,
+  type Lease,
+  type ReleaseRequest,
+  type RenewRequest,
+} from '../../core/lease.js'
 import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
 import { afterPrefix } from '../../core/text-order.js'
@@ -45,14 +53,11 @@ function ownLease({ db }: Tx, name: string, holder: string): LeaseRecord | undef
 export function acquireLease(tx: Tx, request: AcquireRequest): AcquireResult {
   const { name, holder } = request
   const { now } = tx
-  serveWaiters(tx, name)
   const lease = takePermit(tx, request)
   if (lease === undefined) keepPlace(tx, request)
   else dropWaiter(tx, name, holder)
   const result: AcquireResult =
-    lease === undefined
-      ? { acquired: false, until: Math.min(...live(holdersOf(tx, name), now).map(({ expiresAt }) => expiresAt)), now }
-      : { acquired: true, lease: toLease(lease), now }
+    lease === undefined ? busy(live(holdersOf(tx, name), now), now) : { acquired: true, lease: toLease(lease), now }
   tx.touchedNames.add(name)
   handOn(tx)
   return result
@@ -60,11 +65,39 @@ export function acquireLease(tx: Tx, request: AcquireRequest): AcquireResult {
 
 function takePermit(tx: Tx, request: AcquireRequest): LeaseRecord | undefined {
   const { name, holder, ttlMs, permits, instance = null, floor } = request
-  const own = ownLease(tx, name, holder)
-  if (own !== undefined && !own.released) return extend(tx, own, tx.now + ttlMs)
+  const held = extendOwn(tx, request)
+  if (held !== undefined) return held
+  serveWaiters(tx, name)
+  const handed = extendOwn(tx, request)
+  if (handed !== undefined) return handed
   if (isBusy(tx, name, permits)) return undefined
-  if (own !== undefined) dropLease(tx, name, holder)
+  if (ownLease(tx, name, holder) !== undefined) dropLease(tx, name, holder)
   return grantLock(tx, name, { holder, ttlMs, permits, instance, floor })
+}
+
+function extendOwn(tx: Tx, { name, holder, ttlMs }: AcquireRequest): LeaseRecord | undefined {
+  const own = ownLease(tx, name, holder)
+  return own === undefined || own.released ? undefined : extend(tx, own, tx.now + ttlMs)
+}
+
+const PLACE = 'select until from belfry_waiters where name = ? and holder = ? and ttl_ms = ? and permits = ?'
+
+/** Whether a waiter has a place that need not be prolonged yet. */
+function hasFreshPlace(db: Connection, now: number, request: AcquireRequest): boolean {
+  const { name, holder, ttlMs, permits, waitMs = 0 } = request
+  const place = waitMs > 0 ? db.get<[number]>(PLACE, name, holder, ttlMs, permits) : undefined
+  return place !== undefined && isFreshPlace(place[0], now, waitMs)
+}
+
+/** What a waiter is told that still has to wait, without the file's one writer. Undefined for all that has to be written. */
+export function lookForLease(db: Connection, now: number, request: AcquireRequest): AcquireResult | undefined {
+  if (!hasFreshPlace(db, now, request)) return undefined
+  const holders = live(holdersOf({ db }, request.name), now)
+  return holders.length < request.permits ? undefined : busy(holders, now)
+}
+
+function busy(holders: readonly LeaseRecord[], now: number): AcquireResult {
+  return { acquired: false, until: Math.min(...holders.map(({ expiresAt }) => expiresAt)), now }
 }
 
 const KEEP_PLACE = `insert into belfry_waiters (name, holder, ttl_ms, permits, instance, floor, until)
@@ -75,7 +108,8 @@ const KEEP_PLACE = `insert into belfry_waiters (name, holder, ttl_ms, permits, i
 /** Asking again keeps the place and prolongs it. */
 function keepPlace({ db, now }: Tx, request: AcquireRequest): void {
   const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0 } = request
-  if (waitMs > 0) db.run(KEEP_PLACE, name, holder, ttlMs, permits, instance, floor, now + waitMs)
+  if (waitMs > 0 && !hasFreshPlace(db, now, request))
+    db.run(KEEP_PLACE, name, holder, ttlMs, permits, instance, floor, now + waitMs)
 }
 
 const EXTEND = 'update belfry_leases set expires_at = ?, released = ? where name = ? and holder = ?'

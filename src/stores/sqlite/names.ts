@@ -124,7 +124,10 @@ const DROP_WAITER = 'delete from belfry_waiters where name = ? and holder = ?'
 
 type WaiterRow = [string, number, number, string | null, number, number]
 
-/** Gives free permits to the locks that wait, oldest first. Places that were not asked for again in time are gone. */
+/**
+ * Gives free permits to the locks that wait, oldest first, until the waiter's place would have expired: only asking again
+ * proves that it still lives. Places that have expired are gone.
+ */
 export function serveWaiters(tx: Tx, name: string): void {
   for (;;) {
     const row = tx.db.get<WaiterRow>(FIRST_WAITER, name)
@@ -132,7 +135,7 @@ export function serveWaiters(tx: Tx, name: string): void {
     const [holder, ttlMs, permits, instance, floor, until] = row
     if (until > tx.now) {
       if (isBusy(tx, name, permits)) return
-      grantLock(tx, name, { holder, ttlMs, permits, instance, floor })
+      grantLock(tx, name, { holder, ttlMs: Math.min(ttlMs, until - tx.now), permits, instance, floor })
       tx.wakes.add({ handedTo: holder })
     }
     dropWaiter(tx, name, holder)

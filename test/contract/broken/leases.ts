@@ -53,6 +53,34 @@ export const brokenLeases: readonly BrokenStore[] = [
     }),
   },
   {
+    fault: 'hands a lease over for its full time, whether its waiter lives or not',
+    caughtBy: 'waiters that died hold up a live one for no longer than one place lasts, however many they are',
+    breaks: (store) => ({
+      leases: {
+        async release(request) {
+          const released = await store.leases.release(request)
+          const held = await store.leases.inspect(request.name)
+          await store.leases.renew(held.map((lease) => ({ ...lease, ttlMs: 600_000 })))
+          return released
+        },
+      },
+    }),
+  },
+  {
+    fault: 'gives every waiter a time of its own, one after the other',
+    caughtBy: 'waiters that died hold up a live one for no longer than one place lasts, however many they are',
+    breaks: (store, state) => ({
+      leases: {
+        async acquire(request) {
+          for (const name of state.names.values())
+            for (const waiter of name.waiters.values())
+              name.waiters.set(waiter.holder, { ...waiter, until: state.clock.now() + 600 })
+          return store.leases.acquire(request)
+        },
+      },
+    }),
+  },
+  {
     fault: 'ignores the minimum hold',
     caughtBy: 'a lease released before its minimum hold stays taken until then, and nobody can renew it',
     breaks: (store) => ({

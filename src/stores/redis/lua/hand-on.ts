@@ -8,8 +8,8 @@ local function dropWaiter(m, holder)
   return redis.call('ZREM', KEYS[1] .. 'ww:' .. m.K, holder)
 end
 
--- Gives free permits to the locks that wait, oldest first, and tells each of them. Places that were not asked for again
--- in time are gone.
+-- Gives free permits to the locks that wait, oldest first, and tells each of them. A lease lasts until the waiter's place
+-- would have expired: only asking again proves that the waiter still lives. Places that have expired are gone.
 local function serveWaiters(m)
   while m.waits do
     local holder = redis.call('ZRANGE', KEYS[1] .. 'ww:' .. m.K, 0, 0)[1]
@@ -22,7 +22,7 @@ local function serveWaiters(m)
       string.match(redis.call('HGET', KEYS[1] .. 'wd:' .. m.K, holder) or '', '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)')
     if untilAt and tonumber(untilAt) > now then
       if isBusy(m, tonumber(permits)) then return end
-      grantLock(m, holder, tonumber(ttl), tonumber(permits), inst, tonumber(floor))
+      grantLock(m, holder, math.min(tonumber(ttl), tonumber(untilAt) - now), tonumber(permits), inst, tonumber(floor))
       redis.call('PUBLISH', string.match(KEYS[1], '^(.*){') .. 'wakes', '- ' .. LEASES .. ' ' .. holder)
     end
     dropWaiter(m, holder)

@@ -1,0 +1,78 @@
+/** Waiters that were killed do not hold up those behind them. */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type Belfry, createBelfry } from '../../src/index.js'
+import { Contender } from './contenders.js'
+import { type Place, placeKinds, storeAt } from './places.js'
+
+const TTL = { ttl: '60s' } as const
+/** Long after any waiter here gets the lock or dies. */
+const WAIT = { ...TTL, wait: '50s' } as const
+const SOON_MS = 2_000
+
+for (const kind of placeKinds) {
+  describe(`waiters for a lock on ${kind.name}`, () => {
+    let place: Place
+    let remove = async () => {}
+    const belfries: Belfry[] = []
+    const contenders: Contender[] = []
+
+    beforeAll(async () => {
+      ;({ place, remove } = await kind.make())
+    })
+
+    afterEach(async () => {
+      for (const contender of contenders.splice(0)) await contender.kill()
+      for (const belfry of belfries.splice(0)) await belfry.stop()
+    })
+
+    afterAll(() => remove())
+
+    async function instance(): Promise<Belfry> {
+      const store = storeAt(place)
+      await store.open()
+      const belfry = createBelfry({ store })
+      belfries.push(belfry)
+      return belfry
+    }
+
+    /** They have their places one process after the other. */
+    async function waiters(times: number): Promise<Contender> {
+      const contender = new Contender(place)
+      contenders.push(contender)
+      await contender.hears('ready')
+      await contender.wait(WAIT, times)
+      return contender
+    }
+
+    // Tried again, because it is about time, and the machine may stand still for a while.
+    it('that were killed in front of a live one, five of them, delay it by two seconds at most', {
+      retry: 2,
+    }, async () => {
+      const [holder, alive] = [await instance(), await instance()]
+      const held = await holder.lock('shared', TTL)
+      const dead = [await waiters(3), await waiters(2)]
+      const waiting = alive.lock('shared', WAIT)
+      await Promise.all(dead.map((contender) => contender.kill()))
+      const releasedAt = performance.now()
+      expect(await held?.release()).toBe(true)
+      const lock = await waiting
+      const tookMs = performance.now() - releasedAt
+      expect(await lock?.release()).toBe(true)
+      expect(tookMs).toBeLessThan(SOON_MS)
+    })
+
+    it('that are stopped for long are passed over, and have their turn when they go on', async () => {
+      const [holder, alive] = [await instance(), await instance()]
+      const held = await holder.lock('shared', TTL)
+      const stopped = await waiters(1)
+      stopped.pause()
+      const waiting = alive.lock('shared', WAIT)
+      await held?.release()
+      const lock = await waiting
+      expect(lock).toBeDefined()
+      stopped.goOn()
+      await lock?.release()
+      await stopped.hears('held')
+    })
+  })
+}
