@@ -204,10 +204,12 @@ export class Locks {
     }
   }
 
-  /** Tells of a loss, wherever it was noticed. */
+  /** Tells of a loss, wherever it was noticed. Stopping gives locks back on purpose: that is no reason to warn. */
   readonly #observer: LockObserver = {
     lost: (held) => {
-      this.#log.warn({ lock: held.name, token: held.token, why: held.loss?.message }, 'a lock was lost')
+      if (!this.#closed) {
+        this.#log.warn({ lock: held.name, token: held.token, why: held.loss?.message }, 'a lock was lost')
+      }
       this.#keeper.lost(held)
     },
     inDoubt: () => this.#keeper.inDoubt(),

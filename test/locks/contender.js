@@ -7,12 +7,8 @@
  */
 import { existsSync } from 'node:fs'
 import { createBelfry } from '../../dist/index.js'
-import { postgres } from '../../dist/stores/postgres/index.js'
-import { redis } from '../../dist/stores/redis/index.js'
-import { sqlite } from '../../dist/stores/sqlite/index.js'
 
-const place = JSON.parse(process.argv[2] ?? '')
-const store = place.sqlite ? sqlite(place.sqlite) : place.postgres ? postgres(place.postgres) : redis(place.redis)
+const store = await storeAt(JSON.parse(process.argv[2] ?? ''))
 await store.open()
 const belfry = createBelfry({ store })
 /** @type {string[]} */
@@ -22,6 +18,13 @@ let finish = () => {}
 const finished = new Promise((resolve) => {
   finish = () => resolve(undefined)
 })
+
+/** Loads only the store that is wanted: many of these processes are started. @param {any} place */
+async function storeAt(place) {
+  if (place.sqlite) return (await import('../../dist/stores/sqlite/index.js')).sqlite(place.sqlite)
+  if (place.postgres) return (await import('../../dist/stores/postgres/index.js')).postgres(place.postgres)
+  return (await import('../../dist/stores/redis/index.js')).redis(place.redis)
+}
 
 /** @param {object} message */
 const tell = (message) => process.send?.(message)

@@ -6,6 +6,8 @@ import { temporaryFile } from '../stores/temporary-file.js'
 import { Contender } from './contenders.js'
 import { type Place, placeKinds, storeAt } from './places.js'
 
+/** Starting processes takes long on a busy machine. */
+const SLOW = { timeout: 90_000 } as const
 /** Nothing renews it, so that the only question is who notices that it has run out. */
 const SHORT = { ttl: '600ms', renew: false } as const
 
@@ -21,12 +23,12 @@ for (const kind of placeKinds) {
       const store = storeAt(place)
       await store.open()
       belfry = createBelfry({ store })
-    })
+    }, SLOW.timeout)
 
     beforeEach(async () => {
       holder = new Contender(place)
       await holder.hears('ready')
-    })
+    }, SLOW.timeout)
 
     afterEach(() => holder.kill())
 
@@ -35,11 +37,11 @@ for (const kind of placeKinds) {
       await remove()
     })
 
-    it('whose event loop was blocked past the TTL is told that another had the lock', async () => {
+    it('whose event loop was blocked past the TTL is told that another had the lock', SLOW, async () => {
       const unblock = temporaryFile()
       holder.work(SHORT, unblock.path)
       await holder.hears('held')
-      const rival = await belfry.lock('shared', { wait: '20s' })
+      const rival = await belfry.lock('shared', { wait: '1m' })
       expect(rival).toBeDefined()
       writeFileSync(unblock.path, '')
       const told = { code: 'LOCK_LOST', value: 'done', lost: ['shared'] }
@@ -48,11 +50,11 @@ for (const kind of placeKinds) {
       await unblock.remove()
     })
 
-    it('that was stopped by SIGSTOP while another had the lock and gave it back is told so', async () => {
+    it('that was stopped by SIGSTOP while another had the lock and gave it back is told so', SLOW, async () => {
       holder.work({ ttl: '600ms' })
       await holder.hears('held')
       holder.pause()
-      const rival = await belfry.lock('shared', { wait: '20s' })
+      const rival = await belfry.lock('shared', { wait: '1m' })
       expect(await rival?.release()).toBe(true)
       holder.goOn()
       holder.finish()
@@ -60,11 +62,11 @@ for (const kind of placeKinds) {
       expect(await holder.hears('over')).toMatchObject(told)
     })
 
-    it('whose event loop was blocked past the TTL keeps its value when nobody else took the lock', async () => {
+    it('whose event loop was blocked past the TTL keeps its value when nobody else took the lock', SLOW, async () => {
       const unblock = temporaryFile()
       holder.work(SHORT, unblock.path)
       await holder.hears('held')
-      await expect.poll(() => belfry.locks.inspect('shared'), { timeout: 10_000 }).toEqual([])
+      await expect.poll(() => belfry.locks.inspect('shared'), { timeout: 60_000 }).toEqual([])
       writeFileSync(unblock.path, '')
       expect(await holder.hears('over')).toMatchObject({ value: 'done', lost: [] })
       await unblock.remove()

@@ -207,6 +207,7 @@ describe('an instance whose direct connection is cut', () => {
     expect(one.instance).not.toBe(before)
     expect(await lock?.extend('60s')).toBe(false)
     expect(lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
+      'a lock was lost',
       'lost the lease: the connection that proved that this process lives broke; aborting what runs here and joining anew',
     ])
   })
