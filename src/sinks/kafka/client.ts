@@ -43,6 +43,8 @@ export interface ClientSettings {
   /** Waits for all replicas in sync, or for the leader alone. */
   readonly acks: -1 | 1
   readonly requestTimeoutMs: number
+  /** How long a broker waits for replicas: less, so that it can still answer. */
+  readonly replicaTimeoutMs: number
   readonly connectionTimeoutMs: number
   /** What else the client should know, in its own words. */
   readonly more: Readonly<Record<string, unknown>>

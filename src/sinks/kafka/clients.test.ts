@@ -15,7 +15,7 @@ describe('a client of Kafka', () => {
   it('gets settings that mean the same for all of them', () => {
     expect(clientSettings({}, 'kafka()')).toEqual({
       ...{ clientId: 'belfry', compression: 'none', acks: -1, tls: undefined, sasl: undefined },
-      ...{ requestTimeoutMs: 10_000, connectionTimeoutMs: 3_000, more: {} },
+      ...{ requestTimeoutMs: 10_000, replicaTimeoutMs: 9_000, connectionTimeoutMs: 3_000, more: {} },
     })
     const sasl = { mechanism: 'plain', username: 'belfry', password: 'hunter2' } as const
     const ssl = { ca: [PEM, PEM], cert: PEM, key: PEM }

@@ -49,6 +49,7 @@ export interface KafkaOptions extends DeliveryOptions, FormatOptions, ClusterOpt
 
 interface Outgoing {
   readonly at: number
+  readonly id: string
   readonly message: KafkaMessage
   readonly bytes: number
 }
@@ -79,7 +80,7 @@ export function kafka(options: KafkaOptions): Sink {
     for (const name in all) bytes += name.length + 3 * (all[name] ?? '').length
     return {
       to: over.texts.topic ?? topic,
-      item: { at, bytes, message: { key: message.key, value: body, headers: all } },
+      item: { at, id: message.id, bytes, message: { key: message.key, value: body, headers: all } },
     }
   }
 
@@ -94,8 +95,8 @@ export function kafka(options: KafkaOptions): Sink {
         const topics = [...byDestination(messages, outgoing, settle)]
         await Promise.all(
           topics.map(([to, all]) => {
-            const items = all.map(({ at, message, bytes }) => ({
-              ...{ message, bytes, isAwaited },
+            const items = all.map(({ at, id, message, bytes }) => ({
+              ...{ id, message, bytes, isAwaited },
               settle: settle.bind(undefined, at),
             }))
             return lanes.deliver(to, items)

@@ -5,7 +5,8 @@
  *   end that way, and cost no attempt of a run.
  * - A leader that hangs must not keep other partitions waiting: calls carry messages for many. When this partition has got
  *   no answer for a moment, while requests that began later were answered elsewhere, its messages are given up, and the
- *   engine tries them again. Meanwhile more of them are refused at once.
+ *   engine tries them again. Meanwhile more of them are refused at once. What is acknowledged after that is remembered, so
+ *   that a leader which is only slow delivers too, and writes nothing twice.
  * - When nothing is answered anywhere, waiting harms nobody: it ends with the request's own time limit.
  * - A partition that the answer does not name was not written, whatever else the answer says.
  */
@@ -19,6 +20,8 @@ import { LeftOut, troubleOf, undelivered } from './trouble.js'
 
 /** A message, and whose outcome it is. */
 export interface Item {
+  /** The event's id. */
+  readonly id: string
   readonly message: KafkaMessage
   readonly bytes: number
   /** The first outcome counts. */
@@ -43,6 +46,8 @@ export interface Pulse {
   answered: number
   /** Replaces a client that gets no answers. */
   replace(client: KafkaClient): void
+  /** An event was written after all, although it had been given up. */
+  writtenLate(topic: string, id: string): void
 }
 
 /** Brokers take a little over a million bytes at a time, unless told otherwise. */
@@ -66,6 +71,8 @@ export class Lane {
   #troubledSince: number | undefined
   #isGivenUp = false
   #restsUntil = Number.NEGATIVE_INFINITY
+  /** Why messages are refused while the partition is given up, or left alone. */
+  #refusal: Undelivered | undefined
   #pauses = 0
   /** The most that a request may hold, while one that is too large is looked for. */
   #most = Number.POSITIVE_INFINITY
@@ -80,7 +87,8 @@ export class Lane {
 
   add(items: readonly Item[]): void {
     if (this.#isGivenUp || this.#options.clock.monotonic() < this.#restsUntil) {
-      for (const { settle } of items) settle({ ...this.#silent(), untried: true })
+      const refusal = { ...(this.#refusal ?? this.#silent()), untried: true }
+      for (const { settle } of items) settle(refusal)
       return
     }
     this.#waiting.push(...items)
@@ -126,6 +134,7 @@ export class Lane {
       const messages = part.map(({ message }) => message)
       this.#check(await client.send(topic, partition, messages))
       pulse.answered = Math.max(pulse.answered, begunAt)
+      if (this.#isGivenUp) for (const { id } of part) pulse.writtenLate(topic, id)
       this.#endTrouble()
       this.#most = Number.POSITIVE_INFINITY
       for (const { settle } of part) settle(DELIVERED)
@@ -202,6 +211,7 @@ export class Lane {
   }
 
   #settleAll(outcome: Undelivered): void {
+    this.#refusal = outcome
     for (const { settle } of this.#sending) settle(outcome)
     for (const { settle } of this.#waiting.splice(0)) settle({ ...outcome, untried: true })
   }

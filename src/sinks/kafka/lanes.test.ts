@@ -39,6 +39,7 @@ class ScriptedCluster {
   deliver(topic: string, ...keys: readonly string[]): (Delivery | undefined)[] {
     const outcomes: (Delivery | undefined)[] = keys.map(() => undefined)
     const items = keys.map((key, at) => ({
+      id: key,
       message: { key, value: '{}', headers: {} },
       bytes: 100,
       isAwaited: () => true,
@@ -110,6 +111,22 @@ describe('lanes to Kafka', () => {
     const third = cluster.deliver('events', KEYS[0])
     await cluster.clock.advance(10)
     expect(third).toEqual([yes])
+  })
+
+  it('remember what a slow partition acknowledges after it was given up, and write it no second time', async () => {
+    const cluster = new ScriptedCluster()
+    cluster.answers.set('events 0', 'hangs')
+    const first = cluster.deliver('events', KEYS[0])
+    await cluster.clock.advance(100)
+    cluster.deliver('events', KEYS[1])
+    await cluster.clock.advance(3_000)
+    expect(first).toMatchObject([{ delivered: false, unreachable: true }])
+    for (const resolve of cluster.hanging) resolve()
+    await cluster.clock.advance(10)
+    const again = cluster.deliver('events', KEYS[0])
+    await cluster.clock.advance(10)
+    expect(again).toEqual([yes])
+    expect(cluster.written['events 0']).toEqual([KEYS[0]])
   })
 
   it('wait while nothing is answered anywhere', async () => {

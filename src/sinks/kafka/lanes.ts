@@ -1,5 +1,6 @@
 /** Messages on their way to Kafka, by topic and partition: each partition has a lane of its own. */
 import type { Clock } from '../../core/clock.js'
+import { DELIVERED } from '../../core/sink.js'
 import type { Link } from '../link.js'
 import type { KafkaClient } from './client.js'
 import { type Item, Lane, type Pulse } from './lane.js'
@@ -9,6 +10,8 @@ import { Topics } from './topics.js'
 /** A client that is younger knows all that a new one would know. */
 const RENEWED_AFTER_MS = 2_000
 const MOST_IDLE = 1_000
+/** Events that were written although they had been given up. */
+const MOST_LATE = 10_000
 
 export class Lanes {
   readonly #link: Link<KafkaClient>
@@ -16,17 +19,24 @@ export class Lanes {
   readonly #topics: Topics
   readonly #lanes = new Map<string, Lane>()
   readonly #pulse: Pulse
+  readonly #late = new Set<string>()
   #replacedAt = Number.NEGATIVE_INFINITY
 
   constructor(link: Link<KafkaClient>, clock: Clock) {
     this.#link = link
     this.#clock = clock
     this.#topics = new Topics(link, clock)
-    this.#pulse = { answered: Number.NEGATIVE_INFINITY, replace: (client) => this.#replace(client) }
+    this.#pulse = {
+      answered: Number.NEGATIVE_INFINITY,
+      replace: (client) => this.#replace(client),
+      writtenLate: (topic, id) => this.#remember(topic, id),
+    }
   }
 
   /** Resolves once every item has its outcome. */
-  async deliver(topic: string, items: readonly Item[]): Promise<void> {
+  async deliver(topic: string, all: readonly Item[]): Promise<void> {
+    const items = all.filter((item) => !this.#wasWritten(topic, item))
+    if (items.length === 0) return
     const found = await this.#topics.find(topic)
     if ('refused' in found) {
       for (const { settle } of items) settle(found.refused)
@@ -68,6 +78,18 @@ export class Lanes {
     const lane = new Lane(options)
     this.#lanes.set(name, lane)
     return lane
+  }
+
+  /** Acknowledged when nobody waited for it any more: it need not be written again. */
+  #wasWritten(topic: string, { id, settle }: Item): boolean {
+    const isWritten = this.#late.size > 0 && this.#late.delete(`${topic} ${id}`)
+    if (isWritten) settle(DELIVERED)
+    return isWritten
+  }
+
+  #remember(topic: string, id: string): void {
+    if (this.#late.size >= MOST_LATE) this.#late.clear()
+    this.#late.add(`${topic} ${id}`)
   }
 
   #replace(client: KafkaClient): void {

@@ -49,6 +49,7 @@ export const CLUSTER_OPTIONS = [
 /** Shorter than the lease, and longer than a broker needs to be declared dead by the others. */
 const REQUEST_TIMEOUT = '10s'
 const CONNECTION_TIMEOUT = '3s'
+const REPLICA_SHARE = 0.9
 
 export function clientSettings(options: ClusterOptions, where: string): ClientSettings {
   const { compression = 'none', acks = 'all', clientId = 'belfry', clientOptions = {} } = options
@@ -67,13 +68,15 @@ export function clientSettings(options: ClusterOptions, where: string): ClientSe
   if (typeof clientOptions !== 'object' || clientOptions === null || Array.isArray(clientOptions)) {
     throw failure('OPTION_INVALID', `${where}: clientOptions is ${quote(clientOptions)}; it must be an object`)
   }
+  const requestTimeoutMs = durationMs(options.requestTimeout ?? REQUEST_TIMEOUT)
   return {
     clientId,
     compression,
     acks: acks === 'all' ? -1 : 1,
     tls: parseTls(options.ssl, where),
     sasl: parseSasl(options.sasl, where),
-    requestTimeoutMs: durationMs(options.requestTimeout ?? REQUEST_TIMEOUT),
+    requestTimeoutMs,
+    replicaTimeoutMs: Math.ceil(requestTimeoutMs * REPLICA_SHARE),
     connectionTimeoutMs: durationMs(options.connectionTimeout ?? CONNECTION_TIMEOUT),
     more: clientOptions,
   }

@@ -126,7 +126,7 @@ function configuration(brokers: readonly string[], settings: ClientSettings): ob
     'security.protocol': security,
     acks: settings.acks,
     'compression.codec': settings.compression,
-    'request.timeout.ms': requestTimeoutMs,
+    'request.timeout.ms': settings.replicaTimeoutMs,
     'message.timeout.ms': requestTimeoutMs,
     'socket.timeout.ms': requestTimeoutMs,
     'socket.connection.setup.timeout.ms': Math.max(connectionTimeoutMs, 1_000),

@@ -6,6 +6,7 @@
 import { failure } from '../../../core/errors.js'
 import { peer } from '../../peer.js'
 import type { ClientSettings, KafkaClient, KafkaMessage, Sasl } from '../client.js'
+import { troubleOf } from '../trouble.js'
 
 interface KafkaJs {
   readonly Kafka: new (options: object) => { producer(options: object): KafkaJsProducer }
@@ -60,12 +61,13 @@ export async function connectKafkaJs(brokers: readonly string[], settings: Clien
     ...settings.more,
   })
   const codec = compression === 'none' ? CompressionTypes.None : CompressionTypes.GZIP
-  const request = { acks, compression: codec, timeout: requestTimeoutMs }
+  const request = { acks, compression: codec, timeout: settings.replicaTimeoutMs }
   const make = () => cluster.producer({ retry: ONCE, createPartitioner: () => chooseOrCount })
   const producer = make()
   // Topics are looked up apart: a producer asks about all its topics at once, and one that does not exist would fail all.
   const scout = make()
   let lookups: Promise<unknown> = Promise.resolve()
+  let isSilent = false
   const close = async () => void (await Promise.allSettled([producer.disconnect(), scout.disconnect()]))
   try {
     await Promise.all([producer.connect(), scout.connect()])
@@ -77,8 +79,13 @@ export async function connectKafkaJs(brokers: readonly string[], settings: Clien
     healsItself: false,
     close,
     partitions(topic) {
-      const count = lookups.then(() => countPartitions(scout, { topic, messages: [QUESTION], ...request }))
-      lookups = count.catch(() => {})
+      const count = lookups.then(() => {
+        if (isSilent) throw new Error('the broker has not answered the question before this one')
+        return countPartitions(scout, { topic, messages: [QUESTION], ...request })
+      })
+      lookups = count.catch((error: unknown) => {
+        isSilent ||= troubleOf(error) === 'unanswered'
+      })
       return count
     },
     async send(topic, partition, messages) {

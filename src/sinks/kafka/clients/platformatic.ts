@@ -28,7 +28,7 @@ export async function connectPlatformatic(brokers: readonly string[], settings: 
   const producer = new Producer({
     clientId: settings.clientId,
     bootstrapBrokers: [...brokers],
-    timeout: requestTimeoutMs,
+    timeout: settings.replicaTimeoutMs,
     requestTimeout: requestTimeoutMs,
     connectTimeout: connectionTimeoutMs,
     retries: 0,
