@@ -12,14 +12,15 @@ import { createBelfry } from '../../dist/index.js'
 import { Crew } from './crew.js'
 import { monotonicMs } from './monotonic.js'
 import { describeFault, planFaults } from './plan.js'
+import { SOLO, scheduleInput } from './schedules.js'
 import { openSite } from './sites.js'
 import { makeEffectsTable, openStore, readEffects } from './stores.js'
 import { verify } from './verify.js'
 
 /** How soon everybody must take part again after the store was down. */
 const RECOVERY_MS = 30_000
-/** How long a process needs to start, on a machine that has other things to do. */
-const STARTED_MS = 3_000
+/** How long a process may need to find out that its connections are half-open, and to make others. */
+const SILENT_MS = 15_000
 
 /**
  * @typedef {object} WorkerSettings
@@ -49,6 +50,8 @@ class History {
   backAt = 0
   /** How long it took until everybody was back, each time. @type {number[]} */
   recoveries = []
+  /** Until when the process in a place cannot be expected to be heard of. @type {Map<number, number>} */
+  silentUntil = new Map()
   /** @type {string[]} */
   violations = []
 }
@@ -67,6 +70,7 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
   for (const fault of plan) say(`planned: ${describeFault(fault)}`)
   const store = await openStore(site.store)
   const operator = createBelfry({ store, roles: [], logger: { debug() {}, info() {}, warn() {}, error() {} } })
+  operator.job('solo', { ...SOLO, run: () => {} })
   await operator.start()
   await makeEffectsTable(site.store)
   const history = new History()
@@ -84,19 +88,14 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
     const lines = readLines(log)
     const effects = store.supports.transactions ? await readEffects(site.store) : undefined
     const skews = Array.from({ length: processes }, (_, at) => site.skewOf(at))
-    return await verify({ operator, ids, lines, effects, crew, history, skews, leaseMs })
+    const { clockErrorMs } = site
+    return await verify({ operator, ids, lines, effects, crew, history, skews, leaseMs, clockErrorMs })
   } finally {
     await crew.dismissAll()
     await operator.stop()
     await site.close()
     rmSync(folder, { recursive: true, force: true })
   }
-}
-
-/** A tenth are exclusive, each with its own key; a fifth take their time. @param {number} at */
-function scheduleInput(at) {
-  const job = at % 10 === 0 ? 'solo' : at % 5 === 3 ? 'slow' : 'quick'
-  return { every: '1s', job, payload: { at }, missed: { policy: /** @type {const} */ ('all') } }
 }
 
 /**
@@ -121,6 +120,7 @@ async function disturb({ plan, seconds, crew, site, store, operator, history, sa
     if (fault.kind === 'kill') crew.kill(fault.process)
     else if (fault.kind === 'term') crew.terminate(fault.process)
     else if (fault.kind === 'stop') pending.push(crew.stop(fault.process, sleep(fault.forMs)))
+    else if (fault.kind === 'block') pending.push(crew.block(fault.process, fault.forMs, sleep(fault.forMs)))
     else pending.push(strike(fault, { crew, site, store, operator, history, say }))
   }
   await sleep(Math.max(began + seconds * 1_000 - monotonicMs(), 0))
@@ -154,10 +154,15 @@ async function killTheBusiest(operator, crew, leaseMs, say) {
  * @param {Omit<Parameters<typeof disturb>[0], 'plan' | 'seconds'>} options
  */
 async function strike(fault, { crew, site, store, operator, history, say }) {
-  if (!site.outages.includes(fault.kind)) return site.strike(fault, (ms) => sleep(ms))
+  if (!site.outages.includes(fault.kind)) {
+    if (fault.kind === 'mute' || fault.kind === 'deaf') {
+      history.silentUntil.set(fault.process, monotonicMs() + fault.forMs + SILENT_MS)
+    }
+    return site.strike(fault, (ms) => sleep(ms))
+  }
   const outage = { from: monotonicMs(), to: Number.POSITIVE_INFINITY }
   // Whoever comes meanwhile comes when it can: what counts is that nobody who was there has to be started again.
-  const expected = crew.atWork(STARTED_MS)
+  const expected = crew.takingPart()
   history.outages.push(outage)
   history.down += 1
   await site.strike(fault, (ms) => sleep(ms))
@@ -183,7 +188,8 @@ async function untilAllTakePart({ operator, store, crew, history, expected }) {
     const beating = new Set(instances.filter(({ beatAt }) => beatAt >= (since ?? beatAt + 1)).map(({ pid }) => pid))
     // Whoever was killed or stopped meanwhile cannot be waited for.
     const atWork = new Set(crew.atWork(0))
-    const missing = expected.filter((pid) => atWork.has(pid) && !beating.has(pid))
+    const isSilent = (/** @type {number} */ pid) => monotonicMs() < (history.silentUntil.get(crew.placeOf(pid)) ?? 0)
+    const missing = expected.filter((pid) => atWork.has(pid) && !beating.has(pid) && !isSilent(pid))
     // Nobody can come back while the store is down again.
     const tookMs = history.down > 0 ? 0 : Math.round(monotonicMs() - Math.max(from, history.backAt))
     if (missing.length === 0) {

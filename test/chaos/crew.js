@@ -21,7 +21,7 @@ export class Crew {
   stops = []
   /** Processes that ended although nobody had asked them to. @type {string[]} */
   deserters = []
-  /** @type {{ child: Child, since: number, stopped: boolean }[]} */
+  /** @type {{ child: Child, since: number, stopped: boolean, isUp: boolean }[]} */
   #places = []
   /** @type {Set<Child>} */
   #dismissed = new Set()
@@ -47,6 +47,11 @@ export class Crew {
     return this.#places
       .filter(({ since, stopped }) => !stopped && since <= before)
       .flatMap(({ child }) => child.pid ?? [])
+  }
+
+  /** Those that were heard of: however slow the machine is, they have started. */
+  takingPart() {
+    return this.#places.filter(({ isUp, stopped }) => isUp && !stopped).flatMap(({ child }) => child.pid ?? [])
   }
 
   /** @param {number} pid */
@@ -92,6 +97,25 @@ export class Crew {
     this.stops.push({ pid, from, to: monotonicMs() })
   }
 
+  /**
+   * Blocks the event loop of a process. For all that follows it is as if the process had been stopped.
+   * @param {number} at
+   * @param {number} forMs
+   * @param {Promise<void>} over
+   */
+  async block(at, forMs, over) {
+    const place = this.#places[at]
+    if (place?.child.pid === undefined || !place.child.connected) return
+    const { pid } = place.child
+    const from = monotonicMs()
+    place.stopped = true
+    place.child.send({ blockMs: forMs })
+    await over
+    place.stopped = false
+    place.since = monotonicMs()
+    this.stops.push({ pid, from, to: monotonicMs() })
+  }
+
   async dismissAll() {
     const gone = [...this.#alive].map(async (child) => {
       this.#dismissed.add(child)
@@ -105,13 +129,19 @@ export class Crew {
   #hire(at) {
     const env = { ...process.env, ...this.#environmentOf(at) }
     const settings = JSON.stringify(this.#settingsOf(at))
-    const child = spawn(process.execPath, [WORKER, settings], { env, stdio: ['ignore', 'ignore', 'inherit'] })
+    const child = spawn(process.execPath, [WORKER, settings], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    // It may be gone before it could be told something.
+    child.on('error', () => {})
     this.#alive.add(child)
     child.on('exit', (code, signal) => {
       this.#alive.delete(child)
       if (child.pid !== undefined) clearAfter(child.pid)
       if (!this.#dismissed.has(child)) this.deserters.push(`process ${at} (${child.pid}) ended: ${code ?? signal}`)
     })
-    this.#places[at] = { child, since: monotonicMs(), stopped: false }
+    const place = { child, since: monotonicMs(), stopped: false, isUp: false }
+    child.on('message', () => {
+      place.isUp = true
+    })
+    this.#places[at] = place
   }
 }

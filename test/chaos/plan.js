@@ -3,11 +3,12 @@
 import { randomFrom } from './random.js'
 
 /**
- * What can be done to processes: `kill` -9, `stop` past the lease and continue, `term` politely. To the connections of
- * one process: `cut` in the middle of a request, `lose` the reply to a request that was carried out, `sever` and refuse
- * for a while, `delay`. To the store: `crash` and restart; `pause` everybody; `flush` the scripts that it knows; kill a
+ * What can be done to processes: `kill` -9, `stop` past the lease and continue, `term` politely, `block` the event loop. To
+ * the connections of one process: `cut` in the middle of a request, `lose` the reply to a request that was carried out,
+ * `sever` and refuse for a while, `delay`; half-open ones, on which a process is `mute` (nothing that it sends arrives) or
+ * `deaf` (nothing arrives that it is sent). To the store: `crash` and restart; `pause` everybody; `flush` the scripts that it knows; kill a
  * server whose replica is then promoted, a `failover`.
- * @typedef {'kill' | 'stop' | 'term' | 'cut' | 'lose' | 'sever' | 'delay' | 'pause' | 'flush' | 'crash' | 'failover'} FaultKind
+ * @typedef {'kill' | 'stop' | 'term' | 'block' | 'cut' | 'lose' | 'sever' | 'delay' | 'mute' | 'deaf' | 'pause' | 'flush' | 'crash' | 'failover'} FaultKind
  *
  * @typedef {object} Fault
  * @property {number} atMs since the chaos began
@@ -17,14 +18,32 @@ import { randomFrom } from './random.js'
  */
 
 /** What can be done to processes, wherever the store is. */
-export const PROCESS_FAULTS = /** @type {const} */ (['kill', 'stop', 'term'])
+export const PROCESS_FAULTS = /** @type {const} */ (['kill', 'stop', 'term', 'block'])
+/** What can be done to connections, wherever there is a proxy. */
+export const CONNECTION_FAULTS = /** @type {const} */ (['cut', 'lose', 'sever', 'delay', 'mute', 'deaf'])
 
 /** How often each comes, in relation to the others. */
-const WEIGHTS = { kill: 5, stop: 3, term: 1, cut: 2, lose: 3, sever: 1, delay: 1, flush: 1, pause: 1 }
+const WEIGHTS = {
+  kill: 5,
+  stop: 3,
+  term: 1,
+  block: 3,
+  cut: 2,
+  lose: 3,
+  sever: 1,
+  delay: 1,
+  mute: 2,
+  deaf: 2,
+  flush: 1,
+  pause: 1,
+}
 
 /** How long each lasts, in leases: from, to. @type {Partial<Record<FaultKind, [number, number]>>} */
 const LEASES = {
   stop: [1.2, 2.2],
+  block: [0.2, 2.2],
+  mute: [0.3, 2.2],
+  deaf: [0.3, 2.2],
   sever: [0.2, 1.5],
   delay: [0.2, 0.8],
   pause: [0.2, 1.3],

@@ -17,6 +17,7 @@ it(`eight processes with wrong clocks lose no tick and run none twice, whatever 
   console.log(JSON.stringify({ seed, ...counts }))
   if (violations.length > 0) console.error([...story, `repeat with: ${repeatCommand(settings)}`].join('\n'))
   expect(violations).toEqual([])
+  for (const checked of ['inTurn', 'compared', 'busy']) expect(counts[checked], checked).toBeGreaterThan(0)
   expect(counts.ticks).toBeGreaterThan(settings.schedules * 20)
   expect(counts.crashes).toBeGreaterThan(0)
   expect(counts.takeoversMeasured).toBeGreaterThan(0)

@@ -1,7 +1,9 @@
 // @ts-check
 /**
  * A TCP proxy that breaks connections when it is told to: in the middle of a request, or after the request was carried
- * out and before its reply is passed on, or all at once; and one that is slow.
+ * out and before its reply is passed on, or all at once; and one that is slow. Or it makes them half-open: it swallows what
+ * goes one way, and neither side is told. Such a connection stays silent for good, as behind a firewall that has forgotten
+ * it, and while that lasts neither side hears that the other has closed it.
  */
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
@@ -9,33 +11,50 @@ import { monotonicMs } from './monotonic.js'
 
 /** @typedef {import('node:net').Socket} Socket */
 /** @typedef {'cut' | 'lose'} Doom */
+/** @typedef {'request' | 'reply'} Way */
 
 class Connection {
   /** @type {Doom | undefined} */
   doom
   #asked = false
   #dueAt = { request: 0, reply: 0 }
+  /** Whether something was swallowed: then the rest of the stream would make no sense. */
+  #isSilent = { request: false, reply: false }
   #random
-  #delayMs
+  #weather
 
   /**
    * @param {Socket} client
    * @param {Socket} server
    * @param {() => number} random
-   * @param {() => number} delayMs
+   * @param {Weather} weather
+   * @param {() => void} onGone
    */
-  constructor(client, server, random, delayMs) {
+  constructor(client, server, random, weather, onGone) {
     this.client = client
     this.server = server
     this.#random = random
-    this.#delayMs = delayMs
+    this.#weather = weather
     client.on('data', (chunk) => this.#request(chunk))
     server.on('data', (chunk) => this.#reply(chunk))
     for (const socket of [client, server]) {
       socket.setNoDelay(true)
       socket.on('error', () => {})
-      socket.on('close', () => this.destroy())
+      socket.on('close', () => {
+        if (client.closed && server.closed) onGone()
+        else if (!this.#isHalfOpen) this.destroy()
+      })
     }
+  }
+
+  /** Nobody may hear of a close as long as the network is silent. */
+  get #isHalfOpen() {
+    return this.#weather.swallows !== undefined && (this.#isSilent.request || this.#isSilent.reply)
+  }
+
+  /** The network works again: who has closed his end is heard of. */
+  heal() {
+    if (this.client.closed || this.server.closed) this.destroy()
   }
 
   destroy() {
@@ -59,15 +78,22 @@ class Connection {
     this.#pass('reply', this.client, chunk)
   }
 
-  /** In order, however the delay changes. @param {'request' | 'reply'} way @param {Socket} to @param {Buffer} chunk */
+  /** In order, however the delay changes. @param {Way} way @param {Socket} to @param {Buffer} chunk */
   #pass(way, to, chunk) {
+    if (this.#weather.swallows === way) this.#isSilent[way] = true
+    if (this.#isSilent[way]) {
+      this.#weather.swallowed += 1
+      return
+    }
     const now = monotonicMs()
-    const dueAt = Math.max(this.#dueAt[way], now + this.#delayMs())
+    const dueAt = Math.max(this.#dueAt[way], now + this.#weather.delayMs)
     this.#dueAt[way] = dueAt
     if (dueAt <= now) to.write(chunk)
     else setTimeout(() => to.write(chunk), dueAt - now)
   }
 }
+
+/** What all connections of a proxy go through. @typedef {{ delayMs: number, swallows: Way | undefined, swallowed: number }} Weather */
 
 /**
  * @param {number} upstream a port of this machine
@@ -76,7 +102,8 @@ class Connection {
 export async function proxy(upstream, random) {
   /** @type {Set<Connection>} */
   const connections = new Set()
-  let delayMs = 0
+  /** @type {Weather} */
+  const weather = { delayMs: 0, swallows: undefined, swallowed: 0 }
   let refusing = false
   const server = createServer((client) => {
     if (refusing) {
@@ -84,9 +111,9 @@ export async function proxy(upstream, random) {
       client.destroy()
       return
     }
-    const connection = new Connection(client, connect(upstream, '127.0.0.1'), random, () => delayMs)
+    const onGone = () => connections.delete(connection)
+    const connection = new Connection(client, connect(upstream, '127.0.0.1'), random, weather, onGone)
     connections.add(connection)
-    client.on('close', () => connections.delete(connection))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = /** @type {import('node:net').AddressInfo} */ (server.address())
@@ -103,12 +130,20 @@ export async function proxy(upstream, random) {
     },
     heal() {
       refusing = false
-      delayMs = 0
+      weather.delayMs = 0
+      weather.swallows = undefined
+      for (const connection of [...connections]) connection.heal()
     },
     /** @param {number} ms */
     delay(ms) {
-      delayMs = ms
+      weather.delayMs = ms
     },
+    /** Nothing arrives any more that goes this way, and connections stay open. @param {Way} way */
+    swallow(way) {
+      weather.swallows = way
+    },
+    /** How many pieces of a stream were swallowed so far. */
+    swallowed: () => weather.swallowed,
     async close() {
       server.close()
       for (const connection of [...connections]) connection.destroy()
@@ -127,6 +162,8 @@ export async function strikeConnections(own, { kind, forMs }, sleep) {
   if (own === undefined) return
   if (kind === 'cut' || kind === 'lose') return own.doom(kind)
   if (kind === 'sever') own.sever()
+  else if (kind === 'mute') own.swallow('request')
+  else if (kind === 'deaf') own.swallow('reply')
   else own.delay(forMs / 2)
   await sleep(forMs)
   own.heal()

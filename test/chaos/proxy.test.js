@@ -17,8 +17,12 @@ describe('the proxy', () => {
   async function behindProxy() {
     /** @type {string[]} */
     const asked = []
+    let closed = 0
     const server = createServer((socket) => {
       socket.on('error', () => {})
+      socket.on('close', () => {
+        closed += 1
+      })
       socket.on('data', (chunk) => {
         asked.push(String(chunk))
         socket.write(`re: ${chunk}`)
@@ -40,7 +44,7 @@ describe('the proxy', () => {
       return answer
     }
     expect(await ask('hello')).toBe('re: hello')
-    return { asked, between, client, ask }
+    return { asked, between, client, ask, closes: () => closed }
   }
 
   it('passes on half of a request and breaks', async () => {
@@ -87,6 +91,51 @@ describe('the proxy', () => {
     const again = connect(between.port, '127.0.0.1').setEncoding('utf8')
     again.write('back')
     expect(await once(again, 'data')).toEqual(['re: back'])
+    again.destroy()
+  })
+
+  it('swallows what is asked for: the connection stays open, and stays silent for good', async () => {
+    const { asked, between, client } = await behindProxy()
+    between.swallow('request')
+    client.write('lost')
+    await expect.poll(between.swallowed).toBe(1)
+    between.heal()
+    client.write('also lost')
+    await expect.poll(between.swallowed).toBe(2)
+    const again = connect(between.port, '127.0.0.1').setEncoding('utf8')
+    again.write('heard')
+    expect(await once(again, 'data')).toEqual(['re: heard'])
+    expect(asked).toEqual(['hello', 'heard'])
+    expect(client.closed).toBe(false)
+    again.destroy()
+  })
+
+  it('swallows what is answered: it was carried out, and nobody is told', async () => {
+    const { asked, between, client } = await behindProxy()
+    /** @type {string[]} */
+    const heard = []
+    client.on('data', (text) => heard.push(String(text)))
+    between.swallow('reply')
+    client.write('pay')
+    await expect.poll(between.swallowed).toBe(1)
+    between.heal()
+    client.write('again')
+    await expect.poll(() => asked).toEqual(['hello', 'pay', 'again'])
+    expect(heard).toEqual([])
+    expect(client.closed).toBe(false)
+  })
+
+  it('tells nobody of a close while it swallows', async () => {
+    const { between, client, closes } = await behindProxy()
+    between.swallow('request')
+    client.write('lost')
+    await expect.poll(between.swallowed).toBe(1)
+    client.destroy()
+    const again = connect(between.port, '127.0.0.1')
+    await once(again, 'connect')
+    expect(closes()).toBe(0)
+    between.heal()
+    await expect.poll(closes).toBeGreaterThan(0)
     again.destroy()
   })
 })

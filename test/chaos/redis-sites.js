@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { wrongServerClock } from '../servers/faketime.js'
 import { startOwnRedis, startRedisCluster, tellRedis, untilClusterReady } from '../servers/redis.js'
-import { PROCESS_FAULTS } from './plan.js'
+import { CONNECTION_FAULTS, PROCESS_FAULTS } from './plan.js'
 import { proxy, strikeConnections } from './proxy.js'
 import { randomFrom } from './random.js'
 import { wrongClocks } from './wrong-clocks.js'
@@ -39,9 +39,10 @@ export async function redisSite(processes, seed) {
   }
 
   return {
-    kinds: [...PROCESS_FAULTS, 'cut', 'lose', 'sever', 'delay', 'pause', 'flush', 'crash'],
+    kinds: [...PROCESS_FAULTS, ...CONNECTION_FAULTS, 'pause', 'flush', 'crash'],
     outages: ['crash', 'pause'],
     leaseMs: LEASE_MS,
+    clockErrorMs: 0,
     store: { name: 'redis', url: server.url, client: '@redis/client' },
     // Both clients take part, each as it comes.
     storeOf: (at) => ({
@@ -96,6 +97,7 @@ export async function clusterSite(processes, seed) {
     kinds: [...PROCESS_FAULTS, 'pause', 'flush', 'failover'],
     outages: ['failover', 'pause'],
     leaseMs: LEASE_MS,
+    clockErrorMs: -REPLICA_SKEW_MS,
     store,
     storeOf: () => store,
     ...clocks,

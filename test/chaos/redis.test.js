@@ -14,6 +14,7 @@ async function survives(name) {
   console.log(JSON.stringify({ seed, ...counts }))
   if (violations.length > 0) console.error([...story, `repeat with: ${repeatCommand(settings)}`].join('\n'))
   expect(violations).toEqual([])
+  for (const checked of ['inTurn', 'compared', 'busy']) expect(counts[checked], checked).toBeGreaterThan(0)
   expect(counts.ticks).toBeGreaterThan(settings.schedules * 8)
   expect(counts.crashes).toBeGreaterThan(1)
   expect(counts.locks).toBeGreaterThan(20)

@@ -2,7 +2,7 @@
 /** Where a store lives during a chaos, and what can be done to it there. */
 
 import { startOwnPostgres } from '../servers/postgres.js'
-import { PROCESS_FAULTS } from './plan.js'
+import { CONNECTION_FAULTS, PROCESS_FAULTS } from './plan.js'
 import { proxy, strikeConnections } from './proxy.js'
 import { randomFrom } from './random.js'
 import { clusterSite, redisSite } from './redis-sites.js'
@@ -16,6 +16,7 @@ import { wrongClocks } from './wrong-clocks.js'
  * @property {readonly import('./plan.js').FaultKind[]} kinds what can happen here
  * @property {readonly import('./plan.js').FaultKind[]} outages those after which everybody must be back, without a restart
  * @property {number} leaseMs of the processes
+ * @property {number} clockErrorMs how far apart the store's own clocks are, where it has several
  * @property {StoreKind} store for those whom nothing is done to
  * @property {(at: number) => StoreKind} storeOf as the process in a place reaches it
  * @property {(at: number) => Record<string, string>} environmentOf
@@ -53,6 +54,7 @@ function fileSite(store) {
     kinds: PROCESS_FAULTS,
     outages: [],
     leaseMs: 2_000,
+    clockErrorMs: 0,
     store,
     storeOf: () => store,
     environmentOf: () => ({}),
@@ -86,10 +88,11 @@ async function postgresSite(processes, seed, liveness) {
   }
 
   return {
-    kinds: [...PROCESS_FAULTS, 'cut', 'lose', 'sever', 'delay', 'crash'],
+    kinds: [...PROCESS_FAULTS, ...CONNECTION_FAULTS, 'crash'],
     outages: ['crash'],
     // Long enough that a busy machine's delays are small beside it.
     leaseMs: 4_000,
+    clockErrorMs: 0,
     store: { name: 'postgres', url: server.url, liveness: 'lease' },
     storeOf: (at) => ({ name: 'postgres', url: urls[at] ?? '', liveness }),
     ...clocks,

@@ -20,5 +20,6 @@ it(`four processes on one file lose no tick and run none twice, whatever is kill
   })
   console.log(JSON.stringify({ seed, ...counts }))
   expect(violations).toEqual([])
+  for (const checked of ['inTurn', 'compared', 'busy']) expect(counts[checked], checked).toBeGreaterThan(0)
   expect(counts.ticks).toBeGreaterThan(200 * 10)
 }, 150_000)

@@ -1,6 +1,6 @@
 // @ts-check
 /** How soon somebody else went on with what a killed process had been at. */
-
+import { groupBy } from './group-by.js'
 import { monotonicMs } from './monotonic.js'
 
 /** By the promise, from the kill to the next attempt's start. */
@@ -18,12 +18,15 @@ export function measureTakeovers({ lines, crew, history, leaseMs }, runs, violat
   /** @type {Map<string, Line>} */
   const starts = new Map()
   for (const line of lines) if (line.kind === 'start') starts.set(`${line.run}/${line.attempt}`, line)
+  const shared = sharedKeys(runs)
   const over = new Set(lines.filter(isOver).map(({ pid, run, token }) => `${pid}/${run}/${token}`))
   let takeoversMeasured = 0
   let takeoverMs = 0
   let lateBesidesMs = 0
   for (const { pid, at } of crew.kills) {
     for (const line of starts.values()) {
+      // Others of its key may have been first.
+      if (shared.has(runs.get(line.run ?? '')?.key?.name ?? '')) continue
       if (line.pid !== pid || over.has(`${pid}/${line.run}/${line.token}`)) continue
       const next = starts.get(`${line.run}/${(line.attempt ?? 0) + 1}`)
       // One that was settled with the last breath has no next attempt; one that was stopped before had it earlier.
@@ -50,6 +53,15 @@ export function measureTakeovers({ lines, crew, history, leaseMs }, runs, violat
     const during = history.outages.some(({ from, to }) => from <= next.t && to + leaseMs >= killedAt)
     return during || crew.stops.some(({ pid, from, to }) => pid === next.pid && from <= next.t && to >= killedAt)
   }
+}
+
+/** Keys of several schedules. @param {ReadonlyMap<string, import('./verify.js').Run>} runs */
+function sharedKeys(runs) {
+  const keyed = [...runs.values()].filter(({ key }) => key !== undefined)
+  const byKey = groupBy(keyed, ({ key }) => key?.name)
+  return new Set(
+    [...byKey].filter(([, of]) => of.some(({ schedule }) => schedule !== of[0]?.schedule)).map(([key]) => key),
+  )
 }
 
 /**

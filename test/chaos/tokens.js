@@ -1,5 +1,6 @@
 // @ts-check
 /** Tokens of one name only grow, in the order in which they were given out, whatever became of the store. */
+import { groupBy } from './group-by.js'
 
 /**
  * Of two locks the one that was had before the other was asked for has the lower token. And no two attempts that held a
@@ -10,11 +11,15 @@
  */
 export function checkTokens(lines, violations) {
   let locks = 0
-  for (const [name, taken] of byName(lines.filter(({ kind }) => kind === 'lock'))) {
+  for (const [name, taken] of groupBy(
+    lines.filter(({ kind }) => kind === 'lock'),
+    ({ key }) => key,
+  )) {
     locks += taken.length
     checkGrowth(name, taken, violations)
   }
-  for (const [key, attempts] of byName(lines.filter(({ kind, key }) => kind === 'start' && key !== undefined))) {
+  const starts = lines.filter(({ kind, key }) => kind === 'start' && key !== undefined)
+  for (const [key, attempts] of groupBy(starts, ({ key }) => key)) {
     /** @type {Map<number, string>} */
     const holders = new Map()
     for (const { run, attempt, token = 0 } of attempts) {
@@ -42,16 +47,4 @@ function checkGrowth(name, taken, violations) {
     }
     if (token <= highest) violations.push(`the token of the lock ${name} fell from ${highest} to ${token} (${pid})`)
   }
-}
-
-/** @param {readonly import('./verify.js').Line[]} lines */
-function byName(lines) {
-  /** @type {Map<string, import('./verify.js').Line[]>} */
-  const groups = new Map()
-  for (const line of lines) {
-    const group = groups.get(line.key ?? '') ?? []
-    groups.set(line.key ?? '', group)
-    group.push(line)
-  }
-  return groups
 }

@@ -4,6 +4,7 @@ import { checkCommits } from './commits.js'
 import { monotonicMs } from './monotonic.js'
 import { measureTakeovers } from './takeovers.js'
 import { checkTokens } from './tokens.js'
+import { checkBusy, checkFairness, checkOverlaps } from './turns.js'
 
 /**
  * @typedef {object} Line
@@ -33,6 +34,7 @@ import { checkTokens } from './tokens.js'
  * @property {{ outages: import('./chaos.js').Outage[], recoveries: number[], violations: string[] }} history
  * @property {readonly number[]} skews
  * @property {number} leaseMs
+ * @property {number} clockErrorMs
  *
  * @typedef {import('../../dist/index.js').Run} Run
  */
@@ -42,14 +44,21 @@ import { checkTokens } from './tokens.js'
  * @returns {Promise<Findings>}
  */
 export async function verify(evidence) {
-  const { operator, ids, lines, effects, crew, history, skews, leaseMs } = evidence
+  const { operator, ids, lines, effects, crew, history, skews, leaseMs, clockErrorMs } = evidence
   const violations = [...history.violations, ...crew.deserters]
   const counts = { ticks: 0, runs: 0, attempts: 0, takeovers: 0, stale: 0, skipped: 0, givenUp: 0 }
   /** @type {Map<string, Run>} */
   const runs = new Map()
+  /** @type {Map<string, import('../../dist/index.js').Overlap>} */
+  const policies = new Map()
   for (const id of ids) {
     const ofSchedule = await runsOf(operator, id)
-    await checkTicks(operator, id, ofSchedule, violations, counts)
+    const schedule = await operator.schedules.get(id)
+    if (schedule === undefined) violations.push(`schedule ${id} is gone`)
+    else {
+      policies.set(id, schedule.definition.overlap)
+      await checkTicks(operator, schedule, ofSchedule, violations, counts)
+    }
     for (const run of ofSchedule) runs.set(run.id, run)
   }
   const ended = new Set(lines.filter(({ kind }) => kind === 'end').map(({ run }) => run))
@@ -66,6 +75,11 @@ export async function verify(evidence) {
   checkExclusive(lines, runs, violations)
   checkClocks(lines, skews, violations)
   const locks = checkTokens(lines, violations)
+  const turns = {
+    inTurn: checkOverlaps(lines, runs, policies, violations),
+    compared: checkFairness(runs, clockErrorMs, violations),
+    busy: checkBusy(runs, clockErrorMs, violations),
+  }
   if (effects !== undefined) checkCommits(effects, runs, violations)
   const takeover = measureTakeovers(evidence, runs, violations)
   counts.stale = lines.filter(({ kind }) => kind === 'stale').length
@@ -74,7 +88,7 @@ export async function verify(evidence) {
   const effectRows = effects?.length ?? 0
   return {
     violations,
-    counts: { ...counts, ...takeover, locks, crashes, recoveredMs, effectRows, ...delays(evidence), leaseMs },
+    counts: { ...counts, ...takeover, ...turns, locks, crashes, recoveredMs, effectRows, ...delays(evidence), leaseMs },
   }
 }
 
@@ -100,17 +114,12 @@ async function runsOf(operator, schedule) {
 /**
  * Every tick of the timeline is there exactly once: as a run, or inside a skipped range.
  * @param {import('../../dist/index.js').Belfry} operator
- * @param {string} id
+ * @param {{ id: string, anchor: number, cursor: number }} schedule
  * @param {readonly Run[]} runs
  * @param {string[]} violations
  * @param {{ ticks: number, skipped: number }} counts
  */
-async function checkTicks(operator, id, runs, violations, counts) {
-  const schedule = await operator.schedules.get(id)
-  if (schedule === undefined) {
-    violations.push(`schedule ${id} is gone`)
-    return
-  }
+async function checkTicks(operator, { id, anchor, cursor }, runs, violations, counts) {
   /** @type {Map<number, Run>} */
   const known = new Map()
   for (const run of runs) {
@@ -118,13 +127,36 @@ async function checkTicks(operator, id, runs, violations, counts) {
     if (earlier !== undefined) violations.push(`${nameOf(run)} and run ${earlier.id} are of the same tick`)
     known.set(run.tick ?? 0, run)
   }
-  for (let tick = schedule.anchor + 1_000; tick <= schedule.cursor; tick += 1_000) {
+  const skipped = await skippedTicks(operator, id, anchor + 1_000, cursor)
+  for (let tick = anchor + 1_000; tick <= cursor; tick += 1_000) {
     counts.ticks += 1
     if (known.has(tick)) continue
-    const explanation = await operator.schedules.explain(id, new Date(tick))
-    if (explanation.status === 'skipped') counts.skipped += 1
-    else violations.push(`tick ${new Date(tick).toISOString()} of ${id} is lost: ${explanation.text}`)
+    if (skipped.has(tick)) counts.skipped += 1
+    else {
+      const { text } = await operator.schedules.explain(id, new Date(tick))
+      violations.push(`tick ${new Date(tick).toISOString()} of ${id} is lost: ${text}`)
+    }
   }
+}
+
+/**
+ * @param {import('../../dist/index.js').Belfry} operator
+ * @param {string} id
+ * @param {number} from
+ * @param {number} to
+ */
+async function skippedTicks(operator, id, from, to) {
+  /** @type {Set<number>} */
+  const skipped = new Set()
+  /** @type {Date | undefined} */
+  let next = new Date(from)
+  while (next !== undefined && next.getTime() <= to) {
+    /** @type {import('../../dist/index.js').Ticks} */
+    const page = await operator.schedules.ticks(id, { from: next, to: new Date(to), limit: 1_000 })
+    for (const { at, status } of page.ticks) if (status === 'skipped') skipped.add(at.getTime())
+    next = page.next
+  }
+  return skipped
 }
 
 /**

@@ -35,13 +35,15 @@ function scene() {
     /** @type {import('./chaos.js').Outage[]} */
     outages: [],
     skews: [0],
+    overlap: 'allow',
   }
 }
 
 /** @param {string} id @param {number} second @param {number} token @returns {any} */
 function run(id, second, token) {
   const tick = ANCHOR + second * 1_000
-  return { id, schedule: 's', tick, token, key: KEY, state: 'succeeded', attempt: 1, takeovers: 0 }
+  const times = { createdAt: tick, startedAt: tick + 10, finishedAt: tick + 20 }
+  return { id, schedule: 's', tick, token, key: KEY, state: 'succeeded', attempt: 1, takeovers: 0, ...times }
 }
 
 /** @param {string} kind @param {number} ms @param {any} of @param {number} pid @returns {any} */
@@ -57,17 +59,18 @@ async function found(spoil) {
   const operator = {
     runs: { list: async () => ({ items: of.runs }) },
     schedules: {
-      get: async () => ({ anchor: ANCHOR, cursor: ANCHOR + 3_000 }),
-      explain: async (/** @type {string} */ _, /** @type {Date} */ at) => {
-        const skipped = of.skipped.has((at.getTime() - ANCHOR) / 1_000)
-        return skipped ? { status: 'skipped', text: '' } : { status: 'unknown', text: 'nobody knows' }
-      },
+      get: async () => ({ id: 's', anchor: ANCHOR, cursor: ANCHOR + 3_000, definition: { overlap: of.overlap } }),
+      explain: async () => ({ status: 'unknown', text: 'nobody knows' }),
+      ticks: async () => ({
+        ticks: [...of.skipped].map((second) => ({ at: new Date(ANCHOR + second * 1_000), status: 'skipped' })),
+      }),
     },
   }
   const { kills, stops, deserters, lines, effects, skews, outages } = of
   const history = { outages, recoveries: [], violations: [] }
   const crew = { kills, stops, deserters }
-  return (await verify({ operator, ids: ['s'], lines, effects, crew, history, skews, leaseMs: 2_000 })).violations
+  const evidence = { operator, ids: ['s'], lines, effects, crew, history, skews, leaseMs: 2_000, clockErrorMs: 0 }
+  return (await verify(evidence)).violations
 }
 
 describe('the chaos', () => {
@@ -132,6 +135,54 @@ describe('the chaos', () => {
       'the token of k fell from 100 to 50',
       'effects of k were committed out of order: token 50 after 100',
     ])
+  })
+
+  it('names runs of a schedule that overlapped, or began out of order, under a policy that forbids it', async () => {
+    const [one, two] = ['run 1 (tick 2026-01-01T00:00:01.000Z of s)', 'run 2 (tick 2026-01-01T00:00:02.000Z of s)']
+    for (const policy of ['skip', 'queue-one', 'queue-all', 'cancel-running']) {
+      const overlapping = await found((of) => {
+        of.overlap = policy
+        for (const each of of.runs) Object.assign(each, { key: undefined })
+        of.effects.length = 0
+        // An attempt that was lost later: not even that may begin before its turn.
+        of.lines.push({ ...of.lines[3], t: BEGAN + 5, token: 150, attempt: 0 })
+      })
+      expect(overlapping).toEqual([`${one} and ${two}, with overlap ${policy}, overlapped for 5 ms`])
+    }
+    const swapped = await found((of) => {
+      of.overlap = 'queue-all'
+      for (const each of of.runs) Object.assign(each, { key: undefined })
+      of.effects.length = 0
+      for (const each of of.lines) each.t = BEGAN + ((each.t - BEGAN + 20) % 40)
+    })
+    expect(swapped).toEqual([`${two} and ${one}, with overlap queue-all, began in this order`])
+  })
+
+  it('names a run that had its key before an older one, unless that had only just been recorded', async () => {
+    const late = (/** @type {number} */ recordedAt) =>
+      found(({ runs }) => {
+        Object.assign(runs[0], { createdAt: ANCHOR + recordedAt, startedAt: ANCHOR + 20_000 })
+        Object.assign(runs[1], { createdAt: ANCHOR + 9_500, startedAt: ANCHOR + 10_000 })
+      })
+    expect(await late(1_000)).toEqual([
+      'run 2 (tick 2026-01-01T00:00:02.000Z of s) had k before run 1 (tick 2026-01-01T00:00:01.000Z of s), which is older',
+    ])
+    expect(await late(8_000)).toEqual([])
+  })
+
+  it('names a run that was skipped as busy while nothing of its key ran', async () => {
+    const skippedAt = (/** @type {number} */ ms) =>
+      found(({ runs, skipped }) => {
+        skipped.clear()
+        const times = { startedAt: undefined, finishedAt: ANCHOR + ms }
+        runs.push({ ...run('3', 3, 0), state: 'skipped', reason: 'busy', attempt: 0, ...times })
+      })
+    expect(await skippedAt(2_015)).toEqual([])
+    for (const ms of [2_005, 2_025]) {
+      expect(await skippedAt(ms)).toEqual([
+        'run 3 (tick 2026-01-01T00:00:03.000Z of s) was skipped as busy, and nothing of k ran then',
+      ])
+    }
   })
 
   it('names a run that committed twice, not at all, or by a stale attempt', async () => {

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createBelfry } from '../../dist/index.js'
 import { watchEventLoop } from './event-loop.js'
 import { monotonicMs } from './monotonic.js'
+import { SOLO } from './schedules.js'
 import { openStore, writeEffect } from './stores.js'
 
 /** @type {import('./chaos.js').WorkerSettings} */
@@ -42,12 +43,18 @@ const belfry = createBelfry({
 const retry = /** @type {const} */ ({ attempts: 1_000, backoff: 'fixed', delay: '200ms' })
 
 belfry.job('quick', { run: (context) => work(context, 30) })
+belfry.job('brief', { run: (context) => work(context, 600) })
 belfry.job('slow', { run: (context) => work(context, 2_000) })
-belfry.job('solo', {
-  exclusive: { whenBusy: 'wait' },
-  retry,
-  run: (context) => (store.supports.transactions ? commit(context, 300) : work(context, 300)),
-})
+belfry.job('solo', { ...SOLO, retry, run: (context) => alone(context, 300) })
+belfry.job('picky', { exclusive: { by: ['key'], whenBusy: 'skip' }, retry, run: (context) => alone(context, 1_000) })
+
+/**
+ * @param {import('../../dist/index.js').HandlerContext<unknown>} context
+ * @param {number} mostMs
+ */
+function alone(context, mostMs) {
+  return store.supports.transactions ? commit(context, mostMs) : work(context, mostMs)
+}
 
 /**
  * @param {import('../../dist/index.js').HandlerContext<unknown>} context
@@ -84,6 +91,11 @@ belfry.on('run:stale', ({ run }) => note({ kind: 'stale', run: run.id, token: ru
 belfry.on('instance:lost', ({ instance }) => note({ kind: 'lost', instance }))
 
 watchEventLoop(50, (lateMs) => note({ kind: 'blocked', lateMs: Math.round(lateMs) }))
+
+process.on('message', (/** @type {{ blockMs: number }} */ { blockMs }) => {
+  for (const until = monotonicMs() + blockMs; monotonicMs() < until; );
+})
+process.channel?.unref()
 
 process.on('SIGTERM', async () => {
   await belfry.stop()
@@ -127,3 +139,4 @@ async function start() {
 await start()
 if (kind.name.startsWith('redis')) void takeLocks()
 note({ kind: 'up', instance: belfry.instance, place, clock: Date.now() })
+process.send?.('up')

@@ -1,0 +1,18 @@
+// @ts-check
+/**
+ * What `Map.groupBy` of newer runtimes does.
+ * @template Item
+ * @param {readonly Item[]} items
+ * @param {(item: Item) => string | undefined} keyOf items without one are together under an empty one
+ */
+export function groupBy(items, keyOf) {
+  /** @type {Map<string, Item[]>} */
+  const groups = new Map()
+  for (const item of items) {
+    const key = keyOf(item) ?? ''
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [item])
+    else group.push(item)
+  }
+  return groups
+}
