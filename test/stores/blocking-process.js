@@ -45,7 +45,7 @@ const warn = (/** @type {object} */ fields, /** @type {string} */ message) =>
   console.error(`${message} ${JSON.stringify(fields)}`)
 const debug = (/** @type {object} */ _, /** @type {string} */ message) => console.log(message)
 const logger = { debug, info() {}, warn, error: warn }
-const belfry = createBelfry({ store, lease: '4s', logger, ...JSON.parse(options) })
+const belfry = createBelfry({ store, lease: '6s', logger, ...JSON.parse(options) })
 
 belfry.job('block', {
   run: ({ payload, run }) => {
@@ -57,11 +57,12 @@ belfry.job('block', {
 
 belfry.job('hold and block', {
   run: async ({ payload }) => {
-    const lock = await belfry.lock('held', { ttl: '4s' })
-    if (lock === undefined) return 'busy'
+    const lock = await belfry.lock('held', { ttl: '6s' })
+    if (lock === undefined) return { lock: 'busy' }
     block(Number(payload))
     await new Promise((resolve) => setTimeout(resolve, 1_000))
-    return lock.signal.aborted ? 'lost' : (await lock.release()) ? 'kept' : 'taken'
+    const isKept = !lock.signal.aborted && (await lock.release())
+    return { lock: isKept ? 'kept' : 'lost', pid: process.pid }
   },
 })
 
