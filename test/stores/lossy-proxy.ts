@@ -9,7 +9,7 @@ export interface LossyProxy {
    * As when a firewall forgets connections: those that there are now stay open, and what is sent over them one way
    * arrives nowhere. New ones work.
    */
-  swallow(what: 'requests' | 'answers'): void
+  swallow(what: 'requests' | 'answers', ofThoseThatSaid?: string): void
   /** New connections are closed at once. */
   refuse(): void
   /** The server's end of every connection is cut, and the client does not hear of it. */
@@ -19,17 +19,18 @@ export interface LossyProxy {
 
 /** Stands between clients and a server, and loses what it is told to. */
 export async function lossyProxy(server: URL): Promise<LossyProxy> {
-  const pairs = new Set<{ readonly client: Socket; readonly upstream: Socket }>()
+  const pairs = new Set<{ readonly client: Socket; readonly upstream: Socket; said: string }>()
   const swallowed = new Map<Socket, 'requests' | 'answers'>()
   let refusing = false
   let untilLost = 0
   const proxy = createServer((client) => {
     if (refusing) return void client.destroy()
     const upstream = connect(Number(server.port), server.hostname)
-    const pair = { client, upstream }
+    const pair = { client, upstream, said: '' }
     pairs.add(pair)
     for (const socket of [client, upstream]) socket.on('error', () => {})
     client.on('data', (chunk) => {
+      pair.said += chunk.toString('latin1')
       if (swallowed.get(client) !== 'requests') upstream.write(chunk)
     })
     upstream.on('data', (chunk) => {
@@ -51,8 +52,8 @@ export async function lossyProxy(server: URL): Promise<LossyProxy> {
     loseAnswer(nth = 1) {
       untilLost = nth
     },
-    swallow(what) {
-      for (const { client } of pairs) swallowed.set(client, what)
+    swallow(what, ofThoseThatSaid = '') {
+      for (const { client, said } of pairs) if (said.includes(ofThoseThatSaid)) swallowed.set(client, what)
     },
     refuse() {
       refusing = true

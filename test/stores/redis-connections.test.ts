@@ -4,26 +4,33 @@ import { createClient } from '@redis/client'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
+import { type Clock, setAlarm, systemClock } from '../../src/core/clock.js'
 import type { Store } from '../../src/core/store.js'
 import { type IoRedis, type NodeRedis, redis } from '../../src/stores/redis/index.js'
 import { newRun, Scene } from '../../src/testing/contract/scene.js'
 import { floatingAddress } from '../servers/floating-address.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { startOwnRedis, tellRedis } from '../servers/redis.js'
+import { lossyProxy } from './lossy-proxy.js'
 
 const TIMEOUT_MS = 2_000
 
 /** Each as it comes, and without a listener for its errors: whoever has none would end the process. */
-const CLIENTS: Readonly<Record<string, (url: string, timeoutMs?: number) => { readonly store: Store; end(): void }>> = {
-  'a URL': (url, timeoutMs = TIMEOUT_MS) => ({ store: redis({ url, timeoutMs }), end: () => {} }),
-  'a client of @redis/client': (url, timeoutMs = TIMEOUT_MS) => {
+const CLIENTS: Readonly<
+  Record<string, (url: string, timeoutMs?: number, clock?: Clock) => { readonly store: Store; end(): void }>
+> = {
+  'a URL': (url, timeoutMs = TIMEOUT_MS, clock = systemClock) => ({
+    store: redis({ url, timeoutMs, clock }),
+    end: () => {},
+  }),
+  'a client of @redis/client': (url, timeoutMs = TIMEOUT_MS, clock = systemClock) => {
     const client = createClient({ url })
-    const store = redis({ client: client as unknown as NodeRedis, timeoutMs })
+    const store = redis({ client: client as unknown as NodeRedis, timeoutMs, clock })
     return { store, end: () => client.destroy() }
   },
-  'a client of ioredis': (url, timeoutMs = TIMEOUT_MS) => {
+  'a client of ioredis': (url, timeoutMs = TIMEOUT_MS, clock = systemClock) => {
     const client = new Redis(url)
-    const store = redis({ client: client as unknown as IoRedis, timeoutMs })
+    const store = redis({ client: client as unknown as IoRedis, timeoutMs, clock })
     return { store, end: () => client.disconnect() }
   },
 }
@@ -172,6 +179,46 @@ describe('servers that change places', () => {
       end()
       await address.close()
       await tellRedis(one, 'REPLICAOF', 'NO', 'ONE')
+    },
+  )
+})
+
+describe('a connection that only listens', () => {
+  let server: OwnServer
+
+  beforeAll(async () => {
+    server = await startOwnRedis()
+  })
+
+  afterAll(() => server.stop())
+
+  it.each(Object.keys(CLIENTS))(
+    'is replaced with %s when nothing arrives over it any more',
+    { timeout: 60_000 },
+    async (name) => {
+      const proxy = await lossyProxy(new URL(server.url))
+      // Speaks every second instead of every ten.
+      const clock: Clock = {
+        ...systemClock,
+        after: (delayMs, callback) => systemClock.after(delayMs / 10, callback),
+        alarm: (delayMs, callback) => setAlarm(systemClock, delayMs / 10, callback),
+      }
+      const { store, end } = CLIENTS[name]?.(proxy.url, 20_000, clock) ?? {}
+      if (store === undefined || end === undefined) throw new Error('no such client')
+      const wakes: string[] = []
+      store.subscribe((wake) => wakes.push(wake))
+      await store.open()
+      proxy.swallow('answers', 'subscribe')
+      // After a gap everything is hinted at.
+      await expect.poll(() => new Set(wakes).size, { timeout: 20_000 }).toBe(5)
+      wakes.length = 0
+      const other = redis({ url: server.url })
+      await other.open()
+      await other.runs.enqueue([newRun()])
+      await expect.poll(() => wakes, { timeout: 20_000 }).toContain('runs')
+      await Promise.all([store.close(), other.close()])
+      end()
+      proxy.close()
     },
   )
 })

@@ -56,6 +56,13 @@ export interface IoRedis {
 
 export type RedisClient = NodeRedis | NodeRedisCluster | IoRedis
 
+/** What listens to a channel. */
+export interface Ear {
+  /** Listens over a new connection: nothing arrives over this one any more. */
+  renew(): void
+  end(): void
+}
+
 /** The one way in which the store reaches its server, or servers. */
 export interface Link {
   readonly isCluster: boolean
@@ -80,14 +87,14 @@ export interface Link {
    * that nobody is left on the other end of.
    */
   doubt(key: string, silences: number): void
-  /** Listens on a connection of its own; `gap` is called when it was lost in between. The answer ends it. */
-  listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<() => void>
+  /** Listens on a connection of its own; `gap` is called when it was lost in between. */
+  listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<Ear>
   close(): void
 }
 
 export function linkTo(client: RedisClient, owned: boolean, clock: Clock): Link {
   if ('masters' in client) return new ClusterLink(client, owned, clock)
   if ('call' in client && 'isCluster' in client) return ioredisLink(client, owned)
-  if ('sendCommand' in client) return nodeRedisLink(client, owned)
+  if ('sendCommand' in client) return nodeRedisLink(client, owned, clock)
   throw failure('OPTION_INVALID', 'the Redis store needs a client of @redis/client or of ioredis')
 }

@@ -4,9 +4,11 @@
  * otherwise wait for that one for ever, and never hear of the replica in its place.
  */
 import type { Clock } from '../../core/clock.js'
-import type { Link, NodeRedisCluster } from './clients.js'
+import { inTime } from '../../core/in-time.js'
+import type { Ear, Link, NodeRedisCluster } from './clients.js'
 import { errorWord } from './connection-errors.js'
 import { type Heard, hearErrors } from './hear-errors.js'
+import { CONNECT_MS } from './node-redis-link.js'
 import { slotOfKey } from './slots.js'
 
 /** After so many commands for one shard in a row that could not be sent, or whose connection broke, masters are looked for. */
@@ -58,22 +60,27 @@ export class ClusterLink implements Link {
     this.#failed(key)
   }
 
-  async listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<() => void> {
+  async listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<Ear> {
     let [listener, ended]: [NodeRedisCluster | undefined, boolean] = [undefined, false]
     this.#listenAgain = async () => {
       const fresh = this.#cluster.duplicate()
       hearErrors(fresh)
-      await fresh.connect()
-      await fresh.subscribe(channel, heard)
+      await inTime(this.#clock, CONNECT_MS, listenWith(fresh, channel, heard)).catch((error: unknown) => {
+        fresh.destroy()
+        throw error
+      })
       if (ended) return void fresh.destroy()
       listener?.destroy()
       listener = fresh
       gap()
     }
     await this.#listenAgain()
-    return () => {
-      ended = true
-      listener?.destroy()
+    return {
+      renew: () => void this.#listenAgain().catch(() => {}),
+      end() {
+        ended = true
+        listener?.destroy()
+      },
     }
   }
 
@@ -116,8 +123,9 @@ export class ClusterLink implements Link {
     const [former, fresh] = [this.#cluster, this.#cluster.duplicate()]
     hearErrors(fresh)
     try {
-      await fresh.connect()
+      await inTime(this.#clock, CONNECT_MS, fresh.connect())
     } catch {
+      fresh.destroy()
       // Nobody answers: the next command that fails looks again.
       return false
     }
@@ -140,6 +148,11 @@ export class ClusterLink implements Link {
     const cancel = this.#clock.after(FAREWELL_MS, end)
     this.#farewells.add(end)
   }
+}
+
+async function listenWith(cluster: NodeRedisCluster, channel: string, heard: (message: string) => void): Promise<void> {
+  await cluster.connect()
+  await cluster.subscribe(channel, heard)
 }
 
 /** Both over the same connection, one behind the other. */

@@ -9,10 +9,11 @@ import { failure } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
 import type { Store } from '../../core/store.js'
 import { checkServer } from './check-server.js'
-import { type Link, linkTo, type RedisClient } from './clients.js'
+import { type Ear, type Link, linkTo, type RedisClient } from './clients.js'
 import { Server } from './connection.js'
 import { storeError } from './connection-errors.js'
 import { deliverTickets } from './deliver-tickets.js'
+import { EarWatch } from './ear-watch.js'
 import { clientFor } from './load-client.js'
 import { openLink } from './open-link.js'
 import { reopen } from './reopen.js'
@@ -54,6 +55,9 @@ export function redis(options: RedisOptions): Store {
   return redisStore(options, {})
 }
 
+/** Said only to be heard. Releases before take it for a lock that was handed to a holder whom they do not know. */
+const SPOKEN = '0 %00'
+
 const OPTIONS = ['client', 'url', 'nodes', 'prefix', 'shards', 'waitReplicas', 'timeoutMs', 'clock'] as const
 
 export function redisStore(options: RedisOptions, { handTurned = false, shifted = false }: RedisTestOptions): Store {
@@ -74,10 +78,17 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
     clockKind: handTurned ? 'handTurned' : shifted ? 'shifted' : 'server',
     deliver: (shard) => deliverTickets(server, shard),
   })
-  let stopListening = () => {}
+  let ear: Ear | undefined
+  const earWatch = new EarWatch({
+    clock,
+    speak: () => void server.send(firstShard(prefix), ['PUBLISH', channel, `${self} ${SPOKEN}`]).catch(() => {}),
+    onDeaf: () => ear?.renew(),
+  })
 
   function heard(message: string): void {
+    earWatch.heard()
     const [from, bits, holder] = message.split(' ')
+    if (message.endsWith(SPOKEN)) return
     if (holder !== undefined) wakes.handedTo(fromWord(holder) ?? '')
     else if (from !== self) wakes.heard(Number(bits) || EVERYTHING)
   }
@@ -96,15 +107,17 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
       const keys = shardKeys(prefix, await agreeOnShards(server, shards, link.isCluster ? CLUSTER_SHARDS : 1))
       await Promise.all(keys.slice(1).map((key) => checkServer(server, key, link.isCluster)))
       channel = await wakesChannel(server)
-      stopListening = await link
+      ear = await link
         .listen(channel, heard, () => wakes.heard(EVERYTHING))
         .catch((error: unknown) => Promise.reject(storeError(error, prefix)))
+      earWatch.start()
       server.useShards(keys)
       link.unref()
     },
     async close() {
       wakes.close()
-      stopListening()
+      earWatch.stop()
+      ear?.end()
       server.close()
       link.close()
     },

@@ -67,7 +67,12 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
         // One that is cut off is ready once more, later.
         else void listener.subscribe(channel).then(gap, () => {})
       })
-      return () => listener.disconnect()
+      return {
+        renew() {
+          if (listener.status === 'ready') listener.disconnect(true)
+        },
+        end: () => listener.disconnect(),
+      }
     },
     close() {
       closed = true

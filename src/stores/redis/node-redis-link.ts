@@ -1,11 +1,16 @@
 /** A client of `@redis/client`. */
+import type { Clock } from '../../core/clock.js'
+import { inTime } from '../../core/in-time.js'
 import type { Link, NodeRedis } from './clients.js'
 import { hearErrors } from './hear-errors.js'
 
 /** A client of ours is connected anew at once. One that was brought may only have been slow, or this process was stopped. */
 export const PATIENCE = 2
 
-export function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
+/** A server may take a connection and say nothing. */
+export const CONNECT_MS = 5_000
+
+export function nodeRedisLink(client: NodeRedis, owned: boolean, clock: Clock): Link {
   let listenAgain = async () => {}
   let [connecting, closed] = [false, false]
   let current = client
@@ -15,10 +20,8 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
     if (connecting || !current.isOpen || current.isReady === false) return
     connecting = true
     try {
-      if (owned) {
-        client.destroy()
-        await client.connect()
-      } else await replace()
+      if (owned) await reconnect()
+      else await replace()
       await listenAgain()
     } catch {
       // It was closed meanwhile.
@@ -27,11 +30,25 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
     }
   }
 
+  /** Again and again: one that was destroyed would never come back by itself. */
+  async function reconnect() {
+    for (let connected = false; !connected && !closed; ) {
+      if (client.isOpen) client.destroy()
+      connected = await inTime(clock, CONNECT_MS, client.connect()).then(
+        () => true,
+        () => false,
+      )
+    }
+  }
+
   /** A client that was brought stays as it is, for whoever else uses it. The store goes on with one like it. */
   async function replace() {
     const fresh = client.duplicate()
     hearErrors(fresh)
-    await fresh.connect()
+    await inTime(clock, CONNECT_MS, fresh.connect()).catch((error: unknown) => {
+      fresh.destroy()
+      throw error
+    })
     if (current !== client) current.destroy()
     current = fresh
     fresh.unref?.()
@@ -61,8 +78,10 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
       listenAgain = async () => {
         const fresh = client.duplicate()
         hearErrors(fresh)
-        await fresh.connect()
-        await fresh.subscribe(channel, heard)
+        await inTime(clock, CONNECT_MS, listenWith(fresh, channel, heard)).catch((error: unknown) => {
+          fresh.destroy()
+          throw error
+        })
         fresh.unref?.()
         fresh.on('ready', gap)
         if (ended) return void fresh.destroy()
@@ -71,9 +90,12 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
         listener = fresh
       }
       await listenAgain()
-      return () => {
-        ended = true
-        listener?.destroy()
+      return {
+        renew: () => void listenAgain().catch(() => {}),
+        end() {
+          ended = true
+          listener?.destroy()
+        },
       }
     },
     close() {
@@ -81,4 +103,9 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean): Link {
       if ((owned || current !== client) && current.isOpen) current.destroy()
     },
   }
+}
+
+async function listenWith(client: NodeRedis, channel: string, heard: (message: string) => void): Promise<void> {
+  await client.connect()
+  await client.subscribe(channel, heard)
 }
