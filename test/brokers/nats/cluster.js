@@ -13,6 +13,7 @@ import { NatsWire } from './wire.js'
 
 const NODES = ['nats-1', 'nats-2', 'nats-3']
 const REQUESTS_AT_ONCE = 500
+const MAX_PAYLOAD = 150_000
 
 /** @type {import('../cluster.js').BrokerKind} */
 export const natsKind = {
@@ -51,7 +52,7 @@ export async function openNatsCluster() {
   const remotes = nodes.map(({ leaves }) => `"nats-leaf://127.0.0.1:${leaves}"`).join(', ')
   writeFileSync(
     leafFile,
-    `server_name: leaf\nlisten: "127.0.0.1:${leafPort}"\nleafnodes { reconnect: 1, remotes: [{ urls: [${remotes}] }] }\n`,
+    `server_name: leaf\nlisten: "127.0.0.1:${leafPort}"\nmax_payload: ${MAX_PAYLOAD}\nleafnodes { reconnect: 1, remotes: [{ urls: [${remotes}] }] }\n`,
   )
   cluster.add('leaf', [server(), '-c', leafFile])
   const opened = new NatsCluster(cluster, nodes, leafPort)
@@ -66,6 +67,7 @@ function memberConfig(own, all, folder) {
     `server_name: ${own.name}`,
     `listen: "127.0.0.1:${own.port}"`,
     `http: "127.0.0.1:${own.monitor}"`,
+    `max_payload: ${MAX_PAYLOAD}`,
     `jetstream { store_dir: "${join(folder, 'data')}" }`,
     `cluster { name: belfry, listen: "127.0.0.1:${own.routes}", routes: [${routes}] }`,
     `leafnodes { listen: "127.0.0.1:${own.leaves}" }`,
@@ -133,6 +135,13 @@ class NatsCluster {
     const ports = client === 'leaf node' ? [this.#leafPort] : this.#nodes.map(({ port }) => port)
     const servers = ports.map((port) => `nats://127.0.0.1:${port}`)
     return { file: 'nats/index.js', make: 'nats', options: { subject: `${stream}.events`, servers } }
+  }
+
+  async refusals() {
+    return [
+      { name: 'missing stream', toOptions: { subject: 'no.such.stream' } },
+      { name: 'too large', payload: 'x'.repeat(MAX_PAYLOAD) },
+    ]
   }
 
   /** @param {string} stream */

@@ -21,6 +21,7 @@ const NODES = ['rabbit-1', 'rabbit-2', 'rabbit-3']
 const SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 const COOKIE = 'belfrytests'
 const COMMAND_MS = 30_000
+const MAX_MESSAGE_BYTES = 150_000
 
 /** @type {import('../cluster.js').BrokerKind} */
 export const rabbitKind = {
@@ -73,6 +74,7 @@ function config(own) {
   return [
     ...['cluster_formation.peer_discovery_backend = classic_config', ...members],
     `stomp.listeners.tcp.1 = 127.0.0.1:${own.stomp}`,
+    `max_message_size = ${MAX_MESSAGE_BYTES}`,
     'vm_memory_high_watermark.absolute = 1GB',
     'disk_free_limit.absolute = 50MB',
     '',
@@ -165,6 +167,13 @@ class RabbitCluster {
   sink(_, queue) {
     const url = this.#nodes.map(({ port }) => `amqp://guest:guest@127.0.0.1:${port}`)
     return { file: 'rabbitmq/index.js', make: 'rabbitmq', options: { url, queue } }
+  }
+
+  async refusals() {
+    return [
+      { name: 'missing exchange', toOptions: { exchange: 'nowhere', routingKey: 'orders' } },
+      { name: 'too large', payload: 'x'.repeat(MAX_MESSAGE_BYTES) },
+    ]
   }
 
   /** @param {string} queue */

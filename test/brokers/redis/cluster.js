@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { freePort } from '../../servers/own-server.js'
 import { program } from '../../servers/program.js'
 import { eventually, LocalCluster } from '../local-cluster.js'
-import { entriesOf, SETTINGS, server, tell } from './server.js'
+import { entriesOf, NO_STREAM, SETTINGS, server, tell } from './server.js'
 
 /** @typedef {import('../cluster.js').Cluster} Cluster */
 
@@ -103,6 +103,11 @@ class RedisCluster {
   sink(_, stream) {
     const nodes = [...this.#ports.values()].map((port) => `redis://127.0.0.1:${port}`)
     return { file: 'redis-stream/index.js', make: 'redisStream', options: { stream, nodes } }
+  }
+
+  async refusals() {
+    await tell(await this.#masterOf(NO_STREAM), 'SET', NO_STREAM, 'text')
+    return [{ name: 'not a stream', toOptions: { stream: NO_STREAM } }]
   }
 
   /** @param {string} stream */

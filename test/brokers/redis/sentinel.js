@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../../servers/own-server.js'
 import { eventually, LocalCluster } from '../local-cluster.js'
-import { entriesOf, SETTINGS, server, tell } from './server.js'
+import { entriesOf, NO_STREAM, SETTINGS, server, tell } from './server.js'
 
 /** @typedef {import('../cluster.js').Cluster} Cluster */
 
@@ -112,6 +112,11 @@ class SentinelCluster {
     const sentinels = [...this.#sentinels.values()].map((port) => `redis://127.0.0.1:${port}`)
     const options = { stream, url: `redis://${MASTER}`, sentinels }
     return { file: 'redis-stream/index.js', make: 'redisStream', options }
+  }
+
+  async refusals() {
+    await tell(await this.#master(), 'SET', NO_STREAM, 'text')
+    return [{ name: 'not a stream', toOptions: { stream: NO_STREAM } }]
   }
 
   /** @param {string} stream */

@@ -11,6 +11,9 @@ export function server() {
   })
 }
 
+/** A key that holds something else than a stream. */
+export const NO_STREAM = 'no-stream'
+
 /** A write is acknowledged only while a replica keeps up: the setting that docs/sinks.md names. */
 export const SETTINGS = [
   ...['--bind', '127.0.0.1', '--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec'],
