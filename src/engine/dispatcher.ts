@@ -152,6 +152,11 @@ export class Dispatcher {
     return Math.min(readyMs, pollMs - jitterMs(pollMs * UNEVEN, attempts.instance, this.#round))
   }
 
+  /** How many of its attempts there are now. */
+  get running(): number {
+    return this.#running
+  }
+
   /** Claims no more. */
   close(): void {
     this.#closed = true

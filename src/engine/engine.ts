@@ -173,9 +173,10 @@ export class Engine {
     return this.#threads.close()
   }
 
-  /** Names what runs here, for people who look. */
+  /** Names what runs on the main thread, for people who look. */
   get running(): string {
-    return runningNames(this.#attempts.all)
+    const count = this.#attempts.all.size - this.#threadDispatcher.running
+    return runningNames(this.#attempts.all, this.#options.jobs, count)
   }
 
   start(): void {
@@ -273,14 +274,20 @@ function isThreaded(job: JobDefinition): job is ThreadedJob {
 
 const MAX_NAMES = 5
 
-/** The first few by job or sink and run: `resize 1234, resize 1235 and 8 more`. */
-function runningNames(attempts: ReadonlyMap<string, Attempt>): string {
+/** The first few of so many on the main thread, by job or sink and run: `resize 1234, resize 1235 and 8 more`. */
+function runningNames(
+  attempts: ReadonlyMap<string, Attempt>,
+  jobs: ReadonlyMap<string, JobDefinition>,
+  count: number,
+): string {
   const names: string[] = []
   for (const { run } of attempts.values()) {
     if (names.length === MAX_NAMES) break
-    names.push(`${'job' in run.target ? run.target.job : run.target.sink} ${run.id}`)
+    const { id, target } = run
+    const job = 'job' in target ? jobs.get(target.job) : undefined
+    if (job === undefined || !isThreaded(job)) names.push(`${'job' in target ? target.job : target.sink} ${id}`)
   }
-  return names.join(', ') + (attempts.size > MAX_NAMES ? ` and ${attempts.size - MAX_NAMES} more` : '')
+  return names.join(', ') + (count > MAX_NAMES ? ` and ${count - MAX_NAMES} more` : '')
 }
 
 /** Waits for a promise, but no longer than this. */

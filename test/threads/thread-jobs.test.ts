@@ -107,6 +107,25 @@ describe('a job whose handler is a module', () => {
     expect(await endOf(belfry, run)).toMatchObject({ state: 'succeeded', result: 'told' })
   })
 
+  it('is not named when another handler blocks the main thread', async () => {
+    const lines: Line[] = []
+    const belfry = createBelfry({ store: memory(), logger: keptLog(lines) })
+    instances.push(belfry)
+    const inThread = belfry.job<Told>('in a thread', { run: DO })
+    const blocking = belfry.job('blocking', {
+      run: async () => {
+        for (const until = performance.now() + 1_500; performance.now() < until; );
+        await delay(500)
+      },
+    })
+    await belfry.start()
+    const { run } = (await inThread.enqueue({ do: 'wait', ms: 3_000 })) as { run: string }
+    await expect.poll(async () => (await belfry.runs.get(run))?.state, SOON).toBe('running')
+    const blocked = (await blocking.enqueue()) as { run: string }
+    const warnings = () => lines.flatMap(({ fields }) => ('blockedMs' in fields ? fields.running : []))
+    await expect.poll(warnings, SOON).toEqual([`blocking ${blocked.run}`])
+  })
+
   it('may be CommonJS that a compiler has made', async () => {
     const belfry = createBelfry({ store: memory() })
     instances.push(belfry)
