@@ -6,8 +6,17 @@ import type { ThreadContext } from '../work.js'
 
 export type ThreadHandler = (context: ThreadContext<unknown>) => unknown
 
+/** What this thread has loaded. */
+const handlers = new Map<string, ThreadHandler>()
+
 /** Loads the module, once in each thread. */
 export async function handlerOf(module: string): Promise<ThreadHandler> {
+  const handler = handlers.get(module) ?? (await loadHandler(module))
+  handlers.set(module, handler)
+  return handler
+}
+
+async function loadHandler(module: string): Promise<ThreadHandler> {
   const file = fileURLToPath(module)
   const loaded = await importModule(module, file)
   const handler = defaultOf(loaded)

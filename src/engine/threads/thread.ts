@@ -94,11 +94,10 @@ export class Thread {
   #end(code: number): void {
     const error = this.#error
     const task = this.#task
-    this.#finish(({ isRun, hasBegun, resolve, reject }) => {
-      if (isRun && !hasBegun) resolve(NOT_BEGUN)
-      else reject(endOf(code, error))
-    })
-    this.#options.onEnd(this, task === undefined ? error : undefined)
+    // A run that the thread has not taken is not what it died of.
+    const isOfTask = task !== undefined && (!task.isRun || task.hasBegun)
+    this.#finish(({ resolve, reject }) => (isOfTask ? reject(endOf(code, error)) : resolve(NOT_BEGUN)))
+    this.#options.onEnd(this, isOfTask ? undefined : error)
   }
 }
 
