@@ -63,7 +63,7 @@ export class Belfry implements AsyncDisposable {
   readonly #runnable = new Map<string, JobDefinition>()
   readonly #declarations: Declarations
   readonly #engine: Engine
-  readonly #thread: BeatThread
+  readonly #beatThread: BeatThread
   readonly #loopWatch: LoopWatch
   #phase: Phase = 'new'
   #starting: Promise<void> | undefined
@@ -94,14 +94,14 @@ export class Belfry implements AsyncDisposable {
     this.#loopWatch = new LoopWatch({
       ...{ clock, log, observe: this.metrics.observer('belfry_event_loop_delay_ms', {}) },
       running: () => this.#engine.running,
-      onTurn: (running) => this.#thread.turned(running),
+      onTurn: (running) => this.#beatThread.turned(running),
     })
     const loopWatch = this.#loopWatch
-    this.#thread = new BeatThread({ ...options, store, onStart: () => loopWatch.start() })
+    this.#beatThread = new BeatThread({ ...options, store, onStart: () => loopWatch.start() })
     this.#engine = new Engine({
       ...options,
       store,
-      thread: this.#thread,
+      beatThread: this.#beatThread,
       isLoopBusy: () => loopWatch.isBusy,
       events: this.#events,
       health,
@@ -122,7 +122,7 @@ export class Belfry implements AsyncDisposable {
       stampKeys: () => this.#catalogue.stampKeys(),
       syncReleases: () => this.#declarations.sync(),
     })
-    const keeper = new LockKeeper(store, clock, health, this.#events, this.#thread)
+    const keeper = new LockKeeper(store, clock, health, this.#events, this.#beatThread)
     this.locks = new Locks(store, clock, log, floor, keeper, () => this.#engine.instance)
   }
 
@@ -293,7 +293,7 @@ export class Belfry implements AsyncDisposable {
     await this.#engine.close()
     await this.locks.close()
     this.#loopWatch.stop()
-    await this.#thread.stop()
+    await this.#beatThread.stop()
     await this.#store.close()
     this.#phase = 'stopped'
   }

@@ -51,6 +51,8 @@ export class BackupBeats {
   #isOpen = false
   /** When something was last held. */
   #heldAt = 0
+  /** When the next thing is to be done. */
+  #nextAt = Number.POSITIVE_INFINITY
   #saidDead = false
 
   constructor(options: BackupBeatsOptions) {
@@ -65,8 +67,10 @@ export class BackupBeats {
     }
   }
 
-  hold(lock: RenewedLock): void {
+  /** Answers whether something is to be done for it sooner than was planned. */
+  hold(lock: RenewedLock): boolean {
     this.#locks.set(lock.holder, lock)
+    return renewalDueAt(lock, READY) < this.#nextAt
   }
 
   drop(holder: string): void {
@@ -80,7 +84,8 @@ export class BackupBeats {
     await this.#connect(now)
     const sent = await Promise.allSettled([this.#beat(now), this.#renew(now)])
     for (const result of sent) if (result.status === 'rejected') throw result.reason
-    return Math.max(this.#nextAt() - this.#options.clock.monotonic(), 1)
+    this.#nextAt = this.#plan()
+    return Math.max(this.#nextAt - this.#options.clock.monotonic(), 1)
   }
 
   /** Closes the connection; the next that is needed is another. */
@@ -141,7 +146,7 @@ export class BackupBeats {
     return this.#store
   }
 
-  #nextAt(): number {
+  #plan(): number {
     if (!this.#isOpen) return this.#nextDueAt(READY)
     return this.#isHolding ? this.#nextDueAt(LATE) : this.#heldAt + IDLE_MS
   }

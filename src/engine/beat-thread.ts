@@ -9,7 +9,7 @@
 import type { Worker } from 'node:worker_threads'
 import type { StoreSource } from '../core/beat-store.js'
 import type { Clock } from '../core/clock.js'
-import { errorRecord } from '../core/errors.js'
+import { errorRecord, failure } from '../core/errors.js'
 import { isSilent, type Logger } from '../core/logger.js'
 import { startThread } from '../core/start-thread.js'
 import type { Store } from '../core/store.js'
@@ -71,7 +71,8 @@ export class BeatThread {
 
   /** A renewal of a lock that was given back changes nothing in the store: the thread hears of it with the next message. */
   drop(holder: string): void {
-    if (this.#worker === undefined || this.#held.delete(holder)) return
+    if (this.#worker === undefined) return
+    this.#held.delete(holder)
     this.#dropped.push(holder)
   }
 
@@ -110,16 +111,13 @@ export class BeatThread {
     const { log, maxBlockMs, clock, onStart } = this.#options
     onStart()
     this.#turnedAt.moveTo(clock.monotonic())
-    const data: BeatThreadData = {
-      ...{ source, maxBlockMs, turnedAt: this.#turnedAt.memory, warns: !isSilent(log, 'warn') },
-    }
+    const warns = !isSilent(log, 'warn')
+    const data: BeatThreadData = { source, maxBlockMs, turnedAt: this.#turnedAt.memory, warns }
     try {
-      const worker = startThread(ENTRY, {
-        ...{ workerData: data, name: 'belfry beats', execArgv: [] },
-      })
-
+      const worker = startThread(ENTRY, { workerData: data, name: 'belfry beats', execArgv: [] })
       worker.on('message', ({ level, fields, message }: FromBeatThread) => log[level](fields, message))
       worker.on('error', (error) => this.#failed(error))
+      worker.on('exit', (code) => this.#failed(failure('THREAD_ENDED', `the thread ended by itself with code ${code}`)))
       // After the listeners, which would keep the process alive.
       worker.unref()
       this.#worker = worker

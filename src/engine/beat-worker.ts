@@ -58,12 +58,13 @@ async function close(): Promise<void> {
 parentPort?.on('message', (message: ToBeatThread) => {
   if (message.kind === 'close') return void close()
   if (message.kind === 'running') running = message.running
-  else if (message.kind === 'life') beats.live(message.life)
-  else {
+  else if (message.kind === 'life') {
+    beats.live(message.life)
+    loop.wake()
+  } else {
     for (const holder of message.dropped) beats.drop(holder)
-    for (const lock of message.held) beats.hold(lock)
+    for (const lock of message.held) if (beats.hold(lock)) loop.wake()
   }
-  if (message.kind !== 'running') loop.wake()
 })
 loop.start()
 tell('debug', {}, 'the beat thread is ready')

@@ -59,7 +59,7 @@ export interface EngineOptions {
   readonly describe: () => Omit<InstanceInfo, 'id'>
   readonly stampKeys: () => Promise<void>
   readonly syncReleases: () => Promise<void>
-  readonly thread: BeatThread
+  readonly beatThread: BeatThread
   /** Whether the event loop is late: then less is claimed. */
   readonly isLoopBusy: () => boolean
 }
@@ -103,7 +103,7 @@ export class Engine {
       starts: (job) => !isThreaded(job),
       pace: clock.nextTurn === undefined ? UNPACED : new Pace({ ...options, onFree: wakeDispatcher }),
       onFree: wakeDispatcher,
-      onUnknown: () => options.thread.turned(this.running),
+      onUnknown: () => options.beatThread.turned(this.running),
     })
     this.#threadDispatcher = new Dispatcher({
       ...shared,

@@ -40,7 +40,7 @@ export interface KeeperOptions {
   readonly membership: Membership
   readonly attempts: () => ReadonlyMap<string, Attempt>
   readonly claimsSettled: () => number
-  readonly thread: BeatThread
+  readonly beatThread: BeatThread
   /** Told between two beats that the next is wanted at once. */
   readonly onHurry: () => void
 }
@@ -74,7 +74,7 @@ export class Keeper {
     if (!membership.joined) {
       await membership.join()
       if (!membership.joined) return 0
-      this.#times = this.#options.thread.live(membership.id, leaseMs, heartbeatMs, sentAt)
+      this.#times = this.#options.beatThread.live(membership.id, leaseMs, heartbeatMs, sentAt)
       this.#watchDeadline()
       return heartbeatMs
     }
@@ -120,7 +120,7 @@ export class Keeper {
   stop(): void {
     this.#stopped = true
     this.#cancelDeadline()
-    this.#options.thread.die()
+    this.#options.beatThread.die()
   }
 
   get #trustedUntil(): number {
@@ -163,7 +163,7 @@ export class Keeper {
     this.#cancelDeadline()
     this.#isLastBeat = false
     this.#times = new BeatTimes()
-    this.#options.thread.die()
+    this.#options.beatThread.die()
     const attempts = this.#options.attempts()
     const fields = { instance: membership.id, attempts: attempts.size }
     // With nothing at work nothing is lost, and that the store cannot be reached has been said.

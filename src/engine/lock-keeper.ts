@@ -19,7 +19,7 @@ export class LockKeeper implements LockObserver {
   readonly #clock: Clock
   readonly #events: Events
   readonly #health: Health
-  readonly #thread: BeatThread
+  readonly #beatThread: BeatThread
   readonly #held = new Set<HeldLock>()
   /** How many of them are renewed. */
   #renewing = 0
@@ -28,8 +28,8 @@ export class LockKeeper implements LockObserver {
   #nextAt = Number.POSITIVE_INFINITY
   #alarm: Alarm = NO_ALARM
 
-  constructor(store: Store, clock: Clock, health: Health, events: Events, thread: BeatThread) {
-    this.#thread = thread
+  constructor(store: Store, clock: Clock, health: Health, events: Events, beatThread: BeatThread) {
+    this.#beatThread = beatThread
     this.#store = store
     this.#clock = clock
     this.#health = health
@@ -52,7 +52,7 @@ export class LockKeeper implements LockObserver {
     if (this.#renewing === 0) this.#alarm.ref()
     if (!lock.isRenewed) this.#renewing += 1
     lock.isRenewed = true
-    this.#thread.hold(lock.renewal)
+    this.#beatThread.hold(lock.renewal)
     if (lock.renewAt >= this.#nextAt) return
     if (this.#loop === undefined) this.#setAlarm(lock.renewAt)
     else this.#loop.wake()
@@ -108,7 +108,7 @@ export class LockKeeper implements LockObserver {
         if (lease === undefined) lock.lose('somebody else has it, or it was reset')
         else {
           lock.extended(lease, lock.ttlMs, now)
-          this.#thread.hold(lock.renewal)
+          this.#beatThread.hold(lock.renewal)
         }
       }
     }
@@ -119,7 +119,7 @@ export class LockKeeper implements LockObserver {
   #renewNoMore(lock: HeldLock): void {
     if (lock.isRenewed) {
       this.#renewing -= 1
-      this.#thread.drop(lock.holder)
+      this.#beatThread.drop(lock.holder)
     }
     lock.isRenewed = false
     if (this.#renewing === 0) this.#rest()
