@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { foundOrInstalled } from '../../servers/apt.js'
 import { program } from '../../servers/program.js'
@@ -106,7 +106,10 @@ function preGyp(folder, how) {
   const file = createRequire(join(folder, 'package.json')).resolve('@mapbox/node-pre-gyp/bin/node-pre-gyp')
   const global_ = execFileSync('npm', ['root', '-g'], { encoding: 'utf8' }).trim()
   const gyp = join(global_, 'npm', 'node_modules', 'node-gyp', 'bin', 'node-gyp.js')
-  const env = { ...process.env, CKJS_LINKING: 'dynamic', npm_config_node_gyp: gyp }
+  // Node's headers mostly come with it: else they are downloaded.
+  const home = dirname(dirname(process.execPath))
+  const headers = existsSync(join(home, 'include', 'node', 'node.h')) ? { npm_config_nodedir: home } : {}
+  const env = { ...process.env, ...headers, CKJS_LINKING: 'dynamic', npm_config_node_gyp: gyp }
   execFileSync(process.execPath, [file, 'install', how], { cwd: folder, env, stdio: 'pipe', timeout: 1_200_000 })
 }
 
