@@ -30,13 +30,13 @@ async function untilSomebodyWaits(direct: string, table: string): Promise<void> 
   await client.end()
 }
 
-/** Waits until a statement stands before any lock. By a session of its own: a transaction sees one moment only. */
-async function untilItWaits(direct: string, statement: string): Promise<void> {
+/** Waits until so many of a statement stand before any lock. By a session of its own: a transaction sees one moment only. */
+async function untilItWaits(direct: string, statement: string, times = 1): Promise<void> {
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
   const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like $1`
   const count = async () => (await client.query(waiting, [statement])).rowCount
-  await expect.poll(count, { timeout: 10_000 }).toBe(1)
+  await expect.poll(count, { timeout: 10_000 }).toBe(times)
   await client.end()
 }
 
@@ -270,8 +270,7 @@ it('of two triggers that skip, the second sees the first, however long the first
   await client.query(`begin; lock table ${schema}.runs in share mode`)
   const trigger = () => tryEnqueue({ origin: 'trigger', schedule: 'a', overlap: 'skip' })
   const both = Promise.all([trigger(), trigger()])
-  const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%${schema}%enqueue%'`
-  await expect.poll(async () => (await client.query(waiting)).rowCount).toBe(2)
+  await untilItWaits(direct, `%${schema}%enqueue%`, 2)
   await client.query('commit')
   await client.end()
   const outcomes = (await both).map(({ outcome }) => outcome)
@@ -298,7 +297,7 @@ it('a tick that an advance passed over because a trigger had its schedule is rec
   await client.query('commit')
   await client.end()
   await triggering
-  await expect.poll(() => woken).toContain('schedules')
+  await expect.poll(() => woken, { timeout: 10_000 }).toContain('schedules')
   expect(await advance()).toMatchObject({ recorded: 1 })
   unsubscribe()
   await store.close()
