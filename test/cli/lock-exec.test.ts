@@ -152,6 +152,18 @@ describe('belfry lock exec', () => {
     expect(holder.written).toContain('asked')
     expect(holder.said).toContain('belfry: the lock "taken" was lost: ')
   })
+
+  it('says so when only the release finds that the lock was lost', { timeout: 180_000 }, async () => {
+    const done = join(scene.folder, 'done')
+    // The next renewal is long after the program ends.
+    const untilDone = `echo "token $BELFRY_LOCK_TOKEN" >> $LOG; while [ ! -e ${done} ]; do sleep 0.1; done`
+    const holder = new Holder('late', untilDone, scene.store, '--ttl', '1h')
+    await holder.writes(/token/)
+    expect((await belfry(['locks', 'reset', 'late', ...scene.store])).code).toBe(0)
+    writeFileSync(done, '')
+    expect((await holder.exited)[0]).toBe(1)
+    expect(holder.said).toContain('belfry: the lock "late" was lost: somebody else took it before it was released')
+  })
 })
 
 describe.each(KINDS)('belfry lock exec on %s', (kind) => {

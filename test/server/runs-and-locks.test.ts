@@ -116,6 +116,15 @@ describe('locks', () => {
     expect((await send('DELETE', '/v1/locks/x')).body.errors[0].pointer).toBe('token')
   })
 
+  it('are released after their time as long as nobody took them', async () => {
+    const one = await send('PUT', '/v1/locks/a', { ttl: '5s', holder: 'me' })
+    const other = await send('PUT', '/v1/locks/b', { ttl: '5s', holder: 'me' })
+    await kit.advance('1m')
+    await send('PUT', '/v1/locks/b', { holder: 'another' })
+    expect((await send('DELETE', `/v1/locks/a?token=${one.body.token}&holder=me`)).status).toBe(204)
+    expect((await send('DELETE', `/v1/locks/b?token=${other.body.token}&holder=me`)).body.code).toBe('LEASE_LOST')
+  })
+
   it('are waited for, and shared by permits', async () => {
     const first = await send('PUT', '/v1/locks/a', { permits: 2, ttl: '5s' })
     await send('PUT', '/v1/locks/a', { permits: 2, ttl: '20s' })
