@@ -154,6 +154,21 @@ describe('the RabbitMQ sink', () => {
     expect(answers.flat()).toMatchObject([...large.map(() => refused), ...small.map(() => yes)])
   })
 
+  it('sends the neighbours of a message that is too large once more, together, and no such message again', async () => {
+    const sink = rabbitmq({ url: direct(), queue: 'events' })
+    const large = () => scene.message({ payload: 'x'.repeat(MAX_MESSAGE_BYTES) })
+    const messages = [...scene.messages(200), large(), ...scene.messages(200)]
+    const startedAt = performance.now()
+    const outcomes = await sink.deliver(messages, soon())
+    expect(outcomes.filter(({ delivered }) => !delivered)).toMatchObject([refused])
+    const tookMs = performance.now() - startedAt
+    const again = await sink.deliver([...scene.messages(1), large()], soon())
+    expect(again).toMatchObject([yes, { ...refused, error: { message: /takes messages of 200000 bytes at most/ } }])
+    await sink.close?.()
+    // One by one, each over a channel of its own, they would take many times as long.
+    expect(tookMs).toBeLessThan(10_000)
+  })
+
   it('tries again what a full queue does not take', async () => {
     const full = { 'x-max-length': 1, 'x-overflow': 'reject-publish' }
     await withChannel((channel) => channel.assertQueue('full', { durable: true, arguments: full }))

@@ -37,6 +37,8 @@ export interface Connected {
   readonly channels: Map<string, Promise<ExchangeChannel>>
   /** Why the broker takes no messages at the moment. */
   blocked?: string | undefined
+  /** The most bytes that the broker takes in one message, once it has said so. */
+  mostBytes?: number | undefined
   /** Told when that begins: what was published before may not be confirmed for as long as it lasts. */
   readonly waiting: Set<() => void>
 }

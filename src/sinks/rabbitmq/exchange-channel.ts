@@ -83,6 +83,13 @@ export class ExchangeChannel {
     })
   }
 
+  /** The most bytes that a message may have, if the channel was closed because one had more. */
+  get mostBytes(): number | undefined {
+    const said = this.#reason instanceof Error ? this.#reason.message : ''
+    const found = /larger than (?:the )?(?:configured )?max(?:imum)? size (\d+)/.exec(said)
+    return found === null ? undefined : Number(found[1])
+  }
+
   /** What the broker closed the channel for. */
   refusal(): Delivery {
     const said = this.#reason instanceof Error ? this.#reason.message : String(this.#reason)

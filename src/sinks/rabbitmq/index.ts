@@ -50,6 +50,8 @@ interface Item extends Publication {
 const OWN = ['url', 'connect', 'exchange', 'routingKey', 'queue', 'headers']
 const WHERE = 'a RabbitMQ sink'
 const MOST_CHANNELS = 32
+/** Calls that began before the broker said how large a message may be can each close the channel once more. */
+const MOST_ROUNDS = 5
 /** Longer than the queues of a cluster need to elect a leader. */
 const PATIENCE_MS = 10_000
 /** Names in AMQP have at most so many bytes. */
@@ -102,7 +104,7 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
         const publish = () => {
           const exchanges = [...byDestination(messages, itemFor, settle)]
           return Promise.all(
-            exchanges.map(([exchange, items]) => publishAll({ connected, destinations }, exchange, items, settle)),
+            exchanges.map(([exchange, items]) => publishAll({ connected, destinations, exchange }, items, settle)),
           )
         }
         await whileUnblocked(connected, publish)
@@ -145,28 +147,51 @@ function propertiesOf({ id, generated_at }: SinkMessage, contentType: string, he
   }
 }
 
-/** When a channel was closed because of a message, those that it took with it are sent alone: only that one fails. */
-async function publishAll(
-  { connected, destinations }: { readonly connected: Connected; readonly destinations: Destinations },
-  exchange: string,
-  items: readonly Item[],
-  settle: Settle,
-): Promise<void> {
-  const channel = await channelFor(connected, exchange)
-  const heard = (item: Item, answer: Exclude<Answer, typeof SUSPECT>) => {
-    const destination = exchange === '' ? `queue ${quote(item.routingKey)}` : `exchange ${quote(exchange)}`
-    if (answer === NACKED) return settle(item.at, nacked(destination, destinations.refused(destination)))
-    if (answer.delivered) destinations.took(destination)
-    settle(item.at, answer)
+interface Way {
+  readonly connected: Connected
+  readonly destinations: Destinations
+  readonly exchange: string
+}
+
+/**
+ * When a channel was closed because a message is too large, the broker says how large one may be: the others that it took
+ * with it are sent once more, together. When it does not say which was wrong, they are sent alone: only that one fails.
+ */
+async function publishAll(way: Way, items: readonly Item[], settle: Settle): Promise<void> {
+  let suspects = await publishOnce(way, items, settle)
+  for (let round = 0; suspects.length > 0 && way.connected.mostBytes !== undefined && round < MOST_ROUNDS; round += 1) {
+    suspects = await publishOnce(way, suspects, settle)
   }
+  for (const item of suspects) heard(way, item, await publishAlone(way, item), settle)
+}
+
+/** Answers with what the channel took with it when it was closed. */
+async function publishOnce(way: Way, items: readonly Item[], settle: Settle): Promise<Item[]> {
+  const { connected, exchange } = way
+  const channel = await channelFor(connected, exchange)
   const suspects: Item[] = []
   const publish = async (item: Item) => {
+    const { mostBytes } = connected
+    if (mostBytes !== undefined && item.content.length > mostBytes) return settle(item.at, tooLarge(item, mostBytes))
     const answer = await channel.publish(item)
     if (answer === SUSPECT) suspects.push(item)
-    else heard(item, answer)
+    else heard(way, item, answer, settle)
   }
   await Promise.all(items.map(publish))
-  for (const item of suspects) heard(item, await publishAlone(connected, exchange, item))
+  connected.mostBytes ??= channel.mostBytes
+  return suspects
+}
+
+function heard({ destinations, exchange }: Way, item: Item, answer: Exclude<Answer, typeof SUSPECT>, settle: Settle) {
+  const destination = exchange === '' ? `queue ${quote(item.routingKey)}` : `exchange ${quote(exchange)}`
+  if (answer === NACKED) return settle(item.at, nacked(destination, destinations.refused(destination)))
+  if (answer.delivered) destinations.took(destination)
+  settle(item.at, answer)
+}
+
+function tooLarge({ content }: Item, mostBytes: number): Delivery {
+  const what = `RabbitMQ takes messages of ${mostBytes} bytes at most, and this one has ${content.length}`
+  return { delivered: false, error: failure('SINK_REFUSED', what), retryable: false }
 }
 
 function nacked(destination: string, isBrokers: boolean): Delivery {
@@ -176,12 +201,8 @@ function nacked(destination: string, isBrokers: boolean): Delivery {
 }
 
 /** On a channel that nobody else uses: what closes it is this message. */
-async function publishAlone(
-  { connection }: Connected,
-  exchange: string,
-  item: Item,
-): Promise<Exclude<Answer, typeof SUSPECT>> {
-  const channel = await ExchangeChannel.open(connection, exchange, () => {})
+async function publishAlone({ connected, exchange }: Way, item: Item): Promise<Exclude<Answer, typeof SUSPECT>> {
+  const channel = await ExchangeChannel.open(connected.connection, exchange, () => {})
   const outcome = await channel.publish(item)
   if (outcome === SUSPECT) return channel.refusal()
   await channel.close().catch(() => {})

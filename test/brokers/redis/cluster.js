@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { freePort } from '../../servers/own-server.js'
 import { program } from '../../servers/program.js'
 import { eventually, LocalCluster } from '../local-cluster.js'
-import { entriesOf, NO_STREAM, SETTINGS, server, tell } from './server.js'
+import { entriesOf, NO_STREAM, SETTINGS, server, tell, terminate } from './server.js'
 
 /** @typedef {import('../cluster.js').Cluster} Cluster */
 
@@ -69,7 +69,7 @@ class RedisCluster {
     return this.#cluster.nodes
   }
 
-  terminate = (/** @type {string} */ node) => this.#cluster.terminate(node)
+  terminate = (/** @type {string} */ node) => terminate(this.#cluster, node)
   kill = (/** @type {string} */ node) => this.#cluster.kill(node)
   start = (/** @type {string} */ node) => this.#cluster.start(node)
   freeze = (/** @type {string} */ node) => this.#cluster.freeze(node)

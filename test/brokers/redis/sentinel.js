@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../../servers/own-server.js'
 import { eventually, LocalCluster } from '../local-cluster.js'
-import { entriesOf, NO_STREAM, SETTINGS, server, tell } from './server.js'
+import { entriesOf, NO_STREAM, SETTINGS, server, tell, terminate } from './server.js'
 
 /** @typedef {import('../cluster.js').Cluster} Cluster */
 
@@ -73,7 +73,7 @@ class SentinelCluster {
     return this.#cluster.nodes
   }
 
-  terminate = (/** @type {string} */ node) => this.#cluster.terminate(node)
+  terminate = (/** @type {string} */ node) => terminate(this.#cluster, node)
   kill = (/** @type {string} */ node) => this.#cluster.kill(node)
   start = (/** @type {string} */ node) => this.#cluster.start(node)
   freeze = (/** @type {string} */ node) => this.#cluster.freeze(node)

@@ -20,6 +20,20 @@ export const SETTINGS = [
   ...['--repl-diskless-sync-delay', '0', '--min-replicas-to-write', '1', '--min-replicas-max-lag', '5'],
 ]
 
+/** A server that is just writing its log anew does not listen to the signal: it is told again. */
+const AGAIN_MS = 1_000
+
+/** @param {import('../local-cluster.js').LocalCluster} cluster @param {string} node */
+export async function terminate(cluster, node) {
+  const process = cluster.process(node)
+  const again = setInterval(() => process.signal('SIGTERM'), AGAIN_MS)
+  try {
+    await process.end('SIGTERM')
+  } finally {
+    clearInterval(again)
+  }
+}
+
 /** @param {number} port @param {string} command @param {string[]} args */
 export async function tell(port, command, ...args) {
   const late = new Promise((_, reject) => {
