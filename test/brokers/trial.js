@@ -44,9 +44,17 @@ export async function tryOut(trial) {
 
 /** @param {Trial} trial @param {Part[]} parts */
 async function prepare({ cluster, scenario, clients, perSecond }, parts) {
-  const { seconds, ordered = false, everyWayIn = false, refusedWayIn = false } = scenario
+  const {
+    seconds,
+    ordered = false,
+    everyWayIn = false,
+    ways = Number.POSITIVE_INFINITY,
+    refusedWayIn = false,
+  } = scenario
   /** @type {readonly (string | undefined)[]} */
-  const variants = everyWayIn ? (cluster.variants ?? []) : [refusedWayIn ? cluster.refusedVariant : undefined]
+  const variants = everyWayIn
+    ? (cluster.variants ?? []).slice(-ways)
+    : [refusedWayIn ? cluster.refusedVariant : undefined]
   for (const client of clients) {
     for (const variant of variants) {
       const name = variant === undefined ? client : `${client}-${variant}`

@@ -183,7 +183,7 @@ class KafkaCluster {
   }
 
   get variants() {
-    return ['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer', 'mutual-tls']
+    return ['plain', 'scram-sha-256', 'oauthbearer', 'scram-sha-512', 'mutual-tls']
   }
 
   get refusedVariant() {
