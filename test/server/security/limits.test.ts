@@ -246,10 +246,10 @@ describe('a caller with a prefix', () => {
 describe('what is asked for without a token', () => {
   it('does not reach the store each time', async () => {
     let asked = 0
-    const frozen = belfry.frozen.bind(belfry)
-    belfry.frozen = () => {
+    const unreachableSinks = belfry.unreachableSinks.bind(belfry)
+    belfry.unreachableSinks = () => {
       asked += 1
-      return frozen()
+      return unreachableSinks()
     }
     const answers = await Promise.all(Array.from({ length: 100 }, () => ask('/readyz')))
     expect(answers.every(({ status }) => status === 200)).toBe(true)
