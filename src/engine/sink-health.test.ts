@@ -8,7 +8,7 @@ import type { SinkDefinition } from './work.js'
 const START = Date.UTC(2026, 0, 1)
 const definition = {
   name: 'orders',
-  batch: 4,
+  batch: 10,
   concurrency: 1,
   retry: { attempts: 25, delayMs: exponentialBackoff(1_000) },
 } as unknown as SinkDefinition
@@ -28,7 +28,7 @@ describe('the health of a sink', () => {
     health.failed(new Error('no'), health.epoch)
     expect([health.state, health.allowance, health.outage]).toEqual(['doubted', 1, undefined])
     health.reached(health.epoch)
-    expect([health.state, health.allowance]).toEqual(['reachable', 2])
+    expect([health.state, health.allowance]).toEqual(['reachable', 4])
     health.reached(health.epoch)
     expect(health.allowance).toBe(Number.POSITIVE_INFINITY)
     expect(lines).toEqual([])

@@ -6,7 +6,7 @@
  *   that call: another message tells. One sets out at once. When it is delivered, the sink is reachable, and the failure
  *   counts against the messages of that call. When it is not, or when there is no other message, the sink is down.
  * - **Down**: logged once. The sink is left alone for a while, longer each time, then tried with one message. When that is
- *   delivered, two may set out, then four, and so on.
+ *   delivered, four may set out, then sixteen, and so on.
  *
  * So a broker that is down for hours costs one message now and then, not a claim and a settle for all that wait for it:
  * they stay in the store, and use up none of their attempts. A batch that fails because of one message in it is divided
@@ -23,6 +23,8 @@ import type { SinkDefinition } from './work.js'
 const MAX_PAUSE_MS = 10_000
 /** How long a doubt waits for another message. */
 const DOUBT_MS = 2_000
+/** How many times more messages may set out after each call that got through. */
+const GROWTH = 4
 
 /** What this process knows of a sink that it cannot reach. Instants are by the clock of this process. */
 export interface SinkOutage {
@@ -101,7 +103,7 @@ export class SinkHealth {
   reached(epoch: number): void {
     if (this.#allowance === Number.POSITIVE_INFINITY || epoch !== this.#epoch) return
     const { name, batch, concurrency } = this.#options.definition
-    this.#allowance *= 2
+    this.#allowance *= GROWTH
     if (this.#allowance >= batch * concurrency) this.#allowance = Number.POSITIVE_INFINITY
     this.#cancelDoubt()
     if (this.#state === 'down') this.#recovered(name)
