@@ -40,7 +40,8 @@ export function randomTimeline(random: Random, job: JobSettings, now: number, ah
   }
   const every = isSlow(job) ? random.pick([10_000, 25_000, 60_000]) : random.pick([1_000, 1_500, 3_000, 7_000, 20_000])
   if (kind < 0.9) return { every }
-  const startsAt = wholeSecond(now) + random.integer(-5, 20) * 1_000
+  // A past second may hold a tick of a removed schedule of the same name, whose event id it would share.
+  const startsAt = wholeSecond(now) + Math.max(random.integer(-5, 20), ahead ? 0 : -5) * 1_000
   const endsAt = Math.max(startsAt, now) + every * 2 + random.integer(0, 60_000)
   return { every: wholeSecond(every), startsAt: new Date(startsAt), endsAt: new Date(endsAt) }
 }
