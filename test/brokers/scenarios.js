@@ -139,7 +139,6 @@ async function belfryKilled({ loads, say }) {
 /** @param {Stage} stage */
 async function badMinute(stage) {
   await refusals(stage)
-  await rollingRestart(stage)
   await leaderFrozen(stage, 12_000)
   for (const load of stage.loads) {
     await load.killProcess()
@@ -150,4 +149,5 @@ async function badMinute(stage) {
   await stage.cluster.kill(leader)
   await stage.cluster.start(leader)
   await stage.cluster.healthy()
+  await rollingRestart(stage)
 }
