@@ -51,7 +51,11 @@ end`,
 
 const RENEW = `select at, ${LEASE_NAMES} from belfry.renew($1, $2, $3, $4, $5)`
 
-export async function renewLeases(db: Database, requests: readonly RenewRequest[]): Promise<(Lease | undefined)[]> {
+export async function renewLeases(
+  db: Database,
+  requests: readonly RenewRequest[],
+  manner: { readonly again?: boolean } = {},
+): Promise<(Lease | undefined)[]> {
   if (requests.length === 0) return []
   const values = [
     requests.map(({ name }) => name),
@@ -61,7 +65,7 @@ export async function renewLeases(db: Database, requests: readonly RenewRequest[
   ]
   const remote = requests.every((request) => request.remote)
   const ttlMs = Math.min(...requests.map((request) => request.ttlMs))
-  const rows = await db.inPerson((proof) => db.write(RENEW, [...values, remote ? null : proof], { ttlMs }))
+  const rows = await db.inPerson((proof) => db.write(RENEW, [...values, remote ? null : proof], { ttlMs }), manner)
   const renewed = new Map(rows.map(([at, ...lease]) => [Number(at), toLease(lease)]))
   return requests.map((_, at) => renewed.get(at + 1))
 }

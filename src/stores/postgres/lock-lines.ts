@@ -7,8 +7,8 @@
  * - A hint that is lost, or a holder that dies: nobody trusts in looking alone for longer than a part of the time that a
  *   place is good for, nor when he finds the lock free. Then he asks in earnest, which keeps his place and takes over
  *   what has run out.
- * - A lease that was handed over a while ago is asked for in earnest, too, so that it is his for its full time. So is one
- *   that another process handed over: it lasts only as long as his place, until he has proved that he lives.
+ * - A lease that was handed over a while ago is asked for in earnest, too, so that it is his for its full time.
+ * - One that another process handed over lasts only as long as his place: he renews it before he takes it for his own.
  * - One that is handed over while its holder still waits to hear that he has a place: he looks once more.
  * - In the advisory mode a lease counts only if it was given to the session that proves this process alive now.
  */
@@ -24,6 +24,7 @@ import { textArray } from './array-text.js'
 import type { Database } from './connection.js'
 import { inDoubt } from './doubt.js'
 import { FROM, type Handed, leaseOf } from './lease-row.js'
+import { renewLeases } from './leases.js'
 import { LockTurns } from './lock-turns.js'
 import { EXPIRY } from './names.js'
 import { type Freed, freeLock, giveBack, releaseLease } from './release.js'
@@ -100,12 +101,25 @@ export class LockLines {
     const place = this.#lines.get(request.name)?.get(request.holder)
     const { permits, ttlMs, waitMs = 0 } = request
     const isSame = place?.permits === permits && place.ttlMs === ttlMs && place.waitMs === waitMs
-    const mayLook = isSame && !isBrief(place.handed?.lease, ttlMs)
-    const found = mayLook ? ((await this.#takeHanded(request, place)) ?? (await this.#look(request, place))) : undefined
+    const found = isSame ? await this.#find(request, place) : undefined
     if (found !== undefined && !found.acquired) return found
     const result = found ?? (await this.#ask(request))
     if (result.acquired || (request.waitMs ?? 0) <= 0) this.#leave(request)
     return result
+  }
+
+  /** What a waiter has by now, as far as that is known without a place being taken. */
+  async #find(request: AcquireRequest, place: Place): Promise<AcquireResult | undefined> {
+    const { handed } = place
+    if (handed !== undefined && isBrief(handed.lease, request.ttlMs)) return this.#confirm(request, handed.lease)
+    return (await this.#takeHanded(request, place)) ?? this.#look(request, place)
+  }
+
+  /** A lease that another process handed over is extended to its full time, unless it has been taken since. */
+  async #confirm({ name, holder, ttlMs, remote = false }: AcquireRequest, { token }: Handed) {
+    const [lease] = await renewLeases(this.#db, [{ name, holder, token, ttlMs, remote }], { again: true })
+    if (lease === undefined) return undefined
+    return { acquired: true as const, lease, now: lease.expiresAt - Math.ceil(ttlMs) }
   }
 
   async release(request: ReleaseRequest): Promise<boolean> {
@@ -192,8 +206,7 @@ export class LockLines {
       const place = handed === undefined ? answer : { ...answer, handed }
       this.#standIn(request, place)
       if (!this.#asking.get(holder)) return result
-      if (isBrief(handed?.lease, ttlMs)) return await this.#ask(request)
-      return (await this.#takeHanded(request, place)) ?? (await this.#look(request, place)) ?? result
+      return (await this.#find(request, place)) ?? result
     } catch (error) {
       this.#leave(request)
       throw error
@@ -229,7 +242,7 @@ export class LockLines {
 
   /** What was handed over just now needs no asking. */
   async #takeHanded({ ttlMs }: AcquireRequest, { handed }: Place): Promise<AcquireResult | undefined> {
-    if (handed === undefined || isBrief(handed.lease, ttlMs)) return undefined
+    if (handed === undefined) return undefined
     if ((await this.#db.inPerson(async (proof) => proof)) !== handed.lease.proof) return undefined
     if (this.#db.clock.monotonic() - handed.since > ttlMs * HANDED_OVER) return undefined
     return { acquired: true, lease: leaseOf(handed.lease), now: handed.lease.acquiredAt }
@@ -251,8 +264,8 @@ export class LockLines {
 }
 
 /** A lease that another process handed over, and that lasts for less than its time until it is asked for. */
-function isBrief(handed: Handed | undefined, ttlMs: number): boolean {
-  return handed !== undefined && handed.expiresAt - handed.acquiredAt < ttlMs
+function isBrief({ acquiredAt, expiresAt }: Handed, ttlMs: number): boolean {
+  return expiresAt - acquiredAt < ttlMs
 }
 
 interface Released {
