@@ -4,13 +4,15 @@
  * @param {object} settings
  * @param {string} settings.store
  * @param {string} [settings.liveness]
+ * @param {boolean} [settings.isPooled]
  * @param {number} settings.seconds
  * @param {number} settings.processes
  * @param {number} settings.schedules
  * @param {number} settings.seed
  */
-export function repeatCommand({ store, liveness, seconds, processes, schedules, seed }) {
+export function repeatCommand({ store, liveness, isPooled = false, seconds, processes, schedules, seed }) {
   const minutes = Math.round((seconds / 60) * 1_000) / 1_000
   const mode = liveness === undefined ? '' : ` --liveness ${liveness}`
-  return `npm run chaos -- --store ${store}${mode} --minutes ${minutes} --processes ${processes} --schedules ${schedules} --seed ${seed}`
+  const pooler = isPooled ? ' --pgbouncer' : ''
+  return `npm run chaos -- --store ${store}${mode}${pooler} --minutes ${minutes} --processes ${processes} --schedules ${schedules} --seed ${seed}`
 }

@@ -20,6 +20,7 @@ const { values } = parseArgs({
   options: {
     store: { type: 'string', default: 'sqlite' },
     liveness: { type: 'string' },
+    pgbouncer: { type: 'boolean', default: false },
     minutes: { type: 'string', default: '2' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     processes: { type: 'string' },
@@ -29,6 +30,10 @@ const { values } = parseArgs({
 })
 const store = storeNamed(values.store)
 const liveness = livenessNamed(values.liveness)
+if (values.pgbouncer && store !== 'postgres') {
+  console.error('--pgbouncer is there for --store postgres')
+  process.exit(2)
+}
 if (values.stress) {
   if (values.store !== 'postgres') {
     console.error('--stress is there for --store postgres')
@@ -45,6 +50,7 @@ const byDefault = STORES[store]
 const settings = {
   store,
   ...(liveness === undefined ? {} : { liveness }),
+  isPooled: values.pgbouncer,
   seconds: Number(values.minutes) * 60,
   processes: Number(values.processes ?? byDefault.processes),
   schedules: Number(values.schedules ?? byDefault.schedules),
@@ -69,7 +75,7 @@ console.log('nothing lost, nothing twice, nothing overlapping')
 /** @returns {import('./sites.js').SiteKind} */
 function siteKind() {
   if (store === 'sqlite') return { name: store, path: join(folder, 'belfry.db') }
-  if (store === 'postgres') return { name: store, ...(liveness === undefined ? {} : { liveness }) }
+  if (store === 'postgres') return { name: store, ...(liveness === undefined ? {} : { liveness }), isPooled: values.pgbouncer }
   return { name: store }
 }
 

@@ -1,6 +1,7 @@
 // @ts-check
 /** Where a store lives during a chaos, and what can be done to it there. */
 
+import { startPgBouncer } from '../servers/pgbouncer.js'
 import { startOwnPostgres } from '../servers/postgres.js'
 import { CONNECTION_FAULTS, PROCESS_FAULTS } from './plan.js'
 import { proxy, strikeConnections } from './proxy.js'
@@ -25,7 +26,7 @@ import { wrongClocks } from './wrong-clocks.js'
  * @property {() => Promise<void>} close
  *
  * @typedef {{ name: 'sqlite', path: string }} SqliteSite
- * @typedef {{ name: 'postgres', liveness?: import('./stores.js').Liveness }} PostgresSite
+ * @typedef {{ name: 'postgres', liveness?: import('./stores.js').Liveness, isPooled?: boolean }} PostgresSite
  * @typedef {SqliteSite | PostgresSite | { name: 'redis' | 'redis-cluster' }} SiteKind
  */
 
@@ -40,7 +41,7 @@ export async function openSite(kind, processes, seed) {
     case 'sqlite':
       return fileSite(kind)
     case 'postgres':
-      return postgresSite(processes, seed, kind.liveness ?? 'lease')
+      return postgresSite(processes, seed, kind)
     case 'redis':
       return redisSite(processes, seed)
     case 'redis-cluster':
@@ -68,16 +69,17 @@ function fileSite(store) {
 /**
  * @param {number} processes
  * @param {number} seed
- * @param {import('./stores.js').Liveness} liveness of the processes
+ * @param {PostgresSite} kind `isPooled` puts a PgBouncer in transaction mode between the processes and the server
  * @returns {Promise<Site>}
  */
-async function postgresSite(processes, seed, liveness) {
+async function postgresSite(processes, seed, { liveness = 'lease', isPooled = false }) {
   const random = randomFrom(seed + 1)
   const clocks = wrongClocks(processes, random)
   const server = await startOwnPostgres()
-  const port = Number(new URL(server.url).port)
-  const proxies = await Promise.all(Array.from({ length: processes }, () => proxy(port, random)))
-  const urls = proxies.map((own) => Object.assign(new URL(server.url), { port: String(own.port) }).href)
+  const pooler = isPooled ? await startPgBouncer(server.url) : undefined
+  const entrance = new URL(pooler?.url ?? server.url)
+  const proxies = await Promise.all(Array.from({ length: processes }, () => proxy(Number(entrance.port), random)))
+  const urls = proxies.map((own) => Object.assign(new URL(entrance), { port: String(own.port) }).href)
 
   /** @type {Site['strike']} */
   async function strike(fault, sleep) {
@@ -99,6 +101,7 @@ async function postgresSite(processes, seed, liveness) {
     strike,
     async close() {
       await Promise.all(proxies.map((own) => own.close()))
+      await pooler?.stop()
       await server.stop()
     },
   }

@@ -105,8 +105,13 @@ export function checkBusy(runs, clockErrorMs, violations) {
       const from = attempt === 1 ? (startedAt ?? createdAt) : createdAt
       return attempt > 0 && from - clockErrorMs <= at && at <= (finishedAt ?? 0) + clockErrorMs
     }
-    if ((byKey.get(key?.name ?? '') ?? []).some(isHolder)) continue
-    violations.push(`${nameOf(run)} was skipped as busy, and nothing of ${key?.name} ran then`)
+    const ofKey = byKey.get(key?.name ?? '') ?? []
+    if (ofKey.some(isHolder)) continue
+    const [before] = ofKey
+      .filter(({ attempt, finishedAt = 0 }) => attempt > 0 && finishedAt < at)
+      .sort((one, other) => (other.finishedAt ?? 0) - (one.finishedAt ?? 0))
+    const last = before === undefined ? '' : `; ${nameOf(before)} had ended ${at - (before.finishedAt ?? 0)} ms before`
+    violations.push(`${nameOf(run)} was skipped as busy, and nothing of ${key?.name} ran then${last}`)
   }
   return skipped.length
 }

@@ -75,15 +75,10 @@ export async function verify(evidence) {
   checkExclusive(lines, runs, violations)
   checkClocks(lines, skews, violations)
   const locks = checkTokens(lines, violations)
-  // Reported, not held against the store: an operation takes its time before it waits for locks, so a skip and the run that it
-  // met may lie apart by as long as the wait.
-  /** @type {string[]} */
-  const unexplained = []
   const turns = {
     inTurn: checkOverlaps(lines, runs, policies, violations),
     compared: checkFairness(runs, clockErrorMs, violations),
-    busy: checkBusy(runs, clockErrorMs, unexplained),
-    busyUnexplained: unexplained.length,
+    busy: checkBusy(runs, clockErrorMs, violations),
   }
   if (effects !== undefined) checkCommits(effects, runs, violations)
   const takeover = measureTakeovers(evidence, runs, violations)

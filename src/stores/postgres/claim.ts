@@ -117,6 +117,9 @@ begin
   else
     select last_claim into v_settled from belfry.instances where id = v_instance and not dead and expires_at > v_now;
   end if;
+  -- Both locks may have been waited for.
+  v_us := belfry.now_us();
+  v_now := v_us / 1000;
   if v_settled is null then
     v_again := false;
   elsif v_claim <= v_settled or exists (

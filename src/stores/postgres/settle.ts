@@ -50,6 +50,9 @@ begin
     perform belfry.lock_names(v_names);
     perform 1 from belfry.runs where id = any (v_runs) order by id for update;
     perform belfry.lock_dedupes(v_runs);
+    -- The locks may have been waited for. A run must not look as if it had ended while it still held its key.
+    v_us := belfry.now_us();
+    v_now := v_us / 1000;
   end if;
   with given as (
     select * from unnest(v_runs, v_tokens, v_kinds, v_results, v_rows) with ordinality

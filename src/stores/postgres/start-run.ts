@@ -13,7 +13,7 @@ export const START_KEYED = step(
   'record',
   `
 declare
-  v_now bigint := v_us / 1000;
+  v_now bigint;
   v_token bigint;
   v_room text[];
 begin
@@ -24,6 +24,10 @@ begin
     outcome := 'later';
     return;
   end if;
+  -- The time is read while the key is locked: a claim of many runs may have begun long before, and another instance may
+  -- have started a run of this key since.
+  v_us := greatest(v_us, belfry.now_us());
+  v_now := v_us / 1000;
   select s.lanes, s.wakes into lanes, wakes from belfry.serve_waiters(r.key, v_us) s;
   if belfry.live_holders(r.key, v_now) >= r.key_limit then
     if r.attempt = 0 and not r.key_waits and not belfry.try_dedupe(r) then
