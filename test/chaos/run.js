@@ -75,7 +75,8 @@ console.log('nothing lost, nothing twice, nothing overlapping')
 /** @returns {import('./sites.js').SiteKind} */
 function siteKind() {
   if (store === 'sqlite') return { name: store, path: join(folder, 'belfry.db') }
-  if (store === 'postgres') return { name: store, ...(liveness === undefined ? {} : { liveness }), isPooled: values.pgbouncer }
+  if (store === 'postgres')
+    return { name: store, ...(liveness === undefined ? {} : { liveness }), isPooled: values.pgbouncer }
   return { name: store }
 }
 
