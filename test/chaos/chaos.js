@@ -52,8 +52,8 @@ class History {
   recoveries = []
   /** Until when the process in a place cannot be expected to be heard of. @type {Map<number, number>} */
   silentUntil = new Map()
-  /** @type {string[]} */
-  violations = []
+  /** What broke a bound of time. @type {string[]} */
+  late = []
 }
 
 /**
@@ -88,8 +88,19 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
     const lines = readLines(log)
     const effects = store.supports.transactions ? await readEffects(site.store) : undefined
     const skews = Array.from({ length: processes }, (_, at) => site.skewOf(at))
-    const { clockErrorMs } = site
-    return await verify({ operator, ids, lines, effects, crew, history, skews, leaseMs, clockErrorMs })
+    const { clockErrorMs, frozenHoldsStore } = site
+    return await verify({
+      operator,
+      ids,
+      lines,
+      effects,
+      crew,
+      history,
+      skews,
+      leaseMs,
+      clockErrorMs,
+      frozenHoldsStore,
+    })
   } finally {
     await crew.dismissAll()
     await operator.stop()
@@ -197,7 +208,7 @@ async function untilAllTakePart({ operator, store, crew, history, expected }) {
       return tookMs
     }
     if (tookMs > RECOVERY_MS) {
-      history.violations.push(`processes ${missing.join(', ')} do not take part ${tookMs} ms after the store was back`)
+      history.late.push(`processes ${missing.join(', ')} do not take part ${tookMs} ms after the store was back`)
       return undefined
     }
     await sleep(50)

@@ -10,7 +10,7 @@ const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url))
 
 /**
  * @typedef {import('node:child_process').ChildProcess} Child
- * @typedef {{ pid: number, from: number, to: number }} Stop
+ * @typedef {{ pid: number, from: number, to: number, isFrozen: boolean }} Stop by SIGSTOP when it is frozen, else its event loop was blocked
  * @typedef {{ pid: number, at: number }} Kill
  */
 
@@ -94,7 +94,7 @@ export class Crew {
     place.child.kill('SIGCONT')
     place.stopped = false
     place.since = monotonicMs()
-    this.stops.push({ pid, from, to: monotonicMs() })
+    this.stops.push({ pid, from, to: monotonicMs(), isFrozen: true })
   }
 
   /**
@@ -113,7 +113,7 @@ export class Crew {
     await over
     place.stopped = false
     place.since = monotonicMs()
-    this.stops.push({ pid, from, to: monotonicMs() })
+    this.stops.push({ pid, from, to: monotonicMs(), isFrozen: false })
   }
 
   async dismissAll() {

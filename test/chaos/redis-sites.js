@@ -43,6 +43,7 @@ export async function redisSite(processes, seed) {
     outages: ['crash', 'pause'],
     leaseMs: LEASE_MS,
     clockErrorMs: 0,
+    frozenHoldsStore: false,
     store: { name: 'redis', url: server.url, client: '@redis/client' },
     // Both clients take part, each as it comes.
     storeOf: (at) => ({
@@ -98,6 +99,7 @@ export async function clusterSite(processes, seed) {
     outages: ['failover', 'pause'],
     leaseMs: LEASE_MS,
     clockErrorMs: -REPLICA_SKEW_MS,
+    frozenHoldsStore: false,
     store,
     storeOf: () => store,
     ...clocks,

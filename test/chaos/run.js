@@ -58,16 +58,17 @@ const settings = {
 }
 const folder = mkdtempSync(join(tmpdir(), 'belfry-chaos-store-'))
 console.log(`seed ${settings.seed}; to repeat it: ${repeatCommand(settings)}`)
-const { violations, counts } = await chaos({
+const { violations, late, counts } = await chaos({
   ...settings,
   store: siteKind(),
   say: (line) => console.log(`${new Date().toISOString()} ${line}`),
 })
 rmSync(folder, { recursive: true, force: true })
 console.log(JSON.stringify(counts))
-for (const violation of violations.slice(0, 20)) console.error(`VIOLATION ${violation}`)
-if (violations.length > 0) {
-  console.error(`${violations.length} violations of seed ${settings.seed}; repeat with: ${repeatCommand(settings)}`)
+const wrong = [...violations, ...late]
+for (const violation of wrong.slice(0, 20)) console.error(`VIOLATION ${violation}`)
+if (wrong.length > 0) {
+  console.error(`${wrong.length} violations of seed ${settings.seed}; repeat with: ${repeatCommand(settings)}`)
   process.exit(1)
 }
 console.log('nothing lost, nothing twice, nothing overlapping')

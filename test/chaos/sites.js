@@ -18,6 +18,7 @@ import { wrongClocks } from './wrong-clocks.js'
  * @property {readonly import('./plan.js').FaultKind[]} outages those after which everybody must be back, without a restart
  * @property {number} leaseMs of the processes
  * @property {number} clockErrorMs how far apart the store's own clocks are, where it has several
+ * @property {boolean} frozenHoldsStore whether a frozen process can hold a lock that all others wait for
  * @property {StoreKind} store for those whom nothing is done to
  * @property {(at: number) => StoreKind} storeOf as the process in a place reaches it
  * @property {(at: number) => Record<string, string>} environmentOf
@@ -56,6 +57,8 @@ function fileSite(store) {
     outages: [],
     leaseMs: 2_000,
     clockErrorMs: 0,
+    // It may be in the middle of a write, and a file has one writer.
+    frozenHoldsStore: true,
     store,
     storeOf: () => store,
     environmentOf: () => ({}),
@@ -95,6 +98,7 @@ async function postgresSite(processes, seed, { liveness = 'lease', isPooled = fa
     // Long enough that a busy machine's delays are small beside it.
     leaseMs: 4_000,
     clockErrorMs: 0,
+    frozenHoldsStore: false,
     store: { name: 'postgres', url: server.url, liveness: 'lease' },
     storeOf: (at) => ({ name: 'postgres', url: urls[at] ?? '', liveness }),
     ...clocks,

@@ -12,9 +12,9 @@ const STEPS = 2
  * @typedef {import('./verify.js').Line} Line
  * @param {import('./verify.js').Evidence} evidence
  * @param {ReadonlyMap<string, import('./verify.js').Run>} runs
- * @param {string[]} violations
+ * @param {string[]} late
  */
-export function measureTakeovers({ lines, crew, history, leaseMs }, runs, violations) {
+export function measureTakeovers({ lines, crew, history, leaseMs, frozenHoldsStore }, runs, late) {
   /** @type {Map<string, Line>} */
   const starts = new Map()
   for (const line of lines) if (line.kind === 'start') starts.set(`${line.run}/${line.attempt}`, line)
@@ -39,19 +39,21 @@ export function measureTakeovers({ lines, crew, history, leaseMs }, runs, violat
       lateBesidesMs = Math.max(lateBesidesMs, lateMs)
       if (tookMs <= MOST_LEASES * leaseMs + STEPS * lateMs) continue
       const beside = `${MOST_LEASES} leases, and runs were usually ${lateMs} ms late then`
-      violations.push(`${line.event} was taken over ${tookMs} ms after kill -9 of ${pid}: more than ${beside}`)
+      late.push(`${line.event} was taken over ${tookMs} ms after kill -9 of ${pid}: more than ${beside}`)
     }
   }
   return { kills: crew.kills.length, takeoversMeasured, takeoverMs, lateBesidesMs }
 
   /**
-   * Nobody can take over while the store is down, and who goes on may have been stopped itself.
+   * No process can take over while the store is down, or while a frozen process may hold it; and the one that takes over may
+   * have been stopped itself.
    * @param {number} killedAt
    * @param {Line} next
    */
   function isExcused(killedAt, next) {
     const during = history.outages.some(({ from, to }) => from <= next.t && to + leaseMs >= killedAt)
-    return during || crew.stops.some(({ pid, from, to }) => pid === next.pid && from <= next.t && to >= killedAt)
+    const inTheWay = crew.stops.filter(({ pid, isFrozen }) => pid === next.pid || (isFrozen && frozenHoldsStore))
+    return during || inTheWay.some(({ from, to }) => from <= next.t && to >= killedAt)
   }
 }
 

@@ -22,7 +22,8 @@ import { checkBusy, checkFairness, checkOverlaps } from './turns.js'
  * @property {number} [sentAt]
  *
  * @typedef {object} Findings
- * @property {string[]} violations
+ * @property {string[]} violations of what must hold, however slow the machine is
+ * @property {string[]} late what broke a bound of time: a machine that stood still can do that once
  * @property {Record<string, number>} counts
  *
  * @typedef {object} Evidence
@@ -31,10 +32,11 @@ import { checkBusy, checkFairness, checkOverlaps } from './turns.js'
  * @property {readonly Line[]} lines
  * @property {readonly import('./stores.js').Effect[] | undefined} effects
  * @property {Pick<import('./crew.js').Crew, 'kills' | 'stops' | 'deserters'>} crew
- * @property {{ outages: import('./chaos.js').Outage[], recoveries: number[], violations: string[] }} history
+ * @property {{ outages: import('./chaos.js').Outage[], recoveries: number[], late: string[] }} history
  * @property {readonly number[]} skews
  * @property {number} leaseMs
  * @property {number} clockErrorMs
+ * @property {boolean} frozenHoldsStore
  *
  * @typedef {import('../../dist/index.js').Run} Run
  */
@@ -45,7 +47,8 @@ import { checkBusy, checkFairness, checkOverlaps } from './turns.js'
  */
 export async function verify(evidence) {
   const { operator, ids, lines, effects, crew, history, skews, leaseMs, clockErrorMs } = evidence
-  const violations = [...history.violations, ...crew.deserters]
+  const violations = [...crew.deserters]
+  const late = [...history.late]
   const counts = { ticks: 0, runs: 0, attempts: 0, takeovers: 0, stale: 0, skipped: 0, givenUp: 0 }
   /** @type {Map<string, Run>} */
   const runs = new Map()
@@ -81,13 +84,14 @@ export async function verify(evidence) {
     busy: checkBusy(runs, clockErrorMs, violations),
   }
   if (effects !== undefined) checkCommits(effects, runs, violations)
-  const takeover = measureTakeovers(evidence, runs, violations)
+  const takeover = measureTakeovers(evidence, runs, late)
   counts.stale = lines.filter(({ kind }) => kind === 'stale').length
   const recoveredMs = Math.max(0, ...history.recoveries)
   const crashes = history.outages.length
   const effectRows = effects?.length ?? 0
   return {
     violations,
+    late,
     counts: { ...counts, ...takeover, ...turns, locks, crashes, recoveredMs, effectRows, ...delays(evidence), leaseMs },
   }
 }

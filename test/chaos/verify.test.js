@@ -36,6 +36,7 @@ function scene() {
     /** @type {import('./chaos.js').Outage[]} */
     outages: [],
     skews: [0],
+    frozenHoldsStore: false,
     overlap: 'allow',
   }
 }
@@ -68,10 +69,11 @@ async function found(spoil) {
     },
   }
   const { kills, stops, deserters, lines, effects, skews, outages } = of
-  const history = { outages, recoveries: [], violations: [] }
+  const history = { outages, recoveries: [], late: [] }
   const crew = { kills, stops, deserters }
-  const evidence = { operator, ids: ['s'], lines, effects, crew, history, skews, leaseMs: 2_000, clockErrorMs: 0 }
-  return (await verify(evidence)).violations
+  const site = { skews, leaseMs: 2_000, clockErrorMs: 0, frozenHoldsStore: of.frozenHoldsStore }
+  const { violations, late } = await verify({ operator, ids: ['s'], lines, effects, crew, history, ...site })
+  return [...violations, ...late]
 }
 
 describe('the chaos', () => {
@@ -182,11 +184,9 @@ describe('the chaos', () => {
       return unexplained
     }
     expect(skippedAt(2_015)).toEqual([])
-    for (const ms of [2_005, 2_025]) {
-      expect(skippedAt(ms)).toEqual([
-        'run 3 (tick 2026-01-01T00:00:03.000Z of s) was skipped as busy, and nothing of k ran then',
-      ])
-    }
+    const skipped = 'run 3 (tick 2026-01-01T00:00:03.000Z of s) was skipped as busy, and nothing of k ran then'
+    expect(skippedAt(2_005)).toEqual([`${skipped}; run 1 (tick 2026-01-01T00:00:01.000Z of s) had ended 985 ms before`])
+    expect(skippedAt(2_025)).toEqual([`${skipped}; run 2 (tick 2026-01-01T00:00:02.000Z of s) had ended 5 ms before`])
   })
 
   it('names a run that committed twice, not at all, or by a stale attempt', async () => {
@@ -213,6 +213,14 @@ describe('the chaos', () => {
       of.outages.push({ from: BEGAN - 4_000, to: BEGAN - 1_000 })
     })
     expect(excused).toEqual([])
+    const behindFrozen = (/** @type {boolean} */ frozenHoldsStore) =>
+      found((of) => {
+        killed(of)
+        Object.assign(of, { frozenHoldsStore })
+        of.stops.push({ pid: 12, from: BEGAN - 4_500, to: BEGAN - 500, isFrozen: true })
+      })
+    expect(await behindFrozen(true)).toEqual([])
+    expect(await behindFrozen(false)).toHaveLength(1)
   })
 
   it('names a lock whose token fell, and a token that two attempts had', async () => {

@@ -1,0 +1,37 @@
+// @ts-check
+/** The short form of the chaos, for the tests. */
+import { expect } from 'vitest'
+import { chaos } from './chaos.js'
+import { repeatCommand } from './repeat-command.js'
+
+/**
+ * Safety must hold at the first try. A bound of time is tried once more: a disk that stood still can break it.
+ * @param {Omit<import('./chaos.js').ChaosOptions, 'store' | 'say'>} settings
+ * @param {() => import('./sites.js').SiteKind} makeSite for each try
+ * @returns {Promise<Record<string, number>>} what was counted
+ */
+export async function survives(settings, makeSite) {
+  const first = await tryOnce(settings, makeSite())
+  if (first.late.length === 0) return first.counts
+  console.log(`once more, because of a bound of time: ${first.late[0]}`)
+  const second = await tryOnce(settings, makeSite())
+  expect(second.late).toEqual([])
+  return second.counts
+}
+
+/**
+ * @param {Omit<import('./chaos.js').ChaosOptions, 'store' | 'say'>} settings
+ * @param {import('./sites.js').SiteKind} store
+ */
+async function tryOnce(settings, store) {
+  /** @type {string[]} */
+  const story = []
+  const { violations, late, counts } = await chaos({ ...settings, store, say: (line) => story.push(line) })
+  console.log(JSON.stringify({ seed: settings.seed, ...counts }))
+  if (violations.length + late.length > 0) {
+    console.error([...story, `repeat with: ${repeatCommand({ ...settings, store: store.name })}`].join('\n'))
+  }
+  expect(violations).toEqual([])
+  for (const checked of ['inTurn', 'compared']) expect(counts[checked], checked).toBeGreaterThan(0)
+  return { late, counts }
+}
