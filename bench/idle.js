@@ -1,7 +1,7 @@
 // @ts-check
 /** What an instance costs that has nothing to do, and how punctual it is when it has very little. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseSchedule } from '../dist/api/schedule-input.js'
+import { parseSchedule } from '../dist/api/schedules/schedule-input.js'
 import { createBelfry } from '../dist/index.js'
 import { percentile } from './harness/measure.js'
 import { hundredths, report, reportSettings, tenths } from './harness/report.js'

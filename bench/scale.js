@@ -4,7 +4,7 @@
  * all that are stored.
  */
 
-import { parseSchedule } from '../dist/api/schedule-input.js'
+import { parseSchedule } from '../dist/api/schedules/schedule-input.js'
 import { plan } from '../dist/core/plan.js'
 import { median, rateOf } from './harness/measure.js'
 import { withClient } from './harness/postgres.js'

@@ -1,6 +1,6 @@
 // @ts-check
 /** Creating schedules: many at once, and one by one with many in flight. */
-import { parseSchedule } from '../dist/api/schedule-input.js'
+import { parseSchedule } from '../dist/api/schedules/schedule-input.js'
 import { createBelfry } from '../dist/index.js'
 import { inFlight, median, rateOf, ratioOf, takeTurns } from './harness/measure.js'
 import { openRawRedisSchedules } from './harness/raw-redis-schedules.js'

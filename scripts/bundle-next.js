@@ -5,10 +5,10 @@
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 
-const file = fileURLToPath(new URL('../dist/cli/next.js', import.meta.url))
+const file = fileURLToPath(new URL('../dist/cli/commands/next.js', import.meta.url))
 const inside = [
   /\/dist\/time\/(?!error\.js$)/,
-  /\/dist\/cli\/(next|human-time|style|config-file|quote-path|operator\/given-to|operator\/on-operator)\.js$/,
+  /\/dist\/cli\/(commands\/next|settings\/(config-file|settings-given-to)|terminal\/(human-time|style|quote-path)|operator\/on-operator)\.js$/,
   /\/cronstrue\//,
 ]
 

@@ -1,6 +1,6 @@
 // @ts-check
 /** Schedules with many ticks due at once: what a bench of throughput starts from. */
-import { parseSchedule } from '../../dist/api/schedule-input.js'
+import { parseSchedule } from '../../dist/api/schedules/schedule-input.js'
 
 const GRACE_MS = 10_000
 

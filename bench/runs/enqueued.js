@@ -36,7 +36,7 @@ export async function enqueued(store, n, wants) {
  * @param {string} title
  * @param {(title: string) => boolean} wants
  * @param {object} turns
- * @param {(job: import('../../dist/api/job.js').Job<null>) => Promise<number>} turns.ours
+ * @param {(job: import('../../dist/api/jobs/job.js').Job<null>) => Promise<number>} turns.ours
  * @param {(raw: import('../harness/raw.js').RawServer) => Promise<number>} turns.raw
  */
 async function compare(store, title, wants, { ours, raw }) {
@@ -45,7 +45,7 @@ async function compare(store, title, wants, { ours, raw }) {
     ours: async () => {
       const bench = await openStore(store)
       const belfry = createBelfry({ store: bench.store })
-      const job = /** @type {import('../../dist/api/job.js').Job<null>} */ (belfry.job('noop', { run: () => {} }))
+      const job = /** @type {import('../../dist/api/jobs/job.js').Job<null>} */ (belfry.job('noop', { run: () => {} }))
       const perSecond = await ours(job)
       await bench.close()
       return perSecond

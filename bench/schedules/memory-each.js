@@ -1,7 +1,7 @@
 // @ts-check
 /** How much of the server's memory a schedule takes, with all that is kept to find it. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseSchedule } from '../../dist/api/schedule-input.js'
+import { parseSchedule } from '../../dist/api/schedules/schedule-input.js'
 import { openRawRedis } from '../harness/raw-redis.js'
 import { redisMemory } from '../harness/redis.js'
 import { hundredths, report } from '../harness/report.js'

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { CommanderError } from 'commander'
-import { EXIT, exitCodeOf, printError } from './exit.js'
 import { program, withoutHelpFor } from './program.js'
+import { EXIT, exitCodeOf, printError } from './terminal/exit.js'
 
 // Commands that have to end in an orderly way listen themselves.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

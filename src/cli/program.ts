@@ -1,8 +1,8 @@
 /** The command line as a whole, without the parts of it that nobody asked for. */
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
-import { ENTRIES, GROUPS } from './commands.js'
-import { EXIT_CODES } from './exit.js'
+import { ENTRIES, GROUPS } from './command-list.js'
+import { EXIT_CODES } from './terminal/exit.js'
 
 /** Only the commands that are named here are loaded; the others are names with a description. */
 export async function program(loaded: readonly string[]): Promise<Command> {

@@ -2,8 +2,8 @@
 import type { Clock } from '../core/clock.js'
 import type { Run } from '../core/run.js'
 import type { Store } from '../core/store.js'
-import { eachOperation, type Operation } from './each-operation.js'
 import type { Events } from './events.js'
+import { eachOperation, type Operation } from './store/each-operation.js'
 
 /** Upper bounds in milliseconds; one more bucket holds what is above. */
 export const BUCKETS_MS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000, 600_000] as const

@@ -1,13 +1,13 @@
 import { setMaxListeners } from 'node:events'
 import type { Belfry } from '../belfry.js'
 import { app } from './app.js'
-import { AuditTrail } from './audit-trail.js'
-import type { RequestInfo } from './caller.js'
+import { AuditTrail } from './audit/audit-trail.js'
+import type { RequestInfo } from './security/caller.js'
 import { parseServerOptions, type ServerOptions } from './server-options.js'
 
-export type { Audit, Authorise, Caller, RequestInfo, ServiceRole } from './caller.js'
-export { type FieldError, Problem, type ProblemOptions, problem, type ServiceCode } from './problem.js'
+export { type FieldError, Problem, type ProblemOptions, problem, type ServiceCode } from './http/problem.js'
 export { type AuthoriseOptions, type TokenAuthorise, tokenAuthorise } from './security/authorise.js'
+export type { Audit, Authorise, Caller, RequestInfo, ServiceRole } from './security/caller.js'
 export { type NewToken, type TokenInfo, Tokens } from './security/tokens.js'
 export type { LimitOptions, ServerOptions } from './server-options.js'
 

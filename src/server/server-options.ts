@@ -1,7 +1,7 @@
 import { failure, quote } from '../core/errors.js'
 import { checkOptions } from '../core/known-options.js'
 import { guarded, type Logger, stderrLogger } from '../core/logger.js'
-import type { Authorise } from './caller.js'
+import type { Authorise } from './security/caller.js'
 
 export interface ServerOptions {
   /** Where the handler is mounted, such as `/belfry`. Default at the root. */

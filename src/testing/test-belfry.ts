@@ -8,7 +8,7 @@
  *     await advance('1d')
  *     expect(await runs('digest/eu')).toHaveLength(1)
  */
-import type { BelfryOptions } from '../api/options.js'
+import type { BelfryOptions } from '../api/belfry-options.js'
 import { type Belfry, createBelfry } from '../belfry.js'
 import { checkOptions } from '../core/known-options.js'
 import { silentLogger } from '../core/logger.js'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { inputOf } from '../../src/api/schedule-input-of.js'
+import { inputOf } from '../../src/api/schedules/schedule-input-of.js'
 import type { ScheduleInput } from '../../src/index.js'
 import { createTestBelfry } from '../../src/testing/index.js'
 import { durationMs, durationText } from '../../src/time/duration.js'

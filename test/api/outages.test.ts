@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry, type Sink, silentLogger } from '../../src/index.js'
 import { createServer } from '../../src/server/index.js'
-import { metricsPage } from '../../src/server/metrics-page.js'
+import { metricsPage } from '../../src/server/shapes/metrics-page.js'
 import { createTestBelfry, type TestBelfry } from '../../src/testing/index.js'
 
 const MINUTE = 60_000

@@ -1,6 +1,6 @@
 /** What the distributed cron on a delay queue promises, with the holes that its description leaves open closed. */
 import { expect } from 'vitest'
-import type { ScheduleInput } from '../../src/api/schedule-input.js'
+import type { ScheduleInput } from '../../src/api/schedules/schedule-input.js'
 import type { Belfry } from '../../src/belfry.js'
 import type { SkipRange } from '../../src/core/plan.js'
 import { plan } from '../../src/core/plan.js'

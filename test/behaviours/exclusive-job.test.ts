@@ -1,11 +1,11 @@
 /** What exclusive scheduled jobs on lock rows promise, without the clocks to agree and the expiry to tune. */
 import { expect } from 'vitest'
-import type { Lock } from '../../src/api/lock.js'
+import type { Lock } from '../../src/api/locks/lock.js'
 import type { Belfry } from '../../src/belfry.js'
 import type { AcquireResult } from '../../src/core/lease.js'
 import { isFinished, type Run } from '../../src/core/run.js'
 import type { Store } from '../../src/core/store.js'
-import type { HandlerContext } from '../../src/engine/work.js'
+import type { HandlerContext } from '../../src/engine/definitions.js'
 import { behaviours, type InstanceOptions, type World } from './world.js'
 
 const SECOND_MS = 1_000

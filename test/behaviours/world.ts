@@ -3,7 +3,7 @@
  * every store, in virtual time on all of them.
  */
 import { describe, it } from 'vitest'
-import type { BelfryOptions } from '../../src/api/options.js'
+import type { BelfryOptions } from '../../src/api/belfry-options.js'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import type { Clock } from '../../src/core/clock.js'
 import type { Logger } from '../../src/core/logger.js'

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Command } from 'commander'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ENTRIES } from '../../src/cli/commands.js'
+import { ENTRIES } from '../../src/cli/command-list.js'
 import { program } from '../../src/cli/program.js'
 import { MAIN } from '../e2e/service.js'
 import { belfry, type Ground, ground, type Outcome } from './ground.js'
@@ -299,7 +299,7 @@ describe('starting', () => {
     expect(next.length).toBeLessThanOrEqual(12)
     const others = /\/(server|stores|engine|zod|hono|yaml|pino)\//
     expect([...help, ...next].filter((file) => others.test(file))).toEqual([])
-    expect(next.some((file) => file.endsWith('/dist/cli/next.js'))).toBe(true)
+    expect(next.some((file) => file.endsWith('/dist/cli/commands/next.js'))).toBe(true)
   })
 
   it('takes less than 200 ms for --help and next, on a machine where Node itself takes 60', {

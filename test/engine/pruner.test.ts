@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Clock } from '../../src/core/clock.js'
-import { pruner } from '../../src/engine/pruner.js'
+import { pruner } from '../../src/engine/runs/pruner.js'
 import { memory } from '../../src/stores/memory/index.js'
 
 const LEASE_MS = 15_000

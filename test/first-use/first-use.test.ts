@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import type { Store } from '../../src/core/store.js'
-import { eachOperation } from '../../src/engine/each-operation.js'
+import { eachOperation } from '../../src/engine/store/each-operation.js'
 import type { Job } from '../../src/index.js'
 import { silentLogger } from '../../src/index.js'
 import { faultyStore } from '../../src/testing/faulty-store.js'

@@ -1,7 +1,7 @@
 /** Random operations: each does the same to both stores and compares what they answer. */
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { parseSchedule, type ScheduleInput } from '../../src/api/schedule-input.js'
+import { parseSchedule, type ScheduleInput } from '../../src/api/schedules/schedule-input.js'
 import type { RunKey } from '../../src/core/key.js'
 import { plan } from '../../src/core/plan.js'
 import type { NewRun, Outcome } from '../../src/core/run.js'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Logger, silentLogger } from '../../src/core/logger.js'
 import type { RecordStore } from '../../src/core/store.js'
-import { AuditTrail } from '../../src/server/audit-trail.js'
+import { AuditTrail } from '../../src/server/audit/audit-trail.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { manualClock } from '../../src/testing/index.js'
 

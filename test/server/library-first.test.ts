@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseSchedule } from '../../src/api/schedule-input.js'
+import { parseSchedule } from '../../src/api/schedules/schedule-input.js'
 import { isForLibrary, scheduleInput } from '../../src/server/shapes/schedule.js'
 
 /** What people send where something else is meant. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { writeRunLog } from '../../src/api/run-log.js'
+import { writeRunLog } from '../../src/api/runs/run-log.js'
 import { createTestBelfry, type TestBelfry } from '../../src/testing/index.js'
 import { type CheckedServer, checkedServer } from './checked-server.js'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Belfry } from '../../src/belfry.js'
 import { MAX_TARGETS } from '../../src/engine/metrics.js'
-import { type MetricsSource, metricsPage } from '../../src/server/metrics-page.js'
+import { type MetricsSource, metricsPage } from '../../src/server/shapes/metrics-page.js'
 import { createTestBelfry } from '../../src/testing/index.js'
 import { type Family, parseExposition } from './exposition.js'
 

@@ -1,4 +1,4 @@
-import type { MissedInput, ScheduleInput } from '../../src/api/schedule-input.js'
+import type { MissedInput, ScheduleInput } from '../../src/api/schedules/schedule-input.js'
 import type { Missed, Overlap } from '../../src/core/policies.js'
 import type { Keep } from '../../src/core/run.js'
 import type { Random } from '../../src/testing/random.js'

@@ -1,9 +1,9 @@
 /** A place in the cluster. One instance after another takes it; each is a process of its own, with its own bad luck. */
-import type { Job } from '../../src/api/job.js'
+import type { Job } from '../../src/api/jobs/job.js'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import { type Clock, sleep } from '../../src/core/clock.js'
 import type { Logger } from '../../src/core/logger.js'
-import type { HandlerContext } from '../../src/engine/work.js'
+import type { HandlerContext } from '../../src/engine/definitions.js'
 import { type Faults, faultyStore } from '../../src/testing/faulty-store.js'
 import { Lifeline } from '../../src/testing/lifeline.js'
 import type { JobSettings, Payload } from './settings.js'

@@ -1,5 +1,5 @@
 /** What a seed decides before anything happens: how many instances, how well they are, and what they run. */
-import type { ExclusiveOption, JobOptions } from '../../src/api/job-options.js'
+import type { ExclusiveOption, JobOptions } from '../../src/api/jobs/job-options.js'
 import type { Keep } from '../../src/core/run.js'
 import type { Faults } from '../../src/testing/faulty-store.js'
 import type { Random } from '../../src/testing/random.js'

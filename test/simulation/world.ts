@@ -1,6 +1,7 @@
 /** All that a simulation consists of: one store, one clock, the seats, two operators, and the record. */
-import type { Job } from '../../src/api/job.js'
-import type { BelfryOptions } from '../../src/api/options.js'
+
+import type { BelfryOptions } from '../../src/api/belfry-options.js'
+import type { Job } from '../../src/api/jobs/job.js'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import { BelfryError } from '../../src/core/errors.js'
 import type { Store } from '../../src/core/store.js'

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { configFile } from '../../src/cli/config-file.js'
-import { openSinks } from '../../src/cli/open-sinks.js'
-import { serveSettings } from '../../src/cli/serve/serve-settings.js'
+import { configFile } from '../../src/cli/settings/config-file.js'
+import { openSinks } from '../../src/cli/settings/open-sinks.js'
+import { serveSettings } from '../../src/cli/settings/serve-settings.js'
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const YAML = `

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { BelfryOptions } from '../../src/api/options.js'
+import type { BelfryOptions } from '../../src/api/belfry-options.js'
 import { createTestBelfry } from '../../src/testing/test-belfry.js'
 import { accept, away, each, memoryLog, no, ScriptedSink } from './scripted-sink.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ScheduleInput } from '../../src/api/schedule-input.js'
+import type { ScheduleInput } from '../../src/api/schedules/schedule-input.js'
 import { failure } from '../../src/core/errors.js'
 import type { Json } from '../../src/core/json.js'
 import type { Delivery, DeliveryOptions } from '../../src/core/sink.js'

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
 import type { Logger } from '../../src/core/logger.js'
-import type { HandlerContext } from '../../src/engine/work.js'
+import type { HandlerContext } from '../../src/engine/definitions.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { key, Scene } from '../../src/testing/contract/scene.js'
 import { gate, type Tx, transactionScene, transactOn } from './transaction-scene.js'

@@ -1,6 +1,6 @@
 /** That what is looked at all the time does not walk through the history. */
 import { expect, it } from 'vitest'
-import { stats } from '../../src/api/stats.js'
+import { stats } from '../../src/api/health/stats.js'
 import type { RunQuery } from '../../src/core/store.js'
 import { newRun, Scene } from '../../src/testing/contract/scene.js'
 import { freshRedis } from '../servers/fresh-redis.js'

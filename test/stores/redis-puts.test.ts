@@ -1,6 +1,6 @@
 /** Puts that come at the same time share scripts, and know nothing of each other. */
 import { expect, it, vi } from 'vitest'
-import { parseSchedule } from '../../src/api/schedule-input.js'
+import { parseSchedule } from '../../src/api/schedules/schedule-input.js'
 import { systemClock } from '../../src/core/clock.js'
 import type { Store } from '../../src/core/store.js'
 import { redisStore } from '../../src/stores/redis/index.js'

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import type { Logger } from '../../src/core/logger.js'
-import type { HandlerContext } from '../../src/engine/work.js'
+import type { HandlerContext } from '../../src/engine/definitions.js'
 import { openDriver } from '../../src/stores/sqlite/connection.js'
 import { driverOf } from '../../src/stores/sqlite/driver.js'
 import { type SqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'

@@ -1,6 +1,6 @@
 /** Scripts for shells, made from the command line itself: whatever it has, they know. */
 import type { Command } from 'commander'
-import { ENTRIES } from '../commands.js'
+import { ENTRIES } from '../command-list.js'
 import { program } from '../program.js'
 import { bashScript } from './bash.js'
 import { fishScript } from './fish.js'

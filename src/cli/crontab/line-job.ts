@@ -1,12 +1,12 @@
 /** The handler of a line: runs its command through the guard, keeps what it says, and fails when it fails. */
-import { writeRunLog } from '../../api/run-log.js'
+import { writeRunLog } from '../../api/runs/run-log.js'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import type { Json } from '../../core/json.js'
-import type { HandlerContext } from '../../engine/work.js'
+import type { HandlerContext } from '../../engine/definitions.js'
 import type { Guard } from '../guard/guard.js'
 import type { Program, ProgramEnd } from '../guard/guard-messages.js'
-import { took } from '../human-time.js'
+import { took } from '../terminal/human-time.js'
 
 /** Within the time that a handler has to return: one second at the end of the process, five otherwise. */
 const GRACE_MS = { stop: 700, other: 4_000 }

@@ -1,5 +1,5 @@
 /** The live account: one line for whatever happened to a run. */
-import type { Style } from '../style.js'
+import type { Style } from '../terminal/style.js'
 import type { Asked } from './demo-api.js'
 
 /** What a replica tells of a run; plain data, so that it can cross a process boundary. */

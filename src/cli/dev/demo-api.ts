@@ -6,7 +6,7 @@ import { createServer } from '../../server/index.js'
 import { tokenAuthorise } from '../../server/security/authorise.js'
 import { clientAddress } from '../serve/client-address.js'
 import { HttpListener } from '../serve/http-listener.js'
-import { DEFAULT_PORT } from '../serve/serve-settings.js'
+import { DEFAULT_PORT } from '../settings/serve-settings.js'
 
 export interface DemoApi {
   readonly url: string

@@ -2,9 +2,9 @@
 import { type Belfry, createBelfry } from '../../belfry.js'
 import type { ClaimedRun } from '../../core/store.js'
 import { sqlite } from '../../stores/sqlite/index.js'
+import { quietSqlite } from '../settings/quiet-sqlite.js'
 import type { Note } from './account.js'
 import { declareDemo, LEASE } from './demo.js'
-import { quietSqlite } from './quiet-sqlite.js'
 
 export async function startReplica(path: string, helloAt: number, tell: (note: Note) => void): Promise<Belfry> {
   quietSqlite()

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { Style } from '../style.js'
+import type { Style } from '../terminal/style.js'
 import { clockTime, lineOf, type Note } from './account.js'
 
 /** How long a replica may take to stop. */

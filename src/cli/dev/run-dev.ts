@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Belfry } from '../../belfry.js'
-import { type Style, styleFor } from '../style.js'
+import { type Style, styleFor } from '../terminal/style.js'
 import { answerLine, lineOf, type Note } from './account.js'
 import { DEMO } from './demo.js'
 import type { DemoApi } from './demo-api.js'
@@ -77,7 +77,7 @@ async function startWatcher(path: string): Promise<Belfry> {
   const [{ createBelfry }, { sqlite }, { quietSqlite }] = await Promise.all([
     import('../../belfry.js'),
     import('../../stores/sqlite/index.js'),
-    import('./quiet-sqlite.js'),
+    import('../settings/quiet-sqlite.js'),
   ])
   quietSqlite()
   const belfry = createBelfry({ store: sqlite({ path }), roles: [] })

@@ -1,8 +1,8 @@
 /** Runs as they change: the newest first, then a line for each that is new or has moved on. */
 import { type RunQuery, type RunSummary, ServiceError } from '../../client/index.js'
 import { interruption } from '../terminal/interruption.js'
+import { newsLine } from '../terminal/run-text.js'
 import type { Desk } from './operate.js'
-import { newsLine } from './run-words.js'
 
 type Filters = Omit<RunQuery, 'cursor' | 'limit'>
 

@@ -1,7 +1,7 @@
 /** Doing something to runs, each by its id or all that match. */
 import type { ManyRuns, MeantRuns } from '../../client/index.js'
 import { failure } from '../../core/errors.js'
-import { exitCodeOf, printError } from '../exit.js'
+import { exitCodeOf, printError } from '../terminal/exit.js'
 import type { Column } from '../terminal/table.js'
 import type { Desk } from './operate.js'
 import { filtersOf, type RunFlags } from './run-filters.js'

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { type BelfryClient, type ScheduleResource, ServiceError } from '../../client/index.js'
 import { failure } from '../../core/errors.js'
-import { exitCodeOf, printError } from '../exit.js'
+import { exitCodeOf, printError } from '../terminal/exit.js'
 import type { Column } from '../terminal/table.js'
 import { missingSchedule } from './missing.js'
 import type { Desk } from './operate.js'

@@ -1,12 +1,12 @@
 /** What every command that speaks to a service or a store begins and ends with. */
 import { type BelfryClient, ServiceError } from '../../client/index.js'
 import { errorRecord, failure } from '../../core/errors.js'
+import { formatOf, type Way, wayOf } from '../settings/operator-settings.js'
+import { givenTo } from '../settings/settings-given-to.js'
 import { Output } from '../terminal/output.js'
 import { fieldWords } from './field-words.js'
-import { givenTo } from './given-to.js'
 import type { Flags } from './on-operator.js'
 import { openOperator } from './operator.js'
-import { formatOf, type Way, wayOf } from './operator-settings.js'
 
 export interface Desk {
   readonly client: BelfryClient

@@ -5,8 +5,8 @@
  */
 import type { Belfry } from '../../belfry.js'
 import { type BelfryClient, createClient } from '../../client/index.js'
+import type { Way } from '../settings/operator-settings.js'
 import { commandLine } from './command-line.js'
-import type { Way } from './operator-settings.js'
 
 export interface Operator {
   readonly client: BelfryClient
@@ -42,8 +42,8 @@ async function onStore({ store: where, schema }: Extract<Way, { store: string }>
   const [{ createBelfry }, { createServer }, { storePlace }, { quietSqlite }, { silentLogger }] = await Promise.all([
     import('../../belfry.js'),
     import('../../server/index.js'),
-    import('../open-store.js'),
-    import('../dev/quiet-sqlite.js'),
+    import('../settings/open-store.js'),
+    import('../settings/quiet-sqlite.js'),
     import('../../core/logger.js'),
   ])
   quietSqlite()

@@ -15,8 +15,8 @@ import type { AddressInfo, Socket } from 'node:net'
 import { setImmediate } from 'node:timers'
 import { getRequestListener } from '@hono/node-server'
 import { failure } from '../../core/errors.js'
+import { problem, problemResponse } from '../../server/http/problem.js'
 import type { RequestInfo } from '../../server/index.js'
-import { problem, problemResponse } from '../../server/problem.js'
 import type { AddressOf } from './client-address.js'
 
 export interface HttpListenerOptions {

@@ -3,10 +3,10 @@ import type { Belfry } from '../../belfry.js'
 import { errorRecord } from '../../core/errors.js'
 import type { Json } from '../../core/json.js'
 import { type Logger, silentLogger } from '../../core/logger.js'
-import { redacted, redactedText } from '../../server/redacted.js'
+import { redacted, redactedText } from '../../server/security/redacted.js'
 import { clockTime } from '../dev/account.js'
-import { type Style, styleFor } from '../style.js'
-import type { ServeSettings } from './serve-settings.js'
+import type { ServeSettings } from '../settings/serve-settings.js'
+import { type Style, styleFor } from '../terminal/style.js'
 
 export interface ServeLog {
   /** For the library and the server. */

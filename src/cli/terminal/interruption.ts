@@ -1,5 +1,5 @@
 /** Ctrl-C and SIGTERM as a signal to what is under way. The second one does not wait. */
-import { EXIT } from '../exit.js'
+import { EXIT } from './exit.js'
 
 export interface Interruption {
   readonly signal: AbortSignal

@@ -2,8 +2,9 @@
  * All that a command says. What was asked for goes to standard output, as a table for people or as JSON for programs;
  * everything else goes to standard error.
  */
-import { type Style, styleFor } from '../style.js'
+
 import { cleanText } from './clean-text.js'
+import { type Style, styleFor } from './style.js'
 import { type Column, tableLines } from './table.js'
 
 export const FORMATS = ['table', 'json', 'jsonl'] as const

@@ -1,5 +1,5 @@
 /** How far something long has got, on one line of a terminal that is written over. Elsewhere it says nothing. */
-import { styleFor } from '../style.js'
+import { styleFor } from './style.js'
 
 const EVERY_MS = 100
 const CELLS = 24

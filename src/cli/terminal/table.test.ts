@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { styleFor } from '../style.js'
+import { styleFor } from './style.js'
 import { type Column, tableLines } from './table.js'
 
 const COLUMNS: readonly Column<readonly [string, string, string]>[] = [

@@ -1,6 +1,7 @@
 /** Rows as columns that fit: what is too long for the terminal is cut where its column allows it. */
-import type { Style } from '../style.js'
+
 import { cleanLine } from './clean-text.js'
+import type { Style } from './style.js'
 import { cut, textWidth } from './text-width.js'
 
 export interface Column<Item> {

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { errorRecord, failure } from '../../core/errors.js'
-import type { ThreadContext } from '../work.js'
+import type { ThreadContext } from '../definitions.js'
 
 export type ThreadHandler = (context: ThreadContext<unknown>) => unknown
 

@@ -1,16 +1,16 @@
 /** What happens, as it happens: server-sent events. */
 
 import { z } from 'zod'
-import type { RunNews } from '../../api/run-feed.js'
+import type { RunNews } from '../../api/runs/run-feed.js'
 import type { Belfry } from '../../belfry.js'
 import { errorRecord } from '../../core/errors.js'
 import type { EventMap, EventName } from '../../engine/events.js'
-import { type Caller, maySee } from '../caller.js'
-import { EventStream } from '../event-stream.js'
-import { type Route, route } from '../route.js'
+import { EventStream } from '../http/event-stream.js'
+import { type Route, route } from '../http/route.js'
+import { type Caller, maySee } from '../security/caller.js'
 import { whileAllowed } from '../security/guard.js'
+import { maySeeRun } from '../security/visibility.js'
 import { toRunSummary } from '../shapes/run.js'
-import { maySeeRun } from '../sight.js'
 
 const CURSOR = /^\d{1,16}$/
 const STREAM_HEADERS = { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { OUTAGE_CARE } from '../../api/unreachable-sinks.js'
+import { OUTAGE_CARE } from '../../api/sinks/unreachable-sinks.js'
 import type { Belfry } from '../../belfry.js'
-import { fresh } from '../fresh.js'
-import { redactedText } from '../redacted.js'
-import { json } from '../reply.js'
-import { type Route, route } from '../route.js'
+import { fresh } from '../http/cached.js'
+import { json } from '../http/reply.js'
+import { type Route, route } from '../http/route.js'
+import { redactedText } from '../security/redacted.js'
 import { iso, time } from '../shapes/fields.js'
 
 const health = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' })

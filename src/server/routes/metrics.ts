@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
-import { mustSeeAll } from '../caller.js'
-import { METRICS_TYPE, metricsPage, metricsSource } from '../metrics-page.js'
-import { content } from '../reply.js'
-import { type Route, route } from '../route.js'
+import { content } from '../http/reply.js'
+import { type Route, route } from '../http/route.js'
+import { mustSeeAll } from '../security/caller.js'
+import { METRICS_TYPE, metricsPage, metricsSource } from '../shapes/metrics-page.js'
 
 export function metricsRoute(belfry: Belfry): Route {
   const source = metricsSource(belfry)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { openApi } from '../open-api.js'
-import { content } from '../reply.js'
-import { type Route, route } from '../route.js'
+import { openApi } from '../http/open-api.js'
+import { content } from '../http/reply.js'
+import { type Route, route } from '../http/route.js'
 
 /** Describes the other routes, and itself. */
 export function openApiRoute(others: readonly Route[], basePath: string): Route {

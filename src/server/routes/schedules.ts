@@ -1,16 +1,17 @@
 import { z } from 'zod'
-import type { ScheduleInput } from '../../api/schedule-input.js'
-import type { ScheduleView } from '../../api/schedule-view.js'
-import type { Written } from '../../api/schedules.js'
+import type { ScheduleInput } from '../../api/schedules/schedule-input.js'
+import type { ScheduleView } from '../../api/schedules/schedule-view.js'
+import type { Written } from '../../api/schedules/schedules.js'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
-import { type Caller, mayMake } from '../caller.js'
-import { conditionally, etag } from '../conditions.js'
-import { uniqueName } from '../idempotency.js'
-import { problem } from '../problem.js'
-import { json, noContent, type Reply, type ReplyHeaders } from '../reply.js'
-import { type Route, route, type ServerContext } from '../route.js'
+import { conditionally, etag } from '../http/conditions.js'
+import { uniqueName } from '../http/idempotency.js'
+import { problem } from '../http/problem.js'
+import { json, noContent, type Reply, type ReplyHeaders } from '../http/reply.js'
+import { type Route, route, type ServerContext } from '../http/route.js'
+import { type Caller, mayMake } from '../security/caller.js'
+import { sightedId, sightedPrefix } from '../security/visibility.js'
 import { scheduleState } from '../shapes/fields.js'
 import { after, LOOK, listOf, paging, toList } from '../shapes/list.js'
 import {
@@ -23,7 +24,6 @@ import {
   toRecent,
   toScheduleResource,
 } from '../shapes/schedule.js'
-import { sightedId, sightedPrefix } from '../sight.js'
 
 const TAG = 'schedules'
 const MAX_RECENT = 100

@@ -1,9 +1,9 @@
 /** Sessions of browsers: a token goes in once, a cookie that no script can read comes out. */
 import { z } from 'zod'
-import type { RequestInfo } from '../caller.js'
-import { json, noContent } from '../reply.js'
-import { type Route, route } from '../route.js'
+import { json, noContent } from '../http/reply.js'
+import { type Route, route } from '../http/route.js'
 import type { Gate } from '../security/authorise.js'
+import type { RequestInfo } from '../security/caller.js'
 import { endedCookie, sessionCookie, shownSession } from '../security/sessions.js'
 
 const caller = z

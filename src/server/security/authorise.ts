@@ -7,13 +7,13 @@
  */
 import { type Clock, systemClock } from '../../core/clock.js'
 import type { RecordStore } from '../../core/store.js'
-import type { Authorise, Caller, RequestInfo } from '../caller.js'
-import { problem } from '../problem.js'
-import { BriefTrust } from './brief-trust.js'
+import { problem } from '../http/problem.js'
+import type { Authorise, Caller, RequestInfo } from './caller.js'
 import { checkHost, isLoopback } from './host-check.js'
 import { checkOrigin } from './origin-check.js'
 import { addressKey, mustWait, type Rate, RateLimit } from './rate-limit.js'
 import { Sessions, shownSession } from './sessions.js'
+import { BriefTrust } from './token-cache.js'
 import { type TokenInfo, Tokens, tokenCredential } from './tokens.js'
 
 export interface AuthoriseOptions {

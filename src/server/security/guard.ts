@@ -1,10 +1,10 @@
 /** What every request passes before its route is asked: who asks. */
 import { systemClock } from '../../core/clock.js'
-import type { Authorise, Caller } from '../caller.js'
-import { Problem } from '../problem.js'
-import type { ServerContext } from '../route.js'
+import { Problem } from '../http/problem.js'
+import type { ServerContext } from '../http/route.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { gateOf } from './authorise.js'
+import type { Authorise, Caller } from './caller.js'
 import { checkHost } from './host-check.js'
 import { checkOrigin } from './origin-check.js'
 import { mustWait, RateLimit } from './rate-limit.js'

@@ -4,7 +4,7 @@
  * site. Its requests carry its own name in `Host`, and that gives it away.
  */
 import { quote } from '../../core/errors.js'
-import { problem } from '../problem.js'
+import { problem } from '../http/problem.js'
 
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?)\.?(?::(\d{1,5}))?$/i
 

@@ -4,7 +4,7 @@
  * ours. Programs send no `Origin`, and a cookie is for browsers.
  */
 import { quote } from '../../core/errors.js'
-import { problem } from '../problem.js'
+import { problem } from '../http/problem.js'
 
 const READS = new Set(['GET', 'HEAD', 'OPTIONS'])
 

@@ -1,6 +1,6 @@
 /** How often somebody may ask: a bucket for each, which fills at a steady pace. Memory is bounded, whoever asks. */
 import type { Clock } from '../../core/clock.js'
-import { problem } from '../problem.js'
+import { problem } from '../http/problem.js'
 
 export interface Rate {
   readonly perSecond: number

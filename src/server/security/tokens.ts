@@ -4,7 +4,7 @@ import type { Json } from '../../core/json.js'
 import { checkName } from '../../core/names.js'
 import type { StoredRecord } from '../../core/record.js'
 import type { Page, RecordStore } from '../../core/store.js'
-import type { ServiceRole } from '../caller.js'
+import type { ServiceRole } from './caller.js'
 import {
   type Credential,
   credentialText,

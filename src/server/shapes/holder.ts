@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Instance } from '../../core/instance.js'
 import type { Lease } from '../../core/lease.js'
-import { shownHolder } from '../lock-holder.js'
+import { shownHolder } from '../security/lock-holder.js'
 import { iso, time } from './fields.js'
 
 export const leaseResource = z

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Page } from '../../core/store.js'
-import { problem } from '../problem.js'
+import { problem } from '../http/problem.js'
 
 const MAX_LIMIT = 1_000
 

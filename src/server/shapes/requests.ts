@@ -1,6 +1,6 @@
 /** What is sent besides schedules themselves. */
 import { z } from 'zod'
-import { MAX_HOLDER } from '../lock-holder.js'
+import { MAX_HOLDER } from '../security/lock-holder.js'
 import { duration, instant, json, name, overlap, runState, text } from './fields.js'
 import { scheduleId, scheduleInput } from './schedule.js'
 

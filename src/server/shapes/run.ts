@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { ErrorRecord } from '../../core/errors.js'
 import type { Run } from '../../core/run.js'
-import type { Caller } from '../caller.js'
+import type { Caller } from '../security/caller.js'
 import { iso, json, keep, runState, skipReason, time } from './fields.js'
 
 const runError = z

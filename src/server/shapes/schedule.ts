@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { RecentRuns } from '../../api/recent-runs.js'
-import { addInput } from '../../api/schedule-input-of.js'
-import type { ScheduleView } from '../../api/schedule-view.js'
+import type { RecentRuns } from '../../api/schedules/recent-runs.js'
+import { addInput } from '../../api/schedules/schedule-input-of.js'
+import type { ScheduleView } from '../../api/schedules/schedule-view.js'
 import {
   cron,
   duration,

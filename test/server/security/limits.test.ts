@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../../src/belfry.js'
 import { silentLogger } from '../../../src/core/logger.js'
-import type { Caller } from '../../../src/server/caller.js'
 import { type BelfryServer, createServer, problem } from '../../../src/server/index.js'
+import type { Caller } from '../../../src/server/security/caller.js'
 import { memory } from '../../../src/stores/memory/index.js'
 import { outcome } from './stage.js'
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { TRUST_MS } from '../../../src/server/security/brief-trust.js'
+import { TRUST_MS } from '../../../src/server/security/token-cache.js'
 import { type ManualClock, manualClock } from '../../../src/testing/index.js'
 import { bearer, outcome, type Stage, stage } from './stage.js'
 

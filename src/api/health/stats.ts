@@ -1,0 +1,54 @@
+/** How things stand, by looks whose cost does not grow with what is stored. */
+
+import type { RunState } from '../../core/run.js'
+import type { Frozen, Store } from '../../core/store.js'
+
+export interface Stats {
+  readonly now: Date
+  readonly instances: { readonly live: number; readonly gone: number }
+  readonly frozen?: Frozen
+  /** Runs that could start now, were there somebody to start them. */
+  readonly due: AtLeast
+  /** Ready, delayed ones included. */
+  readonly ready: AtLeast
+  readonly waiting: AtLeast
+  readonly running: AtLeast
+}
+
+/** A number that was counted up to a bound: more means that there are at least so many. */
+export interface AtLeast {
+  readonly count: number
+  readonly more: boolean
+}
+
+const MOST = 1_000
+/** For each job and sink. Alerts compare the sum with numbers below this. */
+export const MOST_DUE = 2_000
+
+export async function stats(store: Store): Promise<Stats> {
+  const now = await store.now()
+  const [instances, { targets }, frozen, ready, waiting, running] = await Promise.all([
+    store.instances.list(),
+    store.runs.backlog(MOST_DUE),
+    store.frozen(),
+    probe(store, 'ready'),
+    probe(store, 'waiting'),
+    probe(store, 'running'),
+  ])
+  const live = instances.filter(({ expiresAt }) => expiresAt >= now).length
+  return {
+    now: new Date(now),
+    instances: { live, gone: instances.length - live },
+    ...(frozen === undefined ? {} : { frozen }),
+    due: { count: targets.reduce((sum, { due }) => sum + due, 0), more: targets.some(({ more }) => more) },
+    ready,
+    waiting,
+    running,
+  }
+}
+
+/** In one page: a store knows by itself how many have not ended, and where to stop looking for them. */
+async function probe(store: Store, state: RunState): Promise<AtLeast> {
+  const { items, next } = await store.runs.list({ states: [state], limit: MOST })
+  return { count: items.length, more: next !== undefined }
+}

@@ -1,0 +1,87 @@
+/** Making runs of a job by its name, with its code at hand or without. */
+import { failure } from '../../core/errors.js'
+import { toJson } from '../../core/json.js'
+import { checkOptions } from '../../core/known-options.js'
+import { checkName } from '../../core/names.js'
+import type { NewRun } from '../../core/run.js'
+import type { EnqueueResult } from '../../core/store.js'
+import { type Duration, durationMs } from '../../time/duration.js'
+import { type Instant, instantMs } from '../../time/instant.js'
+import { located } from '../located.js'
+import type { Catalogue } from './job-catalogue.js'
+
+export interface EnqueueOptions {
+  /** Start after a delay, by the store's clock. */
+  readonly in?: Duration
+  /** Start at an instant; one in the past starts now. */
+  readonly at?: Instant
+  /** At most one unfinished run of this job has a key. */
+  readonly key?: string
+  /** The key goes on refusing for this long after the run has ended. */
+  readonly keyFor?: Duration
+  /** Higher starts first. Default 0. */
+  readonly priority?: number
+  /** A transaction of yours on the same database: the run exists when it commits. */
+  readonly tx?: unknown
+}
+
+/** What became of an enqueue: `run` is the new run, or the one that it lost to. */
+export interface Enqueued {
+  readonly outcome: EnqueueResult['outcome']
+  readonly run: string
+}
+
+/**
+ * A run that is to be. Where the job's code is not known its payload is not checked, and its exclusive key is stamped by
+ * an instance that has it.
+ */
+export async function newRun(
+  catalogue: Catalogue,
+  job: string,
+  payload: unknown,
+  options: EnqueueOptions,
+): Promise<NewRun> {
+  const fields = enqueueFields(job, options)
+  const stored = toJson(payload, `payload of job "${job}"`)
+  const definition = catalogue.jobs.get(job)
+  await definition?.parse?.(stored)
+  const target = { job }
+  const key = await catalogue.keyOf(target, stored)
+  const base = { target, origin: 'enqueue', payload: stored, keep: definition?.keep ?? 'all', ...fields } as const
+  if (key === undefined) return base
+  const rule = await catalogue.keyRule(target)
+  const checkKey = rule !== undefined && rule !== 'unknown' && rule.checkOnEnqueue
+  return { ...base, key, checkKey }
+}
+
+const KNOWN = ['in', 'at', 'key', 'keyFor', 'priority', 'tx']
+const MAX_PRIORITY = 1_000_000
+
+function enqueueFields(job: string, options: EnqueueOptions) {
+  checkOptions(options, KNOWN, `enqueue of job "${job}"`)
+  const { in: delay, at, priority = 0 } = options
+  if (delay !== undefined && at !== undefined) throw invalid(job, 'give `in` or `at`, not both')
+  if (!Number.isInteger(priority) || Math.abs(priority) > MAX_PRIORITY) {
+    throw invalid(job, `priority is ${String(priority)}; it must be a whole number of at most ${MAX_PRIORITY}`)
+  }
+  const where = `enqueue of job "${job}"`
+  return located(where, () => ({
+    priority,
+    ...dedupeFields(where, options),
+    ...(delay === undefined ? {} : { delayMs: durationMs(delay) }),
+    ...(at === undefined ? {} : { readyAt: instantMs(at) }),
+  }))
+}
+
+/** What keeps a run from being made twice. */
+export function dedupeFields(where: string, { key, keyFor }: Pick<EnqueueOptions, 'key' | 'keyFor'>) {
+  if (keyFor !== undefined && key === undefined) throw failure('OPTION_INVALID', `${where}: \`keyFor\` needs a \`key\``)
+  return located(where, () => ({
+    ...(key === undefined ? {} : { dedupe: checkName(key, 'enqueue key') }),
+    ...(keyFor === undefined ? {} : { dedupeForMs: durationMs(keyFor) }),
+  }))
+}
+
+function invalid(job: string, problem: string) {
+  return failure('OPTION_INVALID', `enqueue of job "${job}": ${problem}`)
+}

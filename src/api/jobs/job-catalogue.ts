@@ -1,0 +1,155 @@
+/** The jobs of this instance, and what the store knows of others': enough to compute keys, with code or without. */
+import type { Clock } from '../../core/clock.js'
+import { errorRecord, failure } from '../../core/errors.js'
+import type { JobInfo } from '../../core/instance.js'
+import { type Json, toJson } from '../../core/json.js'
+import { type KeyRule, keyFrom, keyOf, type RunKey } from '../../core/key.js'
+import type { Logger } from '../../core/logger.js'
+import type { Run, Target } from '../../core/run.js'
+import type { Schedule } from '../../core/schedule.js'
+import type { Page, Store } from '../../core/store.js'
+import type { JobDefinition } from '../../engine/definitions.js'
+import type { SinkCatalogue } from '../sinks/sink-catalogue.js'
+
+/** How long what the store said about other instances' jobs is good for. */
+const FRESH_MS = 5_000
+const STAMP_BATCH = 500
+
+export class Catalogue {
+  readonly jobs = new Map<string, JobDefinition>()
+  readonly sinks: SinkCatalogue
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #log: Logger
+  #others: { readonly at: number; readonly jobs: Promise<ReadonlyMap<string, JobInfo>> } | undefined
+
+  constructor(store: Store, clock: Clock, log: Logger, sinks: SinkCatalogue) {
+    this.#store = store
+    this.#clock = clock
+    this.#log = log
+    this.sinks = sinks
+  }
+
+  add(job: JobDefinition): void {
+    if (this.jobs.has(job.name)) {
+      throw failure('JOB_DUPLICATE', `job "${job.name}" is defined twice: give one of them another name`)
+    }
+    this.jobs.set(job.name, job)
+  }
+
+  /** The rule that a target's keys follow: undefined when it has none, `unknown` when nobody has told. */
+  async keyRule(target: Target): Promise<KeyRule | undefined | 'unknown'> {
+    if (!('job' in target)) return undefined
+    const own = this.jobs.get(target.job)
+    if (own !== undefined) return own.exclusive?.rule
+    const other = (await this.#knownJobs()).get(target.job)
+    return other === undefined ? 'unknown' : other.exclusive
+  }
+
+  /** The exclusive key of a payload, or `unstamped` when only an instance with the job's code can tell. */
+  async keyOf(target: Target, payload: Json): Promise<RunKey | 'unstamped' | undefined> {
+    if ('sink' in target) return (await this.sinks.orderOf(target))?.key
+    const rule = await this.keyRule(target)
+    if (rule === undefined) return undefined
+    if (rule === 'unknown') return 'unstamped'
+    return keyOf(target.job, rule, payload) ?? (await this.#keyByCode(target.job, rule, payload)) ?? 'unstamped'
+  }
+
+  /** Stamps what was made without the code of this instance's jobs. */
+  async stampKeys(): Promise<void> {
+    if (this.jobs.size === 0) return
+    await eachPage(
+      (after) => this.#store.runs.list({ waitsFor: 'stamp', limit: STAMP_BATCH, ...after }),
+      (runs) => this.#stampRuns(runs),
+    )
+    await eachPage(
+      (after) => this.#store.schedules.list({ unstamped: true, limit: STAMP_BATCH, ...after }),
+      (schedules) => this.#stampSchedules(schedules),
+    )
+  }
+
+  async #stampRuns(runs: readonly Run[]): Promise<void> {
+    const own = runs.filter(({ target }) => this.#has(target))
+    const stamps = own.map(async ({ id, target, payload }) => ({ run: id, key: await this.#stampOf(target, payload) }))
+    if (stamps.length > 0) await this.#store.runs.stamp(await Promise.all(stamps))
+  }
+
+  async #stampSchedules(schedules: readonly Schedule[]): Promise<void> {
+    for (const { id, version, definition } of schedules) {
+      if (!this.#has(definition.target)) continue
+      const { key: _, ...rest } = definition
+      const key = await this.#stampOf(definition.target, definition.payload)
+      await this.#store.schedules.put([
+        { id, definition: key === undefined ? rest : { ...rest, key }, ifVersion: version },
+      ])
+    }
+  }
+
+  #has(target: Target): boolean {
+    return 'job' in target && this.jobs.has(target.job)
+  }
+
+  /**
+   * The key of something that is stored already. A payload that its own job's code cannot make a key of gets one of the
+   * whole payload: it then runs, exclusive all the same, and fails with the reason, instead of waiting for ever.
+   */
+  async #stampOf(target: Target, payload: Json): Promise<RunKey | undefined> {
+    try {
+      const key = await this.keyOf(target, payload)
+      return key === 'unstamped' ? undefined : key
+    } catch (error) {
+      if (!('job' in target)) return undefined
+      this.#log.warn(
+        { job: target.job, err: errorRecord(error) },
+        'an exclusive key could not be computed; the whole payload is used',
+      )
+      const rule = this.jobs.get(target.job)?.exclusive?.rule
+      return rule && keyFrom(target.job, rule, payload)
+    }
+  }
+
+  async #keyByCode(name: string, rule: KeyRule, payload: Json): Promise<RunKey | undefined> {
+    const job = this.jobs.get(name)
+    if (job?.exclusive?.by === undefined) return undefined
+    const value = job.exclusive.by(job.parse === undefined ? payload : await job.parse(payload))
+    return keyFrom(name, rule, toJson(value, `the exclusive key of job "${name}"`))
+  }
+
+  /** Asked for once, however many schedules of a batch need it. */
+  #knownJobs(): Promise<ReadonlyMap<string, JobInfo>> {
+    const now = this.#clock.monotonic()
+    if (this.#others === undefined || now - this.#others.at > FRESH_MS) {
+      const asked = { at: now, jobs: this.#askForJobs() }
+      this.#others = asked
+      asked.jobs.catch(() => {
+        if (this.#others === asked) this.#others = undefined
+      })
+    }
+    return this.#others.jobs
+  }
+
+  async #askForJobs(): Promise<ReadonlyMap<string, JobInfo>> {
+    return new Map((await this.#store.instances.jobs()).map((job) => [job.name, job]))
+  }
+}
+
+/** Pages that one sweep looks at: what others' jobs left unstamped must not hide this instance's own for ever. */
+const MAX_PAGES = 20
+
+async function eachPage<Item>(
+  list: (after: { readonly after?: string }) => Promise<Page<Item>>,
+  visit: (items: readonly Item[]) => Promise<void>,
+): Promise<void> {
+  let after: { readonly after?: string } = {}
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const { items, next } = await list(after)
+    await visit(items)
+    if (next === undefined) return
+    after = { after: next }
+  }
+}
+
+/** A job as data, for the store. */
+export function jobInfo({ name, exclusive }: JobDefinition): JobInfo {
+  return exclusive === undefined ? { name } : { name, exclusive: exclusive.rule }
+}

@@ -1,0 +1,142 @@
+import { failure, quote } from '../../core/errors.js'
+import type { Json } from '../../core/json.js'
+import type { KeyRule } from '../../core/key.js'
+import { checkOptions } from '../../core/known-options.js'
+import { checkName } from '../../core/names.js'
+import { MAX_BACKOFF_MS, type RetryOptions } from '../../core/retry.js'
+import type { Keep } from '../../core/run.js'
+import type { Exclusive, HandlerContext, JobDefinition } from '../../engine/definitions.js'
+import { type Duration, durationMs } from '../../time/duration.js'
+import { located } from '../located.js'
+import { parseRetry } from './retry-options.js'
+import { type StandardSchema, validate } from './standard-schema.js'
+
+export interface JobOptions<Payload> {
+  /**
+   * The work. What it returns (JSON) is the run's result; what it throws is retried, or ends the run. For work that keeps
+   * the CPU give a URL, `new URL('./resize.js', import.meta.url)`: the module's default export then runs in a thread.
+   */
+  readonly run: ((context: HandlerContext<Payload>) => unknown) | URL
+  readonly exclusive?: ExclusiveOption<Payload>
+  readonly retry?: RetryOptions
+  /** How long one attempt may take before its signal fires. Default one hour. */
+  readonly timeout?: Duration
+  /** Which runs stay in the history. Default all. */
+  readonly keep?: Keep
+  /** How many attempts of this job one instance runs at a time. Default: no limit of its own. */
+  readonly concurrency?: number
+}
+
+export type ExclusiveOption<Payload> = boolean | ((payload: Payload) => unknown) | ExclusiveOptions<Payload>
+
+export interface ExclusiveOptions<Payload> {
+  /** What makes payloads the same: property paths, or a function. Default the whole payload. */
+  readonly by?: readonly string[] | ((payload: Payload) => unknown)
+  /** The lock's name, to share it between jobs. */
+  readonly name?: string
+  /** How many runs of one key may run at a time. Default 1. */
+  readonly limit?: number
+  /** A run that finds its key busy is skipped (default), or waits for its turn. */
+  readonly whenBusy?: 'skip' | 'wait'
+  /** Refuse an enqueue while the key is taken. Default on with `skip`, off with `wait`. */
+  readonly checkOnEnqueue?: boolean
+}
+
+export const DEFAULT_TIMEOUT_MS = 3_600_000
+const DEFAULT_RETRY = { attempts: 3, maxDelayMs: MAX_BACKOFF_MS }
+const KNOWN = ['payload', 'run', 'exclusive', 'retry', 'timeout', 'keep', 'concurrency']
+const KNOWN_EXCLUSIVE = ['by', 'name', 'limit', 'whenBusy', 'checkOnEnqueue']
+const KEEPS: readonly Keep[] = ['all', 'failures', 'none']
+
+/** Checks a job's options, once, when it is defined. */
+export function parseJob<Payload>(
+  name: string,
+  options: JobOptions<Payload> & { readonly payload?: StandardSchema | undefined },
+): JobDefinition {
+  checkName(name, 'job name')
+  checkOptions(options, KNOWN, `job "${name}"`)
+  const { payload: schema } = options
+  if (schema !== undefined && typeof schema?.['~standard']?.validate !== 'function') {
+    throw invalid(name, 'payload must be a Standard Schema, such as one of zod, valibot or arktype')
+  }
+  checkHandler(name, options.run)
+  const where = `job "${name}"`
+  const timeoutMs = located(where, () => durationMs(options.timeout ?? DEFAULT_TIMEOUT_MS))
+  if (timeoutMs < 1) throw invalid(name, 'timeout must be longer than 0')
+  const exclusive = parseExclusive(name, options.exclusive)
+  return {
+    name,
+    run: options.run as JobDefinition['run'],
+    ...(schema === undefined
+      ? {}
+      : { parse: (payload: Json) => parsePayload(schema, payload, `payload of job "${name}"`) }),
+    retry: located(where, () => parseRetry(where, options.retry ?? {}, DEFAULT_RETRY)),
+    timeoutMs,
+    keep: checkKeep(options.keep ?? 'all', where),
+    concurrency: checkCount(options.concurrency ?? Number.POSITIVE_INFINITY, name, 'concurrency'),
+    ...(exclusive === undefined ? {} : { exclusive }),
+  }
+}
+
+function checkHandler(job: string, run: unknown): void {
+  if (typeof run === 'function') return
+  if (!(run instanceof URL)) {
+    const given = typeof run === 'string' ? `, not ${quote(run)}` : ''
+    throw invalid(job, `run must be a function, or the URL of a module: new URL('./file.js', import.meta.url)${given}`)
+  }
+  if (run.protocol === 'file:') return
+  throw invalid(job, `run is ${quote(run.href)}: only modules in files, with a URL that begins with file:, can run`)
+}
+
+/** A payload that was left out is stored as null: a schema that allows none at all accepts it as that too. */
+async function parsePayload(schema: StandardSchema, payload: Json, what: string): Promise<unknown> {
+  try {
+    return await validate(schema, payload, what)
+  } catch (error) {
+    if (payload !== null) throw error
+    const absent = await schema['~standard'].validate(undefined)
+    if (absent.issues === undefined) return absent.value
+    throw error
+  }
+}
+
+export function checkKeep(keep: Keep, where: string): Keep {
+  if (KEEPS.includes(keep)) return keep
+  throw failure('OPTION_INVALID', `${where}: keep is ${quote(keep)}; allowed are ${KEEPS.join(', ')}`)
+}
+
+function parseExclusive<Payload>(job: string, option: ExclusiveOption<Payload> | undefined): Exclusive | undefined {
+  if (option === undefined || option === false) return undefined
+  const options: ExclusiveOptions<Payload> =
+    typeof option === 'function' ? { by: option } : option === true ? {} : option
+  checkOptions(options, KNOWN_EXCLUSIVE, `job "${job}": exclusive`)
+  const { by, name, limit = 1, whenBusy = 'skip', checkOnEnqueue = whenBusy === 'skip' } = options
+  if (whenBusy !== 'skip' && whenBusy !== 'wait')
+    throw invalid(job, `exclusive.whenBusy is ${quote(whenBusy)}; allowed are skip and wait`)
+  if (name !== undefined) checkName(name, 'exclusive.name')
+  const rule: KeyRule = {
+    limit: checkCount(limit, job, 'exclusive.limit', 1_000_000),
+    whenBusy,
+    checkOnEnqueue,
+    ...(name === undefined ? {} : { name }),
+    ...(by === undefined ? {} : { by: typeof by === 'function' ? ('code' as const) : checkPaths(job, by) }),
+  }
+  return typeof by === 'function' ? { rule, by: by as (payload: unknown) => unknown } : { rule }
+}
+
+function checkPaths(job: string, paths: readonly string[]): readonly string[] {
+  const good =
+    Array.isArray(paths) && paths.length > 0 && paths.every((path) => typeof path === 'string' && path !== '')
+  if (good) return paths
+  throw invalid(job, 'exclusive.by must be a list of property paths such as ["region", "user.id"], or a function')
+}
+
+function checkCount(count: number, job: string, option: string, most = Number.POSITIVE_INFINITY): number {
+  if (count >= 1 && count <= most && (Number.isInteger(count) || count === Number.POSITIVE_INFINITY)) return count
+  const range = Number.isFinite(most) ? `from 1 to ${most}` : 'of at least 1'
+  throw invalid(job, `${option} is ${quote(count)}; it must be a whole number ${range}`)
+}
+
+function invalid(job: string, problem: string) {
+  return failure('OPTION_INVALID', `job "${job}": ${problem}`)
+}

@@ -1,0 +1,74 @@
+import { failure, quote } from '../../core/errors.js'
+import { inTurns } from '../../core/in-turns.js'
+import { toJson } from '../../core/json.js'
+import { checkOptions } from '../../core/known-options.js'
+import type { NewRun } from '../../core/run.js'
+import type { Store } from '../../core/store.js'
+import type { JobDefinition } from '../../engine/definitions.js'
+import { type Enqueued, type EnqueueOptions, newRun } from './enqueue.js'
+import type { Catalogue } from './job-catalogue.js'
+
+/** A job whose payload may be left out is enqueued without one. */
+export type EnqueueArguments<Input> = undefined extends Input
+  ? [payload?: Input, options?: EnqueueOptions]
+  : [payload: Input, options?: EnqueueOptions]
+
+/** A job as code holds it: types flow from its schema to here. */
+export class Job<Input> {
+  readonly name: string
+  /** Never there at run time: it carries the payload's type to the schedules of the job. */
+  declare readonly '~input'?: Input
+  /** Whether runs of it are kept from overlapping. */
+  readonly exclusive: boolean
+  readonly #catalogue: Catalogue
+  readonly #store: Store
+
+  constructor(definition: JobDefinition, catalogue: Catalogue, store: Store) {
+    this.name = definition.name
+    this.exclusive = definition.exclusive !== undefined
+    this.#catalogue = catalogue
+    this.#store = store
+  }
+
+  async enqueue(...[payload, options = {}]: EnqueueArguments<Input>): Promise<Enqueued> {
+    const run = await this.#newRun(payload, options)
+    const [result] = await this.#enqueue([run], options.tx)
+    return result as Enqueued
+  }
+
+  /** Many at once, in one transaction: all or none. */
+  async enqueueMany(
+    items: readonly ({ readonly payload: Input } & Omit<EnqueueOptions, 'tx'>)[],
+    options: Pick<EnqueueOptions, 'tx'> = {},
+  ): Promise<readonly Enqueued[]> {
+    const where = `enqueueMany of job "${this.name}"`
+    checkOptions(options, ['tx'], where)
+    checkItems(items, where)
+    const { tx } = options
+    const runs = await inTurns(items, ({ payload, ...rest }) => this.#newRun(payload, rest))
+    return runs.length === 0 ? [] : this.#enqueue(runs, tx)
+  }
+
+  /** Whether an enqueue would be accepted now. Reserves nothing: another may come first. */
+  async available(...[payload]: EnqueueArguments<Input>): Promise<boolean> {
+    const stored = toJson(payload, `payload of job "${this.name}"`)
+    const key = await this.#catalogue.keyOf({ job: this.name }, stored)
+    if (key === undefined || key === 'unstamped') return true
+    return this.#store.runs.available(key.name, key.limit)
+  }
+
+  #enqueue(runs: readonly NewRun[], tx: unknown): Promise<readonly Enqueued[]> {
+    return tx === undefined ? this.#store.runs.enqueue(runs) : this.#store.runs.enqueue(runs, tx)
+  }
+
+  #newRun(payload: Input | undefined, options: EnqueueOptions): Promise<NewRun> {
+    return newRun(this.#catalogue, this.name, payload, options)
+  }
+}
+
+function checkItems(items: unknown, where: string): void {
+  const hint = 'give a list, as in enqueueMany([{ payload: { … } }])'
+  if (!Array.isArray(items)) throw failure('OPTION_INVALID', `${where}: ${quote(items)} is no list; ${hint}`)
+  const odd = items.findIndex((item) => typeof item !== 'object' || item === null || Array.isArray(item))
+  if (odd !== -1) throw failure('OPTION_INVALID', `${where}: item ${odd} is ${quote(items[odd])}; ${hint}`)
+}

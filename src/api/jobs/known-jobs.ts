@@ -1,0 +1,23 @@
+import type { KeyRule } from '../../core/key.js'
+import type { Store } from '../../core/store.js'
+
+/** A job that an instance runs, or once ran. */
+export interface KnownJob {
+  readonly name: string
+  readonly exclusive?: KeyRule
+  /** The live instances that run it. */
+  readonly instances: readonly string[]
+}
+
+/** In order of name. */
+export async function knownJobs(store: Store): Promise<readonly KnownJob[]> {
+  const [jobs, instances, now] = await Promise.all([store.instances.jobs(), store.instances.list(), store.now()])
+  const runners = new Map<string, string[]>()
+  for (const { id, expiresAt, jobs: own } of instances) {
+    if (expiresAt < now) continue
+    for (const { name } of own) runners.set(name, [...(runners.get(name) ?? []), id])
+  }
+  return jobs
+    .map((job) => ({ ...job, instances: runners.get(job.name) ?? [] }))
+    .sort((one, other) => (one.name < other.name ? -1 : 1))
+}

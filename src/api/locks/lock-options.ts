@@ -1,0 +1,79 @@
+import { failure } from '../../core/errors.js'
+import { checkOptions } from '../../core/known-options.js'
+import { checkHeartbeat } from '../../engine/instances/keeper.js'
+import { type Duration, durationMs } from '../../time/duration.js'
+import { located } from '../located.js'
+import { Lock } from './lock.js'
+
+export interface LockOptions {
+  /** How long the lease lasts without renewal. Default 15 s. */
+  readonly ttl?: Duration
+  /** How long to wait for it. Default not at all. */
+  readonly wait?: Duration
+  /** How many may hold it at a time, the same for all who use the name. Default 1. */
+  readonly permits?: number
+  /** Nobody else gets it before this long after it was acquired, even if it is released sooner. */
+  readonly minHold?: Duration
+  /** Enters a lock again that this one holds, with the same token: as many releases as acquisitions. */
+  readonly holder?: Lock
+  /** Renewed by itself until it is released. Default on. */
+  readonly renew?: boolean
+  /** Renew this often. Default a quarter of the TTL; more than a third is refused. */
+  readonly heartbeat?: Duration
+  /** With `renew: false`: how long the work may take. Longer than the TTL is refused. */
+  readonly timeout?: Duration
+}
+
+const DEFAULT_TTL_MS = 15_000
+const MAX_PERMITS = 1_000_000
+const KNOWN = ['ttl', 'wait', 'permits', 'minHold', 'holder', 'renew', 'heartbeat', 'timeout']
+
+/** What a lock is asked for with, checked. */
+export type LockTerms = ReturnType<typeof parse>
+
+export function parseLockOptions(name: string, options?: LockOptions): LockTerms {
+  if (options === undefined) return USUAL
+  checkOptions(options, KNOWN, () => `lock "${name}"`)
+  return located(`lock "${name}"`, () => parse(name, options))
+}
+
+function parse(name: string, options: LockOptions) {
+  const { ttl, wait, permits = 1, minHold, holder, renew = true, heartbeat, timeout } = options
+  const ttlMs = ttl === undefined ? DEFAULT_TTL_MS : checkTtl(name, durationMs(ttl))
+  if (!Number.isInteger(permits) || permits < 1 || permits > MAX_PERMITS) {
+    throw invalid(name, `permits is ${String(permits)}; it must be a whole number from 1 to ${MAX_PERMITS}`)
+  }
+  if (holder !== undefined && !(holder instanceof Lock))
+    throw invalid(name, 'holder must be a lock that lock() gave you')
+  const heartbeatMs = heartbeat === undefined ? undefined : durationMs(heartbeat)
+  if (heartbeatMs !== undefined) checkHeartbeat(heartbeatMs, ttlMs, `lock "${name}"`)
+  if (!renew && heartbeat !== undefined) throw invalid(name, 'heartbeat says nothing with renew: false: remove one')
+  if (renew && timeout !== undefined) {
+    throw invalid(name, 'timeout belongs to renew: false; a lock that renews itself lasts as long as the work')
+  }
+  if (timeout !== undefined && durationMs(timeout) > ttlMs) {
+    throw invalid(
+      name,
+      `it is not renewed, and its timeout is longer than its ttl of ${ttlMs} ms: the lease would run out during the work`,
+    )
+  }
+  return {
+    ttlMs,
+    permits,
+    renew,
+    heartbeatMs,
+    waitMs: wait === undefined ? 0 : durationMs(wait),
+    minHoldMs: minHold === undefined ? 0 : durationMs(minHold),
+  }
+}
+
+const USUAL = parse('', {})
+
+export function checkTtl(name: string, ttlMs: number): number {
+  if (ttlMs >= 1) return ttlMs
+  throw invalid(name, 'ttl must be longer than 0')
+}
+
+function invalid(name: string, problem: string) {
+  return failure('OPTION_INVALID', `lock "${name}": ${problem}`)
+}

@@ -1,0 +1,42 @@
+/** Cancels or retries all runs that match, a bounded page at a time. */
+import { failure, quote } from '../../core/errors.js'
+import { inTurns } from '../../core/in-turns.js'
+import type { Run, RunState } from '../../core/run.js'
+import type { CancelResult, RetryResult, RunQuery, Store } from '../../core/store.js'
+
+export interface ManyResult {
+  /** The runs that were changed, or asked to cancel. */
+  readonly changed: readonly string[]
+  /** Runs that matched and were in no state to be changed any more. */
+  readonly refused: number
+  /** Pass as `after` to go on: there may be more. */
+  readonly next?: string
+}
+
+const MAX_LIMIT = 1_000
+export const CANCELLABLE: readonly RunState[] = ['waiting', 'ready', 'running']
+export const RETRYABLE: readonly RunState[] = ['failed', 'cancelled', 'skipped']
+
+export async function changeMany(
+  store: Store,
+  query: RunQuery,
+  allowed: readonly RunState[],
+  where: string,
+  isMeant: (run: Run) => boolean,
+  change: (id: string) => Promise<CancelResult | RetryResult>,
+): Promise<ManyResult> {
+  if (query.limit > MAX_LIMIT) {
+    throw failure('OPTION_INVALID', `${where}: limit is ${quote(query.limit)}; at most ${MAX_LIMIT} at a time`)
+  }
+  const states = query.states ?? allowed
+  const stranger = states.find((state) => !allowed.includes(state))
+  if (stranger !== undefined) {
+    throw failure('OPTION_INVALID', `${where}: runs that are ${stranger} cannot be meant; ${allowed.join(', ')} can`)
+  }
+  const { items, next } = await store.runs.list({ ...query, states })
+  const results = await inTurns(items.filter(isMeant), async ({ id }) => ({ id, result: await change(id) }))
+  const changed = results.filter(({ result }) => DONE.includes(result)).map(({ id }) => id)
+  return { changed, refused: results.length - changed.length, ...(next === undefined ? {} : { next }) }
+}
+
+const DONE: readonly (CancelResult | RetryResult)[] = ['cancelled', 'requested', 'ready']

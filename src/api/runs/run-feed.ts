@@ -1,0 +1,173 @@
+/**
+ * News of runs, whichever process made or ran them, without anything being stored for it: on the store's hints, and every
+ * second, the newest runs are looked at down to those that are known, and unfinished ones are looked at again.
+ *
+ * What it tells is what is there when it looks: a run that goes through three states between two looks is told of once.
+ * Everything is bounded: when more came than one look takes, it says so (`gap`), and whoever listens loads anew.
+ */
+import { type Clock, sleep } from '../../core/clock.js'
+import { isFinished, type Run } from '../../core/run.js'
+import type { Store } from '../../core/store.js'
+
+export type RunNews =
+  | { readonly kind: 'run'; readonly run: Run; readonly at: number }
+  /** A run that was told of has ended and left no history. */
+  | { readonly kind: 'gone'; readonly id: string; readonly at: number }
+  /** There was more than could be told. */
+  | { readonly kind: 'gap'; readonly at: number }
+
+type Listener = (news: RunNews) => void
+
+const LOOK_MS = 1_000
+/** However many hints there are, not more often than this. */
+const PAUSE_MS = 250
+const PAGE = 100
+const MAX_NEW = 1_000
+const MAX_KNOWN = 5_000
+/** Unfinished runs, beyond the newest, that one look asks for. */
+const MAX_ASKED = 100
+/** Runs are written before they can be seen, and not seen in the order of their numbers. */
+const OVERLAP_MS = 5_000
+
+export class RunFeed {
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #listeners = new Set<Listener>()
+  /** What was told of each run, oldest first. */
+  readonly #known = new Map<string, string>()
+  readonly #unfinished = new Set<string>()
+  #newestAt = 0
+  #primed: Promise<void> | undefined
+  #stopped = new AbortController()
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store
+    this.#clock = clock
+  }
+
+  /** Resolves once everything that happens from then on will be told; the returned function ends it. */
+  async watch(listener: Listener): Promise<() => void> {
+    this.#listeners.add(listener)
+    this.#primed ??= this.#start()
+    const end = () => {
+      if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#stop()
+    }
+    try {
+      await this.#primed
+    } catch (error) {
+      end()
+      throw error
+    }
+    return end
+  }
+
+  /** The runs that changed since an instant, oldest first; undefined when there are more than can be told. */
+  async since(at: number): Promise<readonly Run[] | undefined> {
+    const { runs, isWhole } = await this.#newest((page) => isBefore(page, at - OVERLAP_MS))
+    if (!isWhole) return undefined
+    const changedAt = (run: Run) => Math.max(run.createdAt, run.startedAt ?? 0, run.finishedAt ?? 0)
+    return runs.filter((run) => changedAt(run) >= at - OVERLAP_MS).reverse()
+  }
+
+  async #start(): Promise<void> {
+    const stopped = new AbortController()
+    this.#stopped = stopped
+    const { runs } = await this.#newest(() => true)
+    const running = await this.#store.runs.list({ states: ['running'], limit: PAGE })
+    for (const run of [...running.items, ...runs]) this.#learn(run)
+    void this.#loop(stopped.signal)
+  }
+
+  #stop(): void {
+    this.#stopped.abort()
+    this.#primed = undefined
+    this.#known.clear()
+    this.#unfinished.clear()
+  }
+
+  async #loop(stopped: AbortSignal): Promise<void> {
+    let hint = new AbortController()
+    const unsubscribe = this.#store.subscribe((wake) => {
+      if (wake === 'runs' || wake === 'settled') hint.abort()
+    })
+    const wakeUp = () => hint.abort()
+    stopped.addEventListener('abort', wakeUp)
+    while (!stopped.aborted) {
+      // A store that does not answer is looked at again later; others say that it is gone.
+      await this.#look(stopped).catch(() => {})
+      await sleep(this.#clock, PAUSE_MS, stopped)
+      await sleep(this.#clock, LOOK_MS - PAUSE_MS, hint.signal)
+      hint = new AbortController()
+    }
+    stopped.removeEventListener('abort', wakeUp)
+    unsubscribe()
+  }
+
+  async #look(stopped: AbortSignal): Promise<void> {
+    const at = await this.#store.now()
+    const downTo = this.#newestAt - OVERLAP_MS
+    const isKnown = (page: readonly Run[]) => page.every(({ id }) => this.#known.has(id))
+    const { runs, isWhole } = await this.#newest((page) => isBefore(page, downTo) || isKnown(page))
+    if (stopped.aborted) return
+    if (!isWhole) this.#tell({ kind: 'gap', at })
+    for (const run of runs.toReversed()) {
+      if (this.#learn(run) && isWhole) this.#tell({ kind: 'run', run, at })
+    }
+    await this.#askAgain(new Set(runs.map(({ id }) => id)), at, stopped)
+  }
+
+  async #askAgain(looked: ReadonlySet<string>, at: number, stopped: AbortSignal): Promise<void> {
+    const ids = [...this.#unfinished].filter((id) => !looked.has(id)).slice(0, MAX_ASKED)
+    const runs = await Promise.all(ids.map((id) => this.#store.runs.get(id)))
+    if (stopped.aborted) return
+    for (const [place, run] of runs.entries()) {
+      const id = ids[place] ?? ''
+      if (run === undefined) {
+        this.#forget(id)
+        this.#tell({ kind: 'gone', id, at })
+      } else if (this.#learn(run)) this.#tell({ kind: 'run', run, at })
+    }
+  }
+
+  /** Newest first, down to the last page that matters; not whole when there were too many. */
+  async #newest(
+    isLast: (page: readonly Run[]) => boolean,
+  ): Promise<{ readonly runs: readonly Run[]; readonly isWhole: boolean }> {
+    const runs: Run[] = []
+    let after: { readonly after?: string } = {}
+    while (runs.length < MAX_NEW) {
+      const { items, next } = await this.#store.runs.list({ limit: PAGE, ...after })
+      runs.push(...items)
+      if (next === undefined || isLast(items)) return { runs, isWhole: true }
+      after = { after: next }
+    }
+    return { runs, isWhole: false }
+  }
+
+  /** Answers whether that was news. */
+  #learn(run: Run): boolean {
+    const { id, state, attempt, readyAt, createdAt, cancelRequested = false } = run
+    const mark = `${state} ${attempt} ${readyAt} ${cancelRequested}`
+    const isNews = this.#known.get(id) !== mark
+    this.#known.delete(id)
+    this.#known.set(id, mark)
+    this.#unfinished.delete(id)
+    if (!isFinished(run)) this.#unfinished.add(id)
+    this.#newestAt = Math.max(this.#newestAt, createdAt)
+    if (this.#known.size > MAX_KNOWN) this.#forget(this.#known.keys().next().value ?? '')
+    return isNews
+  }
+
+  #forget(id: string): void {
+    this.#known.delete(id)
+    this.#unfinished.delete(id)
+  }
+
+  #tell(news: RunNews): void {
+    for (const listener of [...this.#listeners]) listener(news)
+  }
+}
+
+function isBefore(page: readonly Run[], at: number): boolean {
+  return (page.at(-1)?.createdAt ?? 0) < at
+}

@@ -1,0 +1,150 @@
+import { type Clock, sleep } from '../../core/clock.js'
+import { failure } from '../../core/errors.js'
+import { checkOptions } from '../../core/known-options.js'
+import { checkText } from '../../core/names.js'
+import { isFinished, type Run, type RunState } from '../../core/run.js'
+import type { CancelResult, Page, RunQuery, Store } from '../../core/store.js'
+import { type Duration, durationMs } from '../../time/duration.js'
+import { type Instant, instantMs } from '../../time/instant.js'
+import { isLook, listQuery } from '../list-query.js'
+import { located } from '../located.js'
+import { CANCELLABLE, changeMany, type ManyResult, RETRYABLE } from './change-many.js'
+import { RunFeed, type RunNews } from './run-feed.js'
+
+const FIRST_LOOK_MS = 20
+const LOOK_MS = 1_000
+
+const FILTERS = ['after', 'schedule', 'tick', 'job', 'sink', 'key', 'state', 'states', 'waitsFor', 'look'] as const
+const STATES: readonly RunState[] = ['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped']
+const isState = (state: unknown) => STATES.includes(state as RunState)
+const CHECKS = {
+  look: isLook,
+  tick: Number.isInteger,
+  state: isState,
+  states: (states: unknown) => Array.isArray(states) && states.every(isState),
+  waitsFor: (waitsFor: unknown) => ['key', 'overlap', 'stamp'].includes(waitsFor as string),
+}
+
+type ManyQuery = Partial<RunQuery> & { readonly state?: RunState }
+
+export class Runs {
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #ending: AbortSignal
+  readonly #feed: RunFeed
+
+  constructor(store: Store, clock: Clock, ending: AbortSignal) {
+    this.#store = store
+    this.#clock = clock
+    this.#ending = ending
+    this.#feed = new RunFeed(store, clock)
+  }
+
+  async get(id: string): Promise<Run | undefined> {
+    return this.#store.runs.get(checkText(id, 'run id'))
+  }
+
+  /** Newest first. */
+  async list(query: ManyQuery = {}): Promise<Page<Run>> {
+    return this.#store.runs.list(this.#many(query, 'runs.list()'))
+  }
+
+  /** Cancels a run that has not started; asks a running one to end. */
+  async cancel(id: string): Promise<Exclude<CancelResult, 'missing'>> {
+    const result = await this.#store.runs.cancel(checkText(id, 'run id'))
+    if (result === 'missing') throw missing(id)
+    return result
+  }
+
+  /** Runs a failed, cancelled or skipped run again, with all its attempts ahead. */
+  async retry(id: string): Promise<void> {
+    const result = await this.#store.runs.retry(checkText(id, 'run id'))
+    if (result === 'missing') throw missing(id)
+    if (result === 'refused') {
+      const state = (await this.#store.runs.get(id))?.state
+      throw failure(
+        'TRANSITION_REFUSED',
+        `run ${id} is ${state}: only failed, cancelled and skipped runs can be retried`,
+      )
+    }
+  }
+
+  /**
+   * Cancels the newest runs that match and have not ended, up to a limit of 1,000. `isMeant` can leave some out. Runs that
+   * come meanwhile are not among them.
+   */
+  async cancelMany(query: ManyQuery = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyResult> {
+    const where = 'runs.cancelMany()'
+    return changeMany(this.#store, this.#many(query, where), CANCELLABLE, where, isMeant, (id) =>
+      this.#store.runs.cancel(id),
+    )
+  }
+
+  /** Retries the newest runs that match and failed, were cancelled or skipped, up to a limit of 1,000. */
+  async retryMany(query: ManyQuery = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyResult> {
+    const where = 'runs.retryMany()'
+    return changeMany(this.#store, this.#many(query, where), RETRYABLE, where, isMeant, (id) =>
+      this.#store.runs.retry(id),
+    )
+  }
+
+  #many(query: ManyQuery, where: string): RunQuery {
+    const { state, ...rest } = listQuery(query, FILTERS, where, CHECKS)
+    return { ...rest, ...(state === undefined ? {} : { states: [state] }) }
+  }
+
+  /**
+   * Tells of runs that are new or changed, whichever process made or ran them, within about a second. It looks, so it may
+   * miss states in between; `gap` means that there was more than it could tell. Resolves once it has begun.
+   */
+  watch(listener: (news: RunNews) => void): Promise<() => void> {
+    return this.#feed.watch(listener)
+  }
+
+  /** The runs that changed since an instant, oldest first; undefined when they are too many. */
+  changedSince(at: Instant): Promise<readonly Run[] | undefined> {
+    return this.#feed.since(instantMs(at))
+  }
+
+  /**
+   * Resolves when the run has ended. Undefined when there is no record of it: it was never there, or it ended and its
+   * job keeps no history.
+   */
+  async wait(
+    id: string,
+    options: { readonly timeout?: Duration; readonly signal?: AbortSignal } = {},
+  ): Promise<Run | undefined> {
+    const where = `wait for run ${checkText(id, 'run id')}`
+    checkOptions(options, ['timeout', 'signal'], where)
+    const { timeout, signal } = options
+    const waitMs = timeout === undefined ? Number.POSITIVE_INFINITY : located(where, () => durationMs(timeout))
+    const until = this.#clock.monotonic() + waitMs
+    let hint = new AbortController()
+    const look = () => hint.abort()
+    const unsubscribe = this.#store.subscribe((wake) => {
+      if (wake === 'settled') look()
+    })
+    this.#ending.addEventListener('abort', look)
+    signal?.addEventListener('abort', look)
+    try {
+      for (let lookMs = FIRST_LOOK_MS; ; lookMs = Math.min(lookMs * 2, LOOK_MS)) {
+        if (this.#ending.aborted) throw failure('NOT_RUNNING', `run ${id} was waited for when the instance was stopped`)
+        signal?.throwIfAborted()
+        const run = await this.#store.runs.get(id)
+        if (run === undefined || isFinished(run)) return run
+        const leftMs = until - this.#clock.monotonic()
+        if (leftMs <= 0) throw failure('WAIT_TIMEOUT', `run ${id} is still ${run.state} after ${String(timeout)}`)
+        await sleep(this.#clock, Math.min(lookMs, leftMs), hint.signal)
+        hint = new AbortController()
+      }
+    } finally {
+      this.#ending.removeEventListener('abort', look)
+      signal?.removeEventListener('abort', look)
+      unsubscribe()
+    }
+  }
+}
+
+function missing(id: string) {
+  return failure('RUN_NOT_FOUND', `there is no run "${id}": it never was, or its history is gone`)
+}

@@ -1,0 +1,99 @@
+/** Schedules that are declared in code: put when the app starts, and kept in step with its releases. */
+import { createHash } from 'node:crypto'
+import { failure } from '../../core/errors.js'
+import { canonicalJson, type Json } from '../../core/json.js'
+import { liveSets, setInForce } from '../../core/release.js'
+import type { ScheduleDefinition } from '../../core/schedule.js'
+import type { DeclaredSet, Store } from '../../core/store.js'
+import type { ScheduleInput } from './schedule-input.js'
+
+const BATCH = 1_000
+
+export class Declarations {
+  readonly #store: Store
+  readonly #app: string | undefined
+  readonly #release: string | undefined
+  readonly #inputs = new Map<string, ScheduleInput>()
+  #definitions = new Map<string, ScheduleDefinition>()
+  #hash: string | undefined
+  /** The live sets for which this instance has done all there was to do. */
+  #settledFor: string | undefined
+
+  constructor(store: Store, app: string | undefined, release: string | undefined) {
+    this.#store = store
+    this.#app = app
+    this.#release = release
+  }
+
+  /** Names the set; undefined without an app, or before it was checked. */
+  get hash(): string | undefined {
+    return this.#hash
+  }
+
+  add(id: string, input: ScheduleInput): void {
+    if (this.#inputs.has(id)) {
+      throw failure('SCHEDULE_DUPLICATE', `schedule "${id}" is declared twice: give one of them another id`)
+    }
+    this.#inputs.set(id, input)
+  }
+
+  /** Checks all declarations, before anything is written. */
+  async check(parse: (id: string, input: ScheduleInput, app?: string) => Promise<ScheduleDefinition>): Promise<void> {
+    const definitions = new Map<string, ScheduleDefinition>()
+    for (const [id, input] of this.#inputs) definitions.set(id, await parse(id, input, this.#app))
+    this.#definitions = definitions
+    // With its release: a release that goes back to an earlier set of schedules is newer than that one was.
+    const text = canonicalJson([this.#release ?? null, [...definitions].sort()] as unknown as Json)
+    this.#hash = this.#app === undefined ? undefined : createHash('sha256').update(text).digest('hex')
+  }
+
+  /** Writes the declarations, if they are the ones in force. Without an app they are put once and nothing is removed. */
+  async sync(): Promise<void> {
+    if (this.#app === undefined || this.#hash === undefined) {
+      if (this.#settledFor === undefined) await this.#put()
+      this.#settledFor = 'put'
+      return
+    }
+    const schedules = [...this.#definitions.keys()]
+    const release = this.#release === undefined ? {} : { release: this.#release }
+    await this.#store.instances.declare(this.#app, { hash: this.#hash, schedules, ...release })
+    const now = await this.#store.now()
+    const sets = await this.#declaredSets(this.#app, this.#hash, now)
+    const live = liveSets(sets, now)
+    const situation = live
+      .map(({ hash }) => hash)
+      .sort()
+      .join()
+    if (setInForce(sets, now)?.hash !== this.#hash) this.#settledFor = undefined
+    else if (situation !== this.#settledFor) {
+      await this.#put()
+      await this.#removeUndeclared(this.#app, live)
+      this.#settledFor = situation
+    }
+  }
+
+  /** Alive are the sets of instances whose lease runs, however rarely they beat; and this one, joined or not. */
+  async #declaredSets(app: string, own: string, now: number): Promise<readonly DeclaredSet[]> {
+    const instances = await this.#store.instances.list()
+    const alive = new Set(instances.filter(({ expiresAt }) => expiresAt >= now).map(({ declarations }) => declarations))
+    const sets = await this.#store.instances.declarations(app)
+    return sets.map((set) => (set.hash === own || alive.has(set.hash) ? { ...set, aliveAt: now } : set))
+  }
+
+  async #put(): Promise<void> {
+    const writes = Array.from(this.#definitions, ([id, definition]) => ({ id, definition }))
+    for (let at = 0; at < writes.length; at += BATCH) await this.#store.schedules.put(writes.slice(at, at + BATCH))
+  }
+
+  /** Removes what the app once declared and no live release declares any more. */
+  async #removeUndeclared(app: string, live: readonly DeclaredSet[]): Promise<void> {
+    const declared = new Set(live.flatMap(({ schedules }) => schedules))
+    let after: string | undefined
+    do {
+      const page = await this.#store.schedules.list({ app, limit: BATCH, ...(after === undefined ? {} : { after }) })
+      const gone = page.items.filter(({ id }) => !declared.has(id)).map(({ id }) => id)
+      if (gone.length > 0) await this.#store.schedules.remove(gone)
+      after = page.next
+    } while (after !== undefined)
+  }
+}

@@ -1,0 +1,28 @@
+import type { RunState } from '../../core/run.js'
+import type { Store } from '../../core/store.js'
+
+/** How the newest runs of a schedule went, of those that are still in the history. */
+export interface RecentRuns {
+  /** How the newest that has ended did so. */
+  readonly last?: { readonly run: string; readonly state: RunState; readonly at: number }
+  /** Of how long the newest attempts took that ended by themselves. */
+  readonly p95Ms?: number
+}
+
+const NEWEST = 20
+
+export async function recentRuns(store: Store, schedule: string): Promise<RecentRuns> {
+  const { items } = await store.runs.list({ schedule, limit: NEWEST })
+  const last = items.find(({ finishedAt }) => finishedAt !== undefined)
+  const took = items
+    .filter(({ state }) => state === 'succeeded' || state === 'failed')
+    .flatMap(({ startedAt, finishedAt }) =>
+      startedAt === undefined || finishedAt === undefined ? [] : [finishedAt - startedAt],
+    )
+    .sort((one, other) => one - other)
+  const p95Ms = took[Math.ceil(took.length * 0.95) - 1]
+  return {
+    ...(last?.finishedAt === undefined ? {} : { last: { run: last.id, state: last.state, at: last.finishedAt } }),
+    ...(p95Ms === undefined ? {} : { p95Ms }),
+  }
+}

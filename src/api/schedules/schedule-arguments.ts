@@ -1,0 +1,76 @@
+/** What calls about schedules are given, checked. */
+import { failure, quote } from '../../core/errors.js'
+import { checkOptions } from '../../core/known-options.js'
+import type { Overlap } from '../../core/policies.js'
+import type { ScheduleState } from '../../core/schedule.js'
+import type { ScheduleQuery } from '../../core/store.js'
+import type { Instant } from '../../time/instant.js'
+import { isLook, listQuery } from '../list-query.js'
+import { OVERLAPS, type ScheduleInput } from './schedule-input.js'
+
+const FILTERS = ['prefix', 'after', 'state', 'job', 'sink', 'app', 'unstamped', 'look'] as const
+const STATES: readonly ScheduleState[] = ['active', 'paused', 'finished']
+
+export function scheduleQuery(query: Partial<ScheduleQuery>): ScheduleQuery {
+  return listQuery(query, FILTERS, 'schedules.list()', {
+    state: (state) => STATES.includes(state as ScheduleState),
+    unstamped: (unstamped) => typeof unstamped === 'boolean',
+    look: isLook,
+  })
+}
+
+export interface PreviewOptions {
+  /** How many ticks. Default 5. */
+  readonly count?: number
+  /** Start here instead of now. */
+  readonly from?: Instant
+}
+
+const MAX_PREVIEW = 100_000
+
+export function previewOptions(options: PreviewOptions): PreviewOptions & { readonly count: number } {
+  checkOptions(options, ['count', 'from'], 'preview')
+  const { count = 5 } = options
+  if (Number.isInteger(count) && count >= 0 && count <= MAX_PREVIEW) return { ...options, count }
+  throw failure('OPTION_INVALID', `preview: count is ${quote(count)}; it must be a whole number up to ${MAX_PREVIEW}`)
+}
+
+const VERSION_OPTIONS = ['ifVersion']
+
+/** `what` is done to the schedule `id`, as an error would say. */
+export function versionOf(options: { readonly ifVersion?: number }, what: string, id: string): number | undefined {
+  const where = () => `${what} of ${quote(id)}`
+  checkOptions(options, VERSION_OPTIONS, where)
+  const { ifVersion } = options
+  if (ifVersion === undefined || (Number.isInteger(ifVersion) && ifVersion >= 0)) return ifVersion
+  throw failure(
+    'OPTION_INVALID',
+    `${where()}: ifVersion is ${quote(ifVersion)}; it must be a version, or 0 for none yet`,
+  )
+}
+
+/** What a new id begins with. */
+export function prefixOf(options: { readonly prefix?: string }): string {
+  checkOptions(options, ['prefix'], 'add')
+  const { prefix = '' } = options
+  if (typeof prefix === 'string') return prefix
+  throw failure('OPTION_INVALID', `add: prefix is ${quote(prefix)}; it must be text, such as "user/"`)
+}
+
+type Entry = readonly [id: string, input: ScheduleInput]
+
+export function checkEntries(entries: Iterable<Entry>): readonly Entry[] {
+  const hint = 'give pairs, as in putMany([["digest/eu", { cron: "0 9 * * *", job: "digest" }]])'
+  if (typeof (entries as Partial<Iterable<Entry>> | undefined)?.[Symbol.iterator] !== 'function') {
+    throw failure('OPTION_INVALID', `putMany: ${quote(entries)} is no list; ${hint}`)
+  }
+  const list = [...entries]
+  const odd = list.findIndex((entry) => !Array.isArray(entry) || entry.length !== 2)
+  if (odd === -1) return list
+  throw failure('OPTION_INVALID', `putMany: entry ${odd} is ${quote(list[odd])}; ${hint}`)
+}
+
+export function checkOverlap(where: string, overlap: Overlap): void {
+  if (OVERLAPS.includes(overlap)) return
+  throw failure('OPTION_INVALID', `${where}: overlap is ${quote(overlap)}; allowed are ${OVERLAPS.join(', ')}`)
+}

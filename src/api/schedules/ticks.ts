@@ -1,0 +1,169 @@
+/** The ticks of a stretch of time: those that the timeline has, and those that happened. */
+import { failure, quote } from '../../core/errors.js'
+import { inTurns } from '../../core/in-turns.js'
+import type { SkipRange } from '../../core/plan.js'
+import type { SkipReason } from '../../core/policies.js'
+import type { Run, RunState } from '../../core/run.js'
+import type { Schedule } from '../../core/schedule.js'
+import { scheduleTimeline } from '../../core/schedule-timeline.js'
+import type { Store } from '../../core/store.js'
+import type { Instant } from '../../time/instant.js'
+import type { Explanation } from './explain.js'
+
+export interface TicksOptions {
+  readonly from: Instant
+  readonly to: Instant
+  /** How many ticks. Default 100, at most 1,000. */
+  readonly limit?: number
+}
+
+export interface Tick {
+  readonly at: Date
+  /** Whether the schedule's timeline, as it is now, has a tick there. */
+  readonly planned: boolean
+  readonly status: Exclude<Explanation['status'], 'unknown-schedule' | 'not-a-tick'>
+  readonly reason?: SkipReason
+  readonly run?: Run
+}
+
+export interface Ticks {
+  readonly ticks: readonly Tick[]
+  /** Stretches of skipped ticks that touch the range. */
+  readonly skips: readonly SkipRange[]
+  /** Where to go on, when there are more than the limit. */
+  readonly next?: Date
+}
+
+const LIMIT = 100
+const MAX_LIMIT = 1_000
+/** How far one look goes back in the runs of a schedule, before single ticks are asked for. */
+const SCAN_PAGE = 500
+const SCAN_PAGES = 2
+/** Of a schedule that was removed no single ticks can be asked for: only looking further finds them. */
+const REMOVED_SCAN_PAGES = 20
+/** A tick is recorded at most this long before its instant. */
+const AHEAD_MS = 24 * 3_600_000
+
+export function ticksLimit({ limit = LIMIT }: TicksOptions, where: string): number {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT) return limit
+  throw failure(
+    'OPTION_INVALID',
+    `${where}: limit is ${quote(limit)}; it must be a whole number from 1 to ${MAX_LIMIT}`,
+  )
+}
+
+export async function ticksBetween(
+  store: Store,
+  schedule: Schedule,
+  from: number,
+  to: number,
+  limit: number,
+): Promise<Ticks> {
+  const line = scheduleTimeline({ ...schedule.definition, anchor: schedule.anchor })
+  const planned = line.between(from - 1, to, limit + 1)
+  const end = planned[limit] ?? to
+  const now = await store.now()
+  const past = planned.filter((at) => at <= schedule.cursor)
+  const actual = await actualTicks(store, schedule.id, from, end, past, SCAN_PAGES)
+  const skips = await store.schedules.skips(schedule.id, from, end, MAX_LIMIT)
+  const isPlanned = new Set(planned)
+  const all = [...new Set([...planned, ...actual.keys()])].sort((one, other) => one - other)
+  const ticks = all.slice(0, limit).map((at): Tick => {
+    const run = actual.get(at)
+    return { at: new Date(at), planned: isPlanned.has(at), ...tickStatus(schedule, at, now, run, skips) }
+  })
+  const next = all[limit]
+  return { ticks, skips, ...(next === undefined ? {} : { next: new Date(next) }) }
+}
+
+/**
+ * Of a schedule that is no longer there: what happened, without what its timeline would have had. A stretch of skipped ticks
+ * is told by its first and its last. Undefined when nothing is known of such a schedule at all.
+ */
+export async function ticksOfRemoved(
+  store: Store,
+  id: string,
+  from: number,
+  to: number,
+  limit: number,
+): Promise<Ticks | undefined> {
+  const actual = await actualTicks(store, id, from, to, [], REMOVED_SCAN_PAGES)
+  const skips = await store.schedules.skips(id, from, to, MAX_LIMIT)
+  if (actual.size === 0 && skips.length === 0 && !(await hasTraces(store, id))) return undefined
+  const ends = skips.flatMap((range) => [range.from, range.to]).filter((at) => from <= at && at <= to)
+  const all = [...new Set([...actual.keys(), ...ends])].sort((one, other) => one - other)
+  const ticks = all.slice(0, limit).map((at): Tick => {
+    const happened = whatHappened(at, actual.get(at), skips) ?? { status: 'forgotten' }
+    return { at: new Date(at), planned: false, ...happened }
+  })
+  const next = all[limit]
+  return { ticks, skips, ...(next === undefined ? {} : { next: new Date(next) }) }
+}
+
+async function hasTraces(store: Store, id: string): Promise<boolean> {
+  const { items } = await store.runs.list({ schedule: id, limit: 1 })
+  return items.length > 0 || (await store.schedules.skips(id, 0, Number.MAX_SAFE_INTEGER, 1)).length > 0
+}
+
+const STATUSES: Readonly<Record<RunState, Tick['status']>> = {
+  waiting: 'waiting',
+  ready: 'waiting',
+  running: 'running',
+  succeeded: 'ran',
+  failed: 'failed',
+  cancelled: 'cancelled',
+  skipped: 'skipped',
+}
+
+function tickStatus(
+  { cursor, createdAt, anchor }: Schedule,
+  at: number,
+  now: number,
+  run: Run | undefined,
+  skips: readonly SkipRange[],
+): Happened {
+  const happened = whatHappened(at, run, skips)
+  if (happened !== undefined) return happened
+  if (at > cursor) return { status: at > now ? 'upcoming' : 'due' }
+  return { status: at <= createdAt || at <= anchor ? 'before-creation' : 'forgotten' }
+}
+
+type Happened = Pick<Tick, 'status' | 'reason' | 'run'>
+
+/** Undefined when a tick has left no trace. */
+function whatHappened(at: number, run: Run | undefined, skips: readonly SkipRange[]): Happened | undefined {
+  if (run !== undefined) {
+    return { status: STATUSES[run.state], run, ...(run.reason === undefined ? {} : { reason: run.reason }) }
+  }
+  const skip = skips.find((range) => range.from <= at && at <= range.to)
+  return skip === undefined ? undefined : { status: 'skipped', reason: skip.reason }
+}
+
+/** The newest runs of the schedule are looked through; ticks that lie further back are asked for one by one. */
+async function actualTicks(
+  store: Store,
+  id: string,
+  from: number,
+  to: number,
+  planned: readonly number[],
+  pages: number,
+): Promise<Map<number, Run>> {
+  const found = new Map<number, Run>()
+  const keep = (run: Run) => {
+    if (run.origin === 'tick' && run.tick !== undefined && run.tick >= from && run.tick <= to) found.set(run.tick, run)
+  }
+  let after: { readonly after?: string } = {}
+  for (let page = 0; page < pages; page += 1) {
+    const { items, next } = await store.runs.list({ schedule: id, limit: SCAN_PAGE, ...after })
+    items.forEach(keep)
+    const oldest = items.at(-1)
+    if (next === undefined || oldest === undefined || oldest.createdAt < from - AHEAD_MS) return found
+    after = { after: next }
+  }
+  const missing = planned.filter((tick) => !found.has(tick))
+  await inTurns(missing, async (tick) => {
+    const { items } = await store.runs.list({ schedule: id, tick, limit: 10 })
+    items.forEach(keep)
+  })
+  return found
+}

@@ -1,0 +1,41 @@
+/** The sinks that instances cannot reach, as they told the store: any process can ask, with sinks of its own or without. */
+import { OUTAGE_KIND, toldOutages } from '../../core/outage.js'
+import type { Store } from '../../core/store.js'
+import { isoText } from '../../time/instant.js'
+
+export interface UnreachableSink {
+  readonly sink: string
+  readonly since: Date
+  /** What the instance that told last was answered. */
+  readonly error: string
+  /** The instances that cannot reach it, as `host:pid`. */
+  readonly instances: readonly string[]
+}
+
+/** Each instance has one record, and only while it cannot reach a sink. */
+const MOST = 1_000
+
+/** In order of name. */
+export async function unreachableSinks(store: Store): Promise<readonly UnreachableSink[]> {
+  const { items } = await store.records.list({ kind: OUTAGE_KIND, limit: MOST })
+  const found = new Map<string, UnreachableSink>()
+  const oldestFirst = [...items].sort((one, other) => one.writtenAt - other.writtenAt)
+  for (const { sink, since, error, process } of oldestFirst.flatMap(toldOutages)) {
+    const known = found.get(sink)
+    found.set(sink, {
+      sink,
+      since: new Date(Math.min(since, known?.since.getTime() ?? since)),
+      error,
+      instances: [...(known?.instances ?? []), process],
+    })
+  }
+  return [...found.values()].sort((one, other) => (one.sink < other.sink ? -1 : 1))
+}
+
+/** What is done about an outage, whoever asks. */
+export const OUTAGE_CARE =
+  'Its events wait in the store and use up no attempts; one of them is tried every 10 s at the latest, and all go out when it is delivered.'
+
+export function outageText({ sink, since, error }: UnreachableSink): string {
+  return `The sink "${sink}" is unreachable since ${isoText(since.getTime())}: ${error}. ${OUTAGE_CARE}`
+}

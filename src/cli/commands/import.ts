@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto'
+import { accessSync, constants, createReadStream, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import { addImported } from '../../client/import-lines.js'
+import type { Imported } from '../../client/index.js'
+import { BelfryError, failure } from '../../core/errors.js'
+import { type Desk, type Flags, onOperator, operate } from '../operator/on-operator.js'
+import { EXIT } from '../terminal/exit.js'
+import { quotePath } from '../terminal/quote-path.js'
+
+interface ImportFlags extends Flags {
+  readonly resume?: boolean
+  readonly name?: string
+}
+
+export function importCommand(command: Command): void {
+  command
+    .argument('<file>', 'lines of JSON, as belfry export writes them; - is standard input')
+    .option('--resume', 'go on where this import broke off')
+    .option('--name <text>', 'names the import, for --resume (the file)')
+  onOperator(command)
+    .addHelpText(
+      'after',
+      `
+Lines that are wrong are told by their number and the others are written; then
+it exits with 1. Sending lines again does no harm.
+
+Examples:
+  belfry import schedules.jsonl
+  belfry import schedules.jsonl --resume
+  zcat schedules.gz | belfry import - --name nightly`,
+    )
+    .action((file: string, flags: ImportFlags) => operate(flags, (desk) => importFile(desk, file, flags)))
+}
+
+async function importFile({ client, out }: Desk, file: string, { resume = false, name }: ImportFlags): Promise<void> {
+  const { ProgressBar } = await import('../terminal/progress-bar.js')
+  const { interruption } = await import('../terminal/interruption.js')
+  const { lineParts } = await import('../operator/line-parts.js')
+  const size = sizeOf(file)
+  const called = name ?? nameOf(file)
+  const progress = resume ? await client.schedules.importProgress(called) : undefined
+  const first = progress?.nextLine ?? 1
+  if (resume) out.note(first === 1 ? 'nothing of it was taken yet' : `going on at line ${first}`)
+  const bar = new ProgressBar()
+  let total: Imported = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0, nextLine: first, errors: [] }
+  const { signal, over } = interruption()
+  try {
+    for await (const { text, share } of lineParts(bytesOf(file), size, first)) {
+      const part = await client.schedules.importPart(text, { name: called, firstLine: total.nextLine, signal })
+      bar.clear()
+      for (const error of part.errors) out.note(`line ${error.line}: ${error.message}`)
+      if (part.errors.length < part.refused) out.note(`… and ${part.refused - part.errors.length} more`)
+      total = addImported(total, part)
+      bar.show(share, `${total.nextLine - 1} lines`)
+      signal.throwIfAborted()
+    }
+  } catch (error) {
+    bar.clear()
+    out.note(`it broke off after line ${total.nextLine - 1}: with --resume it goes on from there`)
+    throw signal.aborted ? new BelfryError('INTERRUPTED', 'interrupted') : error
+  } finally {
+    over()
+  }
+  bar.clear()
+  const { errors: _, ...counts } = total
+  out.one(counts, () => [
+    `${total.created} created, ${total.updated} updated, ${total.unchanged} unchanged, ${total.refused} refused`,
+  ])
+  if (total.refused > 0) process.exitCode = EXIT.failure
+}
+
+function bytesOf(file: string): AsyncIterable<Buffer> {
+  return file === '-' ? process.stdin : createReadStream(file, { highWaterMark: 1_048_576 })
+}
+
+/** Undefined where nobody knows how much there is, as in a pipe. Throws where there is nothing to read. */
+function sizeOf(file: string): number | undefined {
+  if (file === '-') return undefined
+  const unreadable = (why: string) => failure('OPTION_INVALID', `the file ${quotePath(file)} cannot be read: ${why}`)
+  try {
+    accessSync(file, constants.R_OK)
+  } catch (error) {
+    throw unreadable(error instanceof Error ? error.message : String(error))
+  }
+  const found = statSync(file)
+  if (found.isDirectory()) throw unreadable('it is a folder')
+  return found.isFile() ? found.size : undefined
+}
+
+/** The same file has the same name; one that was written anew has another. */
+function nameOf(file: string): string {
+  if (file === '-') return 'stdin'
+  const { size = 0, mtimeMs = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {}
+  const identity = JSON.stringify([resolve(file), size, mtimeMs])
+  return `file-${createHash('sha256').update(identity).digest('hex').slice(0, 32)}`
+}

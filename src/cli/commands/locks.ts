@@ -1,0 +1,61 @@
+import type { Command } from 'commander'
+import type { LeaseResource } from '../../client/index.js'
+import { BelfryError, quote } from '../../core/errors.js'
+import { firstOf, type Limited, pageSize, withLimit } from '../operator/list-limit.js'
+import { type Flags, onOperator, operate } from '../operator/on-operator.js'
+import type { Column } from '../terminal/table.js'
+
+export function locksCommand(command: Command): void {
+  const list = command.command('ls', { isDefault: true }).description('list who holds what')
+  onOperator(withLimit(list.argument('[prefix]', 'only names that begin with this')))
+    .addHelpText(
+      'after',
+      `
+Keys of exclusive runs are locks too; RUN says whose.
+
+Examples:
+  belfry locks
+  belfry locks invoice: -o json`,
+    )
+    .action(listLocks)
+  const reset = command.command('reset').description('take a lock from whoever holds it')
+  onOperator(reset.argument('<name>', 'of the lock'))
+    .addHelpText(
+      'after',
+      `
+Whoever held it is told with the next renewal and cannot commit any more. A run
+that held it as its key is fenced and runs again.
+
+Examples:
+  belfry locks reset invoice:42`,
+    )
+    .action(resetLock)
+}
+
+async function listLocks(prefix: string | undefined, flags: Flags & Limited): Promise<void> {
+  await operate(flags, async ({ client, out }) => {
+    const { briefly } = await import('../terminal/human-time.js')
+    const now = Date.now()
+    const columns: readonly Column<LeaseResource>[] = [
+      { title: 'name', cell: ({ name }) => name, least: 16 },
+      { title: 'since', cell: ({ acquiredAt }) => briefly(Date.parse(acquiredAt), now) },
+      { title: 'ends', cell: ({ expiresAt }) => briefly(Date.parse(expiresAt), now) },
+      { title: 'token', cell: ({ token }) => String(token), right: true },
+      { title: 'run', cell: ({ run = '' }) => run },
+      { title: 'holder', cell: ({ holder, instance }) => instance ?? holder, least: 8 },
+    ]
+    const locks = client.locks.all({
+      limit: pageSize(flags, 1_000),
+      ...(prefix === undefined ? {} : { prefix }),
+    })
+    await out.list(firstOf(locks, flags, out), columns, 'nobody holds any')
+  })
+}
+
+async function resetLock(name: string, flags: Flags): Promise<void> {
+  await operate(flags, async ({ client, out }) => {
+    const { reset } = await client.locks.reset(name)
+    if (reset === 0) throw new BelfryError('LOCK_NOT_FOUND', `nobody holds ${quote(name)}`)
+    out.one({ name, reset }, () => [`${name}: taken from ${reset === 1 ? 'its holder' : `${reset} holders`}`])
+  })
+}

@@ -1,0 +1,105 @@
+import type { Command } from 'commander'
+import type { ScheduleFields } from '../../client/index.js'
+import { failure, quote } from '../../core/errors.js'
+import { wholeNumber } from '../operator/list-limit.js'
+import { type Flags, onOperator, operate } from '../operator/on-operator.js'
+import { quotePath } from '../terminal/quote-path.js'
+
+type Field = Exclude<keyof ScheduleFields, 'at' | 'payload' | 'toOptions' | 'dst'>
+
+/** Options that are fields as they are. */
+const PLAIN: readonly Field[] = [
+  ...(['cron', 'every', 'timezone', 'startsAt', 'endsAt', 'job', 'to', 'overlap', 'missed', 'deadline'] as const),
+  ...(['jitter', 'times', 'priority', 'keep', 'onFinish'] as const),
+]
+
+interface PutFlags extends Flags {
+  readonly file?: string
+  readonly at?: readonly string[]
+  readonly payload?: string
+  readonly toOptions?: string
+  readonly ifVersion?: number
+}
+
+const ANY = wholeNumber(-1_000_000, 1_000_000)
+
+export function putCommand(command: Command): void {
+  const choice = (flags: string, description: string, choices: readonly string[]) =>
+    command.addOption(command.createOption(flags, description).choices(choices))
+  command
+    .argument('<id>', 'of the schedule')
+    .option('--cron <expression>', 'when: cron, in quotes')
+    .option('--every <duration>', 'or: at an interval, such as 15m')
+    .option('--at <instant...>', 'or: at these instants')
+    .option('--timezone <zone>', 'IANA name, for cron (UTC)')
+    .option('--starts-at <instant>', 'not before this')
+    .option('--ends-at <instant>', 'not after this')
+    .option('--job <name>', 'what: this job')
+    .option('--to <sink>', 'or: deliver to this sink')
+    .option('--to-options <json>', 'what the sink is told: topic, headers, URL')
+    .option('--payload <json>', 'what the job or sink is given')
+  choice('--overlap <policy>', 'while an earlier run is unfinished', OVERLAPS)
+  choice('--missed <policy>', 'ticks that nobody could record', ['skip', 'latest', 'all'])
+  command
+    .option('--deadline <duration>', 'how late a tick may start')
+    .option('--jitter <duration>', 'spread starts over this long')
+    .option('--times <count>', 'how many ticks in all', wholeNumber(1, 1_000_000_000))
+    .option('--priority <number>', 'higher starts first', ANY)
+  choice('--keep <what>', 'which runs stay in the history', ['all', 'failures', 'none'])
+  choice('--on-finish <what>', 'when no tick is left', ['remove', 'keep'])
+  command
+    .option('-f, --file <file>', 'fields from YAML or JSON; - is standard input')
+    .option('--if-version <number>', 'only over this version; 0: only if new', wholeNumber(0, Number.MAX_SAFE_INTEGER))
+  onOperator(command)
+    .addHelpText(
+      'after',
+      `
+It replaces the whole schedule: what is not given is as if it had never been.
+The same again changes nothing.
+
+Examples:
+  belfry put digest/eu --cron "0 9 * * 1-5" --timezone Europe/Berlin \\
+    --job send-digest --payload '{"region": "eu"}'
+  belfry put beat --every 15m --job ping --overlap skip --if-version 0
+  belfry put digest/eu -f digest.yaml`,
+    )
+    .action(put)
+}
+
+const OVERLAPS = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running']
+
+async function put(id: string, flags: PutFlags): Promise<void> {
+  await operate(flags, async ({ client, out }) => {
+    const { scheduleLines } = await import('../terminal/schedule-text.js')
+    const { ifVersion } = flags
+    const fields = await fieldsOf(id, flags)
+    const schedule = await client.schedules.put(id, fields, ifVersion === undefined ? {} : { ifVersion })
+    out.one(schedule, () => scheduleLines(schedule, Date.now(), out.style))
+  })
+}
+
+/** The file's, and over them the flags'. What is wrong with them the service says. */
+async function fieldsOf(id: string, flags: PutFlags): Promise<ScheduleFields> {
+  const { readData, jsonOf } = await import('../settings/data-file.js')
+  const { file, at, payload, toOptions } = flags
+  const given = file === undefined ? {} : await readData(file)
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw failure('OPTION_INVALID', `${quotePath(file ?? '-')} holds no fields of a schedule: write cron: …, job: …`)
+  }
+  const plain = PLAIN.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]])
+  const fields: Record<string, unknown> = {
+    ...given,
+    ...Object.fromEntries(plain),
+    ...(at === undefined ? {} : { at: at.length === 1 ? at[0] : at }),
+    ...(payload === undefined ? {} : { payload: jsonOf(payload, '--payload') }),
+    ...(toOptions === undefined ? {} : { toOptions: jsonOf(toOptions, '--to-options') }),
+  }
+  if (fields.id !== undefined && fields.id !== id) {
+    throw failure(
+      'OPTION_INVALID',
+      `${quotePath(file ?? '-')} is about ${quote(fields.id)}, and ${quote(id)} was asked for`,
+    )
+  }
+  delete fields.id
+  return fields
+}

@@ -1,0 +1,181 @@
+import { Command } from 'commander'
+import { located } from '../../api/located.js'
+import { BelfryError, quote } from '../../core/errors.js'
+import type { Store } from '../../core/store.js'
+import type { TokenInfo } from '../../server/security/tokens.js'
+import { durationMs } from '../../time/duration.js'
+import type { Output } from '../terminal/output.js'
+import type { Column } from '../terminal/table.js'
+
+interface Flags {
+  readonly store?: string
+  readonly schema?: string
+  readonly config?: string
+}
+
+export function tokenCommand(command: Command): void {
+  for (const sub of [createCommand(), listCommand(), revokeCommand()]) command.addCommand(sub)
+}
+
+/** All of them work on a store, found as `belfry serve` finds it. */
+function onStore(name: string): Command {
+  return new Command(name)
+    .option('--store <where>', 'postgres://…, redis://… or a file (belfry.db)')
+    .option('--schema <name>', 'the Postgres schema, or what Redis keys begin with')
+    .option('--config <file>', 'the config file of belfry serve')
+}
+
+function createCommand(): Command {
+  return onStore('create')
+    .description('make a token; it is printed once, and only its hash is kept')
+    .requiredOption('--role <role>', 'viewer, operator or admin')
+    .option('--prefix <text>', 'it sees and touches only ids that begin so')
+    .option('--name <text>', 'who it is for')
+    .option('--expires <duration>', 'how long it is good for, such as 90d')
+    .addHelpText(
+      'after',
+      `
+The token alone goes to standard output, everything else to standard error.
+
+Examples:
+  belfry token create --role admin --name ana
+  belfry token create --role operator --prefix billing/ --expires 90d`,
+    )
+    .action(async ({ role, prefix, name, expires, ...flags }: Flags & Record<string, string | undefined>) => {
+      const ttlMs = expires === undefined ? undefined : located('--expires', () => durationMs(expires))
+      const { Tokens, checkRole } = await import('../../server/security/tokens.js')
+      const wanted = {
+        role: checkRole(role),
+        ...(prefix === undefined ? {} : { prefix }),
+        ...(name === undefined ? {} : { name }),
+        ...(ttlMs === undefined ? {} : { ttlMs }),
+      }
+      await withStore(flags, 'made', async (store) => {
+        const { token, info } = await new Tokens(store.records).create(wanted)
+        await record(store, 'token.create', info.id, { ...wanted })
+        process.stderr.write(`token ${info.id}: ${inWords(info)}. It is shown this once:\n`)
+        process.stdout.write(`${token}\n`)
+      })
+    })
+}
+
+function listCommand(): Command {
+  return onStore('list')
+    .description('show which tokens there are')
+    .option('-o, --output <format>', 'table, json or jsonl')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  belfry token list
+  belfry token list --store postgres://app@db.example/app -o json`,
+    )
+    .action(async (flags: Flags & { readonly output?: string }) => {
+      const { formatOf } = await import('../settings/operator-settings.js')
+      const { givenTo } = await import('../settings/settings-given-to.js')
+      const { Output } = await import('../terminal/output.js')
+      const out = new Output(formatOf(await givenTo({ ...flags })))
+      await withStore(flags, 'there', async (store) => print(await allTokens(store), out))
+    })
+}
+
+function revokeCommand(): Command {
+  return onStore('revoke')
+    .description('take a token back; it is refused within seconds')
+    .argument('<id>', 'as belfry token list shows it, or the token itself')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  belfry token revoke 4kq2w7xnb3ca
+  belfry token revoke "$BELFRY_TOKEN" --store belfry.db`,
+    )
+    .action(async (given: string, flags: Flags) => {
+      const { Tokens, tokenCredential } = await import('../../server/security/tokens.js')
+      const id = tokenCredential(given)?.id ?? given
+      await withStore(flags, 'there', async (store) => {
+        if (!(await new Tokens(store.records).revoke(id))) {
+          throw new BelfryError('NOT_FOUND', `there is no token ${quote(id)}: belfry token list shows which there are`)
+        }
+        await record(store, 'token.revoke', id)
+        process.stderr.write(`token ${id}: revoked\n`)
+      })
+    })
+}
+
+/** The first token may be made before anything else is; what is looked for must be somewhere. */
+async function withStore(flags: Flags, mustBe: 'there' | 'made', work: (store: Store) => Promise<void>): Promise<void> {
+  const [{ configFile }, { storeSettings }, { opened, storePlace }, { quietSqlite }] = await Promise.all([
+    import('../settings/config-file.js'),
+    import('../settings/serve-settings.js'),
+    import('../settings/open-store.js'),
+    import('../settings/quiet-sqlite.js'),
+  ])
+  quietSqlite()
+  const file = await configFile({ ...flags }, process.env)
+  const place = storePlace(storeSettings({ flags: { ...flags }, env: process.env, file }))
+  if (mustBe === 'there') place.mustExist()
+  const store = await opened(await place.open())
+  try {
+    await work(store)
+  } finally {
+    await store.close()
+  }
+}
+
+async function record(store: Store, action: string, id: string, detail?: Record<string, string | number>) {
+  const { AuditTrail } = await import('../../server/audit/audit-trail.js')
+  const { stderrLogger } = await import('../../core/logger.js')
+  const { commandLine } = await import('../operator/command-line.js')
+  await new AuditTrail(store.records, stderrLogger).write(commandLine(), action, id, detail)
+}
+
+async function allTokens(store: Store): Promise<readonly TokenInfo[]> {
+  const { Tokens } = await import('../../server/security/tokens.js')
+  const tokens = new Tokens(store.records)
+  const found: TokenInfo[] = []
+  for (let after: string | undefined; ; ) {
+    const page = await tokens.list({ limit: 500, ...(after === undefined ? {} : { after }) })
+    found.push(...page.items)
+    if (page.next === undefined) return found
+    after = page.next
+  }
+}
+
+const COLUMNS: readonly Column<TokenInfo>[] = [
+  { title: 'id', cell: ({ id }) => id },
+  { title: 'role', cell: ({ role }) => role },
+  { title: 'prefix', cell: ({ prefix = '' }) => prefix, least: 6 },
+  { title: 'name', cell: ({ id, name }) => (name === id ? '' : name), least: 8 },
+  { title: 'made (utc)', cell: ({ createdAt }) => minuteOf(createdAt) },
+  { title: 'until (utc)', cell: ({ expiresAt }) => (expiresAt === undefined ? '–' : minuteOf(expiresAt)) },
+]
+
+/** As the API has instants. */
+function plain({ createdAt, expiresAt, ...token }: TokenInfo) {
+  return {
+    ...token,
+    createdAt: new Date(createdAt).toISOString(),
+    ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }),
+  }
+}
+
+async function print(tokens: readonly TokenInfo[], out: Output): Promise<void> {
+  if (out.format === 'table') {
+    return out.list(tokens, COLUMNS, 'there are no tokens: belfry token create --role admin makes one')
+  }
+  return out.list(tokens.map(plain), [], '')
+}
+
+function inWords({ id, name, role, prefix, expiresAt }: TokenInfo): string {
+  return [
+    role,
+    prefix === undefined ? '' : ` on ${quote(prefix)}`,
+    name === id ? '' : ` for ${quote(name)}`,
+    expiresAt === undefined ? '' : `, until ${minuteOf(expiresAt)} UTC`,
+  ].join('')
+}
+
+function minuteOf(at: number): string {
+  return new Date(at).toISOString().slice(0, 16).replace('T', ' ')
+}

@@ -1,0 +1,67 @@
+import { failure } from '../../core/errors.js'
+import { isLoopback } from '../../server/security/host-check.js'
+import {
+  duration,
+  type Given,
+  object,
+  oneOf,
+  optional,
+  resolveSettings,
+  setting,
+  someOf,
+  text,
+  texts,
+  type ValuesOf,
+  wholeNumber,
+  yes,
+} from './config.js'
+
+export const DEFAULT_STORE = 'belfry.db'
+export const DEFAULT_PORT = 7_420
+
+const TABLE = {
+  store: setting(text, DEFAULT_STORE),
+  schema: setting<string | undefined>(optional(text), undefined),
+  migrate: setting(yes, false),
+  host: setting(text, '127.0.0.1'),
+  port: setting(wholeNumber(0, 65_535), DEFAULT_PORT),
+  roles: setting(someOf('api', 'tick', 'run'), ['api', 'tick', 'run'] as const),
+  auth: setting<'tokens' | 'none' | undefined>(optional(oneOf('tokens', 'none')), undefined),
+  hosts: setting(texts, []),
+  origins: setting(texts, []),
+  proxies: setting(texts, []),
+  openMetrics: setting(yes, false),
+  app: setting<string | undefined>(optional(text), undefined),
+  release: setting<string | undefined>(optional(text), undefined),
+  log: setting(oneOf('text', 'json'), 'text'),
+  logLevel: setting(oneOf('debug', 'info', 'warn', 'error'), 'info'),
+  grace: setting(duration, 10_000),
+  maxBody: setting(wholeNumber(1_024, 1_073_741_824), 1_048_576),
+  maxBatch: setting(wholeNumber(1, 1_000_000), 1_000),
+  rate: setting(wholeNumber(1, 1_000_000), 2_000),
+  addressRate: setting(wholeNumber(1, 1_000_000), 5_000),
+  guessRate: setting(wholeNumber(1, 1_000_000), 2),
+  sinks: setting(object, {}),
+}
+
+export type ServeSettings = Omit<ValuesOf<typeof TABLE>, 'auth'> & { readonly auth: 'tokens' | 'none' }
+
+/** Settings that make sense together. */
+export function serveSettings(given: Given): ServeSettings {
+  const { auth, ...settings } = resolveSettings(TABLE, given)
+  const { host, hosts } = settings
+  const isPrivate = isLoopback(host) && hosts.every((each) => isLoopback(each))
+  if (auth === 'none' && !isPrivate) {
+    throw failure(
+      'OPTION_INVALID',
+      `without tokens only this machine is served: leave out --auth none, or listen on 127.0.0.1 and name no hosts`,
+    )
+  }
+  return { ...settings, auth: auth ?? (isPrivate ? 'none' : 'tokens') }
+}
+
+/** Where the store is, for commands that need no more than that. A config file may hold everything else too. */
+export function storeSettings(given: Given): { readonly store: string; readonly schema?: string } {
+  const { store, schema } = resolveSettings(TABLE, given)
+  return { store, ...(schema === undefined ? {} : { schema }) }
+}

@@ -1,0 +1,70 @@
+/** The entry of the beat thread: see `backup-beats.ts` for what it does, and `beat-thread.ts` for the other side. */
+import { writeSync } from 'node:fs'
+import { parentPort, workerData } from 'node:worker_threads'
+import type { BeatStoreModule } from '../../core/beat-store.js'
+import { systemClock } from '../../core/clock.js'
+import { silentLogger } from '../../core/logger.js'
+import { Events } from '../events.js'
+import { Health } from '../health.js'
+import { Loop } from '../loop.js'
+import { BackupBeats } from './backup-beats.js'
+import type { BeatThreadData, FromBeatThread, ToBeatThread } from './beat-messages.js'
+import { SharedInstant } from './shared-instant.js'
+
+const { source, turnedAt, maxBlockMs, warns } = workerData as BeatThreadData
+const { openBeatStore } = (await import(source.module)) as BeatStoreModule
+const STDERR = 2
+let running = ''
+
+const beats = new BackupBeats({
+  clock: systemClock,
+  turnedAt: new SharedInstant(turnedAt),
+  maxBlockMs,
+  open: () => openBeatStore(source.options),
+  onDead: (silentMs) =>
+    warn(
+      { blockedMs: Math.round(silentMs), maxBlockMs, running },
+      'the event loop has been blocked for longer than maxBlock: the process counts as dead, and its work is taken over',
+    ),
+})
+const loop = new Loop({
+  name: 'beat thread',
+  clock: systemClock,
+  health: new Health(systemClock, { ...silentLogger, warn: unreachable }, new Events(silentLogger)),
+  step: () => beats.catchUp(),
+})
+
+/** Told once in each outage. */
+function unreachable(fields: object): void {
+  tell('warn', fields, 'the beat thread cannot reach the store; still trying')
+}
+
+/** Written past the main thread, which is blocked and may never log again, and logged by it should it wake. */
+function warn(fields: object, message: string): void {
+  if (warns) writeSync(STDERR, `belfry warning: ${message} ${JSON.stringify(fields)}\n`)
+  tell('warn', fields, message)
+}
+
+function tell(level: FromBeatThread['level'], fields: object, message: string): void {
+  parentPort?.postMessage({ level, fields, message } satisfies FromBeatThread)
+}
+
+async function close(): Promise<void> {
+  await loop.stop()
+  await beats.close().catch(() => {})
+  parentPort?.close()
+}
+
+parentPort?.on('message', (message: ToBeatThread) => {
+  if (message.kind === 'close') return void close()
+  if (message.kind === 'running') running = message.running
+  else if (message.kind === 'life') {
+    beats.live(message.life)
+    loop.wake()
+  } else {
+    for (const holder of message.dropped) beats.drop(holder)
+    for (const lock of message.held) if (beats.hold(lock)) loop.wake()
+  }
+})
+loop.start()
+tell('debug', {}, 'the beat thread is ready')

@@ -1,0 +1,81 @@
+/**
+ * Measures how late the event loop comes to a timer, for a metric, for warnings, and for those who would rather take no
+ * more work while it is late. A block is reported when it is over: while it lasts, this thread can say nothing.
+ */
+import { type Alarm, type Clock, NO_ALARM, setAlarm } from '../../core/clock.js'
+import type { Logger } from '../../core/logger.js'
+
+export interface LoopWatchOptions {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly observe: (delayMs: number) => void
+  /** Names the handlers that run now. */
+  readonly running: () => string
+  /** Told of each turn that is looked at. */
+  readonly onTurn: (running: string) => void
+}
+
+const EVERY_MS = 500
+/** A loop that is this late keeps a process from doing what it has already taken. */
+const BUSY_MS = 200
+const WARN_MS = 1_000
+const WARN_EVERY_MS = 60_000
+
+export class LoopWatch {
+  readonly #options: LoopWatchOptions
+  #alarm: Alarm = NO_ALARM
+  #isOn = false
+  #delayMs = 0
+  #warnedAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: LoopWatchOptions) {
+    this.#options = options
+  }
+
+  /** Whether the loop was late when it was last looked at. */
+  get isBusy(): boolean {
+    return this.#delayMs > BUSY_MS
+  }
+
+  /** Keeps no process alive. On a clock that no event loop stands behind there is nothing to measure. */
+  start(): void {
+    if (this.#isOn || this.#options.clock.nextTurn === undefined) return
+    this.#isOn = true
+    this.#lookAgain()
+  }
+
+  stop(): void {
+    this.#isOn = false
+    this.#alarm.close()
+  }
+
+  #lookAgain(): void {
+    const { clock } = this.#options
+    const dueAt = clock.monotonic() + EVERY_MS
+    this.#alarm = setAlarm(clock, EVERY_MS, () => {
+      if (!this.#isOn) return
+      this.#look(clock.monotonic() - dueAt)
+      this.#lookAgain()
+    })
+    this.#alarm.unref()
+  }
+
+  #look(lateMs: number): void {
+    const { observe, running, onTurn } = this.#options
+    this.#delayMs = Math.max(lateMs, 0)
+    observe(this.#delayMs)
+    const handlers = running()
+    if (this.#delayMs >= WARN_MS) this.#warn(handlers)
+    onTurn(handlers)
+  }
+
+  #warn(handlers: string): void {
+    const { clock, log } = this.#options
+    const now = clock.monotonic()
+    if (now - this.#warnedAt < WARN_EVERY_MS) return
+    this.#warnedAt = now
+    const what = 'the event loop was blocked, or the process was stopped'
+    const hint = 'move CPU-bound work off the main thread, see docs/cpu-bound-jobs.md'
+    log.warn({ blockedMs: Math.round(this.#delayMs), running: handlers }, `${what}: ${hint}`)
+  }
+}

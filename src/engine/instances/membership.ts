@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto'
+import type { InstanceInfo } from '../../core/instance.js'
+import type { Store } from '../../core/store.js'
+import type { Events } from '../events.js'
+
+/** This process as the store knows it: an id per life, not per process. */
+export class Membership {
+  readonly #store: Store
+  readonly #events: Events
+  readonly #leaseMs: number
+  readonly #describe: () => Omit<InstanceInfo, 'id'>
+  #id = newId()
+  #joined = false
+
+  constructor(store: Store, events: Events, leaseMs: number, describe: () => Omit<InstanceInfo, 'id'>) {
+    this.#store = store
+    this.#events = events
+    this.#leaseMs = leaseMs
+    this.#describe = describe
+  }
+
+  get id(): string {
+    return this.#id
+  }
+
+  get joined(): boolean {
+    return this.#joined
+  }
+
+  async join(): Promise<void> {
+    const id = this.#id
+    await this.#store.instances.join({ id, ...this.#describe() }, this.#leaseMs)
+    this.#joined = id === this.#id
+    this.#events.emit('instance:joined', { instance: id })
+  }
+
+  /** Takes a new id; the keeper joins under it with its next step. */
+  renew(): void {
+    this.#id = newId()
+    this.#joined = false
+  }
+
+  async leave(): Promise<void> {
+    if (!this.#joined) return
+    this.#joined = false
+    await this.#store.instances.leave(this.#id)
+  }
+}
+
+function newId(): string {
+  return randomUUID()
+}

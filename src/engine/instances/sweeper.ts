@@ -1,0 +1,54 @@
+/**
+ * The sweeper puts right what crashes left behind: it takes over the runs of dead instances, stamps keys onto runs that
+ * were made without the job's code, and lets the newest release's schedules rule. Every instance sweeps, at its own
+ * irregular pace; each step is a bounded transaction that finds nothing if another was first.
+ */
+import type { Logger } from '../../core/logger.js'
+import { desynchronise } from '../../core/retry.js'
+import type { Store } from '../../core/store.js'
+import type { Events } from '../events.js'
+
+export interface SweeperOptions {
+  readonly store: Store
+  readonly log: Logger
+  readonly events: Events
+  readonly leaseMs: number
+  readonly batch: number
+  /** Computes keys that only this instance's code can compute. */
+  readonly stampKeys: () => Promise<void>
+  readonly syncReleases: () => Promise<void>
+  /** Told when runs became ready. */
+  readonly onRescued: () => void
+  readonly instance: () => string
+  /** Whether this instance may itself be among the dead: it woke from a block, and has not beaten since. */
+  readonly isInDoubt: () => boolean
+}
+
+/** Releases are looked at every so many sweeps. */
+const RELEASES_EVERY = 8
+/** How often to look for the dead where the store knows at once of them. */
+const PROVEN_EVERY_MS = 500
+/** How long to wait for an instance's own beat. */
+const DOUBT_MS = 100
+
+export function sweeper(options: SweeperOptions): () => Promise<number> {
+  const { store, log, events, leaseMs, batch, onRescued, instance } = options
+  const sweepMs = store.onLost === undefined ? leaseMs / 4 : Math.min(leaseMs / 4, PROVEN_EVERY_MS)
+  /** All but taking over has time. */
+  const restEvery = Math.max(Math.round(leaseMs / 4 / sweepMs), 1)
+  let round = 0
+  return async function sweep() {
+    if (options.isInDoubt()) return DOUBT_MS
+    const { rescued, lost } = await store.runs.rescue(batch)
+    if (rescued > 0) onRescued()
+    if (rescued > 0 || lost > 0) {
+      events.emit('runs:taken-over', { rescued, lost })
+      log.info({ rescued, lost }, 'took over runs of instances that are gone')
+    }
+    if (rescued + lost >= batch) return 0
+    if (round % restEvery === 0) await options.stampKeys()
+    if (round % (restEvery * RELEASES_EVERY) === 0) await options.syncReleases()
+    round += 1
+    return desynchronise(sweepMs, instance(), round)
+  }
+}

@@ -1,0 +1,126 @@
+import type { Clock } from '../../core/clock.js'
+import { type ErrorCode, failure } from '../../core/errors.js'
+import type { ClaimedRun } from '../../core/store.js'
+
+export const ABORT_REASONS = ['timeout', 'cancel', 'stop', 'lost'] as const
+
+/** Why an attempt was told to end before its handler returned. */
+export type AbortReason = (typeof ABORT_REASONS)[number]
+
+const CODES: Readonly<Record<AbortReason, ErrorCode>> = {
+  timeout: 'TIMEOUT',
+  cancel: 'CANCELLED',
+  stop: 'STOPPING',
+  lost: 'LEASE_LOST',
+}
+
+const MESSAGES: Readonly<Record<AbortReason, string>> = {
+  timeout: 'the attempt took longer than its timeout',
+  cancel: 'the run was cancelled',
+  stop: 'the instance is stopping; the run goes on elsewhere',
+  lost: 'the lease on this run was lost; somebody else may have it now',
+}
+
+/** Looks after several attempts at once: a promise and a signal for each would cost more than the work. */
+export interface AttemptObserver {
+  aborted(attempt: Attempt): void
+  fenced(attempt: Attempt): void
+}
+
+/** What an attempt comes to when its abort window is over and its handler has not returned. */
+export const FENCED = Symbol('fenced')
+
+/**
+ * One attempt in this process. It ends when its handler returns or, once it was aborted, when the abort window has
+ * passed without that: then it is fenced, which means that nothing it still does can be committed through Belfry.
+ */
+export class Attempt {
+  readonly run: ClaimedRun
+  readonly startedAt: number
+  readonly #clock: Clock
+  /** Made when somebody asks for the signal: most handlers never do. */
+  #controller: AbortController | undefined
+  #fence: (() => void) | undefined
+  #fenced = false
+  #cancelTimers: (() => void)[] | undefined
+  #observer: AttemptObserver | undefined
+  #whenLost: (() => void) | undefined
+  #reason: AbortReason | undefined
+
+  constructor(run: ClaimedRun, clock: Clock) {
+    this.run = run
+    this.#clock = clock
+    this.startedAt = clock.monotonic()
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#reason !== undefined) this.#controller.abort(abortError(this.#reason, this.run))
+    }
+    return this.#controller.signal
+  }
+
+  get reason(): AbortReason | undefined {
+    return this.#reason
+  }
+
+  /** What the work comes to, or `FENCED`, whichever is first. */
+  outcome<T>(work: Promise<T>): Promise<T | typeof FENCED> {
+    return new Promise((resolve, reject) => {
+      this.#fence = () => resolve(FENCED)
+      if (this.#fenced) this.#fence()
+      work.then(resolve, reject)
+    })
+  }
+
+  /** Asks the handler to end, and fences it when it has not after the window. The first reason counts, unless lost. */
+  abort(reason: AbortReason, windowMs: number): void {
+    const isFirst = this.#reason === undefined
+    // Work that is no longer ours has no outcome that is ours to write, whatever it was aborted for before.
+    if (isFirst || reason === 'lost') this.#reason = reason
+    if (reason === 'lost') this.#whenLost?.()
+    if (!isFirst) return
+    this.#controller?.abort(abortError(reason, this.run))
+    this.#after(windowMs, () => {
+      this.#fenced = true
+      this.#fence?.()
+      this.#observer?.fenced(this)
+    })
+    this.#observer?.aborted(this)
+  }
+
+  /** Tells of an abort and a fence from now on; what was before is to be asked for. */
+  observe(observer: AttemptObserver | undefined): void {
+    this.#observer = observer
+  }
+
+  /** Calls back as soon as the lease is lost, also when the attempt was aborted for another reason before. */
+  onLost(listener: () => void): void {
+    this.#whenLost = listener
+    if (this.#reason === 'lost') listener()
+  }
+
+  abortAfter(timeoutMs: number, windowMs: number): void {
+    this.#after(timeoutMs, () => this.abort('timeout', windowMs))
+  }
+
+  /** The attempt is over: no timer of it is left behind. */
+  end(): void {
+    for (const cancel of this.#cancelTimers ?? []) cancel()
+    this.#cancelTimers = undefined
+  }
+
+  #after(delayMs: number, callback: () => void): void {
+    this.#cancelTimers ??= []
+    this.#cancelTimers.push(this.#clock.after(delayMs, callback))
+  }
+
+  durationMs(): number {
+    return this.#clock.monotonic() - this.startedAt
+  }
+}
+
+export function abortError(reason: AbortReason, run: ClaimedRun) {
+  return failure(CODES[reason], `${MESSAGES[reason]} (run ${run.id}, attempt ${run.attempt})`)
+}

@@ -1,0 +1,50 @@
+/** How much to ask for, and when: what dispatchers learn from what their claims brought. */
+import type { ClaimResult } from '../../core/store.js'
+
+/** A little more than half of a thousand that are due at once. */
+const SMALL = 512
+const SMALL_CLAIMS = 2
+
+/**
+ * Runs of one claim start together, when all of it is written. So the first claims are small, for those who are on time,
+ * and only where these do not reach are they as large as makes them cheap.
+ */
+export class ClaimSize {
+  readonly #batch: number
+  /** How many claims in a row took all that they could. */
+  #full = 0
+  #isMuch = false
+
+  constructor(batch: number) {
+    this.#batch = batch
+  }
+
+  get most(): number {
+    return this.#full < SMALL_CLAIMS ? Math.min(SMALL, this.#batch) : this.#batch
+  }
+
+  /** Whether what is due now, or was due last, is more than one claim takes. */
+  get isMuch(): boolean {
+    return this.#isMuch
+  }
+
+  /** Whether the last claim took all that it could. */
+  get isFull(): boolean {
+    return this.#full > 0
+  }
+
+  took(count: number, isFull: boolean): void {
+    if (isFull) this.#isMuch = true
+    else if (this.#full === 0 && count > 0) this.#isMuch = false
+    this.#full = isFull ? this.#full + 1 : 0
+  }
+}
+
+/**
+ * How long until a claim is to be sent so that it comes when the next run is ready, as far as the last claim can tell. That
+ * one was sent so long before the store's now as the next will be, and it is not the fault of those who wait that its
+ * answer took a while.
+ */
+export function untilReady({ now, nextReadyAt }: ClaimResult, sinceSentMs: number): number {
+  return nextReadyAt === undefined ? Number.POSITIVE_INFINITY : Math.max(nextReadyAt - now - sinceSentMs, 1)
+}

@@ -1,0 +1,130 @@
+/**
+ * Starts the runs that go to sinks: claims as many messages as can set out at once, and no more, so that what waits for a
+ * sink waits in the store. Apart from the dispatcher of jobs, because a message takes no slot of a handler: a broker that
+ * is away must not keep jobs from running, nor long jobs messages from going out.
+ */
+import type { Clock } from '../../core/clock.js'
+import type { Logger } from '../../core/logger.js'
+import type { Capacity, Store } from '../../core/store.js'
+import type { SinkDefinition } from '../definitions.js'
+import type { Events } from '../events.js'
+import type { Attempt } from '../runs/attempt.js'
+import type { Attempts, ClaimWish } from '../runs/attempts.js'
+import { ClaimSize, untilReady } from '../runs/claim-size.js'
+import { pauseGone } from './pause-gone.js'
+import { SinkHealth, type SinkOutage } from './sink-health.js'
+import { SinkLane } from './sink-lane.js'
+
+export interface SinkDispatcherOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: Events
+  readonly attempts: Attempts
+  readonly sinks: ReadonlyMap<string, SinkDefinition>
+  /** What tells events of this store from those of others: known by the time that runs are claimed. */
+  readonly storeIdentity: () => string
+  readonly batch: number
+  readonly pollMs: number
+  /** Whether what was claimed is still this instance's for certain. */
+  readonly isTrusted: () => boolean
+  readonly onFree: () => void
+}
+
+export class SinkDispatcher {
+  readonly #options: SinkDispatcherOptions
+  readonly #lanes = new Map<string, SinkLane>()
+  readonly #size: ClaimSize
+  /** How many messages of each sink the last claim gave. */
+  readonly #begun = new Map<string, number>()
+  #closed = false
+
+  constructor(options: SinkDispatcherOptions) {
+    this.#options = options
+    this.#size = new ClaimSize(options.batch)
+    const { store, clock, log, events, attempts, storeIdentity, isTrusted, onFree } = options
+    for (const [name, definition] of options.sinks) {
+      const health = new SinkHealth({ definition, clock, log, events })
+      const pauseSchedule = (attempt: Attempt, note: string) => pauseGone(store.schedules, log, attempt.run, note)
+      const lane = { definition, clock, attempts, health, storeIdentity, pauseSchedule, isTrusted, onFree }
+      this.#lanes.set(name, new SinkLane(lane))
+    }
+  }
+
+  /** The sinks that this process cannot reach. */
+  get outages(): readonly SinkOutage[] {
+    return [...this.#lanes.values()].flatMap(({ outage }) => (outage === undefined ? [] : [outage]))
+  }
+
+  open(): void {
+    for (const lane of this.#lanes.values()) lane.open()
+  }
+
+  /** One step of the loop. */
+  async startRuns(): Promise<number> {
+    const { clock, attempts, pollMs } = this.#options
+    const sentAt = clock.monotonic()
+    const wish = this.#wish()
+    const result = wish === undefined ? undefined : await attempts.claim(wish, (attempt) => this.#begin(attempt))
+    for (const lane of this.#lanes.values()) lane.gathered()
+    const delayMs = Math.min(pollMs, this.#shortestPause())
+    if (result === undefined || wish === undefined) return delayMs
+    const isFull = this.#mayBeMore(wish)
+    this.#size.took(result.runs.length, isFull)
+    return isFull ? 0 : Math.min(delayMs, untilReady(result, clock.monotonic() - sentAt))
+  }
+
+  /** Where a sink got all that it had room for, there may be more. */
+  #mayBeMore({ sinks }: ClaimWish): boolean {
+    let isFull = false
+    for (const { name, limit } of sinks) {
+      if ((this.#begun.get(name) ?? 0) < limit) continue
+      isFull = true
+      this.#lanes.get(name)?.wantMore()
+    }
+    return isFull
+  }
+
+  /** Claims no more, and lets nothing wait to be gathered. */
+  close(): void {
+    this.#closed = true
+    for (const lane of this.#lanes.values()) lane.close()
+  }
+
+  /** Closes the sinks: nothing is under way any more. */
+  async end(): Promise<void> {
+    await Promise.allSettled([...this.#lanes.values()].map((lane) => lane.end()))
+  }
+
+  /** Each sink has its share of a claim, however much is waiting for another. */
+  #wish(): ClaimWish | undefined {
+    if (this.#closed) return undefined
+    this.#begun.clear()
+    const { most } = this.#size
+    const sinks: Capacity[] = []
+    let limit = 0
+    for (const [name, lane] of this.#lanes) {
+      const free = Math.min(lane.free, most)
+      if (free <= 0) {
+        lane.wantMore()
+        continue
+      }
+      sinks.push({ name, limit: free })
+      limit += free
+    }
+    return limit === 0 ? undefined : { limit, jobs: [], sinks }
+  }
+
+  #begin(attempt: Attempt): void {
+    const { target } = attempt.run
+    if (!('sink' in target)) return
+    this.#begun.set(target.sink, (this.#begun.get(target.sink) ?? 0) + 1)
+    this.#lanes.get(target.sink)?.add(attempt)
+  }
+
+  #shortestPause(): number {
+    let shortest = Number.POSITIVE_INFINITY
+    for (const { pauseMs } of this.#lanes.values()) if (pauseMs > 0) shortest = Math.min(shortest, Math.ceil(pauseMs))
+    return shortest
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * Whether a sink can be reached, as far as this process knows, and how many messages may set out until that is certain.
+ *
+ * - **Reachable**: no limit.
+ * - **Doubted**: a call got nothing through. Either the sink is unreachable, or something is wrong with the messages of
+ *   that call: another message tells. One sets out at once. When it is delivered, the sink is reachable, and the failure
+ *   counts against the messages of that call. When it is not, or when there is no other message, the sink is down.
+ * - **Down**: logged once. The sink is left alone for a while, longer each time, then tried with one message. When that is
+ *   delivered, four may set out, then sixteen, and so on.
+ *
+ * So a broker that is down for hours costs one message now and then, not a claim and a settle for all that wait for it:
+ * they stay in the store, and use up none of their attempts. A batch that fails because of one message in it is divided
+ * by the same rule, until that message fails alone.
+ */
+import type { Clock } from '../../core/clock.js'
+import { type ErrorRecord, errorRecord } from '../../core/errors.js'
+import type { Logger } from '../../core/logger.js'
+import { desynchronise, type RetryPolicy } from '../../core/retry.js'
+import type { SinkDefinition } from '../definitions.js'
+import type { Events } from '../events.js'
+
+/** An outage of any length is noticed to be over after this long. */
+const MAX_PAUSE_MS = 10_000
+/** How long a doubt waits for another message. */
+const DOUBT_MS = 2_000
+/** How many times more messages may set out after each call that got through. */
+const GROWTH = 4
+
+/** What this process knows of a sink that it cannot reach. Instants are by the clock of this process. */
+export interface SinkOutage {
+  readonly sink: string
+  readonly since: number
+  /** The last error. */
+  readonly error: ErrorRecord
+  /** When one message is tried again. */
+  readonly nextTryAt: number
+}
+
+export interface SinkHealthOptions {
+  readonly definition: SinkDefinition
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: Events
+}
+
+type State = 'reachable' | 'doubted' | 'down'
+
+export class SinkHealth {
+  readonly #options: SinkHealthOptions
+  #state: State = 'reachable'
+  /** Grows with every failure that counts: a call that began before the newest one proves nothing. */
+  #epoch = 0
+  /** How often in a row the sink was found to be down. */
+  #failures = 0
+  #failingSince = 0
+  #resumeAt = 0
+  #error: unknown
+  #cancelDoubt = () => {}
+  /** How many messages may be under way; finite while it is in doubt. */
+  #allowance = Number.POSITIVE_INFINITY
+  /** Called when a doubt is over without another call. */
+  onDecided: () => void = () => {}
+
+  constructor(options: SinkHealthOptions) {
+    this.#options = options
+  }
+
+  get state(): State {
+    return this.#state
+  }
+
+  /** To be asked when a call begins, and given back with what it came to. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  get allowance(): number {
+    return this.pauseMs > 0 ? 0 : this.#allowance
+  }
+
+  /** How long to leave it alone. */
+  get pauseMs(): number {
+    return this.#state === 'down' ? Math.max(this.#resumeAt - this.#options.clock.monotonic(), 0) : 0
+  }
+
+  /** Undefined while the sink can be reached, as far as is known. */
+  get outage(): SinkOutage | undefined {
+    if (this.#state !== 'down') return undefined
+    const { clock, definition } = this.#options
+    const offset = clock.now() - clock.monotonic()
+    const [since, nextTryAt] = [Math.round(this.#failingSince + offset), Math.round(this.#resumeAt + offset)]
+    return { sink: definition.name, since, error: errorRecord(this.#error), nextTryAt }
+  }
+
+  /** A call got nothing through. */
+  failed(error: unknown, epoch: number): void {
+    if (this.#state === 'reachable') this.#doubt(error)
+    // Calls that set out together find the same thing, once.
+    else if (epoch === this.#epoch) this.unreachable(error)
+  }
+
+  /** A call got something through. */
+  reached(epoch: number): void {
+    if (this.#allowance === Number.POSITIVE_INFINITY || epoch !== this.#epoch) return
+    const { name, batch, concurrency } = this.#options.definition
+    this.#allowance *= GROWTH
+    if (this.#allowance >= batch * concurrency) this.#allowance = Number.POSITIVE_INFINITY
+    this.#cancelDoubt()
+    if (this.#state === 'down') this.#recovered(name)
+    this.#state = 'reachable'
+  }
+
+  /** The sink is down for certain. */
+  unreachable(error: unknown): void {
+    const { clock, definition } = this.#options
+    const now = clock.monotonic()
+    if (this.#state === 'reachable') this.#failingSince = now
+    this.#cancelDoubt()
+    this.#fail(error)
+    this.#failures += 1
+    this.#resumeAt = now + pauseOf(definition, this.#failures, error)
+    if (this.#state === 'down') return
+    this.#state = 'down'
+    this.#lost(definition.name, error)
+  }
+
+  close(): void {
+    this.#cancelDoubt()
+  }
+
+  #doubt(error: unknown): void {
+    const { clock } = this.#options
+    this.#state = 'doubted'
+    this.#failingSince = clock.monotonic()
+    this.#fail(error)
+    this.#cancelDoubt = clock.after(DOUBT_MS, () => {
+      this.unreachable(error)
+      this.onDecided()
+    })
+  }
+
+  #fail(error: unknown): void {
+    this.#epoch += 1
+    this.#allowance = 1
+    this.#error = error
+  }
+
+  #lost(sink: string, error: unknown): void {
+    const { log, events } = this.#options
+    log.warn(
+      { sink, err: errorRecord(error) },
+      `sink "${sink}" is unreachable: events for it wait in the store; one of them is tried again every few seconds`,
+    )
+    events.emit('sink:unreachable', { sink, error })
+  }
+
+  #recovered(sink: string): void {
+    const { clock, log, events } = this.#options
+    const downMs = Math.round(clock.monotonic() - this.#failingSince)
+    this.#failures = 0
+    log.info({ sink, downMs }, `sink "${sink}" can be reached again: events that waited for it are delivered now`)
+    events.emit('sink:recovered', { sink, downMs })
+  }
+}
+
+/** By the sink's own backoff, but never for long: what waits behind it has not failed. */
+function pauseOf({ name, retry }: SinkDefinition, failures: number, error: unknown): number {
+  return desynchronise(pauseAfter(retry, failures, error), name, failures)
+}
+
+function pauseAfter(retry: RetryPolicy, failures: number, error: unknown): number {
+  try {
+    const delayMs = retry.delayMs(failures, error)
+    return Number.isFinite(delayMs) ? Math.min(Math.max(delayMs, 1), MAX_PAUSE_MS) : MAX_PAUSE_MS
+  } catch {
+    return MAX_PAUSE_MS
+  }
+}

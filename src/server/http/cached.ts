@@ -1,0 +1,17 @@
+import { systemClock } from '../../core/clock.js'
+
+/** Asks once in so long, however many want to know. What failed is asked for anew. */
+export function fresh<Answer>(ask: () => Promise<Answer>, freshMs: number): () => Promise<Answer> {
+  let known: { readonly at: number; readonly answer: Promise<Answer> } | undefined
+  return () => {
+    const at = systemClock.monotonic()
+    if (known === undefined || at - known.at > freshMs) {
+      const asked = { at, answer: ask() }
+      known = asked
+      asked.answer.catch(() => {
+        if (known === asked) known = undefined
+      })
+    }
+    return known.answer
+  }
+}

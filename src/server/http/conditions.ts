@@ -1,0 +1,59 @@
+/** Preconditions of writes: If-Match and If-None-Match over the versions of schedules. */
+import type { Belfry } from '../../belfry.js'
+import { BelfryError } from '../../core/errors.js'
+import { problem } from './problem.js'
+import type { ServerContext } from './route.js'
+
+const TAG = /^(?:W\/)?"(\d{1,16})"$/
+
+export function etag(version: number): string {
+  return `"${version}"`
+}
+
+/** "*" means whichever is there: it is not refused because another came in between. */
+const MAX_TRIES = 100
+
+/** Writes under the conditions of a request. */
+export async function conditionally<Written>(
+  c: ServerContext,
+  belfry: Belfry,
+  id: string,
+  write: (options: { readonly ifVersion?: number }) => Promise<Written>,
+): Promise<Written> {
+  const isAny = c.req.header('if-match')?.trim() === '*'
+  for (let attempt = 1; ; attempt += 1) {
+    const ifVersion = await wantedVersion(c, belfry, id)
+    try {
+      return await write(ifVersion === undefined ? {} : { ifVersion })
+    } catch (error) {
+      const isRaced = error instanceof BelfryError && error.code === 'VERSION_CONFLICT'
+      if (!isRaced || !isAny || attempt === MAX_TRIES) throw error
+    }
+  }
+}
+
+/** The version that a write may replace: 0 for none yet, undefined for any or none. */
+async function wantedVersion(c: ServerContext, belfry: Belfry, id: string): Promise<number | undefined> {
+  const none = c.req.header('if-none-match')
+  const match = c.req.header('if-match')
+  if (none !== undefined) {
+    if (none.trim() === '*' && match === undefined) return 0
+    throw badHeader('if-none-match', 'only "*" makes sense here, and not together with If-Match')
+  }
+  if (match === undefined) return undefined
+  if (match.trim() !== '*' && !match.includes(',')) return versionOf(match)
+  const current = (await belfry.schedules.get(id))?.version
+  const isWanted = match.trim() === '*' || match.split(',').some((tag) => versionOf(tag) === current)
+  if (current !== undefined && isWanted) return current
+  throw problem(412, 'VERSION_CONFLICT', `schedule "${id}" ${current === undefined ? 'is not there' : 'was changed'}`)
+}
+
+function versionOf(tag: string): number {
+  const version = Number(TAG.exec(tag.trim())?.[1])
+  if (Number.isSafeInteger(version) && version > 0) return version
+  throw badHeader('if-match', 'it must be an ETag that a schedule came with, such as "12"')
+}
+
+function badHeader(pointer: string, message: string) {
+  return problem(400, 'REQUEST_INVALID', `${pointer}: ${message}`, { errors: [{ pointer, message }] })
+}

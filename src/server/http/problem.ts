@@ -1,0 +1,172 @@
+/** Errors as others read them: problem+json (RFC 9457) with a stable code, a pointer for each field, and a hint. */
+import type { z } from 'zod'
+import { BelfryError, type ErrorCode } from '../../core/errors.js'
+import { json, type Reply, toResponse } from './reply.js'
+
+/** Codes of the service itself, beside those of the library. */
+export type ServiceCode =
+  | ErrorCode
+  | 'UNAUTHENTICATED'
+  | 'FORBIDDEN'
+  | 'HOST_REFUSED'
+  | 'ORIGIN_REFUSED'
+  | 'RATE_LIMITED'
+  /** There is nothing at this path. */
+  | 'NOT_FOUND'
+  | 'LOCK_NOT_FOUND'
+  | 'METHOD_NOT_ALLOWED'
+  /** The path, the query or a header is not what this route takes. */
+  | 'REQUEST_INVALID'
+  /** The body is no JSON. */
+  | 'JSON_INVALID'
+  /** The body is JSON, but not what this route takes. */
+  | 'BODY_INVALID'
+  | 'BODY_TOO_LARGE'
+  /** The connection broke off before the body had come. */
+  | 'BODY_INCOMPLETE'
+  | 'BODY_TOO_SLOW'
+  | 'MEDIA_TYPE_UNSUPPORTED'
+  /** The same Idempotency-Key came before with another request. */
+  | 'IDEMPOTENCY_MISMATCH'
+  /** The first request with this Idempotency-Key is still under way. */
+  | 'IDEMPOTENCY_PENDING'
+  | 'INTERNAL'
+
+export interface FieldError {
+  /** JSON pointer into the body, or the name of a query parameter or header. */
+  readonly pointer: string
+  readonly message: string
+  /** The library's code for what is wrong with it, where it has one. */
+  readonly code?: string
+}
+
+export interface ProblemOptions extends ErrorOptions {
+  readonly hint?: string
+  readonly errors?: readonly FieldError[]
+  readonly headers?: Readonly<Record<string, string>>
+  /** More members of the problem document. */
+  readonly members?: Readonly<Record<string, unknown>>
+}
+
+export class Problem extends BelfryError<ServiceCode> {
+  readonly status: number
+  readonly options: ProblemOptions
+
+  constructor(status: number, code: ServiceCode, detail: string, options: ProblemOptions = {}) {
+    super(code, detail, options)
+    this.status = status
+    this.options = options
+  }
+}
+
+export function problem(status: number, code: ServiceCode, detail: string, options?: ProblemOptions): Problem {
+  return new Problem(status, code, detail, options)
+}
+
+const RETRY_SOON = { 'retry-after': '1' }
+
+const STATUSES: Readonly<Record<string, number>> = {
+  SCHEDULE_NOT_FOUND: 404,
+  RUN_NOT_FOUND: 404,
+  JOB_UNKNOWN: 404,
+  VERSION_CONFLICT: 412,
+  BATCH_TOO_LARGE: 413,
+  TRANSITION_REFUSED: 409,
+  STALE: 409,
+  LEASE_LOST: 409,
+  LOCK_BUSY: 409,
+  SCHEDULE_DUPLICATE: 409,
+  NOT_RUNNING: 503,
+  STOPPING: 503,
+  UNSUPPORTED: 501,
+}
+
+/** Everything that was thrown, as a problem. What nobody foresaw is INTERNAL, and says nothing of what it was. */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error
+  if (!(error instanceof BelfryError)) {
+    return problem(500, 'INTERNAL', 'something went wrong here that is not your fault', { cause: error })
+  }
+  const code = error.code as ServiceCode
+  const status = STATUSES[code] ?? (code.startsWith('STORE_') ? 503 : 422)
+  const headers = status === 503 ? { headers: RETRY_SOON } : {}
+  const errors = status === 422 ? { errors: [{ pointer: '', message: error.message, code }] } : {}
+  return problem(status, code, error.message, { cause: error, ...headers, ...errors })
+}
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'Bad request',
+  401: 'Not authenticated',
+  403: 'Not allowed',
+  404: 'Not found',
+  405: 'Method not allowed',
+  408: 'Too slow',
+  409: 'Conflict',
+  412: 'Precondition failed',
+  413: 'Too large',
+  415: 'Unsupported media type',
+  421: 'Misdirected request',
+  422: 'Invalid',
+  428: 'Precondition required',
+  429: 'Too many requests',
+  500: 'Internal error',
+  501: 'Not supported',
+  503: 'Not available',
+}
+
+export function problemReply(found: Problem, instance?: string): Reply {
+  const { status, code, message, options } = found
+  const { hint, errors, headers, members } = options
+  const body = {
+    type: `urn:belfry:problem:${code.toLowerCase().replaceAll('_', '-')}`,
+    title: TITLES[status] ?? 'Problem',
+    status,
+    code,
+    detail: message,
+    ...(hint === undefined ? {} : { hint }),
+    ...(errors === undefined ? {} : { errors }),
+    ...(instance === undefined ? {} : { instance }),
+    ...members,
+  }
+  return json(body, status, { 'content-type': 'application/problem+json', ...headers })
+}
+
+/** For those who answer without a route. */
+export function problemResponse(found: Problem): Response {
+  return toResponse(problemReply(found))
+}
+
+const MAX_ERRORS = 50
+
+/** What a shape found wrong, with where it stands. */
+export function fieldErrors(error: z.ZodError, base: readonly PropertyKey[] = []): FieldError[] {
+  return error.issues.slice(0, MAX_ERRORS).flatMap((issue): FieldError[] => {
+    const path = [...base, ...issue.path]
+    if (issue.code !== 'unrecognized_keys') {
+      const code: unknown = issue.code === 'custom' ? issue.params?.code : undefined
+      const known = typeof code === 'string' ? { code } : {}
+      return [{ pointer: pointerOf(path), message: cut(issue.message), ...known }]
+    }
+    return issue.keys.slice(0, MAX_ERRORS).map((key) => ({
+      pointer: pointerOf([...path, key]),
+      message: 'there is no such field',
+    }))
+  })
+}
+
+/** A body that is JSON, but not what was asked for. With one thing wrong, that has the say. */
+export function invalidBody(errors: readonly FieldError[]): Problem {
+  const detail = errors.map(({ pointer, message }) => `${pointer === '' ? 'the body' : pointer}: ${message}`).join('; ')
+  const [only] = errors
+  const code = errors.length === 1 && only?.code !== undefined ? (only.code as ServiceCode) : 'BODY_INVALID'
+  return problem(422, code, detail, { errors })
+}
+
+/** RFC 6901. */
+export function pointerOf(path: readonly PropertyKey[]): string {
+  return path.map((part) => `/${cut(String(part)).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+}
+
+function cut(text: string): string {
+  return text.length <= 300 ? text : `${text.slice(0, 299)}…`
+}
