@@ -20,6 +20,7 @@ export function measureTakeovers({ lines, crew, history, leaseMs, frozenHoldsSto
   for (const line of lines) if (line.kind === 'start') starts.set(`${line.run}/${line.attempt}`, line)
   const shared = sharedKeys(runs)
   const over = new Set(lines.filter(isOver).map(({ pid, run, token }) => `${pid}/${run}/${token}`))
+  const usualLateness = lateness(lines, runs)
   let takeoversMeasured = 0
   let takeoverMs = 0
   let lateBesidesMs = 0
@@ -35,7 +36,7 @@ export function measureTakeovers({ lines, crew, history, leaseMs, frozenHoldsSto
       takeoversMeasured += 1
       takeoverMs = Math.max(takeoverMs, tookMs)
       if (tookMs <= MOST_LEASES * leaseMs) continue
-      const lateMs = usualLateness(lines, runs, at, next.t)
+      const lateMs = usualLateness(at, next.t)
       lateBesidesMs = Math.max(lateBesidesMs, lateMs)
       if (tookMs <= MOST_LEASES * leaseMs + STEPS * lateMs) continue
       const beside = `${MOST_LEASES} leases, and runs were usually ${lateMs} ms late then`
@@ -70,19 +71,20 @@ function sharedKeys(runs) {
  * How late runs started that had nothing to wait for: the median of a stretch of time.
  * @param {readonly Line[]} lines
  * @param {ReadonlyMap<string, import('./verify.js').Run>} runs
- * @param {number} from
- * @param {number} to
  */
-function usualLateness(lines, runs, from, to) {
+function lateness(lines, runs) {
   // The store's clock is this machine's.
   const offset = Date.now() - monotonicMs()
-  const late = lines.flatMap(({ kind, t, run = '', attempt }) => {
+  const starts = lines.flatMap(({ kind, t, run = '', attempt }) => {
     const { key, tick } = runs.get(run) ?? {}
-    const counts = kind === 'start' && attempt === 1 && t >= from && t <= to && key === undefined
-    return counts && tick !== undefined ? [t + offset - tick] : []
+    const counts = kind === 'start' && attempt === 1 && key === undefined && tick !== undefined
+    return counts ? [{ t, lateMs: t + offset - tick }] : []
   })
-  late.sort((one, other) => one - other)
-  return Math.max(0, Math.round(late[Math.floor(late.length / 2)] ?? 0))
+  return (/** @type {number} */ from, /** @type {number} */ to) => {
+    const within = starts.filter(({ t }) => t >= from && t <= to)
+    const late = within.map(({ lateMs }) => lateMs).sort((one, other) => one - other)
+    return Math.max(0, Math.round(late[Math.floor(late.length / 2)] ?? 0))
+  }
 }
 
 /** The process itself has seen the end of it. @param {Line} line */

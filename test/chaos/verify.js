@@ -241,20 +241,14 @@ function checkClocks(lines, skews, violations) {
 
 /** How long event loops were blocked, and how many leases were given up, by processes that nobody had stopped. */
 function delays(/** @type {Evidence} */ { lines, crew }) {
-  const unexcused = lines.filter((line) => !isExcused(line, lines, crew.stops))
+  /** @type {Map<number, number>} */
+  const upAt = new Map()
+  for (const { kind, pid, t } of lines) if (kind === 'up') upAt.set(pid, t)
+  /** A process that was stopped is late, and so is one that is just starting. @param {Line} line */
+  const isExcused = ({ pid, t }) =>
+    t < (upAt.get(pid) ?? Number.POSITIVE_INFINITY) + 1_000 ||
+    crew.stops.some((stop) => stop.pid === pid && t >= stop.from && t <= stop.to + 2_500)
+  const unexcused = lines.filter((line) => (line.kind === 'blocked' || line.kind === 'lost') && !isExcused(line))
   const blocked = unexcused.filter(({ kind }) => kind === 'blocked').map(({ lateMs = 0 }) => lateMs)
-  const lost = unexcused.filter(({ kind }) => kind === 'lost').length
-  return { blocked: blocked.length, blockedMs: Math.max(0, ...blocked), lost }
-}
-
-/**
- * A process that was stopped is late, and so is one that is just starting.
- * @param {Line} line
- * @param {readonly Line[]} lines
- * @param {readonly import('./crew.js').Stop[]} stops
- */
-function isExcused({ pid, t }, lines, stops) {
-  if (stops.some((stop) => stop.pid === pid && t >= stop.from && t <= stop.to + 2_500)) return true
-  const up = lines.find((line) => line.pid === pid && line.kind === 'up')
-  return up === undefined || t < up.t + 1_000
+  return { blocked: blocked.length, blockedMs: Math.max(0, ...blocked), lost: unexcused.length - blocked.length }
 }
