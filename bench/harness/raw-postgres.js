@@ -4,7 +4,7 @@
  * indexes that it cannot do without (a run's id, a tick that is unique, what is due, what can be claimed), the same
  * durability, 1,000 rows at a time. No planning, no keys, no policies, nothing to wait for.
  */
-import { numberArray, textArray } from '../../dist/stores/postgres/array-text.js'
+import { numberArray, textArray } from '../../dist/stores/postgres/connection/array-text.js'
 import { migratePostgres } from '../../dist/stores/postgres/index.js'
 import { dropSchema, freshSchema, openPool } from './postgres.js'
 

@@ -5,7 +5,7 @@
  */
 
 import { toText } from '../../dist/core/stored-text.js'
-import { numberArray, textArray } from '../../dist/stores/postgres/array-text.js'
+import { numberArray, textArray } from '../../dist/stores/postgres/connection/array-text.js'
 import { openRawPostgres, RAW_BATCH } from './raw-postgres.js'
 
 const TABLE = `

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { systemClock } from '../../src/core/clock.js'
 import type { NewRun } from '../../src/core/run.js'
 import type { Store } from '../../src/core/store.js'
-import { Database } from '../../src/stores/postgres/connection.js'
+import { Database } from '../../src/stores/postgres/connection/database.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
 import { definition, newRun } from '../../src/testing/contract/scene.js'
 import { serverUrl } from '../servers/ask.js'

@@ -1,11 +1,11 @@
 /** Taking a lock, or a place in its line. `leases.ts` says how locks work. */
 import { type AcquireRequest, type AcquireResult, FRESH_PLACE } from '../../core/lease.js'
-import { numberArray, textArray } from './array-text.js'
-import type { Database } from './connection.js'
-import { DURABLE } from './durable.js'
+import { numberArray, textArray } from './connection/array-text.js'
+import type { Database } from './connection/database.js'
+import { operation, smallOperation } from './connection/sql-function.js'
 import { FROM, HANDED_LEASE, type Handed, leaseOf, noCrowd } from './lease-row.js'
 import { EXPIRY } from './names.js'
-import { operation, smallOperation } from './sql-function.js'
+import { DURABLE } from './transactions/durable.js'
 
 const COUNT_HOLDERS = `
   select count(*), count(*) filter (where ${EXPIRY} > v_now), bool_or(l.holder = v_holder),

@@ -10,7 +10,7 @@
  *   either their ending sees it, or it sees their ending and goes on at once.
  */
 import type { AdvanceRequest, AdvanceResult } from '../../core/store.js'
-import type { Database, Row, Transaction } from './connection.js'
+import type { Database, Row, Transaction } from './connection/database.js'
 import type { Definitions } from './definitions.js'
 import { toDue } from './due-schedule.js'
 import { PlanWrites } from './plan-writes.js'

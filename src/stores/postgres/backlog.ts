@@ -1,6 +1,6 @@
 import { backlogOf } from '../../core/backlog.js'
 import { type Backlog, MAX_BACKLOG_QUEUES } from '../../core/store.js'
-import type { Database } from './connection.js'
+import type { Database } from './connection/database.js'
 
 /**
  * Steps from each target of the index to the next, and from each priority to the next lower. What runs stands in the index

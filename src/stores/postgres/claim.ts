@@ -13,8 +13,8 @@
  */
 import type { ClaimRequest, ClaimResult } from '../../core/store.js'
 import { claimedLine, claimedRun } from './claimed-run.js'
-import type { Database } from './connection.js'
-import { operation } from './sql-function.js'
+import type { Database } from './connection/database.js'
+import { operation } from './connection/sql-function.js'
 import { START_KEYED } from './start-run.js'
 
 /** How many runs that cannot start one claim may put aside. */

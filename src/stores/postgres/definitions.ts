@@ -1,7 +1,7 @@
 import type { Mutable } from '../../core/mutable.js'
 import type { Plannable } from '../../core/plan.js'
 import type { ScheduleDefinition } from '../../core/schedule.js'
-import type { Transaction } from './connection.js'
+import type { Transaction } from './connection/database.js'
 import type { Due } from './due-schedule.js'
 import { definitionOf } from './schedule-row.js'
 

@@ -1,6 +1,6 @@
 /** What can be wrong with the database itself. Only catalogues and statistics are read, never tables. */
 import type { Check, Finding } from '../../core/diagnosis.js'
-import type { Database } from './connection.js'
+import type { Database } from './connection/database.js'
 import { planMigration } from './migrate.js'
 import { INDEXES, inSchema } from './schema.js'
 

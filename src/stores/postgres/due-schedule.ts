@@ -1,4 +1,4 @@
-import type { Row } from './connection.js'
+import type { Row } from './connection/database.js'
 
 /** The columns of a due schedule, after the time. */
 export interface Due {

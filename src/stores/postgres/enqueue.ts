@@ -7,13 +7,13 @@ import { failure } from '../../core/errors.js'
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { targetName, targetOptions, toText } from '../../core/stored-text.js'
-import { sparseArray, sparseTexts } from './array-text.js'
-import type { Database } from './connection.js'
+import { sparseArray, sparseTexts } from './connection/array-text.js'
+import type { Database } from './connection/database.js'
+import { operation, step } from './connection/sql-function.js'
+import { WAKE_ATTEMPTS, WAKE_RUNS, WAKE_SCHEDULES, WAKE_SETTLED } from './connection/wakes.js'
 import { giveUp, lockRuns, lockWaitingRuns } from './lock-order.js'
 import { keepNumber, keyValues, originNumber } from './run-row.js'
-import { operation, step } from './sql-function.js'
 import { firstDueOfKey, waitingForKey, waitingForLane } from './waiting-line.js'
-import { WAKE_ATTEMPTS, WAKE_RUNS, WAKE_SCHEDULES, WAKE_SETTLED } from './wakes.js'
 
 type Value = string | number | boolean | null | undefined
 

@@ -1,6 +1,6 @@
 import type { Frozen } from '../../core/store.js'
-import type { Database } from './connection.js'
-import { WAKE_RUNS } from './wakes.js'
+import type { Database } from './connection/database.js'
+import { WAKE_RUNS } from './connection/wakes.js'
 
 const FREEZE = `insert into belfry.settings (name, value)
   select 'frozen', json_build_object('at', belfry.now_us() / 1000, 'note', $1::text)::text on conflict (name) do nothing`

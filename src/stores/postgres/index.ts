@@ -8,37 +8,31 @@
 import { systemClock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
 import type { MigrationReport, Store } from '../../core/store.js'
-import { checkServer } from './check-server.js'
-import { Database, type PgPool } from './connection.js'
-import { DirectConnection } from './direct-connection.js'
-import { newClient } from './driver.js'
-import { expectConnection } from './expect-connection.js'
+import { checkServer } from './connection/check-server.js'
+import { Database, type PgPool } from './connection/database.js'
+import { DirectConnection } from './connection/direct-connection.js'
+import { newClient } from './connection/driver.js'
+import { expectConnection } from './connection/expect-connection.js'
+import { Listener } from './connection/listener.js'
+import { poolOf } from './connection/pool.js'
+import { Proof } from './connection/proof-of-life.js'
+import { reopen } from './connection/reopen.js'
+import { Wakes } from './connection/wakes.js'
 import type { Handed } from './lease-row.js'
-import { Listener } from './listener.js'
 import { LockLines } from './lock-lines.js'
 import { checkSchemaVersion, migrateSchema, planMigration } from './migrate.js'
-import {
-  checkMigrateOptions,
-  checkPostgresOptions,
-  type MigrateOptions,
-  type PostgresOptions,
-} from './postgres-options.js'
-import { Proof } from './proof.js'
-import { reopen } from './reopen.js'
+import { checkMigrateOptions, checkPostgresOptions, type MigrateOptions, type PostgresOptions } from './options.js'
 import { migrationSql } from './schema.js'
 import { operationsOn } from './store.js'
-import { poolOf } from './used-pool.js'
-import { Wakes } from './wakes.js'
 
-export { fromDrizzle } from './adapters/drizzle.js'
-export { fromKnex } from './adapters/knex.js'
-export { fromKysely } from './adapters/kysely.js'
-export { fromPrisma } from './adapters/prisma.js'
-export type { PostgresTx } from './callers-transaction.js'
-export type { PgClient, PgPool } from './connection.js'
-export type { PostgresTransaction } from './handler-client.js'
-
-export type { Liveness, MigrateOptions, PostgresOptions } from './postgres-options.js'
+export type { PgClient, PgPool } from './connection/database.js'
+export type { Liveness, MigrateOptions, PostgresOptions } from './options.js'
+export type { PostgresTx } from './transactions/adapters/caller-transaction.js'
+export { fromDrizzle } from './transactions/adapters/drizzle.js'
+export { fromKnex } from './transactions/adapters/knex.js'
+export { fromKysely } from './transactions/adapters/kysely.js'
+export { fromPrisma } from './transactions/adapters/prisma.js'
+export type { PostgresTransaction } from './transactions/handler-client.js'
 
 export function postgres(options: PostgresOptions): Store {
   checkPostgresOptions(options)

@@ -1,10 +1,10 @@
 import type { BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from '../../core/instance.js'
 import type { DeclaredSet } from '../../core/store.js'
-import type { Database } from './connection.js'
+import type { Database } from './connection/database.js'
+import { operation } from './connection/sql-function.js'
+import { WAKE_RUNS } from './connection/wakes.js'
 import { runNumber } from './run-row.js'
-import { operation } from './sql-function.js'
 import { PICKED, pickRuns } from './take-runs.js'
-import { WAKE_RUNS } from './wakes.js'
 
 const JOIN_FUNCTION = operation(
   `join_instance(v_id text, v_info text, v_app text, v_declarations text, v_lease bigint, v_jobs text[],

@@ -1,6 +1,6 @@
 /** Leases as rows: their columns, how a row is read, and who else wants the name. */
 import type { Lease } from '../../core/lease.js'
-import type { Row } from './connection.js'
+import type { Row } from './connection/database.js'
 import { LEASE_EXPIRY, LEASE_INSTANCE } from './names.js'
 import { waitingForKey } from './waiting-line.js'
 

@@ -20,11 +20,11 @@ import { checkPageLimit } from '../../core/page-limit.js'
 import type { Page } from '../../core/store.js'
 import { afterPrefix } from '../../core/text-order.js'
 import { ACQUIRE_FUNCTIONS } from './acquire.js'
-import type { Database } from './connection.js'
+import type { Database } from './connection/database.js'
+import { operation } from './connection/sql-function.js'
 import { COLUMNS, FROM, LEASE_NAMES, RETURNED_LEASE, toLease } from './lease-row.js'
 import { EXPIRY, LEASE_INSTANCE } from './names.js'
 import { RELEASE_FUNCTIONS } from './release.js'
-import { operation } from './sql-function.js'
 import { TAKE_TURN_FUNCTION } from './take-turn.js'
 
 /** The lease of a run's key cannot be extended by itself, and is answered as it is. */

@@ -20,17 +20,17 @@ import {
   type ReleaseRequest,
 } from '../../core/lease.js'
 import { acquireLease, takeFree, takeLock } from './acquire.js'
-import { textArray } from './array-text.js'
-import type { Database } from './connection.js'
-import { inDoubt } from './doubt.js'
+import { textArray } from './connection/array-text.js'
+import { SharedWrites } from './connection/coalesced-writes.js'
+import type { Database } from './connection/database.js'
+import { inDoubt } from './connection/doubt.js'
+import type { Wakes } from './connection/wakes.js'
 import { FROM, type Handed, leaseOf } from './lease-row.js'
 import { renewLeases } from './leases.js'
 import { LockTurns } from './lock-turns.js'
 import { EXPIRY } from './names.js'
 import { type Freed, freeLock, giveBack, releaseLease } from './release.js'
-import { SharedWrites } from './shared-writes.js'
 import { type Turn, type TurnTaken, takeTurn } from './take-turn.js'
-import type { Wakes } from './wakes.js'
 
 /** What a place asked for, and what it was told, when it last asked in earnest. */
 interface Place {

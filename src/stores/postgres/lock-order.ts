@@ -26,7 +26,7 @@
  * `enqueue(…, { tx })` ours, in whatever order the caller likes. If that ends in a deadlock, the server tells one of
  * both; an operation of ours tries again.
  */
-import { step } from './sql-function.js'
+import { step } from './connection/sql-function.js'
 
 /** Locks the runs that meet a condition and wait for no others. Those with a key only if its name is among `names`. */
 export function lockRuns(condition: string, names: string): string {

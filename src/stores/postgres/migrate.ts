@@ -1,8 +1,8 @@
 /** Bringing a schema up to date: asked for, never on the way. Any number of processes may do it at once. */
 import { BelfryError, failure, quote } from '../../core/errors.js'
 import type { MigrationReport } from '../../core/store.js'
-import type { Database } from './connection.js'
-import { sqlState } from './connection-errors.js'
+import type { Database } from './connection/database.js'
+import { sqlState } from './connection/errors.js'
 import { checkVersion, FUNCTIONS_HASH, lockSql, migrationSql, RELATIONS, RELEASE, SCHEMA_VERSION } from './schema.js'
 
 type Reader = Pick<Database, 'read'>

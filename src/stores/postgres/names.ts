@@ -8,11 +8,12 @@
  * Whoever looks at a name holds its row, so that all that concerns one name happens one after the other. `lock-order.ts`
  * says when it may be locked.
  */
+
+import { gone } from './connection/proof-sql.js'
+import { step } from './connection/sql-function.js'
+import { WAKE_GRANTED, WAKE_LEASES, WAKE_RUNS } from './connection/wakes.js'
 import { giveUp } from './lock-order.js'
-import { gone } from './proof-sql.js'
-import { step } from './sql-function.js'
 import { firstDueOfKey, waitingForKey, waitingForLane } from './waiting-line.js'
-import { WAKE_GRANTED, WAKE_LEASES, WAKE_RUNS } from './wakes.js'
 
 /** When a lease `l` runs out, with its instance as `i`. */
 export const LEASE_EXPIRY = 'case when l.run is null then l.expires_at else coalesce(i.expires_at, 0) end'

@@ -1,5 +1,5 @@
 import type { Plan } from '../../core/plan.js'
-import { numberArray, sparseArray, sparseTexts, textArray } from './array-text.js'
+import { numberArray, sparseArray, sparseTexts, textArray } from './connection/array-text.js'
 import type { Due } from './due-schedule.js'
 
 type Numbers = (number | string | undefined)[]

@@ -3,8 +3,8 @@
  * somebody is at is left for the next time.
  */
 import type { PruneRequest } from '../../core/store.js'
-import type { Database } from './connection.js'
-import { operation } from './sql-function.js'
+import type { Database } from './connection/database.js'
+import { operation } from './connection/sql-function.js'
 
 /** One kind of thing to forget, as far as the limit goes. */
 function forget(statement: string): string {

@@ -8,10 +8,11 @@
  * and stays due: the next call plans it again. Nothing that minds overlap can be added after the comparison, because
  * triggers and backfills with an overlap policy lock the schedule first.
  */
+
+import { operation } from './connection/sql-function.js'
 import { lockRuns, lockWaitingRuns, takeRuns } from './lock-order.js'
 import { IS_TICK } from './run-row.js'
 import { PLACE } from './schedule-row.js'
-import { operation } from './sql-function.js'
 import { unfinishedRuns } from './unfinished-runs.js'
 
 const NEW_RUNS = `

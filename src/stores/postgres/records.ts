@@ -2,7 +2,7 @@ import type { Json } from '../../core/json.js'
 import { checkPageLimit } from '../../core/page-limit.js'
 import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../core/record.js'
 import type { Page, RecordPutResult } from '../../core/store.js'
-import type { Database } from './connection.js'
+import type { Database } from './connection/database.js'
 
 export const RECORD_TABLES = `
 create table belfry.records (

@@ -1,13 +1,13 @@
 /** Giving a lock back, and handing it to the next in line. `leases.ts` says how locks work. */
 import type { ReleaseRequest } from '../../core/lease.js'
-import { textArray } from './array-text.js'
-import type { Database } from './connection.js'
-import { writeTold } from './doubt.js'
-import { DURABLE } from './durable.js'
+import { textArray } from './connection/array-text.js'
+import type { Database } from './connection/database.js'
+import { writeTold } from './connection/doubt.js'
+import { HANDED } from './connection/listener.js'
+import { operation, smallOperation } from './connection/sql-function.js'
+import { WAKE_GRANTED, WAKE_LEASES } from './connection/wakes.js'
 import { HANDED_LEASE, type Handed, handedLeases, noCrowd } from './lease-row.js'
-import { HANDED } from './listener.js'
-import { operation, smallOperation } from './sql-function.js'
-import { WAKE_GRANTED, WAKE_LEASES } from './wakes.js'
+import { DURABLE } from './transactions/durable.js'
 
 /**
  * Whoever was next waits for nothing else, so he is told by himself: here by the answer, elsewhere by the commit. Nobody

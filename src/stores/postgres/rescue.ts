@@ -3,12 +3,12 @@
  * frees leases, and nobody notices that but the sweep.
  */
 import type { RescueResult } from '../../core/store.js'
-import type { Database } from './connection.js'
-import { gone } from './proof-sql.js'
-import { operation, step } from './sql-function.js'
+import type { Database } from './connection/database.js'
+import { gone } from './connection/proof-sql.js'
+import { operation, step } from './connection/sql-function.js'
+import { WAKE_RUNS } from './connection/wakes.js'
 import { PICKED, pickRuns } from './take-runs.js'
 import { LINE, waitingForKey } from './waiting-line.js'
-import { WAKE_RUNS } from './wakes.js'
 
 /**
  * Names that somebody waits for, each once, by stepping from one to the next: not by reading all that wait. Where there are

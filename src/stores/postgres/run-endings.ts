@@ -1,8 +1,8 @@
 /** How a run moves on, ends, makes way, or is taken from whoever runs it. Each step expects the run's row to be locked. */
 import { LOST_MESSAGE } from '../../core/lost.js'
 import { MAX_TAKEOVERS } from '../../core/run.js'
+import { step } from './connection/sql-function.js'
 import { dedupeOf, takeRuns } from './lock-order.js'
-import { step } from './sql-function.js'
 
 /** Puts a waiting run where claims look for it. One without its key waits for that first. */
 const MAKE_READY = step(

@@ -5,7 +5,7 @@ import type { Mutable } from '../../core/mutable.js'
 import type { SkipReason } from '../../core/policies.js'
 import type { Keep, Origin, Run, RunState, WaitsFor } from '../../core/run.js'
 import { fromText, targetOf } from '../../core/stored-text.js'
-import type { Row } from './connection.js'
+import type { Row } from './connection/database.js'
 
 const STATES: readonly RunState[] = ['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped']
 export const ORIGINS: readonly Origin[] = ['tick', 'trigger', 'backfill', 'enqueue']

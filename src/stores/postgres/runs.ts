@@ -1,11 +1,11 @@
 import { checkPageLimit } from '../../core/page-limit.js'
 import type { Run } from '../../core/run.js'
 import type { CancelResult, Page, RetryResult, RunQuery, Stamp } from '../../core/store.js'
-import type { Database } from './connection.js'
+import type { Database } from './connection/database.js'
+import { operation } from './connection/sql-function.js'
+import { WAKE_RUNS } from './connection/wakes.js'
 import { giveUp } from './lock-order.js'
 import { inStates, keyValues, runColumns, runNumber, toRun, waitNumber } from './run-row.js'
-import { operation } from './sql-function.js'
-import { WAKE_RUNS } from './wakes.js'
 
 const GET = `select ${runColumns('r')} from belfry.runs r where r.id = $1`
 

@@ -7,13 +7,13 @@ import { isSoon } from '../../core/hint.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { Schedule } from '../../core/schedule.js'
 import { GUESS_MS } from '../../core/time-guess.js'
-import { sparseArray, sparseTexts, textArray } from './array-text.js'
+import { sparseArray, sparseTexts, textArray } from './connection/array-text.js'
+import { operation, step } from './connection/sql-function.js'
+import { WAKE_SCHEDULES } from './connection/wakes.js'
 import { giveUp, takeRuns } from './lock-order.js'
 import { IS_TICK } from './run-row.js'
 import { PLACE, SCHEDULE_COLUMNS, scheduleValues, toSchedule } from './schedule-row.js'
-import { operation, step } from './sql-function.js'
-import { WAKE_SCHEDULES } from './wakes.js'
-import { type Access, HOLD_FUNCTION, WITH_OTHERS } from './with-schedules.js'
+import { type Access, HOLD_FUNCTION, WITH_OTHERS } from './transactions/with-schedules.js'
 
 /**
  * Those that exist; the first row has the time even if there are none. One after the other, by their keys: a plan that was

@@ -3,7 +3,7 @@
 import type { Mutable } from '../../core/mutable.js'
 import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
 import { fromText, targetName, targetOptions, toText } from '../../core/stored-text.js'
-import type { Row } from './connection.js'
+import type { Row } from './connection/database.js'
 import { keepNumber, keyValues } from './run-row.js'
 
 /** With the schedule as `s`: how far it has got. */

@@ -5,7 +5,7 @@ import type { SkipReason } from '../../core/policies.js'
 import type { Schedule } from '../../core/schedule.js'
 import type { Page, PutResult, RemoveResult, ScheduleQuery, ScheduleWrite } from '../../core/store.js'
 import { afterPrefix } from '../../core/text-order.js'
-import type { Database } from './connection.js'
+import type { Database } from './connection/database.js'
 import {
   type Change,
   changeSchedules,
@@ -16,7 +16,7 @@ import {
   type Seen,
 } from './schedule-changes.js'
 import { SCHEDULE_COLUMNS, toSchedule } from './schedule-row.js'
-import { type Access, withSchedules } from './with-schedules.js'
+import { type Access, withSchedules } from './transactions/with-schedules.js'
 
 export const SCHEDULE_FUNCTIONS = SCHEDULE_CHANGE_FUNCTIONS
 

@@ -6,11 +6,11 @@
 import type { Outcome } from '../../core/run.js'
 import type { Settlement, SettleResult } from '../../core/store.js'
 import { toText } from '../../core/stored-text.js'
-import { numberArray, textArray } from './array-text.js'
-import type { Database } from './connection.js'
+import { numberArray, textArray } from './connection/array-text.js'
+import type { Database } from './connection/database.js'
+import { operation } from './connection/sql-function.js'
 import { giveUp } from './lock-order.js'
 import { runNumber } from './run-row.js'
-import { operation } from './sql-function.js'
 
 const KINDS: readonly Outcome['kind'][] = ['succeeded', 'failed', 'retry', 'released', 'cancelled']
 

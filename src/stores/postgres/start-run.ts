@@ -1,5 +1,5 @@
 /** How a run that has a key starts, or does not. The run's row is locked; its name is taken only if nobody else is at it. */
-import { step } from './sql-function.js'
+import { step } from './connection/sql-function.js'
 import { firstDueOfKey, waitingForKey } from './waiting-line.js'
 
 /**

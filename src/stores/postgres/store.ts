@@ -4,11 +4,11 @@ import type { EnqueueResult, PutResult, ScheduleWrite, Store } from '../../core/
 import { advanceSchedules } from './advance.js'
 import { readyBacklog } from './backlog.js'
 import { claimRuns } from './claim.js'
-import type { Database } from './connection.js'
+import { SharedWrites } from './connection/coalesced-writes.js'
+import type { Database } from './connection/database.js'
 import { Definitions } from './definitions.js'
 import { diagnose } from './diagnose.js'
 import { enqueueRuns, isAvailable, isPlain } from './enqueue.js'
-import { enqueueInside } from './enqueue-inside.js'
 import { freezeStore, frozenSince, thawStore } from './freeze.js'
 import {
   beatInstance,
@@ -36,9 +36,9 @@ import {
   skippedRanges,
 } from './schedules.js'
 import { settleRuns } from './settle.js'
-import { SharedWrites } from './shared-writes.js'
-import { transactRun } from './transact.js'
-import { TransactionSlots } from './transaction-slots.js'
+import { enqueueInside } from './transactions/enqueue-inside.js'
+import { transactRun } from './transactions/transact.js'
+import { TransactionSlots } from './transactions/transaction-slots.js'
 
 const NOW = 'select belfry.now_us() / 1000'
 

@@ -3,7 +3,7 @@
  * they are picked, then names and rows are waited for. Meanwhile one may have ended and been begun again, by another: its
  * token tells.
  */
-import { step } from './sql-function.js'
+import { step } from './connection/sql-function.js'
 
 /** What an instance runs, of all its claims or of those up to a number. */
 const RUNNING_OF = step(

@@ -4,15 +4,15 @@
  */
 import type { AcquireRequest, ReleaseRequest } from '../../core/lease.js'
 import { PROLONGED } from './acquire.js'
-import { numberArray, textArray } from './array-text.js'
-import type { Database } from './connection.js'
-import { writeTold } from './doubt.js'
-import { DURABLE } from './durable.js'
+import { numberArray, textArray } from './connection/array-text.js'
+import type { Database } from './connection/database.js'
+import { writeTold } from './connection/doubt.js'
+import { smallOperation } from './connection/sql-function.js'
+import { WAKE_GRANTED } from './connection/wakes.js'
 import { FROM, type Handed, handedLeases } from './lease-row.js'
 import { EXPIRY } from './names.js'
 import { LET_GO, LOCK_NAME, NEED_NOT_LAST, PASS_ON, PASSING, TELL, TELL_NEXT } from './release.js'
-import { smallOperation } from './sql-function.js'
-import { WAKE_GRANTED } from './wakes.js'
+import { DURABLE } from './transactions/durable.js'
 
 /** Who was handed the lock, and has not heard of it, is no longer in line: he has it for its full time from now. */
 const TAKE_PLACES = `

@@ -1,0 +1,120 @@
+/** What can be wrong with a database, said in words that tell what to do. Told apart by SQLSTATE, never by message. */
+import { BelfryError, type ErrorCode, failure } from '../../../core/errors.js'
+
+export function sqlState(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined
+  const { code } = error as { code?: unknown }
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !SYSTEM_ERROR.test(code) ? code : undefined
+}
+
+/** EPIPE and its like look the same, but no class of states begins with an E. */
+const SYSTEM_ERROR = /^E/
+
+/**
+ * What an error means for whoever wants to try again:
+ * - `conflict`: somebody else was faster, and nothing was changed. That includes two that insert the same.
+ * - `refused`: the server was not reached, or would not, and nothing was changed.
+ * - `broken`: the connection was lost, and nobody knows what was changed.
+ */
+export type Trouble = 'conflict' | 'refused' | 'broken'
+
+const CONFLICTS: ReadonlySet<string> = new Set(['40001', '40P01', '23505'])
+
+/** Read-only, out of connections, starting up, not let in, ended for idling within a transaction. */
+const REFUSALS: ReadonlySet<string> = new Set(['25006', '53300', '57P03', '08001', '08004', '25P03'])
+
+/** Shut down (even a commit may have been meanwhile), crashed, gone, ended for idling. */
+const BREAKS: ReadonlySet<string> = new Set(['57P01', '57P02', '57P04', '57P05'])
+
+/** These happen to a connection that is being made, never to one that was. */
+const UNCONNECTED: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'])
+
+export function troubleOf(error: unknown): Trouble | undefined {
+  if (!isOfDriver(error)) return undefined
+  const state = sqlState(error)
+  if (state === undefined) return UNCONNECTED.has((error as { code?: unknown }).code) ? 'refused' : 'broken'
+  if (CONFLICTS.has(state)) return 'conflict'
+  if (REFUSALS.has(state)) return 'refused'
+  return BREAKS.has(state) || state.startsWith('08') ? 'broken' : undefined
+}
+
+/** An error of a handler, or of ours, that was thrown between two statements says nothing of the database. */
+const ofDriver = new WeakSet<Error>()
+
+/** A call of the driver: what it throws is told apart from everything else. */
+export function driven<Result>(call: Promise<Result>): Promise<Result> {
+  return call.catch(mark)
+}
+
+function mark(error: unknown): never {
+  if (error instanceof Error && !(error instanceof BelfryError)) ofDriver.add(error)
+  throw error
+}
+
+export function isOfDriver(error: unknown): error is Error {
+  return error instanceof Error && ofDriver.has(error)
+}
+
+/** What an operation raises that was begun at an isolation level at which it would see the past. Nothing was changed. */
+export const WRONG_ISOLATION = 'BF003'
+
+export function isWrongIsolation(error: unknown): boolean {
+  return sqlState(error) === WRONG_ISOLATION
+}
+
+type Explanation = readonly [ErrorCode, string]
+
+const UNREACHABLE: Explanation = ['STORE_UNREACHABLE', 'does not answer: check the server, the network and the URL']
+const NOT_MIGRATED: Explanation = [
+  'STORE_INVALID',
+  'has no tables of this version: run `belfry migrate`, or pass { migrate: true }',
+]
+
+const LEFT_OPEN: Explanation = [
+  'STORE_INVALID',
+  'was reached over a connection on which a transaction was still open: look for a `begin` in the app whose client is released without `commit` or `rollback`',
+]
+
+const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
+  '25006': ['STORE_UNREACHABLE', 'is read-only, as after a failover: connect to the primary'],
+  '25001': LEFT_OPEN,
+  '25P02': LEFT_OPEN,
+  '25P03': ['STORE_UNREACHABLE', 'ended a transaction in which this process had stood still for too long'],
+  '28000': ['STORE_UNREACHABLE', 'refuses this user: check the user and the password'],
+  '28P01': ['STORE_UNREACHABLE', 'refuses the password: check the user and the password'],
+  '3D000': ['STORE_UNREACHABLE', 'does not exist on that server: check the URL'],
+  '3F000': NOT_MIGRATED,
+  '42P01': NOT_MIGRATED,
+  '42883': NOT_MIGRATED,
+  '42501': [
+    'STORE_INVALID',
+    'refuses this user: grant it usage on the schema, select, insert, update and delete on its tables, usage on its sequences, and execute on its functions',
+  ],
+  '53100': ['STORE_FULL', 'cannot grow: the disk is full; free some space, and everything goes on'],
+  '53200': ['STORE_UNREACHABLE', 'is out of memory'],
+  '53300': ['STORE_UNREACHABLE', 'has no connection left: use a smaller pool, or a pooler before the server'],
+  '55P03': ['STORE_UNREACHABLE', 'gave up waiting for a row: let this user have a longer lock_timeout'],
+  '57014': ['STORE_UNREACHABLE', 'cancelled a statement: let this user have a longer statement_timeout'],
+  '57P01': ['STORE_UNREACHABLE', 'is shutting down, or somebody ended this connection'],
+  '57P02': ['STORE_UNREACHABLE', 'has crashed and recovers'],
+  '57P03': ['STORE_UNREACHABLE', 'is starting up or shutting down'],
+  '57P04': ['STORE_UNREACHABLE', 'was dropped'],
+  '57P05': ['STORE_UNREACHABLE', 'ended a connection that was idle'],
+}
+
+/**
+ * An error of the driver in our words, as far as we have any; one of ours, or a mistake in a program, as it is. `of` says
+ * which connection it happened to, where that is not the pool's.
+ */
+export function storeError(error: unknown, schema: string, of = ''): unknown {
+  if (error instanceof BelfryError || error instanceof TypeError || !(error instanceof Error)) return error
+  const state = sqlState(error)
+  // Without a state it did not come from the server: the connection is what failed.
+  const lost = state === undefined || state.startsWith('08')
+  const explanation = lost ? UNREACHABLE : EXPLANATIONS[state]
+  if (explanation === undefined) return error
+  const [code, problem] = explanation
+  return failure(code, `${of}the Postgres database of schema "${schema}" ${problem} (${error.message})`, {
+    cause: error,
+  })
+}

@@ -1,0 +1,11 @@
+import { type PostgresTx, rowsIn } from './caller-transaction.js'
+
+/** What is called of the client that Prisma gives to the callback of `$transaction`. */
+export interface PrismaTransaction {
+  $queryRawUnsafe(sql: string, ...values: string[]): PromiseLike<unknown>
+}
+
+/** `prisma.$transaction((tx) => job.enqueue(payload, { tx: fromPrisma(tx) }))` */
+export function fromPrisma(tx: PrismaTransaction): PostgresTx {
+  return { query: async (sql, values) => rowsIn(await tx.$queryRawUnsafe(sql, ...values)) }
+}
