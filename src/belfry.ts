@@ -37,7 +37,8 @@ import { Health } from './engine/health.js'
 import { BeatThread } from './engine/instances/beat-thread.js'
 import { LoopWatch } from './engine/instances/loop-watch.js'
 import { LockKeeper } from './engine/locks/lock-keeper.js'
-import { Metrics, measured } from './engine/metrics.js'
+import { Metrics } from './engine/metrics/metrics.js'
+import { measured } from './engine/store/measured.js'
 import { openedOnUse } from './engine/store/opened-on-use.js'
 import { type Duration, durationMs } from './time/duration.js'
 
@@ -92,7 +93,7 @@ export class Belfry implements AsyncDisposable {
     this.schedules = new Schedules(store, this.#catalogue, options.graceMs)
     this.runs = new Runs(store, clock, this.#ending.signal)
     this.#loopWatch = new LoopWatch({
-      ...{ clock, log, observe: this.metrics.observer('belfry_event_loop_delay_ms', {}) },
+      ...{ clock, log, observe: (ms) => this.metrics.observe('belfry_event_loop_delay_ms', {}, ms) },
       running: () => this.#engine.running,
       onTurn: (running) => this.#beatThread.turned(running),
     })

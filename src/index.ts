@@ -53,5 +53,5 @@ export type { Frozen, Page, RunQuery, ScheduleQuery, Store } from './core/store.
 export type { HandlerContext, RunInfo, ThreadContext } from './engine/definitions.js'
 export type { Role } from './engine/engine.js'
 export type { EventMap, EventName } from './engine/events.js'
-export { BUCKETS_MS, type Histogram, type Metrics, type Sample } from './engine/metrics.js'
+export { BUCKETS_MS, type Histogram, type Metrics, type Sample } from './engine/metrics/metrics.js'
 export * from './time/index.js'

@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import type { Belfry } from '../../src/belfry.js'
-import { MAX_TARGETS } from '../../src/engine/metrics.js'
+import { METRICS, metricNames, nameOnPage } from '../../src/engine/metrics/metric-table.js'
+import { MAX_TARGETS } from '../../src/engine/metrics/metrics.js'
 import { type MetricsSource, metricsPage } from '../../src/server/shapes/metrics-page.js'
 import { createTestBelfry } from '../../src/testing/index.js'
 import { type Family, parseExposition } from './exposition.js'
@@ -155,6 +157,21 @@ describe('the metrics page', () => {
     const families = parseExposition(await asked)
     expect(value(families, 'belfry_store_up')).toBe(0)
     expect(families.has('belfry_backlog_runs')).toBe(false)
+  })
+})
+
+describe('docs/service.md', () => {
+  it('lists every metric with its kind, labels and help, in the order of the page', () => {
+    const docs = readFileSync(new URL('../../docs/service.md', import.meta.url), 'utf8')
+    const listed = docs.split('\n').filter((line) => line.startsWith('| `belfry_'))
+    const names = [...metricNames('gauge'), ...metricNames('counter'), ...metricNames('histogram')]
+    expect(listed.map((line) => line.replaceAll(/ +/g, ' '))).toEqual(
+      names.map((name) => {
+        const { kind, labels, help } = METRICS[name]
+        const labelled = labels.length === 0 ? '' : `{${labels.join(',')}}`
+        return `| \`${nameOnPage(name)}${labelled}\` | ${kind} | ${help} |`
+      }),
+    )
   })
 })
 
