@@ -1,6 +1,6 @@
 import type { NodeRedis, NodeRedisCluster } from '../../src/stores/redis/index.js'
-import { RECORD } from '../../src/stores/redis/record-ticks.js'
-import { WRITE_SCHEDULES } from '../../src/stores/redis/schedule-changes.js'
+import { RECORD } from '../../src/stores/redis/schedules/record-ticks.js'
+import { WRITE_SCHEDULES } from '../../src/stores/redis/schedules/schedule-changes.js'
 import { type HeldWrite, replacing } from './held-write.js'
 
 /** The scripts that write what was decided on something read before. */

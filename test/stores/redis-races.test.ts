@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { plan } from '../../src/core/plan.js'
 import type { Planner, Store } from '../../src/core/store.js'
 import { type NodeRedis, redisStore } from '../../src/stores/redis/index.js'
-import { RECORD } from '../../src/stores/redis/record-ticks.js'
+import { RECORD } from '../../src/stores/redis/schedules/record-ticks.js'
 import { Scene } from '../../src/testing/contract/scene.js'
 import { testRedis } from '../servers/test-redis.js'
 

@@ -2,7 +2,7 @@
 import { createCluster } from '@redis/client'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { storeError } from '../../src/stores/redis/connection-errors.js'
+import { storeError } from '../../src/stores/redis/connection/errors.js'
 import {
   type IoRedis,
   type NodeRedisCluster,

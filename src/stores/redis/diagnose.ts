@@ -1,8 +1,8 @@
 /** What can be wrong with the servers: their settings, their memory, and clocks that differ between masters. */
 import type { Check, Finding } from '../../core/diagnosis.js'
-import { type Server, textsOf } from './connection.js'
-import { script } from './script.js'
-import { everywhere } from './shards.js'
+import { everywhere } from './cluster/shards.js'
+import { script } from './connection/script.js'
+import { type Server, textsOf } from './connection/server.js'
 
 const LOOK = script(`
 local time = redis.call('TIME')

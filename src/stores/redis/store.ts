@@ -1,14 +1,8 @@
 /** The operations of the Redis store, over a server. */
 import type { Store } from '../../core/store.js'
-import { advanceSchedules } from './advance.js'
-import { readyBacklog } from './backlog.js'
-import { claimRuns } from './claim.js'
-import type { Server } from './connection.js'
-import { Definitions } from './definitions.js'
+import { script } from './connection/script.js'
+import type { Server } from './connection/server.js'
 import { diagnose } from './diagnose.js'
-import { isAvailable } from './enqueue.js'
-import { EnqueueCalls } from './enqueue-calls.js'
-import { freezeStore, frozenSince, thawStore } from './freeze.js'
 import {
   beatInstance,
   declareSet,
@@ -17,19 +11,25 @@ import {
   listDeclared,
   listInstances,
   listJobs,
-} from './instances.js'
-import { inspectLease, listLeases } from './lease-lists.js'
-import { renewLeases, resetLease } from './leases.js'
-import { LockCalls } from './lock-calls.js'
-import { pruneHistory } from './prune.js'
-import { PutCalls } from './put-calls.js'
-import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
-import { rescueRuns } from './rescue.js'
-import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
-import { getSchedule, listSchedules, skippedRanges } from './schedule-lists.js'
-import { applySchedules, pauseSchedule, removeSchedules, resumeSchedule } from './schedules.js'
-import { script } from './script.js'
-import { settleRuns } from './settle.js'
+} from './instances/instances.js'
+import { inspectLease, listLeases } from './locks/list.js'
+import { LockCalls } from './locks/lock-calls.js'
+import { renewLeases, resetLease } from './locks/renew.js'
+import { getRecord, listRecords, putRecord, removeRecord } from './records/records.js'
+import { readyBacklog } from './runs/backlog.js'
+import { claimRuns } from './runs/claim.js'
+import { isAvailable } from './runs/enqueue.js'
+import { EnqueueCalls } from './runs/enqueue-calls.js'
+import { freezeStore, frozenSince, thawStore } from './runs/freeze.js'
+import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs/list.js'
+import { pruneHistory } from './runs/prune.js'
+import { rescueRuns } from './runs/rescue.js'
+import { settleRuns } from './runs/settle.js'
+import { advanceSchedules } from './schedules/advance.js'
+import { Definitions } from './schedules/definitions.js'
+import { getSchedule, listSchedules, skippedRanges } from './schedules/list.js'
+import { applySchedules, pauseSchedule, removeSchedules, resumeSchedule } from './schedules/put.js'
+import { PutCalls } from './schedules/put-calls.js'
 
 const NOW = script('return int(now)')
 

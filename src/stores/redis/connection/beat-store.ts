@@ -1,0 +1,47 @@
+/** The beats and renewals of the Redis store, from the beat thread: over a client of its own. */
+import type { BeatStore } from '../../../core/beat-store.js'
+import { systemClock } from '../../../core/clock.js'
+import { deliverTickets } from '../cluster/deliver-tickets.js'
+import { shardKeys } from '../cluster/shards.js'
+import { beatInstance } from '../instances/instances.js'
+import { renewLeases } from '../locks/renew.js'
+import { linkTo } from './driver.js'
+import { clientLike } from './load-client.js'
+import { openLink } from './open-link.js'
+import type { BeatStoreOptions } from './reopen.js'
+import { Server } from './server.js'
+
+/** Called by the beat thread with what `reopen` made. */
+export function openBeatStore(options: unknown): BeatStore {
+  const { client, prefix, shards, waitReplicas, timeoutMs } = options as BeatStoreOptions
+  const clock = systemClock
+  const link = linkTo(clientLike(client), true, clock)
+  const server: Server = new Server({
+    ...{ link, prefix, clock, timeoutMs, waitReplicas, announce: () => {}, clockKind: 'server' },
+    deliver: (shard) => deliverTickets(server, shard),
+  })
+  server.useShards(shardKeys(prefix, shards))
+  let opened: Promise<void> | undefined
+  const open = () => {
+    opened ??= openLink(link, clock, timeoutMs, prefix).catch((error: unknown) => {
+      opened = undefined
+      throw error
+    })
+    return opened
+  }
+  return {
+    open,
+    beat: async (request) => {
+      await open()
+      return beatInstance(server, request)
+    },
+    renew: async (requests) => {
+      await open()
+      return renewLeases(server, requests)
+    },
+    async close() {
+      server.close()
+      link.close()
+    },
+  }
+}

@@ -1,0 +1,34 @@
+/** Connecting, for as long as any command may take. Clients try for ever, and say why it does not work only on the side. */
+import type { Clock } from '../../../core/clock.js'
+import { failure } from '../../../core/errors.js'
+import type { Link } from './driver.js'
+import { isFinal, storeError } from './errors.js'
+
+export async function openLink(link: Link, clock: Clock, timeoutMs: number, prefix: string): Promise<void> {
+  const { heard } = link
+  let cancel = () => {}
+  const gaveUp = new Promise<never>((_, reject) => {
+    cancel = clock.after(timeoutMs, () => reject(heard.error ?? silence(prefix, timeoutMs)))
+    // A wrong password does not become right by waiting.
+    heard.tell = (error) => {
+      if (isFinal(error)) reject(error)
+    }
+  })
+  try {
+    await Promise.race([link.open(), gaveUp])
+  } catch (error) {
+    link.abandon()
+    // What was heard on the side says more than that nobody could be reached.
+    throw storeError(isFinal(heard.error) ? heard.error : error, prefix)
+  } finally {
+    cancel()
+    heard.tell = undefined
+  }
+}
+
+function silence(prefix: string, timeoutMs: number): Error {
+  return failure(
+    'STORE_UNREACHABLE',
+    `the Redis server of "${prefix}" has not answered for ${timeoutMs} ms: check the server, the network and the URL`,
+  )
+}

@@ -1,0 +1,67 @@
+/** How another thread can reach the same Redis: by a URL, or by the options of the client that was given. */
+import { lookup, resolveSrv } from 'node:dns'
+import type { NoSource, StoreSource } from '../../../core/beat-store.js'
+import { copyData } from '../../../core/copied-data.js'
+import { installedPackage } from '../../../core/installed-package.js'
+import type { RedisClient } from './driver.js'
+import type { ClientCopy } from './load-client.js'
+
+/** What the beat thread opens Redis with. */
+export interface BeatStoreOptions {
+  readonly client: ClientCopy
+  readonly prefix: string
+  readonly shards: number
+  readonly waitReplicas: number
+  readonly timeoutMs: number
+}
+
+export function reopen(
+  { client, url, nodes }: { readonly client?: RedisClient; readonly url?: string; readonly nodes?: readonly string[] },
+  rest: Omit<BeatStoreOptions, 'client'>,
+): StoreSource | NoSource {
+  const copy =
+    client === undefined ? { kind: 'urls' as const, urls: nodes ?? [url ?? ''], cluster: !url } : copyOf(client)
+  if ('because' in copy) return copy
+  return {
+    module: new URL('./beat-store.js', import.meta.url).href,
+    options: { client: copy, ...rest } satisfies BeatStoreOptions,
+  }
+}
+
+/** What a connection can do without: how it comes back after a loss is the thread's own matter, and it runs no scripts. */
+const NEEDLESS: ReadonlySet<string> = new Set([
+  ...['reconnectStrategy', 'retryStrategy', 'clusterRetryStrategy', 'sentinelRetryStrategy', 'reconnectOnError'],
+  ...['sentinelReconnectStrategy', 'scaleReads', 'preferredSlaves', 'lazyConnect', 'autoPipeliningIgnoredCommands'],
+  ...['scripts', 'functions', 'modules', 'commandOptions', 'clientSideCache', 'himportRegistry', 'himportFieldsets'],
+])
+
+function copyOf(client: RedisClient): ClientCopy | NoSource {
+  const { options, _options, startupNodes } = client as GivenClient
+  const isIoredis = 'call' in client && 'isCluster' in client
+  const name = isIoredis ? 'ioredis' : '@redis/client'
+  if (installedPackage(name) === undefined) return impossible(`is of another package than \`${name}\``)
+  const cluster = isIoredis ? client.isCluster : 'masters' in client
+  const { value, strange } = copyData(withoutDefaults(options ?? _options), NEEDLESS)
+  if (strange.length > 0) return impossible(`has options that only this thread can use (${strange.join(', ')})`)
+  if (typeof value !== 'object') return impossible('does not tell its options')
+  const nodes = copyData(startupNodes, NEEDLESS).value
+  return { kind: isIoredis ? 'ioredis' : 'node-redis', cluster, options: value as Record<string, unknown>, nodes }
+}
+
+/** A cluster of ioredis lists the runtime's own functions for looking names up. */
+function withoutDefaults(options: unknown): unknown {
+  if (typeof options !== 'object' || options === null) return options
+  const isDefault = (value: unknown) => value === lookup || value === resolveSrv
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => !isDefault(value)))
+}
+
+/** Where clients keep what they were made with. */
+interface GivenClient {
+  readonly options?: unknown
+  readonly _options?: unknown
+  readonly startupNodes?: unknown
+}
+
+function impossible(why: string): NoSource {
+  return { because: `the client of the Redis store ${why}; pass a \`url\` or \`nodes\` instead` }
+}

@@ -1,0 +1,55 @@
+/** What planners know of definitions: many schedules share one, so each is read once. */
+import { randomUUID } from 'node:crypto'
+import type { Overlap } from '../../../core/policies.js'
+import { targetOptions } from '../../../core/stored-text.js'
+import { keyElsewhere } from '../cluster/shards.js'
+import type { Server } from '../connection/server.js'
+import { kindOf, madeParts } from '../runs/run-codec.js'
+import { type Body, toBody } from './schedule-codec.js'
+
+/** How many are remembered. */
+const CAPACITY = 20_000
+
+export interface Known {
+  readonly body: Body
+  readonly overlap: Overlap
+  readonly template: Template
+}
+
+/** What all runs of a schedule have in common, as scripts are told. */
+export interface Template {
+  readonly args: readonly string[]
+  /** Whether its runs have a key. */
+  readonly keyed: boolean
+}
+
+/** How many arguments a template is. */
+export const TEMPLATE_ARGS = 6
+
+export class Definitions {
+  /** Who plans, for those who plan at the same time. */
+  readonly self = randomUUID()
+  readonly #known = new Map<number, Map<string, Known>>()
+
+  /** A definition by its text, in a shard: whether its key is elsewhere depends on that. */
+  of(server: Server, shard: number, text: string, overlap: Overlap): Known {
+    const own = this.#known.get(shard) ?? new Map<string, Known>()
+    this.#known.set(shard, own)
+    const known = own.get(text)
+    if (known !== undefined && known.overlap === overlap) return known
+    const body = toBody(text)
+    const read = { body, overlap, template: templateOf(body, keyElsewhere(server, shard, body.key)) }
+    if (own.size >= CAPACITY) own.clear()
+    own.set(text, read)
+    return read
+  }
+}
+
+function templateOf({ target, priority, keep, key }: Body, elsewhere: number | undefined): Template {
+  const made = { origin: 'tick', target, priority, keep, ...(key === undefined ? {} : { key }) } as const
+  const [before, after] = madeParts(made, elsewhere)
+  const [, , , targetWord = ''] = before.split(' ')
+  const kind = kindOf({ ...made, schedule: '-' })
+  const args = [String(priority), targetWord, kind, before, after, targetOptions(target) ?? '']
+  return { args, keyed: key !== undefined }
+}
