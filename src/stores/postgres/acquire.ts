@@ -76,7 +76,7 @@ export async function takeLock(db: Database, request: AcquireRequest): Promise<A
   const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0, remote = false } = request
   const values = [name, holder, Math.ceil(ttlMs), permits, instance, floor, waitMs > 0]
   const take = (proof: number | null) => db.write(TAKE_LOCK, [...values, remote ? null : proof])
-  const [row] = await db.inPerson(take, { again: true })
+  const [row] = await db.withProof(take, { again: true })
   const answer = row?.[0]
   if (typeof answer !== 'string') return undefined
   const [now, token, until] = answer.split(' ')
@@ -157,7 +157,7 @@ const ACQUIRE = 'select now_ms, token, until, wakes, lease from belfry.acquire($
 export async function acquireLease(db: Database, request: AcquireRequest): Promise<AcquireResult> {
   const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0, remote = false } = request
   const values = [name, holder, Math.ceil(ttlMs), permits, instance, floor, Math.ceil(waitMs)]
-  const [row = []] = await db.inPerson((proof) => db.write(ACQUIRE, [...values, remote ? null : proof]), {
+  const [row = []] = await db.withProof((proof) => db.write(ACQUIRE, [...values, remote ? null : proof]), {
     again: true,
   })
   const [nowText, token, until, wakes, lease] = row
@@ -216,7 +216,7 @@ export async function takeFree(
     textArray(requests.map(({ instance }) => instance)),
     numberArray(requests.map(({ floor }) => floor)),
   ]
-  const rows = await db.inPerson((proof) => db.write(TAKE, [...columns, proof]), { again: true })
+  const rows = await db.withProof((proof) => db.write(TAKE, [...columns, proof]), { again: true })
   const results = requests.map((): AcquireResult | undefined => undefined)
   for (const [place, now, token] of rows) {
     const at = Number(place) - 1

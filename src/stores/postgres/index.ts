@@ -17,7 +17,7 @@ import { Listener } from './connection/listener.js'
 import { poolOf } from './connection/pool.js'
 import { Proof } from './connection/proof-of-life.js'
 import { reopen } from './connection/reopen.js'
-import { Wakes } from './connection/wakes.js'
+import { type Change, Wakes } from './connection/wakes.js'
 import type { Handed } from './lease-row.js'
 import { LockLines } from './lock-lines.js'
 import { checkSchemaVersion, migrateSchema, planMigration } from './migrate.js'
@@ -41,8 +41,8 @@ export function postgres(options: PostgresOptions): Store {
   const pool = poolOf(options)
   const self = globalThis.crypto.randomUUID()
   const channel = `belfry_${schema}`
-  const notify = async (bits: number) => {
-    await db.read(NOTIFY, [channel, `${self} ${bits}`]).catch(() => {})
+  const notify = async (changes: readonly Change[]) => {
+    await db.read(NOTIFY, [channel, [self, ...changes].join(' ')]).catch(() => {})
   }
   // A hint to nobody costs a round trip, but this process cannot know whether others listen.
   const wakes = new Wakes(clock, options.listen === false ? undefined : notify)
@@ -62,7 +62,10 @@ export function postgres(options: PostgresOptions): Store {
   })
   const lines = new LockLines(db, wakes)
   const listens = options.listen !== false && directUrl !== undefined
-  const hears = { heard: (bits: number) => wakes.heard(bits), handed: (lease: Handed) => lines.handedElsewhere(lease) }
+  const hears = {
+    heard: (changes?: readonly Change[]) => wakes.heard(changes),
+    handed: (lease: Handed) => lines.handedElsewhere(lease),
+  }
   const listener = listens ? new Listener({ channel, self, ...hears }) : undefined
   const uses = [proof, listener].filter((use): use is Proof | Listener => use !== undefined)
   const direct = new DirectConnection({ open: () => newClient(directUrl ?? ''), clock, uses, insist: proves })

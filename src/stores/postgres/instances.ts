@@ -48,7 +48,7 @@ export async function joinInstance(
   const jobs = [...new Map(info.jobs.map((job) => [job.name, job])).values()]
   const texts = [jobs.map(({ name }) => name), jobs.map((job) => JSON.stringify(job))]
   const values = [id, JSON.stringify(info), app, declarations, Math.ceil(leaseMs), ...texts]
-  const [row] = await db.inPerson((proof) => db.write(JOIN, [...values, proof], { patience: 'prompt' }))
+  const [row] = await db.withProof((proof) => db.write(JOIN, [...values, proof], { patience: 'prompt' }))
   return { now: Number(row?.[0]) }
 }
 

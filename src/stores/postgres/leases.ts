@@ -65,7 +65,7 @@ export async function renewLeases(
   ]
   const remote = requests.every((request) => request.remote)
   const ttlMs = Math.min(...requests.map((request) => request.ttlMs))
-  const rows = await db.inPerson((proof) => db.write(RENEW, [...values, remote ? null : proof], { ttlMs }), manner)
+  const rows = await db.withProof((proof) => db.write(RENEW, [...values, remote ? null : proof], { ttlMs }), manner)
   const renewed = new Map(rows.map(([at, ...lease]) => [Number(at), toLease(lease)]))
   return requests.map((_, at) => renewed.get(at + 1))
 }

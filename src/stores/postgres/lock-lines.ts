@@ -12,6 +12,8 @@
  * - One that is handed over while its holder still waits to hear that he has a place: he looks once more.
  * - In the advisory mode a lease counts only if it was given to the session that proves this process alive now.
  */
+
+import { failure } from '../../core/errors.js'
 import {
   type AcquireRequest,
   type AcquireResult,
@@ -23,7 +25,6 @@ import { acquireLease, takeFree, takeLock } from './acquire.js'
 import { textArray } from './connection/array-text.js'
 import { SharedWrites } from './connection/coalesced-writes.js'
 import type { Database } from './connection/database.js'
-import { inDoubt } from './connection/doubt.js'
 import type { Wakes } from './connection/wakes.js'
 import { FROM, type Handed, leaseOf } from './lease-row.js'
 import { renewLeases } from './leases.js'
@@ -243,7 +244,7 @@ export class LockLines {
   /** What was handed over just now needs no asking. */
   async #takeHanded({ ttlMs }: AcquireRequest, { handed }: Place): Promise<AcquireResult | undefined> {
     if (handed === undefined) return undefined
-    if ((await this.#db.inPerson(async (proof) => proof)) !== handed.lease.proof) return undefined
+    if ((await this.#db.withProof(async (proof) => proof)) !== handed.lease.proof) return undefined
     if (this.#db.clock.monotonic() - handed.since > ttlMs * HANDED_OVER) return undefined
     return { acquired: true, lease: leaseOf(handed.lease), now: handed.lease.acquiredAt }
   }
@@ -274,14 +275,14 @@ interface Released {
 }
 
 function wasHeld({ name }: ReleaseRequest, { had, isInDoubt }: Released): boolean {
-  if (!had && isInDoubt) throw inDoubt(name)
+  if (!had && isInDoubt) throw releaseInDoubt(name)
   return had
 }
 
 async function lookFor(db: Database, requests: readonly AcquireRequest[]): Promise<Seen[]> {
   const names = textArray(requests.map(({ name }) => name))
   const holders = textArray(requests.map(({ holder }) => holder))
-  const rows = await db.inPerson((proof) => db.read(LOOK, [names, holders, proof]), { again: true })
+  const rows = await db.withProof((proof) => db.read(LOOK, [names, holders, proof]), { again: true })
   const seen = requests.map((): Seen => ({ now: 0, holders: 0, until: 0, lease: undefined }))
   for (const [place, now, holders, until, token, acquiredAt, expiresAt, instance] of rows) {
     const at = Number(place) - 1
@@ -293,4 +294,11 @@ async function lookFor(db: Database, requests: readonly AcquireRequest[]): Promi
     seen[at] = { now: Number(now), holders: Number(holders), until: untilMs, lease }
   }
   return seen
+}
+
+function releaseInDoubt(lock: string) {
+  return failure(
+    'STORE_UNREACHABLE',
+    `the connection broke while the lock "${lock}" was released: it is free now, but the store no longer knows whether it was still held`,
+  )
 }

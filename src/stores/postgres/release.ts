@@ -2,7 +2,6 @@
 import type { ReleaseRequest } from '../../core/lease.js'
 import { textArray } from './connection/array-text.js'
 import type { Database } from './connection/database.js'
-import { writeTold } from './connection/doubt.js'
 import { HANDED } from './connection/listener.js'
 import { operation, smallOperation } from './connection/sql-function.js'
 import { WAKE_GRANTED, WAKE_LEASES } from './connection/wakes.js'
@@ -103,7 +102,7 @@ const FREE_LOCK = 'select belfry.free_lock($1, $2)'
 export type Freed = 'freed' | 'in doubt' | 'not freed'
 
 export async function freeLock(db: Database, { name, holder }: ReleaseRequest): Promise<Freed> {
-  const { rows, isInDoubt } = await writeTold(db, FREE_LOCK, [name, holder])
+  const { rows, isInDoubt } = await db.writeReportingDoubt(FREE_LOCK, [name, holder])
   return rows[0]?.[0] === 't' ? 'freed' : isInDoubt ? 'in doubt' : 'not freed'
 }
 
@@ -146,7 +145,7 @@ export async function releaseLease(
   here: readonly string[],
 ): Promise<{ readonly had: boolean; readonly isInDoubt: boolean; readonly handed: readonly Handed[] }> {
   const values = [name, holder, Math.ceil(minHoldMs), textArray(here), db.channel ?? '']
-  const { rows, isInDoubt } = await writeTold(db, RELEASE, values)
+  const { rows, isInDoubt } = await db.writeReportingDoubt(RELEASE, values)
   const [row] = rows
   db.announce(Number(row?.[1]))
   return { had: row?.[0] === 't', isInDoubt, handed: handedLeases(row?.[2]) }
@@ -179,7 +178,7 @@ const GIVE_BACK = 'select belfry.give_back_locks($1, $2)'
 export async function giveBack(db: Database, requests: readonly ReleaseRequest[]): Promise<Freed[]> {
   const names = textArray(requests.map(({ name }) => name))
   const holders = textArray(requests.map(({ holder }) => holder))
-  const { rows, isInDoubt } = await writeTold(db, GIVE_BACK, [names, holders])
+  const { rows, isInDoubt } = await db.writeReportingDoubt(GIVE_BACK, [names, holders])
   const results = requests.map((): Freed => (isInDoubt ? 'in doubt' : 'not freed'))
   for (const [at] of rows) results[Number(at) - 1] = 'freed'
   return results

@@ -6,7 +6,6 @@ import type { AcquireRequest, ReleaseRequest } from '../../core/lease.js'
 import { PROLONGED } from './acquire.js'
 import { numberArray, textArray } from './connection/array-text.js'
 import type { Database } from './connection/database.js'
-import { writeTold } from './connection/doubt.js'
 import { smallOperation } from './connection/sql-function.js'
 import { WAKE_GRANTED } from './connection/wakes.js'
 import { FROM, type Handed, handedLeases } from './lease-row.js'
@@ -117,13 +116,13 @@ export async function takeTurn(db: Database, turn: Turn, here: readonly string[]
   let isInDoubt = false
   const write = async (proof: number | null) => {
     const proofs = numberArray(places.map(({ remote }) => (remote ? undefined : (proof ?? undefined))))
-    const told = await writeTold(db, TAKE_TURN, [...values, proofs])
+    const told = await db.writeReportingDoubt(TAKE_TURN, [...values, proofs])
     tries += 1
     isInDoubt ||= told.isInDoubt || tries > 1
     return told.rows
   }
   // Nobody has to prove that he lives to give something back.
-  const [row = []] = places.length === 0 ? await write(null) : await db.inPerson(write, { again: true })
+  const [row = []] = places.length === 0 ? await write(null) : await db.withProof(write, { again: true })
   const [had, wakes, handed, now, until] = row
   db.announce(Number(wakes))
   return {

@@ -22,6 +22,7 @@ import { Clients } from './pool-clients.js'
 import { StatementNames } from './prepared-statements.js'
 import { type Proof, unproven } from './proof-of-life.js'
 import { isLeftOpen, leftOpen } from './take-client.js'
+import { type Change, type Changes, changesIn } from './wakes.js'
 
 export type { PgClient, PgPool, Row } from './pg-client.js'
 
@@ -34,8 +35,8 @@ export interface DatabaseOptions {
   readonly pool: PgPool
   readonly schema: string
   readonly clock: Clock
-  /** Told what changed, as bits. */
-  readonly announce: (wakes: number) => void
+  /** Told what changed. */
+  readonly announce: (changes: readonly Change[]) => void
   /** Where other processes listen for hints; absent when none are sent. */
   readonly channel?: string
   /** Present when instances prove that they live. */
@@ -52,7 +53,7 @@ export interface DatabaseOptions {
 type Patience = 'prompt' | 'usual' | 'patient'
 
 /** How a statement is treated while it is under way. */
-export interface Manner {
+export interface StatementOptions {
   /** Whether doing it again changes nothing more. */
   readonly repeatable?: boolean
   /** How long its answer may take. */
@@ -128,23 +129,24 @@ export class Database {
     )
   }
 
-  announce(wakes: number): void {
-    if (wakes > 0) this.#options.announce(wakes)
+  /** Tells subscribers and other processes what an operation changed, as the database's function returned it. */
+  announce(changes: Changes): void {
+    this.#options.announce(changesIn(changes))
   }
 
   /** One statement that only looks. */
-  read(sql: string, values: readonly unknown[] = [], manner: Manner = {}): Promise<readonly Row[]> {
-    return this.attempt(() => this.once(sql, values, manner), manner)
+  read(sql: string, values: readonly unknown[] = [], options: StatementOptions = {}): Promise<readonly Row[]> {
+    return this.attempt(() => this.send(sql, values, options), options)
   }
 
   /** One that is put together from what was asked for: planned each time, for the tables as they are by then. */
   search(sql: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    return this.attempt(() => this.once(sql, values, { named: false, patience: 'patient' }))
+    return this.attempt(() => this.send(sql, values, { named: false, patience: 'patient' }))
   }
 
   /** One statement that changes something: all of it or nothing. Repeating it must change nothing more. */
-  write(sql: string, values: readonly unknown[] = [], manner: Manner = {}): Promise<readonly Row[]> {
-    return this.read(sql, values, manner)
+  write(sql: string, values: readonly unknown[] = [], options: StatementOptions = {}): Promise<readonly Row[]> {
+    return this.read(sql, values, options)
   }
 
   /** One statement that must not be done twice: when it is not known whether it was done, it fails. */
@@ -152,8 +154,28 @@ export class Database {
     return this.read(sql, values, { repeatable: false, patience: 'patient' })
   }
 
+  /**
+   * A write whose repetition finds nothing left to do, and so cannot tell whether there was something before: a release.
+   * `isInDoubt` says that an earlier try may have been carried out without its answer.
+   */
+  async writeReportingDoubt(
+    sql: string,
+    values: readonly unknown[],
+  ): Promise<{ readonly rows: readonly Row[]; readonly isInDoubt: boolean }> {
+    let isInDoubt = false
+    const rows = await this.attempt(async () => {
+      try {
+        return await this.send(sql, values)
+      } catch (error) {
+        if (troubleOf(error) === 'broken') isInDoubt = true
+        throw error
+      }
+    })
+    return { rows, isInDoubt }
+  }
+
   /** Several statements, with something to think about between them: all is done again when others were faster. */
-  async attempt<Outcome>(work: () => Promise<Outcome>, { repeatable = true }: Manner = {}): Promise<Outcome> {
+  async attempt<Outcome>(work: () => Promise<Outcome>, { repeatable = true }: StatementOptions = {}): Promise<Outcome> {
     let [conflicts, troubles] = [0, 0]
     for (;;) {
       try {
@@ -176,7 +198,7 @@ export class Database {
    * comes when the number has changed counts for nothing, because what was obtained may be somebody else's by now: it is
    * done `again` with the new number, or fails.
    */
-  async inPerson<Outcome>(work: (proof: number | null) => Promise<Outcome>, { again = false } = {}): Promise<Outcome> {
+  async withProof<Outcome>(work: (proof: number | null) => Promise<Outcome>, { again = false } = {}): Promise<Outcome> {
     const { proof } = this.#options
     if (proof === undefined) return work(null)
     for (;;) {
@@ -191,21 +213,21 @@ export class Database {
    * One statement of an attempt: if others were faster, it is for the whole attempt to be tried again. On a connection
    * that was left at an isolation level of somebody else's it needs a transaction of its own.
    */
-  async once(
+  async send(
     sql: string,
     values: readonly unknown[],
-    { named = true, ...manner }: Manner & { readonly named?: boolean } = {},
+    { named = true, ...options }: StatementOptions & { readonly named?: boolean } = {},
   ): Promise<readonly Row[]> {
-    const apart = () => this.#transact('', (_, tx) => tx.run(sql, values), manner)
+    const apart = () => this.#transact('', (_, tx) => tx.run(sql, values), options)
     if (this.#isolated) return apart()
     const query = this.#query(sql, values)
     const name = named ? this.#names.of(query.text) : undefined
     try {
       return await this.#withClient((client) =>
-        this.clients.send(client, name === undefined ? query : { ...query, name }, this.limitMs(manner)),
+        this.clients.send(client, name === undefined ? query : { ...query, name }, this.limitMs(options)),
       )
     } catch (error) {
-      if (this.#names.giveUp(error, name)) return this.once(sql, values, manner)
+      if (this.#names.giveUp(error, name)) return this.send(sql, values, options)
       if (!isWrongIsolation(error)) throw error
       return apart()
     }
@@ -235,21 +257,21 @@ export class Database {
   transaction<Outcome>(
     first: string,
     work: (rows: readonly Row[], tx: Transaction) => Promise<Outcome>,
-    manner: Manner = {},
+    options: StatementOptions = {},
   ): Promise<Outcome> {
-    return this.attempt(() => this.#transact(first, work, manner), manner)
+    return this.attempt(() => this.#transact(first, work, options), options)
   }
 
   async #transact<Outcome>(
     first: string,
     work: (rows: readonly Row[], tx: Transaction) => Promise<Outcome>,
-    manner: Manner,
+    options: StatementOptions,
   ): Promise<Outcome> {
     const client = await this.clients.take()
     let broken = true
     try {
       const run = (sql: string, values?: readonly unknown[]) =>
-        this.clients.send(client, this.#query(sql, values), this.limitMs(manner))
+        this.clients.send(client, this.#query(sql, values), this.limitMs(options))
       const outcome = await work(await run(BEGIN + first), { run })
       await run('commit')
       broken = false
@@ -279,7 +301,7 @@ export class Database {
     // Through a pooler that number is not the server's.
     if (this.#isEnding || !this.#names.reachServer || typeof processID !== 'number') return
     this.#isEnding = true
-    await this.once(END_SILENT, [processID]).catch(() => {})
+    await this.send(END_SILENT, [processID]).catch(() => {})
     this.#isEnding = false
   }
 
@@ -289,7 +311,7 @@ export class Database {
   }
 
   /** How long an answer is waited for. */
-  limitMs({ patience = 'usual', ttlMs }: Manner = {}): number {
+  limitMs({ patience = 'usual', ttlMs }: StatementOptions = {}): number {
     const { limitMs } = this.#options
     if (limitMs !== undefined) return limitMs
     if (ttlMs !== undefined) return replyLimitMs(ttlMs)

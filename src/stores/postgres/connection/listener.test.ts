@@ -3,7 +3,7 @@ import type { DirectClient } from './direct-connection.js'
 import { Listener } from './listener.js'
 
 it('what others send to the channel is at most a hint at everything', async () => {
-  const heard: number[] = []
+  const heard: unknown[] = []
   const handed: unknown[] = []
   let tell: (payload?: string) => void = () => {}
   const client = {
@@ -14,9 +14,11 @@ it('what others send to the channel is at most a hint at everything', async () =
     connect: async () => {},
     end: async () => {},
   } satisfies DirectClient
-  const told = { heard: (bits: number) => heard.push(bits), handed: (lease: unknown) => handed.push(lease) }
+  const told = { heard: (changes: unknown) => heard.push(changes), handed: (lease: unknown) => handed.push(lease) }
   await new Listener({ channel: 'belfry_belfry', self: 'me', ...told }).prepare(client)
-  for (const payload of ['handed {', 'handed null', 'handed', '', 'nonsense', 'you 2', 'me 2', undefined]) tell(payload)
-  expect(heard).toEqual([31, 31, 31, 31, 31, 2, 31])
+  for (const payload of ['handed {', 'handed null', 'handed', '', 'nonsense', 'you runs leases', 'me runs', undefined])
+    tell(payload)
+  const anything = undefined
+  expect(heard).toEqual([anything, anything, anything, anything, anything, ['runs', 'leases'], anything])
   expect(handed).toEqual([])
 })

@@ -5,17 +5,17 @@
 
 import type { Handed } from '../lease-row.js'
 import type { DirectClient, DirectUse } from './direct-connection.js'
+import { type Change, changesIn } from './wakes.js'
 
 export interface ListenerOptions {
   readonly channel: string
   /** What this process sends itself, it has already been told. */
   readonly self: string
-  readonly heard: (bits: number) => void
+  /** Without changes where the hint does not say what changed. */
+  readonly heard: (changes?: readonly Change[]) => void
   /** Told when another process handed a lock to somebody, here or elsewhere. */
   readonly handed: (lease: Handed) => void
 }
-
-const EVERYTHING = 31
 
 /** Begins what the database itself sends, with the commit that hands a lock over; a lease follows. */
 export const HANDED = 'handed '
@@ -32,14 +32,15 @@ export class Listener implements DirectUse {
     client.on('notification', ({ payload = '' }) => {
       const lease = payload.startsWith(HANDED) ? leaseIn(payload.slice(HANDED.length)) : undefined
       if (lease !== undefined) return handed(lease)
-      const [from, bits] = payload.split(' ')
-      if (from !== self) heard(Number(bits) || EVERYTHING)
+      const [from, ...words] = payload.split(' ')
+      const changes = changesIn(words.join(' '))
+      if (from !== self) heard(changes.length > 0 ? changes : undefined)
     })
     await client.query(`listen "${channel}"`)
   }
 
   ready(first: boolean): void {
-    if (!first) this.#options.heard(EVERYTHING)
+    if (!first) this.#options.heard()
   }
 
   broken(): void {}

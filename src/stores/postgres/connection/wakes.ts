@@ -1,92 +1,113 @@
 /**
- * Hints. In the database they are bits. What was done through this handle is hinted at here at once, and to the other
- * processes by NOTIFY: as a statement of its own, never in the transaction of a batch (its commit would queue behind all
- * others), and at most every few milliseconds for everything that happened in between. Only a lock that was handed to
- * somebody is told at once: he sits and waits for nothing else.
+ * Hints of changes, so that instances need not wait for their next poll.
+ *
+ * Every operation answers with what it changed. Subscribers in this process hear of it at once. Other processes hear of
+ * it by NOTIFY, which is a statement of its own: the commit of a transaction that notifies queues behind all others that
+ * do. One NOTIFY is in flight at a time, at most one every 10 ms, with all changes since the last one. Only a granted
+ * lock skips the pause, because its waiter waits for nothing else.
+ *
+ * Losing a hint is harmless: the poll finds the change.
  */
 import type { Clock } from '../../../core/clock.js'
 import type { Wake, WakeListener } from '../../../core/store.js'
 
-const WAKES: readonly Wake[] = ['schedules', 'runs', 'leases', 'attempts', 'settled']
+/** What changed. `granted`: a lock was handed to its next waiter; it adds haste to `leases`, and is no wake-up itself. */
+export type Change = Wake | 'granted'
+
+const CHANGES: readonly Change[] = ['schedules', 'runs', 'leases', 'attempts', 'settled', 'granted']
+const WAKES = CHANGES.filter((change): change is Wake => change !== 'granted')
+
+/** How functions of the database return changes: as an array of words, or as bits in the order of `CHANGES`. */
+export type Changes = readonly Change[] | string | number | null | undefined
 
 export const WAKE_SCHEDULES = 1
 export const WAKE_RUNS = 2
 export const WAKE_LEASES = 4
 export const WAKE_ATTEMPTS = 8
 export const WAKE_SETTLED = 16
-/** A lock was handed to the next in its line. No hint by itself: it says that there is no time to lose. */
 export const WAKE_GRANTED = 32
 
 export const NOTIFY_EVERY_MS = 10
 
+/** `{runs,leases}` and `6` both give runs and leases; words that this release does not know are left out. */
+export function changesIn(changes: Changes): readonly Change[] {
+  if (changes === null || changes === undefined) return []
+  if (typeof changes === 'object') return changes
+  const bits = Number(changes)
+  if (!Number.isNaN(bits)) return CHANGES.filter((_, at) => (bits & (1 << at)) !== 0)
+  const words = new Set(String(changes).match(/\w+/g))
+  return CHANGES.filter((change) => words.has(change))
+}
+
 export class Wakes {
   readonly #clock: Clock
-  readonly #notify: ((bits: number) => Promise<void>) | undefined
-  readonly #listening = new Set<WakeListener>()
-  #local = 0
-  #remote = 0
-  #resting: (() => void) | undefined
-  #sending = false
+  readonly #notify: ((changes: readonly Change[]) => Promise<void>) | undefined
+  readonly #listeners = new Set<WakeListener>()
+  #local = new Set<Change>()
+  #remote = new Set<Change>()
+  /** Ends the pause after a NOTIFY. */
+  #endPause: (() => void) | undefined
+  #isInFlight = false
 
-  constructor(clock: Clock, notify: ((bits: number) => Promise<void>) | undefined) {
+  /** `notify` is left out where no other process is told. */
+  constructor(clock: Clock, notify: ((changes: readonly Change[]) => Promise<void>) | undefined) {
     this.#clock = clock
     this.#notify = notify
   }
 
-  /** Something was changed through this handle. */
-  announce = (bits: number): void => {
-    if (this.#local === 0) queueMicrotask(() => this.#tell())
-    this.#local |= bits
+  /** This process changed something. Changes of one microtask are told together. */
+  announce = (changes: readonly Change[]): void => {
+    if (changes.length === 0) return
+    if (this.#local.size === 0) queueMicrotask(() => this.#tellSubscribers())
+    for (const change of changes) this.#local.add(change)
     if (this.#notify === undefined) return
-    this.#remote |= bits
-    if (this.#resting === undefined || (bits & WAKE_GRANTED) !== 0) this.#send()
+    for (const change of changes) this.#remote.add(change)
+    if (this.#endPause === undefined || changes.includes('granted')) this.#send()
   }
 
-  /** A lock was handed to somebody who waits in this process. */
+  /** A lock was handed to a waiter in this process. */
   handedTo(holder: string): void {
-    for (const listener of [...this.#listening]) listener('leases', holder)
+    for (const listener of [...this.#listeners]) listener('leases', holder)
   }
 
-  /** Something was changed by another process. */
-  heard(bits: number): void {
-    for (const [at, wake] of WAKES.entries()) {
-      if ((bits & (1 << at)) !== 0) for (const listener of [...this.#listening]) listener(wake)
+  /** Another process changed something; without saying what, it may be anything. */
+  heard(changes: readonly Change[] = CHANGES): void {
+    for (const wake of WAKES) {
+      if (changes.includes(wake)) for (const listener of [...this.#listeners]) listener(wake)
     }
   }
 
   subscribe = (listener: WakeListener): (() => void) => {
-    // Each subscription is its own, even of the same function.
+    // A function that subscribes twice has two subscriptions.
     const own: WakeListener = (wake, holder) => listener(wake, holder)
-    this.#listening.add(own)
+    this.#listeners.add(own)
     return () => {
-      this.#listening.delete(own)
+      this.#listeners.delete(own)
     }
   }
 
   close(): void {
-    this.#resting?.()
-    this.#remote = 0
+    this.#endPause?.()
+    this.#remote.clear()
   }
 
-  #tell(): void {
-    const bits = this.#local
-    this.#local = 0
-    this.heard(bits)
+  #tellSubscribers(): void {
+    const changes = [...this.#local]
+    this.#local.clear()
+    this.heard(changes)
   }
 
-  /** While one is on its way no other is sent: what has come meanwhile goes out when it has arrived, however long that takes. */
   #send(): void {
-    this.#resting?.()
-    this.#resting = undefined
-    if (this.#sending) return
-    const bits = this.#remote
-    this.#remote = 0
-    if (bits === 0 || this.#notify === undefined) return
-    this.#sending = true
-    void this.#notify(bits).finally(() => {
-      this.#sending = false
-      if (this.#resting === undefined) this.#send()
+    this.#endPause?.()
+    this.#endPause = undefined
+    if (this.#isInFlight || this.#remote.size === 0 || this.#notify === undefined) return
+    const changes = [...this.#remote]
+    this.#remote.clear()
+    this.#isInFlight = true
+    void this.#notify(changes).finally(() => {
+      this.#isInFlight = false
+      if (this.#endPause === undefined) this.#send()
     })
-    this.#resting = this.#clock.after(NOTIFY_EVERY_MS, () => this.#send())
+    this.#endPause = this.#clock.after(NOTIFY_EVERY_MS, () => this.#send())
   }
 }

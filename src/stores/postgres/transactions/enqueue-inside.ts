@@ -12,14 +12,13 @@ import type { EnqueueResult } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 import { sqlState } from '../connection/errors.js'
 import { operation } from '../connection/sql-function.js'
-import { WAKE_RUNS } from '../connection/wakes.js'
 import { CHECK_KEY_COLUMN, COLUMN_TYPES, checkCount, columnsOf, isPlain, OVERLAP_COLUMN } from '../enqueue.js'
 import type { PostgresTx } from './adapters/caller-transaction.js'
 
 const COLUMNS = COLUMN_TYPES.map((type, at) => `(v_columns ->> ${at})::${type}`)
 
 /** The sender of such a hint is nobody: nobody was told of it before. */
-const HINT = `- ${WAKE_RUNS}`
+const HINT = '- runs'
 
 export const ENQUEUE_INSIDE_FUNCTION = operation(
   'enqueue_inside(v_xid text, v_channel text, v_plain boolean, v_columns json)',

@@ -80,7 +80,7 @@ export async function withSchedules<Outcome>(
       isFirst: tries === 1,
       time: db.time,
       holds: false,
-      run: (sql, values) => db.once(sql, values, { patience: 'patient' }),
+      run: (sql, values) => db.send(sql, values, { patience: 'patient' }),
     })
   }
 
