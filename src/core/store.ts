@@ -143,11 +143,6 @@ export interface ScheduleWrite {
   readonly definition: ScheduleDefinition
   /** Write only over this version; 0 means: only if there is none. */
   readonly ifVersion?: number
-  /**
-   * A hint: the id was just made up, so nobody can have it. Stores may then write without looking first, at a now that may be
-   * off by up to `GUESS_MS`. One that is there all the same is put like any other.
-   */
-  readonly isNew?: true
 }
 
 export type PutResult =

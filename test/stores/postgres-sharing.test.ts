@@ -1,6 +1,6 @@
 /** What calls of one process share on Postgres: transactions when they write, looks when they wait. */
 import pg from 'pg'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { definition, newRun } from '../../src/testing/contract/scene.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 
@@ -35,26 +35,15 @@ describe('on Postgres, what is under way at once', () => {
     await close()
   })
 
-  it('and has a new id is written in one round trip, without being looked for', async () => {
-    const { store, close } = await scene()
-    await store.now()
-    const queries = vi.spyOn(pg.Client.prototype, 'query')
-    const made = ['a', 'b', 'c'].map((id) => store.schedules.put([{ id, definition: definition(), isNew: true }]))
-    expect((await Promise.all(made)).flat().map(({ outcome }) => outcome)).toEqual(['created', 'created', 'created'])
-    expect(queries).toHaveBeenCalledTimes(1)
-    queries.mockRestore()
-    await close()
-  })
-
-  it('is decided by the time of the database, also when a guess at it would be wrong', async () => {
+  it('is decided by the time of the database', async () => {
     const { store, elapse, close } = await scene()
     const start = await store.now()
     await elapse(-3_600_000)
     const soon = definition({ timeline: { at: [start - 1_800_000] } })
-    const [result] = await store.schedules.put([{ id: 'a', definition: soon, isNew: true }])
+    const [result] = await store.schedules.put([{ id: 'a', definition: soon }])
     expect(result).toMatchObject({ outcome: 'created', schedule: { createdAt: start - 3_600_000 } })
     await elapse(7_200_000)
-    const [late] = await store.schedules.put([{ id: 'b', definition: definition(), isNew: true }])
+    const [late] = await store.schedules.put([{ id: 'b', definition: definition() }])
     expect(late).toMatchObject({ outcome: 'created', schedule: { createdAt: start + 3_600_000 } })
     await close()
   })

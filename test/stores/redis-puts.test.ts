@@ -1,11 +1,8 @@
 /** Puts that come at the same time share scripts, and know nothing of each other. */
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { parseSchedule } from '../../src/api/schedules/schedule-input.js'
-import { systemClock } from '../../src/core/clock.js'
 import type { Store } from '../../src/core/store.js'
-import { redisStore } from '../../src/stores/redis/index.js'
 import { freshRedis } from '../servers/fresh-redis.js'
-import { testRedis } from '../servers/test-redis.js'
 
 async function withStore(work: (store: Store) => Promise<void>): Promise<void> {
   const redis = await freshRedis()
@@ -44,49 +41,6 @@ it('puts of the same schedule at once build on each other, in order', async () =
     expect(answers.map(({ outcome }) => outcome)).toEqual(['created', ...Array.from({ length: 9 }, () => 'updated')])
     expect((await store.schedules.get('same'))?.definition.timeline).toEqual({ every: 36_000_000 })
   })
-})
-
-it('schedules that are new are written by one script, without being looked for', async () => {
-  const redis = await testRedis()
-  await redis.setClock(Date.UTC(2026, 0, 1))
-  const client = await redis.client()
-  const store = redisStore({ client, prefix: redis.prefix }, { handTurned: true })
-  await store.open()
-  await store.schedules.put([{ ...write('first'), isNew: true }])
-  const commands = vi.spyOn(client, 'sendCommand')
-  const made = ['a', 'b', 'c'].map((id) => store.schedules.put([{ ...write(id), isNew: true }]))
-  expect((await Promise.all(made)).flat().map(({ outcome }) => outcome)).toEqual(['created', 'created', 'created'])
-  const scripts = commands.mock.calls.filter(([[command]]) => command === 'EVALSHA')
-  expect(scripts).toHaveLength(1)
-  commands.mockRestore()
-  await store.close()
-  await redis.close()
-})
-
-it('a guess at the time that is wrong refuses nothing, and is not made again for a while', async () => {
-  const redis = await testRedis()
-  const client = await redis.client()
-  let aheadMs = 0
-  const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs }
-  const store = redisStore({ client, prefix: redis.prefix, clock }, {})
-  await store.open()
-  const soon = (id: string) => {
-    const definition = { ...write(id).definition, timeline: { at: [Date.now() + 30_000] } }
-    return store.schedules.put([{ id, definition, isNew: true }])
-  }
-  await soon('first')
-  for (const wrong of [60_000, 1_000, -60_000]) {
-    aheadMs += wrong
-    const [result] = await soon(`off by ${wrong}`)
-    expect(result?.outcome).toBe('created')
-    expect(Math.abs(Date.now() - (result?.schedule?.createdAt ?? 0))).toBeLessThan(1_000)
-  }
-  const commands = vi.spyOn(client, 'sendCommand')
-  await soon('without a guess')
-  expect(commands.mock.calls.filter(([[command]]) => command === 'EVALSHA')).toHaveLength(2)
-  commands.mockRestore()
-  await store.close()
-  await redis.close()
 })
 
 it('a put that can never fire fails by itself', async () => {

@@ -98,7 +98,7 @@ export class Schedules {
   async add(input: ScheduleInput, options: AddOptions = {}): Promise<ScheduleView> {
     const id = `${prefixOf(options)}${newId()}`
     const definition = await this.parse(id, input)
-    return (await this.#write({ id, definition, isNew: true })).schedule
+    return (await this.#write({ id, definition })).schedule
   }
 
   /** As `put`, and says what it did. */

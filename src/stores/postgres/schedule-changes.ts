@@ -6,7 +6,6 @@ import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
 import { isSoon } from '../../core/hint.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { Schedule } from '../../core/schedule.js'
-import { GUESS_MS } from '../../core/time-guess.js'
 import { sparseArray, sparseTexts, textArray } from './connection/array-text.js'
 import { operation, step } from './connection/sql-function.js'
 import { WAKE_SCHEDULES } from './connection/wakes.js'
@@ -37,19 +36,9 @@ export interface Seen {
 export interface Reading {
   readonly now: number
   readonly seen: ReadonlyMap<string, Seen>
-  /** Nothing was read: that there is nothing, and what time it is, the writing finds out. */
-  readonly isGuess?: true
 }
 
-const NOTHING: ReadonlyMap<string, Seen> = new Map()
-
-/** What is there of schedules that nobody can have made yet. Undefined if that cannot be told without looking. */
-export function guessNothing({ isFirst, time }: Access): Reading | undefined {
-  const { now } = time
-  return isFirst && now !== undefined ? { now, seen: NOTHING, isGuess: true } : undefined
-}
-
-export async function readSchedules({ run, time }: Access, ids: readonly string[]): Promise<Reading> {
+export async function readSchedules({ run }: Access, ids: readonly string[]): Promise<Reading> {
   const rows = await run(READ, [textArray(ids)])
   const seen = new Map<string, Seen>()
   for (const row of rows) {
@@ -59,7 +48,7 @@ export async function readSchedules({ run, time }: Access, ids: readonly string[
     const ticks = JSON.parse(unclaimed ?? 'null') as [string, number][] | null
     seen.set(schedule.id, { schedule, unclaimed: (ticks ?? []).map(([run, tick]) => ({ run, tick })), mark })
   }
-  return { now: time.learn(Number(rows[0]?.[0])), seen }
+  return { now: Number(rows[0]?.[0]), seen }
 }
 
 /** What is to become of a schedule. */
@@ -73,8 +62,6 @@ export interface Change {
 
 /** Whoever was faster made this decision void. Looked for, and tried again, as a serialization failure. */
 const VOID = giveUp('the schedule was changed meanwhile')
-
-const GUESSED_WRONG = giveUp('it is another time by now')
 
 /** Takes ticks that were never claimed back: some as if they had never been recorded, some as skipped. */
 const TAKE_BACK = step(
@@ -133,7 +120,7 @@ const CREATE = `
   select array_agg(version order by at) into created from given`
 
 const CHANGE_FUNCTION = operation(
-  `change_schedules(v_held boolean, v_now bigint, v_within bigint, v_changed json, ${NEW_PARAMETERS.join(', ')},
+  `change_schedules(v_held boolean, v_now bigint, v_changed json, ${NEW_PARAMETERS.join(', ')},
     out created bigint[], out changed bigint[], out wakes integer)`,
   'record',
   `
@@ -149,7 +136,6 @@ declare
 begin
   perform belfry.durable();
   perform ${WITH_OTHERS};
-  if abs(belfry.now_us() / 1000 - v_now) > v_within then ${GUESSED_WRONG}; end if;
   wakes := 0;
   changed := '{}';
   if cardinality(p_id) > 0 then ${CREATE}; end if;
@@ -223,20 +209,19 @@ function list(of: string, names: string): string {
     .join(', ')
 }
 
-const CHANGE = `select array_to_json(created), array_to_json(changed), wakes, belfry.now_us() / 1000
-  from belfry.change_schedules($1, $2, $3, $4, ${NEW_NAMES.map((_, at) => `$${at + 5}`).join(', ')})`
+const CHANGE = `select array_to_json(created), array_to_json(changed), wakes
+  from belfry.change_schedules($1, $2, $3, ${NEW_NAMES.map((_, at) => `$${at + 4}`).join(', ')})`
 
 /** Writes all of it or nothing. Answers the new version of each schedule, and what to hint at. */
 export async function changeSchedules(
-  { run, holds, time }: Access,
+  { run, holds }: Access,
   changes: readonly Change[],
-  { now, isGuess }: Pick<Reading, 'now' | 'isGuess'>,
+  { now }: Pick<Reading, 'now'>,
 ): Promise<{ readonly versions: ReadonlyMap<string, number>; readonly wakes: number }> {
   const made = changes.flatMap(({ seen, schedule }) => (seen.schedule === undefined && schedule ? [schedule] : []))
   const changed = changes.filter(({ seen }) => seen.schedule !== undefined)
   const given = changed.length === 0 ? null : JSON.stringify(changed.map(changedRow))
-  const [row] = await run(CHANGE, [holds, now, isGuess ? GUESS_MS : null, given, ...newColumns(made)])
-  time.learn(Number(row?.[3]))
+  const [row] = await run(CHANGE, [holds, now, given, ...newColumns(made)])
   const versions = new Map<string, number>()
   for (const [at, version] of numbersOf(row?.[0]).entries()) versions.set(made[at]?.id ?? '', version)
   for (const [at, version] of numbersOf(row?.[1]).entries()) versions.set(changed[at]?.seen.schedule?.id ?? '', version)

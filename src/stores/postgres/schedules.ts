@@ -9,14 +9,13 @@ import type { Database } from './connection/database.js'
 import {
   type Change,
   changeSchedules,
-  guessNothing,
   type Reading,
   readSchedules,
   SCHEDULE_CHANGE_FUNCTIONS,
   type Seen,
 } from './schedule-changes.js'
 import { SCHEDULE_COLUMNS, toSchedule } from './schedule-row.js'
-import { type Access, withSchedules } from './transactions/with-schedules.js'
+import { withSchedules } from './transactions/with-schedules.js'
 
 export const SCHEDULE_FUNCTIONS = SCHEDULE_CHANGE_FUNCTIONS
 
@@ -35,11 +34,8 @@ export async function applySchedules(
   const ids = [...writes.map(({ id }) => id), ...removals]
   if (ids.length === 0) return []
   const repeatable = isRepeatable(...writes.map(({ ifVersion }) => ifVersion))
-  const areNew = removals.length === 0 && writes.every(({ isNew }) => isNew)
   return withSchedules(db, { ids, repeatable }, async (access) => {
-    if (areNew && !access.isFirst) access.time.doubt()
-    const guessed = areNew ? decidedUnseen(access, writes) : undefined
-    const { reading, changes, results } = guessed ?? decideAll(await readSchedules(access, ids), writes, removals)
+    const { reading, changes, results } = decideAll(await readSchedules(access, ids), writes, removals)
     if (changes.size === 0) return { outcome: results, wakes: 0 }
     const { versions, wakes } = await changeSchedules(access, [...changes.values()], reading)
     return { outcome: results.map((result) => withVersion(result, versions)), wakes }
@@ -55,16 +51,6 @@ function decideAll(reading: Reading, writes: readonly ScheduleWrite[], removals:
   })
   for (const id of removals) decideRemoval(seen.get(id), changes, now)
   return { reading, changes, results }
-}
-
-/** Undefined when nothing can be guessed. That something is to be refused is no guess's to say. */
-function decidedUnseen(access: Access, writes: readonly ScheduleWrite[]) {
-  const reading = guessNothing(access)
-  try {
-    return reading && decideAll(reading, writes, [])
-  } catch {
-    return undefined
-  }
 }
 
 /** What was written over one version would, repeated, take itself for somebody else's. */

@@ -49,7 +49,6 @@ export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open'
   const put = (writes: readonly ScheduleWrite[]) => putSchedules(db, writes)
   const nameOf = ({ id }: ScheduleWrite) => id
   const puts = new SharedWrites<ScheduleWrite, PutResult>(put, { nameOf })
-  const made = new SharedWrites<ScheduleWrite, PutResult>(put, { nameOf })
   const versioned = new SharedWrites<ScheduleWrite, PutResult>(put, { nameOf })
   const enqueues = new SharedWrites<NewRun, EnqueueResult>((runs) => enqueueRuns(db, runs))
 
@@ -59,10 +58,10 @@ export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open'
 
   return {
     schedules: {
-      // What asks for a version may not be repeated, and what is new need not be looked for: both share with their like.
+      // What asks for a version may not be repeated, and shares with its like.
       put: (writes) => {
         if (writes.some(({ ifVersion }) => ifVersion !== undefined)) return versioned.write(writes)
-        return (writes.every(({ isNew }) => isNew) ? made : puts).write(writes)
+        return puts.write(writes)
       },
       get: op(getSchedule),
       list: op(listSchedules),
@@ -115,7 +114,7 @@ export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open'
       list: op(listRecords),
       remove: op(removeRecord),
     },
-    now: async () => db.time.learn(Number((await db.read(NOW))[0]?.[0])),
+    now: async () => Number((await db.read(NOW))[0]?.[0]),
     freeze: op(freezeStore),
     thaw: op(thawStore),
     frozen: op(frozenSince),

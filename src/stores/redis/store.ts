@@ -101,7 +101,7 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       list: op(listRecords),
       remove: op(removeRecord),
     },
-    now: async () => server.guess.learn(Number(await server.read(NOW, 0))),
+    now: async () => Number(await server.read(NOW, 0)),
     freeze: op(freezeStore),
     thaw: op(thawStore),
     frozen: op(frozenSince),

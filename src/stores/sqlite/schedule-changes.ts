@@ -16,39 +16,24 @@ const DEFINITION_OF = `select d.id, d.body, d.payload from belfry_schedules s
 const ADD_DEFINITION = `insert into belfry_definitions (schedule, body, payload, target, options, priority, keep, key,
   key_limit, key_waits, unstamped) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 const FORGET_DEFINITION = 'delete from belfry_definitions where id = ?'
-const ADD = `insert into belfry_schedules (id, version, definition, anchor, cursor, remaining, next_at, due_at, queued,
+const WRITE = `insert into belfry_schedules (id, version, definition, anchor, cursor, remaining, next_at, due_at, queued,
     paused_at, pause_note, created_at, updated_at, finished_at, target, app, unstamped, removable)
   values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-  on conflict (id) do`
-const CREATE = `${ADD} nothing`
-const WRITE = `${ADD} update set version = excluded.version, definition = excluded.definition, anchor = excluded.anchor,
+  on conflict (id) do update set version = excluded.version, definition = excluded.definition, anchor = excluded.anchor,
     cursor = excluded.cursor, remaining = excluded.remaining, next_at = excluded.next_at, due_at = excluded.due_at,
     queued = excluded.queued, paused_at = excluded.paused_at, pause_note = excluded.pause_note,
     created_at = excluded.created_at, updated_at = excluded.updated_at, finished_at = excluded.finished_at,
     target = excluded.target, app = excluded.app, unstamped = excluded.unstamped, removable = excluded.removable`
 
-/** Writes a schedule that is not there. False when it is: then nothing has changed. */
-export function createSchedule(tx: Tx, schedule: Schedule): boolean {
-  const { definition } = schedule
-  const number = addDefinition(tx, schedule, definitionBody(definition), toText(definition.payload))
-  if (writeRow(tx, CREATE, schedule, number) > 0) return true
-  tx.db.run(FORGET_DEFINITION, number)
-  return false
-}
-
-/** Writes a schedule in the place of what it was. */
+/** Writes a schedule, new or in place of what it was. */
 export function writeSchedule(tx: Tx, schedule: Schedule): void {
-  writeRow(tx, WRITE, schedule, replaceDefinition(tx, schedule))
-}
-
-function writeRow(tx: Tx, sql: string, schedule: Schedule, definitionNumber: number): number {
   const { db, now, wakes, counters } = tx
   const { id, version, definition, anchor, cursor, createdAt, updatedAt } = schedule
   const { target, app = null, key, onFinish } = definition
   if (isSoon(schedule.dueAt, now)) wakes.add('schedules')
-  return db.run(
-    sql,
-    ...[id, version, definitionNumber, anchor, cursor, schedule.remaining ?? null],
+  db.run(
+    WRITE,
+    ...[id, version, replaceDefinition(tx, schedule), anchor, cursor, schedule.remaining ?? null],
     ...[schedule.nextAt ?? null, schedule.dueAt ?? null, counters.nextQueued(), schedule.pausedAt ?? null],
     ...[schedule.pauseNote ?? null, createdAt, updatedAt, schedule.finishedAt ?? null, targetName(target), app],
     ...[flag(key === 'unstamped'), flag(onFinish === 'remove' && app === null)],

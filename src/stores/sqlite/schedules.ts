@@ -10,7 +10,7 @@ import type { Value } from './driver.js'
 import type { SqliteFile } from './file.js'
 import { handOn } from './names.js'
 import { addSkip, endRun, listedRuns } from './run-endings.js'
-import { createSchedule, forgetSchedule, takeBackTicks, unclaimedTicks, writeSchedule } from './schedule-changes.js'
+import { forgetSchedule, takeBackTicks, unclaimedTicks, writeSchedule } from './schedule-changes.js'
 import { getSchedule, SCHEDULES, type ScheduleRow, toSchedule } from './schedule-row.js'
 import type { Tx } from './tx.js'
 import { listReadyTicks, listRunningTicks } from './unlisted-ticks.js'
@@ -24,26 +24,23 @@ export function* putSchedules(tx: Tx, writes: readonly ScheduleWrite[]): Steps<P
 }
 
 function putSchedule(tx: Tx, write: ScheduleWrite): PutResult {
-  const { id, ifVersion, isNew } = write
-  const existing = isNew && ifVersion === undefined ? undefined : getSchedule(tx.db, id)
+  const { id, ifVersion } = write
+  const existing = getSchedule(tx.db, id)
   if (ifVersion !== undefined && ifVersion !== (existing?.version ?? 0)) {
     return { outcome: 'conflict', schedule: existing }
   }
-  const made = existing === undefined ? create(tx, write) : undefined
-  // Nobody can have what was just made up; if somebody has it all the same, it is a schedule like any other.
-  return made ?? replace(tx, write, existing ?? getSchedule(tx.db, id))
+  return existing === undefined ? create(tx, write) : replace(tx, write, existing)
 }
 
-/** Undefined when there is one already. */
-function create(tx: Tx, { id, definition }: ScheduleWrite): PutResult | undefined {
+function create(tx: Tx, { id, definition }: ScheduleWrite): PutResult {
   const { outcome, schedule } = decidePut(id, definition, undefined, [], tx.counters.version + 1, tx.now)
   if (definition.overlap !== 'allow') listRunningTicks(tx, id)
-  if (!createSchedule(tx, schedule)) return undefined
+  writeSchedule(tx, schedule)
   tx.counters.nextVersion()
   return { outcome, schedule }
 }
 
-function replace(tx: Tx, { id, definition }: ScheduleWrite, existing: Schedule | undefined): PutResult {
+function replace(tx: Tx, { id, definition }: ScheduleWrite, existing: Schedule): PutResult {
   const decision = decidePut(id, definition, existing, unclaimedTicks(tx, id), tx.counters.version + 1, tx.now)
   if (decision.outcome === 'unchanged') return decision
   tx.counters.nextVersion()

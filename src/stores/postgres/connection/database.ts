@@ -14,7 +14,6 @@
  */
 import { type Clock, sleep } from '../../../core/clock.js'
 import { KnownLease, replyLimitMs } from '../../../core/reply-limit.js'
-import { TimeGuess } from '../../../core/time-guess.js'
 import { inSchema } from '../schema.js'
 import { isOfDriver, isWrongIsolation, sqlState, storeError, troubleOf } from './errors.js'
 import { type PgClient, type PgPool, type Query, type Row, rawQuery } from './pg-client.js'
@@ -84,7 +83,6 @@ const END_SILENT = `select pg_terminate_backend(pid) from pg_stat_activity where
 
 export class Database {
   readonly #options: DatabaseOptions
-  readonly time: TimeGuess
   readonly lease = new KnownLease()
   readonly clients: Clients
   readonly #texts = new Map<string, string>()
@@ -95,7 +93,6 @@ export class Database {
   constructor(options: DatabaseOptions) {
     this.#options = options
     this.clients = new Clients(options.pool, options.clock, this.#endSilent)
-    this.time = new TimeGuess(options.clock)
   }
 
   get schema(): string {

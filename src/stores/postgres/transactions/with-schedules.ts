@@ -4,7 +4,6 @@
  * the time would never get through like that, so the third time they are held while it is decided. Whoever does so is
  * the only one who changes schedules meanwhile.
  */
-import type { TimeGuess } from '../../../core/time-guess.js'
 import type { Database, Row, Transaction } from '../connection/database.js'
 import { operation } from '../connection/sql-function.js'
 import { lockRuns, lockWaitingRuns } from '../lock-order.js'
@@ -37,9 +36,6 @@ const TRIES_WITHOUT = 2
 
 /** What the work on schedules is done with. */
 export interface Access {
-  /** Whether it is the first try. */
-  readonly isFirst: boolean
-  readonly time: TimeGuess
   /** Whether the schedules are held while it is decided. */
   readonly holds: boolean
   /** One statement. */
@@ -68,7 +64,7 @@ export async function withSchedules<Outcome>(
   function holdThem(): Promise<Decided<Outcome>> {
     const held = async (_: readonly Row[], tx: Transaction) => {
       await tx.run(HOLD, [ids])
-      return work({ isFirst: false, time: db.time, holds: true, run: (sql, values) => tx.run(sql, values) })
+      return work({ holds: true, run: (sql, values) => tx.run(sql, values) })
     }
     return db.transaction(ALONE, held, { repeatable, patience: 'patient' })
   }
@@ -77,8 +73,6 @@ export async function withSchedules<Outcome>(
     tries += 1
     if (tries > TRIES_WITHOUT) return holdThem()
     return work({
-      isFirst: tries === 1,
-      time: db.time,
       holds: false,
       run: (sql, values) => db.send(sql, values, { patience: 'patient' }),
     })

@@ -8,7 +8,6 @@
 import { setImmediate } from 'node:timers'
 import type { Clock } from '../../../core/clock.js'
 import { failure } from '../../../core/errors.js'
-import { TimeGuess } from '../../../core/time-guess.js'
 import { HeldTickets } from '../cluster/held-tickets.js'
 import type { Link } from './driver.js'
 import { errorWord, storeError } from './errors.js'
@@ -45,7 +44,6 @@ export class Server {
   #turn = 0
   readonly tickets = new HeldTickets()
   readonly time: StoreTime
-  readonly guess: TimeGuess
   readonly #underWay = new UnderWay()
   #watching: (() => void) | undefined
   #leftAt = Number.NEGATIVE_INFINITY
@@ -55,7 +53,6 @@ export class Server {
   constructor(options: ServerOptions) {
     this.#options = options
     this.time = new StoreTime(options.clock)
-    this.guess = new TimeGuess(options.clock)
   }
 
   get prefix(): string {

@@ -20,9 +20,8 @@ type Put = { readonly result: PutResult | undefined } | { readonly error: unknow
 
 export class PutCalls {
   readonly #server: Server
-  /** By shard. What is new need not be looked for, and shares with its like. */
+  /** By shard. */
   readonly #calls: SharedCalls<ScheduleWrite, Put>[] = []
-  readonly #made: SharedCalls<ScheduleWrite, Put>[] = []
 
   constructor(server: Server) {
     this.#server = server
@@ -32,9 +31,8 @@ export class PutCalls {
     const [only] = writes
     if (only === undefined || writes.length > 1) return putSchedules(this.#server, writes)
     const shard = shardOf(only.id, this.#server.shards)
-    const calls = only.isNew ? this.#made : this.#calls
-    calls[shard] ??= new SharedCalls((all) => this.#putInTurn(all), SHARING)
-    const put = await calls[shard].call(only)
+    this.#calls[shard] ??= new SharedCalls((all) => this.#putInTurn(all), SHARING)
+    const put = await this.#calls[shard].call(only)
     if ('error' in put) throw put.error
     return put.result === undefined ? [] : [put.result]
   }

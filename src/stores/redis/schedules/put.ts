@@ -11,7 +11,7 @@ import type { Schedule } from '../../../core/schedule.js'
 import type { PutResult, RemoveResult, ScheduleWrite } from '../../../core/store.js'
 import { inShards, shardOf } from '../cluster/shards.js'
 import type { Server } from '../connection/server.js'
-import { type Found, notThere, readSchedules, type ScheduleChange, writeSchedules } from './schedule-changes.js'
+import { type Found, readSchedules, type ScheduleChange, writeSchedules } from './schedule-changes.js'
 
 /** How often a write is decided anew because others were faster: more than that is no coincidence. */
 const MAX_TRIES = 100
@@ -22,8 +22,6 @@ interface Decision<Result> {
   readonly changes: readonly ScheduleChange[]
   /** What is answered once all is written: versions count from this one on. */
   readonly result: (base: number) => Result
-  /** What time it was taken to be, where nobody looked. */
-  readonly guess?: number
 }
 
 type Decide<Result> = (found: readonly Found[], now: number) => Decision<Result>
@@ -39,23 +37,6 @@ async function decided<Result>(
   return decide(found, now)
 }
 
-/**
- * Decides on what cannot be there yet, without looking. Undefined when nothing can be guessed; that something is to be refused
- * is no guess's to say.
- */
-function decidedUnseen<Result>(
-  server: Server,
-  ids: readonly string[],
-  decide: Decide<Result>,
-): Decision<Result> | undefined {
-  const { now } = server.guess
-  try {
-    return now === undefined ? undefined : { ...decide(ids.map(notThere), now), guess: now }
-  } catch {
-    return undefined
-  }
-}
-
 /** Writes if what was decided on is still there, and decides anew if not: as often as it takes. */
 async function change<Result>(
   server: Server,
@@ -66,10 +47,9 @@ async function change<Result>(
 ): Promise<Result> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const known = tries === 0 ? first : undefined
-    const { changes, result, guess } = known ?? (await decided(server, shard, ids, decide))
-    const base = changes.length === 0 ? 0 : await writeSchedules(server, shard, changes, guess)
+    const { changes, result } = known ?? (await decided(server, shard, ids, decide))
+    const base = changes.length === 0 ? 0 : await writeSchedules(server, shard, changes)
     if (base !== undefined) return result(base)
-    if (guess !== undefined) server.guess.doubt()
   }
   throw failure('STORE_UNREACHABLE', `schedule "${ids[0]}" and others are written by too many at once: try again`)
 }
@@ -86,10 +66,8 @@ type Decided = { readonly result: PutResult; readonly place?: number }
 export async function putSchedules(server: Server, writes: readonly ScheduleWrite[]): Promise<PutResult[]> {
   const home = ({ id }: ScheduleWrite) => shardOf(id, server.shards)
   const first = new Map<number, Decision<PutResult[]>>()
-  const areNew = writes.every(({ isNew }) => isNew)
   await inShards(writes, home, async (shard, own) => {
-    const guessed = areNew ? decidedUnseen(server, idsOf(own), decidePuts(own)) : undefined
-    first.set(shard, guessed ?? (await decided(server, shard, idsOf(own), decidePuts(own))))
+    first.set(shard, await decided(server, shard, idsOf(own), decidePuts(own)))
     return []
   })
   return inShards(writes, home, (shard, own) => change(server, shard, idsOf(own), decidePuts(own), first.get(shard)))

@@ -6,7 +6,6 @@ import type { TakeBack } from '../../../core/declare.js'
 import { SOON_MS } from '../../../core/hint.js'
 import type { SkipRange } from '../../../core/plan.js'
 import type { Schedule } from '../../../core/schedule.js'
-import { GUESS_MS } from '../../../core/time-guess.js'
 import { runScript } from '../connection/script.js'
 import { listOf, type Server, textsOf } from '../connection/server.js'
 import { runId, runPlace } from '../runs/run-codec.js'
@@ -69,12 +68,7 @@ export async function readSchedules(
     const schedule = text === '' ? undefined : toSchedule(id, text)
     return { id, text, schedule, unclaimedText, unclaimed: parseUnclaimed(shard, unclaimedText) }
   })
-  return { now: server.guess.learn(Number(now)), found }
-}
-
-/** What there is of a schedule that nobody can have made yet: the writing finds out whether that is so. */
-export function notThere(id: string): Found {
-  return { id, text: '', schedule: undefined, unclaimedText: '', unclaimed: [] }
+  return { now: Number(now), found }
 }
 
 function parseUnclaimed(shard: number, text: string): Found['unclaimed'] {
@@ -98,8 +92,6 @@ local function args(count)
 end
 
 numbersFrom(arg())
-local guess = arg()
-if guess ~= '-' and math.abs(now - guess) > ${GUESS_MS} then return { 0, '0', nowText, 0 } end
 local changes = {}
 for index = 1, tonumber(arg()) do
   local c = { id = arg(), sched = arg(), was = arg(), unclaimed = arg(), letter = arg(), place = tonumber(arg()),
@@ -171,19 +163,14 @@ export interface ScheduleChange {
   readonly takeBack: TakeBack
 }
 
-/**
- * Writes all changes and answers the first version that they were given, or nothing if somebody else was faster, or if what
- * was decided on was a guess at the time that is too far off.
- */
+/** Writes all changes and answers the first version that they were given, or nothing if another writer was faster. */
 export async function writeSchedules(
   server: Server,
   shard: number,
   changes: readonly ScheduleChange[],
-  guess: number | undefined,
 ): Promise<number | undefined> {
-  const args = [server.numbersFrom(), guess ?? '-', changes.length, ...changes.flatMap(changeArgs)]
-  const [written, base, now] = await server.write(WRITE_SCHEDULES, shard, args)
-  server.guess.learn(Number(now))
+  const args = [server.numbersFrom(), changes.length, ...changes.flatMap(changeArgs)]
+  const [written, base] = await server.write(WRITE_SCHEDULES, shard, args)
   return Number(written) === 1 ? Number(base) : undefined
 }
 
