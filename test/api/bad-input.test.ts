@@ -1,4 +1,4 @@
-/** Bad input gets a clear error, which says what was wrong, where, and what to do; and it changes nothing. */
+/** Invalid input throws an error that names the value, its place and a remedy, and leaves the store unchanged. */
 import { describe, expect, it } from 'vitest'
 import {
   type Belfry,
@@ -23,13 +23,13 @@ function cyclic(): object {
   return loop
 }
 
-/** All that the store holds. */
+/** Everything in the store. */
 async function contents(belfry: Belfry) {
   const [schedules, runs, locks] = await Promise.all([belfry.schedules.list(), belfry.runs.list(), belfry.locks.list()])
   return { schedules, runs, locks }
 }
 
-/** An instance on a store that holds one of everything. */
+/** An instance whose store holds one schedule, job, run and lock. */
 async function inhabited() {
   const kit = createTestBelfry({ now: '2026-01-01T00:00:00Z' })
   const job = kit.belfry.job('mail', { exclusive: { by: ['to'] }, run: () => null })
@@ -308,7 +308,7 @@ const jobs: readonly (readonly [string, object, RegExp, string?])[] = [
 
 describe('a job', () => {
   it.each(jobs.map(([what, options, message, code = 'OPTION_INVALID']) => [what, options, message, code] as const))(
-    'with %s is refused when it is defined, and is not defined then',
+    'with %s is refused when it is defined, and stays undefined',
     async (_, options, message, code) => {
       const { belfry } = createTestBelfry()
       const complete = Object.keys(options).length === 0 ? options : { run: () => null, ...options }
@@ -320,7 +320,7 @@ describe('a job', () => {
     },
   )
 
-  it('that `jobs` names and nobody defined keeps the instance from starting, with nothing written', async () => {
+  it('that `jobs` names without a definition stops start(), and start() writes nothing', async () => {
     const { belfry, store } = createTestBelfry({ jobs: ['mail', 'nobody'] })
     belfry.job('mail', { run: () => null })
     belfry.schedule('mail/hourly', { every: '1h', job: 'mail' })
@@ -330,7 +330,7 @@ describe('a job', () => {
     })
     expect((await store.schedules.list({ limit: 10 })).items).toEqual([])
     expect(await store.instances.list()).toEqual([])
-    // What was wrong can be put right.
+    // After the missing job is defined, the same instance starts.
     belfry.job('nobody', { run: () => null })
     await belfry.start()
     expect((await store.schedules.list({ limit: 10 })).items).toHaveLength(1)

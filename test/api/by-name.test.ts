@@ -5,7 +5,7 @@ import type { ScheduleInput } from '../../src/index.js'
 import { createTestBelfry } from '../../src/testing/index.js'
 import { durationMs, durationText } from '../../src/time/duration.js'
 
-describe('a schedule as text again', () => {
+describe('a schedule converted back to text', () => {
   it('is parsed to the same definition', async () => {
     const { belfry } = createTestBelfry()
     const inputs: ScheduleInput[] = [
@@ -22,7 +22,7 @@ describe('a schedule as text again', () => {
     }
   })
 
-  it('writes every duration so that it is read as the same', () => {
+  it('writes each duration so that parsing returns the same value', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 36_525 * 86_400_000 }), (ms) => durationMs(durationText(ms)) === ms),
       { seed: 7 },
@@ -32,7 +32,7 @@ describe('a schedule as text again', () => {
 })
 
 describe('a patch', () => {
-  it('changes what it names and leaves the rest', async () => {
+  it('changes the fields it names and leaves the rest', async () => {
     const { belfry } = createTestBelfry()
     await belfry.start()
     await belfry.schedules.put('x', {
@@ -56,7 +56,7 @@ describe('a patch', () => {
 })
 
 describe('enqueue by name', () => {
-  it('leaves the key to an instance that has the code', async () => {
+  it('leaves the exclusive key to an instance that has the job’s code', async () => {
     const { belfry, instance, advance } = createTestBelfry()
     await belfry.start()
     const { run } = await belfry.enqueue('resize', { image: 7 }, { priority: 5 })
@@ -71,7 +71,7 @@ describe('enqueue by name', () => {
     await belfry.stop()
   })
 
-  it('takes a key, so that repeating it adds nothing; and so does a trigger', async () => {
+  it('with a dedupe key adds nothing when repeated; the same holds for a trigger', async () => {
     const { belfry } = createTestBelfry()
     await belfry.start()
     const first = await belfry.enqueue('a', null, { key: 'k' })
@@ -86,8 +86,8 @@ describe('enqueue by name', () => {
   })
 })
 
-describe('locks for others', () => {
-  it('are granted, extended and given back by their token', async () => {
+describe('locks granted to other programs', () => {
+  it('are granted, extended and released by token', async () => {
     const { belfry, advance } = createTestBelfry()
     await belfry.start()
     const lease = await belfry.locks.grant('invoice', { ttl: '10s' })
@@ -101,7 +101,7 @@ describe('locks for others', () => {
     expect(await belfry.locks.renewGrant('invoice', { token: lease.token + 1 })).toBeUndefined()
     expect(await belfry.locks.releaseGrant('invoice', { token: lease.token + 1 })).toBe(false)
     await advance('61s')
-    // Run out, and nobody took it: its holder may have it again.
+    // Expired and not taken by another holder, so its own holder may renew it.
     expect(await belfry.locks.renewGrant('invoice', { token: lease.token })).toBeUndefined()
     expect(await belfry.locks.renewGrant('invoice', { token: lease.token, holder: lease.holder })).toBeDefined()
     expect(await belfry.locks.releaseGrant('invoice', { token: lease.token })).toBe(true)
@@ -120,7 +120,7 @@ describe('locks for others', () => {
     await other.stop()
   })
 
-  it('stop waiting when whoever asked is gone', async () => {
+  it('stop waiting when the caller’s signal aborts', async () => {
     const { belfry, advance } = createTestBelfry()
     await belfry.start()
     await belfry.locks.grant('invoice', { ttl: '5s' })
@@ -134,8 +134,8 @@ describe('locks for others', () => {
   })
 })
 
-describe('many at once', () => {
-  it('retries and cancels what matches, a page at a time', async () => {
+describe('bulk operations', () => {
+  it('retry and cancel the matching runs page by page', async () => {
     const { belfry } = createTestBelfry()
     await belfry.start()
     for (let n = 0; n < 5; n += 1) await belfry.enqueue('a', n, { in: '1h' })
@@ -154,7 +154,7 @@ describe('many at once', () => {
     await belfry.stop()
   })
 
-  it('puts the good ones and tells the bad ones apart', async () => {
+  it('put the valid schedules and report each invalid one', async () => {
     const { belfry } = createTestBelfry()
     await belfry.start()
     const results = await belfry.schedules.putEach([
@@ -169,7 +169,7 @@ describe('many at once', () => {
 })
 
 describe('the ticks of a range', () => {
-  it('are those that ran, were skipped, and are to come', async () => {
+  it('include runs, skips and upcoming ticks', async () => {
     const { belfry, advance } = createTestBelfry({ now: '2026-01-01T00:00:00Z' })
     belfry.job('a', { run: () => 1 })
     await belfry.start()

@@ -19,14 +19,14 @@ function scene(change: (store: Store) => Store = (store) => store) {
 }
 
 describe('the doctor', () => {
-  it('finds nothing where all is well', async () => {
+  it('finds nothing in a healthy store', async () => {
     const { belfry, join, findings, clock } = scene()
     await join('a', { clockAt: clock.now() })
     await belfry.schedules.put('digest/eu', { every: '1h', job: 'digest' })
     expect(await findings()).toEqual([])
   })
 
-  it('sees that nobody takes part, that ticks are late, and that nothing may start', async () => {
+  it('reports that no instance is live, that ticks are late, and that the store is frozen', async () => {
     const { belfry, findings, clock } = scene()
     await belfry.schedules.put('beat', { every: '1s', to: 'kafka' })
     await belfry.freeze('moving house')
@@ -47,7 +47,7 @@ describe('the doctor', () => {
     ])
   })
 
-  it('tells clocks that are wrong, and zone data that differ', async () => {
+  it('reports clock skew and differing zone data', async () => {
     const { join, findings, clock, own } = scene()
     await join('a', { clockAt: clock.now() - 3_600_000 })
     await join('b', { zoneData: '2025b', pid: 8 })
@@ -59,7 +59,7 @@ describe('the doctor', () => {
     ])
   })
 
-  it('names schedules whose job nobody runs, also one that somebody once ran, until they are paused', async () => {
+  it('names schedules whose job no live instance runs, until they are paused', async () => {
     const { belfry, join, findings, store } = scene()
     await join('a')
     await join('b', { jobs: [{ name: 'report' }] })
@@ -80,7 +80,7 @@ describe('the doctor', () => {
     expect(await findings()).toEqual([])
   })
 
-  it('names jobs and sinks that runs wait for, where the schedules are too many to look at', async () => {
+  it('names jobs and sinks that runs wait for when there are too many schedules to check', async () => {
     const { belfry, join, findings, store } = scene((inner) => ({
       ...inner,
       schedules: { ...inner.schedules, list: async () => ({ items: [] }) },
@@ -105,7 +105,7 @@ describe('the doctor', () => {
     ])
   })
 
-  it('sees a key with waiters that nobody holds, and runs that are late', async () => {
+  it('reports late runs, and a key that has waiters but no holder', async () => {
     const { belfry, join, findings, store, clock } = scene((inner) => ({
       ...inner,
       leases: { ...inner.leases, inspect: async () => [] },

@@ -1,4 +1,6 @@
-/** Timeouts, cancels and stops: how an attempt is told to end, and what becomes of one that does not. */
+/**
+ * Timeouts, cancels and stops: how an attempt is asked to end, and what happens to an attempt that ignores the request.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/clock.js'
@@ -20,20 +22,20 @@ function recorder() {
   return { logger, warnings: () => lines.filter(({ level }) => level === 'warn') }
 }
 
-/** Ends when its signal fires, as a good handler does. */
+/** Ends when its signal fires. */
 function obedient({ signal }: HandlerContext<unknown>): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason))
   })
 }
 
-/** Never looks at its signal. */
+/** Ignores its signal. */
 function deaf(): Promise<never> {
   return new Promise(() => {})
 }
 
 describe('a timeout', () => {
-  it('fires the signal with the reason; an attempt that ends then has failed, and is retried', async () => {
+  it('fires the signal with the reason; an attempt that then ends has failed and is retried', async () => {
     const { logger, warnings } = recorder()
     const { belfry, advance, runs } = createTestBelfry({ logger })
     const reasons: unknown[] = []
@@ -57,7 +59,7 @@ describe('a timeout', () => {
     expect(warnings()).toEqual([])
   })
 
-  it('lets a handler that still returns within 5 s succeed', async () => {
+  it('accepts the result of a handler that returns within 5 s', async () => {
     const { belfry, advance, runs, clock } = createTestBelfry()
     const job = belfry.job('slow', {
       timeout: '1m',
@@ -69,7 +71,7 @@ describe('a timeout', () => {
     expect(await runs('slow')).toMatchObject([{ state: 'succeeded', result: 'just', attempt: 1 }])
   })
 
-  it('fences a handler that ignores it after 5 s: one warning names it, its key is freed, its successor starts', async () => {
+  it('fences a handler that ignores the signal for 5 s: one warning names it, its key is freed, and the next run starts', async () => {
     const { logger, warnings } = recorder()
     const { belfry, advance, runs, clock, store } = createTestBelfry({ logger })
     const starts: number[] = []
@@ -82,7 +84,7 @@ describe('a timeout', () => {
         return payload === 1 ? deaf() : 'done'
       },
     })
-    // One key for both.
+    // Both runs have the same key.
     const first = await job.enqueue(1)
     await belfry.start()
     await advance('1s')
@@ -122,7 +124,7 @@ describe('a timeout', () => {
     expect((starts.get(1) ?? 0) - (starts.get(0) ?? 0)).toBe(65_000)
   })
 
-  it('fences what a late handler returns: it changes nothing any more', async () => {
+  it('discards the result of a fenced handler', async () => {
     const { belfry, advance, runs, clock } = createTestBelfry()
     let attempts = 0
     const job = belfry.job('late', {
@@ -142,7 +144,7 @@ describe('a timeout', () => {
 })
 
 describe('a cancel', () => {
-  it('ends a run that has not started, for good', async () => {
+  it('permanently ends a run that has not started', async () => {
     const { belfry, advance } = createTestBelfry()
     let ran = false
     const job = belfry.job('mail', {
@@ -160,7 +162,7 @@ describe('a cancel', () => {
     await expect(belfry.runs.cancel('nobody')).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' })
   })
 
-  it('asks a running one to end, on whichever instance it runs, and does not retry it', async () => {
+  it('asks a running attempt on any instance to end, and does not retry it', async () => {
     const { belfry, instance, advance } = createTestBelfry()
     const reasons: unknown[] = []
     const told: string[] = []
@@ -186,7 +188,7 @@ describe('a cancel', () => {
     expect(told).toEqual([run])
   })
 
-  it('fences a running one that ignores it after 5 s', async () => {
+  it('fences a running attempt that ignores it for 5 s', async () => {
     const { logger, warnings } = recorder()
     const { belfry, advance } = createTestBelfry({ logger })
     const job = belfry.job('deaf', { run: deaf })
@@ -201,7 +203,7 @@ describe('a cancel', () => {
     expect(warnings()).toMatchObject([{ fields: { job: 'deaf', reason: 'cancel' } }])
   })
 
-  it('ends a run between attempts', async () => {
+  it('ends a run that waits for its next attempt', async () => {
     const { belfry, advance } = createTestBelfry()
     const job = belfry.job('flaky', {
       retry: { attempts: 5, backoff: 'fixed', delay: '1h' },
@@ -219,7 +221,7 @@ describe('a cancel', () => {
 })
 
 describe('stop', () => {
-  it('claims no more and lets running work end within its grace', async () => {
+  it('claims no more runs and lets running ones end within the grace', async () => {
     const { belfry, advance, clock, runs, store } = createTestBelfry({ concurrency: 1 })
     const job = belfry.job('slow', {
       run: () => new Promise((resolve) => clock.after(8_000, () => resolve('done'))),
@@ -235,7 +237,7 @@ describe('stop', () => {
     expect(await store.instances.list()).toEqual([])
   })
 
-  it('aborts what is left and hands it over at once, without charging it as a failed attempt', async () => {
+  it('aborts the remaining attempts and hands them over at once, without charging a failed attempt', async () => {
     const { belfry, instance, advance, runs, clock } = createTestBelfry()
     const released: string[] = []
     const reasons: unknown[] = []
@@ -273,7 +275,7 @@ describe('stop', () => {
     expect((startedAt[0] ?? 0) - stoppedAt).toBe(5_000)
   })
 
-  it('fences a handler that ignores it after 1 s, and hands its run over', async () => {
+  it('fences a handler that ignores the signal for 1 s, and hands its run over', async () => {
     const { logger, warnings } = recorder()
     const { belfry, instance, advance, runs, clock } = createTestBelfry({ logger })
     const job = belfry.job('deaf', { run: deaf })
@@ -293,7 +295,7 @@ describe('stop', () => {
     expect(await runs('deaf')).toMatchObject([{ state: 'succeeded', failures: 0, takeovers: 0 }])
   })
 
-  it.each([0, 1, 5, 20])('leaves no timer behind, also %i ms after the start', async (ms) => {
+  it.each([0, 1, 5, 20])('leaves no timer behind when it comes %i ms after the start', async (ms) => {
     let timers = 0
     const clock: Clock = {
       ...systemClock,
@@ -314,7 +316,7 @@ describe('stop', () => {
         }
       },
     }
-    // Joining takes a moment, as it does on a real store.
+    // Joining is delayed, as on a real store.
     const store = memory({ clock })
     const { join } = store.instances
     const slow: Store = {
@@ -335,7 +337,7 @@ describe('stop', () => {
     expect(timers).toBe(0)
   })
 
-  it('is done once, however often it is called, and cannot be undone', async () => {
+  it('takes effect once, however often it is called, and is final', async () => {
     const { belfry } = createTestBelfry()
     await belfry.start()
     await Promise.all([belfry.stop(), belfry.stop()])
@@ -344,7 +346,7 @@ describe('stop', () => {
     expect(() => belfry.job('late', { run: () => null })).toThrow(expect.objectContaining({ code: 'NOT_RUNNING' }))
   })
 
-  it('happens by itself at the end of `await using`', async () => {
+  it('is called at the end of `await using`', async () => {
     const { instance, store } = createTestBelfry()
     {
       await using belfry = instance()

@@ -11,7 +11,7 @@ function setup(options = {}) {
 }
 
 describe('enqueue', () => {
-  it('starts a run at once, and tells its id', async () => {
+  it('starts a run at once and returns its id', async () => {
     const { belfry, job, ran, advance } = setup()
     await belfry.start()
     const { outcome, run } = await job.enqueue({ to: 'ada' })
@@ -21,7 +21,7 @@ describe('enqueue', () => {
     expect(await belfry.runs.get(run)).toMatchObject({ state: 'succeeded', origin: 'enqueue', payload: { to: 'ada' } })
   })
 
-  it('starts it after a delay, or at an instant, and not a moment before', async () => {
+  it('starts a run after a delay, or at an instant, and never earlier', async () => {
     const { belfry, job, ran, advance } = setup()
     await belfry.start()
     await job.enqueue('in', { in: '3d' })
@@ -37,7 +37,7 @@ describe('enqueue', () => {
     expect(ran).toEqual(['past', 'at', 'in'])
   })
 
-  it('counts a delay by the store’s clock, whatever the instance’s own says', async () => {
+  it('measures a delay by the store’s clock, not by the instance’s', async () => {
     const { belfry, job, ran, advance, clock } = setup()
     await belfry.start()
     const { run } = await job.enqueue('in', { in: '1h' })
@@ -46,7 +46,7 @@ describe('enqueue', () => {
     expect(ran).toEqual(['in'])
   })
 
-  it('starts the highest priority first, then the oldest', async () => {
+  it('starts the highest priority first, then the oldest run', async () => {
     const { belfry, job, ran, advance } = setup({ concurrency: 1 })
     await job.enqueue('low', { priority: -1 })
     await job.enqueue('first')
@@ -57,7 +57,7 @@ describe('enqueue', () => {
     expect(ran).toEqual(['urgent', 'first', 'second', 'low'])
   })
 
-  it('takes a key at most once while a run with it is unfinished, delayed ones included', async () => {
+  it('accepts a dedupe key only once while a run with it is unfinished, including delayed runs', async () => {
     const { belfry, job, ran, advance, runs } = setup()
     await belfry.start()
     const first = await job.enqueue(1, { key: 'ada', in: '1h' })
@@ -69,7 +69,7 @@ describe('enqueue', () => {
     expect(await runs('mail')).toHaveLength(3)
   })
 
-  it('knows keys by job: another job may use the same', async () => {
+  it('scopes dedupe keys to a job: another job may use the same key', async () => {
     const { belfry, job } = setup()
     const other = belfry.job('sms', { run: () => null })
     await belfry.start()
@@ -77,18 +77,21 @@ describe('enqueue', () => {
     expect(await other.enqueue(1, { key: 'ada' })).toMatchObject({ outcome: 'enqueued' })
   })
 
-  it.each(['all', 'none'] as const)('goes on refusing a key for `keyFor` after the end, with keep %s', async (keep) => {
-    const { belfry, advance } = createTestBelfry({ now: NOW })
-    const job = belfry.job('mail', { keep, run: () => null })
-    await belfry.start()
-    const first = await job.enqueue(1, { key: 'ada', keyFor: '1d' })
-    await advance('23h')
-    expect(await job.enqueue(2, { key: 'ada' })).toEqual({ outcome: 'duplicate', run: first.run })
-    await advance('2h')
-    expect(await job.enqueue(3, { key: 'ada' })).toMatchObject({ outcome: 'enqueued' })
-  })
+  it.each(['all', 'none'] as const)(
+    'keeps refusing a key for `keyFor` after the run has ended, with keep %s',
+    async (keep) => {
+      const { belfry, advance } = createTestBelfry({ now: NOW })
+      const job = belfry.job('mail', { keep, run: () => null })
+      await belfry.start()
+      const first = await job.enqueue(1, { key: 'ada', keyFor: '1d' })
+      await advance('23h')
+      expect(await job.enqueue(2, { key: 'ada' })).toEqual({ outcome: 'duplicate', run: first.run })
+      await advance('2h')
+      expect(await job.enqueue(3, { key: 'ada' })).toMatchObject({ outcome: 'enqueued' })
+    },
+  )
 
-  it('makes many at once, one result each in order, whatever becomes of the others', async () => {
+  it('enqueues many at once, with one result each, in order', async () => {
     const { belfry, job, ran, advance } = setup()
     await belfry.start()
     const results = await job.enqueueMany([
@@ -106,7 +109,7 @@ describe('enqueue', () => {
     expect(await job.enqueueMany([])).toEqual([])
   })
 
-  it('makes none of many when one of them is refused by the checks', async () => {
+  it('enqueues none of many when one of them is invalid', async () => {
     const { belfry, job, runs } = setup()
     await belfry.start()
     const batch = job.enqueueMany([{ payload: 'good' }, { payload: 'bad', priority: 0.5 }])
@@ -114,7 +117,7 @@ describe('enqueue', () => {
     expect(await runs('mail')).toEqual([])
   })
 
-  it('makes a run that outlives the instance that made it', async () => {
+  it('makes a run that outlives the enqueuing instance', async () => {
     const { belfry, job, instance, advance, ran } = setup()
     const worker = instance()
     worker.job('mail', { run: ({ payload }) => void ran.push(['worker', payload]) })
@@ -126,7 +129,7 @@ describe('enqueue', () => {
     expect(ran).toEqual([['worker', 'later']])
   })
 
-  it('says that a transaction is not to be had on this store', async () => {
+  it('refuses a transaction on a store that has none', async () => {
     const { belfry, job, runs } = setup()
     await belfry.start()
     await expect(job.enqueue(1, { tx: {} })).rejects.toMatchObject({ code: 'UNSUPPORTED' })

@@ -21,7 +21,7 @@ async function hourly(
 const never = () => new Promise<never>(() => {})
 
 describe('explain', () => {
-  it('unknown-schedule: there is none of that id', async () => {
+  it('unknown-schedule: no schedule has that id', async () => {
     const { belfry } = await hourly()
     expect(await belfry.schedules.explain('b', at('01:00'))).toEqual({
       at: new Date(at('01:00')),
@@ -30,7 +30,7 @@ describe('explain', () => {
     })
   })
 
-  it('not-a-tick: and which the neighbours are, also in the middle of a pause', async () => {
+  it('not-a-tick: the answer names the neighbouring ticks, also in the middle of a pause', async () => {
     const { belfry, advance, explain } = await hourly()
     const text =
       'The schedule has no tick at that instant: the one before is 2026-01-01T01:00:00Z, the one after is 2026-01-01T02:00:00Z.'
@@ -42,7 +42,7 @@ describe('explain', () => {
     expect(await explain('02:00')).toMatchObject({ status: 'skipped', reason: 'paused' })
   })
 
-  it('before-creation: the schedule, or its timeline, came later', async () => {
+  it('before-creation: the schedule or its timeline was created later', async () => {
     const { belfry, advance } = await hourly()
     const before = await belfry.schedules.explain('a', '2025-12-31T23:00:00Z')
     expect(before).toMatchObject({
@@ -53,11 +53,11 @@ describe('explain', () => {
     await belfry.schedules.put('a', { cron: '30 * * * *', job: 'report' })
     const changed = await belfry.schedules.explain('a', at('01:30'))
     expect(changed).toMatchObject({ status: 'before-creation', text: expect.stringContaining('2026-01-01T03:00:00Z') })
-    // What the old timeline did is still known.
+    // Ticks of the old timeline can still be explained.
     expect(await belfry.schedules.explain('a', at('02:00'))).toMatchObject({ status: 'ran' })
   })
 
-  it('ran: when, and with which attempt', async () => {
+  it('ran: the answer has the start, the end and the attempt', async () => {
     const { advance, explain } = await hourly()
     await advance('90m')
     expect(await explain('01:00')).toMatchObject({
@@ -67,7 +67,7 @@ describe('explain', () => {
     })
   })
 
-  it('failed: after how many attempts, and why', async () => {
+  it('failed: the answer has the number of attempts and the last error', async () => {
     const fail = () => {
       throw new Error('no paper')
     }
@@ -84,7 +84,7 @@ describe('explain', () => {
     })
   })
 
-  it('running: since when, and where', async () => {
+  it('running: the answer has the start and the instance', async () => {
     const { belfry, advance, explain } = await hourly({}, { run: never })
     await advance('61m')
     expect(await explain('01:00')).toMatchObject({
@@ -101,7 +101,7 @@ describe('explain', () => {
     expect(await explain('01:00')).toMatchObject({ status: 'cancelled', text: expect.stringMatching(/01:01:05/) })
   })
 
-  it('upcoming: with what will be in its way', async () => {
+  it('upcoming: the answer names what will delay the tick', async () => {
     const { belfry, explain } = await hourly()
     expect((await explain('05:00')).text).toBe('It comes at 2026-01-01T05:00:00Z.')
     await belfry.schedules.pause('a', 'audit')
@@ -114,13 +114,13 @@ describe('explain', () => {
     })
   })
 
-  it('upcoming, never to come: the schedule has given all its ticks', async () => {
+  it('upcoming: a schedule that has used up its ticks will not tick again', async () => {
     const { advance, explain } = await hourly({ times: 1 })
     await advance('2h')
     expect((await explain('05:00')).text).toMatch(/The schedule has no tick left to give/)
   })
 
-  it('due: nobody has recorded it yet', async () => {
+  it('due: no instance has recorded the tick yet', async () => {
     const { advance, explain } = await hourly({}, {}, { roles: ['run'] })
     await advance('61m')
     expect(await explain('01:00')).toMatchObject({
@@ -129,9 +129,9 @@ describe('explain', () => {
     })
   })
 
-  it('waiting: on a job that nobody runs, the schedule is accepted and explain says so', async () => {
+  it('waiting: the schedule names a job that no instance runs; put() accepts it', async () => {
     const { belfry, instance, advance } = createTestBelfry({ now: at('00:00'), roles: ['tick'] })
-    // Its code is here, but this instance does not run it.
+    // This instance has the job's code but does not run the job.
     belfry.job('report', { run: () => null })
     await belfry.start()
     await belfry.schedules.put('a', { cron: '0 * * * *', job: 'report' })
@@ -149,7 +149,7 @@ describe('explain', () => {
     expect(await belfry.schedules.explain('a', at('01:00'))).toMatchObject({ status: 'ran' })
   })
 
-  it('waiting: for a key that only the job’s code can compute', async () => {
+  it('waiting: only the job’s code can compute the run’s key', async () => {
     const { belfry, advance } = createTestBelfry({ now: at('00:00') })
     await belfry.start()
     await belfry.schedules.put('a', { cron: '0 * * * *', job: 'elsewhere' })
@@ -162,7 +162,7 @@ describe('explain', () => {
     })
   })
 
-  it('waiting: for an earlier run of the schedule, or for its key', async () => {
+  it('waiting: an earlier run of the schedule, or the holder of its key, is unfinished', async () => {
     const queued = await hourly({ overlap: 'queue-all' }, { run: never, timeout: '1d' })
     await queued.advance('121m')
     expect((await queued.explain('02:00')).text).toBe(
@@ -185,7 +185,7 @@ describe('explain', () => {
     })
   })
 
-  it('skipped as overlap, as busy, as deadline', async () => {
+  it('skipped as overlap, as busy or as past its deadline', async () => {
     const overlap = await hourly({ overlap: 'skip' }, { run: never, timeout: '1d' })
     await overlap.advance('121m')
     expect(await overlap.explain('02:00')).toMatchObject({ status: 'skipped', reason: 'overlap' })
@@ -204,7 +204,7 @@ describe('explain', () => {
     expect(await late.explain('01:00')).toMatchObject({ status: 'skipped', reason: 'deadline' })
   })
 
-  it('skipped as missed: one of how many', async () => {
+  it('skipped as missed: the answer says how many ticks were missed', async () => {
     const { belfry, instance, advance } = await hourly({ missed: 'latest' })
     await belfry.stop()
     await advance('4h30m')
@@ -223,7 +223,7 @@ describe('explain', () => {
     expect(await explain('04:00')).toMatchObject({ status: 'ran' })
   })
 
-  it('skipped as paused, replaced and removed: what was due and had not begun', async () => {
+  it('skipped as paused, replaced or removed: the tick was due and had not started', async () => {
     const reasonAfter = async (change: (kit: Awaited<ReturnType<typeof hourly>>) => Promise<unknown>) => {
       const kit = await hourly({}, {}, { roles: ['tick'] })
       await kit.advance('61m')
@@ -233,14 +233,14 @@ describe('explain', () => {
     expect(await reasonAfter(({ belfry }) => belfry.schedules.pause('a'))).toMatchObject({ reason: 'paused' })
     const put = { cron: '5 * * * *', job: 'report' }
     expect(await reasonAfter(({ belfry }) => belfry.schedules.put('a', put))).toMatchObject({ reason: 'replaced' })
-    // The answer outlives the schedule.
+    // The answer remains available after the schedule is removed.
     expect(await reasonAfter(({ belfry }) => belfry.schedules.remove('a'))).toMatchObject({
       status: 'skipped',
       reason: 'removed',
     })
   })
 
-  it('of a schedule that was removed answers as schedules.ticks() does: what ran, failed, and was skipped', async () => {
+  it('agrees with schedules.ticks() about a removed schedule: ran, failed and skipped', async () => {
     const kit = await hourly({ missed: 'latest' }, { retry: { attempts: 1 } })
     await kit.advance('61m')
     await kit.belfry.stop()
@@ -269,7 +269,7 @@ describe('explain', () => {
       expect(explained.reason).toBe(tick.reason)
       expect(explained.run).toEqual(tick.run)
     }
-    // Without an instant, too: the newest that is recorded.
+    // Without an instant, explain() answers for the newest recorded tick.
     expect(await next.schedules.explain('a')).toMatchObject({ status: 'failed', at: new Date(at('05:00')) })
     const first = await next.schedules.ticks('a', { from: at('00:00'), to: at('23:00'), limit: 1 })
     expect(first).toMatchObject({ ticks: [{ status: 'ran' }], next: new Date(at('02:00')) })
@@ -280,7 +280,7 @@ describe('explain', () => {
     await next.stop()
   })
 
-  it('forgotten: it was recorded, and nothing of it is kept', async () => {
+  it('forgotten: the tick was recorded, and its details have been pruned', async () => {
     const { advance, explain } = await hourly({ keep: 'none' })
     await advance('61m')
     expect(await explain('01:00')).toMatchObject({ status: 'forgotten' })

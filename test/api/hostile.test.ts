@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import type { Delivery } from '../../src/core/sink.js'
 import { createTestBelfry } from '../../src/testing/test-belfry.js'
 
-/** Things that code has thrown, or could. */
+/** Thrown values that are not plain errors. */
 const strange: readonly [what: string, thrown: unknown][] = [
   ['nothing', undefined],
   ['a number', 7],
@@ -30,7 +30,7 @@ function circular(): object {
 }
 
 describe('a handler', () => {
-  it.each(strange)('that throws %s fails its run, and nothing else', async (_, thrown) => {
+  it.each(strange)('that throws %s fails its own run and nothing else', async (_, thrown) => {
     const { belfry, advance, runs } = createTestBelfry()
     const job = belfry.job('odd', {
       retry: { attempts: 1 },
@@ -57,7 +57,7 @@ describe('a sink', () => {
     ['an endless delay', [{ delivered: false, error: 'later', retryAfterMs: 1e18 }]],
   ]
 
-  it.each(answers)('that answers with %s is asked again, and holds up nobody', async (_, answer) => {
+  it.each(answers)('that returns %s is called again, and other sinks and runs continue', async (_, answer) => {
     let odd = true
     const sink = { deliver: async () => (odd ? answer : [{ delivered: true }]) as readonly Delivery[] }
     const { belfry, advance, runs } = createTestBelfry({ sinks: { orders: sink } })
@@ -73,7 +73,7 @@ describe('a sink', () => {
 })
 
 describe('a logger that throws', () => {
-  it('takes nothing with it', async () => {
+  it('does not disturb the instance', async () => {
     const logger = { debug: explode, info: explode, warn: explode, error: explode, child: explode }
     const { belfry, advance, runs } = createTestBelfry({ logger })
     const job = belfry.job('mail', { run: ({ log }) => log.info({}, 'sending') })
@@ -86,8 +86,8 @@ describe('a logger that throws', () => {
   })
 })
 
-describe('a payload that is stored and that the job’s code can make no key of', () => {
-  it('runs and fails with the reason, and keeps nobody from their housekeeping', async () => {
+describe('a stored payload from which the job’s code cannot compute a key', () => {
+  it('fails its run with the reason, and housekeeping of other runs continues', async () => {
     const { belfry, instance, advance, runs } = createTestBelfry()
     const operator = instance({ roles: [] })
     await operator.start()
@@ -109,7 +109,7 @@ describe('a payload that is stored and that the job’s code can make no key of'
 })
 
 describe('a lock', () => {
-  it('whose heartbeat or new ttl is nothing is refused', async () => {
+  it('refuses a heartbeat of 0 and an extension by 0', async () => {
     const { belfry } = createTestBelfry()
     await expect(belfry.lock('a', { heartbeat: 0 })).rejects.toMatchObject({ code: 'OPTION_INVALID' })
     const lock = await belfry.lock('a')
@@ -118,7 +118,7 @@ describe('a lock', () => {
     await belfry.stop()
   })
 
-  it('that is held when the instance stops is given back, and its signal fires first', async () => {
+  it('that is held when the instance stops is released, and its signal fires first', async () => {
     const { belfry, instance } = createTestBelfry()
     const other = instance()
     const lock = await belfry.lock('invoice')
@@ -131,7 +131,7 @@ describe('a lock', () => {
 })
 
 describe('stopping', () => {
-  it('ends whoever waits for a run', async () => {
+  it('rejects the calls that wait for a run', async () => {
     const { belfry } = createTestBelfry()
     const job = belfry.job('mail', { run: () => {} })
     await belfry.start()
@@ -141,7 +141,7 @@ describe('stopping', () => {
     await waiting
   })
 
-  it('while starting lets nothing begin', async () => {
+  it('during start() prevents all work', async () => {
     const { belfry, clock } = createTestBelfry()
     const run = vi.fn()
     belfry.job('mail', { run })
@@ -153,7 +153,7 @@ describe('stopping', () => {
     expect(run).not.toHaveBeenCalled()
   })
 
-  it('again with less grace is quicker', async () => {
+  it('can be called again with a shorter grace', async () => {
     const { belfry, clock } = createTestBelfry({ stopGrace: '1h' })
     const job = belfry.job('slow', {
       run: ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
@@ -196,7 +196,7 @@ describe('a trigger and a backfill', () => {
 })
 
 describe('the test kit', () => {
-  it('forgets nothing, however much time passes', async () => {
+  it('never prunes, however much time passes', async () => {
     const { belfry, advance, runs } = createTestBelfry()
     belfry.job('digest', { run: () => {} })
     belfry.schedule('digest/eu', { cron: '0 9 * * *', job: 'digest' })
@@ -206,7 +206,7 @@ describe('the test kit', () => {
     await belfry.stop()
   })
 
-  it('does not wait for an instance that was killed', async () => {
+  it('does not wait for a killed instance', async () => {
     const { belfry, crash } = createTestBelfry()
     await belfry.start()
     crash()

@@ -7,7 +7,7 @@ interface Order {
   readonly note?: string
 }
 
-/** A schema as zod or valibot would make it: checks, trims, and fills in a default. */
+/** A schema with the behaviour of zod or valibot: it validates, trims, and adds a default. */
 const order: StandardSchema<Order, Required<Order>> = {
   '~standard': {
     validate(value) {
@@ -22,7 +22,7 @@ const order: StandardSchema<Order, Required<Order>> = {
 }
 
 describe('jobs', () => {
-  it('give the handler its payload, the nominal tick, an event id, a token and a live signal', async () => {
+  it('give the handler its payload, the nominal tick, an event id, a token and an abort signal', async () => {
     const { belfry, advance } = createTestBelfry({ now: '2026-03-01T08:59:00Z' })
     const seen: HandlerContext<unknown>[] = []
     belfry.job('digest', { run: (context) => void seen.push(context) })
@@ -43,7 +43,7 @@ describe('jobs', () => {
     expect(context?.signal.aborted).toBe(false)
   })
 
-  it('keep what the handler returns as the result, and the same event id in every attempt', async () => {
+  it('store the handler’s return value as the result, and use the same event id in every attempt', async () => {
     const { belfry, advance, runs } = createTestBelfry()
     const events: unknown[] = []
     const tokens: number[] = []
@@ -65,7 +65,7 @@ describe('jobs', () => {
     expect(new Set(tokens).size).toBe(3)
   })
 
-  it('fail once, and are not done again, when their result cannot be stored', async () => {
+  it('fail without a retry when their result cannot be stored', async () => {
     const { belfry, advance, runs } = createTestBelfry()
     let calls = 0
     const job = belfry.job('big', {
@@ -101,7 +101,7 @@ describe('jobs', () => {
     const { belfry, runs } = createTestBelfry()
     const job = belfry.job('ship', { payload: order, run: () => null })
     await belfry.start()
-    // @ts-expect-error the types flow from the schema
+    // @ts-expect-error the payload's type comes from the schema
     const refused = job.enqueue({ id: 'one', note: 5 })
     await expect(refused).rejects.toMatchObject({ code: 'PAYLOAD_INVALID' })
     await expect(refused).rejects.toThrow(
@@ -110,7 +110,7 @@ describe('jobs', () => {
     expect(await runs('ship')).toEqual([])
   })
 
-  it('refuse a schedule whose payload fails the schema, before anything is written', async () => {
+  it('refuse a schedule whose payload fails the schema, and write nothing', async () => {
     const { belfry } = createTestBelfry()
     const job = belfry.job('ship', { payload: order, run: () => null })
     belfry.schedule('ship/good', { every: '1h', job, payload: { id: 1 } })
@@ -119,7 +119,7 @@ describe('jobs', () => {
     expect((await belfry.schedules.list()).items).toEqual([])
   })
 
-  it('fail at once, without retries, on a stored payload that no longer fits', async () => {
+  it('fail at once, without retries, on a stored payload that the schema now refuses', async () => {
     const { belfry, store, advance, runs } = createTestBelfry()
     let calls = 0
     belfry.job('ship', {
@@ -142,7 +142,7 @@ describe('jobs', () => {
     expect((await runs('ship'))[0]).toMatchObject({ state: 'failed', attempt: 1, error: { code: 'PAYLOAD_INVALID' } })
   })
 
-  it('run as many at a time as their own concurrency and the instance allow', async () => {
+  it('run as many attempts at a time as their own concurrency and the instance’s allow', async () => {
     const { belfry, advance } = createTestBelfry({ concurrency: 5 })
     const now = { narrow: 0, wide: 0 }
     const most = { narrow: 0, wide: 0 }
@@ -193,7 +193,7 @@ describe('jobs', () => {
     await advance('1m')
     expect((await runs('send')).map(({ state }) => state)).toEqual(states)
     expect((await belfry.runs.wait(good.run)) === undefined).toBe(keep !== 'all')
-    // Ticks follow the job, and a schedule may say otherwise.
+    // A run of a tick uses the job's `keep`, unless its schedule sets its own.
     await belfry.schedules.put('send/kept', { every: '1h', job, payload: 'good', keep: 'all' })
     await advance('2h')
     expect(await runs('send/kept')).toHaveLength(2)
@@ -201,7 +201,7 @@ describe('jobs', () => {
     expect(ticks).toHaveLength(keep === 'all' ? 1 : 0)
   })
 
-  it('are told apart by name: the second of a name is refused', () => {
+  it('have unique names: a second definition of a name is refused', () => {
     const { belfry } = createTestBelfry()
     belfry.job('send', { run: () => null })
     expect(() => belfry.job('send', { run: () => null })).toThrow(

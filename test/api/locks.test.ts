@@ -17,7 +17,7 @@ async function locked(belfry: Belfry, name: string, options?: LockOptions): Prom
 }
 
 describe('a lock', () => {
-  it('is one holder’s at a time, of this process or another, and free when it is released', async () => {
+  it('has one holder at a time, in this process or another, and is free after its release', async () => {
     const { belfry, rival } = await setup()
     const lock = await locked(belfry, 'invoice:42')
     expect(await belfry.lock('invoice:42')).toBeUndefined()
@@ -28,7 +28,7 @@ describe('a lock', () => {
     expect(next.token).toBeGreaterThan(lock.token)
   })
 
-  it('renews itself for as long as it is held, through hours of work', async () => {
+  it('is renewed for as long as it is held, through hours of work', async () => {
     const { belfry, rival, advance } = await setup()
     const lock = await locked(belfry, 'a', { ttl: '30s' })
     await advance('3h')
@@ -38,7 +38,7 @@ describe('a lock', () => {
     expect(await rival.lock('a')).toBeDefined()
   })
 
-  it('renews itself also when others were taken and given back before it', async () => {
+  it('is renewed when other locks were acquired and released before it', async () => {
     const { belfry, rival, advance } = await setup()
     for (const name of ['b', 'c', 'd']) {
       const other = await locked(belfry, name, { ttl: '30s' })
@@ -74,7 +74,7 @@ describe('a lock', () => {
     expect(await lock.release()).toBe(false)
   })
 
-  it('is renewed by its own heartbeat, up to a third of the TTL', async () => {
+  it('is renewed at its own heartbeat, at most a third of the TTL', async () => {
     const { belfry, rival, advance } = await setup()
     const lock = await locked(belfry, 'a', { ttl: '9s', heartbeat: '3s' })
     await advance('1h')
@@ -82,7 +82,7 @@ describe('a lock', () => {
     expect(await rival.lock('a')).toBeUndefined()
   })
 
-  it('is given back at the end of `await using`, also when the work throws', async () => {
+  it('is released at the end of `await using`, also when the work throws', async () => {
     const { belfry } = await setup()
     const work = async () => {
       await using lock = await belfry.lock('a')
@@ -94,7 +94,7 @@ describe('a lock', () => {
     expect(await belfry.locks.inspect('a')).toEqual([])
   })
 
-  it('is held by withLock while it works; its value is returned, and LOCK_BUSY thrown when it is not to be had', async () => {
+  it('is held by withLock during the callback; its value is returned, and a busy lock throws LOCK_BUSY', async () => {
     const { belfry, rival } = await setup()
     const value = await belfry.withLock('a', async ({ token, signal }) => {
       expect(token).toBeGreaterThan(0)
@@ -110,7 +110,7 @@ describe('a lock', () => {
     expect(await belfry.locks.inspect('a')).toEqual([])
   })
 
-  it('with permits has that many holders, and no more', async () => {
+  it('with permits has up to that many holders', async () => {
     const { belfry, rival } = await setup()
     const options = { permits: 3 }
     const locks = [
@@ -126,7 +126,7 @@ describe('a lock', () => {
     expect(await belfry.lock('a', options)).toBeUndefined()
   })
 
-  it('is handed to those who wait in the order in which they came', async () => {
+  it('is handed to waiters in order of arrival', async () => {
     const { belfry, rival, advance, clock } = await setup()
     const first = await locked(belfry, 'a')
     const order: string[] = []
@@ -142,7 +142,7 @@ describe('a lock', () => {
       await advance('100ms')
     }
     await advance('3s')
-    // Somebody who does not wait gets past nobody.
+    // A caller that does not wait cannot overtake the waiter queue.
     await first.release()
     expect(await belfry.lock('a')).toBeUndefined()
     await advance('30s')
@@ -150,7 +150,7 @@ describe('a lock', () => {
     expect(order).toEqual(['one', 'two', 'three', 'four', 'five'])
   })
 
-  it('is given up on after `wait`, without leaving a place in the queue behind', async () => {
+  it('returns undefined after `wait`, and leaves no entry in the waiter queue', async () => {
     const { belfry, rival, advance } = await setup()
     const lock = await locked(belfry, 'a')
     let answered: Lock | undefined | 'pending' = 'pending'
@@ -166,7 +166,7 @@ describe('a lock', () => {
     expect(await belfry.lock('a')).toBeDefined()
   })
 
-  it('that is released early stays taken until its minimum hold is over', async () => {
+  it('that is released early stays taken until its minimum hold time is over', async () => {
     const { belfry, rival, advance } = await setup()
     const lock = await locked(belfry, 'a', { minHold: '1m' })
     await advance('10s')
@@ -180,7 +180,7 @@ describe('a lock', () => {
     expect(await rival.lock('a')).toBeDefined()
   })
 
-  it('is entered again by its holder, with the same token, and freed by as many releases', async () => {
+  it('can be acquired again by its holder, with the same token, and is freed by as many releases', async () => {
     const { belfry, rival } = await setup()
     const outer = await locked(belfry, 'a')
     const inner = await locked(belfry, 'a', { holder: outer })
@@ -194,19 +194,19 @@ describe('a lock', () => {
     await expect(belfry.lock('a', { holder: outer })).rejects.toMatchObject({ code: 'OPTION_INVALID' })
   })
 
-  it('is not entered with the holder of another', async () => {
+  it('cannot be acquired with another holder’s name', async () => {
     const { belfry } = await setup()
     const holder = await locked(belfry, 'a')
     await expect(belfry.lock('b', { holder })).rejects.toThrow('lock "b": the holder given holds "a"')
     expect(await belfry.locks.inspect('b')).toEqual([])
   })
 
-  it('lasts as long as `extend` says, and goes on being renewed from then on', async () => {
+  it('lasts as long as `extend` says, and is renewed from then on', async () => {
     const { belfry, rival, advance, clock } = await setup()
     const lock = await locked(belfry, 'a', { ttl: '30s' })
     expect(await lock.extend('10m')).toBe(true)
     expect((await belfry.locks.inspect('a'))[0]?.expiresAt).toBe(clock.now() + 600_000)
-    // Shorter, too: the renewals keep up with it.
+    // After a shorter extension, renewals come more often.
     expect(await lock.extend('2s')).toBe(true)
     await advance('1m')
     expect(lock.signal.aborted).toBe(false)
@@ -217,7 +217,7 @@ describe('a lock', () => {
     expect(slow.signal.aborted).toBe(false)
   })
 
-  it('that ran out is had back by `extend` while nobody took it', async () => {
+  it('that has expired can be regained by `extend` while no other holder took it', async () => {
     const { belfry, rival, advance } = await setup()
     const lock = await locked(belfry, 'a', { ttl: '10s', renew: false })
     await advance('15s')
@@ -232,7 +232,7 @@ describe('a lock', () => {
     expect(await belfry.locks.inspect('a')).toMatchObject([{ token: next.token }])
   })
 
-  it('that ran out while the store was away is renewed again once it was had back', async () => {
+  it('that expired during an outage is renewed again after `extend` regained it', async () => {
     const { belfry, rival, advance, store } = await setup()
     const lock = await locked(belfry, 'a', { ttl: '10s' })
     let isDown = true
@@ -248,7 +248,7 @@ describe('a lock', () => {
     expect(await rival.lock('a')).toBeUndefined()
   })
 
-  it('is lost in time when renewals hang, also one that was taken while they did', async () => {
+  it('is lost in time when renewals hang, also when it was acquired during the hang', async () => {
     const { belfry, advance, store } = await setup()
     const first = await locked(belfry, 'a', { ttl: '8s' })
     Object.assign(store.leases, { renew: () => new Promise(() => {}) })
@@ -260,7 +260,7 @@ describe('a lock', () => {
     expect([first.signal.aborted, second.signal.aborted]).toEqual([true, true])
   })
 
-  it('that is released while it is being extended leaves nothing behind', async () => {
+  it('that is released during an extension leaves nothing behind', async () => {
     const { belfry, rival, advance } = await setup()
     const lost: string[] = []
     belfry.on('lock:lost', ({ name }) => void lost.push(name))
@@ -272,7 +272,7 @@ describe('a lock', () => {
     expect(await rival.lock('a')).toBeDefined()
   })
 
-  it('cannot be extended once it was released', async () => {
+  it('cannot be extended after its release', async () => {
     const { belfry, rival } = await setup()
     const lock = await locked(belfry, 'a')
     await lock.release()
@@ -282,7 +282,7 @@ describe('a lock', () => {
 })
 
 describe('locks', () => {
-  it('are listed in order of name with holder, token, age and expiry, page by page', async () => {
+  it('are listed by name, page by page, with holder, token, age and expiry', async () => {
     const { belfry, rival, clock, advance } = await setup()
     const acquiredAt = clock.now()
     const lock = await locked(belfry, 'b', { ttl: '30s' })
@@ -300,7 +300,7 @@ describe('locks', () => {
     expect((await belfry.locks.list({ prefix: 'b' })).items).toHaveLength(1)
   })
 
-  it('are taken from whoever holds them by `reset`: their signal fires, and others get them', async () => {
+  it('are taken from their holders by `reset`: the signals fire, and other callers can acquire them', async () => {
     const { belfry, rival, advance } = await setup()
     const lost: string[] = []
     belfry.on('lock:lost', ({ name, token }) => lost.push(`${name} ${token === lock.token}`))
@@ -316,7 +316,7 @@ describe('locks', () => {
     expect(await belfry.locks.inspect('a')).toMatchObject([{ token: next.token }])
   })
 
-  it('are all released when the instance stops, and whoever waits is told', async () => {
+  it('are all released when the instance stops, and waiting calls are rejected', async () => {
     const { belfry, rival, advance } = await setup()
     const lock = await locked(belfry, 'mine', { minHold: '1h' })
     await locked(rival, 'theirs')
@@ -333,7 +333,7 @@ describe('locks', () => {
     expect(await rival.locks.inspect('late')).toEqual([])
   })
 
-  it('of a crashed instance are free when their TTL is over', async () => {
+  it('of a crashed instance are free after their TTL', async () => {
     const { belfry, rival, crash, advance } = await setup()
     await locked(belfry, 'a', { ttl: '30s' })
     crash(belfry)

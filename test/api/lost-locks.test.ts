@@ -1,4 +1,4 @@
-/** What a holder is told that lost its lock, and when. */
+/** How and when a holder learns that it lost its lock. */
 import { describe, expect, it } from 'vitest'
 import { type Belfry, type Lock, LockLostError, type LockOptions } from '../../src/index.js'
 import { createTestBelfry } from '../../src/testing/index.js'
@@ -22,7 +22,7 @@ async function locked(belfry: Belfry, name: string, options?: LockOptions): Prom
   return lock
 }
 
-/** As after an event loop that was blocked: nothing here has noticed that the lock was taken. */
+/** Takes the lock as after a blocked event loop: the first holder has not noticed the loss. */
 async function takenBy(rival: Belfry, name: string): Promise<Lock> {
   await rival.locks.reset(name)
   return locked(rival, name)
@@ -47,7 +47,7 @@ describe('withLock', () => {
     expect(await rival.locks.inspect('a')).toHaveLength(1)
   })
 
-  it('rejects with the error of its callback, and tells the loss all the same', async () => {
+  it('rejects with the error of its callback, and still reports the loss', async () => {
     const { belfry, rival, lost, warnings } = await setup()
     const work = belfry.withLock('a', async () => {
       await takenBy(rival, 'a')
@@ -58,11 +58,11 @@ describe('withLock', () => {
     expect(warnings()).toEqual(['a lock was lost'])
   })
 
-  it('returns the value when its TTL has passed and nobody took the lock', async () => {
+  it('returns the value when its TTL has passed and no other holder took the lock', async () => {
     const { belfry, advance, lost } = await setup()
     const work = belfry.withLock('a', () => advance('11s').then(() => 42), { ttl: '10s', renew: false })
     expect(await work).toBe(42)
-    // The signal fired in time, because the lock could have been taken.
+    // The signal fired at the TTL, because another holder could have taken the lock.
     expect(lost).toEqual(['a'])
     expect(await belfry.locks.inspect('a')).toEqual([])
   })
@@ -78,7 +78,7 @@ describe('withLock', () => {
     expect(lost).toEqual([])
   })
 
-  it('inside another one that has the same lock rejects, too, when the lock was lost', async () => {
+  it('nested in another withLock on the same lock also rejects when the lock was lost', async () => {
     const { belfry, rival, advance, lost } = await setup()
     const outer = belfry.withLock(
       'a',
@@ -94,7 +94,7 @@ describe('withLock', () => {
     expect(lost).toEqual(['a'])
   })
 
-  it('rejects when the instance is stopped during the work', async () => {
+  it('rejects when the instance stops during the work', async () => {
     const { belfry, advance } = await setup()
     const work = belfry.withLock('a', async () => {
       const stopped = belfry.stop()
@@ -117,7 +117,7 @@ describe('withLock on a store that does not answer the release', () => {
     expect(warnings()).toEqual([expect.stringMatching(/could not be released/)])
   })
 
-  it('rejects when the lease may have run out', async () => {
+  it('rejects when the lease may have expired', async () => {
     const { belfry, store, advance, lost } = await setup()
     Object.assign(store.leases, silent)
     const work = belfry.withLock('a', () => advance('9500ms'), { ttl: '10s', renew: false })
@@ -127,7 +127,7 @@ describe('withLock on a store that does not answer the release', () => {
 })
 
 describe('a lock', () => {
-  it('that was lost unnoticed says so when it is released: by the answer, the signal and the event', async () => {
+  it('that was lost unnoticed reports it at release: by the return value, the signal and the event', async () => {
     const { belfry, rival, lost } = await setup()
     const lock = await locked(belfry, 'a')
     await takenBy(rival, 'a')
@@ -136,7 +136,7 @@ describe('a lock', () => {
     expect(lost).toEqual(['a'])
   })
 
-  it('of `await using` that was lost unnoticed tells it by the event and a warning', async () => {
+  it('of `await using` that was lost unnoticed reports it by the event and a warning', async () => {
     const { belfry, rival, lost, warnings } = await setup()
     {
       await using lock = await belfry.lock('a')
@@ -147,14 +147,14 @@ describe('a lock', () => {
     expect(warnings()).toEqual(['a lock was lost'])
   })
 
-  it('whose TTL has passed is released as its own while nobody took it', async () => {
+  it('whose TTL has passed can still be released by its holder while no other holder took it', async () => {
     const { belfry, advance } = await setup()
     const lock = await locked(belfry, 'a', { ttl: '10s', renew: false })
     await advance('1h')
     expect(await lock.release()).toBe(true)
   })
 
-  it('that was granted to another program is released as its own after its TTL, until somebody took it', async () => {
+  it('that was granted to another program can be released after its TTL, until another holder took it', async () => {
     const { belfry, rival, advance } = await setup()
     const granted = await belfry.locks.grant('a', { ttl: '10s', holder: 'me' })
     const again = await belfry.locks.grant('b', { ttl: '10s', holder: 'me' })

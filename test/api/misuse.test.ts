@@ -1,4 +1,4 @@
-/** Whatever is passed to whatever is public, the answer is an error of Belfry's that says what is wrong, or none. */
+/** Any value passed to any public function either works or throws a Belfry error that says what is wrong. */
 import { afterAll, describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.js'
 import { type Belfry, BelfryError, createBelfry, type Job, type ScheduleInput } from '../../src/index.js'
@@ -69,7 +69,7 @@ const nonsense: readonly unknown[] = [
 
 type Call = (...args: never[]) => unknown
 
-/** Calls with one nonsense in each place, good values before it, and two in a row. */
+/** Calls with one nonsense value in each position, valid values before it, and two nonsense values in a row. */
 async function rawErrors(call: Call, good: readonly unknown[]): Promise<string[]> {
   const raw: string[] = []
   const lists = nonsense.flatMap((odd) => [[odd], [...good.slice(0, 1), odd], [...good.slice(0, 2), odd], [odd, odd]])
@@ -115,7 +115,7 @@ const input = { every: '1h', job: 'work' }
 
 type Case = [name: string, of: (kit: Kit) => unknown, ...good: unknown[]]
 
-/** Everything that can be called on an instance that has started. */
+/** Every method of an instance that has started. */
 const methods: readonly Case[] = [
   ['schedules.put', ({ belfry }) => belfry.schedules.put.bind(belfry.schedules), 'a', input],
   ['schedules.add', ({ belfry }) => belfry.schedules.add.bind(belfry.schedules), [input]],
@@ -160,7 +160,7 @@ const methods: readonly Case[] = [
   ['createTestBelfry', () => createTestBelfry],
 ]
 
-/** A declaration is checked when the instance starts. */
+/** start() checks declarations. */
 async function declared(...args: [id: string, input: ScheduleInput]): Promise<void> {
   const belfry = createBelfry({ store: memory() })
   belfry.schedule(...args)
@@ -170,7 +170,7 @@ async function declared(...args: [id: string, input: ScheduleInput]): Promise<vo
 
 describe.each(Object.keys(kits))('misuse on the %s store', (name) => {
   for (const [method, of, ...good] of methods) {
-    it(`of ${method} is told in words`, async () => {
+    it(`of ${method} throws an error in words`, async () => {
       const kit = await kits[name]
       if (kit === undefined) throw new Error(`there is no kit ${name}`)
       expect(await rawErrors(of(kit) as Call, good)).toEqual([])
@@ -180,7 +180,7 @@ describe.each(Object.keys(kits))('misuse on the %s store', (name) => {
 
 type Act = (kit: Kit) => Promise<unknown>
 
-describe('misuse is told with what to do instead', () => {
+describe('the error of a misuse says what to do instead', () => {
   it.each<[what: string, act: Act, message: RegExp]>([
     [
       'schedules as objects with an id',

@@ -1,4 +1,4 @@
-/** A sink that cannot be reached is told by whatever process is asked, and nothing else is blamed for it. */
+/** Every process reports a sink's outage, and no other part is blamed for it. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry, type Sink, silentLogger } from '../../src/index.js'
 import { createServer } from '../../src/server/index.js'
@@ -59,7 +59,7 @@ const ready = async () => {
 }
 
 describe('an outage of a sink', () => {
-  it('is one finding of the doctor: which sink, since when, why, how much waits, and what is done', async () => {
+  it('is one doctor finding: which sink, since when, why, the backlog, and the remedy', async () => {
     await outage()
     const found = await findings()
     expect(found).toEqual([
@@ -77,7 +77,7 @@ describe('an outage of a sink', () => {
     expect(sinks?.about).toBe('1 sinks have somebody who delivers to them, 1 cannot be reached')
   })
 
-  it('is in the answer of explain, for what waits and for what is to come', async () => {
+  it('appears in explain() for waiting and for upcoming ticks', async () => {
     await outage()
     const outageText =
       /The sink "orders" is unreachable since 2026-01-01T00:00:0\dZ: connect ECONNREFUSED .* tried every 10 s/
@@ -89,7 +89,7 @@ describe('an outage of a sink', () => {
     expect((await other.schedules.explain('elsewhere', '2026-01-02T00:00:00Z')).text).not.toMatch(/orders/)
   })
 
-  it('leaves every process ready, and stands in what /readyz answers', async () => {
+  it('leaves every process ready, and appears in the answer of /readyz', async () => {
     const broken = await outage()
     expect(await ready()).toEqual({
       status: 200,
@@ -126,13 +126,13 @@ describe('an outage of a sink', () => {
     ])
   })
 
-  it('is on the metrics page at zero before there was any', async () => {
+  it('is zero on the metrics page before the first outage', async () => {
     kit = createTestBelfry({ sinks: { orders: brokenSink().sink } })
     other = anotherProcess()
     expect(await metricsPage(kit.belfry)).toMatch(/^belfry_sink_outages_total\{target="orders"\} 0$/m)
   })
 
-  it('is over for everybody when one event was delivered', async () => {
+  it('ends for every process when one event was delivered', async () => {
     const broken = await outage()
     expect(await other.unreachableSinks()).toHaveLength(1)
     broken.state.isDown = false
@@ -142,7 +142,7 @@ describe('an outage of a sink', () => {
     expect(await findings()).toEqual([])
   })
 
-  it('is told for as long as it lasts, and no longer than a minute after its process has died', async () => {
+  it('is reported while it lasts, and at most one minute after its process has died', async () => {
     await outage()
     await kit.advance('1h')
     expect(await other.unreachableSinks()).toMatchObject([{ sink: 'orders', error: /ECONNREFUSED/ }])
@@ -151,7 +151,7 @@ describe('an outage of a sink', () => {
     expect(await other.unreachableSinks()).toEqual([])
   })
 
-  it('is forgotten by a process that stops', async () => {
+  it('is forgotten when its process stops', async () => {
     await outage()
     const stopped = kit.belfry.stop({ grace: 0 })
     await kit.advance('20s')
@@ -159,7 +159,7 @@ describe('an outage of a sink', () => {
     expect(await other.unreachableSinks()).toEqual([])
   })
 
-  it('of two processes is told as one, with both of them', async () => {
+  it('that two processes report is one finding, with both processes', async () => {
     await outage()
     const second = kit.instance({ sinks: { orders: brokenSink().sink } })
     await second.start()
@@ -174,7 +174,7 @@ describe('an outage of a sink', () => {
 })
 
 describe('the backlog', () => {
-  it('counts all that is due, also where more than that is not due yet', async () => {
+  it('counts all due runs, also when even more runs are not yet due', async () => {
     kit = createTestBelfry()
     other = anotherProcess()
     const job = kit.belfry.job('work', { run: () => null })

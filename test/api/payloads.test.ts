@@ -1,11 +1,11 @@
-/** Which definition of a schedule a tick is made from, and where a timeline with `startsAt` begins. */
+/** Which definition of a schedule a tick uses, and where a timeline with `startsAt` begins. */
 import { describe, expect, it } from 'vitest'
 import { createTestBelfry } from '../../src/testing/index.js'
 
 const at = (time: string) => `2026-01-01T${time}Z`
 
 describe('a tick', () => {
-  it('that was not recorded when the schedule was put gets the new payload, also one that was due before', async () => {
+  it('that was not recorded before a put gets the new payload, also when it was already due', async () => {
     const { belfry, instance, advance, runs } = createTestBelfry({ roles: [] })
     const put = (payload: number) =>
       belfry.schedules.put('a', { cron: '* * * * *', job: 'work', payload, missed: 'all' })
@@ -25,7 +25,7 @@ describe('a tick', () => {
     await ticker.stop()
   })
 
-  it('that was recorded and is due keeps its payload, if the timeline stays', async () => {
+  it('that is recorded and due keeps its payload when the timeline is unchanged', async () => {
     const { belfry, advance, runs } = createTestBelfry({ roles: ['tick'] })
     await belfry.start()
     const put = (payload: number) =>
@@ -38,7 +38,7 @@ describe('a tick', () => {
     await belfry.stop()
   })
 
-  it('that was recorded ahead of its instant is made anew with the new payload', async () => {
+  it('that was recorded ahead of its instant is recorded again with the new payload', async () => {
     const { belfry, advance, runs } = createTestBelfry({ roles: ['tick'], lookahead: '30s' })
     await belfry.start()
     const put = (payload: number) => belfry.schedules.put('a', { cron: '* * * * *', job: 'work', payload })
@@ -53,7 +53,7 @@ describe('a tick', () => {
 })
 
 describe('startsAt', () => {
-  it('that is past by no more than the grace catches up; one further back begins with the next tick', async () => {
+  it('in the past, but within the grace, catches up; further back, the timeline begins with the next tick', async () => {
     const { belfry, advance, runs } = createTestBelfry({ now: at('00:00:08'), roles: ['tick'] })
     await belfry.start()
     await belfry.schedules.put('within', { every: '1h', startsAt: at('00:00:00'), job: 'work' })

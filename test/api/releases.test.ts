@@ -1,11 +1,11 @@
-/** Schedules declared in code, and what becomes of them when releases come and go. */
+/** Schedules declared in code, across deploys and rollbacks. */
 import { describe, expect, it } from 'vitest'
 import type { Belfry, ScheduleInput } from '../../src/index.js'
 import { createTestBelfry, type TestBelfry } from '../../src/testing/index.js'
 
 type Kit = Pick<TestBelfry, 'instance'>
 
-/** Starts an instance of the shop that declares these schedules, each with the release as its payload. */
+/** Starts an instance of the app `shop` that declares these schedules, each with the release as its payload. */
 async function deploy(
   { instance }: Kit,
   release: string | undefined,
@@ -24,7 +24,7 @@ async function declared(belfry: Belfry): Promise<string[]> {
 }
 
 describe('declared schedules', () => {
-  it('without an app are put, and nothing is ever removed', async () => {
+  it('without an app are put and never removed', async () => {
     const { instance, advance } = createTestBelfry({ lease: '15s' })
     const first = instance()
     first.schedule('old', { every: '1h', job: 'note' })
@@ -37,14 +37,14 @@ describe('declared schedules', () => {
     expect((await second.schedules.list()).items.map(({ id }) => id)).toEqual(['new', 'old'])
   })
 
-  it('of a new release rule when start resolves; what it no longer declares goes once the old one is gone', async () => {
+  it('of a new release apply when start() resolves; schedules it no longer declares are removed once the old release is gone', async () => {
     const kit = createTestBelfry()
     const old = await deploy(kit, '1', ['kept', 'dropped'])
     await kit.advance('1m')
     const green = await deploy(kit, '2', ['kept', 'added'])
     expect(await declared(green)).toEqual(['added 2', 'dropped 1', 'kept 2'])
     await kit.advance('10m')
-    // Nothing is removed while a live instance of another release declares it.
+    // A schedule stays while a live instance of another release declares it.
     expect(await declared(green)).toEqual(['added 2', 'dropped 1', 'kept 2'])
     await old.stop()
     await kit.advance('30s')
@@ -53,19 +53,19 @@ describe('declared schedules', () => {
     expect(await declared(green)).toEqual(['added 2', 'kept 2'])
   })
 
-  it('of an old release do not come back with a late restart of it', async () => {
+  it('of an old release do not return when it restarts late', async () => {
     const kit = createTestBelfry()
     await deploy(kit, '1.9', ['a'])
     await deploy(kit, '1.10', ['a', 'b'])
     await deploy(kit, '1.9', ['a'])
     await kit.advance('10m')
     const [schedule] = (await kit.belfry.schedules.list()).items
-    // Compared number by number: 1.10 is newer than 1.9.
+    // Releases are compared number by number: 1.10 is newer than 1.9.
     expect(schedule?.definition.payload).toBe('1.10')
     expect(await declared(kit.belfry)).toEqual(['a 1.10', 'b 1.10'])
   })
 
-  it('of the newest remaining release apply a minute after a rollback', async () => {
+  it('of the newest remaining release apply one minute after a rollback', async () => {
     const kit = createTestBelfry()
     await deploy(kit, '1', ['a', 'one'])
     const bad = await deploy(kit, '2', ['a', 'two'])
@@ -78,7 +78,7 @@ describe('declared schedules', () => {
     expect(await declared(kit.belfry)).toEqual(['a 1', 'one 1'])
   })
 
-  it('of a release that is started again, long after, are there when start resolves', async () => {
+  it('of a release that starts again much later apply when start() resolves', async () => {
     const kit = createTestBelfry()
     const first = await deploy(kit, '1', ['a', 'one'])
     await first.stop()
@@ -91,7 +91,7 @@ describe('declared schedules', () => {
     expect(await declared(again)).toEqual(['a 1', 'one 1'])
   })
 
-  it('of a release that goes back to an earlier set are newer than the release in between', async () => {
+  it('of a release that returns to an earlier set count as newer than the release in between', async () => {
     const kit = createTestBelfry()
     const same: ScheduleInput = { every: '1h', payload: 'same' }
     await deploy(kit, '1', ['a'], same)
@@ -102,19 +102,19 @@ describe('declared schedules', () => {
     expect(await declared(kit.belfry)).toEqual(['a same'])
   })
 
-  it('without a release the set that was first seen last rules', async () => {
+  it('without a release: the set first seen last applies', async () => {
     const kit = createTestBelfry()
     const first = await deploy(kit, undefined, ['a'], { every: '1h', payload: 'first' })
     await kit.advance('1m')
     await deploy(kit, undefined, ['a'], { every: '1h', payload: 'second' })
     await kit.advance('1m')
-    // An instance of the first set restarts: it is not newer for that.
+    // A restart does not make the first set newer than the second.
     await deploy(kit, undefined, ['a'], { every: '1h', payload: 'first' })
     await kit.advance('10m')
     expect(await declared(first)).toEqual(['a second'])
   })
 
-  it('do not flap when instances beat less often than a release is given up', async () => {
+  it('do not flap when the heartbeat interval is longer than the time after which a release is dropped', async () => {
     const { instance, advance } = createTestBelfry({ lease: '1h' })
     const shop = async (release: string) => {
       const belfry = instance({ app: 'shop', release })
@@ -145,7 +145,7 @@ describe('declared schedules', () => {
     ])
   })
 
-  it('leave schedules of other apps, and of nobody, alone', async () => {
+  it('do not affect schedules of other apps or without an app', async () => {
     const kit = createTestBelfry()
     await kit.belfry.schedules.put('by hand', { every: '1h', job: 'note', payload: 'hand' })
     const other = kit.instance({ app: 'billing', lease: '15s' })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { NonRetryableError, type RetryOptions } from '../../src/index.js'
 import { createTestBelfry } from '../../src/testing/index.js'
 
-/** Runs a job that always fails to its end, and tells the delays between its attempts. */
+/** Runs a job whose attempts all fail, and returns the delays between them. */
 async function delaysOf(retry: RetryOptions | undefined, error: (attempt: number) => unknown = () => new Error('no')) {
   const { belfry, clock, advance, runs } = createTestBelfry()
   const starts: number[] = []
@@ -27,7 +27,7 @@ function near(expected: readonly number[]) {
 }
 
 describe('retries', () => {
-  it('are by default two, after about 1 s and 2 s; then the run has failed with its last error', async () => {
+  it('are two by default, after about 1 s and 2 s; then the run fails with its last error', async () => {
     const { run, delays } = await delaysOf(undefined, (attempt) =>
       Object.assign(new Error(`no ${attempt}`), { code: 'E_NO' }),
     )
@@ -41,17 +41,17 @@ describe('retries', () => {
     expect(run?.error?.stack).toContain('retries.test.ts')
   })
 
-  it('double from the first delay up to the longest under exponential backoff', async () => {
+  it('double their delay from the first up to the longest under exponential backoff', async () => {
     const { delays } = await delaysOf({ attempts: 6, delay: '10s', maxDelay: '1m' })
     expect(delays).toSatisfy(near([10_000, 20_000, 40_000, 60_000, 60_000]))
   })
 
-  it('come after the same delay each time under fixed backoff', async () => {
+  it('have the same delay each time under fixed backoff', async () => {
     const { delays } = await delaysOf({ attempts: 4, backoff: 'fixed', delay: '5m' })
     expect(delays).toSatisfy(near([300_000, 300_000, 300_000]))
   })
 
-  it('come when a function of the failures and the error says', async () => {
+  it('have the delay that a function of the failures and the error returns', async () => {
     const asked: unknown[] = []
     const backoff = (failures: number, error: unknown) => {
       asked.push([failures, (error as Error).message])
@@ -65,12 +65,12 @@ describe('retries', () => {
     ])
   })
 
-  it('never come later than a day', async () => {
+  it('never wait longer than a day', async () => {
     const { delays } = await delaysOf({ attempts: 2, backoff: () => '20d' })
     expect(delays).toSatisfy(near([24 * 3_600_000]))
   })
 
-  it('end with the job’s own error when the backoff function throws or makes no sense', async () => {
+  it('end with the job’s own error when the backoff function throws or returns an invalid delay', async () => {
     const thrower = () => {
       throw new Error('no idea')
     }
@@ -81,7 +81,7 @@ describe('retries', () => {
     }
   })
 
-  it('are spread by run, so that what failed together is not retried together', async () => {
+  it('are spread by run, so that runs that failed together are not retried together', async () => {
     const { belfry, advance, clock } = createTestBelfry({ concurrency: 100 })
     const retriedAt = new Set<number>()
     const job = belfry.job('flaky', {
@@ -110,14 +110,14 @@ describe('retries', () => {
     expect((await delaysOf({ attempts: 1 })).attempts).toBe(1)
   })
 
-  it('store whatever was thrown, an error or not', async () => {
+  it('store the thrown value, whether or not it is an error', async () => {
     const { run } = await delaysOf({ attempts: 1 }, () => ({ status: 503 }))
     expect(run?.error).toEqual({ message: '{"status":503}' })
     const long = await delaysOf({ attempts: 1 }, () => new Error('x'.repeat(100_000)))
     expect(long.run?.error?.message).toHaveLength(2_000)
   })
 
-  it('are told to observers, with the delay; the last failure as failed', async () => {
+  it('emit an event with the delay; the last failure emits `failed`', async () => {
     const { belfry, advance } = createTestBelfry()
     const told: unknown[] = []
     belfry.on('run:retrying', ({ delayMs, error }) => told.push(['retrying', delayMs > 0, error.message]))
@@ -137,7 +137,7 @@ describe('retries', () => {
     ])
   })
 
-  it('by hand give a failed run all its attempts again', async () => {
+  it('by hand give a failed run its full number of attempts again', async () => {
     const { belfry, advance, runs } = createTestBelfry()
     let broken = true
     const job = belfry.job('flaky', {

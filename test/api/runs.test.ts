@@ -16,7 +16,7 @@ function setup() {
 }
 
 describe('runs.wait', () => {
-  it('resolves with the run when it has ended, however it ended', async () => {
+  it('resolves with the run when it has ended, in any state', async () => {
     const { belfry, job, advance } = setup()
     await belfry.start()
     const good = await job.enqueue('good')
@@ -31,11 +31,11 @@ describe('runs.wait', () => {
       { id: good.run, state: 'succeeded', result: 'good' },
       { id: bad.run, state: 'failed', error: { message: 'no' } },
     ])
-    // And at once when it has ended before.
+    // An ended run resolves at once.
     expect(await belfry.runs.wait(good.run, { timeout: 0 })).toMatchObject({ state: 'succeeded' })
   })
 
-  it('gives up after its timeout, and says what the run is doing', async () => {
+  it('rejects after its timeout, with the run’s state', async () => {
     const { belfry, job, advance } = setup()
     await belfry.start()
     const { run } = await job.enqueue('good')
@@ -49,13 +49,13 @@ describe('runs.wait', () => {
     expect(await belfry.runs.get(run)).toMatchObject({ state: 'succeeded' })
   })
 
-  it('is undefined for a run that nobody knows', async () => {
+  it('is undefined for an unknown run', async () => {
     const { belfry } = setup()
     await belfry.start()
     expect(await belfry.runs.wait('nobody')).toBeUndefined()
   })
 
-  it('works on an instance that runs nothing itself', async () => {
+  it('works on an instance that runs no jobs', async () => {
     const { belfry, instance, job, advance } = setup()
     const web = instance({ roles: [] })
     await web.start()
@@ -68,7 +68,7 @@ describe('runs.wait', () => {
 })
 
 describe('runs.list', () => {
-  it('is newest first, by job, schedule, state, and page by page', async () => {
+  it('is newest first, filtered by job, schedule and state, page by page', async () => {
     const { belfry, job, advance } = setup()
     const quick = belfry.job('quick', { run: () => null })
     belfry.schedule('quick/hourly', { every: '1h', job: quick })

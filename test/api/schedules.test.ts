@@ -39,7 +39,7 @@ describe('schedules', () => {
     expect(await belfry.schedules.get('a/1')).toBeUndefined()
   })
 
-  it('fire on time when they are put long before, also where instances hardly ever look by themselves', async () => {
+  it('fire on time when they are put long before, also on instances that rarely poll', async () => {
     const { belfry, advance, runs } = setup({ poll: '1d' })
     await belfry.start()
     await advance('90s')
@@ -53,7 +53,7 @@ describe('schedules', () => {
     }
   })
 
-  it('are made under ids of their own by add, which come in the order in which they were made', async () => {
+  it('get generated ids from add, in creation order', async () => {
     const { belfry } = setup()
     await belfry.start()
     const first = await belfry.schedules.add({ every: '1h', job: 'note' }, { prefix: 'user/7/' })
@@ -65,7 +65,7 @@ describe('schedules', () => {
     expect(items.map(({ id }) => id)).toEqual([first.id, last.id])
   })
 
-  it('refuse a write or a removal that is based on an old version', async () => {
+  it('refuse a write or removal that is based on an old version', async () => {
     const { belfry } = setup()
     await belfry.start()
     const first = await belfry.schedules.put('a', hourly, { ifVersion: 0 })
@@ -78,11 +78,11 @@ describe('schedules', () => {
       `schedule "a" was to have version ${first.version}, but it has version ${second.version}: read it again`,
     )
     expect(await belfry.schedules.remove('a', { ifVersion: second.version })).toBe(true)
-    // One that is made anew never has a version that an earlier one had.
+    // A schedule that is created again never repeats a version of an earlier one.
     expect((await belfry.schedules.put('a', hourly)).version).toBeGreaterThan(second.version)
   })
 
-  it('write nothing when they are put as they are', async () => {
+  it('are not written when put without a change', async () => {
     const { belfry, advance } = setup()
     await belfry.start()
     const first = await belfry.schedules.put('a', { every: '15m', job: 'note' })
@@ -90,7 +90,7 @@ describe('schedules', () => {
     expect(await belfry.schedules.put('a', { every: '15m', job: 'note' })).toEqual(first)
   })
 
-  it('stop after as many times as they were given, and are finished', async () => {
+  it('finish after the given number of ticks', async () => {
     const { belfry, advance, ran } = setup()
     await belfry.start()
     await belfry.schedules.put('a', { every: '1h', job: 'note', times: 3, onFinish: 'keep' })
@@ -99,7 +99,7 @@ describe('schedules', () => {
     expect(await belfry.schedules.get('a')).toMatchObject({ state: 'finished', next: undefined })
   })
 
-  it('go with their history when they have no tick left, unless they are to stay', async () => {
+  it('are pruned with their history after the last tick, unless they are to be kept', async () => {
     const { belfry, advance } = setup({ history: { maxAge: '7d' } })
     belfry.schedule('declared', { at: '2026-01-01T01:00:00Z', job: 'note', onFinish: 'keep' })
     await belfry.start()
@@ -113,7 +113,7 @@ describe('schedules', () => {
 })
 
 describe('trigger', () => {
-  it('runs a schedule now, with its payload or another, and leaves its timeline alone', async () => {
+  it('runs a schedule now, with its payload or another, and leaves its timeline unchanged', async () => {
     const { belfry, advance, ran } = setup()
     await belfry.start()
     await belfry.schedules.put('a', { ...hourly, times: 2 })
@@ -129,7 +129,7 @@ describe('trigger', () => {
     expect(ran.slice(2)).toEqual(['tick 01:00 own', 'tick 02:00 own'])
   })
 
-  it('works on a paused schedule, and can be told to mind what is unfinished', async () => {
+  it('works on a paused schedule, and can be told to respect the overlap policy', async () => {
     const { belfry, advance } = createTestBelfry({ now: NOW })
     belfry.job('slow', { run: ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)) })
     await belfry.start()
@@ -147,7 +147,7 @@ describe('trigger', () => {
 })
 
 describe('backfill', () => {
-  it('runs the ticks of a past range, one after another, oldest first, and once however often it is asked', async () => {
+  it('runs the ticks of a past range one after another, oldest first, and each only once when it is repeated', async () => {
     const { belfry, advance, ran, runs } = setup()
     await belfry.start()
     await belfry.schedules.put('a', hourly)
@@ -167,7 +167,7 @@ describe('backfill', () => {
     expect((await belfry.schedules.get('a'))?.next).toEqual(new Date('2026-01-01T06:00:00Z'))
   })
 
-  it('never runs two at once by default', async () => {
+  it('runs one tick at a time by default', async () => {
     const { belfry, advance, clock } = createTestBelfry({ now: NOW })
     let [now, most, done] = [0, 0, 0]
     belfry.job('slow', {
@@ -196,7 +196,7 @@ describe('backfill', () => {
     expect([done, most]).toEqual([16, 8])
   })
 
-  it('is refused for the future, for a range that ends before it begins, and for a schedule that is not there', async () => {
+  it('is refused for the future, for a range that ends before it begins, and for an unknown schedule', async () => {
     const { belfry, runs } = setup()
     await belfry.start()
     await belfry.schedules.put('a', hourly)
@@ -212,7 +212,7 @@ describe('backfill', () => {
 })
 
 describe('pause and resume', () => {
-  it('stop and go on, with a note for whoever looks; what lay between is skipped as one range', async () => {
+  it('stop and restart a timeline, with a reason; the ticks in between are skipped as one range', async () => {
     const { belfry, advance, ran, store } = setup()
     await belfry.start()
     await belfry.schedules.put('a', { ...hourly, missed: 'all' })
@@ -234,11 +234,11 @@ describe('pause and resume', () => {
     expect(skips).toMatchObject([{ count: 3, reason: 'paused', from: Date.parse('2026-01-01T02:00:00Z') }])
   })
 
-  it('outlive a put, and lose nothing that was still to come', async () => {
+  it('survive a put, and skip no tick after the resume', async () => {
     const { belfry, advance, ran } = setup()
     await belfry.start()
     await belfry.schedules.put('a', { ...hourly, times: 1 })
-    // Recorded ahead by now, and taken back.
+    // The next tick was recorded ahead; the pause takes it back.
     await advance('59m59s500ms')
     await belfry.schedules.pause('a')
     await belfry.schedules.put('a', { ...hourly, times: 1, payload: 'new' })
@@ -248,7 +248,7 @@ describe('pause and resume', () => {
     expect(ran).toEqual(['tick 01:00 new'])
   })
 
-  it('say so when there is no such schedule', async () => {
+  it('are refused for an unknown schedule', async () => {
     const { belfry } = setup()
     await belfry.start()
     for (const act of [belfry.schedules.pause('nobody'), belfry.schedules.resume('nobody')]) {
@@ -258,7 +258,7 @@ describe('pause and resume', () => {
 })
 
 describe('preview', () => {
-  it('shows what will fire, with jitter, for a schedule and for one that is not saved yet', async () => {
+  it('lists the next ticks with jitter, for a stored schedule and for an unsaved one', async () => {
     const { belfry, advance, clock } = createTestBelfry({ now: NOW })
     const started: number[] = []
     belfry.job('note', { run: () => void started.push(clock.now()) })
@@ -276,21 +276,21 @@ describe('preview', () => {
     expect((await belfry.schedules.list()).items.map(({ id }) => id)).toEqual(['a'])
   })
 
-  it('shows no more ticks than a schedule has left', async () => {
+  it('lists no more ticks than a schedule has left', async () => {
     const { belfry, advance } = setup()
     await belfry.start()
     await belfry.schedules.put('a', { ...hourly, times: 3 })
     expect(await belfry.schedules.preview('a', { count: 10 })).toHaveLength(3)
     await advance('1h30m')
     expect(await belfry.schedules.preview('a', { count: 10 })).toHaveLength(2)
-    // The next one is recorded ahead by now, and still to come.
+    // The next tick is recorded ahead and still upcoming.
     await advance('29m59s500ms')
     expect(await belfry.schedules.preview('a', { count: 10 })).toHaveLength(2)
     await advance('5h')
     expect(await belfry.schedules.preview('a', { count: 10 })).toEqual([])
   })
 
-  it('refuses what could not be saved, and ends where the schedule ends', async () => {
+  it('refuses an invalid schedule, and ends where the schedule ends', async () => {
     const { belfry } = createTestBelfry({ now: NOW })
     await belfry.start()
     await expect(belfry.schedules.preview({ cron: '0 9 * *' })).rejects.toMatchObject({ code: 'EXPRESSION_SYNTAX' })
@@ -305,7 +305,7 @@ describe('preview', () => {
 })
 
 describe('apply', () => {
-  it('creates, updates, leaves alone and prunes within its prefix', async () => {
+  it('creates, updates, leaves unchanged and prunes within its prefix', async () => {
     const { belfry } = setup()
     await belfry.start()
     await belfry.schedules.put('team/same', hourly)
@@ -335,7 +335,7 @@ describe('apply', () => {
     expect(await belfry.schedules.apply(wanted, options)).toEqual({ changes: [], unchanged: 3 })
   })
 
-  it('removes nothing without prune, and will not prune without a prefix', async () => {
+  it('removes nothing without `prune`, and refuses `prune` without a prefix', async () => {
     const { belfry } = setup()
     await belfry.start()
     await belfry.schedules.put('a', hourly)
@@ -349,7 +349,7 @@ describe('apply', () => {
     expect((await belfry.schedules.list()).items).toEqual([])
   })
 
-  it('writes nothing at all when one of the schedules is wrong', async () => {
+  it('writes nothing when one of the schedules is invalid', async () => {
     const { belfry } = setup()
     await belfry.start()
     await belfry.schedules.put('gone', hourly)

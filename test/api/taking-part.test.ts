@@ -1,11 +1,11 @@
-/** What an instance takes part in: roles, jobs, freezing, takeovers, signals. */
+/** An instance's part in the cluster: roles, jobs, freezing, takeovers, signals. */
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Belfry, Logger } from '../../src/index.js'
 import { createTestBelfry, type TestOptions } from '../../src/testing/index.js'
 
 const NOW = '2026-01-01T00:00:00Z'
 
-/** An instance with two jobs and an hourly schedule of each, that notes what it runs. */
+/** An instance with two jobs and an hourly schedule of each; it records what it runs. */
 function member(kit: ReturnType<typeof createTestBelfry>, options: Omit<TestOptions, 'now'>) {
   const belfry = kit.instance(options)
   const ran: string[] = []
@@ -17,7 +17,7 @@ function member(kit: ReturnType<typeof createTestBelfry>, options: Omit<TestOpti
 }
 
 describe('roles', () => {
-  it('none: it enqueues and looks, records no tick, runs nothing and is no member', async () => {
+  it('none: it enqueues and reads, records no tick, runs nothing and is not a member', async () => {
     const kit = createTestBelfry({ now: NOW })
     const { belfry, ran } = member(kit, { roles: [] })
     await belfry.start()
@@ -30,7 +30,7 @@ describe('roles', () => {
     await belfry.stop()
   })
 
-  it('tick: it records ticks, and leaves running to others', async () => {
+  it('tick: it records ticks and runs nothing', async () => {
     const kit = createTestBelfry({ now: NOW })
     const ticker = member(kit, { roles: ['tick'] })
     await ticker.belfry.start()
@@ -42,7 +42,7 @@ describe('roles', () => {
     expect([ticker.ran, runner.ran.sort()]).toEqual([[], ['mail', 'mail', 'report', 'report']])
   })
 
-  it('run: it runs what others record, and records nothing', async () => {
+  it('run: it runs recorded ticks and records none', async () => {
     const kit = createTestBelfry({ now: NOW })
     const { belfry, ran } = member(kit, { roles: ['run'] })
     await belfry.start()
@@ -54,7 +54,7 @@ describe('roles', () => {
     expect(ran).toEqual(['mail'])
   })
 
-  it('jobs: it runs only those, and enqueues any', async () => {
+  it('jobs: it runs only the named jobs, and enqueues any', async () => {
     const kit = createTestBelfry({ now: NOW })
     const mailer = member(kit, { jobs: ['mail'] })
     const reporter = member(kit, { jobs: ['report'] })
@@ -68,7 +68,7 @@ describe('roles', () => {
     expect(first?.jobs).toEqual([{ name: 'mail' }])
   })
 
-  it('are listed with host, process, app, release and when each last proved life', async () => {
+  it('are listed with host, process, app, release and last heartbeat', async () => {
     const kit = createTestBelfry({ now: NOW })
     const { belfry } = member(kit, { app: 'shop', release: '7' })
     await belfry.start()
@@ -80,7 +80,7 @@ describe('roles', () => {
 })
 
 describe('freeze', () => {
-  it('lets nothing start in the whole store, while ticks are recorded; thaw lets all of it go', async () => {
+  it('starts nothing in the whole store while ticks are still recorded; thaw starts what is due', async () => {
     const kit = createTestBelfry({ now: NOW })
     const [one, other] = [member(kit, {}), member(kit, {})]
     await one.belfry.start()
@@ -96,7 +96,7 @@ describe('freeze', () => {
     expect([...one.ran, ...other.ran]).toHaveLength(6)
   })
 
-  it('leaves what runs alone, but not its retries', async () => {
+  it('leaves running attempts alone, and holds back their retries', async () => {
     const { belfry, advance, clock, runs } = createTestBelfry({ now: NOW })
     const job = belfry.job('slow', {
       retry: { attempts: 2, backoff: 'fixed', delay: '1m' },
@@ -122,7 +122,7 @@ describe('freeze', () => {
 })
 
 describe('a takeover', () => {
-  it('follows a crash, is not charged, and ends after three with LOST', async () => {
+  it('follows a crash, is not charged as a failure, and ends the run as LOST after three', async () => {
     const kit = createTestBelfry({ now: NOW })
     const start = async () => {
       const belfry = kit.instance()
@@ -161,7 +161,7 @@ describe('signals', () => {
     for (const belfry of forgotten.splice(0)) await belfry.stop({ grace: 0 })
   })
 
-  it('are left to the host by default', async () => {
+  it('are left to the host process by default', async () => {
     const before = [process.listenerCount('SIGTERM'), process.listenerCount('SIGINT')]
     const { belfry } = createTestBelfry()
     forgotten.push(belfry)
@@ -169,7 +169,7 @@ describe('signals', () => {
     expect([process.listenerCount('SIGTERM'), process.listenerCount('SIGINT')]).toEqual(before)
   })
 
-  it('true listens to SIGTERM and SIGINT, until it is stopped', async () => {
+  it('true handles SIGTERM and SIGINT until the instance is stopped', async () => {
     const counts = () => [process.listenerCount('SIGTERM'), process.listenerCount('SIGINT')]
     const before = counts()
     const { belfry } = createTestBelfry({ signals: true })
@@ -180,7 +180,7 @@ describe('signals', () => {
     expect(counts()).toEqual(before)
   })
 
-  it('stop the instance with its grace, and then do what they would have done', async () => {
+  it('stop the instance with its grace, and then have their usual effect', async () => {
     const kill = vi.spyOn(process, 'kill').mockReturnValue(true)
     const { belfry, advance, clock, runs } = createTestBelfry({ signals: ['SIGUSR2'], stopGrace: '1m' })
     forgotten.push(belfry)
@@ -199,7 +199,7 @@ describe('signals', () => {
 })
 
 describe('events', () => {
-  it('tell what happens in this process, in order, until they are turned off', async () => {
+  it('report what happens in this process, in order, until the listener is removed', async () => {
     const { belfry, advance } = createTestBelfry({ now: NOW })
     const told: string[] = []
     const job = belfry.job('mail', { run: () => 'sent' })
@@ -218,7 +218,7 @@ describe('events', () => {
     expect(told).toEqual(['succeeded sent 0'])
   })
 
-  it('are not disturbed by a listener that throws: it is logged, and the run goes on', async () => {
+  it('continue when a listener throws: the error is logged, and the run continues', async () => {
     const errors: string[] = []
     const logger: Logger = { debug() {}, info() {}, warn() {}, error: (_, message) => void errors.push(message) }
     const { belfry, advance, runs } = createTestBelfry({ logger })
@@ -236,7 +236,7 @@ describe('events', () => {
     expect((await runs('mail')).map(({ state }) => state)).toEqual(['succeeded'])
   })
 
-  it('tell of an attempt that was too late to settle', async () => {
+  it('report an attempt that settled too late', async () => {
     const { belfry, advance, clock, store } = createTestBelfry()
     const stale: string[] = []
     const job = belfry.job('slow', {

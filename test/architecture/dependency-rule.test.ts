@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 
 const SRC = fileURLToPath(new URL('../../src/', import.meta.url))
 
-/** What each room of the house may import, besides itself and packages. */
+/** What each folder of `src/` may import, besides itself and packages. */
 const MAY_IMPORT: Record<string, readonly string[]> = {
   time: [],
   core: ['time'],
@@ -21,9 +21,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'index.ts': ['belfry.ts', 'api', 'engine', 'core', 'time'],
 }
 
-/** In these rooms each entry is a house of its own: siblings never import each other. */
+/** Entries of these folders never import their siblings. */
 const SEPARATE = ['stores', 'sinks']
-/** How a message is written, what a schedule may say of it, and how a broker is reached: one thing each, whatever the transport. */
+/** Sinks share these: the message format, per-schedule overrides, and broker connections. */
 const SHARED = ['message', 'overrides', 'link', 'peer', 'by-destination', 'destinations'].map(
   (name) => `sinks/${name}.ts`,
 )
@@ -63,7 +63,7 @@ function sourceFiles(): string[] {
   return readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
 }
 
-/** A client runs in browsers: of the service it knows types, and of the runtime nothing. */
+/** The client runs in browsers: it imports only types from the server, and nothing from Node. */
 function clientViolations(file: string, text: string): string[] {
   const own = /^(?:import|export) (?!type )(?:\{[^}]*\} |\* (?:as \w+ )?|\w+ )?(?:from )?'(\.\.\/[^']+|[^.'][^']*)'/gm
   return [...text.matchAll(own)].map(([, target]) => `src/${file} imports ${target}: client imports types alone`)
@@ -78,7 +78,7 @@ describe('the dependency rule', () => {
     expect(imports.map(violation).filter(Boolean)).toEqual([])
   })
 
-  it('keeps the client free of all but types', () => {
+  it('lets the client import only types', () => {
     const files = sourceFiles().filter((file) => file.startsWith('client/'))
     expect(files.length).toBeGreaterThan(3)
     expect(files.flatMap((file) => clientViolations(file, readFileSync(join(SRC, file), 'utf8')))).toEqual([])
@@ -89,7 +89,7 @@ describe('the dependency rule', () => {
     expect(clientViolations('client/a.ts', "import {\n  a,\n} from 'node:fs'")).toHaveLength(1)
   })
 
-  it('names an import that breaks it', () => {
+  it('names the offending import', () => {
     expect(violation({ file: 'time/cron.ts', target: 'core/plan.ts' })).toBe(
       'src/time/cron.ts imports src/core/plan.ts: time may not import core',
     )

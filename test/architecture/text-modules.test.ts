@@ -27,14 +27,14 @@ it('a text becomes a module that exports it', () => {
   expect(textModules().load(write('runs/claim.ts', ''))).toBeUndefined()
 })
 
-it('an included part stands where it is named, with the parts that it includes', () => {
+it('an included part replaces its include line, together with its own includes', () => {
   write('lua/time.lua', 'local now = 1\n')
   write('lua/runs.lua', '-- include: lua/time\nlocal runs = now\n')
   const file = write('runs/claim.lua', '-- include: lua/runs\nreturn runs\n')
   expect(textOf(file)).toBe('local now = 1\nlocal runs = now\nreturn runs\n')
 })
 
-it('a part that two others include is there once', () => {
+it('a part that two others include appears once', () => {
   write('lua/time.lua', 'local now = 1\n')
   write('lua/runs.lua', '-- include: lua/time\nlocal runs = now\n')
   const file = write('runs/claim.lua', '-- include: lua/time\n-- include: lua/runs\nreturn runs\n')

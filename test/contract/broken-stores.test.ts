@@ -6,7 +6,7 @@ import { brokenLeases } from './broken/leases.js'
 import { brokenRuns } from './broken/runs.js'
 import { brokenSchedules } from './broken/schedules.js'
 
-/** The tests of the contract that fail on a store. */
+/** The names of the contract tests that fail on a store. */
 async function caughtBy(broken: BrokenStore): Promise<string[]> {
   const failed: string[] = []
   for (const test of contractCases) {
@@ -25,6 +25,6 @@ describe('the contract catches a store that', () => {
   }
 })
 
-it('finds nothing wrong with a store that is whole', async () => {
+it('finds nothing wrong with a correct store', async () => {
   expect(await caughtBy({ fault: 'is whole', caughtBy: '', breaks: () => ({}) })).toEqual([])
 })

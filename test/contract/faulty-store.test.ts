@@ -21,13 +21,13 @@ describe('a faulty store', () => {
     expect((await inner.runs.list({ limit: 10 })).items).toEqual([])
   })
 
-  it('has done it when only the answer is lost', async () => {
+  it('has executed the call when only the answer is lost', async () => {
     const { store, inner } = open({ failAfterApply: 1 })
     await expect(store.runs.enqueue([run])).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
     expect((await inner.runs.list({ limit: 10 })).items).toHaveLength(1)
   })
 
-  it('takes its time on the clock that it is given', async () => {
+  it('delays calls on the given clock', async () => {
     const { store, clock } = open({ delay: 1, maxDelayMs: 1_000 })
     let answered = false
     const answer = store.now().then(() => {
@@ -39,7 +39,7 @@ describe('a faulty store', () => {
     await answer
   })
 
-  it('keeps hints back', async () => {
+  it('delays hints', async () => {
     const { store } = open({ loseHint: 1 })
     const wakes: string[] = []
     store.subscribe((wake) => wakes.push(wake))
@@ -47,13 +47,13 @@ describe('a faulty store', () => {
     expect(wakes).toEqual([])
   })
 
-  it('is an ordinary store when it is switched off', async () => {
+  it('is an ordinary store when switched off', async () => {
     const { store } = open({ drop: 1, failAfterApply: 1, delay: 1, loseHint: 1 })
     store.setFaulty(false)
     await expect(store.runs.enqueue([run])).resolves.toMatchObject([{ outcome: 'enqueued' }])
   })
 
-  it('repeats its faults with its seed', async () => {
+  it('repeats its faults for the same seed', async () => {
     const outcomes = async (seed: number) => {
       const { store } = open({ drop: 0.3 }, seed)
       const calls = Array.from({ length: 40 }, () => store.now().then(Boolean, () => false))
@@ -64,10 +64,10 @@ describe('a faulty store', () => {
   })
 })
 
-/** What a single call must show exactly cannot be seen when calls are doubled. */
+/** Contract tests about the exact effect of a single call: a doubled call cannot pass them. */
 const SEES_SINGLE_CALLS = /advance|takes no more than its limit|bounded steps|behind the others|a batch takes|rescue/
 
-describe('a store whose calls arrive twice still keeps the contract', () => {
+describe('a store that receives each call twice still keeps the contract', () => {
   for (const test of contractCases.filter(({ name, area }) => !SEES_SINGLE_CALLS.test(`${area} ${name}`))) {
     it(`${test.area}: ${test.name}`, () => runCase(test, async () => open({ duplicate: 1 })))
   }

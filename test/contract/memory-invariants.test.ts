@@ -1,6 +1,6 @@
 /**
- * The memory store is the model that other stores are compared with, so its own indexes are checked after every step of
- * long random stories: nothing stands in two queues, nothing waits for nothing, and at the end everything has ended.
+ * The memory store is the model for the other stores, so this test checks its indexes after every step of long random
+ * stories: no run is in two queues, no waiter waits without a holder, and at the end every run has ended.
  */
 import { describe, expect, it } from 'vitest'
 import { isFinished, type Outcome } from '../../src/core/run.js'
@@ -123,7 +123,7 @@ async function beatSome({ scene, random, claimed }: Story) {
   await scene.beat(instance, own, 1_000)
 }
 
-/** What must be true between any two operations. */
+/** Invariants that hold between any two operations. */
 function problems(state: MemoryState): string[] {
   const found: string[] = []
   const check = (holds: boolean, problem: string) => void (holds || found.push(problem))
@@ -158,7 +158,7 @@ function problems(state: MemoryState): string[] {
   return found
 }
 
-/** Everybody does their work and nobody dies any more. */
+/** All instances finish their runs, and none dies. */
 async function finish({ scene, store }: Story, state: MemoryState): Promise<void> {
   await store.schedules.remove([...state.schedules.keys()])
   for (const id of ['i1', 'i2', 'i3']) await store.instances.leave(id)
@@ -175,7 +175,7 @@ async function finish({ scene, store }: Story, state: MemoryState): Promise<void
   }
 }
 
-describe('the memory store stays in order', () => {
+describe('the memory store keeps its invariants', () => {
   for (let seed = 1; seed <= SEEDS; seed += 1) {
     it(`through story ${seed}`, async () => {
       const clock = manualClock()

@@ -17,13 +17,13 @@ async function withPool<Result>(work: (pool: pg.Pool) => Promise<Result>): Promi
 afterEach(() => withPool((pool) => pool.query(`drop schema if exists ${SCHEMA} cascade`)))
 
 describe('the tables of the postgres store', () => {
-  it('are never made on the way', async () => {
+  it('are not created by ordinary operations', async () => {
     const store = postgres({ url: await serverUrl('postgres'), schema: SCHEMA, listen: false })
     await expect(store.open()).rejects.toMatchObject({ code: 'STORE_INVALID', message: /belfry migrate/ })
     await store.close()
   })
 
-  it('are made once when ten processes start at once', async () => {
+  it('are created once when ten processes start at the same time', async () => {
     const url = await serverUrl('postgres')
     await Promise.all(Array.from({ length: 10 }, () => migratePostgres({ url, schema: SCHEMA })))
     const store = postgres({ url, schema: SCHEMA, listen: false })
@@ -32,7 +32,7 @@ describe('the tables of the postgres store', () => {
     await store.close()
   })
 
-  it('can be made by hand, from the SQL that a dry run shows', async () => {
+  it('can be created by hand from the SQL of a dry run', async () => {
     await withPool((pool) => pool.query(`begin; ${postgresMigrationSql(SCHEMA)} commit`))
     const store = postgres({ url: await serverUrl('postgres'), schema: SCHEMA, listen: false })
     await store.open()
@@ -40,7 +40,7 @@ describe('the tables of the postgres store', () => {
     await store.close()
   })
 
-  it('are refused when a newer Belfry made them', async () => {
+  it('are refused when a newer version of Belfry created them', async () => {
     const url = await serverUrl('postgres')
     await migratePostgres({ url, schema: SCHEMA })
     await withPool((pool) => pool.query(`update ${SCHEMA}.meta set value = 99`))
@@ -51,21 +51,21 @@ describe('the tables of the postgres store', () => {
     await store.close()
   })
 
-  it('live in a schema whose name cannot break out', () => {
+  it('are in a schema whose name is quoted safely', () => {
     for (const schema of ['', 'A', 'a-b', 'a"; drop table x; --', 'pg_x', 'information_schema', '1a', 'a'.repeat(49)]) {
       expect(() => postgresMigrationSql(schema), schema).toThrow(/is not allowed/)
     }
   })
 })
 
-describe('a postgres store that cannot be reached', () => {
-  it('says so, with the cause', async () => {
+describe('an unreachable postgres store', () => {
+  it('rejects as unreachable, with the cause', async () => {
     const store = postgres({ url: 'postgres://nobody@127.0.0.1:1/none', listen: false })
     await expect(store.now()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE', cause: { code: 'ECONNREFUSED' } })
     await store.close()
   })
 
-  it('survives that its idle connections are cut', async () => {
+  it('survives the loss of its idle connections', async () => {
     const url = await serverUrl('postgres')
     const store = postgres({ url, schema: SCHEMA, migrate: true })
     await store.open()
@@ -76,7 +76,7 @@ describe('a postgres store that cannot be reached', () => {
     await store.close()
   })
 
-  it('refuses what a read-only server cannot do as unreachable', async () => {
+  it('reports writes to a read-only server as unreachable', async () => {
     const url = await serverUrl('postgres')
     await migratePostgres({ url, schema: SCHEMA })
     const pool = new pg.Pool({ connectionString: url, options: '-c default_transaction_read_only=on' })
@@ -121,7 +121,7 @@ describe('a postgres store on connections that default to another isolation leve
 })
 
 describe('the clock of the postgres store', () => {
-  it('is the database’s, and leases run out by it', async () => {
+  it('is the database’s, and leases expire by it', async () => {
     const url = await serverUrl('postgres')
     const store = postgres({ url, schema: SCHEMA, migrate: true, listen: false })
     await store.open()

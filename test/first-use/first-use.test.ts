@@ -1,4 +1,4 @@
-/** An instance that was never started opens its store by itself: whatever is called first, and on every store alike. */
+/** On every store, the first call on an instance that was never started opens the store. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import type { Store } from '../../src/core/store.js'
@@ -11,14 +11,14 @@ import { type Place, placeKinds } from './real-stores.js'
 interface Scene {
   readonly belfry: Belfry
   readonly job: Job<unknown>
-  /** A run that was cancelled. */
+  /** The id of a cancelled run. */
   readonly run: string
 }
 
 const HOUR = { every: '1h', job: 'greet' } as const
 const PAST = { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' } as const
 
-/** Every call of the library that asks the store for something. `s` is a schedule that is there. */
+/** Every call that reads or writes the store. `s` is the id of an existing schedule. */
 const CALLS: Readonly<Record<string, (scene: Scene) => Promise<unknown>>> = {
   lock: async ({ belfry }) => (await belfry.lock('l'))?.release(),
   withLock: ({ belfry }) => belfry.withLock('l', () => 1, { wait: '5s' }),
@@ -80,7 +80,7 @@ function newInstance(store: Store): Pick<Scene, 'belfry' | 'job'> {
   return { belfry, job: belfry.job('greet', { exclusive: true, run: () => null }) }
 }
 
-/** A handle that is open already, as one that is not: each call finds out, and none waits for new connections. */
+/** Makes an open handle behave as a closed one: each call checks first, and none waits for new connections. */
 function closedUntilOpened(store: Store): Store {
   let isOpen = false
   const guarded = eachOperation(store, (name, operation) => (...args) => {
@@ -116,7 +116,7 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
     await place.remove()
   })
 
-  it.each(calls)('%s opens the store by itself, and after stop() is refused as NOT_RUNNING', async (_, call) => {
+  it.each(calls)('%s opens the store, and after stop() is refused as NOT_RUNNING', async (_, call) => {
     const instance = newInstance(closedUntilOpened(opened))
     try {
       await call({ ...instance, run })
@@ -126,14 +126,14 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
     await expect(call({ ...instance, run })).rejects.toMatchObject({ code: 'NOT_RUNNING' })
   })
 
-  it('what one instance wrote another finds, and neither was started', async () => {
+  it('one instance reads what another wrote, and neither was started', async () => {
     const [one, other] = [newInstance(place.handle()).belfry, newInstance(place.handle()).belfry]
     await one.schedules.put('found', HOUR)
     expect((await other.schedules.list({ prefix: 'found' })).items).toMatchObject([{ id: 'found' }])
     await Promise.all([one.stop(), other.stop()])
   })
 
-  it('calls that come together open the store once, and start() does not open it again', async () => {
+  it('concurrent first calls open the store once, and start() does not open it again', async () => {
     const handle = place.handle()
     let opened = 0
     const open = () => {
@@ -152,7 +152,7 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
     await belfry.stop()
   })
 
-  it('a first use that failed to open the store fails, and the next one tries again', async () => {
+  it('a first call that fails to open the store rejects, and the next call tries again', async () => {
     const handle = place.handle()
     let isUp = false
     const open = () => (isUp ? handle.open() : Promise.reject(new Error('the store is down')))
@@ -165,7 +165,7 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
     await belfry.stop()
   })
 
-  it('stop() while the store is being opened waits for that, closes it, and refuses the calls that waited', async () => {
+  it('stop() during the opening waits for it, closes the store, and refuses the waiting calls', async () => {
     const handle = place.handle()
     let [goOn, closed] = [() => {}, 0]
     const held = new Promise<void>((resolve) => {
@@ -190,7 +190,7 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
     expect(closed).toBe(1)
   })
 
-  it('a lock is renewed, so it outlives its TTL for as long as it is held', async () => {
+  it('a lock is renewed, so it outlives its TTL while it is held', async () => {
     const [holder, other] = [newInstance(place.handle()).belfry, newInstance(place.handle()).belfry]
     const lock = await holder.lock('renewed', { ttl: '2s' })
     const first = (await other.locks.inspect('renewed'))[0]?.expiresAt ?? 0
@@ -202,7 +202,7 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
     await other.stop()
   })
 
-  it('opening takes nothing away from the time for which a lock is trusted', async () => {
+  it('opening the store does not shorten the trusted time of a lock', async () => {
     const handle = place.handle()
     const slowly = () => new Promise((resolve) => setTimeout(resolve, 1_200)).then(() => handle.open())
     const { belfry } = newInstance({ ...handle, open: slowly })
@@ -211,7 +211,7 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
     await belfry.stop()
   })
 
-  it('an answer that is lost on the way does not keep it from being open', async () => {
+  it('a lost answer does not keep the store from being opened', async () => {
     const random = { chance: () => true, integer: () => 1 }
     const faults = { failAfterApply: 1 }
     const store = faultyStore(place.handle(), { random: random as never, clock: {} as never, faults })

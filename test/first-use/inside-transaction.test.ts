@@ -1,4 +1,6 @@
-/** A first use inside the caller's own transaction on Postgres, while the caller holds a connection of the same pool. */
+/**
+ * A first call inside the caller's own transaction on Postgres, while the caller holds a connection of the same pool.
+ */
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
@@ -7,7 +9,7 @@ import { silentLogger } from '../../src/index.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { serverUrl } from '../servers/ask.js'
 
-/** Ten seconds of patience pass in half a second. */
+/** Divides delays by 20, so that the ten-second timeout passes in half a second. */
 const hasty: Clock = { ...systemClock, after: (delayMs, callback) => systemClock.after(delayMs / 20, callback) }
 
 let url: string
@@ -34,7 +36,7 @@ function instance(max: number) {
 }
 
 describe('a first enqueue inside the caller’s transaction', () => {
-  it('opens the store, and makes its tables, over another connection of the pool', async () => {
+  it('opens the store and creates its tables over another connection of the pool', async () => {
     const { belfry, job } = instance(2)
     const client = await pool.connect()
     await client.query('begin')
@@ -46,7 +48,7 @@ describe('a first enqueue inside the caller’s transaction', () => {
     await belfry.stop()
   })
 
-  it('that holds the pool’s last connection fails with what to do, and a later one opens the store', async () => {
+  it('that holds the pool’s last connection fails with a remedy, and a later call opens the store', async () => {
     const { belfry, job } = instance(1)
     const client = await pool.connect()
     await client.query('begin')

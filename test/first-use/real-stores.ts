@@ -1,4 +1,7 @@
-/** Stores of every kind as an app makes them, in real time: from a URL or a path, and `migrate: true` where there is such a thing. */
+/**
+ * Stores of every kind as an app creates them, in real time: from a URL or a path, with `migrate: true` where the store
+ * has it.
+ */
 import pg from 'pg'
 import type { Store } from '../../src/core/store.js'
 import { memory } from '../../src/stores/memory/index.js'
@@ -9,16 +12,16 @@ import { serverUrl } from '../servers/ask.js'
 import { temporaryFile } from '../stores/temporary-file.js'
 
 export interface Place {
-  /** A new handle on the same data, as another process would have it. */
+  /** A new handle on the same data, as another process would open it. */
   handle(): Store
-  /** What another process needs to make one. */
+  /** The arguments with which another process opens it. */
   readonly settings: readonly string[]
   remove(): Promise<void> | void
 }
 
 export interface PlaceKind {
   readonly name: string
-  /** A place where Belfry has never been. */
+  /** Makes an empty store location. */
   make(): Promise<Place>
 }
 

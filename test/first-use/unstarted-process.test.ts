@@ -1,4 +1,4 @@
-/** What becomes of a process that uses an instance and never starts it. */
+/** How a process ends that uses an instance and never starts it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +8,7 @@ import { type Place, placeKinds } from './real-stores.js'
 
 const UNSTARTED = fileURLToPath(new URL('unstarted.js', import.meta.url))
 
-/** What proves that the process lives, and the connections of a cluster, stay until `stop()`. */
+/** The connection that proves liveness, and those of a cluster, stay open until `stop()` and keep the process alive. */
 const STAYS: ReadonlySet<string> = new Set(['postgres, advisory mode', 'redis cluster'])
 
 let place: Place | undefined

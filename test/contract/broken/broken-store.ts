@@ -1,7 +1,4 @@
-/**
- * Memory stores that are wrong on purpose, each in one way that a real store could be wrong in, with a sentence of the
- * contract that such a store breaks.
- */
+/** Memory stores with one deliberate fault each, and the name of a contract test that must catch it. */
 import type { Clock } from '../../../src/core/clock.js'
 import type { Store } from '../../../src/core/store.js'
 import { makeWait } from '../../../src/stores/memory/run-changes.js'
@@ -18,7 +15,7 @@ interface Overrides {
 
 export interface BrokenStore {
   readonly fault: string
-  /** A test of the contract that must fail on it. */
+  /** The contract test that must fail on it. */
   readonly caughtBy: string
   readonly breaks: (store: Store, state: MemoryState) => Overrides
 }
@@ -40,7 +37,7 @@ export function records(state: MemoryState): RunRecord[] {
   return [...state.runs.values()]
 }
 
-/** Does something, then puts every run back in line that it let go on. */
+/** Runs an operation, then makes the runs that it started wait again. */
 export async function withoutHandingOn<Result>(
   state: MemoryState,
   waitsFor: 'key' | 'overlap',
