@@ -1,4 +1,7 @@
-/** A regular expression in the place of a text is matched. Without this it would equal anything, unnoticed. */
+/**
+ * Lets an expected regular expression match a received text. By default vitest would compare its (empty) fields and
+ * accept anything.
+ */
 import { expect } from 'vitest'
 
 expect.addEqualityTesters([

@@ -26,7 +26,7 @@ async function belfry(...args: string[]): Promise<Outcome> {
 }
 
 describe('belfry next', () => {
-  it('prints upcoming ticks in human form', async () => {
+  it('prints upcoming ticks for people', async () => {
     const { code, stdout, stderr } = await belfry(
       ...['next', '0 9 * * 1-5', '--tz', 'Europe/Berlin', '-n', '3', '--from', '2026-03-27T12:00:00Z'],
     )
@@ -46,24 +46,24 @@ describe('belfry next', () => {
     ).toEqual(['2026-03-28T00:00:00.000Z', '2026-03-29T00:00:00.000Z'])
   })
 
-  it('says what is wrong with an expression, on stderr, and exits with 2', async () => {
+  it('reports an invalid expression on stderr, and exits with 2', async () => {
     const { code, stdout, stderr } = await belfry('next', '0 25 * * *')
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toBe('belfry: field 2 (hour): 25 is out of range 0–23 (at character 3)\n')
   })
 })
 
-describe('belfry next, in a hurry', () => {
+describe('belfry next with hasty input', () => {
   it.each([
     ['0', '9', 'package.json', 'src', '1-5'],
     ['0', '9', '*', '*', '1-5'],
-  ])('is told to quote an expression that the shell has split: %s %s %s %s %s', async (...words) => {
+  ])('tells the user to quote an expression that the shell has split: %s %s %s %s %s', async (...words) => {
     const { code, stdout, stderr } = await belfry('next', ...words)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(/^belfry: the expression came in 5 words.*: quote it, as in belfry next "0 9 \* \* 1-5"\n$/)
   })
 
-  it('sees that an instant is past, and how long ago', async () => {
+  it('reports that an instant is past, and how long ago', async () => {
     const { code, stdout } = await belfry('next', '@at 2020-01-01T00:00:00Z')
     expect(code).toBe(0)
     expect(stdout).toMatch(
@@ -76,13 +76,13 @@ describe('belfry next, in a hurry', () => {
     [['next', '@daily', '--from', 'gestern'], /^belfry: --from: instant "gestern" is not understood/],
     [['next', '@daily', '-n', '0'], /^belfry: option .* It must be a whole number from 1 to 10000\./],
     [['next', '@daily', '--nope'], /^belfry: unknown option '--nope'/],
-  ])('makes mistakes, which exit with 2 and are told in one voice: %s', async (args, message) => {
+  ])('reports each mistake in the same form, and exits with 2: %s', async (args, message) => {
     const { code, stdout, stderr } = await belfry(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(message)
   })
 
-  it('keeps to 80 columns, and to plain text where nobody looks', async () => {
+  it('prints at most 80 columns, and plain text when the output is not a terminal', async () => {
     for (const args of [
       ['--help'],
       ['next', '--help'],
@@ -101,7 +101,7 @@ describe('belfry next, in a hurry', () => {
 })
 
 describe('belfry', () => {
-  it('suggests what was meant, and exits with 2', async () => {
+  it('suggests the closest command, and exits with 2', async () => {
     const { code, stderr } = await belfry('nxt')
     expect(code).toBe(2)
     expect(stderr).toContain('Did you mean next?')
@@ -114,7 +114,7 @@ describe('belfry', () => {
   })
 })
 
-/** The demo, from its start to Ctrl-C. */
+/** Runs the demo, from its start to Ctrl-C. */
 class Demo {
   output = ''
   firstTickMs = 0
@@ -149,13 +149,13 @@ class Demo {
     return code
   }
 
-  /** What it keeps in the folder for temporary files. */
+  /** The folders that the demo keeps in the temporary directory. */
   get folders(): string[] {
     return readdirSync(tmpdir()).filter((name) => name.startsWith(`belfry-dev-${this.#child.pid}-`))
   }
 }
 
-/** A second and a half on a machine that has time; more on one that takes long to start anything. */
+/** Waits 1.5 s on an idle machine, and longer on one that starts processes slowly. */
 async function patienceMs(): Promise<number> {
   const startedAt = performance.now()
   for (let at = 0; at < 3; at += 1) await promisify(execFile)(process.execPath, ['-e', '0'])
@@ -170,7 +170,7 @@ describe('belfry dev', () => {
     expect(demo.firstTickMs).toBeLessThan(patience)
     await demo.shows(/curl -X POST http/)
     await demo.shows(/API +GET \/v1\/schedules\/hello → 200 in/)
-    // The lines that it shows work as they are, and what they are answered stands beside the ticks.
+    // The curl commands that the demo prints work unchanged, and their effects appear beside the ticks.
     for (const [, line = ''] of demo.output.matchAll(/curl (.*)\n/g)) {
       const { status, text } = await curl(line.split(' ').at(-1) ?? '', ...line.split(' ').slice(0, -1))
       expect(`${status} ${text}`).toMatch(/^20\d .*hello/)
@@ -184,7 +184,7 @@ describe('belfry dev', () => {
     expect(demo.folders).toEqual([])
   })
 
-  // The first tick has a time bound, which a busy machine can break.
+  // The first tick has a time bound that a busy machine can break.
   it('--replicas 3 shows a tick at once, shares ticks between three processes, and leaves nothing behind', {
     retry: 1,
   }, async () => {
@@ -201,7 +201,7 @@ describe('belfry dev', () => {
     expect(demo.folders).toEqual([])
   })
 
-  it('clears away what one that was killed left behind', async () => {
+  it('removes the files of a killed demo', async () => {
     const killed = new Demo()
     await killed.shows(/✔/)
     await killed.kill()
@@ -212,7 +212,7 @@ describe('belfry dev', () => {
     expect(killed.folders).toEqual([])
   })
 
-  it('refuses a number of replicas that makes no sense', async () => {
+  it('refuses an invalid number of replicas', async () => {
     const { code, stderr } = await belfry('dev', '--replicas', 'many')
     expect(code).toBe(2)
     expect(stderr).toMatch(/^belfry: option '--replicas <count>' argument 'many' is invalid/)

@@ -25,7 +25,7 @@ function start(args: readonly string[]) {
   return { child, lines, exit: once(child, 'exit') }
 }
 
-it('the CPU-bound example computes in a thread of the built package, and stops on SIGTERM', async () => {
+it('the CPU-bound example computes in a worker thread of the built package, and stops on SIGTERM', async () => {
   const { child, lines, exit } = start([PROGRAM, join(folder, 'example.db')])
   await expect.poll(() => lines, { timeout: 20_000, interval: 50 }).toContain('there are 41538 primes')
   expect(lines).toContain('the main thread is free')
@@ -33,7 +33,7 @@ it('the CPU-bound example computes in a thread of the built package, and stops o
   expect(await exit).toEqual([null, 'SIGTERM'])
 })
 
-/** A program on the built package, given to Node as text. */
+/** Starts a program on the built package, with its source passed as text. */
 function startText(text: string) {
   const modules = ['index', 'stores/memory/index'].map((name) => new URL(`../../dist/${name}.js`, import.meta.url))
   const handler = new URL('../../examples/cpu-bound/count-primes.js', import.meta.url)
@@ -46,7 +46,7 @@ function startText(text: string) {
   return start(['--input-type=module', '--eval', program])
 }
 
-it('threads work in a program that Node got as text, and end with their instance', async () => {
+it('threads work in a program that Node received as text, and end with their instance', async () => {
   const { lines, exit } = startText(`
     await belfry.start()
     const { run } = await job.enqueue({ below: 10 })
@@ -57,7 +57,7 @@ it('threads work in a program that Node got as text, and end with their instance
   expect(lines).toEqual(['4'])
 })
 
-it('an idle thread keeps no process alive', async () => {
+it('an idle thread does not keep the process alive', async () => {
   const { lines, exit } = startText(`
     belfry.schedule('primes', { every: 'x', job })
     await belfry.start().catch(({ code }) => console.log(code))

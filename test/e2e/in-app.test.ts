@@ -15,7 +15,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-it('the in-app example runs each tick once over two processes, and stops on SIGTERM', async () => {
+it('two processes of the in-app example run each tick once, and stop on SIGTERM', async () => {
   const lines: string[] = []
   for (let count = 0; count < 2; count += 1) {
     const child = spawn(process.execPath, [PROGRAM, join(folder, 'belfry.db')], {

@@ -63,25 +63,25 @@ async function versionNow(): Promise<number> {
 }
 
 describe('belfry migrate on Postgres', () => {
-  it('makes the tables, says so in one line, and then finds nothing to do', async () => {
+  it('creates the tables, reports it in one line, and then finds nothing to do', async () => {
     expect(await migrate()).toEqual({ code: 0, stdout: `${place}: ${CREATED}\n`, stderr: '' })
     const again = `${place}: ${UP_TO_DATE}\n`
     expect(await migrate()).toEqual({ code: 0, stdout: again, stderr: '' })
   })
 
-  it('takes the store from BELFRY_STORE', async () => {
+  it('reads the store from BELFRY_STORE', async () => {
     const { code, stdout } = await belfry(['migrate', '--schema', SCHEMA], { BELFRY_STORE: url })
     expect({ code, stdout }).toEqual({ code: 0, stdout: `${place}: ${CREATED}\n` })
   })
 
-  it('is done once when ten processes start at once', { timeout: 120_000 }, async () => {
+  it('runs once when ten processes start at the same time', { timeout: 120_000 }, async () => {
     const outcomes = await Promise.all(Array.from({ length: 10 }, () => migrate()))
     expect(outcomes.map(({ code, stderr }) => ({ code, stderr }))).toEqual(Array(10).fill({ code: 0, stderr: '' }))
     const lines = outcomes.map(({ stdout }) => stdout.replace(`${place}: `, '').trim()).sort()
     expect(lines).toEqual([CREATED, ...Array(9).fill(UP_TO_DATE)])
   })
 
-  it('brings an older schema up to date', async () => {
+  it('upgrades an older schema', async () => {
     await pool.query(`create schema ${SCHEMA}; ${inSchema(TABLES, SCHEMA)}
       create table ${SCHEMA}.meta (name text primary key, value bigint not null);
       insert into ${SCHEMA}.meta values ('schema', 1)`)
@@ -96,13 +96,13 @@ describe('belfry migrate on Postgres', () => {
     expect(code).toBe(0)
     const { rows } = await pool.query('select 1 from pg_namespace where nspname = $1', [SCHEMA])
     expect(rows).toEqual([])
-    // What it printed is what it would have run.
+    // The printed SQL is complete: it creates the tables.
     await pool.query(stdout)
     expect(await versionNow()).toBe(SCHEMA_VERSION)
     expect((await migrate('--dry-run')).stdout).toBe(`-- ${place}: ${UP_TO_DATE}\n`)
   })
 
-  it('refuses a schema that a newer Belfry made', async () => {
+  it('refuses a schema that a newer version of Belfry created', async () => {
     await migrate()
     await pool.query(`update ${SCHEMA}.meta set value = 99`)
     for (const args of [[], ['--dry-run']]) {
@@ -115,14 +115,14 @@ describe('belfry migrate on Postgres', () => {
     expect(await versionNow()).toBe(99)
   })
 
-  it('exits with 5 when the server does not answer, and does not print the password', async () => {
+  it('exits with 5 when the server does not answer, without printing the password', async () => {
     const { code, stdout, stderr } = await belfry(['migrate', '--store', 'postgres://me:secret@127.0.0.1:1/none'])
     expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
     expect(stderr).toMatch(/^belfry: .*does not answer.*\n$/)
     expect(stderr).not.toContain('secret')
   })
 
-  it('says what to install when there is no driver', async () => {
+  it('names the package to install when the driver is missing', async () => {
     const bare = join(folder, 'bare')
     mkdirSync(join(bare, 'node_modules'), { recursive: true })
     for (const part of ['dist', 'package.json']) cpSync(join(ROOT, part), join(bare, part), { recursive: true })
@@ -138,7 +138,7 @@ describe('belfry migrate on Postgres', () => {
 })
 
 describe('belfry migrate on SQLite', () => {
-  it('makes the file, and then finds nothing to do', async () => {
+  it('creates the file, and then finds nothing to do', async () => {
     const path = join(folder, 'belfry.db')
     const dry = await belfry(['migrate', '--store', path, '--dry-run'])
     expect({ code: dry.code, made: existsSync(path) }).toEqual({ code: 0, made: false })

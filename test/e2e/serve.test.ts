@@ -49,8 +49,8 @@ async function json(url: string, ...args: string[]) {
   return JSON.parse(text)
 }
 
-describe.each(Object.entries(STORES))('belfry serve, twice on one store: %s', (_, store) => {
-  it('shares schedules, ticks and locks, outlives a kill, and ends in order', { timeout: 120_000 }, async () => {
+describe.each(Object.entries(STORES))('two processes of belfry serve on one store: %s', (_, store) => {
+  it('share schedules, ticks and locks, survive a kill, and stop gracefully', { timeout: 120_000 }, async () => {
     const args = await store()
     const one = await start(...args)
     const other = await start(...args)
@@ -78,7 +78,7 @@ describe.each(Object.entries(STORES))('belfry serve, twice on one store: %s', (_
     const metrics = await curl(`${other.url}/metrics`)
     const families = parseExposition(metrics.text)
     expect(families.get('belfry_store_up')?.samples[0]?.value).toBe(1)
-    // Nobody here knows the job.
+    // No instance has the job.
     expect(families.get('belfry_waiting_runs')?.samples[0]?.value).toBeGreaterThan(0)
     expect((await curl(`${other.url}/v1/schedules/clock`, '-X', 'DELETE')).status).toBe(204)
     expect(await other.stop()).toBe(0)
@@ -88,7 +88,7 @@ describe.each(Object.entries(STORES))('belfry serve, twice on one store: %s', (_
 
 describe('SIGTERM under load', () => {
   it.each(Object.entries(STORES))(
-    'loses nothing that was answered, and ends within the grace: %s',
+    'loses no answered request, and ends within the grace: %s',
     { timeout: 120_000 },
     async (_, store) => {
       const args = await store()
@@ -118,7 +118,7 @@ describe('SIGTERM under load', () => {
       const made = answers.flatMap(([status, at]) => (status === '201' ? [`load-${at}`] : []))
       expect(made.length).toBeGreaterThan(50)
       expect(made.length).toBeLessThan(3_000)
-      // What was not answered was refused at the door: no answer is an error of ours.
+      // Each request was either answered or its connection refused: no answer is a server error.
       expect(new Set(answers.map(([status]) => status))).toEqual(new Set(['201', '000']))
       const all = async (path: string, idOf: (item: Record<string, string>) => string | undefined) => {
         const there = new Set<string | undefined>()
@@ -136,7 +136,7 @@ describe('SIGTERM under load', () => {
     },
   )
 
-  it('ends streams of events, and tells whoever keeps a connection that it was the last', async () => {
+  it('ends event streams, and closes kept-alive connections after their next answer', async () => {
     const service = await start('--store', join(folder, 'streams.db'), '--grace', '30s')
     const heard = join(folder, 'events.txt')
     const stream = run(['-sSN', '--max-time', '60', '-o', heard, `${service.url}/v1/events`])
@@ -155,9 +155,9 @@ describe('SIGTERM under load', () => {
     agent.destroy()
   })
 
-  it('a second signal does not wait', async () => {
+  it('a second signal exits at once', async () => {
     const service = await start('--store', join(folder, 'second.db'), '--grace', '60s')
-    // A body that never comes whole keeps the first signal waiting.
+    // A request body that never completes keeps the first signal waiting.
     const { hostname, port } = new URL(service.url)
     const stuck = connect(Number(port), hostname)
     stuck.on('error', () => {})

@@ -1,4 +1,4 @@
-/** `belfry serve` as its users have it: a process, its output, its signals; and curl to speak to it. */
+/** Runs `belfry serve` as a process, with its output and signals, and sends requests with curl. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,7 @@ import { curlProgram } from '../servers/curl.js'
 
 export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
-/** None of this machine's own settings. */
+/** The environment without this machine's own settings. */
 export function cleanEnv(env: Record<string, string> = {}): Record<string, string | undefined> {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('BELFRY_'))
   return { ...Object.fromEntries(inherited), ...env }
@@ -42,7 +42,7 @@ export class Service {
     this.#child.kill(signal)
   }
 
-  /** Its exit code, or the signal that ended it. */
+  /** The exit code, or the signal that ended the process. */
   async exited(): Promise<unknown> {
     const [code, signal] = await this.#exited
     return code ?? signal
@@ -59,7 +59,7 @@ export interface Answer {
   readonly text: string
 }
 
-/** Asks with curl; whatever it is given goes before the URL. */
+/** Runs curl; the arguments go before the URL. */
 export async function curl(url: string, ...args: string[]): Promise<Answer> {
   const { stdout } = await run(['-sS', '--max-time', '20', '-w', '\n%{http_code}', ...args, url])
   const at = stdout.lastIndexOf('\n')
@@ -75,14 +75,14 @@ export function run(args: readonly string[], input = ''): Promise<{ readonly cod
     const child = execFile(curlProgram(), args, { maxBuffer: 2 ** 26 }, (error, stdout) =>
       resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout }),
     )
-    // Most of them read nothing, and may be over before this is written.
+    // Most commands do not read stdin, and may exit before this is written.
     child.stdin?.on('error', () => {})
     if (input === '') child.stdin?.end()
     else child.stdin?.end(input)
   })
 }
 
-/** Runs the command line itself. */
+/** Runs the command line as a process. */
 export function belfry(
   args: readonly string[],
   env: Record<string, string> = {},

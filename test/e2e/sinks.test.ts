@@ -57,11 +57,11 @@ const distinct = () => [...new Set(events().map(({ id }) => id))]
 const UNTIL = { timeout: 30_000, interval: 50 }
 
 describe('belfry serve with a webhook', () => {
-  it('delivers every tick, signed, again until it is taken, and late rather than never', {
+  it('delivers every tick, signed, with retries until it is accepted, and late rather than never', {
     timeout: 90_000,
   }, async () => {
     const { url } = await start()
-    // D6: whatever comes is refused the first time.
+    // D6: the receiver refuses each event at first.
     const seen = new Set<string>()
     receiver.reply = ({ headers }, response) => {
       const id = String(headers['webhook-id'])
@@ -74,14 +74,14 @@ describe('belfry serve with a webhook', () => {
     await expect.poll(() => distinct().length, UNTIL).toBeGreaterThanOrEqual(2)
     await expect.poll(() => events().length, UNTIL).toBeGreaterThanOrEqual(4)
     receiver.accept()
-    // D3: nobody is there for some ticks, and whoever comes next delivers them.
+    // D3: no service runs for some ticks; the next one delivers them.
     expect(await service?.stop()).toBe(0)
     const before = distinct().length
     const stoppedAt = Date.now()
     await expect.poll(() => Date.now(), UNTIL).toBeGreaterThan(stoppedAt + 1_500)
     const again = await start()
     await expect.poll(() => distinct().length, UNTIL).toBeGreaterThanOrEqual(before + 3)
-    // D1, D13: one timeline, a second apart, and each event the same in every attempt.
+    // D1, D13: ticks are one second apart, and each event is the same in every attempt.
     const ticks = distinct()
       .map((id) => Number(id.slice('bell-'.length)))
       .sort((one, other) => one - other)
@@ -102,7 +102,7 @@ describe('belfry serve with a webhook', () => {
     expect(service?.output).not.toContain(ENV.HOOK_SECRET)
   })
 
-  it('whose settings are TypeScript says what to do where the runtime cannot read it', async () => {
+  it('with TypeScript settings says what to do when the runtime cannot read them', async () => {
     const path = join(folder, 'settings.mts')
     writeFileSync(path, 'const port: number = 70000\nexport default { port }')
     const failed = await promisify(execFile)(process.execPath, [MAIN, 'serve', '--config', path], {

@@ -22,7 +22,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const withToken = (token: string) => ['-H', `Authorization: Bearer ${token}`]
 
 describe('belfry token', () => {
-  it('makes, lists and revokes tokens that the API asks for', { timeout: 180_000 }, async () => {
+  it('creates, lists and revokes API tokens', { timeout: 180_000 }, async () => {
     const store = ['--store', join(folder, 'tokens.db')]
     const made = await belfry([
       'token',
@@ -89,15 +89,15 @@ describe('belfry token', () => {
     [['create', '--role', 'admin', '--expires', 'soon'], /--expires: /],
     [['list', '-o', 'xml'], /--output: "xml" is not allowed/],
     [['lst'], /Did you mean list/],
-  ])('is told what is wrong with %j', async (args, message) => {
+  ])('explains what is wrong with %j', async (args, message) => {
     const { code, stdout, stderr } = await belfry(['token', ...args], { BELFRY_STORE: join(folder, 'never.db') })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(message)
   })
 })
 
-describe('belfry serve, elsewhere than on this machine,', () => {
-  it('is refused without tokens, and asks for one with them', { timeout: 60_000 }, async () => {
+describe('belfry serve on a public address', () => {
+  it('refuses to start without tokens, and requires one with them', { timeout: 60_000 }, async () => {
     const store = ['--store', join(folder, 'public.db')]
     const refused = await belfry(['serve', ...store, '--host', '0.0.0.0', '--port', '0'])
     expect(refused.code).toBe(2)
@@ -105,7 +105,7 @@ describe('belfry serve, elsewhere than on this machine,', () => {
     const open = await belfry(['serve', ...store, '--host', '0.0.0.0', '--port', '0', '--auth', 'none'])
     expect(open.code).toBe(2)
     expect(open.stderr).toMatch(/^belfry: without tokens only this machine is served/)
-    // A name that others ask by means that others can ask.
+    // A configured host name means that other machines can send requests.
     const named = await belfry(['serve', ...store, '--hosts', 'cron.example.com', '--port', '0'])
     expect(named.stderr).toMatch(/there are no tokens yet/)
     const token = (await belfry(['token', 'create', ...store, '--role', 'admin'])).stdout.trim()
@@ -126,7 +126,9 @@ describe('the settings of belfry serve', () => {
     return path
   }
 
-  it('come from the file, from the environment over it, and from flags over that', { timeout: 60_000 }, async () => {
+  it('come from the file; the environment overrides the file, and flags override both', {
+    timeout: 60_000,
+  }, async () => {
     const config = file({
       ...{ store: join(folder, 'file.db'), port: 0, roles: ['api'], log: 'text', openMetrics: true },
       ...{ hosts: ['app.localhost'], auth: 'none' },
@@ -137,7 +139,7 @@ describe('the settings of belfry serve', () => {
       BELFRY_ROLES: 'run',
     })
     expect(service.output).toMatch(/env\.db" · tick\n/)
-    // Without the role api there are probes and metrics alone.
+    // Without the role `api` the service has only probes and metrics.
     expect((await curl(`${service.url}/v1/schedules`)).status).toBe(404)
     expect((await curl(`${service.url}/readyz`)).status).toBe(200)
     expect((await curl(`${service.url}/metrics?x=1`)).text).toMatch(/^belfry_up 1$/m)
@@ -167,13 +169,13 @@ describe('the settings of belfry serve', () => {
     expect(stderr).toMatch(message)
   })
 
-  it('are refused when the file is not there', async () => {
+  it('are refused when the file is missing', async () => {
     const { code, stderr } = await belfry(['serve', '--config', join(folder, 'none.json')])
     expect(code).toBe(2)
     expect(stderr).toMatch(/the config file ".*none\.json" cannot be read/)
   })
 
-  it('counts who asks and who guesses by address, as the settings say', { timeout: 60_000 }, async () => {
+  it('limit requests and failed logins per address', { timeout: 60_000 }, async () => {
     const store = join(folder, 'rates.db')
     await belfry(['token', 'create', '--store', store, '--role', 'viewer'])
     const args = ['--store', store, '--port', '0', '--auth', 'tokens', '--guess-rate', '1']
@@ -183,7 +185,7 @@ describe('the settings of belfry serve', () => {
       (await run(['-s', '-w', '%{http_code} ', ...headers.split('|'), ...urls])).stdout
     const urls = Array.from({ length: 50 }, () => ['-o', '/dev/null', `${url}/v1/session`]).flat()
     const guesses = (await ask('-H|Authorization: Bearer x')).trim().split(' ')
-    // Bursts of 25 guesses and of 40 requests.
+    // Bursts: 25 failed logins and 40 requests.
     expect(guesses.indexOf('429')).toBeGreaterThanOrEqual(25)
     expect(guesses.indexOf('429')).toBeLessThan(30)
     expect((await ask('-H|X-Nobody: 1')).trim().split(' ')).toContain('429')

@@ -1,4 +1,4 @@
-/** From the sources there is no beat thread: what an instance does by itself when its event loop was blocked. */
+/** Run from source there is no beat thread: how an instance recovers by itself after its event loop was blocked. */
 import { describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
 import type { Logger } from '../../src/core/logger.js'
@@ -20,7 +20,7 @@ function listener() {
   return { lines, logger }
 }
 
-describe.each(['memory', 'sqlite'])('on %s, an instance that wakes from a block', (kind) => {
+describe.each(['memory', 'sqlite'])('on %s, an instance whose event loop was blocked', (kind) => {
   it('beats before it gives anything up or takes anything over, and keeps its run and its lock', async () => {
     const { path, remove } = temporaryFile()
     const { lines, logger } = listener()

@@ -13,7 +13,7 @@ import { Slots } from '../../src/engine/runs/slots.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
 
-/** A dispatcher with runs to claim, those that its handler began, and how many each claim asked for. */
+/** A dispatcher with runs to claim; records the runs that its handler started and the limit of each claim. */
 async function scene({ runs = 1, concurrency = 10, batch = 10, ofJob = 10_000 } = {}) {
   const clock = manualClock()
   const whole = memory({ clock })
@@ -63,14 +63,14 @@ async function scene({ runs = 1, concurrency = 10, batch = 10, ofJob = 10_000 } 
 }
 
 describe('a dispatcher', () => {
-  it('begins what it claimed', async () => {
+  it('starts the runs that it claimed', async () => {
     const { dispatcher, began, clock } = await scene()
     await dispatcher.startRuns()
     await clock.settle()
     expect(began).toHaveLength(1)
   })
 
-  it('begins nothing that its instance claimed in a former life', async () => {
+  it('starts no run that its instance claimed under an earlier id', async () => {
     const { dispatcher, attempts, membership, began, clock } = await scene()
     const step = dispatcher.startRuns()
     membership.id = 'second'
@@ -80,7 +80,7 @@ describe('a dispatcher', () => {
     expect(attempts.all.size).toBe(0)
   })
 
-  it('starts a crowd in small claims, and what these do not reach in large ones', async () => {
+  it('starts a burst with small claims, and the remainder with large ones', async () => {
     const { dispatcher, began, asked, clock } = await scene({ runs: 3_000, concurrency: 5_000, batch: 1_000 })
     while ((await dispatcher.startRuns()) === 0);
     await clock.settle()
@@ -90,7 +90,7 @@ describe('a dispatcher', () => {
     expect(asked.at(-1)).toBe(512)
   })
 
-  it('asks once where little is due, and twice at a time where one claim did not do', async () => {
+  it('sends one claim when little is due, and two at a time when one claim was not enough', async () => {
     const { dispatcher, underWay, clock, store, run } = await scene({ runs: 5, concurrency: 5_000, batch: 1_000 })
     const startAll = async () => {
       underWay.most = 0
@@ -107,7 +107,7 @@ describe('a dispatcher', () => {
     expect(await startAll()).toBe(1)
     await enqueue(1_200)
     expect(await startAll()).toBe(2)
-    // Nobody knew that something would be due.
+    // The dispatcher could not foresee the burst.
     expect(await startAll()).toBe(1)
     await enqueue(600, 100)
     expect(await startAll()).toBe(2)
@@ -117,7 +117,7 @@ describe('a dispatcher', () => {
     expect(await startAll()).toBe(1)
   })
 
-  it('has no more under way than it has room for, however many claims it sends', async () => {
+  it('never has more runs in progress than its concurrency, however many claims it sends', async () => {
     const { dispatcher, began, asked, clock } = await scene({ runs: 5_000, concurrency: 1_300, batch: 1_000 })
     for (let step = 0; step < 2; step += 1) await dispatcher.startRuns()
     expect(asked).toEqual([512, 512, 276])
@@ -125,11 +125,11 @@ describe('a dispatcher', () => {
     await clock.settle()
   })
 
-  it('looks once more by itself after claims that raced each other', async () => {
+  it('claims once more after claims that raced each other', async () => {
     const { dispatcher, began, store, clock } = await scene({ runs: 1_300, concurrency: 5_000, batch: 1_000 })
     const { claim } = store.runs
     let calls = 0
-    // As where several shards are peeked at: both see the same, and leave something between them.
+    // As with several shards: two claims see the same runs, and together leave some unclaimed.
     store.runs.claim = (request) => {
       calls += 1
       return claim(calls === 3 || calls === 4 ? { ...request, limit: 100 } : request)
@@ -139,7 +139,7 @@ describe('a dispatcher', () => {
     expect(began).toHaveLength(1_300)
   })
 
-  it('is told of room that something may wait for, and of no other', async () => {
+  it('calls onFree only for slots that a run may be waiting for', async () => {
     const few = await scene({ runs: 5, concurrency: 10 })
     await few.dispatcher.startRuns()
     await few.clock.settle()
@@ -151,7 +151,7 @@ describe('a dispatcher', () => {
     expect(crowded.freed).toEqual([2])
   })
 
-  it('holds up nothing that has ended once it is closed, also with a claim under way', async () => {
+  it('lets finished runs settle after it was closed, also with a claim in flight', async () => {
     const { dispatcher, attempts, began, clock } = await scene({ runs: 3_000, concurrency: 5_000, batch: 1_000 })
     const step = dispatcher.startRuns()
     dispatcher.close()
@@ -161,7 +161,7 @@ describe('a dispatcher', () => {
     expect(attempts.all.size).toBe(0)
   })
 
-  it('holds up nothing that has ended where a job has no room for more', async () => {
+  it('lets finished runs settle when their job has no free slot', async () => {
     const { dispatcher, attempts, clock } = await scene({ runs: 600, concurrency: 5_000, batch: 1_000, ofJob: 512 })
     await dispatcher.startRuns()
     await dispatcher.startRuns()
@@ -169,15 +169,15 @@ describe('a dispatcher', () => {
     expect(attempts.all.size).toBe(0)
   })
 
-  it('claims no more than can begin at once', async () => {
+  it('claims no more runs than can start at once', async () => {
     const { dispatcher, asked } = await scene({ runs: 20, concurrency: 7, batch: 1_000 })
     await dispatcher.startRuns()
     expect(asked).toEqual([7])
   })
 })
 
-describe('claims of those who share the attempts of an instance', () => {
-  it('go side by side, and none counts as answered before all that were sent before it', async () => {
+describe('concurrent claims on one instance’s attempts', () => {
+  it('run in parallel; a claim counts as answered after all earlier ones were answered', async () => {
     const { attempts, store } = await scene({ runs: 2 })
     const answers: (() => void)[] = []
     const { claim } = store.runs
@@ -197,7 +197,7 @@ describe('claims of those who share the attempts of an instance', () => {
     expect(attempts.all.size).toBe(2)
   })
 
-  it('go on after one that failed', async () => {
+  it('continue after a failed claim', async () => {
     const { attempts, store } = await scene()
     const { claim } = store.runs
     store.runs.claim = () => Promise.reject(new Error('no store'))

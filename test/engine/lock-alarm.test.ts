@@ -30,14 +30,14 @@ function holder(...args: readonly string[]) {
   return { said: () => said, ended: once(spawned, 'exit') }
 }
 
-describe('a process that has nothing to do but a lock', () => {
-  it('ends when it has given it back, long before a renewal would have been due', async () => {
+describe('a process whose only work is a lock', () => {
+  it('ends after it released the lock, long before the next renewal', async () => {
     const { said, ended } = holder('10m')
     expect(await ended).toEqual([0, null])
     expect(said()).toBe('held\nreleased\n')
   })
 
-  it('lives for as long as it holds it, and hears when it is lost', async () => {
+  it('stays alive while it holds the lock, and learns of its loss', async () => {
     const { said, ended } = holder('1s', 'keeps')
     await expect.poll(said, { timeout: 10_000 }).toBe('held\n')
     const belfry = createBelfry({ store: sqlite({ path: file.path }) })

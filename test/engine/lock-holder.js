@@ -1,5 +1,8 @@
 // @ts-check
-/** A process that has nothing to do but a lock: it gives it back, or (`keeps`) waits until it is lost. It never stops Belfry. */
+/**
+ * A process whose only work is a lock: it releases the lock, or (`keeps`) waits until it is lost. It never stops
+ * Belfry.
+ */
 import { createBelfry } from '../../dist/index.js'
 import { sqlite } from '../../dist/stores/sqlite/index.js'
 

@@ -1,4 +1,4 @@
-/** A store that proves life by more than the beat, seen from the engine. */
+/** How the engine handles a store that proves liveness by more than the heartbeat. */
 import { describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import { silentLogger } from '../../src/core/logger.js'
@@ -47,8 +47,8 @@ function scene(options: { readonly proves: boolean }) {
   }
 }
 
-describe('an instance that can no longer prove that it lives', () => {
-  it('aborts its attempts, loses its locks, and joins anew', async () => {
+describe('an instance that can no longer prove that it is alive', () => {
+  it('aborts its attempts, loses its locks, and joins again under a new id', async () => {
     const { belfry, clock, lose, listeners } = scene({ proves: true })
     const reasons: unknown[] = []
     const job = belfry.job('work', {
@@ -77,7 +77,7 @@ describe('an instance that can no longer prove that it lives', () => {
     expect(listeners.size).toBe(0)
   })
 
-  it('gives up once, although the answer to a beat of its former life comes later', async () => {
+  it('gives up once, although the answer to an earlier heartbeat arrives later', async () => {
     const { belfry, clock, late, lose } = scene({ proves: true })
     const ids: string[] = []
     belfry.on('instance:lost', ({ instance }) => ids.push(instance))
@@ -100,7 +100,7 @@ describe('an instance that can no longer prove that it lives', () => {
 })
 
 describe('the sweeper', () => {
-  it('looks for the dead twice a second where the store knows at once of them, and does the rest as rarely as ever', async () => {
+  it('checks for dead instances twice a second when the store detects them at once, and does its other work no more often', async () => {
     const [often, rarely] = [scene({ proves: true }), scene({ proves: false })]
     for (const { belfry, clock } of [often, rarely]) {
       await belfry.start()

@@ -6,7 +6,7 @@ import { memory } from '../../src/stores/memory/index.js'
 const LEASE_MS = 15_000
 const BATCH = 100
 
-/** A store with so much to forget, whose steps take so long. */
+/** A store with `old` rows to prune, where each step takes `stepMs`. */
 function scene(old: number, stepMs: number) {
   let [left, at] = [old, 0]
   const clock: Clock = { now: () => at, monotonic: () => at, after: () => () => {} }
@@ -24,7 +24,7 @@ function scene(old: number, stepMs: number) {
 }
 
 describe('the pruner', () => {
-  it('looks now and then while there is little to forget', async () => {
+  it('polls rarely while there is little to prune', async () => {
     const { step } = scene(BATCH - 1, 10)
     for (let round = 0; round < 3; round += 1) {
       const rest = await step()
@@ -33,14 +33,14 @@ describe('the pruner', () => {
     }
   })
 
-  it('comes back soon while steps are full, and rests for four times as long as they took', async () => {
+  it('returns soon while its steps are full, and rests four times as long as they took', async () => {
     const { step, left } = scene(5 * BATCH, 100)
     for (let round = 0; round < 5; round += 1) expect(await step()).toBe(400)
     expect(left()).toBe(0)
     expect(await step()).toBeGreaterThanOrEqual(LEASE_MS)
   })
 
-  it('rests for a moment after steps that took no time', async () => {
+  it('rests briefly after steps that took no time', async () => {
     const { step } = scene(2 * BATCH, 0)
     expect(await step()).toBe(50)
   })

@@ -31,7 +31,7 @@ function unstarted(mode: 'enqueue' | 'hold', { settings }: Place) {
 
 describe('a process that never starts its instance', () => {
   it.each(placeKinds.filter(({ name }) => !STAYS.has(name)))(
-    'and never stops it ends when it is done, on $name',
+    'and never stops it exits when its work is done, on $name',
     async ({ make }) => {
       place = await make()
       const { said, ended } = unstarted('enqueue', place)
@@ -41,7 +41,7 @@ describe('a process that never starts its instance', () => {
   )
 
   it.each(placeKinds.filter(({ name }) => name !== 'memory'))(
-    'gives its lock back on SIGTERM, with `signals: true`, on $name',
+    'releases its lock on SIGTERM, with `signals: true`, on $name',
     async ({ make }) => {
       place = await make()
       const { said, kill, ended } = unstarted('hold', place)

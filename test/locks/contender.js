@@ -1,9 +1,10 @@
 // @ts-check
 /**
- * A process that wants one lock. It is told by messages what to do, and tells what became of it:
+ * A process that competes for one lock. Messages tell it what to do, and it answers with messages:
  *
- * - `work` holds the lock by `withLock` until it is told to `finish`, or blocks its event loop until a file is there;
- * - `wait` waits for the lock in line, `times` times at once, and keeps it. It tells when each of them has its place.
+ * - `work` holds the lock by `withLock` until the message `finish`, or blocks its event loop until a file exists;
+ * - `wait` waits for the lock in the queue, `times` times at once, and keeps it. It reports when each of them is
+ *   queued.
  */
 import { existsSync } from 'node:fs'
 import { createBelfry } from '../../dist/index.js'
@@ -19,7 +20,7 @@ const finished = new Promise((resolve) => {
   finish = () => resolve(undefined)
 })
 
-/** Loads only the store that is wanted: many of these processes are started. @param {any} place */
+/** Imports only the store it needs, because many of these processes are started. @param {any} place */
 async function storeAt(place) {
   if (place.sqlite) return (await import('../../dist/stores/sqlite/index.js')).sqlite(place.sqlite)
   if (place.postgres) return (await import('../../dist/stores/postgres/index.js')).postgres(place.postgres)
@@ -29,7 +30,7 @@ async function storeAt(place) {
 /** @param {object} message */
 const tell = (message) => process.send?.(message)
 
-/** Keeps the event loop busy, as a long computation does. @param {string} path */
+/** Blocks the event loop, as a long computation does. @param {string} path */
 function blockUntil(path) {
   const nap = new Int32Array(new SharedArrayBuffer(4))
   while (!existsSync(path)) Atomics.wait(nap, 0, 0, 10)

@@ -1,4 +1,4 @@
-/** Processes that want the lock `shared` of one store: see `contender.js`. */
+/** Starts and steers processes that compete for the lock `shared` of one store: see `contender.js`. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -23,7 +23,7 @@ export class Contender {
     this.#process.on('message', (message) => void this.#said.push(message as Said))
   }
 
-  /** What it said of this, once it has. */
+  /** Waits for a message of this kind from the process. */
   async hears(is: Said['is']): Promise<Said> {
     for (;;) {
       const said = this.#said.find((each) => each.is === is)
@@ -41,7 +41,7 @@ export class Contender {
     this.#process.send({ task: 'work', options, blockedUntil })
   }
 
-  /** Resolves when each of its waiters has a place in the queue. */
+  /** Resolves when each of its waiters is queued. */
   async wait(options: LockOptions, times: number): Promise<void> {
     this.#process.send({ task: 'wait', options, times })
     await this.hears('waiting')
@@ -51,7 +51,7 @@ export class Contender {
     this.#process.send({ task: 'finish' })
   }
 
-  /** As a long pause of the machine, or of the process. */
+  /** Simulates a long pause of the machine or the process. */
   pause(): void {
     this.#process.kill('SIGSTOP')
   }

@@ -1,14 +1,14 @@
-/** Waiters that were killed do not hold up those behind them. */
+/** Killed waiters do not delay the waiters behind them. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/index.js'
 import { Contender } from './contenders.js'
 import { type Place, placeKinds, storeAt } from './places.js'
 
 const TTL = { ttl: '5m' } as const
-/** Long after any waiter here gets the lock or dies. */
+/** Far longer than any test here takes. */
 const WAIT = { ...TTL, wait: '10m' } as const
 const SOON_MS = 2_000
-/** Starting processes takes long on a busy machine. */
+/** Starting processes is slow on a busy machine. */
 const SLOW = { timeout: 90_000 } as const
 
 for (const kind of placeKinds) {
@@ -37,7 +37,7 @@ for (const kind of placeKinds) {
       return belfry
     }
 
-    /** A process with so many waiters, who have their places. */
+    /** A process with this many queued waiters. */
     async function waiters(times: number): Promise<Contender> {
       const contender = new Contender(place)
       contenders.push(contender)
@@ -46,8 +46,8 @@ for (const kind of placeKinds) {
       return contender
     }
 
-    // Tried again, because it is about time, and the machine may stand still for a while.
-    it('that were killed in front of a live one, five of them, delay it by two seconds at most', {
+    // Retried, because the test measures time and the machine may pause.
+    it('that were killed, five of them in front of a live one, delay it by two seconds at most', {
       ...SLOW,
       retry: 2,
     }, async () => {
@@ -64,7 +64,7 @@ for (const kind of placeKinds) {
       expect(tookMs).toBeLessThan(SOON_MS)
     })
 
-    it('that are stopped for long are passed over, and have their turn when they go on', SLOW, async () => {
+    it('whose process is stopped for long are passed over, and get the lock after it continues', SLOW, async () => {
       const [holder, alive] = [await instance(), await instance()]
       const held = await holder.lock('shared', TTL)
       const stopped = await waiters(1)

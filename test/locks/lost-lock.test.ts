@@ -1,4 +1,4 @@
-/** A process that cannot notice in time that it lost its lock is told at the end of its work. */
+/** A process that cannot notice the loss of its lock in time learns of it at the end of its work. */
 import { writeFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/index.js'
@@ -6,9 +6,9 @@ import { temporaryFile } from '../stores/temporary-file.js'
 import { Contender } from './contenders.js'
 import { type Place, placeKinds, storeAt } from './places.js'
 
-/** Starting processes takes long on a busy machine. */
+/** Starting processes is slow on a busy machine. */
 const SLOW = { timeout: 90_000 } as const
-/** Nothing renews it, so that the only question is who notices that it has run out. */
+/** Without renewal, so that the lock expires while the event loop is blocked. */
 const SHORT = { ttl: '600ms', renew: false } as const
 
 for (const kind of placeKinds) {
@@ -37,7 +37,7 @@ for (const kind of placeKinds) {
       await remove()
     })
 
-    it('whose event loop was blocked past the TTL is told that another had the lock', SLOW, async () => {
+    it('whose event loop was blocked past the TTL learns that another had the lock', SLOW, async () => {
       const unblock = temporaryFile()
       holder.work(SHORT, unblock.path)
       await holder.hears('held')
@@ -50,7 +50,7 @@ for (const kind of placeKinds) {
       await unblock.remove()
     })
 
-    it('that was stopped by SIGSTOP while another had the lock and gave it back is told so', SLOW, async () => {
+    it('that was stopped by SIGSTOP while another acquired and released the lock learns of it', SLOW, async () => {
       holder.work({ ttl: '600ms' })
       await holder.hears('held')
       holder.pause()
@@ -62,14 +62,18 @@ for (const kind of placeKinds) {
       expect(await holder.hears('over')).toMatchObject(told)
     })
 
-    it('whose event loop was blocked past the TTL keeps its value when nobody else took the lock', SLOW, async () => {
-      const unblock = temporaryFile()
-      holder.work(SHORT, unblock.path)
-      await holder.hears('held')
-      await expect.poll(() => belfry.locks.inspect('shared'), { timeout: 60_000 }).toEqual([])
-      writeFileSync(unblock.path, '')
-      expect(await holder.hears('over')).toMatchObject({ value: 'done', lost: [] })
-      await unblock.remove()
-    })
+    it(
+      'whose event loop was blocked past the TTL keeps its value when no other holder took the lock',
+      SLOW,
+      async () => {
+        const unblock = temporaryFile()
+        holder.work(SHORT, unblock.path)
+        await holder.hears('held')
+        await expect.poll(() => belfry.locks.inspect('shared'), { timeout: 60_000 }).toEqual([])
+        writeFileSync(unblock.path, '')
+        expect(await holder.hears('over')).toMatchObject({ value: 'done', lost: [] })
+        await unblock.remove()
+      },
+    )
   })
 }

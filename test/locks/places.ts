@@ -1,4 +1,4 @@
-/** A fresh place in each kind of store that several processes can share, in real time. */
+/** An empty store of each kind that several processes can share, in real time. */
 import pg from 'pg'
 import type { Store } from '../../src/index.js'
 import { migratePostgres, type PostgresOptions, postgres } from '../../src/stores/postgres/index.js'
@@ -7,7 +7,7 @@ import { type SqliteOptions, sqlite } from '../../src/stores/sqlite/index.js'
 import { serverUrl } from '../servers/ask.js'
 import { temporaryFile } from '../stores/temporary-file.js'
 
-/** Where a store is, in words that a process of its own can be told. */
+/** How to open a store, as data that can be passed to another process. */
 export type Place =
   | { readonly sqlite: SqliteOptions }
   | { readonly postgres: PostgresOptions }
@@ -55,7 +55,7 @@ function postgresSchema(liveness: 'lease' | 'advisory'): PlaceKind {
   }
 }
 
-/** The servers are the tests' own and go when they are over, with all that is in them. */
+/** The servers belong to the test run and are removed with their data, so `remove` has nothing to do. */
 const redisPrefix: PlaceKind = {
   name: 'redis',
   make: async () => {

@@ -1,4 +1,4 @@
-/** Random operations: each does the same to both stores and compares what they answer. */
+/** Random operations. Each runs on both stores and compares their answers. */
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { parseSchedule, type ScheduleInput } from '../../src/api/schedules/schedule-input.js'
@@ -13,20 +13,20 @@ export interface Clockwork {
 
 type Command = fc.AsyncCommand<Pair, Clockwork>
 
-/** What a command does to one side; its answer must be the same on both. */
+/** Runs a command on one side; both sides must return the same. */
 type Act = (of: Side, pair: Pair) => Promise<unknown>
 
 const JOBS = ['j1', 'j2']
 const INSTANCES = ['i1', 'i2', 'i3']
 const LOCKS = ['lock', 'key1', 'pair']
 /**
- * Where a store has parts, these are in the same: a key that is in another than its run is taken from it in two steps, which
- * the model does in one. `test/stores/redis-shards.test.ts` has what is promised of those.
+ * In a sharded store these share a shard. When a run and its key are in different shards, the run takes the key in two
+ * steps, and the model in one; `test/stores/redis-shards.test.ts` tests those.
  */
 const [FIRST, SECOND] = ['s1', 's3']
 const [KEY, DEDUPE] = ['key1', 'd23']
 
-/** What stories differ in. */
+/** How stories for a sharded store differ. */
 export interface Stories {
   readonly limits: readonly number[]
   readonly stamp: RunKey | undefined
@@ -34,11 +34,11 @@ export interface Stories {
 
 export const AS_ONE: Stories = { limits: [1, 2, 10], stamp: { name: KEY, limit: 1, whenBusy: 'wait' } }
 /**
- * In parts, a claim that is nearly full may find less than there is: what comes first in one part may not start after all.
- * And runs that wait for their stamp are anywhere.
+ * In a sharded store, a claim near its limit may return fewer runs than exist: the first candidates of a shard may turn
+ * out not to be startable. Runs that wait for their key to be stamped are in any shard.
  */
 export const IN_PARTS: Stories = { limits: [100], stamp: undefined }
-/** Whoever uses a lock must agree on its permits. */
+/** All users of a lock must pass the same number of permits. */
 const LEASE_MS = 10_000
 const PERMITS: Readonly<Record<string, number>> = { pair: 2 }
 
@@ -138,7 +138,7 @@ function join(id: string): Command {
   })
 }
 
-/** Lists all that the instance was given, or nothing: then the store takes it back. */
+/** The heartbeat lists all runs claimed by the instance, or none: then the store makes them ready again. */
 function beat(instance: string, listsAll: boolean): Command {
   return command(`beat ${instance} ${listsAll ? 'with all' : 'with nothing'}`, async (of, { claimed, claims }) => {
     const own = listsAll ? claimed.filter((attempt) => attempt.instance === instance) : []
@@ -213,7 +213,7 @@ const newRuns: fc.Arbitrary<NewRun> = fc
   )
   .map(
     ([fields, delay, key, dedupe, origin]) =>
-      // As users can have it: runs of schedules are told apart by their instants.
+      // Runs of schedules are identified by their instants, as for users.
       ({
         origin: 'enqueue',
         ...fields,

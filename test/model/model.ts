@@ -8,25 +8,25 @@ import { AS_ONE, commandsFor, IN_PARTS } from './commands.js'
 import { type Pair, side, snapshot } from './pair.js'
 
 export interface ModelOptions {
-  /** Opens an empty store whose time is the clock given. */
+  /** Opens an empty store that uses the given clock. */
   readonly open: (clock: Clock) => Promise<{ readonly store: Store; readonly close?: () => Promise<void> }>
   readonly runs: number
   readonly seed?: number
-  /** The store has several parts, as many as 3 or 6 shards. */
+  /** Whether the store is sharded (3 or 6 shards). */
   readonly apart?: boolean
 }
 
-/** Every story begins with two instances, or most claims would come to nothing. */
+/** Every story begins with two live instances; otherwise most claims would return nothing. */
 async function setOut(store: Store): Promise<void> {
   await store.open()
   const info = { host: 'h', pid: 1, zoneData: 'z', jobs: [{ name: 'j1' }, { name: 'j2' }] }
   for (const id of ['i1', 'i2']) await store.instances.join({ id, ...info }, 10_000)
 }
 
-/** The same stories every time, unless others are asked for: `BELFRY_MODEL_SEED=7`, with `BELFRY_MODEL_RUNS=1000`. */
+/** The seed is fixed unless `BELFRY_MODEL_SEED=7` sets another; `BELFRY_MODEL_RUNS=1000` sets the number of stories. */
 const SEED = Number(process.env.BELFRY_MODEL_SEED ?? 20_261_116)
 
-/** Tells a store and the memory model the same random story, and fails where their answers or their contents differ. */
+/** Runs the same random story on a store and on the memory model, and fails when their answers or contents differ. */
 export async function checkAgainstModel({ open, runs, seed = SEED, apart = false }: ModelOptions): Promise<void> {
   const commands = commandsFor(apart ? IN_PARTS : AS_ONE)
   await fc.assert(

@@ -1,6 +1,6 @@
 /**
- * Random stories of one schedule that lets one run go at a time: ticks, triggers, claims and endings, several at once, and
- * between what an `advance` reads and what it writes. After each step the store must hold what the policy promises.
+ * Random stories of one schedule that allows one run at a time: ticks, triggers, claims and settlements, several
+ * concurrently, and between the read and the write of an `advance`. After each step the store must satisfy the policy.
  */
 import { expect } from 'vitest'
 import type { Overlap } from '../../src/core/policies.js'
@@ -11,7 +11,7 @@ import { type Random, seededRandom } from '../../src/testing/random.js'
 export const LIMITING = ['skip', 'queue-one', 'queue-all', 'cancel-running'] as const satisfies readonly Overlap[]
 type Limiting = (typeof LIMITING)[number]
 
-/** How many runs may wait behind the one that goes. */
+/** How many runs may wait behind the running one. */
 const WAITING: Readonly<Record<Limiting, number>> = {
   skip: 0,
   'queue-one': 1,
@@ -35,7 +35,7 @@ interface Story {
   readonly scene: Scene
   readonly overlap: Limiting
   readonly random: Random
-  /** What has been done, for the message of a failure. */
+  /** The steps so far, for the message of a failure. */
   readonly told: string[]
 }
 
@@ -82,7 +82,9 @@ async function tell(story: Story): Promise<void> {
   await endAll(story)
 }
 
-/** Lets some time pass, and then some things happen at once. After an outage ticks are missed. */
+/**
+ * Advances the clock, and then performs several operations concurrently. A long pause makes the schedule miss ticks.
+ */
 async function step(story: Story): Promise<void> {
   const { scene, random, told } = story
   const ms = random.pick([EVERY, EVERY, EVERY + 500, 3 * EVERY + GRACE])
@@ -109,7 +111,7 @@ async function checkPolicy({ scene, overlap, told }: Story): Promise<void> {
   expect(waiting.length, message).toBeLessThanOrEqual(WAITING[overlap])
 }
 
-/** Each tick up to the cursor is one run or is within one recorded skip, and whatever waits gets its turn. */
+/** Checks that each tick up to the cursor is one run or within one recorded skip, and that every waiting run starts. */
 async function endAll(story: Story): Promise<void> {
   const { scene, told } = story
   await scene.store.schedules.pause('a', undefined)

@@ -21,13 +21,13 @@ const STORES: Readonly<Record<string, () => Promise<Opened>>> = {
   'redis cluster': freshCluster,
 }
 
-/** Others are told with `BELFRY_MODEL_SEED=7`, and more of them with `BELFRY_MODEL_RUNS=1000`. */
+/** `BELFRY_MODEL_SEED=7` runs other stories, `BELFRY_MODEL_RUNS=1000` more of them. */
 const SEED = Number(process.env.BELFRY_MODEL_SEED ?? 1)
 const STORIES = Math.ceil(Number(process.env.BELFRY_MODEL_RUNS ?? 100) / 50)
 
 for (const [name, open] of Object.entries(STORES)) {
   for (const overlap of LIMITING) {
-    it(`${name} keeps to ${overlap}, whatever comes between`, { timeout: 300_000 }, async () => {
+    it(`${name} keeps to ${overlap} in every story`, { timeout: 300_000 }, async () => {
       for (let seed = SEED; seed < SEED + STORIES; seed += 1) await tellOverlapStory(open, overlap, seed)
     })
   }

@@ -1,6 +1,6 @@
 /**
- * Two stores that are told the same: the memory store as the model, and the one under test. Ids, tokens and versions
- * differ between them, so they are compared by the order in which they came.
+ * Two stores that run the same operations: the memory store as the model, and the store under test. Ids, tokens and
+ * versions differ between them, so they are compared by order of first appearance.
  */
 import type { Json } from '../../src/core/json.js'
 import type { Run } from '../../src/core/run.js'
@@ -11,17 +11,17 @@ export const IDS = ['s1', 's2', 's3']
 
 export interface Side {
   readonly store: Store
-  /** What this store calls the nth run that was made, and the nth attempt's token. */
+  /** Numbers this store's run ids and attempt tokens in order of creation. */
   readonly runs: Names<string>
   readonly tokens: Names<number>
-  /** The same for locks: tokens of different names may be the same number in one store and not in the other. */
+  /** Lock tokens count per name: equal numbers under different names may be unrelated. */
   readonly lockTokens: Names<string>
   readonly versions: Names<number>
-  /** The store has several parts, which record ticks at the same time. */
+  /** Whether the store is sharded: shards record ticks concurrently. */
   readonly apart: boolean
 }
 
-/** Numbers things in the order in which they are first seen. */
+/** Numbers values in order of first appearance. */
 export class Names<Name> {
   readonly #numbers = new Map<Name, number>()
   readonly #names: Name[] = []
@@ -47,7 +47,7 @@ export function side(store: Store, apart: boolean): Side {
   return { store, runs: new Names(), tokens: new Names(), lockTokens: new Names(), versions: new Names(), apart }
 }
 
-/** An attempt that was claimed, by number. */
+/** A claimed attempt, by its numbers. */
 export interface Claimed {
   readonly run: number
   readonly token: number
@@ -58,7 +58,7 @@ export interface Pair {
   readonly model: Side
   readonly real: Side
   readonly claimed: Claimed[]
-  /** Claims are numbered per instance. */
+  /** The last claim number of each instance. */
   readonly claims: Map<string, number>
 }
 
@@ -72,7 +72,7 @@ export function plainRun(of: Side, run: Run): Json {
   })
 }
 
-/** Runs, oldest first. Which schedule's ticks of one moment come first is nobody's promise when parts record at once. */
+/** Runs, oldest first. In a sharded store the order of different schedules' ticks of one instant is undefined. */
 export function inOrder<Item extends Run>(of: Side, runs: readonly Item[]): readonly Item[] {
   if (!of.apart) return runs
   const placeOf = ({ createdAt, schedule = '', tick = 0 }: Run) =>
@@ -88,19 +88,19 @@ export function lockToken(of: Side, name: string, token: number): number {
   return of.lockTokens.numberOf(`${name} ${token}`)
 }
 
-/** As JSON, so that absent and undefined are the same. */
+/** Converts to JSON, so that absent and undefined are equal. */
 export function plain(value: unknown): Json {
   return JSON.parse(JSON.stringify(value ?? null)) as Json
 }
 
-/** Everything that can be seen of a store. */
+/** Everything that the store's operations can read. */
 export async function snapshot(of: Side): Promise<Json> {
   const { store } = of
   const schedules = await store.schedules.list({ limit: 1_000 })
   const runs = await store.runs.list({ limit: 1_000 })
   const leases = await store.leases.list({ limit: 1_000 })
   const skips = await Promise.all(IDS.map((id) => store.schedules.skips(id, 0, Number.MAX_SAFE_INTEGER, 1_000)))
-  // Oldest first, so that numbers are given in the order of creation.
+  // Oldest first, so that numbers follow the order of creation.
   const oldestFirst = inOrder(of, [...runs.items].reverse())
   return plain({
     schedules: schedules.items.map((schedule) => plainSchedule(of, schedule)),

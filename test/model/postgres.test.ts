@@ -7,7 +7,7 @@ import { checkAgainstModel } from './model.js'
 const THROUGH = { postgres: '', pgbouncer: ' through pgbouncer' }
 
 for (const way of WAYS) {
-  it(`the postgres store${THROUGH[way]} agrees with the memory model, whatever happens`, {
+  it(`the postgres store${THROUGH[way]} agrees with the memory model in every story`, {
     timeout: 300_000,
   }, async () => {
     await checkAgainstModel({

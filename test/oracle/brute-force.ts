@@ -1,7 +1,7 @@
 /**
  * The rules for clock changes, applied literally, minute by minute:
  *
- * - what the wall clock shows, and the expression matches, fires;
+ * - a minute fires when the wall clock shows it and the expression matches;
  * - unless the expression follows real time, a minute that was shown before does not fire again (`repeat: 'first'`),
  *   and when the clock jumps over a matching minute the first instant after the jump fires (`gap: 'shift'`), except
  *   where it jumps over a whole day.
@@ -35,7 +35,7 @@ export function ticksInWindow(expression: Expression, window: Window, dst: DstRu
   return [...ticks].sort((a, b) => a - b)
 }
 
-/** Whether an expression matches a minute of the wall clock, whatever the second. */
+/** Whether an expression matches a minute of the wall clock, ignoring seconds. */
 export function matchesMinute(expression: Expression, wall: number): boolean {
   const minutes = Math.floor(wall / MINUTE)
   if (!expression.minutes.has(modulo(minutes, 60))) return false
@@ -44,7 +44,7 @@ export function matchesMinute(expression: Expression, wall: number): boolean {
   return expression.matchesDay(date.getUTCFullYear(), date.getUTCMonth() + 1, date.getUTCDate())
 }
 
-/** The first ticks after an instant where the wall clock shows UTC: day by day, time by time. */
+/** The first ticks after an instant in UTC: day by day, time by time. */
 export function ticksInUtc(expression: Expression, after: number, count: number, until: number): number[] {
   const ticks: number[] = []
   const sorted = (values: ReadonlySet<number>) => [...values].sort((a, b) => a - b)

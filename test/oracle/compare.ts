@@ -1,8 +1,8 @@
 /**
  * One comparison: ten successive ticks of an expression in a zone, from an instant, by Belfry and by a library.
  *
- * Away from clock changes the two must be equal. Within a change's reach the libraries follow other rules, or none:
- * there the ticks of both are set aside, and Belfry's own are held against the brute-force oracle instead.
+ * Away from clock changes the two must be equal. Near a change the libraries follow other rules, or none, so there
+ * Belfry's ticks are compared with the brute-force oracle instead.
  */
 import { BelfryError, type DstRule, type Timeline, timeline } from '../../src/time/index.js'
 import { ticksInWindow } from './brute-force.js'
@@ -15,22 +15,22 @@ const DAY = 86_400_000
 
 export const FROM = Date.UTC(1990, 0, 1)
 export const TO = Date.UTC(2061, 0, 1)
-/** The oracle knows the changes up to here: what lies later is not compared. */
+/** The oracle knows clock changes up to here; later ticks are not compared. */
 const KNOWN_UNTIL = Date.UTC(2064, 0, 1)
 
 export const TICKS = 10
 
-/** A calculator to compare with. */
+/** A cron library to compare with. */
 export interface Library {
   readonly name: string
   readonly dialect: Dialect
-  /** The ticks after an instant, fewer when there are no more. Throws where it gives up. */
+  /** The ticks after an instant, fewer when there are no more. Throws when the library gives up. */
   ticks(expression: Expression, at: Place, after: number): number[]
-  /** Local times that a known defect touches: a difference there, and nowhere else, is explained. */
+  /** Whether a known defect affects this local time; only there may ticks differ. */
   isKnownDefect(wall: number): boolean
-  /** How much further than the jump itself a clock change touches its ticks. */
+  /** How long after a clock change the library's ticks may be wrong. */
   readonly reachMs: number
-  /** Whether a clock that is turned back makes it lose its way: it gives up, or its ticks run backwards. */
+  /** Whether a backward clock change can make the library give up or return ticks out of order. */
   readonly getsLostInRepeats: boolean
 }
 
@@ -57,19 +57,19 @@ export function place(zone: string): Place {
 }
 
 export interface Outcome {
-  /** Ticks that were equal to the library's. */
+  /** Ticks equal to the library's. */
   equal: number
-  /** Ticks that were equal to the brute-force oracle's. */
+  /** Ticks equal to the brute-force oracle's. */
   proven: number
-  /** Expressions that differed only where a defect of the library is known. */
+  /** Expressions that differ only where the library has a known defect. */
   explained: number
-  /** Expressions that the library could not finish, near a clock that is turned back. */
+  /** Expressions that the library could not finish near a backward clock change. */
   lost: number
   /** Expressions that can never fire. */
   refused: number
 }
 
-/** Runs the case of a seed; throws when there is a difference that nothing explains. */
+/** Runs the case of a seed; throws on an unexplained difference. */
 export function compareCase(
   seed: number,
   at: Place,
@@ -153,12 +153,12 @@ function compareTicks(
   outcome.explained += 1
 }
 
-/** A list of ten says nothing about what follows its last; a shorter one ends because nothing follows. */
+/** The instant up to which a list of ticks is complete: its last tick if it has ten, unlimited if it is shorter. */
 function completeUntil(ticks: readonly number[]): number {
   return ticks.length < TICKS ? KNOWN_UNTIL : Math.min(ticks.at(-1) ?? KNOWN_UNTIL, KNOWN_UNTIL)
 }
 
-/** All of a window's ticks under a `dst` rule: forwards, backwards, listed and counted. */
+/** Checks all ticks of a window under a `dst` rule: forwards, backwards, listed and counted. */
 function proveWindow(dice: Random, made: Expression, at: Place, near: Change, outcome: Outcome, report: Report): void {
   const dst = rule(dice)
   const window = at.window(near)
@@ -178,7 +178,7 @@ function proveWindow(dice: Random, made: Expression, at: Place, near: Change, ou
   }
   if (!same(backwards, expected)) throw report(`backwards ${where}`, backwards, expected)
   outcome.proven += expected.length
-  // From inside the window, with the clock at any second of it.
+  // Starts inside the window, at any second.
   const inside = dice.between(window.from, to)
   const after = expected.find((tick) => tick > inside)
   const next = line.next(inside)
@@ -222,7 +222,7 @@ function take(line: Timeline, start: number): number[] {
   return ticks
 }
 
-/** The changes whose windows lie in a stretch; of many, the first and the last few. */
+/** The clock changes whose windows are in a range; of many, the first and the last few. */
 function reached(at: Place, start: number, end: number): Change[] {
   const found = at.changes.filter((change) => change.at + 2 * DAY > start && change.at - 2 * DAY < end)
   return found.length <= 6 ? found : [...found.slice(0, 4), ...found.slice(-2)]

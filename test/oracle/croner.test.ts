@@ -9,7 +9,7 @@ const croner: Library = {
   dialect: 'croner',
   ticks: ({ text }, { zone }, after) =>
     new Cron(text, { timezone: zone }).nextRuns(TICKS, new Date(after)).map((date) => date.getTime()),
-  // "29 to 31 February" matches, becomes 1 to 3 March, and the search goes on after it: see docs/time.md.
+  // croner matches "29 to 31 February", turns it into 1 to 3 March, and continues after it: see docs/time.md.
   isKnownDefect: (wall) => new Date(wall).getUTCMonth() === 2 && new Date(wall).getUTCDate() <= 3,
   reachMs: 0,
   getsLostInRepeats: false,
@@ -17,7 +17,7 @@ const croner: Library = {
 
 const cases = plan(200_000, 1_000_000)
 
-test(`${cases.expressions * TICKS} ticks are those of croner, and of the rules around clock changes`, {
+test(`${cases.expressions * TICKS} ticks equal those of croner, and follow the rules near clock changes`, {
   timeout: TIMEOUT_MS,
 }, async () => {
   const outcome = await runCases(croner, cases)

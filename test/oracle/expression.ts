@@ -1,10 +1,10 @@
 /**
- * Random cron expressions, each with its meaning as plain predicates. The meaning is built beside the text, by the
- * generator, so that checking an expression takes no second parser and shares nothing with the one under test.
+ * Random cron expressions, each with its meaning as plain predicates. The generator builds both together, so a check
+ * needs no second parser and shares no code with the parser under test.
  */
 import type { Random } from './random.js'
 
-/** Which syntax to write: what croner reads, what cron-parser reads, or all that Belfry reads. */
+/** Which syntax to generate: what croner reads, what cron-parser reads, or all that Belfry reads. */
 export type Dialect = 'croner' | 'cron-parser' | 'belfry'
 
 export interface Expression {
@@ -24,7 +24,7 @@ interface Values {
 
 interface Days {
   readonly text: string
-  /** `*` or `?`: leaves the decision to the other day field. */
+  /** `*` or `?`: the other day field decides. */
   readonly any: boolean
   matches(year: number, month: number, day: number): boolean
 }
@@ -33,7 +33,7 @@ const MONTHS = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', '
 const WEEKDAYS = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT']
 
 export interface Shape {
-  /** Most expressions fire every day, in the small hours: what clock changes touch. */
+  /** Whether to generate expressions that mostly fire every day between 00:00 and 04:00, when clock changes happen. */
   readonly nearChange: boolean
 }
 
@@ -90,18 +90,18 @@ function hours(random: Random, dialect: Dialect, { nearChange }: Shape): Values 
   if (random.chance(0.2)) return every(0, 23)
   if (!nearChange || random.chance(0.4)) return numbers(random, dialect, 0, 23)
   const early = numbers(random, dialect === 'belfry' ? 'croner' : dialect, 0, 4)
-  // "*" would mean another thing here than it does in the whole field; a range that wraps around would too.
+  // `*` and wrapping ranges mean something else outside the early hours.
   return early.text.includes('*') ? numbers(random, dialect, 0, 23) : early
 }
 
-/** A field of numbers: one entry, or a list of them. */
+/** A numeric field: one entry, or a list of entries. */
 function numbers(random: Random, dialect: Dialect, min: number, max: number): Values {
   const count = random.pick([1, 1, 1, 2, 3])
   const texts: string[] = []
   const values = new Set<number>()
   for (let at = 0; at < count; at += 1) {
     const found = entry(random, dialect, min, max)
-    // cron-parser refuses a list that names a value twice.
+    // cron-parser refuses a list with a repeated value.
     if (dialect === 'cron-parser' && [...found.values].some((value) => values.has(value))) continue
     texts.push(found.text)
     for (const value of found.values) values.add(value)
@@ -165,7 +165,7 @@ function years(random: Random): Years {
   const to = random.between(from, 2070)
   if (kind === 2) return { text: `${from}-${to}`, matches: (year) => year >= from && year <= to }
   const step = random.between(1, 9)
-  // Every nth year is the years that n divides.
+  // `*/n` matches the years divisible by n.
   if (kind === 3) return { text: `*/${step}`, matches: (year) => year % step === 0 }
   const values = span(from, to, step)
   return { text: `${from}-${to}/${step}`, matches: (year) => values.has(year) }
@@ -188,7 +188,7 @@ function dayOfMonth(random: Random, dialect: Dialect, { nearChange }: Shape): Da
   const special = random.chance(dialect === 'cron-parser' ? 0.15 : 0.4)
   if (!special) {
     const { text, values } = numbers(random, dialect, 1, 31)
-    // A list that begins with a bare "*" counts as unrestricted, which numbers() never writes.
+    // A list that begins with a bare "*" counts as unrestricted; numbers() never generates one.
     return { text, any: false, matches: (_y, _m, d) => values.has(d) }
   }
   const parts = [specialMonthDay(random, dialect)]
@@ -236,7 +236,7 @@ function namedWeekdays(random: Random, dialect: Dialect): Values {
   if (kind === 1) return { text: first, values: new Set([a]) }
   if (kind === 2) return { text: `${first}-${name(random, WEEKDAYS, b)}`, values: span(a, b, 1) }
   if (kind === 3) return { text: `${a}-7`, values: new Set([...span(a, 6, 1), 0]) }
-  // FRI-MON
+  // Wraps around: FRI-MON.
   return {
     text: `${name(random, WEEKDAYS, b)}-${first}`,
     values: a === b ? new Set([a]) : wrapped(b, a, 0, 6, 1).values,
@@ -280,7 +280,7 @@ function weekdayOf(year: number, month: number, day: number): number {
 
 function nearestWeekday(year: number, month: number, day: number): number {
   const isWeekday = (d: number) => d >= 1 && d <= lengthOf(year, month) && ![0, 6].includes(weekdayOf(year, month, d))
-  // A Saturday has its Friday one day before, a Sunday its Monday one day after; at a month's edge the other side.
+  // The nearest weekday: Friday before a Saturday, Monday after a Sunday, on the other side at a month's edge.
   for (const away of [0, -1, 1, -2, 2]) if (isWeekday(day + away)) return day + away
   throw new Error('three days in a row are no weekday')
 }

@@ -1,6 +1,6 @@
 /**
- * The long mode: `npm run test:oracle -- --cases 5000000 [--seed 7]` compares that many ticks, over every zone that the
- * runtime knows and from around every clock change of 1990 to 2060. Runs the same tests as `npm test`, only longer.
+ * The long mode: `npm run test:oracle -- --cases 5000000 [--seed 7]` compares that many ticks, in every zone that the
+ * runtime knows and around every clock change from 1990 to 2060. Runs the same tests as `npm test`.
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-/** What no library reads (`L-3`, ranges that wrap around) is compared with the brute-force oracle alone. */
+/** Compares syntax that only Belfry reads (`L-3`, wrapping ranges) with the brute-force oracle. */
 import { expect, test } from 'vitest'
 import { ticksInUtc } from './brute-force.js'
 import { type Library, type Place, TICKS } from './compare.js'
@@ -6,14 +6,14 @@ import { runCases } from './run-cases.js'
 import { plan, TIMEOUT_MS } from './size.js'
 
 const DAY = 86_400_000
-/** Past all that is compared: a shorter list must mean that nothing follows. */
+/** After all compared ticks: a shorter list means that the expression has no more. */
 const UNTIL = Date.UTC(2065, 0, 1)
 
 const bruteForce: Library = {
   name: 'brute force',
   dialect: 'belfry',
   ticks: (expression, at, after) => {
-    // Twice as many as are needed: a time in a gap may fall on the instant of another.
+    // Twice as many as needed: a time in a gap may fall on another's instant.
     const walls = ticksInUtc(expression, at.clock(after), 2 * TICKS, UNTIL)
     return [...new Set(walls.map((wall) => instantOf(wall, at, after)))].sort((a, b) => a - b).slice(0, TICKS)
   },
@@ -22,7 +22,7 @@ const bruteForce: Library = {
   getsLostInRepeats: false,
 }
 
-/** The instant at which the wall clock shows a time; for a time in a gap one within the change's reach will do. */
+/** The instant at which the wall clock shows a time; for a time in a gap, an instant near the change. */
 function instantOf(wall: number, { clock }: Place, after: number): number {
   const [earlier, later] = [wall - DAY, wall + DAY].map((near) => wall - (clock(near) - near)) as [number, number]
   return [earlier, later].find((instant) => clock(instant) === wall && instant > after) ?? earlier
@@ -30,7 +30,7 @@ function instantOf(wall: number, { clock }: Place, after: number): number {
 
 const cases = plan(15_000, 9_000_000)
 
-test(`${cases.expressions * TICKS} ticks of Belfry's own syntax are those of brute force`, {
+test(`${cases.expressions * TICKS} ticks of Belfry's own syntax equal those of brute force`, {
   timeout: TIMEOUT_MS,
 }, async () => {
   const outcome = await runCases(bruteForce, cases)

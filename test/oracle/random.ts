@@ -1,15 +1,15 @@
-/** Seeded random numbers: a failing case is found again from its seed alone. */
+/** Seeded random numbers: the seed alone reproduces a failing case. */
 export interface Random {
-  /** A whole number from 0 up to, not including, n. */
+  /** An integer from 0 to n - 1. */
   below(n: number): number
-  /** A whole number between two, both included. */
+  /** An integer from `from` to `to`, inclusive. */
   between(from: number, to: number): number
   chance(probability: number): boolean
   pick<T>(items: readonly T[]): T
 }
 
 export function random(seed: number): Random {
-  // Neighbouring seeds must not give neighbouring numbers.
+  // Scrambles the seed, so that neighbouring seeds give unrelated numbers.
   let state = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) >>> 0
   const unit = () => {
     state = (state + 0x6d2b79f5) >>> 0

@@ -1,15 +1,15 @@
 import { compareCase, type Library, type Outcome, place } from './compare.js'
 
 export interface Plan {
-  /** Expressions to compare; each gives ten ticks. */
+  /** The number of expressions to compare; each has ten ticks. */
   readonly expressions: number
   readonly zones: readonly string[]
   readonly seed: number
 }
 
 /**
- * Zone by zone: half of the expressions start anywhere, half near a clock change, each change of the zone in turn.
- * Gives way now and then, so that the test runner hears from its worker.
+ * Runs zone by zone: half of the expressions start anywhere, half near one of the zone's clock changes in turn. Yields
+ * to the event loop regularly, so that the test runner hears from its worker.
  */
 export async function runCases(library: Library, { expressions, zones, seed }: Plan): Promise<Outcome> {
   const outcome: Outcome = { equal: 0, proven: 0, explained: 0, lost: 0, refused: 0 }
@@ -26,7 +26,7 @@ export async function runCases(library: Library, { expressions, zones, seed }: P
   return outcome
 }
 
-/** Zones of every kind: common ones, and those whose clocks did something unusual. */
+/** Common zones, and zones with unusual clock changes. */
 export const SOME_ZONES = [
   'UTC',
   'Europe/Berlin',

@@ -1,4 +1,4 @@
-/** How much to compare: a fixed amount in `npm test`, as much as is asked for in the long mode. */
+/** How much to compare: a fixed amount in `npm test`, a chosen amount in the long mode. */
 import { type Plan, SOME_ZONES } from './run-cases.js'
 
 const { BELFRY_ORACLE_CASES: ALL, BELFRY_ORACLE_SEED: SEED } = process.env
@@ -7,7 +7,9 @@ export const LONG = ALL !== undefined
 
 export const TIMEOUT_MS = LONG ? 24 * 3_600_000 : 300_000
 
-/** `cases` are ticks, ten an expression; the long mode shares its number between the libraries in the same ratio. */
+/**
+ * `cases` counts ticks, ten per expression; the long mode divides its number between the libraries in the same ratio.
+ */
 export function plan(cases: number, seed: number): Plan {
   const ticks = ALL === undefined ? cases : (Number(ALL) * cases) / 250_000
   return {

@@ -1,11 +1,11 @@
 /**
- * What the clock on the wall shows, asked from Intl minute by minute. Slow and simple on purpose: the code under test
- * finds offsets in another way, and nothing is shared with it.
+ * Reads the wall clock from Intl minute by minute. It is deliberately slow and simple, and shares no code with the
+ * offset search under test.
  */
 const MINUTE = 60_000
 const HOUR = 3_600_000
 
-/** The wall clock of a zone: an instant to its local time, written as if it were UTC. */
+/** Converts an instant to a zone's local time, written as if it were UTC. */
 export type WallClock = (instant: number) => number
 
 export function wallClock(zone: string): WallClock {
@@ -36,14 +36,14 @@ export function wallClock(zone: string): WallClock {
   }
 }
 
-/** A change of a zone's offset: the first instant of the new one. */
+/** A change of a zone's offset; `at` is the first instant of the new one. */
 export interface Change {
   readonly at: number
-  /** How far the clock jumped: above 0 a gap, below 0 a repeat. */
+  /** How far the clock jumps: positive for a gap, negative for a repeat. */
   readonly jump: number
 }
 
-/** All changes between two instants, found by looking at the clock every `step`. */
+/** All changes between two instants, found by reading the clock every `step`. */
 export function changes(clock: WallClock, from: number, to: number, step: number): Change[] {
   const found: Change[] = []
   let before = clock(from) - from
@@ -63,18 +63,18 @@ export function changes(clock: WallClock, from: number, to: number, step: number
   return found
 }
 
-/** The minutes around a change, with what the wall clock shows at each. */
+/** The minutes around a change and the wall clock at each. */
 export interface Window {
   readonly from: number
-  /** The last instant that belongs to the window. */
+  /** The last instant of the window. */
   readonly to: number
-  /** Wall clock at `from + index` minutes. */
+  /** The wall clock at `from + index` minutes. */
   readonly walls: Float64Array
-  /** 1 where an earlier minute of the window showed the same. */
+  /** 1 where an earlier minute of the window had the same wall clock. */
   readonly repeated: Uint8Array
 }
 
-/** The whole stretch in which a change can matter, and an hour on both sides. */
+/** The range in which a change can matter, with an hour on both sides. */
 export function windowAround(clock: WallClock, { at, jump }: Change): Window {
   const reach = Math.abs(jump) + HOUR
   const from = Math.floor((at - reach) / MINUTE) * MINUTE

@@ -1,9 +1,9 @@
-/** Stores that break a promise, each in one way: the simulation has to find out. */
+/** Stores with one deliberate fault each; the simulation must detect it. */
 import type { Plan } from '../../src/core/plan.js'
 import type { ScheduleDefinition } from '../../src/core/schedule.js'
 import type { Planner, Store } from '../../src/core/store.js'
 
-/** What is wrong with a store, with the invariant that gives it away. */
+/** A fault, and the invariant whose violation reveals it. */
 export type Breakage = readonly [name: string, violates: string, breaks: (store: Store) => Store]
 
 export const BROKEN: readonly Breakage[] = [
@@ -164,7 +164,7 @@ function narrowed<Keyed extends { readonly key?: { readonly limit: number } }>(k
 
 const MINUTE_US = 60_000_000
 
-/** Tells attempts a token that is not theirs alone, and knows what it stands for. */
+/** Gives attempts that are claimed within one minute the same token, and maps it back to the real one. */
 function coarseTokens(store: Store): Store {
   const real = new Map<string, number>()
   const tokenOf = (run: string, token: number) => real.get(`${run}@${token}`) ?? token

@@ -3,11 +3,11 @@ import { BROKEN } from './broken-stores.js'
 import { report } from './report.js'
 import { simulate } from './simulate.js'
 
-/** So many seeds are enough to find each of them. */
+/** Enough seeds to detect every fault. */
 const SEEDS = 25
 
 describe('the simulation', () => {
-  it.each(BROKEN)('finds out that a store %s', { timeout: 120_000 }, async (_, violated, breaks) => {
+  it.each(BROKEN)('detects that a store %s', { timeout: 120_000 }, async (_, violated, breaks) => {
     for (let seed = 1; seed <= SEEDS; seed += 1) {
       const { violations, chronicle } = await simulate(seed, breaks)
       const telling = violations.filter(({ invariant }) => invariant === violated)
@@ -18,7 +18,7 @@ describe('the simulation', () => {
     expect.fail(`${SEEDS} seeds, and never was "${violated}" violated`)
   })
 
-  it('happens the same way each time', { timeout: 120_000 }, async () => {
+  it('is reproducible', { timeout: 120_000 }, async () => {
     const [one, other] = [await simulate(7), await simulate(7)]
     expect(one.chronicle.entries()).toEqual(other.chronicle.entries())
   })

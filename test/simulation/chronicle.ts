@@ -1,4 +1,4 @@
-/** The simulation's own record of what happened, in order. What the invariants say, they say about this. */
+/** The simulation's record of all events, in order. The invariants are checked against it. */
 import type { Clock } from '../../src/core/clock.js'
 import type { RunKey } from '../../src/core/key.js'
 import type { SkipRange } from '../../src/core/plan.js'
@@ -17,7 +17,7 @@ export type Fact =
   | ToldFact
   | NoteFact
 
-/** One member of the union for each kind. */
+/** Distributes a body over several kinds, as one union member each. */
 type Of<Kind extends string, Body> = Kind extends string ? Body & { readonly kind: Kind } : never
 
 interface PutFact {
@@ -51,26 +51,26 @@ interface ClaimedFact {
   readonly instance: string | undefined
 }
 
-/** What the store answered to a settlement. */
+/** The store's answer to a settlement. */
 interface Settlement {
   readonly run: string
   readonly token: number
   readonly outcome: Outcome['kind']
 }
 
-/** What a handler saw of itself. */
+/** An execution as its handler saw it. */
 interface Execution {
   readonly seat: string
   readonly run: string
   readonly event: string
   readonly token: number
   readonly key: RunKey | undefined
-  /** Whether it ends as soon as its signal fires. */
+  /** Whether the handler ends as soon as its signal fires. */
   readonly obeys: boolean
   readonly how?: 'done' | 'threw' | 'aborted'
 }
 
-/** What an instance told its observers. */
+/** An event that an instance emitted. */
 interface ToldFact {
   readonly kind: 'told'
   readonly seat: string
@@ -79,13 +79,13 @@ interface ToldFact {
   readonly token: number
 }
 
-/** Faults, operators and log lines: what explains the rest. */
+/** Faults, operators' actions and log lines, for the report. */
 interface NoteFact {
   readonly kind: 'note'
   readonly text: string
 }
 
-/** Where in the order of things something happened. */
+/** When an event happened, and its position in the order of all events. */
 export interface Place {
   readonly at: number
   readonly order: number
@@ -97,7 +97,7 @@ export type EntryOf<Kind extends Fact['kind']> = Extract<Entry, { readonly kind:
 export interface Violation {
   readonly invariant: string
   readonly text: string
-  /** Names of runs, schedules and keys by which the lines that matter are found. */
+  /** Runs, schedules and keys whose lines the report shows. */
   readonly about: readonly string[]
 }
 
@@ -105,12 +105,12 @@ export class Chronicle {
   readonly violations: Violation[] = []
   /** Every schedule that was ever put. */
   readonly schedules = new Set<string>()
-  /** What the store has forgotten by now. */
+  /** Runs and skips that the store has pruned. */
   readonly prunedRuns: Run[] = []
   readonly prunedSkips: { readonly schedule: string; readonly range: SkipRange }[] = []
-  /** Runs that an operator cancelled or retried, and so took out of their order. */
+  /** Runs that an operator cancelled or retried, which changes their order. */
   readonly touched = new Set<string>()
-  /** Those that ended by it, as they were before. */
+  /** Cancelled runs, as they were before. */
   readonly cancelled: Run[] = []
   readonly prunes: boolean
   readonly #clock: Clock
@@ -119,14 +119,14 @@ export class Chronicle {
 
   constructor(
     clock: Clock,
-    /** Whether history is short, so that what is pruned has to be kept here. */
+    /** Whether history is so short that pruned runs must be kept here. */
     prunes: boolean,
   ) {
     this.#clock = clock
     this.prunes = prunes
   }
 
-  /** Taken when something is done; what came of it is written down when it is known. */
+  /** Takes the next position. An operation takes it when it executes, and writes its result there later. */
   place(): Place {
     this.#order += 1
     return { at: this.#clock.now(), order: this.#order }

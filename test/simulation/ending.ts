@@ -5,19 +5,19 @@ import type { Schedule } from '../../src/core/schedule.js'
 import { ALL, historyOf } from './pruned-history.js'
 import type { World } from './world.js'
 
-/** What is left when everything was drained. */
+/** The contents of the store after the drain. */
 export interface Ending {
   readonly now: number
-  /** Still unfinished, before the schedules went on. */
+  /** Runs that were unfinished before the schedules resumed. */
   readonly unfinished: readonly Run[]
   readonly leases: readonly Lease[]
-  /** Every run that the history has or had. */
+  /** Every run in the history, pruned ones included. */
   readonly runs: readonly Run[]
   readonly skips: ReadonlyMap<string, readonly SkipRange[]>
   readonly schedules: ReadonlyMap<string, Schedule>
 }
 
-/** Looks at the store, and lets all schedules go on first: with that, every tick up to now is accounted for. */
+/** Reads the store after resuming all schedules, so that every tick up to now is accounted for. */
 export async function lookAt({ clock, store, chronicle }: World): Promise<Ending> {
   const now = clock.now()
   const unfinished = await store.runs.list({ states: ['waiting', 'ready', 'running'], limit: ALL })

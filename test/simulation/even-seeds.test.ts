@@ -1,6 +1,6 @@
 import { describe } from 'vitest'
 import { runSeeds } from './seeds.js'
 
-describe('simulated clusters lose no tick, double none, and overlap no committed effects', () => {
+describe('simulated clusters lose no tick, duplicate none, and never overlap committed effects', () => {
   runSeeds(2, 2)
 })

@@ -1,4 +1,4 @@
-/** Keeps for the simulation what pruning takes from the store. */
+/** Keeps runs and skips that the store prunes. */
 import type { SkipRange } from '../../src/core/plan.js'
 import type { Run } from '../../src/core/run.js'
 import type { Schedule } from '../../src/core/schedule.js'
@@ -13,7 +13,7 @@ export interface History {
   readonly skips: ReadonlyMap<string, readonly SkipRange[]>
 }
 
-/** Everything that the store knows about ticks and runs at the moment of the call. */
+/** Everything that the store knows about ticks and runs at this moment. */
 export async function historyOf(store: Store, chronicle: Chronicle): Promise<History> {
   const known = [...chronicle.schedules]
   const schedules = store.schedules.list({ limit: ALL })

@@ -7,7 +7,7 @@ import { isSlow, type JobSettings, type Payload, type Settings } from './setting
 const OFTEN = ['* * * * * *', '*/2 * * * * *', '1-59/7 * * * * *', '3,4,5,40 * * * * *'] as const
 const SELDOM = ['*/10 * * * * *', '*/15 * * * * *', '5,35 * * * * *', '0 * * * * *', '* * * * *'] as const
 
-/** Any schedule. Instants of `at` lie in the future when it must not look back. */
+/** A random schedule. With `ahead`, instants of `at` are in the future. */
 export function randomSchedule(random: Random, { jobs }: Settings, now: number, ahead: boolean): ScheduleInput {
   const job = random.pick(jobs)
   return {
@@ -40,7 +40,7 @@ export function randomTimeline(random: Random, job: JobSettings, now: number, ah
   }
   const every = isSlow(job) ? random.pick([10_000, 25_000, 60_000]) : random.pick([1_000, 1_500, 3_000, 7_000, 20_000])
   if (kind < 0.9) return { every }
-  // A past second may hold a tick of a removed schedule of the same name, whose event id it would share.
+  // A tick in a past second could share its event id with a tick of a removed schedule of the same name.
   const startsAt = wholeSecond(now) + Math.max(random.integer(-5, 20), ahead ? 0 : -5) * 1_000
   const endsAt = Math.max(startsAt, now) + every * 2 + random.integer(0, 60_000)
   return { every: wholeSecond(every), startsAt: new Date(startsAt), endsAt: new Date(endsAt) }
@@ -53,8 +53,9 @@ function randomInstants(random: Random, now: number, ahead: boolean): Date[] {
 }
 
 /**
- * Event ids are by the second. A timeline that names its first instant could have a tick in the same second as the last
- * one of the timeline that it replaces, and share its id; one that begins when it is put, or on whole seconds, cannot.
+ * Event ids have a resolution of one second. A timeline that names its first instant could have a tick in the same
+ * second as the last tick of the timeline that it replaces, and share its event id. A timeline that begins when it is
+ * put, or on whole seconds, cannot.
  */
 function wholeSecond(ms: number): number {
   return Math.ceil(ms / 1_000) * 1_000

@@ -1,7 +1,7 @@
 /**
- * Writes down what was really done to the store. It lies below all faults: an operation whose reply is lost further up
- * is in the record, one that never arrived is not. The memory store works at the moment it is called, so a place in the
- * order is taken then, and what two calls find that are made without waiting in between is the same state.
+ * Records the operations that the store actually executed. It is below all faults: an operation whose reply is lost is
+ * in the record, an operation that never arrived is not. The memory store executes a call synchronously, so the
+ * position in the order is taken when the call is made.
  */
 import { isFinished, type NewRun, type Run } from '../../src/core/run.js'
 import type { EnqueueResult, RunStore, ScheduleStore, Settlement, SettleResult, Store } from '../../src/core/store.js'
@@ -66,7 +66,7 @@ function recordedRuns(store: Store, chronicle: Chronicle): RunStore {
   const settled = new Set<string>()
   const dedupes = new Map<string, string>()
 
-  /** The unfinished run that refuses another with the same dedupe key. */
+  /** The unfinished run because of which another with the same dedupe key is refused. */
   async function rivalOf({ target, dedupe }: NewRun): Promise<Run | undefined> {
     const known = dedupe === undefined ? undefined : dedupes.get(JSON.stringify([target, dedupe]))
     const run = known === undefined ? undefined : await runs.get(known)
@@ -96,7 +96,7 @@ function recordedRuns(store: Store, chronicle: Chronicle): RunStore {
     chronicle.write({ kind: 'claimed', run: id, origin, schedule, tick, key, token, attempt: number, instance }, place)
   }
 
-  /** Settling again with the token that settled is no second settlement. */
+  /** A repeated settlement with the same token is not recorded again. */
   function noteSettled({ run, token, outcome }: Settlement, result: SettleResult | undefined, place: Place): void {
     if (settled.has(`${run}@${token}`)) return
     if (result === 'settled') settled.add(`${run}@${token}`)

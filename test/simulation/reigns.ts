@@ -3,21 +3,21 @@ import type { Chronicle, EntryOf } from './chronicle.js'
 import type { Ending } from './ending.js'
 import { ALL } from './pruned-history.js'
 
-/** A stretch of time in which one timeline of a schedule was in force. */
+/** A period in which one timeline of a schedule was in force. */
 export interface Reign {
   readonly schedule: string
-  /** When it was put. */
+  /** When the timeline was put. */
   readonly begunAt: number
-  /** Every tick that it owes. */
+  /** Every tick that must be accounted for. */
   readonly ticks: readonly number[]
-  /** Every `times` that was in force meanwhile; infinite where there was none. */
+  /** Every value of `times` during the period; infinite where there was none. */
   readonly limits: readonly number[]
   readonly text: string
 }
 
 type Turn = EntryOf<'put' | 'removed' | 'pruned'>
 
-/** The timelines of a schedule, one after the other, from what was applied to the store. */
+/** The successive timelines of a schedule, from the puts and removals that the store executed. */
 export function reigns(chronicle: Chronicle, schedule: string, ending: Ending): Reign[] {
   const found: Reign[] = []
   let put: EntryOf<'put'> | undefined
@@ -47,7 +47,7 @@ export function reigns(chronicle: Chronicle, schedule: string, ending: Ending): 
   return found.map((one, at) => withoutThoseOf(one, found[at + 1]))
 }
 
-/** An instant just passed that the next timeline names again is the next one's to fire. */
+/** A tick that the next timeline contains as well is counted there. */
 function withoutThoseOf(one: Reign, next: Reign | undefined): Reign {
   const taken = new Set(next?.ticks.filter((tick) => tick <= next.begunAt))
   return { ...one, ticks: one.ticks.filter((tick) => !taken.has(tick)) }
@@ -61,7 +61,7 @@ function reign({ schedule, definition, at, cursor }: EntryOf<'put'>, through: nu
     ...(startsAt === undefined ? {} : { startsAt }),
     ...(endsAt === undefined ? {} : { endsAt }),
   }
-  // Its ticks come after the instant at which it was put, or earlier if its author named one that had just passed.
+  // Ticks come after the put, or earlier when the definition names an instant that has just passed.
   const after = 'at' in timeline || startsAt !== undefined ? Math.min(cursor, at) : at
   const text = `${JSON.stringify(definition)} from ${new Date(at).toISOString()} to ${new Date(through).toISOString()}`
   return { schedule, begunAt: at, ticks: scheduleTimeline(fields).between(after, through, ALL), limits, text }

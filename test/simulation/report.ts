@@ -3,7 +3,7 @@ import type { Simulation } from './simulate.js'
 
 const LINES = 40
 
-/** Everything that somebody needs who wants to know why a seed failed. */
+/** The lines of the record that explain why a seed failed. */
 export function report(seed: number, { violations, chronicle }: Simulation): string {
   const [first] = violations
   if (first === undefined) return `seed ${seed}: all invariants hold`

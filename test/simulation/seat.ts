@@ -1,4 +1,4 @@
-/** A place in the cluster. One instance after another takes it; each is a process of its own, with its own bad luck. */
+/** A slot in the cluster, occupied by one instance after another. Each is a separate process with its own faults. */
 import type { Job } from '../../src/api/jobs/job.js'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import { type Clock, sleep } from '../../src/core/clock.js'
@@ -21,7 +21,7 @@ export class Seat {
   #state: State = 'empty'
   #belfry: Belfry | undefined
   #lifeline: Lifeline | undefined
-  /** No call of it arrives until then. */
+  /** Until then, no call of this slot's instance arrives. */
   cutOffUntil = 0
 
   constructor(world: World, number: number) {
@@ -37,12 +37,12 @@ export class Seat {
     return this.#state
   }
 
-  /** The instance that can be asked to do something. */
+  /** The instance, while it is running. */
   get belfry(): Belfry | undefined {
     return this.#state === 'up' ? this.#belfry : undefined
   }
 
-  /** A new process. */
+  /** Starts a new process. */
   open(): void {
     if (this.#state !== 'empty') return
     const { chronicle } = this.#world
@@ -78,7 +78,7 @@ export class Seat {
     this.#lifeline?.resume()
   }
 
-  /** Ends the process in order. */
+  /** Stops the process gracefully. */
   stop(graceMs: number): void {
     const belfry = this.belfry
     const name = this.name

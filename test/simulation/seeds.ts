@@ -4,10 +4,10 @@ import { simulate } from './simulate.js'
 
 const SEEDS = Number(process.env.SEEDS ?? 300)
 const SEED = process.env.SEED === undefined ? undefined : Number(process.env.SEED)
-/** So many seeds to a test, so that a hang is noticed and progress is seen. */
+/** Seeds per test, so that a hang is noticed and progress is visible. */
 const CHUNK = 25
 
-/** Runs every `step`th seed, from the `first`: `SEEDS` says how many there are, `SEED` picks one. */
+/** Runs every `step`th seed from `first`: `SEEDS` sets how many, `SEED` picks one. */
 export function runSeeds(first: number, step: number): void {
   const seeds = Array.from({ length: SEEDS }, (_, at) => at + 1).filter((seed) => seed % step === first % step)
   const chosen = SEED === undefined ? seeds : SEED % step === first % step ? [SEED] : []
@@ -20,5 +20,5 @@ export function runSeeds(first: number, step: number): void {
       }
     })
   }
-  if (chosen.length === 0) it.skip(`has nothing to do: seed ${SEED} is run beside it`, () => {})
+  if (chosen.length === 0) it.skip(`has nothing to do: another file runs seed ${SEED}`, () => {})
 }

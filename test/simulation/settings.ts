@@ -1,4 +1,4 @@
-/** What a seed decides before anything happens: how many instances, how well they are, and what they run. */
+/** What a seed decides at the start: the number of instances, the rates of faults, and the jobs. */
 import type { ExclusiveOption, JobOptions } from '../../src/api/jobs/job-options.js'
 import type { Keep } from '../../src/core/run.js'
 import type { Faults } from '../../src/testing/faulty-store.js'
@@ -12,18 +12,18 @@ export interface Payload {
 export interface JobSettings {
   readonly name: string
   readonly options: Omit<JobOptions<Payload>, 'run'>
-  /** How long its handler takes. */
+  /** The shortest and longest duration of the handler. */
   readonly minMs: number
   readonly maxMs: number
-  /** How likely an attempt throws. */
+  /** The probability that an attempt throws. */
   readonly fails: number
-  /** Whether it ends as soon as its signal fires. */
+  /** Whether the handler ends as soon as its signal fires. */
   readonly obeys: boolean
 }
 
 export interface Settings {
   readonly startAt: number
-  /** How long things go wrong. */
+  /** How long faults are injected. */
   readonly troubleMs: number
   readonly seats: number
   readonly leaseMs: number
@@ -33,11 +33,11 @@ export interface Settings {
   readonly jobs: readonly [JobSettings, ...JobSettings[]]
   readonly schedules: number
   readonly faults: Faults
-  /** How wrong instances' clocks may be. */
+  /** The largest clock skew of an instance. */
   readonly skewMs: number
-  /** Whether history is so short that it is pruned all the time. */
+  /** Whether history is so short that it is pruned constantly. */
   readonly prunes: boolean
-  /** How often something is done, on average. */
+  /** The average time between two random actions. */
   readonly actionMs: number
 }
 
@@ -110,7 +110,7 @@ function drawExclusive(random: Random): ExclusiveOption<Payload> | undefined {
   }
 }
 
-/** Handlers of it hold things up: nothing that piles up may ask for it often. */
+/** Whether the job's handlers are slow: sources that pile up runs should rarely use it. */
 export function isSlow({ maxMs }: JobSettings): boolean {
   return maxMs > 2_000
 }

@@ -1,6 +1,6 @@
 /**
- * One seed, from the first instance to the last: trouble, then quiet, then everything is drained, looked at and stopped.
- * All that is random comes from the seed, so a seed always happens the same way.
+ * One seed from start to end: faults, then calm, then the drain, the checks and the stop. All randomness comes from the
+ * seed, so a seed is reproducible.
  */
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
@@ -23,7 +23,7 @@ export interface Simulation {
   readonly chronicle: Chronicle
 }
 
-/** How long a cluster in which nothing goes wrong may be at work without getting anything done. */
+/** How long a cluster without faults may go without claiming or settling a run. */
 const PATIENCE_MS = 180_000
 const STEP_MS = 5_000
 
@@ -68,14 +68,14 @@ async function live(world: World): Promise<void> {
   }
 }
 
-/** Nothing goes wrong any more: everybody comes back, and what was late is caught up. */
+/** Ends all faults, restarts all instances, and lets them catch up. */
 async function calmDown(world: World): Promise<void> {
   const { clock, settings, chronicle, seats, operator } = world
   world.calm = true
   world.outageUntil = 0
   for (const seat of seats) seat.cutOffUntil = 0
   chronicle.note('calm')
-  // What trouble has set going comes to its end first.
+  // Lets the effects of earlier faults end first.
   await clock.advance(Math.max(settings.leaseMs * 3, 15_000))
   for (const seat of seats) seat.resume()
   for (const seat of seats) seat.open()
@@ -84,7 +84,7 @@ async function calmDown(world: World): Promise<void> {
   for (const [name] of world.stopping) chronicle.violated('an instance can always be stopped', `${name} still stops`)
 }
 
-/** No new ticks: all runs there are come to their end. */
+/** Pauses all schedules and waits until every run has ended. */
 async function drain(world: World): Promise<void> {
   const { clock, chronicle, store, operator } = world
   for (const id of chronicle.schedules) world.attempt(`pause ${id}`, () => operator.schedules.pause(id))
@@ -106,7 +106,7 @@ async function stopAll({ clock, seats, chronicle, stopping, store, settings }: W
   for (const { id } of left) chronicle.violated('an instance that stops says goodbye', `${id} is still listed`, id)
 }
 
-/** The ids of instances come from the seed too: the pace of sweepers depends on them. */
+/** Instance ids come from the seed too, because the pace of sweepers depends on them. */
 function seedIds(random: Random): () => void {
   const { randomUUID } = crypto
   const hex = (digits: number) => Array.from({ length: digits }, () => random.integer(0, 15).toString(16)).join('')

@@ -1,4 +1,4 @@
-/** What is done to the cluster while it runs: by its users, by its operators, and by the world. */
+/** Random actions on the cluster while it runs: by users, by operators, and faults of processes and the network. */
 import type { Belfry } from '../../src/belfry.js'
 import type { Random } from '../../src/testing/random.js'
 import { randomPayload, randomSchedule, randomTimeline } from './random-schedule.js'
@@ -29,7 +29,7 @@ const ACTIONS: readonly (readonly [weight: number, Action])[] = [
 
 const TOTAL = ACTIONS.reduce((sum, [weight]) => sum + weight, 0)
 
-/** Does one thing, picked at random. */
+/** Performs one random action. */
 export function makeTrouble(world: World): void {
   let left = world.random.next() * TOTAL
   for (const [weight, action] of ACTIONS) {
@@ -44,7 +44,7 @@ export function scheduleId(random: Random, { schedules }: { readonly schedules: 
   return `s${random.integer(1, schedules)}`
 }
 
-/** Whoever is asked: a running instance with its bad line, or an operator with a good one. */
+/** A running instance with faults, or an operator without them. */
 function anyone({ random, seats, operator }: World): Belfry {
   const up = seats.flatMap(({ belfry }) => (belfry === undefined ? [] : [belfry]))
   const [first, ...rest] = up
@@ -86,7 +86,7 @@ export function putAnew(world: World, id = scheduleId(world.random, world.settin
   world.attempt(`put ${id}`, () => who.schedules.put(id, input))
 }
 
-/** A put over what is there, with one thing changed. */
+/** Puts an existing schedule with one change. */
 function change(world: World, what: (random: Random, now: number) => object): void {
   const { random, settings, store, clock, operator } = world
   const id = scheduleId(random, settings)

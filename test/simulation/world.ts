@@ -1,4 +1,4 @@
-/** All that a simulation consists of: one store, one clock, the seats, two operators, and the record. */
+/** All parts of a simulation: one store, one clock, the instance slots, two operators, and the record. */
 
 import type { BelfryOptions } from '../../src/api/belfry-options.js'
 import type { Job } from '../../src/api/jobs/job.js'
@@ -14,7 +14,7 @@ import { recordedStore } from './recorded-store.js'
 import { Seat } from './seat.js'
 import { drawSettings, type Payload, type Settings } from './settings.js'
 
-/** What may come of asking for something at the wrong time. */
+/** Errors that a call at the wrong time may return. */
 const EXPECTED = ['STORE_UNREACHABLE', 'SCHEDULE_NOT_FOUND', 'RUN_NOT_FOUND', 'TRANSITION_REFUSED', 'VERSION_CONFLICT']
 
 export const OUT_OF_REACH: Faults = { drop: 1, loseHint: 1 }
@@ -24,19 +24,19 @@ export class World {
   readonly clock: ManualClock
   readonly chronicle: Chronicle
   readonly store: Store
-  /** For what is done to the cluster. */
+  /** Decides the actions on the cluster. */
   readonly random: Random
-  /** For what happens to it: faults, and how handlers fare. */
+  /** Decides faults, and how long handlers take and whether they fail. */
   readonly luck: Random
   readonly seats: readonly Seat[]
-  /** An operator with a good line and the jobs' code, and one without the code. */
+  /** Two operators without faults: one with the jobs' code, one without. */
   readonly operator: Belfry
   readonly stranger: Belfry
   readonly operatorJobs = new Map<string, Job<Payload | undefined>>()
   readonly stopping = new Map<string, Promise<void>>()
-  /** No call of anybody arrives until then. */
+  /** Until then, no call of any instance arrives. */
   outageUntil = 0
-  /** From now on nothing goes wrong any more. */
+  /** From now on no fault is injected, except lost hints. */
   calm = false
 
   constructor(seed: number, tamper: (store: Store) => Store) {
@@ -64,7 +64,7 @@ export class World {
     }
   }
 
-  /** The first seat does everything; of the others some do only a part. */
+  /** The first slot does everything; some of the others have only some roles or jobs. */
   specialty(seat: number): Partial<BelfryOptions> {
     const kind = seat === 1 ? 1 : this.random.next()
     if (kind < 0.1) return { roles: ['run'] }
@@ -75,11 +75,11 @@ export class World {
   faults(): Faults {
     const { loseHint = 0, ...others } = this.settings.faults
     if (this.clock.now() < this.outageUntil) return OUT_OF_REACH
-    // Hints may be lost for ever: nothing depends on them.
+    // Hints stay lossy: nothing may depend on them.
     return this.calm ? { loseHint } : { loseHint, ...others }
   }
 
-  /** Does something that may fail as things are, but in no other way. Nobody waits for it. */
+  /** Starts work that may fail only with the expected errors, without waiting for it. */
   attempt(what: string, work: () => Promise<unknown>): void {
     this.chronicle.note(what)
     work().then(

@@ -36,7 +36,7 @@ async function endOf(belfry: Belfry, run: string): Promise<Run> {
   return ended
 }
 
-/** An instance with a job whose handler does in a thread what it is told. */
+/** An instance with a job whose handler runs in a thread and performs the action named in its payload. */
 async function scene(options: Partial<BelfryOptions> = {}, job: { exclusive?: true; attempts?: number } = {}) {
   const lines: Line[] = []
   const belfry = createBelfry({ store: memory(), logger: keptLog(lines), ...options })
@@ -52,7 +52,7 @@ async function scene(options: Partial<BelfryOptions> = {}, job: { exclusive?: tr
   return { belfry, lines, enqueue, done }
 }
 
-/** The same on a clock that the test turns. */
+/** The same with a clock that the test advances. */
 async function timedScene(options: { timeout?: string } = {}) {
   const lines: Line[] = []
   const test = createTestBelfry({ logger: keptLog(lines) })
@@ -70,13 +70,13 @@ async function timedScene(options: { timeout?: string } = {}) {
 }
 
 describe('a job whose handler is a module', () => {
-  it('runs it in a thread, with the context that any handler gets', async () => {
+  it('runs in a thread, with the same context as any handler', async () => {
     const belfry = createBelfry({ store: memory() })
     instances.push(belfry)
     const payload = z.object({ do: z.string(), at: z.string().transform((text) => new Date(text)) })
     const job = belfry.job('tell', { payload, run: DO })
     await belfry.start()
-    // @ts-expect-error: the payload is typed by the schema, whatever runs it.
+    // @ts-expect-error: the schema determines the payload's type, wherever the handler runs.
     await expect(job.enqueue({ do: 'tell', at: 5 })).rejects.toMatchObject({ code: 'PAYLOAD_INVALID' })
     const { run } = (await job.enqueue({ do: 'tell', at: '2026-03-01' })) as { run: string }
     const ended = await endOf(belfry, run)
@@ -101,13 +101,13 @@ describe('a job whose handler is a module', () => {
     await belfry.start()
     const { run } = (await job.enqueue({ do: 'spin until told' })) as { run: string }
     await expect.poll(async () => (await belfry.runs.get(run))?.state, SOON).toBe('running')
-    // On the main thread the handler would never let this timer fire.
+    // A handler on the main thread would never let this timer fire.
     await delay(50)
     Atomics.store(new Int32Array(told), 0, 1)
     expect(await endOf(belfry, run)).toMatchObject({ state: 'succeeded', result: 'told' })
   })
 
-  it('is not named when another handler blocks the main thread', async () => {
+  it('is not blamed when another handler blocks the main thread', async () => {
     const lines: Line[] = []
     const belfry = createBelfry({ store: memory(), logger: keptLog(lines) })
     instances.push(belfry)
@@ -126,7 +126,7 @@ describe('a job whose handler is a module', () => {
     await expect.poll(warnings, SOON).toEqual([`blocking ${blocked.run}`])
   })
 
-  it('may be CommonJS that a compiler has made', async () => {
+  it('may be compiled CommonJS', async () => {
     const belfry = createBelfry({ store: memory() })
     instances.push(belfry)
     const job = belfry.job('compiled', { run: new URL('./handlers/compiled.cjs', import.meta.url) })
@@ -135,13 +135,13 @@ describe('a job whose handler is a module', () => {
     expect(await endOf(belfry, run)).toMatchObject({ result: 'from CommonJS' })
   })
 
-  it('has no transaction, and says so', async () => {
+  it('has no transaction, and its error says so', async () => {
     const { done } = await scene()
     const { error } = await done({ do: 'transaction' })
     expect(error).toMatchObject({ code: 'UNSUPPORTED', message: expect.stringContaining('transaction() works in') })
   })
 
-  it('writes to the log of its instance, with the fields of its run', async () => {
+  it('writes to its instance’s log, with the fields of its run', async () => {
     const { lines, done } = await scene()
     const { id } = await done({ do: 'log' })
     expect(lines.filter(({ fields }) => fields.run === id)).toEqual([
@@ -155,7 +155,7 @@ describe('a job whose handler is a module', () => {
   })
 })
 
-describe('what a handler in a thread throws', () => {
+describe('an error thrown by a handler in a thread', () => {
   it('keeps its message, code and stack', async () => {
     const { done } = await scene()
     const { state, error } = await done({ do: 'throw' })
@@ -165,7 +165,7 @@ describe('what a handler in a thread throws', () => {
     expect((await done({ do: 'throw text' })).error?.message).toBe('only text')
   })
 
-  it('is what the backoff is given', async () => {
+  it('is passed to the backoff function', async () => {
     const belfry = createBelfry({ store: memory() })
     instances.push(belfry)
     const seen: unknown[] = []
@@ -187,7 +187,7 @@ describe('what a handler in a thread throws', () => {
     })
   })
 
-  it('ends the run at once where it says so', async () => {
+  it('ends the run at once when it is not retryable', async () => {
     const { done } = await scene({}, { attempts: 5 })
     expect(await done({ do: 'throw for good' })).toMatchObject({ state: 'failed', attempt: 1 })
     const { error, attempt } = await done({ do: 'return what is no JSON' })
@@ -195,7 +195,7 @@ describe('what a handler in a thread throws', () => {
     expect(error?.message).toContain('the result of job "do".when')
   })
 
-  it('is an error that names the job when the payload cannot be sent to the thread', async () => {
+  it('names the job when the payload cannot be sent to the thread', async () => {
     const belfry = createBelfry({ store: memory() })
     instances.push(belfry)
     const payload = z.object({ do: z.string() }).transform((given) => ({ ...given, undo: () => {} }))
@@ -222,14 +222,14 @@ describe('a thread that dies', () => {
     expect(await done({ do: 'tell' })).toMatchObject({ state: 'succeeded' })
   })
 
-  it('fails the attempt that needs more memory than it may', async () => {
+  it('fails the attempt that exceeds its memory limit', async () => {
     const { done } = await scene({ threads: { memoryMb: 32 } })
     const { error } = await done({ do: 'use much memory' })
     expect(error).toMatchObject({ code: 'THREAD_ENDED', message: expect.stringContaining('ran out of memory') })
     expect(await done({ do: 'tell' })).toMatchObject({ state: 'succeeded' })
   })
 
-  it('harms no later run when it dies of what a handler left behind', async () => {
+  it('harms no later run when leftover work of a handler kills it', async () => {
     const { done, lines } = await scene({ threads: { max: 1 } })
     for (let round = 0; round < 10; round += 1) {
       expect(await done({ do: 'leave a bomb' })).toMatchObject({ state: 'succeeded' })
@@ -241,8 +241,8 @@ describe('a thread that dies', () => {
   })
 })
 
-describe('an attempt that has to end', () => {
-  it('is over when its timeout and its abort window are, whatever its handler does', async () => {
+describe('an attempt that must end', () => {
+  it('ends after its timeout and its abort window, whatever its handler does', async () => {
     const { enqueue, state, advance, belfry, lines } = await timedScene({ timeout: '1m' })
     const run = await enqueue({ do: 'spin for ever', key: 'a' })
     const next = await enqueue({ do: 'tell', key: 'a' })
@@ -252,14 +252,14 @@ describe('an attempt that has to end', () => {
     await advance('5s')
     await expect.poll(() => state(run), SOON).toBe('failed')
     expect(await belfry.runs.get(run)).toMatchObject({ error: { code: 'TIMEOUT' } })
-    // Its key and its thread are free: the one that waited for them runs.
+    // Its key and its thread are free: the next run starts.
     await expect.poll(() => state(next), SOON).toBe('succeeded')
     expect(lines.map(({ message }) => message)).toContain(
       'a handler did not return after it was aborted: its thread was ended; let it watch its signal',
     )
   })
 
-  it('is over soon after it was cancelled', async () => {
+  it('ends soon after it was cancelled', async () => {
     const { enqueue, state, advance, belfry } = await timedScene()
     const run = await enqueue({ do: 'spin for ever', key: 'a' })
     await expect.poll(() => state(run), SOON).toBe('running')
@@ -268,7 +268,7 @@ describe('an attempt that has to end', () => {
     await expect.poll(() => state(run), SOON).toBe('cancelled')
   })
 
-  it('may end by itself, in a loop that never waits too', async () => {
+  it('can end itself inside a loop that never yields', async () => {
     const { enqueue, state, advance, belfry, lines } = await timedScene({ timeout: '1m' })
     const before = await enqueue({ do: 'tell', key: 'a' })
     await expect.poll(() => state(before), SOON).toBe('succeeded')
@@ -288,7 +288,7 @@ describe('an attempt that has to end', () => {
   })
 })
 
-describe('a stop', () => {
+describe('stop()', () => {
   it('gives a handler in a thread its grace', async () => {
     const { belfry, enqueue } = await scene()
     const run = await enqueue({ do: 'wait', ms: 300 })
@@ -298,7 +298,7 @@ describe('a stop', () => {
     expect(await ended).toBe('waited')
   })
 
-  it('ends what has not returned after its grace, and gives the run back', async () => {
+  it('ends handlers that do not return within the grace, and releases their runs', async () => {
     const { belfry, enqueue } = await scene()
     const run = await enqueue({ do: 'spin for ever' })
     await expect.poll(async () => (await belfry.runs.get(run))?.state, SOON).toBe('running')

@@ -31,7 +31,7 @@ function at(path: string): URL {
   return new URL(path, import.meta.url)
 }
 
-/** A module that nobody compiled, and what it is compiled from. */
+/** Writes a module to a temporary file. */
 function written(name: string, text: string): URL {
   const file = join(mkdtempSync(join(tmpdir(), 'belfry-handler-')), name)
   writeFileSync(file, text)
@@ -68,13 +68,13 @@ describe('a handler module that cannot run', () => {
     await expect(belfry.start()).rejects.toThrow(/^job "resize": run: /)
   })
 
-  it('is refused when the job is defined, if it is no URL of a file', () => {
+  it('is refused when the job is defined if it is not a file URL', () => {
     const define = (run: unknown) => () => instance().job('resize', { run } as JobOptions<unknown>)
     expect(define('./resize.js')).toThrow(/run must be a function, or the URL of a module: .*, not "\.\/resize\.js"/)
     expect(define(new URL('https://example.com/resize.js'))).toThrow(/only modules in files/)
   })
 
-  it('is no matter to an instance that does not run the job', async () => {
+  it('does not affect an instance that does not run the job', async () => {
     const enqueuer = instance({ roles: ['tick'] })
     enqueuer.job('resize', { run: missing })
     await enqueuer.start()
@@ -86,7 +86,7 @@ describe('a handler module that cannot run', () => {
 })
 
 describe('the threads of an instance', () => {
-  it('are no more than it may have, whatever jobs share them', async () => {
+  it('never exceed their maximum, whatever jobs share them', async () => {
     const belfry = instance({ concurrency: 10, threads: { max: 2 } })
     const jobs = ['one', 'other'].map((name) => belfry.job<object>(name, { run: DO }))
     const running = { now: 0, most: 0 }
@@ -104,7 +104,7 @@ describe('the threads of an instance', () => {
     expect(running.most).toBe(2)
   })
 
-  it('count as part of its concurrency', async () => {
+  it('count towards its concurrency', async () => {
     const belfry = instance({ concurrency: 3, threads: { max: 2 } })
     const running = { now: 0, most: 0 }
     belfry.on('run:started', () => {
@@ -123,7 +123,7 @@ describe('the threads of an instance', () => {
     expect(running.most).toBe(3)
   })
 
-  it('are refused in numbers that make no sense', () => {
+  it('are refused in invalid numbers', () => {
     expect(() => instance({ threads: { max: 0 } })).toThrow('threads.max is 0: it must be a whole number of at least 1')
     expect(() => instance({ threads: { memoryMb: 1 } })).toThrow('threads.memoryMb is 1')
     expect(() => instance({ threads: { memory: 64 } as object })).toThrow('"memory" is not an option')
@@ -144,7 +144,7 @@ function pool(idleMs: number) {
 }
 
 describe('a pool of threads', () => {
-  it('starts threads when they are needed, and ends those that nothing needs', async () => {
+  it('starts threads when needed, and ends idle ones', async () => {
     const { threads, tell } = pool(100)
     expect(threads.size).toBe(0)
     const runs = [tell(), tell(), tell()]
@@ -156,7 +156,7 @@ describe('a pool of threads', () => {
     await another
   })
 
-  it('uses a thread again and again, and keeps nothing of what it did', async () => {
+  it('reuses a thread, and keeps nothing of earlier runs', async () => {
     setFlagsFromString('--expose-gc')
     const gc = runInNewContext('gc') as () => void
     const { threads, tell } = pool(60_000)

@@ -3,7 +3,7 @@ import { createBelfry, silentLogger } from '../../src/index.js'
 import { storeKinds } from '../behaviours/store-kinds.js'
 
 describe.each(storeKinds)('on $name', ({ open }) => {
-  it('a run goes to a thread as the store gave it', async () => {
+  it('passes a run unchanged from the store to the thread', async () => {
     const ground = await open()
     const { clock, poll } = ground
     const belfry = createBelfry({

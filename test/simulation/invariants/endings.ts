@@ -1,4 +1,4 @@
-/** After the quiet nobody is stuck: every run has ended, and every run that was made can be accounted for. */
+/** After the drain every run has ended, and every created run is accounted for. */
 import type { Chronicle } from '../chronicle.js'
 import type { Ending } from '../ending.js'
 
@@ -14,7 +14,7 @@ export function checkEndings(chronicle: Chronicle, { unfinished, leases, runs }:
   checkEnqueued(chronicle, new Set(runs.map(({ id }) => id)))
 }
 
-/** A run that left no history must have ended in a way that leaves none. */
+/** A run without history must have ended in a way that leaves none. */
 function checkEnqueued(chronicle: Chronicle, known: ReadonlySet<string>): void {
   const settled = new Map(chronicle.of('settled').map(({ run, outcome }) => [run, outcome]))
   const claimed = new Set(chronicle.of('claimed').map(({ run }) => run))

@@ -1,6 +1,6 @@
 /**
- * What handlers saw. A handler that obeys its signal, in a process that is not stopped from outside, never works at the
- * same time as another of its key: it is told to end before the store gives its key away.
+ * Checks executions as handlers saw them. A handler that obeys its signal, in a process that is not paused, never works
+ * at the same time as another of its key: its signal fires before the store gives the key away.
  */
 import type { Chronicle, EntryOf } from '../chronicle.js'
 
@@ -42,7 +42,7 @@ function checkAlone(chronicle: Chronicle): void {
   }
 }
 
-/** Executions that came to their end, in the order of their beginnings. */
+/** Completed executions, in order of their start. */
 function executions(chronicle: Chronicle): Execution[] {
   const open = new Map<string, EntryOf<'began'>>()
   const ended: Execution[] = []

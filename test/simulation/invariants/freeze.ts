@@ -1,6 +1,6 @@
 import type { Chronicle } from '../chronicle.js'
 
-/** While the store is frozen nothing starts. */
+/** While the store is frozen, no run starts. */
 export function checkFreeze(chronicle: Chronicle): void {
   let frozen = false
   for (const entry of chronicle.of('frozen', 'thawed', 'claimed')) {

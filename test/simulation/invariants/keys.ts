@@ -1,6 +1,6 @@
 /**
- * Committed effects of one key never overlap. A register per key stands for the effects: it takes a write when the store
- * has accepted the settlement, and its token must be the newest that the key was ever claimed with.
+ * Committed effects of one key never overlap. A register per key represents the effects: it accepts a write when the
+ * store accepts the settlement, and the write's token must be the newest with which the key was ever claimed.
  */
 import type { Chronicle, EntryOf } from '../chronicle.js'
 
@@ -63,7 +63,7 @@ function checkRegister(chronicle: Chronicle, key: string, claims: readonly Entry
   }
 }
 
-/** Of runs that nobody touched, and that began only once. */
+/** Checks the order of runs that no operator touched and that were claimed only once. */
 function checkTurns(chronicle: Chronicle, key: string, claims: readonly EntryOf<'claimed'>[]): void {
   const began = new Map<string, EntryOf<'claimed'>>()
   for (const claim of claims) if (!began.has(claim.run)) began.set(claim.run, claim)

@@ -1,4 +1,4 @@
-/** Ticks of a schedule that never allowed overlap run one after the other, retries included. */
+/** Ticks of a schedule that never allowed overlap run one after another, retries included. */
 import type { Chronicle, EntryOf } from '../chronicle.js'
 
 const APART = 'ticks of a schedule that allows no overlap do not overlap'
@@ -27,7 +27,7 @@ export function checkOverlap(chronicle: Chronicle): void {
   }
 }
 
-/** From the first claim of each tick's run to the last that the store accepted of it. */
+/** From the first claim of each tick's run to its last accepted settlement. */
 function spans(chronicle: Chronicle): Span[] {
   const found = new Map<string, Span>()
   for (const step of chronicle.of('claimed', 'settled')) {

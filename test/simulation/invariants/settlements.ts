@@ -1,4 +1,4 @@
-/** A run ends once: of all its attempts at most one is accepted as its success, and nothing comes after it. */
+/** A run ends once: at most one of its attempts is accepted as a success, and no settlement is accepted after it. */
 import type { Chronicle, EntryOf } from '../chronicle.js'
 
 const ONCE = 'a run succeeds at most once'

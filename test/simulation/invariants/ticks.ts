@@ -1,6 +1,6 @@
 /**
- * No tick is lost, and none is doubled. What must be there follows from the puts and removals that were applied and from
- * the timeline alone; what is there is read from the history, from what was ever claimed, and from the skips.
+ * No tick is lost or duplicated. Expected ticks follow from the applied puts and removals and the timeline alone.
+ * Actual ticks come from the history, from all claims, and from the skips.
  */
 import type { SkipRange } from '../../../src/core/plan.js'
 import type { Run } from '../../../src/core/run.js'
@@ -11,7 +11,7 @@ import { type Reign, reigns } from '../reigns.js'
 const LOST = 'no tick is lost'
 const DOUBLED = 'no tick is doubled'
 
-/** Ids of the runs of each tick. */
+/** Run ids by tick. */
 type TickRuns = ReadonlyMap<number, ReadonlySet<string>>
 
 export function checkTicks(chronicle: Chronicle, ending: Ending): void {
@@ -37,7 +37,7 @@ function tickRuns(id: string, chronicle: Chronicle, ending: Ending): TickRuns {
   return runs
 }
 
-/** Each range belongs to the timeline whose ticks it counts. */
+/** Assigns each skip range to the timeline whose ticks it counts. */
 function skipsOf(
   chronicle: Chronicle,
   id: string,

@@ -1,5 +1,5 @@
 // @ts-check
-/** A handler that does what its payload says. */
+/** A handler that performs the action named in its payload. */
 import { once } from 'node:events'
 import { isMainThread, threadId } from 'node:worker_threads'
 
