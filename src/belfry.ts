@@ -13,7 +13,7 @@ import { located } from './api/located.js'
 import type { Lock } from './api/locks/lock.js'
 import type { LockOptions } from './api/locks/lock-options.js'
 import { Locks } from './api/locks/locks.js'
-import { workUnder } from './api/locks/work-under.js'
+import { withLock } from './api/locks/with-lock.js'
 import { stopOn } from './api/process-signals.js'
 import { Runs } from './api/runs/runs.js'
 import { Declarations } from './api/schedules/declarations.js'
@@ -22,7 +22,7 @@ import { Schedules } from './api/schedules/schedules.js'
 import { SinkCatalogue } from './api/sinks/sink-catalogue.js'
 import { type UnreachableSink, unreachableSinks } from './api/sinks/unreachable-sinks.js'
 import type { Check } from './core/diagnosis.js'
-import { failure, quote } from './core/errors.js'
+import { failure } from './core/errors.js'
 import type { Instance } from './core/instance.js'
 import type { Json } from './core/json.js'
 import { checkOptions } from './core/known-options.js'
@@ -123,8 +123,8 @@ export class Belfry implements AsyncDisposable {
       stampKeys: () => this.#catalogue.stampKeys(),
       syncReleases: () => this.#declarations.sync(),
     })
-    const keeper = new LockKeeper(store, clock, health, this.#events, this.#beatThread)
-    this.locks = new Locks(store, clock, log, floor, keeper, () => this.#engine.instance)
+    const keeper = new LockKeeper({ store, clock, log, events: this.#events, health, beatThread: this.#beatThread })
+    this.locks = new Locks({ store, clock, log, floor, keeper, instance: () => this.#engine.instance })
   }
 
   /** The id under which this process takes part; it changes when the store had given the process up for dead. */
@@ -187,13 +187,8 @@ export class Belfry implements AsyncDisposable {
    * Does something while holding a lock. Rejects with `LOCK_BUSY` when another has it, and with `LOCK_LOST` when the lock was
    * lost before the callback was done; that error carries the callback's value.
    */
-  async withLock<T>(name: string, work: (lock: Lock) => T | Promise<T>, options?: LockOptions): Promise<T> {
-    if (typeof work !== 'function') {
-      throw failure('OPTION_INVALID', `withLock(name, work, options): work is ${quote(work)}; it must be a function`)
-    }
-    const lock = await this.locks.acquire(name, options)
-    if (lock === undefined) throw failure('LOCK_BUSY', `the lock "${name}" is held by somebody else`)
-    return workUnder(lock, work)
+  withLock<T>(name: string, work: (lock: Lock) => T | Promise<T>, options?: LockOptions): Promise<T> {
+    return withLock(this.locks, name, work, options)
   }
 
   /**

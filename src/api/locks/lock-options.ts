@@ -12,11 +12,11 @@ export interface LockOptions {
   readonly wait?: Duration
   /** How many may hold it at a time, the same for all who use the name. Default 1. */
   readonly permits?: number
-  /** Nobody else gets it before this long after it was acquired, even if it is released sooner. */
+  /** No other holder gets it until this long after it was acquired, even if it is released sooner. */
   readonly minHold?: Duration
-  /** Enters a lock again that this one holds, with the same token: as many releases as acquisitions. */
+  /** Enters this held lock again, with the same token. It takes as many releases as acquisitions. */
   readonly holder?: Lock
-  /** Renewed by itself until it is released. Default on. */
+  /** Whether Belfry renews it until it is released. Default true. */
   readonly renew?: boolean
   /** Renew this often. Default a quarter of the TTL; more than a third is refused. */
   readonly heartbeat?: Duration
@@ -28,11 +28,11 @@ const DEFAULT_TTL_MS = 15_000
 const MAX_PERMITS = 1_000_000
 const KNOWN = ['ttl', 'wait', 'permits', 'minHold', 'holder', 'renew', 'heartbeat', 'timeout']
 
-/** What a lock is asked for with, checked. */
+/** Checked lock options. */
 export type LockTerms = ReturnType<typeof parse>
 
 export function parseLockOptions(name: string, options?: LockOptions): LockTerms {
-  if (options === undefined) return USUAL
+  if (options === undefined) return DEFAULTS
   checkOptions(options, KNOWN, () => `lock "${name}"`)
   return located(`lock "${name}"`, () => parse(name, options))
 }
@@ -67,7 +67,7 @@ function parse(name: string, options: LockOptions) {
   }
 }
 
-const USUAL = parse('', {})
+const DEFAULTS = parse('', {})
 
 export function checkTtl(name: string, ttlMs: number): number {
   if (ttlMs >= 1) return ttlMs

@@ -2,23 +2,23 @@ import { failure } from '../../core/errors.js'
 import type { HeldLock } from '../../engine/locks/held-lock.js'
 import type { Duration } from '../../time/duration.js'
 
-/** Who knows how to keep and give back what a lock stands for. */
-interface Keeper {
+/** The operations that a lock passes on. */
+interface LockOperations {
   extend(held: HeldLock, ttl: Duration): Promise<boolean>
   release(held: HeldLock): Promise<boolean>
   end(held: HeldLock): Promise<boolean>
 }
 
-/** A lock that was acquired. `await using` gives it back. */
+/** An acquired lock. `await using` releases it. */
 export class Lock implements AsyncDisposable {
   readonly #held: HeldLock
-  readonly #keeper: Keeper
-  /** The answer to its release, once that was asked for. */
+  readonly #operations: LockOperations
+  /** Set by the first release: later ones do nothing. */
   #released: Promise<boolean> | undefined
 
-  constructor(held: HeldLock, keeper: Keeper) {
+  constructor(held: HeldLock, operations: LockOperations) {
     this.#held = held
-    this.#keeper = keeper
+    this.#operations = operations
   }
 
   get name(): string {
@@ -35,9 +35,9 @@ export class Lock implements AsyncDisposable {
     return this.#held.signal
   }
 
-  /** Makes the lease last this long from now. False when somebody else has it; then the signal has fired. */
+  /** Makes the lease last this long from now. False when another holder has it; then the signal has fired. */
   async extend(ttl: Duration): Promise<boolean> {
-    return this.#released !== undefined ? false : this.#keeper.extend(this.#held, ttl)
+    return this.#released !== undefined ? false : this.#operations.extend(this.#held, ttl)
   }
 
   /**
@@ -46,26 +46,27 @@ export class Lock implements AsyncDisposable {
    */
   release(): Promise<boolean> {
     if (this.#released !== undefined) return Promise.resolve(false)
-    this.#released = this.#keeper.release(this.#held)
+    this.#released = this.#operations.release(this.#held)
     return this.#released
   }
 
-  /** Releases the lock unless that was done before. A loss is told by the signal, the event `lock:lost` and a warning. */
+  /** Releases the lock unless it was released before. The signal, the event `lock:lost` and a warning report a loss. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release()
   }
 
-  /** @internal Whether it was held to its end, which is now unless it was released before. */
+  /** @internal Releases the lock, and returns whether it was held until its release. */
   end(): Promise<boolean> {
     if (this.#released !== undefined) return this.#released.catch(() => !this.#held.isLost)
-    this.#released = this.#keeper.end(this.#held)
+    this.#released = this.#operations.end(this.#held)
     return this.#released
   }
 
   /** @internal */
   reenter(): HeldLock {
-    if (this.#released !== undefined)
+    if (this.#released !== undefined) {
       throw failure('OPTION_INVALID', `the lock "${this.name}" was released: it cannot be entered again`)
+    }
     return this.#held
   }
 }

@@ -4,63 +4,53 @@ import type { Lease } from '../../core/lease.js'
 import type { RenewedLock } from '../instances/beat-messages.js'
 import { HELD_UP_MS, trustMs } from '../instances/keeper.js'
 
-/** How a lease was obtained: for how long, by a call sent when, and whether and how often it is renewed. */
-export interface Grant {
+export interface HeldLockOptions {
+  readonly clock: Clock
+  readonly observer: LockObserver
   readonly ttlMs: number
+  /** When the call that acquired the lease was sent, by the monotonic clock. */
   readonly sentAt: number
+  readonly minHoldMs: number
   readonly renew: boolean
   readonly heartbeatMs: number | undefined
 }
 
-/** Who looks after a lock. */
 export interface LockObserver {
   lost(lock: HeldLock): void
-  /** Only the store can say whether it is still held: it is to be renewed at once. */
+  /** Only the store knows whether the lock is still held: renew it at once. */
   inDoubt(lock: HeldLock): void
 }
 
-const NOTHING = () => {}
-/** How long the store has to answer the renewal that decides after a block. */
+/** How long the store has to answer the renewal that decides after the event loop was blocked. */
 const LAST_RENEWAL_MS = 1_000
 
 /**
- * A lock that this process holds: how long it may be trusted, and the signal that fires when it no longer may.
- * As with the beat, trust is counted from when the call was sent, by the local monotonic clock.
+ * A lock that this process holds: how long its lease can be trusted, and the signal that fires when trust ends. As with
+ * the beat, trust starts when the call was sent, by the local monotonic clock.
  */
 export class HeldLock {
   readonly name: string
   readonly holder: string
-  /** Whether it is renewed by itself. */
-  readonly renews: boolean
-  readonly #clock: Clock
-  readonly #observer: LockObserver
-  readonly #heartbeatMs: number | undefined
-  #token: number
-  #ttlMs: number
+  readonly #options: HeldLockOptions
+  #token = 0
+  #ttlMs = 0
   #sentAt = 0
-  /** Set when the lock is watched. */
-  #watched = false
-  /** Made when somebody asks for the signal: most never do. */
+  /** Created on first use: most callers never read the signal. */
   #controller: AbortController | undefined
   #loss: Error | undefined
-  #cancelExpiry = NOTHING
-  /** How many acquisitions share it: it is given back with the last. */
+  #isReleased = false
+  #cancelExpiry = () => {}
+  /** Re-entrant acquisitions that share the lease: the last release gives it back. */
   acquisitions = 1
-  /** Whether the keeper sees to its renewals. */
-  isRenewed = false
-  /** The longest minimum hold that any of them asked for. */
-  minHoldMs = 0
+  /** The longest minimum hold that any of these acquisitions asked for. */
+  minHoldMs: number
 
-  constructor(lease: Lease, { ttlMs, sentAt, renew, heartbeatMs }: Grant, clock: Clock, observer: LockObserver) {
+  constructor(lease: Lease, options: HeldLockOptions) {
     this.name = lease.name
-    this.#heartbeatMs = heartbeatMs
     this.holder = lease.holder
-    this.renews = renew
-    this.#token = lease.token
-    this.#ttlMs = ttlMs
-    this.#clock = clock
-    this.#observer = observer
-    this.extended(lease, ttlMs, sentAt)
+    this.minHoldMs = options.minHoldMs
+    this.#options = options
+    this.extended(lease, options.ttlMs, options.sentAt)
   }
 
   get token(): number {
@@ -69,6 +59,11 @@ export class HeldLock {
 
   get ttlMs(): number {
     return this.#ttlMs
+  }
+
+  /** Whether the keeper renews it. */
+  get renews(): boolean {
+    return this.#options.renew
   }
 
   get signal(): AbortSignal {
@@ -83,34 +78,37 @@ export class HeldLock {
     return this.#loss !== undefined
   }
 
-  /** Why it was lost. */
   get loss(): Error | undefined {
     return this.#loss
   }
 
-  /** Whether the lease certainly has not run out, by the local clock. Holds even before a blocked event loop fires timers. */
+  /** Whether the lease is certain not to have expired. Correct even before a blocked event loop fires its timers. */
   get isTrusted(): boolean {
-    return !this.isLost && this.#trustedMs > 0
+    return !this.isLost && this.#options.clock.monotonic() < this.#trustedUntil
   }
 
-  /** When the next renewal should be sent. A heartbeat too slow for a TTL that was shortened gives way. */
   get renewAt(): number {
     return this.#sentAt + this.#renewEveryMs
   }
 
-  /** The lock as another thread can renew it. */
+  /** The lock as the beat thread can renew it. */
   get renewal(): RenewedLock {
     const { name, holder, token, ttlMs } = this
     return { name, holder, token, ttlMs, everyMs: this.#renewEveryMs, sentAt: this.#sentAt }
   }
 
+  /** A heartbeat that is too slow for a TTL that `extend()` shortened is ignored. */
   get #renewEveryMs(): number {
     const quarterMs = this.#ttlMs / 4
-    const heartbeatMs = this.#heartbeatMs ?? quarterMs
+    const heartbeatMs = this.#options.heartbeatMs ?? quarterMs
     return heartbeatMs * 3 <= this.#ttlMs ? heartbeatMs : quarterMs
   }
 
-  /** The store extended the lease, by a call that was sent at this moment. One that was given up is trusted again. */
+  get #trustedUntil(): number {
+    return this.#sentAt + trustMs(this.#ttlMs)
+  }
+
+  /** The store extended the lease, by a call that was sent at this moment. A lock that counted as lost is trusted again. */
   extended(lease: Lease, ttlMs: number, sentAt: number): void {
     this.#token = lease.token
     this.#ttlMs = ttlMs
@@ -119,36 +117,7 @@ export class HeldLock {
       this.#loss = undefined
       this.#controller = undefined
     }
-    if (this.#watched) this.#setExpiry()
-  }
-
-  /** From now on it is lost by itself when it is not extended in time; at once if the process was stopped past that time. */
-  watch(): void {
-    if (this.#watched) return
-    this.#watched = true
-    this.#setExpiry()
-  }
-
-  #setExpiry(): void {
-    this.#cancelExpiry()
-    const expiresAt = this.#sentAt + trustMs(this.#ttlMs)
-    const leftMs = expiresAt - this.#clock.monotonic()
-    const expired = () => this.#expired(this.#clock.monotonic() - expiresAt)
-    if (leftMs > 0) this.#cancelExpiry = this.#clock.after(leftMs, expired)
-    else expired()
-  }
-
-  /** After a block it may have been renewed by another thread, or be free to be renewed still. */
-  #expired(lateMs: number): void {
-    const late = () => this.lose('it was not renewed in time')
-    if (this.renews && lateMs >= HELD_UP_MS) {
-      this.#cancelExpiry = this.#clock.after(LAST_RENEWAL_MS, late)
-      this.#observer.inDoubt(this)
-    } else late()
-  }
-
-  get #trustedMs(): number {
-    return this.#sentAt + trustMs(this.#ttlMs) - this.#clock.monotonic()
+    if (!this.#isReleased) this.#watchExpiry()
   }
 
   lose(why: string): void {
@@ -156,12 +125,31 @@ export class HeldLock {
     this.#cancelExpiry()
     this.#loss = failure('LEASE_LOST', `the lock "${this.name}" was lost: ${why}`)
     this.#controller?.abort(this.#loss)
-    this.#observer.lost(this)
+    this.#options.observer.lost(this)
   }
 
-  /** Given back: nothing of it is left behind, whatever is still under way for it. */
+  /** The lock is released: no timer is left, and a renewal that is still in flight sets none. */
   forget(): void {
     this.#cancelExpiry()
-    this.#watched = false
+    this.#isReleased = true
+  }
+
+  #watchExpiry(): void {
+    const { clock } = this.#options
+    const expiresAt = this.#trustedUntil
+    this.#cancelExpiry()
+    this.#cancelExpiry = clock.after(expiresAt - clock.monotonic(), () => this.#expired(clock.monotonic() - expiresAt))
+  }
+
+  /** A late timer means that the loop was blocked: the beat thread may have renewed the lease, or nobody may have taken it. */
+  #expired(lateMs: number): void {
+    const { clock, observer, renew } = this.#options
+    const lose = () => this.lose('it was not renewed in time')
+    if (!renew || lateMs < HELD_UP_MS) {
+      lose()
+      return
+    }
+    this.#cancelExpiry = clock.after(LAST_RENEWAL_MS, lose)
+    observer.inDoubt(this)
   }
 }

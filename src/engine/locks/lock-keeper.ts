@@ -1,10 +1,15 @@
 /**
- * Renews the locks that this process holds, every quarter of their TTL, in one call for all that are due. It works only
- * while something is held, and begins when the first renewal is due; most locks are given back before that, so the alarm
- * for it stays set for those who come after them. A renewal that fails is tried again with the next step; two more fit
- * before trust runs out, and when it does the lock's signal fires, whether or not the store can be reached.
+ * The lock keeper renews the locks that this process holds, every quarter of their TTL, in one call for all that are due.
+ *
+ * - A renewal that fails is tried again with the next step. Two more fit before trust in the lease ends; then the lock's
+ *   signal fires, whether the store can be reached or not (`held-lock.ts`).
+ * - The main loop is blocked: the beat thread renews the same locks (`instances/beat-thread.ts`).
+ * - A process ends when it holds no lock: the loop runs only while there is a lock to renew. Before the first renewal is due
+ *   an alarm stands for the loop, because most locks are released before that. It stays set between locks and keeps the
+ *   process alive only while a lock is held.
  */
 import { type Alarm, type Clock, NO_ALARM, setAlarm } from '../../core/clock.js'
+import type { Logger } from '../../core/logger.js'
 import type { Store } from '../../core/store.js'
 import type { Events } from '../events.js'
 import type { Health } from '../health.js'
@@ -12,47 +17,47 @@ import type { BeatThread } from '../instances/beat-thread.js'
 import { Loop } from '../loop.js'
 import type { HeldLock, LockObserver } from './held-lock.js'
 
-const PART = 'lock keeper'
+export interface LockKeeperOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: Events
+  readonly health: Health
+  readonly beatThread: BeatThread
+}
+
+const NAME = 'lock keeper'
 
 export class LockKeeper implements LockObserver {
-  readonly #store: Store
-  readonly #clock: Clock
-  readonly #events: Events
-  readonly #health: Health
-  readonly #beatThread: BeatThread
+  readonly #options: LockKeeperOptions
   readonly #held = new Set<HeldLock>()
-  /** How many of them are renewed. */
-  #renewing = 0
+  readonly #renewed = new Set<HeldLock>()
   #loop: Loop | undefined
-  /** When the next renewal is looked for. */
-  #nextAt = Number.POSITIVE_INFINITY
   #alarm: Alarm = NO_ALARM
+  /** When the alarm or the loop looks for the next renewal. */
+  #nextAt = Number.POSITIVE_INFINITY
+  #isClosed = false
 
-  constructor(store: Store, clock: Clock, health: Health, events: Events, beatThread: BeatThread) {
-    this.#beatThread = beatThread
-    this.#store = store
-    this.#clock = clock
-    this.#health = health
-    this.#events = events
+  constructor(options: LockKeeperOptions) {
+    this.#options = options
   }
 
-  /**
-   * Takes care of a lock until it is dropped. It is watched from when the first renewal is due, which is long before any
-   * trust runs out: most locks are given back before that.
-   */
+  /** The locks that this process has not released, lost ones included. */
+  get held(): readonly HeldLock[] {
+    return [...this.#held]
+  }
+
   keep(lock: HeldLock): void {
     this.#held.add(lock)
-    if (!lock.renews || this.#loop !== undefined) lock.watch()
     this.extended(lock)
   }
 
-  /** The lock was extended by hand: its next renewal is at another time, or comes again at all. */
+  /** The lock was extended by hand: its next renewal is due at another time, or renewals begin again after a loss. */
   extended(lock: HeldLock): void {
     if (!lock.renews || lock.isLost || !this.#held.has(lock)) return
-    if (this.#renewing === 0) this.#alarm.ref()
-    if (!lock.isRenewed) this.#renewing += 1
-    lock.isRenewed = true
-    this.#beatThread.hold(lock.renewal)
+    if (this.#renewed.size === 0) this.#alarm.ref()
+    this.#renewed.add(lock)
+    this.#options.beatThread.hold(lock.renewal)
     if (lock.renewAt >= this.#nextAt) return
     if (this.#loop === undefined) this.#setAlarm(lock.renewAt)
     else this.#loop.wake()
@@ -61,77 +66,79 @@ export class LockKeeper implements LockObserver {
   drop(lock: HeldLock): void {
     lock.forget()
     this.#held.delete(lock)
-    this.#renewNoMore(lock)
+    this.#stopRenewing(lock)
   }
 
   lost(lock: HeldLock): void {
-    this.#events.emit('lock:lost', { name: lock.name, token: lock.token })
-    this.#renewNoMore(lock)
+    const { log, events } = this.#options
+    const { name, token, loss } = lock
+    // A stopping process gives its locks back on purpose.
+    if (!this.#isClosed) log.warn({ lock: name, token, why: loss?.message }, 'a lock was lost')
+    events.emit('lock:lost', { name, token })
+    this.#stopRenewing(lock)
   }
 
   inDoubt(): void {
     this.#loop?.wake()
   }
 
-  close(): void {
+  /** Renews nothing any more, and returns the locks that are still to be released. */
+  close(): readonly HeldLock[] {
+    this.#isClosed = true
+    const { held } = this
+    for (const lock of held) {
+      lock.lose('the instance was stopped')
+      this.drop(lock)
+    }
     this.#alarm.close()
-  }
-
-  get held(): readonly HeldLock[] {
-    return [...this.#held]
+    return held
   }
 
   #setAlarm(at: number): void {
+    const { clock, health } = this.#options
     this.#alarm.close()
     this.#nextAt = at
-    this.#alarm = setAlarm(this.#clock, at - this.#clock.monotonic(), () => {
+    this.#alarm = setAlarm(clock, at - clock.monotonic(), () => {
       this.#alarm = NO_ALARM
       this.#nextAt = Number.POSITIVE_INFINITY
-      for (const lock of this.#held) lock.watch()
-      if (this.#renewing === 0) return
-      this.#loop = new Loop({ name: PART, clock: this.#clock, health: this.#health, step: () => this.#renewDue() })
+      if (this.#renewed.size === 0) return
+      this.#loop = new Loop({ name: NAME, clock, health, step: () => this.#renewDue() })
       this.#loop.start()
     })
   }
 
   async #renewDue(): Promise<number> {
-    const now = this.#clock.monotonic()
-    // Until it is known, whoever comes meanwhile is looked at after this.
+    const { store, clock, beatThread } = this.#options
+    const now = clock.monotonic()
+    // Unknown until the store has answered: a lock that is added meanwhile wakes the loop.
     this.#nextAt = Number.POSITIVE_INFINITY
-    const due = [...this.#held].filter((lock) => lock.isRenewed && lock.renewAt <= now)
+    const due = [...this.#renewed].filter(({ renewAt }) => renewAt <= now)
     if (due.length > 0) {
-      const requests = due.map(({ name, holder, token, ttlMs }) => ({ name, holder, token, ttlMs }))
-      const leases = await this.#store.leases.renew(requests)
+      const leases = await store.leases.renew(
+        due.map(({ name, holder, token, ttlMs }) => ({ name, holder, token, ttlMs })),
+      )
       for (const [at, lock] of due.entries()) {
         const lease = leases[at]
-        if (!lock.isRenewed) continue
-        if (lease === undefined) lock.lose('somebody else has it, or it was reset')
+        if (!this.#renewed.has(lock)) continue
+        if (lease === undefined) lock.lose('another holder has it, or it was reset')
         else {
           lock.extended(lease, lock.ttlMs, now)
-          this.#beatThread.hold(lock.renewal)
+          beatThread.hold(lock.renewal)
         }
       }
     }
-    for (const lock of this.#held) if (lock.isRenewed) this.#nextAt = Math.min(this.#nextAt, lock.renewAt)
-    return Math.max(this.#nextAt - this.#clock.monotonic(), 0)
+    for (const { renewAt } of this.#renewed) this.#nextAt = Math.min(this.#nextAt, renewAt)
+    return Math.max(this.#nextAt - clock.monotonic(), 0)
   }
 
-  #renewNoMore(lock: HeldLock): void {
-    if (lock.isRenewed) {
-      this.#renewing -= 1
-      this.#beatThread.drop(lock.holder)
-    }
-    lock.isRenewed = false
-    if (this.#renewing === 0) this.#rest()
-  }
-
-  /** Nothing to renew: the loop ends, and the process is not kept alive for the alarm. */
-  #rest(): void {
+  #stopRenewing(lock: HeldLock): void {
+    if (this.#renewed.delete(lock)) this.#options.beatThread.drop(lock.holder)
+    if (this.#renewed.size > 0) return
     this.#alarm.unref()
     if (this.#loop === undefined) return
     void this.#loop.stop()
     this.#loop = undefined
     this.#nextAt = Number.POSITIVE_INFINITY
-    this.#health.forget(PART)
+    this.#options.health.forget(NAME)
   }
 }

@@ -1,0 +1,116 @@
+/**
+ * Acquires leases from the store. A caller with time to wait gets a place in the lock's waiter queue, and keeps it by
+ * asking again. Whoever frees the lock hands it to the first waiter, so asking again is mostly reading.
+ *
+ * - A waiter's process dies: its place expires after `PLACE_MS`, and with it a lock that was handed to it meanwhile. All
+ *   places of that process expire together, so the waiters behind them are held up once.
+ * - A reply is lost: asking again under the same holder finds that holder's lease or place.
+ * - The caller stops waiting (its time is over, its signal fired, the instance stops): releasing under the holder's name
+ *   removes the place, and a lease that was handed to it meanwhile.
+ */
+import type { Clock } from '../../core/clock.js'
+import { failure } from '../../core/errors.js'
+import type { Lease } from '../../core/lease.js'
+import type { Store } from '../../core/store.js'
+import type { TokenFloor } from '../../core/token.js'
+
+/** How often a waiter asks again at the least. */
+const POLL_MS = 250
+/** How long a place in the waiter queue lasts after its waiter last asked. */
+const PLACE_MS = 1_500
+
+export interface LeaseRequest {
+  readonly name: string
+  readonly holder: string
+  readonly ttlMs: number
+  readonly permits: number
+  readonly waitMs: number
+  /** The holder is not this process: the lease carries no proof of this process's life. */
+  readonly remote?: boolean
+  /** Ends the waiting. */
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface Granted {
+  readonly lease: Lease
+  /** When the call that acquired it was sent, by the monotonic clock. */
+  readonly sentAt: number
+}
+
+export interface LeaseRequestsOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly floor: TokenFloor
+  readonly instance: () => string
+}
+
+export class LeaseRequests {
+  readonly #options: LeaseRequestsOptions
+  /** Ends the pause of each waiter, by holder. */
+  readonly #waiters = new Map<string, () => void>()
+  #isClosed = false
+
+  constructor(options: LeaseRequestsOptions) {
+    this.#options = options
+  }
+
+  /** Asks until the lease is granted or the time is over. */
+  async acquire(request: LeaseRequest): Promise<Granted | undefined> {
+    const { name, holder, waitMs, signal } = request
+    const { store, clock } = this.#options
+    const until = clock.monotonic() + waitMs
+    // Trust in a lease starts when the request is sent: the time to open the store must not count.
+    await store.open()
+    for (;;) {
+      if (this.#isClosed) {
+        await store.leases.release({ name, holder })
+        throw failure('NOT_RUNNING', `lock "${name}": this instance was stopped, and takes no more locks`)
+      }
+      const sentAt = clock.monotonic()
+      const result = await this.#ask(request, until > sentAt)
+      if (result.acquired && !signal?.aborted) return { lease: result.lease, sentAt }
+      const leftMs = until - clock.monotonic()
+      if (result.acquired || signal?.aborted || leftMs <= 0) {
+        if (result.acquired || waitMs > 0) await store.leases.release({ name, holder })
+        return undefined
+      }
+      await this.#pause(holder, Math.min(leftMs, POLL_MS, Math.max(result.until - result.now, 1)))
+    }
+  }
+
+  /** A hint: a lock was freed or handed over, to this holder where the hint names one. */
+  wake(holder?: string): void {
+    if (holder !== undefined) this.#waiters.get(holder)?.()
+    else for (const endPause of [...this.#waiters.values()]) endPause()
+  }
+
+  /** Refuses what comes from now on, and those who wait. */
+  close(): void {
+    this.#isClosed = true
+    this.wake()
+  }
+
+  async #ask({ name, holder, ttlMs, permits, remote }: LeaseRequest, mayWait: boolean) {
+    const { store, floor, instance } = this.#options
+    const result = await store.leases.acquire({
+      ...{ name, holder, ttlMs, permits, floor: floor.value, instance: instance() },
+      ...(remote ? { remote } : {}),
+      ...(mayWait ? { waitMs: PLACE_MS } : {}),
+    })
+    floor.sawTime(result.now)
+    if (result.acquired) floor.sawToken(result.lease.token)
+    return result
+  }
+
+  async #pause(holder: string, delayMs: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const end = () => {
+        cancel()
+        this.#waiters.delete(holder)
+        resolve()
+      }
+      const cancel = this.#options.clock.after(delayMs, end)
+      this.#waiters.set(holder, end)
+    })
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Leases for holders outside this process, as the service grants them to its clients: this process does not renew them,
+ * and they outlive it. `Locks` has them as `grant`, `renewGrant` and `releaseGrant`.
+ */
+import { randomUUID } from 'node:crypto'
+import { failure, quote } from '../../core/errors.js'
+import { checkOptions } from '../../core/known-options.js'
+import type { Lease } from '../../core/lease.js'
+import { checkName } from '../../core/names.js'
+import type { LeaseStore } from '../../core/store.js'
+import type { Duration } from '../../time/duration.js'
+import type { LeaseRequest } from './lease-requests.js'
+import { type LockOptions, parseLockOptions } from './lock-options.js'
+
+export interface GrantOptions extends Pick<LockOptions, 'ttl' | 'wait' | 'permits'> {
+  /** Names the acquisition, so that repeating it finds the same lease. Default a new name. */
+  readonly holder?: string
+  /** Ends the waiting. */
+  readonly signal?: AbortSignal
+}
+
+/** A granted lease: by its token, and by its holder where it may have expired. */
+export interface GrantRef {
+  readonly token: number
+  readonly holder?: string
+}
+
+export function grantRequest(name: string, options: GrantOptions): LeaseRequest {
+  checkName(name, 'lock name')
+  checkOptions(options, ['ttl', 'wait', 'permits', 'holder', 'signal'], `lock "${name}"`)
+  const { holder = randomUUID(), signal, ...rest } = options
+  const { ttlMs, waitMs, permits } = parseLockOptions(name, rest)
+  return { name, holder: checkName(holder, `holder of lock "${name}"`), signal, ttlMs, waitMs, permits, remote: true }
+}
+
+export async function renewGrant(
+  leases: LeaseStore,
+  name: string,
+  { token, holder }: GrantRef,
+  ttl?: Duration,
+): Promise<Lease | undefined> {
+  checkToken(checkName(name, 'lock name'), token)
+  const { ttlMs } = parseLockOptions(name, ttl === undefined ? {} : { ttl })
+  const known =
+    holder === undefined ? await holderOf(leases, name, token) : checkName(holder, `holder of lock "${name}"`)
+  if (known === undefined) return undefined
+  const [lease] = await leases.renew([{ name, holder: known, token, ttlMs, remote: true }])
+  return lease
+}
+
+export async function releaseGrant(leases: LeaseStore, name: string, grant: GrantRef): Promise<boolean> {
+  const { token, holder } = grant
+  checkToken(name, token)
+  const listed = (await leases.inspect(checkName(name, 'lock name'))).find((lease) => lease.token === token)
+  // An expired lease is not listed. If it can be renewed, nobody took it, and it is still the holder's.
+  const lease = listed ?? (holder === undefined ? undefined : await renewGrant(leases, name, grant))
+  // The instance that executes a run releases the run's key.
+  if (lease === undefined || lease.run !== undefined) return false
+  if (holder !== undefined && holder !== lease.holder) return false
+  return leases.release({ name, holder: lease.holder })
+}
+
+/** An expired lease is not listed, but may still be renewed: only a caller who knows its holder can do that. */
+async function holderOf(leases: LeaseStore, name: string, token: number): Promise<string | undefined> {
+  const lease = (await leases.inspect(name)).find((each) => each.token === token)
+  return lease?.run === undefined ? lease?.holder : undefined
+}
+
+function checkToken(name: string, token: unknown): void {
+  if (Number.isSafeInteger(token)) return
+  throw failure('OPTION_INVALID', `lock "${name}": token is ${quote(token)}; it must be the number that acquiring gave`)
+}
