@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { belfry } from './ground.js'
 
-/** What bash would offer after these words. */
+/** The completions that bash offers after these words. */
 async function offered(script: string, ...words: string[]): Promise<string[]> {
   const line = words.map((word) => `'${word}'`).join(' ')
   const ask = `source ${script}; COMP_WORDS=(belfry ${line}); COMP_CWORD=${words.length}; _belfry; printf '%s\\n' "\${COMPREPLY[@]}"`
@@ -29,7 +29,7 @@ it('completes commands, options and their values in bash', { timeout: 180_000 },
   expect(await offered(script, 'completion', '')).toEqual(expect.arrayContaining(['bash', 'zsh', 'fish']))
 })
 
-it('knows the same words for zsh and fish', { timeout: 180_000 }, async () => {
+it('offers the same words in zsh and fish', { timeout: 180_000 }, async () => {
   const [zsh, fish] = await Promise.all([belfry(['completion', 'zsh']), belfry(['completion', 'fish'])])
   expect(zsh.stdout).toMatch(/^#compdef belfry\n/)
   expect(zsh.stdout).toContain("'trigger:run a schedule now'")

@@ -14,7 +14,7 @@ import { belfry, type Ground, ground, type Outcome } from './ground.js'
 let scene: Ground
 let store = ''
 let url = ''
-/** Most of it by the service, which is the faster way to be started again and again. */
+/** Runs a command through the service, which starts faster than a store of its own. */
 const run = (...args: string[]): Promise<Outcome> => belfry([...args, '--url', url])
 const runOnStore = (...args: string[]): Promise<Outcome> => belfry([...args, ...scene.store])
 const path = (name: string) => join(scene.folder, name)
@@ -57,7 +57,7 @@ describe.concurrent('exit codes', () => {
     expect({ code: outcome.code, stdout: outcome.stdout }).toEqual({ code, stdout: '' })
   })
 
-  it('6: waiting took too long', { timeout: 180_000 }, async () => {
+  it('6: a wait timed out', { timeout: 180_000 }, async () => {
     const frozen = await run('freeze', '--note', 'stock-taking')
     expect(frozen).toMatchObject({ code: 0, stdout: expect.stringMatching(/^frozen since \S+: stock-taking\n$/) })
     const { code, stdout, stderr } = await run('trigger', 'digest/eu', '--wait', '1ms')
@@ -66,7 +66,7 @@ describe.concurrent('exit codes', () => {
     expect(await run('thaw')).toMatchObject({ code: 0, stdout: 'runs start again\n' })
   })
 
-  it('5: nobody answers, and what to do about it', async () => {
+  it('5: the service does not answer; the message says what to do', async () => {
     const free = createServer()
     await new Promise<void>((resolve) => free.listen(0, '127.0.0.1', resolve))
     const { port } = free.address() as AddressInfo
@@ -86,7 +86,7 @@ describe.concurrent('exit codes', () => {
 })
 
 describe('settings', () => {
-  it('come from a file, from the environment over it, and from flags over both', async () => {
+  it('come from a file; the environment overrides the file, and flags override both', async () => {
     const nowhere = path('nowhere.db')
     writeFileSync(path('belfry.json'), JSON.stringify({ store, output: 'json', port: 8080 }))
     const config = ['--config', path('belfry.json')]
@@ -108,7 +108,7 @@ describe('settings', () => {
 })
 
 describe('files', () => {
-  it('are applied with a diff, and drift has a code of its own', { timeout: 180_000 }, async () => {
+  it('are applied with a diff, and drift has an exit code of its own', { timeout: 180_000 }, async () => {
     const shop = {
       'a/1': { every: '1h', job: 'greet', payload: { name: 'x', deep: { er: 1 } } },
       'a/2': { every: '2h', job: 'greet' },
@@ -163,7 +163,7 @@ describe('files', () => {
     expect(await runOnStore('apply', path('a.json'), '--dry-run')).toMatchObject({ code: 0, stdout: '' })
   })
 
-  it('are exported and imported, and go on where they broke off', { timeout: 180_000 }, async () => {
+  it('are exported and imported, and an interrupted import can be continued', { timeout: 180_000 }, async () => {
     const lines = Array.from({ length: 1_200 }, (_, at) =>
       JSON.stringify({ id: `many/${String(at).padStart(5, '0')}`, every: '1h', job: 'greet' }),
     )
@@ -195,7 +195,7 @@ describe('files', () => {
     ])
     expect(letter).toMatchObject({ code: 2, stderr: expect.stringContaining('is no export of schedules') })
     expect(readFileSync(path('letter.txt'), 'utf8')).toBe('Dear Ana,\nbye')
-    // A disk that is full: what was asked for is not there, and nobody waits for it.
+    // The disk is full: the command reports it and exits.
     expect(full).toMatchObject({ code: 2, stderr: expect.stringContaining('ENOSPC') })
     expect(lost).toMatchObject({ code: 1, stderr: 'belfry: ENOSPC: no space left on device, write\n' })
     expect(nowhere).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be written') })
@@ -205,8 +205,8 @@ describe('files', () => {
   })
 })
 
-describe('the rest of the words', () => {
-  it('look, and change what is there', { timeout: 180_000 }, async () => {
+describe('the other commands', () => {
+  it('read and change the store', { timeout: 180_000 }, async () => {
     const [job, instances, stats, audit, explained, next, backfilled] = await Promise.all([
       run('jobs'),
       run('instances', '-o', 'json'),
@@ -243,7 +243,7 @@ describe('the rest of the words', () => {
     expect(await run('retry', held.runId)).toMatchObject({ code: expect.any(Number) })
   })
 
-  it('show nothing that could move the cursor', async () => {
+  it('print no control characters that could move the cursor', async () => {
     await run('put', 'evil', '--every', '1h', '--job', 'greet')
     await run('pause', 'evil', '--note', 'red \u001b[31malert\u0007')
     const { stdout } = await run('get', 'evil')
@@ -281,7 +281,7 @@ describe('help', () => {
 
 const asModule = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`
 
-/** The files that Node loads for a command, by its own account: the same on every machine, however busy it is. */
+/** The files that Node reports as loaded for a command: the same on every machine, however busy it is. */
 async function loadedFor(...args: string[]): Promise<string[]> {
   const load = "(url, context, next) => (writeSync(2, url + '\\n'), next(url, context))"
   const teller = asModule(`import { writeSync } from 'node:fs'\nexport const load = ${load}`)
@@ -293,7 +293,7 @@ async function loadedFor(...args: string[]): Promise<string[]> {
 const NEXT = ['next', '0 9 * * 1-5', '--tz', 'Europe/Berlin']
 
 describe('starting', () => {
-  it('loads what --help and next need, and nothing else', { timeout: 60_000 }, async () => {
+  it('loads only what --help and next need', { timeout: 60_000 }, async () => {
     const [help, next] = await Promise.all([loadedFor('--help'), loadedFor(...NEXT)])
     expect(help.length).toBeLessThanOrEqual(10)
     expect(next.length).toBeLessThanOrEqual(12)
@@ -302,10 +302,10 @@ describe('starting', () => {
     expect(next.some((file) => file.endsWith('/dist/cli/commands/next.js'))).toBe(true)
   })
 
-  it('takes less than 200 ms for --help and next, on a machine where Node itself takes 60', {
+  it('takes less than 200 ms of processor time for --help and next, on a machine where Node itself takes 60', {
     timeout: 180_000,
   }, async () => {
-    // Of the processor: how long it is waited for depends on who else is at work.
+    // Measures processor time: elapsed time depends on the load of the machine.
     const hook = asModule("process.on('exit', () => process.stderr.write(JSON.stringify(process.cpuUsage())))")
     const took = async (args: readonly string[]) => {
       const { stderr } = await promisify(execFile)(process.execPath, ['--import', hook, ...args])
@@ -314,7 +314,7 @@ describe('starting', () => {
     }
     const least = { bare: Number.POSITIVE_INFINITY, help: Number.POSITIVE_INFINITY, next: Number.POSITIVE_INFINITY }
     const commands = { bare: ['-e', '0'], help: [MAIN, '--help'], next: [MAIN, ...NEXT] }
-    // In turns, so that a busy moment is one for all.
+    // Alternates between the commands, so that a busy moment affects all of them.
     for (let at = 0; at < 6; at += 1) {
       for (const name of ['bare', 'help', 'next'] as const) {
         least[name] = Math.min(least[name], await took(commands[name]))

@@ -1,9 +1,10 @@
 // @ts-check
 /**
- * The long form of the crontab test: three processes with one file for some minutes, lines of every minute; one of them is
- * killed with -9 at the very second of a tick. Every line must have run once in every minute, in all.
+ * The long form of the crontab test: three processes run one file for some minutes, with lines that fire every minute;
+ * one process is killed with SIGKILL in the second of a tick. Each line must run once in every minute, over all
+ * processes.
  *
- *   npm run test:crontab -- --minutes 2 [--store sqlite | postgres | redis]
+ *     npm run test:crontab -- --minutes 2 [--store sqlite | postgres | redis]
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -29,7 +30,7 @@ const { url: store, stop: stopStore } = await openStore(values.store)
 writeFileSync(file, LINES.map((name) => `* * * * * echo "${name} $BELFRY_TICK $BELFRY_RUN" >> ${written}\n`).join(''))
 
 /**
- * A store that nobody else uses.
+ * Opens an empty store.
  * @param {string} kind
  * @returns {Promise<{ url: string, stop: () => Promise<void> }>}
  */
@@ -65,7 +66,7 @@ try {
   await Promise.all(hosts.map(({ ready }) => ready()))
   const firstTick = Math.ceil(Date.now() / 60_000) * 60_000
   const lastTick = firstTick + (Number(values.minutes) - 1) * 60_000
-  // At the second of the last tick but one, or of the only one.
+  // In the second of the last tick but one, or of the only one.
   const killAt = Math.max(firstTick, lastTick - 60_000)
   await sleep(killAt + 200 - Date.now())
   hosts[0]?.child.kill('SIGKILL')
@@ -82,7 +83,7 @@ try {
     for (const name of LINES) {
       const key = `${name} ${new Date(tick).toISOString()}`
       const count = counts.get(key) ?? 0
-      // What the killed host had begun is begun again by another: that is at least once, and never lost.
+      // Another host repeats the runs of the killed one: at least once, and none lost.
       const isRight = tick === killAt ? count >= 1 : count === 1
       if (!isRight) wrong.push({ line: key, times: count })
     }

@@ -64,14 +64,14 @@ afterEach(async () => {
 const path = (name: string) => join(scene.folder, name)
 const written = (name: string) => (existsSync(path(name)) ? readFileSync(path(name), 'utf8').trim().split('\n') : [])
 
-/** The ticks of a line that writes them down, as whole seconds since the first. */
+/** The ticks that a line wrote to its file, as whole seconds since the first. */
 function ticksIn(name: string): number[] {
   const instants = written(name).map((tick) => Date.parse(tick))
   return instants.map((at) => Math.round((at - (instants[0] ?? 0)) / 1_000)).sort((one, other) => one - other)
 }
 
 describe('belfry crontab', () => {
-  it('runs every line once in all on three hosts, and loses nothing when one is killed', {
+  it('runs every line once over three hosts, and loses no tick when one host is killed', {
     timeout: 180_000,
   }, async () => {
     writeFileSync(
@@ -82,12 +82,12 @@ describe('belfry crontab', () => {
     await Promise.all(three.map((host) => host.says(/2 lines of .*jobs\.cron/)))
     await expect.poll(() => written('one').length, PATIENCE).toBeGreaterThanOrEqual(3)
     expect(new Set(ticksIn('one')).size).toBe(ticksIn('one').length)
-    // At the second of a tick: one was just written.
+    // In the second of a tick: a line has just been written.
     const before = written('one').length
     await expect.poll(() => written('one').length, { ...PATIENCE, interval: 1 }).toBeGreaterThan(before)
     await three[0]?.end('SIGKILL')
     await expect.poll(() => written('one').length, PATIENCE).toBeGreaterThanOrEqual(before + 6)
-    // What the killed host had begun is run again by another, so the last to come may be an old one.
+    // Another host repeats the killed host's runs, so the last entry may be an older tick.
     for (const name of ['one', 'two']) {
       await expect.poll(() => missing(ticksIn(name).slice(0, before + 4)), PATIENCE).toEqual([])
     }
@@ -102,7 +102,7 @@ describe('belfry crontab', () => {
     expect(shown.map(({ stdout }) => stdout).join('\n')).toContain('log of attempt 1:\nhello you all\n')
   })
 
-  it('ends a killed host’s commands, and another host runs them again', { timeout: 180_000 }, async () => {
+  it('ends the commands of a killed host, and another host runs them again', { timeout: 180_000 }, async () => {
     writeFileSync(path('long.cron'), `@every 1h trap '' TERM; echo $$ >> ${path('pids')}; sleep 60\n`)
     const [first, second] = [new Host(path('long.cron')), new Host(path('long.cron'))]
     await Promise.all([first.says(/1 lines/), second.says(/1 lines/)])
@@ -120,12 +120,12 @@ describe('belfry crontab', () => {
       existsSync(`/proc/${pid}/cmdline`) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('sleep 60'),
     ).toBe(false)
     const other = host === first ? second : first
-    // It is asked to end, and what ignores that is killed within a second; the run is left for others.
+    // The command is asked to end and, ignoring that, killed within a second; other hosts may take the run over.
     expect(await other.end('SIGTERM')).toBe(0)
   })
 
-  it('never takes a command from the store', { timeout: 180_000 }, async () => {
-    // Nor from a file for logins, which bash takes a command for that reads from a socket.
+  it('never executes a command from the store', { timeout: 180_000 }, async () => {
+    // Nor does it read login files: bash sources them when its stdin is a socket.
     writeFileSync(path('.bashrc'), `touch ${path('evil')}\n`)
     const bash = `SHELL=/bin/bash\nHOME=${scene.folder}\n`
     writeFileSync(path('safe.cron'), `${bash}@every 1h cat >> ${path('mine')}%mine\n`)
@@ -134,7 +134,7 @@ describe('belfry crontab', () => {
     const evil = { command: `touch ${path('evil')}`, line: 'x' }
     const on = (...args: string[]) => belfry([...args, ...scene.store])
     const { id, ...line } = JSON.parse((await on('ls', 'crontab/safe.cron/', '-o', 'jsonl')).stdout) as { id: string }
-    // Others may record ticks while no host is there: what is a minute late was missed.
+    // Other instances may record ticks while no host is live: a tick more than a minute late is skipped.
     expect(line).toMatchObject({ missed: 'skip', deadline: '1m' })
     await on(
       'put',
@@ -155,7 +155,7 @@ describe('belfry crontab', () => {
     expect(JSON.parse(stdout)).toEqual([expect.objectContaining({ state: 'waiting' })])
   })
 
-  it('refuses what it cannot run before it takes part', async () => {
+  it('refuses to start with a line that it cannot run', async () => {
     writeFileSync(path('bad.cron'), '0 25 * * * true\n')
     writeFileSync(path('user.cron'), '* * * * * nobody-of-that-name true\n')
     const [bad, user, checked] = await Promise.all([
@@ -172,7 +172,7 @@ describe('belfry crontab', () => {
   })
 })
 
-/** Which seconds up to the last are not among these. */
+/** The seconds up to the last tick that have no tick. */
 function missing(ticks: readonly number[]): number[] {
   const last = ticks.at(-1) ?? 0
   return Array.from({ length: last + 1 }, (_, at) => at).filter((at) => !ticks.includes(at))

@@ -1,4 +1,7 @@
-/** A store of each kind with an instance on it that has jobs, and the built command line, which works on it both ways. */
+/**
+ * A store of each kind with an instance that has jobs, and the built command line, which reaches it directly or through
+ * the service.
+ */
 import { execFile } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,9 +26,12 @@ export interface Outcome {
 
 export interface Ground {
   readonly folder: string
-  /** Where the store is, as options. */
+  /** The command line options that select the store. */
   readonly store: readonly string[]
-  /** Starts an instance with the jobs `greet`, `break` (until the file `mended` is there) and `hold`, an exclusive one. */
+  /**
+   * Starts an instance with the jobs `greet`, `break` (fails until the file `mended` exists) and `hold`, which is
+   * exclusive.
+   */
   instance(): Promise<Belfry>
   service(): Promise<Service>
   close(): Promise<void>
@@ -71,7 +77,7 @@ export async function ground(kind: Kind): Promise<Ground> {
   }
 }
 
-/** Outside of a test too, where nothing can be expected. */
+/** Starts the service. Uses no `expect`, because it also runs outside of a test. */
 async function listening(service: Service): Promise<Service> {
   for (let waited = 0; waited < 60_000; waited += 20) {
     const [, url] = /listening on (http:\/\/\S+)/.exec(service.output) ?? []

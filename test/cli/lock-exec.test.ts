@@ -28,7 +28,7 @@ function on(kind: Kind): Ground {
 
 const children = new Set<ChildProcess>()
 
-/** One holder: `belfry lock exec` and its program, which writes down when it comes and goes. */
+/** One holder: `belfry lock exec` and its program, which logs when it starts and ends. */
 class Holder {
   readonly log: string
   said = ''
@@ -41,7 +41,7 @@ class Holder {
     writeFileSync(this.log, '')
     const args = ['lock', 'exec', lock, '--ttl', `${LEASE_MS}ms`, ...options, ...where, '--', 'sh', '-c', script]
     const env = cleanEnv({ LOG: this.log, NAME: String(made) })
-    // In a group of its own, as a process of another host would be.
+    // In a process group of its own, like a process on another host.
     this.#child = spawn(process.execPath, [MAIN, ...args], {
       env,
       detached: true,
@@ -71,10 +71,10 @@ afterAll(() => {
   for (const child of children) if (child.exitCode === null) child.kill('SIGKILL')
 })
 
-/** Appends who is inside with the token, one line when it comes and one when it goes. */
+/** Appends one line with the token when the program starts and one when it ends. */
 const SECTION = (file: string) =>
   `echo "in $NAME $BELFRY_LOCK_TOKEN" >> ${file}; sleep 0.15; echo "out $NAME $BELFRY_LOCK_TOKEN" >> ${file}`
-/** Writes its number and goes on until it is ended, whatever asks nicely. */
+/** Logs its pid and token, and ignores SIGTERM. */
 const STUBBORN = `trap "" TERM; echo "pid $$ token $BELFRY_LOCK_TOKEN" >> $LOG; while :; do sleep 0.1; done`
 const WAITER = `echo "token $BELFRY_LOCK_TOKEN" >> $LOG`
 
@@ -87,13 +87,13 @@ function tokenIn({ written }: Holder): number {
 }
 
 function isAlive(pid: number): boolean {
-  // A process that has ended and that nobody has looked after yet is no longer at work.
+  // A zombie process is no longer at work.
   if (!existsSync(`/proc/${pid}/stat`)) return false
   return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
 }
 
 describe('belfry lock exec', () => {
-  it('never lets two in, whether they come by the store or by the service', { timeout: 180_000 }, async () => {
+  it('never admits two holders, through the store or through the service', { timeout: 180_000 }, async () => {
     const { url } = await scene.service()
     const file = join(scene.folder, 'section')
     const ways = [scene.store, ['--url', url], scene.store, ['--url', url], scene.store, scene.store]
@@ -111,7 +111,7 @@ describe('belfry lock exec', () => {
     expect(tokens).toEqual([...tokens].sort((one, other) => one - other))
   })
 
-  it('passes on exit codes, and has its own for what never began', { timeout: 180_000 }, async () => {
+  it('passes on exit codes, and has its own for a program that was not started', { timeout: 180_000 }, async () => {
     const exec = (...args: string[]) => belfry(['lock', 'exec', ...args])
     const [where, sh] = [scene.store, (script: string) => ['--', 'sh', '-c', script]]
     const [seven, killed, missing, forbidden, semaphore] = await Promise.all([
@@ -134,13 +134,13 @@ describe('belfry lock exec', () => {
     ])
     expect(busy).toMatchObject({ code: 4, stdout: '' })
     expect(late).toMatchObject({ code: 6, stdout: '' })
-    // A signal is meant for the program; what it leaves of itself is passed on, and the lock is free again.
+    // The program receives the signal; its exit status is passed on, and the lock is released.
     holder.kill('SIGTERM')
     expect((await holder.exited)[0]).toBe(143)
     expect((await exec('busy', ...where, '--', 'true')).code).toBe(0)
   })
 
-  it('ends the program of a holder whose lock was taken away, and says so', { timeout: 180_000 }, async () => {
+  it('ends the program and reports it when the lock was taken away', { timeout: 180_000 }, async () => {
     const holder = new Holder(
       'taken',
       `echo "pid $$" >> $LOG; trap 'echo asked >> $LOG; exit 0' TERM; while :; do sleep 0.1; done`,
@@ -153,9 +153,9 @@ describe('belfry lock exec', () => {
     expect(holder.said).toContain('belfry: the lock "taken" was lost: ')
   })
 
-  it('says so when only the release finds that the lock was lost', { timeout: 180_000 }, async () => {
+  it('reports a lost lock when only the release notices it', { timeout: 180_000 }, async () => {
     const done = join(scene.folder, 'done')
-    // The next renewal is long after the program ends.
+    // The next renewal would be long after the program ends.
     const untilDone = `echo "token $BELFRY_LOCK_TOKEN" >> $LOG; while [ ! -e ${done} ]; do sleep 0.1; done`
     const holder = new Holder('late', untilDone, scene.store, '--ttl', '1h')
     await holder.writes(/token/)
@@ -167,7 +167,7 @@ describe('belfry lock exec', () => {
 })
 
 describe.each(KINDS)('belfry lock exec on %s', (kind) => {
-  it.concurrent('hands on what a killed holder had within 1.5 leases, and its program is no more', {
+  it.concurrent('gives a killed holder’s lock to another within 1.5 leases, and ends its program', {
     timeout: 180_000,
   }, async () => {
     const { store } = on(kind)
@@ -184,7 +184,7 @@ describe.each(KINDS)('belfry lock exec on %s', (kind) => {
     expect((await second.exited)[0]).toBe(0)
   })
 
-  it.concurrent('ends the program of a holder that is stopped past its lease, before anybody else has it', {
+  it.concurrent('ends the program of a holder that is stopped past its lease, before another acquires the lock', {
     timeout: 180_000,
   }, async () => {
     const { store } = on(kind)

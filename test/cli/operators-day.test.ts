@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 afterAll(() => scene.close())
 
-/** A shop whose report fails until somebody has bought paper, and a lock that is stuck. */
+/** An app whose report fails until the file `paper` exists, and which holds a lock. */
 async function openShop() {
   const shop = createBelfry({ store: sqlite({ path: scene.store[1] ?? '' }), app: 'shop', logger: silentLogger })
   let hasPaper = false
@@ -40,7 +40,7 @@ async function openShop() {
   return shop
 }
 
-it('goes as its page says', { timeout: 180_000 }, async () => {
+it('works as the documentation shows', { timeout: 180_000 }, async () => {
   expect(BLOCKS).toHaveLength(8)
   const shop = await openShop()
   const { url } = await scene.service()

@@ -1,4 +1,4 @@
-/** A real terminal of 80 by 24, with a shell in it. */
+/** A terminal of 80 by 24 with a shell in it. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -37,12 +37,12 @@ export class Screen {
     return this.#tmux('capture-pane', '-p').split('\n')
   }
 
-  /** What it shows, with its colours. */
+  /** The visible screen, with colours. */
   get painted(): string {
     return this.#tmux('capture-pane', '-p', '-e')
   }
 
-  /** All that was ever written to it. */
+  /** All bytes ever written to the terminal. */
   get raw(): string {
     return readFileSync(this.#raw, 'utf8')
   }

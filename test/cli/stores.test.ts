@@ -31,7 +31,7 @@ describe.each(KINDS)('the command line on %s', (kind) => {
     return (...args: string[]): Promise<Outcome> => belfry([...args, ...where()])
   }
 
-  it.each(['store', 'url'] as const)('does an operator’s work through --%s', { timeout: 180_000 }, async (way) => {
+  it.each(['store', 'url'] as const)('runs an operator’s commands through --%s', { timeout: 180_000 }, async (way) => {
     if (way === 'url') url = (await scene.service()).url
     const run = on(way)
     const file = join(scene.folder, 'shop.yaml')

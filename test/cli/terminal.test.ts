@@ -28,14 +28,14 @@ afterEach(() => {
 
 afterAll(() => scene.close())
 
-/** A shell that finds the store by itself. */
+/** A shell with the store in its environment. */
 function open(env: Record<string, string> = {}): Screen {
   screen = new Screen(scene.folder, { BELFRY_STORE: scene.store[1] ?? '', ...env })
   return screen
 }
 
 describe('in a terminal', () => {
-  it('a table keeps to 80 columns and has colours; NO_COLOR takes them away', { timeout: 180_000 }, async () => {
+  it('a table has at most 80 columns and colours; NO_COLOR removes them', { timeout: 180_000 }, async () => {
     const coloured = open()
     coloured.type('belfry ls; echo over=$?')
     await coloured.shows(/over=0/)
@@ -52,7 +52,7 @@ describe('in a terminal', () => {
     expect(plain.painted).not.toContain(ESCAPE)
   })
 
-  it('an import has a bar, which is gone when it is over', { timeout: 180_000 }, async () => {
+  it('an import shows a progress bar and removes it at the end', { timeout: 180_000 }, async () => {
     const lines = Array.from({ length: 4_500 }, (_, at) => JSON.stringify({ id: `n/${at}`, every: '1h', job: 'greet' }))
     writeFileSync(join(scene.folder, 'many.jsonl'), lines.join('\n'))
     const shell = open()
@@ -62,7 +62,7 @@ describe('in a terminal', () => {
     expect(shell.lines.join('\n')).toMatch(/\n4500 created, 0 updated, 0 unchanged, 0 refused\nover=0/)
   })
 
-  it('runs -f goes on until Ctrl-C, and leaves the terminal as it was', { timeout: 180_000 }, async () => {
+  it('runs -f continues until Ctrl-C, and restores the terminal', { timeout: 180_000 }, async () => {
     const shell = open()
     shell.type('belfry runs -f --schedule short; echo over=$?')
     await shell.shows(/short {2}failed {2}.*out of paper/)
@@ -73,7 +73,7 @@ describe('in a terminal', () => {
     expect(shell.lines.join('\n')).not.toMatch(/Error|at .*\.js/)
   })
 
-  it('a program under a lock has the terminal, and Ctrl-C is for it', { timeout: 180_000 }, async () => {
+  it('a program under a lock owns the terminal and receives Ctrl-C', { timeout: 180_000 }, async () => {
     const shell = open()
     shell.type(`belfry lock exec l -- sh -c 'echo ready; read name; echo "hello $name"; sleep 60'; echo over=$?`)
     await shell.shows(/\nready/)
@@ -86,7 +86,7 @@ describe('in a terminal', () => {
     expect((await belfry(['locks', '-o', 'json', ...scene.store])).stdout).toBe('[]\n')
   })
 
-  it('Ctrl-C ends the waiting for a lock', { timeout: 180_000 }, async () => {
+  it('Ctrl-C ends a wait for a lock', { timeout: 180_000 }, async () => {
     const shell = open()
     shell.type('belfry lock exec w -- sleep 60 & sleep 2; belfry lock exec w --wait forever -- true; echo over=$?')
     await shell.shows(/waiting for the lock "w"/)

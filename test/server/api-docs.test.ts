@@ -15,7 +15,7 @@ import { checkedServer } from './checked-server.js'
 const DOCS = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8')
 const EXAMPLES = [...DOCS.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, text = '']) => text)
 
-it('has examples for curl that work, in the order in which they stand', async () => {
+it('has curl examples that work in the order of the page', async () => {
   expect(EXAMPLES.length).toBeGreaterThan(5)
   const belfry = createBelfry({ store: memory(), logger: silentLogger })
   belfry.job('send-digest', { run: ({ payload }) => payload })
@@ -47,7 +47,7 @@ it('has examples for curl that work, in the order in which they stand', async ()
   await belfry.stop()
 })
 
-it('has every route in its table, with the role that it takes, and no other', async () => {
+it('lists exactly the routes of the service, each with its role', async () => {
   const belfry = createBelfry({ store: memory(), logger: silentLogger })
   const { document } = await checkedServer(belfry, { authorise: tokenAuthorise(belfry.records) })
   const routes = Object.entries(document.paths).flatMap(([path, item]) =>
@@ -59,7 +59,7 @@ it('has every route in its table, with the role that it takes, and no other', as
   expect(rows.sort()).toEqual(routes.sort())
 })
 
-it('names only paths that there are', async () => {
+it('names only existing paths', async () => {
   const belfry = createBelfry({ store: memory(), logger: silentLogger })
   const { document } = await checkedServer(belfry)
   const named = [...DOCS.matchAll(/`(\/(?:v1\/)?[a-z]+(?:\.json|\/\{id\})?)`/g)].map(([, path = '']) => path)

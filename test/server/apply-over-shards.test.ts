@@ -8,7 +8,7 @@ import { checkedServer } from './checked-server.js'
 const SHARDS = 6
 const NOW = Date.UTC(2026, 0, 1)
 
-/** A cluster that answers so many more commands, and then nothing at all. */
+/** A cluster client that answers a given number of commands and then none. */
 class Breaking {
   left = Number.POSITIVE_INFINITY
   sent = 0
@@ -27,7 +27,9 @@ function connectionLost(): Error {
   return Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
 }
 
-it('on Redis Cluster, repeating an apply finishes one that was interrupted anywhere', { timeout: 60_000 }, async () => {
+it('on Redis Cluster, repeating an interrupted apply completes it, wherever it was interrupted', {
+  timeout: 60_000,
+}, async () => {
   const cluster = await testCluster()
   const breaking = new Breaking()
   const client = breaking.over(await cluster.client({ now: () => NOW }, new Traffic()))
@@ -51,7 +53,7 @@ it('on Redis Cluster, repeating an apply finishes one that was interrupted anywh
   expect((await apply(set(1))).status).toBe(200)
   const all = breaking.sent - sentBefore
   let halfway = 0
-  // The last of them write, shard by shard: each round breaks off at another.
+  // The last commands write, shard by shard: each round is interrupted at another one.
   for (let round = 2; round < 2 + 2 * SHARDS; round += 2) {
     const wanted = set(round)
     const before = JSON.stringify(await there())
@@ -66,7 +68,7 @@ it('on Redis Cluster, repeating an apply finishes one that was interrupted anywh
     expect((await apply(wanted)).body).toMatchObject({ changes: [], unchanged: 30 })
   }
   expect(halfway).toBeGreaterThan(1)
-  // What is wrong is found before anything is written anywhere.
+  // An invalid schedule is refused before any shard is written.
   const before = await there()
   expect((await apply({ ...set(50), broken: { cron: '99 * * * *', job: 'x' } })).status).toBe(422)
   expect(await there()).toEqual(before)

@@ -8,7 +8,7 @@ import { manualClock } from '../../src/testing/index.js'
 const ANA = { name: 'ana', role: 'operator' } as const
 
 describe('the audit trail', () => {
-  it('lists who changed what, newest first, page by page', async () => {
+  it('lists changes with their callers, newest first, page by page', async () => {
     const clock = manualClock(Date.UTC(2026, 0, 1))
     const trail = new AuditTrail(memory({ clock }).records, silentLogger, clock)
     for (let at = 0; at < 5; at += 1) await trail.write(ANA, 'schedule.put', `s/${at}`, { version: at })
@@ -25,7 +25,7 @@ describe('the audit trail', () => {
     expect(rest.next).toBeUndefined()
   })
 
-  it('keeps what many do at once in few records, and lists each of them once, whatever the size of a page', async () => {
+  it('stores concurrent changes in few records, and lists each change once for any page size', async () => {
     const clock = manualClock(Date.UTC(2026, 0, 1))
     const { records } = memory({ clock })
     const trail = new AuditTrail(records, silentLogger, clock)
@@ -50,12 +50,12 @@ describe('the audit trail', () => {
     }
     const { items } = await trail.list({ limit: 100 })
     expect(new Set(items.map(({ id }) => id)).size).toBe(60)
-    // A cursor that somebody made up is no more than a place.
+    // An invented cursor is only a position.
     for (const after of ['x.1', '.', '1.99999', '~.0'])
       expect((await trail.list({ limit: 5, after })).items).toBeDefined()
   })
 
-  it('says once what was done to many, and lists it for each of them in the order in which it was done', async () => {
+  it('stores the details of a bulk change once, and lists each change in order', async () => {
     const { records } = memory()
     const trail = new AuditTrail(records)
     const [made, other] = [{ outcome: 'created' }, { outcome: 'created' }]
@@ -78,7 +78,7 @@ describe('the audit trail', () => {
     expect(entries.filter(({ caller }) => caller === 'bo').map(({ target }) => target)).toEqual(['s/1700'])
   })
 
-  it('makes no record too large, however much is said of each change', async () => {
+  it('splits records that would become too large', async () => {
     const { records } = memory()
     const trail = new AuditTrail(records)
     const detail = { why: 'x'.repeat(3_000) }
@@ -89,7 +89,7 @@ describe('the audit trail', () => {
     expect((await trail.list({ limit: 500 })).items).toHaveLength(200)
   })
 
-  it('keeps nobody waiting for it but those who list it, those who close it, and a crowd', async () => {
+  it('does not delay changes until 1,000 are unwritten; list() and settled() wait for the writes', async () => {
     const { records } = memory()
     let [goOn, isHeld] = [() => {}, true]
     const held = new Promise<void>((resolve) => {
@@ -115,7 +115,7 @@ describe('the audit trail', () => {
     expect(await crowded).toBe('kept')
   })
 
-  it('shows those with a prefix what was done within it, and looks no further than a bound', async () => {
+  it('shows a caller with a prefix only changes within it, and reads a bounded number of entries per page', async () => {
     const clock = manualClock(Date.UTC(2026, 0, 1))
     const trail = new AuditTrail(memory({ clock }).records, silentLogger, clock)
     await trail.write(ANA, 'schedule.put', 'billing/1')
@@ -131,7 +131,7 @@ describe('the audit trail', () => {
     expect({ targets, pages }).toEqual({ targets: ['billing/1'], pages: 2 })
   })
 
-  it('goes by the clock of the store, whatever the clocks of the processes say', async () => {
+  it('is ordered by the store’s clock, whatever the processes’ clocks show', async () => {
     const [theirs, early, late] = [manualClock(Date.UTC(2026, 0, 1)), manualClock(0), manualClock(Date.UTC(2050, 0, 1))]
     const { records } = memory({ clock: theirs })
     const [one, other] = [early, late].map((clock) => new AuditTrail(records, silentLogger, clock))
@@ -143,7 +143,7 @@ describe('the audit trail', () => {
     expect(items.map(({ target }) => target)).toEqual(['3', '2', '1', '0'])
   })
 
-  it('holds neither payloads nor secrets', async () => {
+  it('contains neither payloads nor secrets', async () => {
     const trail = new AuditTrail(memory().records)
     const token = `belfry_aaaaaaaaaaaa_${'x'.repeat(43)}`
     const detail = { to: { payload: { card: 4111 } }, password: 'p', note: `see ${token}`, url: 'redis://me:pw@host' }
@@ -159,7 +159,7 @@ describe('the audit trail', () => {
     expect(JSON.stringify(items[0]?.detail).length).toBeLessThan(5_000)
   })
 
-  it('holds a change once whose writing was not answered', async () => {
+  it('contains a change once when the answer to its write was lost', async () => {
     const { records } = memory()
     let isLost = true
     const shaky: RecordStore = {
@@ -180,7 +180,7 @@ describe('the audit trail', () => {
     expect((await trail.list({ limit: 10 })).items).toHaveLength(1)
   })
 
-  it('tries again, and tells the log what it could not keep: the change itself was made', async () => {
+  it('retries a failed write, and logs what it could not store: the change itself was made', async () => {
     const { records } = memory()
     let failures = 2
     const shaky: RecordStore = {

@@ -42,7 +42,7 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
   const ids = async () => (await belfry.schedules.list({ limit: 10_000 })).items.map(({ id }) => id)
 
   describe('preview', () => {
-    it('shows the next ticks of what is saved, and of what is not', async () => {
+    it('shows the next ticks of a stored and of an unsaved schedule', async () => {
       await open()
       const draft = await send('/v1/schedules:preview', {
         schedule: { cron: '0 9 * * *', timezone: 'Europe/Berlin' },
@@ -62,7 +62,7 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
   })
 
   describe('apply', () => {
-    it('makes the schedules be exactly these, after it said what it would do', async () => {
+    it('makes the stored schedules equal to these, and shows the changes beforehand', async () => {
       await open()
       await belfry.schedules.put('app/old', { every: '1h', job: 'a' })
       await belfry.schedules.put('app/same', { every: '1h', job: 'a' })
@@ -86,7 +86,7 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
       expect((await send('/v1/schedules:apply', wanted)).body).toEqual({ applied: true, changes: [], unchanged: 2 })
     })
 
-    it('does nothing when one of it is wrong, and says which', async () => {
+    it('does nothing when one schedule is invalid, and says which', async () => {
       await open()
       const schedules = { a: { every: '1h', job: 'a' }, 'b/c': { cron: 'x', job: 'a' } }
       const wrong = await send('/v1/schedules:apply', { schedules })
@@ -112,7 +112,7 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
   })
 
   describe('import', () => {
-    it('says of every line where its fault is, also of a job that is an object', async () => {
+    it('reports each line’s error, also for a job that is an object', async () => {
       await open()
       const jobs = [5, null, ['a'], { name: 'a' }, 'a']
       const body = jobs.map((job, n) => JSON.stringify({ id: `s/${n}`, every: '1h', job })).join('\n')
@@ -123,7 +123,7 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
       )
     })
 
-    it('takes thousands of lines, reports those that are wrong, and gives back what it took', async () => {
+    it('accepts thousands of lines, reports invalid ones, and accepts an export unchanged', async () => {
       await open()
       const good = Array.from({ length: 2_500 }, (_, n) => ({ id: `s/${n}`, every: '1h', job: 'a', payload: { n } }))
       const body = [
@@ -159,7 +159,7 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
       expect((await some.text()).trim().split('\n')).toHaveLength(111)
     })
 
-    it('lets the last of several lines for one id count, however far apart they are', async () => {
+    it('keeps the last of several lines for one id, however far apart they are', async () => {
       await open()
       const line = (n: number) => JSON.stringify({ id: `s${n % 700}`, every: '1h', job: 'a', payload: n })
       await lines(Array.from({ length: 3_000 }, (_, n) => line(n)).join('\n'))
@@ -167,7 +167,7 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
       expect((await belfry.schedules.get('s199'))?.definition.payload).toBe(2_999)
     })
 
-    it('goes on where a broken connection ended', async () => {
+    it('continues where a broken connection ended', async () => {
       await open()
       const all = Array.from({ length: 3_000 }, (_, n) => `${JSON.stringify({ id: `s${n}`, every: '1h', job: 'a' })}\n`)
       const sent = new TextEncoder().encode(all.slice(0, 2_300).join(''))
@@ -203,7 +203,7 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
       expect(await (await server.fetch(new Request('http://localhost/v1/schedules:export?prefix=e'))).text()).toBe('')
     })
 
-    it('takes lines alone', async () => {
+    it('accepts only JSON lines', async () => {
       await open()
       const wrong = await server.ask('/v1/schedules:import', { method: 'POST', body: { id: 'a' } })
       expect(wrong.status).toBe(415)

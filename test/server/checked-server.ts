@@ -1,6 +1,6 @@
 /**
- * A server for tests whose every answer is held against its own OpenAPI document: no test can forget to look. An answer
- * that the document does not have, or a body that does not fit its schema, fails the test that got it.
+ * A server for tests that validates every answer against its own OpenAPI document. An undocumented status, or a body
+ * that does not match its schema, fails the test.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
@@ -32,9 +32,9 @@ export interface Asked {
 
 export interface CheckedServer extends BelfryServer {
   readonly document: Document
-  /** The operations that were answered, each with its statuses. */
+  /** The operations called so far, each with its statuses. */
   readonly seen: Map<string, Set<number>>
-  /** Sends JSON and gets JSON. */
+  /** Sends and receives JSON. */
   ask(path: string, asked?: Asked): Promise<Answered>
 }
 
@@ -77,10 +77,10 @@ export async function checkedServer(belfry: Belfry, options: ServerOptions = {})
   }
 }
 
-/** Schemas take a while to compile, and most tests have the same. */
+/** Compiled schemas, cached because compiling is slow and most tests share a document. */
 const CHECKS = new Map<string, ReturnType<typeof answerCheck>>()
 
-/** Throws unless the answer is one that the document has; answers which operation it was. */
+/** Throws unless the document describes the answer; returns the operation. */
 export function answerCheck(document: Document, base: string) {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true })
   addFormats.default(ajv)
@@ -129,7 +129,7 @@ const PROBLEM: Described = {
   content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
 }
 
-/** References of the document, as ajv finds them. */
+/** Rewrites the document's references to the form that ajv resolves. */
 function rooted(schema: object): object {
   return JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"doc#/components/')) as object
 }

@@ -47,7 +47,7 @@ describe.each(Object.entries(TRANSPORTS))('the client, %s', (_, open) => {
     await belfry.stop()
   })
 
-  it('makes, changes and removes schedules', async () => {
+  it('creates, changes and removes schedules', async () => {
     await start()
     const made = await client.schedules.put('digest/eu ü', { cron: '0 9 * * *', job: 'double' }, { ifVersion: 0 })
     await expect(
@@ -70,7 +70,7 @@ describe.each(Object.entries(TRANSPORTS))('the client, %s', (_, open) => {
     await expect(client.schedules.remove(created.id)).rejects.toMatchObject({ code: 'SCHEDULE_NOT_FOUND' })
   })
 
-  it('triggers, waits, looks at ticks, and explains', async () => {
+  it('triggers, waits, lists ticks, and explains', async () => {
     await start()
     await client.schedules.put('x', { cron: '0 0 1 1 *', job: 'double', payload: 21 })
     const { run } = await client.schedules.trigger('x', { wait: '10s' })
@@ -115,7 +115,7 @@ describe.each(Object.entries(TRANSPORTS))('the client, %s', (_, open) => {
     expect((await client.jobs.list()).data.map(({ name }) => name)).toEqual(['double', 'fails'])
   })
 
-  it('holds locks', async () => {
+  it('acquires and releases locks', async () => {
     await start()
     const lease = await client.locks.acquire('a', { ttl: '1m' })
     if (lease === undefined) throw new Error('it was free')
@@ -129,7 +129,7 @@ describe.each(Object.entries(TRANSPORTS))('the client, %s', (_, open) => {
     expect(await client.locks.renew('a', { token: 1 })).toBeUndefined()
   })
 
-  it('freezes, thaws, and says how things stand', async () => {
+  it('freezes, thaws, and reads the status', async () => {
     await start()
     expect((await client.freeze('why')).note).toBe('why')
     expect((await client.frozen()).frozen).toBe(true)
@@ -139,7 +139,7 @@ describe.each(Object.entries(TRANSPORTS))('the client, %s', (_, open) => {
     expect((await client.audit()).data.map(({ action }) => action)).toEqual(['thaw', 'freeze'])
   })
 
-  it('hears what happens', async () => {
+  it('receives events', async () => {
     await start()
     const gone = new AbortController()
     const heard: string[] = []
@@ -152,7 +152,7 @@ describe.each(Object.entries(TRANSPORTS))('the client, %s', (_, open) => {
     expect(heard.at(-1)).toBe('run double succeeded')
   })
 
-  it('says what was wrong, field by field', async () => {
+  it('reports validation errors field by field', async () => {
     await start()
     const wrong = client.schedules.put('x', { cron: '61 * * * *', job: 'double' })
     await expect(wrong).rejects.toBeInstanceOf(ServiceError)
@@ -160,7 +160,7 @@ describe.each(Object.entries(TRANSPORTS))('the client, %s', (_, open) => {
   })
 })
 
-it('asks for nothing else when a name is none', async () => {
+it('sends no request for an empty id', async () => {
   const asked: string[] = []
   const client = createClient({ url: 'http://x', fetch: async ({ url }) => Response.json(asked.push(url)) })
   for (const name of ['', '.', '..']) {
@@ -173,7 +173,7 @@ it('asks for nothing else when a name is none', async () => {
   expect(asked).toEqual(['http://x/v1/schedules/..%2F..'])
 })
 
-it('says once that the stream of events is gone, while it tries again', async () => {
+it('reports a broken event stream once, while it reconnects', async () => {
   const answers = [new Response('event: ready\ndata: {}\n\n'), undefined, new Response('event: ready\ndata: {}\n\n')]
   const client = createClient({
     url: 'http://x',
@@ -187,7 +187,7 @@ it('says once that the stream of events is gone, while it tries again', async ()
   expect(heard).toEqual(['ready', 'lost', 'ready'])
 })
 
-it('tells a service that is not there from one that refuses', async () => {
+it('distinguishes an unreachable service from a refusal', async () => {
   const client = createClient({ url: 'http://127.0.0.1:1' })
   await expect(client.stats()).rejects.toMatchObject({ code: 'UNREACHABLE', status: 0 })
   const odd = createClient({

@@ -75,7 +75,7 @@ async function listen(last?: string): Promise<Listener> {
 }
 
 describe('the stream of events', () => {
-  it('tells of runs of all processes, when they are new and when they change', async () => {
+  it('has new and changed runs of all processes', async () => {
     const other = kit.instance()
     await other.start()
     await other.enqueue('later', null, { in: '10s' })
@@ -91,7 +91,7 @@ describe('the stream of events', () => {
     await listener.leave()
   })
 
-  it('goes on from the last event that a client saw', async () => {
+  it('continues after the last event that a client received', async () => {
     const first = await listen()
     await kit.belfry.enqueue('ok', 1)
     await kit.advance('2s')
@@ -107,7 +107,7 @@ describe('the stream of events', () => {
     await second.leave()
   })
 
-  it('says so when there is more than it can tell', async () => {
+  it('says so when it dropped events', async () => {
     const before = String((await kit.belfry.now()).getTime())
     await kit.advance('1m')
     for (let n = 0; n < 1_100; n += 1) await kit.belfry.enqueue('later', n, { in: '1h' })
@@ -132,7 +132,7 @@ describe('the stream of events', () => {
     await odd.leave()
   })
 
-  it('shows a caller with a prefix what begins with it', async () => {
+  it('shows a caller with a prefix only names that begin with it', async () => {
     caller = { name: 'team', role: 'viewer', prefix: 'team/' }
     const listener = await listen()
     await kit.belfry.enqueue('ok')
@@ -142,7 +142,7 @@ describe('the stream of events', () => {
     await listener.leave()
   })
 
-  it('tells what happens to this process', async () => {
+  it('has events of this process', async () => {
     const listener = await listen()
     const lock = await kit.belfry.lock('a', { ttl: '10s' })
     await kit.belfry.locks.reset('a')
@@ -152,7 +152,7 @@ describe('the stream of events', () => {
     await listener.leave()
   })
 
-  it('lets go of a client that does not read, and of all when it closes', async () => {
+  it('disconnects a client that does not read, and all clients when the server closes', async () => {
     const response = await server.fetch(new Request('http://localhost/v1/events'))
     const open = await listen()
     for (let n = 0; n < 2_000; n += 1) {

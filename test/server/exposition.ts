@@ -1,7 +1,7 @@
 /**
- * A strict reader of Prometheus' text format 0.0.4: whatever a scraper might stumble over is an error here. Every sample
- * must belong to a family that was announced with HELP and TYPE, families stand together, no series comes twice, and
- * histograms add up.
+ * A strict parser of the Prometheus text format 0.0.4: anything that a scraper may reject is an error. Every sample
+ * must belong to a family announced with HELP and TYPE, the samples of a family are contiguous, no series appears
+ * twice, and histograms add up.
  */
 export interface Family {
   readonly name: string

@@ -13,10 +13,10 @@ import { type CheckedServer, checkedServer } from './checked-server.js'
 import { type OddRequest, oddRequests } from './odd-request.js'
 
 const PATIENCE_MS = 10_000
-/** `BELFRY_FUZZ=20` sends twenty times as many, and others. */
+/** `BELFRY_FUZZ=20` sends twenty times as many requests, with other seeds. */
 const LONGER = Number(process.env.BELFRY_FUZZ ?? 1)
 
-/** What the store has, as far as requests can change it. */
+/** All contents of the store that requests can change. */
 async function stateOf(store: Store): Promise<string> {
   const [schedules, runs, leases, frozen] = await Promise.all([
     store.schedules.list({ limit: 1_000 }),
@@ -27,7 +27,7 @@ async function stateOf(store: Store): Promise<string> {
   return JSON.stringify([schedules.items, runs.items, leases.items, frozen])
 }
 
-/** Answers whether time had to pass for it. */
+/** Resolves with the response, and whether the clock had to advance for it. */
 type Await = (response: Promise<Response>) => Promise<{ response: Response; timePassed: boolean }>
 
 const inTime: Await = async (response) => {
@@ -37,7 +37,7 @@ const inTime: Await = async (response) => {
   return { response: await Promise.race([response, late]), timePassed: false }
 }
 
-/** Time stands still until a request waits for it. */
+/** Advances the clock only while a request waits for it. */
 function turning(kit: TestBelfry): Await {
   return async (response) => {
     let isDone = false
@@ -56,7 +56,7 @@ function requestOf({ method, path, headers, body }: OddRequest): Request | undef
   try {
     return new Request(`http://localhost${path}`, { method, headers, ...(body === undefined ? {} : { body }) })
   } catch {
-    // Nobody could send it.
+    // Such a request cannot be sent.
     return undefined
   }
 }
@@ -77,7 +77,7 @@ it.each([
   ['somebody who may look', { name: 'eye', role: 'viewer' }, 2],
   ['somebody who has a part of it', { name: 'team', role: 'operator', prefix: 'team/' }, 3],
 ] satisfies [string, Caller, number][])(
-  'answers whatever %s sends, never with a failure of its own, and changes nothing when it refuses',
+  'answers any request that %s sends without a 5xx, and changes nothing when it refuses one',
   async (_, caller, seed) => {
     const kit = createTestBelfry({ roles: [] })
     kit.belfry.job('a', { run: () => null })
@@ -94,7 +94,7 @@ it.each([
       }),
       { seed: seed * LONGER, numRuns: 1_500 * LONGER, endOnFailure: true },
     )
-    // Requests get through to the work itself, and are refused for many reasons.
+    // Requests reach the operations themselves and are refused for many reasons: the test is not only about routing.
     expect(statuses.get(200) ?? 0).toBeGreaterThan(50)
     expect([...statuses.keys()].length).toBeGreaterThan(6)
     const operations = Object.values(server.document.paths).flatMap((path) => Object.values(path))
@@ -118,7 +118,7 @@ it.each([
   ['postgres', () => freshPostgres(), 5],
   ['redis', () => freshRedis(2), 6],
 ] satisfies [string, () => Promise<{ store: Store; close(): Promise<void> }>, number][])(
-  'answers on %s as well, whatever its server thinks of such texts',
+  'answers on %s as well, whatever its server accepts as text',
   async (_, open, seed) => {
     const { store, close } = await open()
     const belfry = createBelfry({ store, roles: [], logger: silentLogger })

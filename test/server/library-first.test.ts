@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { parseSchedule } from '../../src/api/schedules/schedule-input.js'
 import { isForLibrary, scheduleInput } from '../../src/server/shapes/schedule.js'
 
-/** What people send where something else is meant. */
+/** Values of unexpected types and ranges. */
 const ODD = [
   null,
   true,
@@ -58,7 +58,7 @@ const fields = fc.record(
   ),
   { requiredKeys: [] },
 )
-/** Fields of which few are odd, so that the odd one decides. */
+/** Bodies with few odd fields, so that a single odd field decides. */
 const near = fc.tuple(fc.constantFrom({ cron: '0 9 * * *', job: 'noop' }, { every: '1h', to: 'webhook' }), fields)
 
 function libraryTakes(given: object): boolean {
@@ -71,7 +71,7 @@ function libraryTakes(given: object): boolean {
 }
 
 describe('a body that the library checks first', () => {
-  it('is refused by it whenever the shape would refuse it', () => {
+  it('is refused by the library whenever the shape would refuse it', () => {
     const odd = ([base, extra]: readonly [object, object]) => {
       const [first] = Object.entries(extra)
       return first === undefined ? base : { ...base, [first[0]]: first[1] }
@@ -94,7 +94,7 @@ describe('a body that the library checks first', () => {
     expect(refused).toBeGreaterThan(3_000)
   })
 
-  it('is an object, has no id, and no job that is an object', () => {
+  it('is an object without an id, whose job is not an object', () => {
     expect(isForLibrary({ cron: '* * * * *', job: 'noop' })).toBe(true)
     expect(isForLibrary({ every: '1h', to: 'webhook' })).toBe(true)
     for (const given of [null, 'x', 5, [], { id: 's', job: 'noop' }, { job: { name: 'noop' } }])

@@ -24,8 +24,8 @@ afterEach(async () => {
   await kit.belfry.stop()
 })
 
-describe('for those who look after it', () => {
-  it('a list says how the newest runs went, where it is asked to', async () => {
+describe('for operators', () => {
+  it('a list has the outcome of recent runs when `recent` is set', async () => {
     await kit.belfry.schedules.put('a', { every: '1h', job: 'digest' })
     await kit.belfry.schedules.put('b', { every: '1h', job: 'break' })
     await kit.belfry.schedules.put('c', { every: '9h', job: 'break' })
@@ -43,7 +43,7 @@ describe('for those who look after it', () => {
     expect((await server.ask('/v1/schedules?recent=perhaps')).status).toBe(400)
   })
 
-  it('a run has a log, or has none', async () => {
+  it('a run’s log can be read, and is 404 when there is none', async () => {
     const { run } = await kit.belfry.enqueue('digest')
     expect((await server.ask(`/v1/runs/${run}/log`)).status).toBe(404)
     await writeRunLog(kit.belfry.records, run, { text: 'hello\n', omitted: 0, attempt: 1 })
@@ -51,7 +51,7 @@ describe('for those who look after it', () => {
     expect((await server.ask('/v1/runs/nope/log')).body.code).toBe('RUN_NOT_FOUND')
   })
 
-  it('a doctor says what is wrong, and callers with a prefix do not get to see him', async () => {
+  it('the doctor reports findings, and is forbidden for callers with a prefix', async () => {
     expect((await server.ask('/v1/doctor')).body).toMatchObject({ ok: true })
     await kit.belfry.schedules.put('t', { every: '1h', job: 'typo' })
     const { body } = await server.ask('/v1/doctor')
@@ -65,7 +65,7 @@ describe('for those who look after it', () => {
     expect((await narrow.ask('/v1/doctor')).status).toBe(403)
   })
 
-  it('an export goes on after an id', async () => {
+  it('an export can start after an id', async () => {
     for (const id of ['a', 'b', 'c']) await kit.belfry.schedules.put(id, { every: '1h', job: 'digest' })
     const answer = await server.fetch(new Request('http://localhost/v1/schedules:export?after=a'))
     const ids = (await answer.text())

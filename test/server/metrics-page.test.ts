@@ -31,7 +31,7 @@ function seriesOf(families: Map<string, Family>): number {
 }
 
 describe('the metrics page', () => {
-  it('has everything from the start, at zero', async () => {
+  it('has every metric from the start, at zero', async () => {
     const { belfry } = createTestBelfry()
     const families = await page(belfry)
     expect([...families.keys()]).toEqual([
@@ -55,7 +55,7 @@ describe('the metrics page', () => {
     expect(value(families, 'belfry_claims_total')).toBe(0)
   })
 
-  it('counts ticks, claims and runs by outcome, and measures in seconds', async () => {
+  it('counts ticks, claims and runs by outcome, with durations in seconds', async () => {
     const { belfry, advance } = createTestBelfry()
     const job = belfry.job<string>('say "hi"\\', {
       retry: { attempts: 2, delay: '1s' },
@@ -81,7 +81,7 @@ describe('the metrics page', () => {
     await belfry.stop()
   })
 
-  it('counts takeovers, and settlements that came too late', async () => {
+  it('counts takeovers, and settlements of stale attempts', async () => {
     const { belfry, instance, crash, expireLeases, advance } = createTestBelfry()
     const define = (one: Belfry) =>
       one.job('slow', {
@@ -110,7 +110,7 @@ describe('the metrics page', () => {
     await stopped
   })
 
-  it('has no more series with 100,000 schedules than with one', async () => {
+  it('has as many series with 100,000 schedules as with one', async () => {
     const { belfry, advance } = createTestBelfry()
     belfry.job('work', { concurrency: 100_000, keep: 'none', run: () => {} })
     await belfry.start()
@@ -128,7 +128,7 @@ describe('the metrics page', () => {
     await belfry.stop()
   })
 
-  it('gives so many targets series of their own, and all others one together', async () => {
+  it('gives a bounded number of targets their own series, and combines the others', async () => {
     const { belfry, advance } = createTestBelfry({ concurrency: 1_000 })
     const odd = 'a"b\\c\\n{x="1",le="2"} 3 # HELP|\u2028é'
     const names = [odd, '__proto__', ...Array.from({ length: MAX_TARGETS + 48 }, (_, at) => `job ${at}`)]
@@ -150,7 +150,7 @@ describe('the metrics page', () => {
   it.each([
     ['fails', () => Promise.reject(new Error('gone'))],
     ['does not answer', () => new Promise<never>(() => {})],
-  ])('is there when the store %s, and says so', async (_, stats) => {
+  ])('is served and marked when the store %s', async (_, stats) => {
     const { belfry, clock } = createTestBelfry()
     const asked = metricsPage(source(belfry, stats), clock)
     await clock.advance(5_000)
@@ -175,7 +175,7 @@ describe('docs/service.md', () => {
   })
 })
 
-describe('the reader of the format', () => {
+describe('the strict parser of the format', () => {
   const HEAD = '# HELP a_total x\n# TYPE a_total counter\n'
 
   it.each([
@@ -196,7 +196,7 @@ describe('the reader of the format', () => {
     expect(() => parseExposition(text)).toThrow()
   })
 
-  it('reads what is right', () => {
+  it('accepts valid pages', () => {
     expect(parseExposition(histogram('1', '2', '2')).get('h')?.samples).toHaveLength(4)
     expect(parseExposition(`${HEAD}a_total{x="\\\\ \\" \\n",y="}"} 1.5e3\n`).get('a_total')?.samples).toEqual([
       { name: 'a_total', labels: { x: '\\ " \n', y: '}' }, value: 1_500 },

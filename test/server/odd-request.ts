@@ -1,4 +1,4 @@
-/** Requests that somebody could send who means no good, or does not care: by the document, and then off it. */
+/** Requests of a malicious or careless client: according to the OpenAPI document, then with deviations. */
 import fc from 'fast-check'
 import type { CheckedServer } from './checked-server.js'
 
@@ -47,7 +47,7 @@ const ANYTHING = fc.oneof(
   fc.jsonValue({ maxDepth: 4 }),
 )
 
-/** What a field is likely to hold, so that requests get further than the first check. */
+/** Likely values of a field, so that requests pass the first check. */
 const LIKELY: Readonly<Record<string, readonly unknown[]>> = {
   id: ['a', 'b', 'team/a'],
   cron: [
@@ -96,7 +96,7 @@ function likely(name: string): readonly unknown[] | undefined {
   return Object.hasOwn(LIKELY, name) ? LIKELY[name] : undefined
 }
 
-/** Lone surrogates have no encoding. */
+/** Replaces lone surrogates, which have no encoding. */
 function encoded(text: string): string {
   return encodeURIComponent(Buffer.from(text).toString())
 }
@@ -170,7 +170,7 @@ const METHODS = fc.constantFrom('GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD',
 const SEGMENTS = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('a', 'b', 'team%2Fa', '1', '2') },
   { weight: 2, arbitrary: fc.constantFrom(...TRICKS).map((trick) => encoded(trick)) },
-  // As it is, as far as a URL can carry it.
+  // Unencoded, as far as a URL can contain it.
   { weight: 1, arbitrary: fc.constantFrom(...TRICKS).map((trick) => trick.replaceAll(/[?#\s\p{Cc}]/gu, '')) },
 )
 

@@ -12,7 +12,7 @@ it('is a valid OpenAPI 3.1 document', async () => {
   expect(document).toMatchObject({ openapi: '3.1.0', servers: [{ url: '/api' }] })
 })
 
-it('names every operation once, and every schema that it refers to', async () => {
+it('names every operation once, and every schema that it references', async () => {
   const { belfry } = createTestBelfry()
   const { document } = await checkedServer(belfry)
   const operations = Object.values(document.paths).flatMap((path) => Object.values(path))
@@ -23,7 +23,7 @@ it('names every operation once, and every schema that it refers to', async () =>
   for (const [, name = ''] of references) expect(document.components.schemas).toHaveProperty(name)
 })
 
-it('is held against every answer: one that does not fit is found', async () => {
+it('is compared with every answer: a mismatch is detected', async () => {
   const { belfry } = createTestBelfry()
   const { document } = await checkedServer(belfry)
   const check = answerCheck(document, '')

@@ -30,7 +30,7 @@ const enqueue = (job: string, body: unknown = {}, headers = {}) =>
   send('POST', `/v1/jobs/${encodeURIComponent(job)}/runs`, body, headers)
 
 describe('runs', () => {
-  it('are enqueued by the name of their job, now or later, and waited for', async () => {
+  it('are enqueued by job name, now or later, and waited for', async () => {
     const now = await enqueue('ok', { payload: { n: 1 }, wait: '5s' })
     expect([now.status, now.body.run.result]).toEqual([200, { n: 1 }])
     const later = await enqueue('ok', { in: '1h', priority: 3 })
@@ -46,7 +46,7 @@ describe('runs', () => {
     expect((await enqueue('ok', {}, key)).body).toEqual(first.body)
   })
 
-  it('are listed newest first, by what they belong to and how they ended', async () => {
+  it('are listed newest first, filtered by job, schedule and state', async () => {
     for (const n of [1, 2, 3]) await enqueue('ok', { payload: n })
     await enqueue('fails')
     await kit.advance('1s')
@@ -65,7 +65,7 @@ describe('runs', () => {
     }
   })
 
-  it('are cancelled and retried, one or many', async () => {
+  it('are cancelled and retried, singly or in bulk', async () => {
     const { body } = await enqueue('ok', { in: '1h' })
     expect((await send('POST', `/v1/runs/${body.runId}/cancel`)).body).toEqual({ outcome: 'cancelled' })
     expect((await send('POST', `/v1/runs/${body.runId}/cancel`)).body).toEqual({ outcome: 'finished' })
@@ -87,7 +87,7 @@ describe('runs', () => {
 })
 
 describe('jobs', () => {
-  it('are those that instances run', async () => {
+  it('are the jobs of live instances', async () => {
     const { body } = await ask('/v1/jobs')
     expect(body.data).toMatchObject([
       { name: 'billing/charge', exclusive: { by: ['user'], limit: 1 }, instances: [kit.belfry.instance] },
@@ -116,7 +116,7 @@ describe('locks', () => {
     expect((await send('DELETE', '/v1/locks/x')).body.errors[0].pointer).toBe('token')
   })
 
-  it('are released after their time as long as nobody took them', async () => {
+  it('can be released after their TTL until another holder takes them', async () => {
     const one = await send('PUT', '/v1/locks/a', { ttl: '5s', holder: 'me' })
     const other = await send('PUT', '/v1/locks/b', { ttl: '5s', holder: 'me' })
     await kit.advance('1m')
@@ -125,7 +125,7 @@ describe('locks', () => {
     expect((await send('DELETE', `/v1/locks/b?token=${other.body.token}&holder=me`)).body.code).toBe('LEASE_LOST')
   })
 
-  it('are waited for, and shared by permits', async () => {
+  it('can be waited for, and shared by permits', async () => {
     const first = await send('PUT', '/v1/locks/a', { permits: 2, ttl: '5s' })
     await send('PUT', '/v1/locks/a', { permits: 2, ttl: '20s' })
     const third = send('PUT', '/v1/locks/a', { permits: 2, wait: '10s' })
@@ -136,7 +136,7 @@ describe('locks', () => {
     expect((await late).status).toBe(409)
   })
 
-  it('are taken from their holders by an admin', async () => {
+  it('are reset by an admin', async () => {
     const { body } = await send('PUT', '/v1/locks/a', { ttl: '1h' })
     caller = { name: 'ops', role: 'operator' }
     expect((await send('POST', '/v1/locks/a/reset')).body.code).toBe('FORBIDDEN')
@@ -149,7 +149,7 @@ describe('locks', () => {
 })
 
 describe('the store', () => {
-  it('is frozen and thawed', async () => {
+  it('can be frozen and thawed', async () => {
     expect((await send('PUT', '/v1/freeze', { note: 'migration' })).body).toMatchObject({
       frozen: true,
       note: 'migration',
@@ -163,7 +163,7 @@ describe('the store', () => {
     expect((await send('PUT', '/v1/freeze')).body.code).toBe('FORBIDDEN')
   })
 
-  it('says who takes part', async () => {
+  it('lists live instances', async () => {
     expect((await ask('/v1/instances')).body.data).toMatchObject([
       { id: kit.belfry.instance, live: true, jobs: ['ok', 'fails', 'billing/charge'] },
     ])
@@ -173,7 +173,7 @@ describe('the store', () => {
 })
 
 describe('a caller with a prefix', () => {
-  it('sees and touches what begins with it, and nothing else', async () => {
+  it('sees and changes only names that begin with it', async () => {
     const DAILY = { cron: '0 9 * * *', job: 'ok' }
     await send('PUT', '/v1/schedules/billing%2Fa', DAILY)
     await send('PUT', '/v1/schedules/other', DAILY)

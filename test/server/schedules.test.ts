@@ -26,7 +26,7 @@ const post = (path: string, body?: unknown, headers: Record<string, string> = {}
   ask(path, { method: 'POST', body, headers })
 
 describe('a schedule', () => {
-  it('is made by the caller’s id, and says when it ticks next, in words and in time', async () => {
+  it('is created under the caller’s id, and the answer has the next tick in words and as an instant', async () => {
     const made = await put('digest/eu')
     expect(made.status).toBe(201)
     expect(made.headers.get('etag')).toBe(`"${made.body.version}"`)
@@ -42,7 +42,7 @@ describe('a schedule', () => {
     expect([again.status, again.body.version]).toEqual([200, made.body.version])
   })
 
-  it('is made with an id of its own, once for each Idempotency-Key', async () => {
+  it('gets a generated id, once per Idempotency-Key', async () => {
     const key = { 'idempotency-key': 'order-7' }
     const first = await post('/v1/schedules', DAILY, key)
     expect(first.status).toBe(201)
@@ -56,7 +56,7 @@ describe('a schedule', () => {
     expect((await ask('/v1/schedules')).body.data).toHaveLength(2)
   })
 
-  it('takes no Idempotency-Key for a body that can never be right', async () => {
+  it('does not reserve the Idempotency-Key for an invalid body', async () => {
     const key = { 'idempotency-key': 'order-8' }
     const wrong = { ...DAILY, overlap: 7 }
     const answers = await Promise.all([
@@ -68,13 +68,13 @@ describe('a schedule', () => {
     expect(answers[0].body.errors[0].pointer).toBe('/overlap')
   })
 
-  it('is not made twice by an id that is taken', async () => {
+  it('is not created under an existing id', async () => {
     expect((await post('/v1/schedules', { id: 'x', ...DAILY })).status).toBe(201)
     const taken = await post('/v1/schedules', { id: 'x', ...DAILY })
     expect([taken.status, taken.body.code]).toEqual([409, 'SCHEDULE_DUPLICATE'])
   })
 
-  it('is written only over the version that was meant', async () => {
+  it('is updated only over the expected version', async () => {
     const { body } = await put('x', DAILY, { 'if-none-match': '*' })
     expect((await put('x', DAILY, { 'if-none-match': '*' })).body.code).toBe('VERSION_CONFLICT')
     const next = await put('x', { ...DAILY, priority: 2 }, { 'if-match': `"${body.version}"` })
@@ -103,7 +103,7 @@ describe('a schedule', () => {
     expect(bad.body).toMatchObject({ code: 'DURATION_SYNTAX', errors: [{ pointer: '/every' }] })
   })
 
-  it('is refused with a pointer to each field that is wrong', async () => {
+  it('is refused with a pointer to each invalid field', async () => {
     const { status, body } = await put('x', { cron: '61 * * * *', timezone: 'Mars/Base', job: '', hurry: true })
     expect([status, body.code]).toEqual([422, 'BODY_INVALID'])
     const errors = body.errors as { pointer: string; code?: string }[]
@@ -125,7 +125,7 @@ describe('a schedule', () => {
     expect((await ask('/v1/schedules/x')).status).toBe(404)
   })
 
-  it('may have any id that the library allows, in one segment of the path', async () => {
+  it('may have any id that the library allows, as one path segment', async () => {
     for (const id of ['a b', 'ü/ñ?#%2F', 'x:pause', 'quote\'"', 'a%b', '日本/語', '...', ' x'.trim()]) {
       expect((await put(id)).status, id).toBe(201)
       expect((await ask(`/v1/schedules/${encodeURIComponent(id)}`)).body.id).toBe(id)
@@ -138,7 +138,7 @@ describe('a schedule', () => {
 })
 
 describe('the list', () => {
-  it('comes in pages, by prefix, state and target', async () => {
+  it('is paged, and filtered by prefix, state and target', async () => {
     for (const id of ['a/1', 'a/2', 'a/3', 'b/1']) await put(id)
     await put('a/4', { every: '1h', to: 'kafka' })
     await post('/v1/schedules/a%2F2/pause', { note: 'holiday' })
@@ -151,7 +151,7 @@ describe('the list', () => {
     expect((await ask('/v1/schedules?job=digest&limit=1000')).body.data).toHaveLength(4)
   })
 
-  it('refuses what it does not know', async () => {
+  it('refuses unknown parameters and invalid values', async () => {
     for (const query of [
       'limit=0',
       'limit=1001',
@@ -169,7 +169,7 @@ describe('the list', () => {
   })
 })
 
-describe('what can be done with one', () => {
+describe('an operation on a schedule', () => {
   it('pauses and resumes it', async () => {
     await put('x')
     const paused = await post('/v1/schedules/x/pause', { note: 'holiday' })
@@ -179,7 +179,7 @@ describe('what can be done with one', () => {
     expect((await post('/v1/schedules/y/pause')).status).toBe(404)
   })
 
-  it('triggers it, and waits for the result if it is told to', async () => {
+  it('triggers it, and waits for the result on request', async () => {
     await put('x')
     const soon = await post('/v1/schedules/x/trigger')
     expect(soon.status).toBe(202)
@@ -192,7 +192,7 @@ describe('what can be done with one', () => {
     expect((await post('/v1/schedules/x/trigger', { wait: '2m' })).body.errors[0].pointer).toBe('/wait')
   })
 
-  it('is known for the same by an Idempotency-Key, when the process died before it could say so', async () => {
+  it('recognises a repeated creation by its Idempotency-Key, when the process died before it could answer', async () => {
     const key = { 'idempotency-key': 'k' }
     await kit.belfry.schedules.put('mine', DAILY)
     const again = await post('/v1/schedules', { id: 'mine', ...DAILY }, key)
@@ -202,7 +202,7 @@ describe('what can be done with one', () => {
     expect((await post('/v1/schedules', { id: 'mine', ...DAILY })).body.code).toBe('SCHEDULE_DUPLICATE')
   })
 
-  it('is answered as made, when the answer cannot be kept for who repeats the request', async () => {
+  it('answers 201 when the schedule was created and only the answer could not be stored for repeats', async () => {
     const { records } = kit.belfry
     const put = records.put
     records.put = async (write) => {
@@ -215,7 +215,7 @@ describe('what can be done with one', () => {
     expect((await kit.belfry.schedules.list()).items).toHaveLength(1)
   })
 
-  it('is changed by all who name no version, or any, however many they are', async () => {
+  it('succeeds for all concurrent writers that name no version, or any', async () => {
     await put('a')
     const writes = Array.from({ length: 30 }, (_, at) => [
       ask('/v1/schedules/a', { method: 'PATCH', body: { jitter: `${at + 1}s` } }),
@@ -226,11 +226,11 @@ describe('what can be done with one', () => {
     expect((await put('b', DAILY, { 'if-match': '*' })).status).toBe(412)
   })
 
-  it('triggers it once for each Idempotency-Key, even when the answer of the first was lost', async () => {
+  it('triggers it once per Idempotency-Key, even when the first answer was lost', async () => {
     await put('x')
     const key = { 'idempotency-key': 'k' }
     const first = await post('/v1/schedules/x/trigger', {}, key)
-    // As after a crash between the trigger and its answer.
+    // Simulates a crash between the trigger and its answer.
     const { items } = await kit.belfry.records.list({ kind: 'idempotency', limit: 10 })
     for (const { id } of items) await kit.belfry.records.remove('idempotency', id)
     const again = await post('/v1/schedules/x/trigger', {}, key)
@@ -238,7 +238,7 @@ describe('what can be done with one', () => {
     expect((await kit.belfry.runs.list()).items).toHaveLength(1)
   })
 
-  it('asks to come again while the first request with a key is under way', async () => {
+  it('asks to retry later while the first request with a key is in flight', async () => {
     await put('x', { ...DAILY, job: 'slow' })
     const key = { 'idempotency-key': 'k' }
     const slow = post('/v1/schedules/x/trigger', { wait: '30s' }, key)
@@ -251,7 +251,7 @@ describe('what can be done with one', () => {
     expect((await post('/v1/schedules/x/trigger', { wait: '30s' }, key)).status).toBe(202)
   })
 
-  it('runs past ticks again, once', async () => {
+  it('repeats past ticks, once each', async () => {
     await put('x', { ...DAILY, cron: '0 * * * *' })
     await kit.advance('3h')
     const range = { from: '2026-01-01T09:00:00Z', to: '2026-01-01T11:00:00Z' }
@@ -261,7 +261,7 @@ describe('what can be done with one', () => {
     expect((await post('/v1/schedules/x/backfill', { ...range, to: '2030-01-01T00:00:00Z' })).status).toBe(422)
   })
 
-  it('explains a tick, and lists those of a range', async () => {
+  it('explains a tick, and lists the ticks of a range', async () => {
     await put('x')
     await kit.advance('26h')
     const why = await ask('/v1/schedules/x/explain?at=2026-01-01T09:00:00Z')

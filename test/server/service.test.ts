@@ -3,7 +3,7 @@ import { silentLogger } from '../../src/core/logger.js'
 import { createServer } from '../../src/server/index.js'
 import { createTestBelfry } from '../../src/testing/index.js'
 
-it('answers under any base path, and nowhere else', async () => {
+it('answers under any base path, and only there', async () => {
   const { belfry } = createTestBelfry()
   await belfry.start()
   const { fetch } = createServer(belfry, { basePath: '/team/belfry' })
@@ -25,7 +25,7 @@ it('names the methods of a path', async () => {
   await belfry.stop()
 })
 
-it('writes paths to the log, and nothing that stands behind them', async () => {
+it('logs paths without their query strings', async () => {
   const { belfry } = createTestBelfry()
   await belfry.start()
   const paths: unknown[] = []

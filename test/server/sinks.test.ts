@@ -47,7 +47,7 @@ describe('dead letters', () => {
     expect((await server.ask('/v1/runs?sink=orders&state=failed')).body.data).toEqual([])
   })
 
-  it('show what the receiver answered to operators, and to nobody below', async () => {
+  it('show the receiver’s answer to operators, and not to viewers', async () => {
     await put('a', { at: '2026-01-01T00:00:01Z', to: 'orders' })
     await kit.advance('2s')
     const [{ id }] = (await server.ask('/v1/runs?sink=orders')).body.data
@@ -63,7 +63,7 @@ describe('dead letters', () => {
   })
 })
 
-describe('a schedule for a sink that there is not', () => {
+describe('a schedule for an unknown sink', () => {
   it('is refused with its reason', async () => {
     const { status, body } = await put('a', { every: '1h', to: 'order' })
     expect([status, body.code]).toEqual([422, 'SINK_UNKNOWN'])

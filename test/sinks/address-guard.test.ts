@@ -18,7 +18,7 @@ const message: SinkMessage = {
   ...{ attempt: 1, token: 7, startedAt: Date.UTC(2026, 0, 1) },
 }
 
-/** What would be inside: it must never hear of anything. */
+/** A receiver inside the network: it must never receive anything. */
 let inside: TestReceiver
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ function expectRefused(outcome: Delivery): void {
   expect(outcome).toMatchObject({ delivered: false, retryable: false, error: { code: 'ADDRESS_REFUSED' } })
 }
 
-describe('a webhook of somebody who looks for a way in', () => {
+describe('a webhook that tries to reach internal addresses', () => {
   const LITERALS = [
     ...['127.0.0.1', '127.1', '127.0.1', '2130706433', '0x7f000001', '0x7f.0.0.1', '0177.0.0.1', '017700000001'],
     ...['0', '0.0.0.0', '127.255.255.254', '①②⑦.⓪.⓪.①', '127。0。0。1', '%31%32%37.0.0.1', '127.0.0.1.'],
@@ -45,7 +45,7 @@ describe('a webhook of somebody who looks for a way in', () => {
     ...['[::ffff:a9fe:a9fe]', '192.0.0.192', '198.18.0.1', '224.0.0.1', '255.255.255.255', '168.63.129.16'],
   ]
 
-  it.each(LITERALS)('does not get to http://%s', async (host) => {
+  it.each(LITERALS)('does not reach http://%s', async (host) => {
     const sink = webhook({})
     const url = `http://${host}:${inside.port}/`
     expect(() => sink.check?.({ url })).toThrow(expect.objectContaining({ code: 'ADDRESS_REFUSED' }))
@@ -63,13 +63,13 @@ describe('a webhook of somebody who looks for a way in', () => {
     ['no host at all', 'http:///'],
     ['nothing', ''],
     ['a number', 7],
-  ])('does not get anywhere with %s', async (_, url) => {
+  ])('is refused for %s', async (_, url) => {
     const sink = webhook({ resolve: async () => ['127.0.0.1'] })
     const outcome = await send(sink, url as string)
     expect(outcome).toMatchObject({ delivered: false, retryable: false })
   })
 
-  it('does not get in by a name that resolves to an address inside, nor if only one of its addresses is', async () => {
+  it('is refused for a name that resolves to an internal address, also when only one of its addresses is internal', async () => {
     for (const addresses of [
       ['127.0.0.1'],
       ['8.8.8.8', '127.0.0.1'],
@@ -83,10 +83,10 @@ describe('a webhook of somebody who looks for a way in', () => {
     expectRefused(await send(webhook({}), `http://localhost:${inside.port}/`))
   })
 
-  it('does not get in by a name that was public when it was put and is not when it is called', async () => {
+  it('is refused for a name that resolved to a public address at first and to an internal one later', async () => {
     const asked: string[] = []
     const sink = webhook({
-      // It stands for the internet here; what the name turns to later does not.
+      // This address counts as public in the test; the second one does not.
       allow: ['127.0.0.1'],
       resolve: async (host) => {
         asked.push(host)
@@ -103,11 +103,11 @@ describe('a webhook of somebody who looks for a way in', () => {
     expect(asked).toHaveLength(2)
   })
 
-  it('is connected to the address that was looked at, and the name is asked for once a connection', async () => {
+  it('connects to the checked address, and resolves the name once per connection', async () => {
     let asked = 0
     const sink = webhook({
       allow: ['127.0.0.1'],
-      // A second question would be answered with an address where nobody listens.
+      // A second lookup would return an address without a listener.
       resolve: async () => [asked++ === 0 ? '127.0.0.1' : '127.0.0.9'],
     })
     const before = inside.requests.length
@@ -122,7 +122,7 @@ describe('a webhook of somebody who looks for a way in', () => {
     expectRefused(await send(sink, `http://pinned.example:${inside.port}/three`))
   })
 
-  it('is not led inside by a redirect', async () => {
+  it('does not follow a redirect', async () => {
     const door = createServer((_, response) =>
       response.writeHead(307, { location: `http://127.0.0.2:${inside.port}/secret` }).end('elsewhere'),
     )
@@ -136,7 +136,7 @@ describe('a webhook of somebody who looks for a way in', () => {
     await new Promise((resolve) => door.close(resolve))
   })
 
-  it('never sees the credentials of the sink, nor learns what is inside', async () => {
+  it('never receives the sink’s credentials, nor an answer from inside', async () => {
     const other = await new TestReceiver().start()
     const sink = webhook({ url: inside.url, headers: { authorization: 'Bearer secret' }, allow: ['127.0.0.1'] })
     await send(sink, other.url)
@@ -149,7 +149,7 @@ describe('a webhook of somebody who looks for a way in', () => {
     expect(String((named as Undelivered).error)).not.toContain('10.9.8.7')
   })
 
-  it('cannot smuggle headers', () => {
+  it('cannot inject headers', () => {
     const sink = webhook({ url: 'https://example.com/' })
     const bad: readonly Record<string, unknown>[] = [
       { host: 'inside' },
@@ -167,7 +167,7 @@ describe('a webhook of somebody who looks for a way in', () => {
 })
 
 describe('the address guard', () => {
-  it('lets the internet through', () => {
+  it('permits public addresses', () => {
     const guard = new AddressGuard([])
     const open = [
       '1.1.1.1',
@@ -182,7 +182,7 @@ describe('the address guard', () => {
       expect([address, guard.allows(address)]).toEqual([address, true])
   })
 
-  it('lets through what is allowed by name of a network, and no more', () => {
+  it('permits exactly the allowed networks', () => {
     const guard = new AddressGuard(['10.1.0.0/16', 'fd00:1::/32', '192.168.0.7'])
     const allowed = ['10.1.255.1', '::ffff:10.1.0.1', 'fd00:1:2::3', '192.168.0.7']
     for (const address of allowed) expect([address, guard.allows(address)]).toEqual([address, true])

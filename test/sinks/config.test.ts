@@ -40,7 +40,7 @@ describe('the config file', () => {
     ['belfry.config.json', '{ "port": 0, "sinks": { "seen": { "type": "log" } } }', ['seen']],
     ['belfry.config.mjs', module, ['mine']],
     ['belfry.config.js', module, ['mine']],
-  ])('is found where the command is started, as %s', async (name, text, names) => {
+  ])('is found in the working directory as %s', async (name, text, names) => {
     write('package.json', '{ "type": "module" }')
     write(name, text)
     const file = await configFile({}, {}, folder)
@@ -52,7 +52,7 @@ describe('the config file', () => {
     for (const sink of Object.values(opened)) expect(typeof sink.deliver).toBe('function')
   })
 
-  it('that is named counts, and one of two that are found does not', async () => {
+  it('that is named on the command line is used; two files in the directory are refused', async () => {
     write('belfry.config.json', '{ "port": 1 }')
     write('other.json', '{ "port": 2 }')
     expect(await configFile({ config: 'other.json' }, {}, folder)).toMatchObject({ values: { port: 2 } })
@@ -79,7 +79,7 @@ describe('the config file', () => {
 })
 
 describe('a sink in the config file', () => {
-  it('may be any of those that there are', async () => {
+  it('may be any of the built-in kinds', async () => {
     const sasl = { mechanism: 'plain', username: 'belfry', password: { env: 'ORDERS_AUTH' } }
     const config = {
       events: { type: 'kafka', topic: 'events', brokers: ['127.0.0.1:9092'], ssl: true, sasl },
@@ -135,7 +135,7 @@ describe('a sink in the config file', () => {
       { type: 'webhook', url, secrets: [{ env: 'ORDERS_AUTH' }] },
       /secret 1 of 1 must be "whsec_"/,
     ],
-  ])('%s is refused, and no secret is shown', async (_, sink, reason) => {
+  ])('%s is refused without showing a secret', async (_, sink, reason) => {
     const error = await openSinks({ orders: sink }, ENV).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'OPTION_INVALID', message: expect.stringMatching(reason) })
     for (const secret of [SECRET, ENV.ORDERS_AUTH, 'hunter2', 'Basic x']) expect(String(error)).not.toContain(secret)

@@ -1,4 +1,4 @@
-/** Wrong credentials are for an operator to correct: no event may fail for good meanwhile, and the reason has to be told. */
+/** Wrong credentials are for an operator to correct: no event fails for good meanwhile, and the reason is reported. */
 import { connect as connectToNats } from '@nats-io/transport-node'
 import { describe, expect, it } from 'vitest'
 import type { Sink } from '../../src/core/sink.js'
@@ -30,7 +30,7 @@ async function withServer(started: Promise<OwnServer>, work: (url: string) => Pr
   }
 }
 
-describe('wrong credentials are an outage that is told with its reason', () => {
+describe('wrong credentials are an outage with its reason', () => {
   it('of NATS', async () => {
     await withServer(startOwnNats({ password: PASSWORD }), async (servers) => {
       const as = (pass: string) => ({ subject: 'events.here', servers, client: { user: 'belfry', pass } })

@@ -6,7 +6,7 @@ import { accept, away, each, memoryLog, no, ScriptedSink } from './scripted-sink
 const FIRST = '2026-01-01T00:00:01Z'
 const UNIX = Date.parse(FIRST) / 1_000
 
-/** So many schedules that tick once, all at the same instant. */
+/** This many schedules with one tick each, all at the same instant. */
 function burst(count: number) {
   return Array.from(
     { length: count },
@@ -21,7 +21,7 @@ async function started(options: Partial<BelfryOptions>) {
 }
 
 describe('a sink', () => {
-  it('gets messages in batches of its size, in so many calls at a time, and no more is claimed than can set out', async () => {
+  it('gets messages in batches, with a limited number of calls, and claims no more than it can send', async () => {
     const orders = new ScriptedSink({ batch: 10, concurrency: 3 })
     const hold = orders.hold()
     const { belfry, advance, store } = await started({ sinks: { orders } })
@@ -38,7 +38,7 @@ describe('a sink', () => {
     expect(orders.calls.every((messages) => messages.length <= 10)).toBe(true)
   })
 
-  it('has its in-flight bound counted until the outcome is written', async () => {
+  it('counts a message as in flight until its outcome is written', async () => {
     const orders = new ScriptedSink({ batch: 10, concurrency: 10, inFlight: 15 })
     const hold = orders.hold()
     const { belfry, advance } = await started({ sinks: { orders } })
@@ -51,7 +51,7 @@ describe('a sink', () => {
     expect(orders.most).toBe(15)
   })
 
-  it('that lingers gathers what comes, until its batch is full or the first has waited long enough', async () => {
+  it('with linger collects messages until the batch is full or the first has waited long enough', async () => {
     const orders = new ScriptedSink({ batch: 5, linger: '200ms' })
     const { belfry, advance } = await started({ sinks: { orders } })
     const put = (id: string) =>
@@ -67,7 +67,7 @@ describe('a sink', () => {
     expect(orders.calls.map((messages) => messages.length)).toEqual([2, 5])
   })
 
-  it('takes no slot of a handler, and handlers take none of its', async () => {
+  it('uses no slot of a handler, and handlers use none of its slots', async () => {
     const orders = new ScriptedSink()
     orders.hold()
     const { belfry, advance } = createTestBelfry({ sinks: { orders }, concurrency: 1 })
@@ -82,7 +82,7 @@ describe('a sink', () => {
     expect(ran).toHaveLength(1)
   })
 
-  it('that fails one message of many is given that one again, with the same id, and the others once', async () => {
+  it('that fails one message of a batch gets that one again, with the same id, and the others once', async () => {
     const orders = new ScriptedSink()
     orders.script = each(({ schedule_id, attempt }) =>
       schedule_id === 's/0001' && attempt < 3 ? no : { delivered: true },
@@ -105,7 +105,7 @@ describe('a sink', () => {
     expect(await runs('s/0001')).toMatchObject([{ state: 'succeeded', attempt: 3, failures: 2 }])
   })
 
-  it('is tried again for hours; then the run has failed with the last error, and is a dead letter that can be retried', async () => {
+  it('is retried for hours; then the run fails with the last error, and is a dead letter that can be retried', async () => {
     const orders = new ScriptedSink()
     orders.script = each(({ attempt }) => ({ delivered: false, error: new Error(`refused ${attempt}`) }))
     const { belfry, advance } = await started({ sinks: { orders, other: new ScriptedSink() } })
@@ -123,7 +123,7 @@ describe('a sink', () => {
     expect((await belfry.runs.list({ sink: 'orders', state: 'failed' })).items).toEqual([])
   })
 
-  it('that says it is in vain is not asked again, and one that says when is asked then', async () => {
+  it('that reports a permanent failure is not called again, and a given retry time is respected', async () => {
     const orders = new ScriptedSink()
     orders.script = each(({ schedule_id, attempt }) => {
       if (schedule_id === 's/0000') return { delivered: false, error: new Error('too large'), retryable: false }
@@ -138,7 +138,7 @@ describe('a sink', () => {
     expect(orders.ids).toEqual([`s/0001-${UNIX}`])
   })
 
-  it('fails no message for good that its receiver was not asked to take, unless that goes on and on', async () => {
+  it('does not use up the last attempt for a message that was not sent, unless that continues for long', async () => {
     const orders = new ScriptedSink({ retry: { attempts: 3 } })
     orders.script = each(({ schedule_id, attempt }) =>
       schedule_id === 's/0000' && attempt > 4 ? { delivered: true } : { ...no, untried: true },
@@ -150,7 +150,7 @@ describe('a sink', () => {
     expect(await runs('s/0001')).toMatchObject([{ state: 'failed', attempt: 6 }])
   })
 
-  it('that never answers is given up after its timeout, and what it held is tried again', async () => {
+  it('that never answers is abandoned after its timeout, and its messages are retried', async () => {
     const orders = new ScriptedSink({ timeout: '10s', concurrency: 1 })
     let isAborted = false
     orders.script = (_, signal) => {
@@ -169,7 +169,7 @@ describe('a sink', () => {
     expect(await runs('s/0000')).toMatchObject([{ state: 'succeeded', failures: 1 }])
   })
 
-  it('that throws because of one message in a batch is asked for fewer, until that one fails alone', async () => {
+  it('that throws because of one message gets smaller batches, until that message fails alone', async () => {
     const orders = new ScriptedSink({ retry: { attempts: 12 } })
     orders.script = async (messages, signal) => {
       if (messages.some(({ schedule_id }) => schedule_id === 's/0007')) throw new Error('cannot be encoded')
@@ -183,7 +183,7 @@ describe('a sink', () => {
     expect(await runs('s/0007')).toMatchObject([{ state: 'failed', error: { message: 'cannot be encoded' } }])
   })
 
-  it('that does not take one message, as if it were away, is not taken for away: the others get through meanwhile', async () => {
+  it('that fails one message as unreachable does not count as unreachable: the others are delivered meanwhile', async () => {
     const orders = new ScriptedSink({ batch: 1, retry: { attempts: 5 } })
     orders.script = each(({ schedule_id }) =>
       schedule_id === 's/0000' ? { ...no, unreachable: true } : { delivered: true },
@@ -200,7 +200,7 @@ describe('a sink', () => {
     expect(log.lines).toEqual([])
   })
 
-  it('is opened before its first message, again if that failed, and closed in the end', async () => {
+  it('is opened before its first message, again if that failed, and closed at the end', async () => {
     const events: string[] = []
     let isBroken = true
     const log = memoryLog()
@@ -231,7 +231,7 @@ describe('a sink', () => {
 })
 
 describe('two stores with a schedule of the same name', () => {
-  it('send events of the same id, which a broker can tell apart, and repetitions that it can recognise', async () => {
+  it('send events with the same id, from different sources, and repeats that a broker can recognise', async () => {
     const sinks = [new ScriptedSink(), new ScriptedSink()]
     for (const orders of sinks) {
       orders.script = each(({ attempt }) => (attempt === 1 ? no : { delivered: true }))
@@ -246,7 +246,7 @@ describe('two stores with a schedule of the same name', () => {
     expect(one?.[0]?.dedupeId).not.toBe(other?.[0]?.dedupeId)
   })
 
-  it('keep what tells them apart, whichever instance delivers', async () => {
+  it('keep their source, whichever instance delivers', async () => {
     const orders = new ScriptedSink()
     orders.script = each(({ attempt }) => (attempt === 1 ? no : { delivered: true }))
     const { belfry, advance, instance } = await started({ sinks: { orders } })
@@ -261,7 +261,7 @@ describe('two stores with a schedule of the same name', () => {
 })
 
 describe('a broker that is down for hours', () => {
-  it('is told of once, and costs next to nothing; jobs and other sinks go on, and when it is back all arrives', async () => {
+  it('is reported once and probed rarely; jobs and other sinks continue, and after the recovery every message arrives', async () => {
     const orders = new ScriptedSink({ batch: 50 })
     const audit = new ScriptedSink()
     orders.script = away
@@ -296,7 +296,7 @@ describe('a broker that is down for hours', () => {
     expect((await store.runs.list({ sink: 'orders', states: ['failed'], limit: 10 })).items).toEqual([])
   })
 
-  it('uses up no attempts of what waits for it, and gets all of it within seconds when it is back', async () => {
+  it('uses up no attempts of waiting messages, and gets all of them within seconds after the recovery', async () => {
     const orders = new ScriptedSink({ batch: 50, retry: { attempts: 2 } })
     orders.script = each(() => ({ delivered: false, error: new Error('there is no quorum'), unreachable: true }))
     const log = memoryLog()
@@ -317,7 +317,7 @@ describe('a broker that is down for hours', () => {
 describe('an instance that dies', () => {
   const INSTANT = { lease: '15s' }
 
-  it('before its messages were acknowledged leaves them to another, with the same ids', async () => {
+  it('before its messages were acknowledged leaves them to another instance, with the same ids', async () => {
     const orders = new ScriptedSink()
     orders.hold()
     const { belfry, instance, advance, crash, expireLeases } = await started({ ...INSTANT, sinks: { orders } })
@@ -337,7 +337,7 @@ describe('an instance that dies', () => {
     expect(heir.delivered.map(({ attempt }) => attempt)).toEqual([2, 2, 2, 2, 2])
   })
 
-  it('after they were acknowledged and before that was written repeats them, with the same ids, and no others', async () => {
+  it('between acknowledgement and settlement causes repeats of just those messages, with the same ids', async () => {
     const orders = new ScriptedSink()
     const { belfry, instance, advance, crash, expireLeases } = await started({ ...INSTANT, sinks: { orders } })
     await belfry.schedules.putMany(burst(5))

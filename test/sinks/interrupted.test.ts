@@ -18,7 +18,7 @@ afterEach(() => {
   open.splice(0)
 })
 
-/** Instances on one store, each of which can be stopped in the middle of whatever it does. */
+/** Instances on one store, each of which can be paused at any point. */
 function world() {
   const clock = manualClock()
   const store = memory({ clock })
@@ -41,7 +41,7 @@ function world() {
 }
 
 describe('an instance that is paused past its lease', () => {
-  it('in the middle of a call does not count what it is told then, and another has delivered', async () => {
+  it('during a call discards the answer, and another instance has delivered', async () => {
     const { clock, instance, put, states } = world()
     const [first, second] = [new ScriptedSink(), new ScriptedSink()]
     const { belfry, lifeline } = await instance(first)
@@ -60,7 +60,7 @@ describe('an instance that is paused past its lease', () => {
     expect([...first.ids, ...second.ids].sort()).toEqual(ids('a', 'a', 'b', 'b'))
   })
 
-  it('while it gathers a batch hands over nothing that others may have by then', async () => {
+  it('while it collects a batch sends nothing that another instance may have claimed by then', async () => {
     const { clock, instance, put, states } = world()
     const [first, second] = [new ScriptedSink({ linger: '1s' }), new ScriptedSink()]
     const { belfry, lifeline } = await instance(first)
@@ -77,7 +77,7 @@ describe('an instance that is paused past its lease', () => {
   })
 })
 
-describe('an acknowledgement that cannot be written down', () => {
+describe('an acknowledgement that cannot be written', () => {
   it('is written as soon as the store answers, and nothing is sent again meanwhile', async () => {
     const { clock, instance, put, states } = world()
     const orders = new ScriptedSink()
@@ -102,7 +102,7 @@ describe('an acknowledgement that cannot be written down', () => {
     expect(orders.calls).toHaveLength(1)
   })
 
-  it('is not forgotten when it was written and only the answer was lost', async () => {
+  it('is kept when it was written and only the answer was lost', async () => {
     const { clock, instance, put, states } = world()
     const orders = new ScriptedSink()
     let lost = 0
@@ -155,7 +155,7 @@ describe('a message in a batch', () => {
 })
 
 describe('an instance that stops', () => {
-  it('sends what it has gathered, waits for the answer, and closes its sinks last', async () => {
+  it('sends its collected messages, waits for the answer, and closes its sinks last', async () => {
     const orders = new ScriptedSink({ linger: '10s' })
     const events: string[] = []
     orders.script = async (messages, signal) => {
@@ -175,7 +175,7 @@ describe('an instance that stops', () => {
     expect(await runs('a')).toMatchObject([{ state: 'succeeded', attempt: 1 }])
   })
 
-  it('gives back what is not acknowledged in its grace, and another delivers it at once', async () => {
+  it('releases messages that are not acknowledged within its grace, and another instance delivers them at once', async () => {
     const [orders, heir] = [new ScriptedSink(), new ScriptedSink()]
     orders.script = (_, signal) =>
       new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
@@ -193,7 +193,7 @@ describe('an instance that stops', () => {
     await other.stop()
   })
 
-  it('does not wait for a broker that is away', async () => {
+  it('does not wait for an unreachable broker', async () => {
     const orders = new ScriptedSink()
     orders.script = away
     const { belfry, clock, advance, runs } = createTestBelfry({ sinks: { orders } })

@@ -1,16 +1,16 @@
 /**
- * What the broker inside kcat does not do, put into its answers on the way: it never refuses a message, and its answers
- * never get lost, nor leave anything out.
+ * Alters the answers of the broker inside kcat to simulate what that broker never does: refuse a message, lose an
+ * answer, or omit a partition.
  */
 import type { Socket } from 'node:net'
 
 export interface Wire {
   join(client: Socket, server: Socket): void
-  /** Refuses requests that are larger with this code of Kafka's. */
+  /** Refuses larger requests with this Kafka error code. */
   refuseOver(bytes: number, code: number): void
-  /** The broker gets the next request to store something, and its answer is lost with the connection. */
+  /** The broker receives the next produce request, and its answer is lost with the connection. */
   loseAnswer(): void
-  /** The broker does not get the next request to store something, and the answer names no partition. */
+  /** The broker does not receive the next produce request, and the answer names no partition. */
   leaveOut(): { leftOut(): number }
 }
 
@@ -64,7 +64,7 @@ export function kafkaWire(): Wire {
   }
 }
 
-/** To a request to store something, in versions 2 to 7: about no topic at all. */
+/** An empty answer to a produce request, versions 2 to 7: no topics. */
 function emptyAnswer(request: Buffer): Buffer {
   const answer = Buffer.alloc(16)
   answer.writeInt32BE(12, 0)
@@ -72,7 +72,7 @@ function emptyAnswer(request: Buffer): Buffer {
   return answer
 }
 
-/** Each begins with its length. */
+/** Splits the stream into frames, each prefixed with its length. */
 function onFrames(socket: Socket, onFrame: (frame: Buffer) => void): void {
   let rest: Buffer = Buffer.alloc(0)
   socket.on('data', (chunk: Buffer) => {
@@ -85,7 +85,7 @@ function onFrames(socket: Socket, onFrame: (frame: Buffer) => void): void {
   })
 }
 
-/** Produce of one topic, in versions 2 to 7. */
+/** Refuses a produce request for one topic, versions 2 to 7. */
 function refuse(frame: Buffer, code: number): void {
   let at = afterText(frame, 12)
   const partitions = frame.readInt32BE(at)

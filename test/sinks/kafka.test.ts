@@ -24,7 +24,7 @@ afterAll(async () => {
   await broker?.stop()
 })
 
-/** Every connection goes through the door, wherever the broker says that it is. */
+/** Connects through the proxy, whatever address the broker advertises. */
 function throughTheDoor() {
   const socketFactory = ({ onConnect }: { onConnect: () => void }) => connect(door?.port ?? 0, '127.0.0.1', onConnect)
   return { brokers: async () => [broker?.url ?? ''], clientOptions: { socketFactory } }
@@ -55,7 +55,7 @@ sinkContract({
 })
 
 describe('the Kafka sink', () => {
-  it('sends the key, headers and attributes of CloudEvents, and keeps a key in its partition', async () => {
+  it('sends the key, headers and attributes of CloudEvents, and keeps a key in one partition', async () => {
     const topic = `cloud-${randomUUID()}`
     const options = { ...throughTheDoor(), format: 'cloudevents', mode: 'binary', headers: { team: 'shop' } } as const
     const sink = kafka({ topic, ...options })
@@ -71,7 +71,7 @@ describe('the Kafka sink', () => {
     })
   })
 
-  it('fails for good what is for a topic that the broker refuses', async () => {
+  it('permanently fails messages for a topic that the broker refuses', async () => {
     const sink = kafka({ topic: `refused-${randomUUID()}`, ...throughTheDoor() })
     wire.refuseOver(0, 29)
     const outcomes = await sink.deliver(scene.messages(2), soon())
@@ -80,7 +80,7 @@ describe('the Kafka sink', () => {
     expect(outcomes).toMatchObject([refused, refused])
   })
 
-  it('fails nothing for good because of a broker that does not know the topic yet', async () => {
+  it('does not permanently fail messages for a topic that the broker does not know yet', async () => {
     const sink = kafka({ topic: `unknown-${randomUUID()}`, ...throughTheDoor() })
     wire.refuseOver(0, 3)
     const [outcome] = await sink.deliver(scene.messages(1), soon())
@@ -91,7 +91,7 @@ describe('the Kafka sink', () => {
     await sink.close?.()
   })
 
-  it('sends again when an answer is lost', async () => {
+  it('sends again when an answer was lost', async () => {
     const topic = `lost-${randomUUID()}`
     const sink = kafka({ topic, ...throughTheDoor() })
     await sink.deliver(scene.messages(1), soon())
@@ -104,7 +104,7 @@ describe('the Kafka sink', () => {
     expect(messages.filter(({ id }) => !ids.includes(id))).toEqual([])
   })
 
-  it('writes the bytes of the event as they are documented, read by a consumer that is not ours', async () => {
+  it('writes events as documented, read by an independent consumer', async () => {
     const topic = `bytes-${randomUUID()}`
     const sink = kafka({ topic, ...throughTheDoor() })
     const event = { id: 'größe-1767258000', generated_at: '2026-01-01T09:00:00.000Z', schedule_id: 'größe' }
@@ -117,7 +117,7 @@ describe('the Kafka sink', () => {
     )
   })
 
-  it("uses a producer of the user's, and leaves it connected", async () => {
+  it('uses the caller’s producer, and leaves it connected', async () => {
     const topic = `own-${randomUUID()}`
     const { url = '' } = broker ?? {}
     const plain = kafka({ topic, brokers: [url] })
@@ -133,7 +133,7 @@ describe('the Kafka sink', () => {
     expect(await consumeKafka(url, topic)).toHaveLength(5)
   })
 
-  it("delivers nothing that a producer of the user's does not answer for", async () => {
+  it('does not count messages as delivered that the caller’s producer did not answer for', async () => {
     const answers: unknown[][] = [[], [{ topicName: 'events', partition: 0, errorCode: 0 }]]
     const sent: string[] = []
     const producer = {
@@ -148,7 +148,7 @@ describe('the Kafka sink', () => {
     expect(sent).toEqual(['a', 'a'])
   })
 
-  it('refuses options that cannot work', () => {
+  it('refuses invalid options', () => {
     const brokers = ['127.0.0.1:9092']
     for (const options of [{ brokers }, { topic: 'a b', brokers }, { topic: 'a' }, { topic: 'a', brokers: [] }]) {
       expect(() => kafka(options as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
@@ -179,7 +179,7 @@ describe('the Kafka sink', () => {
     await killPublisher({ sink: 'kafka/index.js', make: 'kafka', options, arrived: () => arrivedIn(topic) })
   }, 60_000)
 
-  it('goes on when the broker was killed and has come back elsewhere', async () => {
+  it('continues after the broker was killed and restarted at another address', async () => {
     const topic = `restarted-${randomUUID()}`
     const sink = kafka({ topic, brokers: async () => [broker?.url ?? ''] })
     await sink.deliver(scene.messages(1), soon())

@@ -1,6 +1,6 @@
 /**
- * What must hold when the process that publishes is killed in the middle of a batch: another one takes over, everything
- * arrives, and what arrives twice has the same id and says the same.
+ * Checks a publishing process that is killed in the middle of a batch: another takes over, every message arrives, and
+ * repeats have the same id and content.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ import { sqlite } from '../../src/stores/sqlite/index.js'
 import type { Received } from '../../src/testing/sink-contract.js'
 
 export interface Published {
-  /** The sink's file among those that were built, and its factory. */
+  /** The name of the built sink module, and of its factory. */
   readonly sink: string
   readonly make: string
   readonly options: object
@@ -24,7 +24,7 @@ export interface Published {
 
 const SCHEDULES = 300
 const BATCH = 25
-/** So many batches are handed over before the kill, so that some are settled, some acknowledged, and some under way. */
+/** The number of batches sent before the kill, so that some runs are settled, some acknowledged, and some in flight. */
 const BATCHES = 5
 const PUBLISHER = fileURLToPath(new URL('publisher.js', import.meta.url))
 
@@ -34,7 +34,7 @@ export async function killPublisher({ sink, make, options, arrived }: Published)
   const belfry = createBelfry({ store: sqlite({ path: file }), roles: [] })
   const job = JSON.stringify({ file, sink, make, options: { ...options, batch: BATCH } })
   const start = () => spawn(process.execPath, [PUBLISHER, job], { stdio: ['ignore', 'pipe', 'inherit'] })
-  // Its instant is past when the first is there to see it: it fires all the same.
+  // The instant is in the past when the first publisher sees it: it fires all the same.
   const at = Math.floor(Date.now() / 1_000) * 1_000
   const names = Array.from({ length: SCHEDULES }, (_, index) => `order/${index}`)
   const expected = names.map((name) => `${name}-${at / 1_000}`).sort()
@@ -59,7 +59,7 @@ export async function killPublisher({ sink, make, options, arrived }: Published)
         payload: { id: schedule_id },
       })
     }
-    // Some runs were taken over, or the kill came too early or too late to prove anything.
+    // Some runs were taken over; otherwise the kill came too early or too late to prove anything.
     expect((await all()).filter(({ attempt }) => attempt > 1).length).toBeGreaterThan(0)
   } finally {
     await Promise.all([first, second].map((process_) => process_ && kill(process_)))

@@ -27,7 +27,7 @@ async function withConnection<Answer>(work: (connection: NatsConnection) => Prom
   }
 }
 
-/** All that a stream has, oldest first. */
+/** All messages of a stream, oldest first. */
 function stored(stream: string): Promise<JsMsg[]> {
   return withConnection(async (connection) => {
     const { streams } = await jetstreamManager(connection)
@@ -78,7 +78,7 @@ sinkContract({
 })
 
 describe('the NATS sink', () => {
-  it('has the server drop repetitions, and counts them as delivered', async () => {
+  it('lets the server drop repeats, and counts them as delivered', async () => {
     await addStream('deduped')
     const sink = nats({ subject: 'deduped.here', servers: [url()], headers: { team: 'shop' } })
     const [first, second] = scene.messages(2)
@@ -91,7 +91,7 @@ describe('the NATS sink', () => {
     expect(messages[0]?.headers?.get('team')).toBe('shop')
   })
 
-  it('fails for good what no stream listens to for three attempts, and what is too large for the stream', async () => {
+  it('permanently fails messages without a stream after three attempts, and those too large for the stream', async () => {
     await addStream('small', { max_msg_size: 1_000 })
     const sink = nats({ subject: 'nobody.listens', servers: url() })
     const options = { subject: 'small.one' }
@@ -111,7 +111,7 @@ describe('the NATS sink', () => {
     )
   })
 
-  it('tries again what a full stream does not take', async () => {
+  it('retries messages that a full stream refuses', async () => {
     await addStream('full', { max_msgs: 1, discard: 'new' })
     const sink = nats({ subject: 'full.one', servers: url() })
     const outcomes = [
@@ -123,7 +123,7 @@ describe('the NATS sink', () => {
     expect(outcomes[1]).not.toHaveProperty('retryable')
   })
 
-  it('tries again while no server with JetStream answers, and says so', async () => {
+  it('retries while no server with JetStream answers, and reports it', async () => {
     const plain = await startOwnNats({ jetstream: false })
     const sink = nats({ subject: 'a.b', servers: plain.url })
     const outcomes = await sink.deliver(scene.messages(2), soon())
@@ -134,7 +134,7 @@ describe('the NATS sink', () => {
     expect(outcomes).toMatchObject([outage, outage])
   })
 
-  it("uses a connection of the user's, and leaves it open", async () => {
+  it('uses the caller’s connection, and leaves it open', async () => {
     const connection = await connect({ servers: url() })
     const sink = nats({ subject: 'deduped.there', connection })
     expect(await sink.deliver(scene.messages(1), soon())).toEqual([yes])
@@ -144,7 +144,7 @@ describe('the NATS sink', () => {
     expect(await sink.deliver(scene.messages(1), soon())).toMatchObject([{ delivered: false, unreachable: true }])
   })
 
-  it('refuses options that cannot work', () => {
+  it('refuses invalid options', () => {
     for (const options of [{ servers: url() }, { subject: 'a.>', servers: url() }, { subject: 'a' }]) {
       expect(() => nats(options as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
     }

@@ -1,12 +1,12 @@
 import { log } from '../../src/sinks/log.js'
 import { SinkScene } from '../../src/testing/sink-contract.js'
 
-/** Messages for tests of a sink that is not the contract's. */
+/** Builds messages for tests outside the sink contract. */
 export const scene = new SinkScene({ sink: log(), received: async () => [], down: async () => {}, up: async () => {} })
 
-/** For calls that nothing stands in the way of. */
+/** A generous timeout for calls that should succeed. */
 export const soon = () => AbortSignal.timeout(15_000)
 
 export const yes = { delivered: true }
-/** Fails for good. */
+/** A permanent failure. */
 export const refused = { delivered: false, retryable: false, error: { code: 'SINK_REFUSED' } }

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * An instance in a process of its own, from the built package, that delivers to a sink until it is killed. It says when
- * it has handed a batch to the sink, before that has answered.
+ * A process on the built package that delivers to a sink until it is killed. It prints a line when it has handed a
+ * batch to the sink, before the sink has answered.
  */
 import { createBelfry } from '../../dist/index.js'
 import { sqlite } from '../../dist/stores/sqlite/index.js'

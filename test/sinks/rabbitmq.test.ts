@@ -17,7 +17,7 @@ const throughTheDoor = () => Object.assign(new URL(direct()), { port: door?.port
 beforeAll(async () => {
   server = await startOwnRabbitMq()
   door = await gate(() => Number(new URL(direct()).port))
-  // Long before it is killed: a broker may forget a queue that it was told of within the last seconds, however durable.
+  // Long before the kill: a broker may lose even a durable queue that was declared within the last seconds.
   await withChannel((channel) => channel.assertQueue('restarted', { durable: true }))
 }, 60_000)
 
@@ -37,7 +37,7 @@ async function withChannel<Answer>(work: (channel: Channel) => Promise<Answer>):
 
 type Channel = Awaited<ReturnType<Awaited<ReturnType<typeof connect>>['createChannel']>>
 
-/** All that a queue has, oldest first; it keeps it. */
+/** All messages of a queue, oldest first, left in the queue. */
 function arrivedIn(queue: string): Promise<Received[]> {
   return withChannel(async (channel) => {
     const messages: Received[] = []
@@ -51,7 +51,7 @@ function arrivedIn(queue: string): Promise<Received[]> {
   })
 }
 
-/** A broker that says it is blocked, and does not always answer. */
+/** A broker that can report itself as blocked, and can withhold its confirmations. */
 class FakeBroker extends EventEmitter {
   confirms = true
   closes = true
@@ -119,7 +119,7 @@ describe('the RabbitMQ sink', () => {
     })
   })
 
-  it('fails what no queue gets, and tries it again', async () => {
+  it('retries messages that are not routed to any queue', async () => {
     const options = { exchange: 'other', routingKey: 'nobody' }
     const sink = rabbitmq({ url: direct(), queue: 'events' })
     const outcomes = await sink.deliver([scene.message(), scene.message({ options })], soon())
@@ -131,7 +131,7 @@ describe('the RabbitMQ sink', () => {
     await sink.close?.()
   })
 
-  it('fails for good what is for an exchange that there is not, and nothing else', async () => {
+  it('permanently fails messages for a missing exchange, and no others', async () => {
     const sink = rabbitmq({ url: direct(), queue: 'events' })
     const options = { exchange: 'nowhere' }
     const messages = [scene.message(), scene.message({ options }), scene.message(), scene.message({ options })]
@@ -145,7 +145,7 @@ describe('the RabbitMQ sink', () => {
     await sink.close?.()
   })
 
-  it('lets no message suffer for one of another call that is too large', async () => {
+  it('does not fail a message because another call’s message is too large', async () => {
     const sink = rabbitmq({ url: direct(), queue: 'events' })
     const large = Array.from({ length: 3 }, () => [scene.message({ payload: 'x'.repeat(MAX_MESSAGE_BYTES) })])
     const small = Array.from({ length: 20 }, () => [scene.message()])
@@ -154,7 +154,7 @@ describe('the RabbitMQ sink', () => {
     expect(answers.flat()).toMatchObject([...large.map(() => refused), ...small.map(() => yes)])
   })
 
-  it('sends the neighbours of a message that is too large once more, together, and no such message again', async () => {
+  it('sends the neighbours of a too large message once more, together, and the large one not again', async () => {
     const sink = rabbitmq({ url: direct(), queue: 'events' })
     const large = () => scene.message({ payload: 'x'.repeat(MAX_MESSAGE_BYTES) })
     const messages = [...scene.messages(200), large(), ...scene.messages(200)]
@@ -165,11 +165,11 @@ describe('the RabbitMQ sink', () => {
     const again = await sink.deliver([...scene.messages(1), large()], soon())
     expect(again).toMatchObject([yes, { ...refused, error: { message: /takes messages of 200000 bytes at most/ } }])
     await sink.close?.()
-    // One by one, each over a channel of its own, they would take many times as long.
+    // One by one, each over its own channel, they would take many times as long.
     expect(tookMs).toBeLessThan(10_000)
   })
 
-  it('tries again what a full queue does not take', async () => {
+  it('retries messages that a full queue refuses', async () => {
     const full = { 'x-max-length': 1, 'x-overflow': 'reject-publish' }
     await withChannel((channel) => channel.assertQueue('full', { durable: true, arguments: full }))
     const sink = rabbitmq({ connect: () => connect(direct()), queue: 'full' })
@@ -180,7 +180,7 @@ describe('the RabbitMQ sink', () => {
     expect(outcomes[0]).not.toHaveProperty('retryable')
   })
 
-  it('takes what a full queue does not take for an outage only while no other queue takes messages', async () => {
+  it('reports an outage for a full queue only while no other queue accepts messages', async () => {
     const full = { 'x-max-length': 1, 'x-overflow': 'reject-publish' }
     await withChannel((channel) => channel.assertQueue('fuller', { durable: true, arguments: full }))
     const sink = rabbitmq({ url: direct(), queue: 'fuller' })
@@ -194,7 +194,7 @@ describe('the RabbitMQ sink', () => {
     expect(beside).not.toHaveProperty('unreachable')
   })
 
-  it('goes to the next node of a cluster when one refuses connections or hangs', async () => {
+  it('connects to the next node of a cluster when one refuses connections or hangs', async () => {
     const shut = await gate(() => 0)
     await shut.shut()
     const closed = shut.port
@@ -212,7 +212,7 @@ describe('the RabbitMQ sink', () => {
     expect(() => rabbitmq({ url: [], queue: 'events' })).toThrow(/empty list/)
   })
 
-  it('keeps one connection while the broker takes no messages, and publishes nothing on it', async () => {
+  it('keeps one connection while the broker is blocked, and publishes nothing on it', async () => {
     const broker = new FakeBroker()
     const sink = rabbitmq({ connect: async () => broker.connect(), queue: 'events' })
     broker.confirms = false
@@ -232,7 +232,7 @@ describe('the RabbitMQ sink', () => {
     expect(broker.destroyed).toBe(1)
   })
 
-  it('refuses options that cannot work', () => {
+  it('refuses invalid options', () => {
     const url = 'amqp://localhost'
     const queue = 'events'
     for (const options of [{ url }, { queue }, { url, queue, exchange: 'a' }, { url: 'http://localhost', queue }]) {
@@ -247,7 +247,7 @@ describe('the RabbitMQ sink', () => {
     await killPublisher({ sink: 'rabbitmq/index.js', make: 'rabbitmq', options, arrived: () => arrivedIn('killed') })
   }, 60_000)
 
-  it('loses nothing when the broker is killed and started again', async () => {
+  it('loses nothing when the broker is killed and restarted', async () => {
     const sink = rabbitmq({ url: direct(), queue: 'restarted' })
     const [before, during] = [scene.messages(20), scene.messages(20)]
     expect(await sink.deliver(before, soon())).toEqual(before.map(() => yes))

@@ -1,4 +1,4 @@
-/** The other end of a webhook: an HTTP server that remembers what came, and answers as it is told. */
+/** The receiver of a webhook: an HTTP server that records requests and gives configured answers. */
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -12,7 +12,7 @@ export interface Request {
   readonly url: string
   readonly headers: IncomingHttpHeaders
   readonly body: string
-  /** Which connection it came over, counted from 1. */
+  /** The number of the connection, counted from 1. */
   readonly connection: number
 }
 
@@ -52,7 +52,7 @@ export class TestReceiver {
     return this
   }
 
-  /** As a crash would: connections break, and new ones are refused. */
+  /** Simulates a crash: connections break, and new ones are refused. */
   async stop(): Promise<void> {
     const server = this.#server
     if (server === undefined) return

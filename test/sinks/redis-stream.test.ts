@@ -20,7 +20,7 @@ beforeAll(async () => {
 
 afterAll(() => server?.stop())
 
-/** A client that, once, sends half of what it is given, and answers for that half. */
+/** A client that once sends only half of its commands, and answers for that half. */
 class HalfAnswering implements NodeRedis {
   readonly #real: NodeRedis
   #isNext = false
@@ -47,7 +47,9 @@ class HalfAnswering implements NodeRedis {
   destroy = () => this.#real.destroy()
   on = (event: 'error', listener: (error: unknown) => void) => this.#real.on(event, listener)
 
-  /** EVALSHA sha 2 stream seen window maxLength fields field… and for each entry its dedupe id and fields. */
+  /**
+   * Arguments: EVALSHA sha 2 stream seen window maxLength fields field…, and for each entry its dedupe id and fields.
+   */
   sendCommand(args: readonly string[]): Promise<unknown> {
     if (!this.#isNext) return this.#real.sendCommand([...args])
     this.#isNext = false
@@ -87,7 +89,7 @@ sinkContract({
 })
 
 describe('the Redis Streams sink', () => {
-  it('adds a message once, however often it is sent, until the window is over', async () => {
+  it('adds a message once until the window has passed, however often it is sent', async () => {
     const sink = redisStream({ url: url(), stream: 'once', dedupe: '300ms', headers: { team: 'shop' } })
     const message = scene.message()
     for (const attempt of [1, 2])
@@ -99,7 +101,7 @@ describe('the Redis Streams sink', () => {
     expect(await entriesOf('once')).toHaveLength(2)
   })
 
-  it('counts as delivered only what the answer of a client names', async () => {
+  it('counts as delivered only the messages that the client answered for', async () => {
     const real = createClient({ url: url() })
     const client = new HalfAnswering(real as NodeRedis)
     const sink = redisStream({ client, stream: 'part' })
@@ -110,7 +112,7 @@ describe('the Redis Streams sink', () => {
     real.destroy()
   })
 
-  it('keeps a stream short', async () => {
+  it('limits the length of a stream', async () => {
     const sink = redisStream({ url: url(), stream: 'short', maxLength: 100, dedupe: 0 })
     for (let calls = 0; calls < 5; calls += 1) await sink.deliver(scene.messages(120), soon())
     await sink.close?.()
@@ -120,7 +122,7 @@ describe('the Redis Streams sink', () => {
     expect(await tellRedis(url(), 'EXISTS', '{short}:belfry-seen')).toBe(0)
   })
 
-  it('fails for good where there is something else than a stream, and forgets that it has seen the message', async () => {
+  it('permanently fails when the key is not a stream, and does not remember the message as seen', async () => {
     await tellRedis(url(), 'SET', 'text', 'no stream')
     const sink = redisStream({ url: url(), stream: 'text' })
     const message = scene.message()
@@ -134,7 +136,7 @@ describe('the Redis Streams sink', () => {
     expect(await entriesOf('text')).toHaveLength(1)
   })
 
-  it('sends its script again to a server that has forgotten it', async () => {
+  it('sends its script again to a server that has lost it', async () => {
     const sink = redisStream({ url: url(), stream: 'flushed' })
     await sink.deliver(scene.messages(1), soon())
     await tellRedis(url(), 'SCRIPT', 'FLUSH')
@@ -142,7 +144,7 @@ describe('the Redis Streams sink', () => {
     await sink.close?.()
   })
 
-  it("uses a client of the user's, of either kind, and leaves it connected", async () => {
+  it('uses the caller’s client, of either kind, and leaves it connected', async () => {
     const ours = createClient({ url: url() })
     const theirs = new Redis(url(), { lazyConnect: true })
     for (const client of [ours, theirs] as RedisClient[]) {
@@ -157,7 +159,7 @@ describe('the Redis Streams sink', () => {
     expect(await entriesOf('brought')).toHaveLength(4)
   })
 
-  it('works on a cluster, with clients of both kinds and of its own', async () => {
+  it('works on a cluster, with the caller’s clients of both kinds and with its own', async () => {
     const nodes = (await serverUrl('redis-cluster')).split(',')
     const ours = createCluster({ rootNodes: nodes.map((each) => ({ url: each })) })
     const theirs = new Cluster(nodes)
@@ -180,7 +182,7 @@ describe('the Redis Streams sink', () => {
     theirs.disconnect()
   })
 
-  it('follows the master that Sentinel names, with clients of its own and one of createSentinel()', async () => {
+  it('follows the master that Sentinel names, with its own clients and with one of createSentinel()', async () => {
     const primary = await startOwnRedis(['--repl-diskless-sync-delay', '0'])
     const { port } = new URL(primary.url)
     const replica = await startOwnRedis(['--replicaof', '127.0.0.1', port])
@@ -214,7 +216,7 @@ describe('the Redis Streams sink', () => {
     }
   }, 60_000)
 
-  it('says which Sentinels do not help, and why', async () => {
+  it('reports which Sentinels failed, and why', async () => {
     const silent = await gate(() => 0)
     await silent.shut()
     const sentinel = await startOwnSentinel('orders', url())
@@ -227,7 +229,7 @@ describe('the Redis Streams sink', () => {
     expect(outcomes).toMatchObject([{ delivered: false, unreachable: true, error: { message } }])
   })
 
-  it('notices within seconds that the server hangs, and goes on over a new connection', async () => {
+  it('detects a hanging server within seconds, and continues over a new connection', async () => {
     const door = await gate(() => Number(new URL(url()).port))
     const sink = redisStream({ url: `redis://127.0.0.1:${door.port}`, stream: 'hung' })
     expect(await sink.deliver(scene.messages(1), soon())).toEqual([yes])
@@ -241,7 +243,7 @@ describe('the Redis Streams sink', () => {
     await door.shut()
   }, 40_000)
 
-  it('refuses options that cannot work', () => {
+  it('refuses invalid options', () => {
     const redis = 'redis://localhost'
     for (const options of [
       { url: redis },

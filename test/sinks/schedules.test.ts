@@ -18,7 +18,7 @@ function checking(): ScriptedSink & { check(options: Json): void } {
   })
 }
 
-describe('a schedule that goes to a sink', () => {
+describe('a schedule with a sink', () => {
   const inputs: readonly [what: string, input: ScheduleInput, code: string, reason: RegExp][] = [
     [
       'that nobody has',
@@ -48,13 +48,13 @@ describe('a schedule that goes to a sink', () => {
     await belfry.stop()
   })
 
-  it('declared in code for a sink that nobody has keeps the instance from starting', async () => {
+  it('declared in code for an unknown sink stops start()', async () => {
     const { belfry } = createTestBelfry({ sinks: {} })
     belfry.schedule('x', { every: '1h', to: 'orders' })
     await expect(belfry.start()).rejects.toMatchObject({ code: 'SINK_UNKNOWN', message: /no sinks are configured/ })
   })
 
-  it('that only another instance has is accepted while that one lives; who has no sinks leaves it to others', async () => {
+  it('for a sink of another live instance is accepted; an instance without sinks accepts any', async () => {
     const { belfry, instance, crash, expireLeases } = createTestBelfry({ sinks: { orders: new ScriptedSink() } })
     await belfry.start()
     const [strict, lax] = [instance({ sinks: {} }), instance({ sinks: undefined } as never)]
@@ -71,7 +71,7 @@ describe('a schedule that goes to a sink', () => {
     expect(text).toContain('No live instance delivers to the sink "orders"')
   })
 
-  it('says what its messages are keyed by, and the sink hears the rest', async () => {
+  it('sets the key of its messages, and passes the other options to the sink', async () => {
     const orders = new ScriptedSink()
     const { belfry, advance } = createTestBelfry({ sinks: { orders } })
     await belfry.start()
@@ -88,7 +88,7 @@ describe('a schedule that goes to a sink', () => {
     await belfry.stop()
   })
 
-  it('in order waits with the next message until the one before is delivered; else it goes on', async () => {
+  it('on an ordered sink sends the next message after the previous was delivered; otherwise it continues', async () => {
     const refuseFirst = each(({ generated_at, attempt }) => {
       const isFirst = generated_at === '2026-01-01T00:00:10.000Z'
       return isFirst && attempt < 5 ? no : { delivered: true }
@@ -111,7 +111,7 @@ describe('a schedule that goes to a sink', () => {
 })
 
 describe('schedules that share a key in an ordered sink', () => {
-  /** The first message of `a` is refused four times: at 10, 11, 13 and 17 s, and is delivered at 25 s. */
+  /** The first message of `a` is refused four times, at 10, 11, 13 and 17 s, and is delivered at 25 s. */
   async function refused(delivery: DeliveryOptions = {}) {
     const strict = new ScriptedSink({ ordered: true, ...delivery })
     strict.script = each(({ schedule_id, generated_at, attempt }) => {
@@ -131,7 +131,7 @@ describe('schedules that share a key in an ordered sink', () => {
     return { ...scene, strict, got }
   }
 
-  it('hold each other back while one is tried again, and nobody else', async () => {
+  it('wait for each other during retries, and other keys do not wait', async () => {
     const { belfry, advance, runs, got } = await refused()
     await advance('24s')
     expect(got()).toEqual(['c13'])
@@ -145,14 +145,14 @@ describe('schedules that share a key in an ordered sink', () => {
     await belfry.stop()
   })
 
-  it('take no room from others meanwhile', async () => {
+  it('use no slot of other keys meanwhile', async () => {
     const { belfry, advance, got } = await refused({ concurrency: 1, batch: 1, inFlight: 1 })
     await advance('14s')
     expect(got()).toEqual(['c13'])
     await belfry.stop()
   })
 
-  it('go on in their order elsewhere, at once when the instance stops and in time when it dies', async () => {
+  it('continue in order on another instance, at once after a stop and after the lease following a crash', async () => {
     for (const end of ['stop', 'crash'] as const) {
       const { belfry, instance, advance, crash, expireLeases, strict, got } = await refused()
       await advance('18s')
@@ -168,7 +168,7 @@ describe('schedules that share a key in an ordered sink', () => {
     }
   })
 
-  it('wait no longer when one has failed for good, or is cancelled', async () => {
+  it('no longer wait after a permanent failure or a cancel', async () => {
     const { belfry, advance, runs, got } = await refused({ retry: { attempts: 2 } })
     await advance('13s')
     expect(got()).toEqual(['b12', 'c13'])
@@ -184,10 +184,10 @@ describe('schedules that share a key in an ordered sink', () => {
   })
 })
 
-describe('a receiver that wants no more', () => {
+describe('a receiver that answers 410', () => {
   const gone: Delivery = { delivered: false, error: new Error('410'), retryable: false, pauseSchedule: 'answered 410' }
 
-  it('has its schedule paused with the reason, and the message is a dead letter', async () => {
+  it('has its schedule paused with the reason, and the message becomes a dead letter', async () => {
     const orders = new ScriptedSink()
     orders.script = each(() => gone)
     const { belfry, advance, runs } = createTestBelfry({ sinks: { orders } })
@@ -204,7 +204,7 @@ describe('a receiver that wants no more', () => {
     await belfry.stop()
   })
 
-  it('does not pause a schedule that has been pointed elsewhere meanwhile', async () => {
+  it('does not pause a schedule whose target changed meanwhile', async () => {
     const orders = new ScriptedSink()
     const hold = orders.hold()
     const { belfry, advance } = createTestBelfry({ sinks: { orders } })
@@ -218,7 +218,7 @@ describe('a receiver that wants no more', () => {
     await belfry.stop()
   })
 
-  it('is asked again when the pause could not be written', async () => {
+  it('is called again when the pause could not be written', async () => {
     const orders = new ScriptedSink()
     orders.script = each(() => gone)
     const { belfry, store, advance, runs } = createTestBelfry({ sinks: { orders } })
@@ -244,7 +244,7 @@ describe('a receiver that wants no more', () => {
   })
 })
 
-describe('how a sink is used', () => {
+describe('the delivery options of a sink', () => {
   const options: readonly [given: object, reason: RegExp][] = [
     [{ concurrency: 0 }, /concurrency is "0"/],
     [{ batch: 1.5 }, /batch is "1.5"/],
@@ -256,12 +256,12 @@ describe('how a sink is used', () => {
     [{ retries: 3 }, /did you mean "retry"|not an option/],
   ]
 
-  it.each(options)('is checked: %j', (delivery, reason) => {
+  it.each(options)('are checked: %j', (delivery, reason) => {
     const sink = new ScriptedSink(delivery)
     expect(() => createTestBelfry({ sinks: { orders: sink } })).toThrow(reason)
   })
 
-  it('is checked: it has to be a sink', () => {
+  it('are checked: the object must be a sink', () => {
     expect(() => createTestBelfry({ sinks: { orders: {} as never } })).toThrow(/sink "orders": has no deliver/)
     expect(() => createTestBelfry({ sinks: [] as never })).toThrow(/sinks is/)
   })

@@ -1,16 +1,16 @@
-/** A sink that remembers every call, and answers as it is told. */
+/** A sink that records every call, and returns scripted answers. */
 import type { Delivery, DeliveryOptions, Sink, SinkMessage } from '../../src/core/sink.js'
 
 export type Script = (messages: readonly SinkMessage[], signal: AbortSignal) => Promise<readonly Delivery[]>
 
 export const accept: Script = async (messages) => messages.map(() => ({ delivered: true }))
 
-/** As a client does whose broker is away. */
+/** Fails as a client with an unreachable broker. */
 export const away: Script = async () => {
   throw new Error('connect ECONNREFUSED')
 }
 
-/** Every message for itself. */
+/** Answers each message separately. */
 export function each(reply: (message: SinkMessage) => Delivery): Script {
   return async (messages) => messages.map(reply)
 }
@@ -22,7 +22,7 @@ export class ScriptedSink implements Sink {
   readonly delivered: SinkMessage[] = []
   readonly delivery: DeliveryOptions
   script: Script = accept
-  /** Messages that were handed over and are not answered yet, and the most there ever were. */
+  /** The number of unanswered messages, and its maximum so far. */
   underWay = 0
   most = 0
 
@@ -47,7 +47,7 @@ export class ScriptedSink implements Sink {
     return this.delivered.map(({ id }) => id)
   }
 
-  /** Waits in the middle of a call until it is let go. */
+  /** Pauses in the middle of a call until `release`. */
   hold(): { release(script?: Script): void } {
     let release: (script: Script) => void = () => {}
     const released = new Promise<Script>((resolve) => {
@@ -63,7 +63,7 @@ export class ScriptedSink implements Sink {
   }
 }
 
-/** A logger that remembers its lines. */
+/** A logger that records its lines. */
 export function memoryLog() {
   const lines: string[] = []
   const line = (level: string) => (_: object, message: string) => void lines.push(`${level} ${message}`)

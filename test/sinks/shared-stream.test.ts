@@ -1,4 +1,7 @@
-/** Two Belfrys with a schedule of the same name send to one stream: brokers that drop repetitions must not take one for the other. */
+/**
+ * Two Belfry stores with a schedule of the same name send to one stream: brokers that drop repeats must not confuse
+ * their events.
+ */
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -17,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all(Object.values(servers ?? {}).map((server) => server.stop())))
 
-it('the events of both arrive, on NATS and on Redis Streams', async () => {
+it('events of both stores arrive, on NATS and on Redis Streams', async () => {
   const connection = await connect({ servers: servers.nats.url })
   const { streams } = await jetstreamManager(connection)
   await streams.add({ name: 'events', subjects: ['events.>'] })

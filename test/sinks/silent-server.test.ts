@@ -1,4 +1,6 @@
-/** A server that takes connections and says nothing, as one that hangs does: no sink may leave connections behind there. */
+/**
+ * A server that accepts connections and never answers, as a hung one does: no sink may leave connections open there.
+ */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createClient } from '@redis/client'
@@ -27,8 +29,8 @@ afterEach(() => {
   server.close()
 })
 
-describe('a server that says nothing', () => {
-  it('is told from one that greets, and from one that is not there', async () => {
+describe('a silent server', () => {
+  it('is distinguished from one that greets, and from an unreachable one', async () => {
     expect(await isMute(`nats://${host}`, 50)).toBe(true)
     greeting = 'INFO {}\r\n'
     expect(await isMute(host, 5_000)).toBe(false)
@@ -40,7 +42,7 @@ describe('a server that says nothing', () => {
   it.each([
     ['@redis/client', () => createClient({ url: `redis://${host}`, socket: { reconnectStrategy: false } })],
     ['ioredis', () => new Redis(`redis://${host}`, { lazyConnect: true, retryStrategy: null })],
-  ])('is not waited for by a client of %s, and its connection is closed', async (_, make) => {
+  ])('times out for a client of %s, and the connection is closed', async (_, make) => {
     await expect(connectedInTime(make() as never, 100)).rejects.toThrow(/has not answered within/)
     await expect.poll(() => open.size).toBe(0)
   })

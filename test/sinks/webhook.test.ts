@@ -42,7 +42,7 @@ function hook(options: Partial<WebhookOptions> = {}) {
 }
 
 describe('a webhook', () => {
-  it('carries the four fields, and says which attempt it is', async () => {
+  it('sends the four fields, and the number of the attempt', async () => {
     const { send } = hook()
     expect(await send()).toEqual({ delivered: true })
     const { body, headers } = receiver.last
@@ -58,7 +58,7 @@ describe('a webhook', () => {
     expect(headers['webhook-signature']).toBeUndefined()
   })
 
-  it('is signed as Standard Webhooks has it, by every secret, at the store’s time', async () => {
+  it('is signed as Standard Webhooks specifies, with every secret, at the store’s time', async () => {
     const { send } = hook({ secrets: [SECRET, NEW_SECRET] })
     await send()
     const { body, headers } = receiver.last
@@ -85,7 +85,7 @@ describe('a webhook', () => {
     },
   )
 
-  it('is a CloudEvent if asked for, in one document or with its attributes as headers', async () => {
+  it('is a CloudEvent on request, as one document or with its attributes as headers', async () => {
     await hook({ format: 'cloudevents', source: 'https://shop.example' }).send()
     expect(receiver.last.headers['content-type']).toBe('application/cloudevents+json; charset=UTF-8')
     expect(JSON.parse(receiver.last.body)).toEqual({
@@ -117,7 +117,7 @@ describe('a webhook', () => {
     expect(() => webhook({ url: 'https://example.com', ...options } as WebhookOptions)).toThrow(reason)
   })
 
-  it('goes over the same connection again, and over a new one if that was closed meanwhile', async () => {
+  it('reuses a connection, and opens a new one if it was closed meanwhile', async () => {
     const { send } = hook()
     for (let count = 0; count < 5; count += 1) expect(await send()).toEqual({ delivered: true })
     const connections = new Set(receiver.requests.slice(-5).map(({ connection }) => connection))
@@ -129,7 +129,7 @@ describe('a webhook', () => {
     expect(await send()).toEqual({ delivered: true })
   })
 
-  it.each([300, 301, 400, 401, 404, 429, 500, 503])('that is answered with %i is tried again', async (status) => {
+  it.each([300, 301, 400, 401, 404, 429, 500, 503])('that is answered with %i is retried', async (status) => {
     receiver.answer(status, 'no, \u0000 not\nnow', { location: '/elsewhere' })
     const outcome = (await hook().send()) as Undelivered
     expect(outcome).toMatchObject({ delivered: false, error: { code: 'SINK_REFUSED', excerpt: 'no, not now' } })
@@ -150,12 +150,12 @@ describe('a webhook', () => {
     ['Mon, 01 Jun 2026 12:01:00 GMT', 60_000],
     ['soon', undefined],
     ['-5', undefined],
-  ])('that is asked to come back after %j does', async (retryAfter, retryAfterMs) => {
+  ])('that gets Retry-After %j is retried at that time', async (retryAfter, retryAfterMs) => {
     receiver.answer(503, '', { 'retry-after': retryAfter, date: 'Mon, 01 Jun 2026 12:00:00 GMT' })
     expect(((await hook().send()) as Undelivered).retryAfterMs).toBe(retryAfterMs)
   })
 
-  it('keeps no more than an excerpt of a long answer, and nothing of one that cannot be read', async () => {
+  it('stores only an excerpt of a long answer, and nothing of an unreadable one', async () => {
     receiver.answer(500, 'x'.repeat(1_000_000))
     const { error } = (await hook().send()) as Undelivered
     expect((error as { excerpt: string }).excerpt).toHaveLength(256)
@@ -163,7 +163,7 @@ describe('a webhook', () => {
     expect((await hook().send()) as Undelivered).not.toHaveProperty('error.excerpt')
   })
 
-  it('whose receiver is silent ends with its signal; one that has answered counts, however slow its body is', async () => {
+  it('without an answer ends with its signal; with an answer it counts, however slow the body is', async () => {
     receiver.reply = () => {}
     const silent = await hook().send({}, AbortSignal.timeout(50))
     expect(silent).toMatchObject({ delivered: false, error: { name: 'TimeoutError' } })
@@ -172,7 +172,7 @@ describe('a webhook', () => {
     expect(await hook().send({}, AbortSignal.timeout(100))).toEqual({ delivered: true })
   })
 
-  it('whose receiver is silent again and again says that it is out of reach, until it answers', async () => {
+  it('without an answer several times in a row reports the receiver as unreachable, until it answers', async () => {
     receiver.reply = ({ body }, response) => {
       if (body.includes('answer me')) response.writeHead(500).end()
     }
@@ -184,7 +184,7 @@ describe('a webhook', () => {
     expect(await silence()).not.toHaveProperty('unreachable')
   })
 
-  it('that cannot be sent says so of the sink if it is the sink’s own, and of the message if not', async () => {
+  it('that cannot be sent blames the sink or the message, whichever is at fault', async () => {
     const gone = await new TestReceiver().start()
     const { url } = gone
     await gone.stop()
@@ -194,7 +194,7 @@ describe('a webhook', () => {
     expect(outcome).not.toHaveProperty('unreachable')
   })
 
-  it('of a sink without a URL goes where its schedule says, and only if it says so', async () => {
+  it('of a sink without a URL uses its schedule’s URL, and fails without one', async () => {
     const sink = webhook({ allow: ['127.0.0.1'], headers: { 'x-from': 'us' } })
     open.push(sink)
     expect(() => sink.check?.({})).toThrow(/toOptions.url/)

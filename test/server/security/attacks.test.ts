@@ -1,4 +1,4 @@
-/** As somebody who has a token, and wants more than it is for. */
+/** Attacks by a caller whose token permits less than it tries. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { everything } from './raw-service.js'
 import { bearer, outcome, type Stage, stage } from './stage.js'
@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 afterEach(() => scene.close())
 
-/** Every operation that the service says it has. */
+/** Every operation of the OpenAPI document. */
 async function operations(): Promise<readonly Operation[]> {
   const document = (await (await scene.ask('/openapi.json')).json()) as {
     paths: Record<string, Record<string, { 'x-role'?: string }>>
@@ -39,7 +39,7 @@ function asked({ method }: Operation, headers: Record<string, string> = {}, body
   return { method, headers, ...(method === 'GET' ? {} : { body }) }
 }
 
-/** One of them fits most operations, and each is about something outside of shop/. */
+/** For most operations one of these bodies is valid; each refers to something outside of shop/. */
 const BODIES: readonly unknown[] = [
   {},
   { ttl: '1m' },
@@ -55,7 +55,10 @@ const BODIES: readonly unknown[] = [
   { from: '2026-01-01T00:00:00Z', to: '2026-01-01T03:00:00Z' },
 ]
 
-/** Asks everything about all of these ids; the answers without what was asked for, which may stand in them. */
+/**
+ * Sends every operation with all of these ids, and returns the answers. The ids themselves are removed from the
+ * answers, because an answer may repeat what was asked.
+ */
 async function sweep(ids: readonly string[], headers: Record<string, string>): Promise<string[]> {
   const answers: string[] = []
   for (const operation of await operations()) {
@@ -74,7 +77,7 @@ async function sweep(ids: readonly string[], headers: Record<string, string>): P
   return answers
 }
 
-/** What a token for shop/ must not change. */
+/** The contents that a token for shop/ must not change. */
 async function outside(): Promise<unknown> {
   const { schedules, runs, locks, ...belfry } = {
     schedules: await scene.belfry.schedules.list({ limit: 1_000 }),
@@ -87,14 +90,14 @@ async function outside(): Promise<unknown> {
   return {
     schedules: schedules.items.filter(({ id }) => isOutside(id)),
     runs: runs.items.filter(({ schedule }) => isOutside(schedule)),
-    // A lock that is held is renewed.
+    // Renewals of a held lock change its expiry, so only name and token are compared.
     locks: locks.items.filter(({ name }) => isOutside(name)).map(({ name, token }) => ({ name, token })),
     ...belfry,
   }
 }
 
 describe('without a token', () => {
-  it('every operation is refused but those that are open, and nothing is changed', async () => {
+  it('every operation except the open ones is refused, and changes nothing', async () => {
     const before = await everything(scene.belfry)
     const all = await operations()
     expect(all.length).toBeGreaterThan(10)
@@ -106,18 +109,18 @@ describe('without a token', () => {
     expect(await everything(scene.belfry)).toBe(before)
   })
 
-  it('what is not there cannot be told from what is', async () => {
+  it('existing and missing resources get the same answer', async () => {
     for (const path of ['/v1/schedules/billing%2F1', '/v1/schedules/nothing', '/v1/nowhere', '/admin', '/']) {
       expect(await outcome(await scene.ask(path))).toBe('401 UNAUTHENTICATED')
     }
   })
 })
 
-describe('whoever lacks a role', () => {
+describe('a caller without the required role', () => {
   const ranks = ['viewer', 'operator', 'admin'] as const
 
   it.each(['viewer', 'operator'] as const)(
-    '(%s) is refused whatever takes a higher one, before anything else is looked at',
+    '(%s) is refused before the request is checked any further',
     async (role) => {
       const headers = bearer(await scene.token({ role }))
       const before = await everything(scene.belfry)
@@ -137,7 +140,7 @@ describe('whoever lacks a role', () => {
 })
 
 describe('a viewer', () => {
-  it('changes nothing, by any operation', async () => {
+  it('changes nothing by any operation', async () => {
     const token = await scene.token({ role: 'viewer' })
     const before = await everything(scene.belfry)
     let refused = 0
@@ -145,7 +148,7 @@ describe('a viewer', () => {
       if (operation.method === 'GET' || operation.path === '/v1/session') continue
       const response = await scene.ask(at(operation.path, 'billing/1'), asked(operation, bearer(token)))
       if (response.status === 403) refused += 1
-      // What only looks, such as a preview, may be asked by POST.
+      // Read-only operations, such as a preview, may use POST.
       else expect([200, 400, 404, 415, 422]).toContain(response.status)
     }
     expect(refused).toBeGreaterThan(5)
@@ -154,13 +157,13 @@ describe('a viewer', () => {
 })
 
 describe('a token for shop/', () => {
-  it.each(['viewer', 'operator', 'admin'] as const)('(%s) neither sees nor touches what is outside', async (role) => {
+  it.each(['viewer', 'operator', 'admin'] as const)('(%s) neither sees nor changes names outside', async (role) => {
     const headers = bearer(await scene.token({ role, prefix: 'shop/' }))
     const before = await everything(scene.belfry)
     for (const operation of await operations()) {
       if (!operation.path.startsWith('/v1/schedules/{id}')) continue
       const answers: string[] = []
-      // The second of them is not there at all, and that must make no difference.
+      // The second id does not exist; the answers must not differ.
       for (const id of ['billing/1', 'billing/2']) {
         const response = await scene.ask(at(operation.path, id), asked(operation, headers))
         expect([400, 403, 404, 422]).toContain(response.status)
@@ -172,14 +175,14 @@ describe('a token for shop/', () => {
     expect(await everything(scene.belfry)).toBe(before)
   })
 
-  it('learns nothing of what is outside and changes nothing there, by any operation on any id', {
+  it('learns and changes nothing outside, by any operation on any id', {
     timeout: 120_000,
   }, async () => {
     const { belfry } = scene
     const headers = bearer(await scene.token({ role: 'admin', prefix: 'shop/' }))
     const triggered = await belfry.schedules.trigger('billing/1')
     const lock = await belfry.lock('billing/lock', { ttl: '10m' })
-    // A name that no random id of a token can begin with.
+    // A token's random id cannot begin with this name.
     const ana = await scene.token({ role: 'admin', name: 'ana-1' })
     await scene.ask('/v1/schedules/billing%2F1/pause', { method: 'POST', headers: bearer(ana), body: {} })
     const { items } = await belfry.runs.list()
@@ -188,7 +191,7 @@ describe('a token for shop/', () => {
     const secret = /: .*(visa-4111|invoice|billing|"ana-1)/
     expect((await sweep(ids, headers)).filter((answer) => secret.test(answer))).toEqual([])
     expect(await outside()).toEqual(before)
-    // Somebody without a prefix learns and changes it all by the same requests.
+    // A caller without a prefix sees and changes all of it by the same requests.
     expect((await sweep(ids, bearer(ana))).filter((answer) => secret.test(answer)).length).toBeGreaterThan(5)
     expect(await outside()).not.toEqual(before)
     await lock?.release()
@@ -204,13 +207,13 @@ describe('a token for shop/', () => {
     '/shop/1',
     '\u0073hop\u002f\u0000',
     ' shop/1',
-  ])('makes no schedule %j that a trick would let out of its prefix', async (id) => {
+  ])('cannot create schedule %j outside its prefix by a path trick', async (id) => {
     const headers = bearer(await scene.token({ role: 'admin', prefix: 'shop/' }))
     const body = { every: '1h', job: 'x' }
     const put = await scene.ask(`/v1/schedules/${encodeURIComponent(id)}`, { method: 'PUT', headers, body })
     const post = await scene.ask('/v1/schedules', { method: 'POST', headers, body: { id, ...body } })
     const { items } = await scene.belfry.schedules.list()
-    // "shop/../billing/1" is an id like any other, inside the prefix; nobody takes dots out of it.
+    // "shop/../billing/1" is an ordinary id inside the prefix; dots have no meaning in ids.
     const inside = id.startsWith('shop/') && !id.includes('\u0000')
     expect([put.status, post.status]).toEqual(
       inside
@@ -220,7 +223,7 @@ describe('a token for shop/', () => {
     expect(items.map((each) => each.id)).toEqual(['billing/1', 'shop/1', ...(inside ? [id] : [])].sort())
   })
 
-  it('lists only what is inside, whatever prefix it asks for', async () => {
+  it('lists only names inside, whatever prefix it asks for', async () => {
     const headers = bearer(await scene.token({ role: 'admin', prefix: 'shop/' }))
     for (const query of ['', '?prefix=', '?prefix=billing/', '?prefix=s', '?job=invoice', '?prefix=shop/1']) {
       const response = await scene.ask(`/v1/schedules${query}`, { headers })
@@ -228,7 +231,7 @@ describe('a token for shop/', () => {
     }
   })
 
-  it('cannot go on from a cursor that it made up', async () => {
+  it('cannot use an invented cursor', async () => {
     const headers = bearer(await scene.token({ role: 'viewer', prefix: 'shop/' }))
     for (const text of ['billing/', '', 'a', '{"after":"a"}', '\u0000']) {
       const cursor = Buffer.from(text).toString('base64url')
@@ -264,7 +267,7 @@ describe('a body', () => {
     ['null', 'null'],
     ['a list', '[]'],
     ['a text', '"__proto__"'],
-  ])('%s is refused, and nothing is changed', async (_, body) => {
+  ])('%s is refused and changes nothing', async (_, body) => {
     const before = await scene.belfry.schedules.list()
     const response = await put(body)
     expect(response.status).toBeGreaterThanOrEqual(400)
@@ -276,7 +279,7 @@ describe('a body', () => {
   })
 
   it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x'])(
-    'of the type %s, which any page may send, is refused',
+    'of type %s, which any web page may send, is refused',
     async (type) => {
       const response = await put('{"every":"1h","job":"x"}', { 'content-type': type })
       expect(await outcome(response)).toBe('415 MEDIA_TYPE_UNSUPPORTED')
@@ -285,7 +288,7 @@ describe('a body', () => {
 })
 
 describe('an answer', () => {
-  it('never holds a header that an id made', async () => {
+  it('never contains a header that an id injected', async () => {
     const headers = bearer(await scene.token({ role: 'admin' }))
     for (const id of ['a\r\nset-cookie: x=1', 'a\nb', 'a\u0000b', 'ü/ß', '\u{1f514}', 'a b', '"quoted"', '%0d%0a']) {
       const body = { id, every: '1h', job: 'x' }

@@ -25,7 +25,7 @@ describe('without a login', () => {
     'belfry.internal',
     'belfry.internal:9',
     'only.internal:81',
-  ])('whoever asks for %s from this machine is admin', async (host) => {
+  ])('a request to the host %s from this machine is admin', async (host) => {
     scene = await stage({ open: true, hosts: ['belfry.internal', 'only.internal:81'] })
     const response = await askAs(host)
     expect(await response.json()).toEqual({ name: 'local', role: 'admin' })
@@ -52,13 +52,13 @@ describe('without a login', () => {
     expect(await outcome(await askAs(host))).toBe('421 HOST_REFUSED')
   })
 
-  it('the host in the request line counts as well as the one in the header', async () => {
+  it('the host in the request line is checked as well as the Host header', async () => {
     scene = await stage({ open: true })
     const response = await scene.ask('/v1/session', { headers: { host: 'localhost' }, address: HERE })
     expect(await outcome(response)).toBe('421 HOST_REFUSED')
   })
 
-  it('somebody from another machine is asked for a token all the same', async () => {
+  it('a request from another machine still needs a token', async () => {
     scene = await stage({ open: true, hosts: ['belfry.test'] })
     expect(await outcome(await scene.ask('/v1/session', { address: '192.0.2.1' }))).toBe('401 UNAUTHENTICATED')
     for (const address of [HERE, '::1', '::ffff:127.0.0.1']) {
@@ -66,7 +66,7 @@ describe('without a login', () => {
     }
   })
 
-  it('a token that is shown counts, with its role', async () => {
+  it('a given token determines the role', async () => {
     scene = await stage({ open: true, hosts: ['belfry.test'] })
     const token = await scene.token({ role: 'viewer', name: 'ana' })
     const me = await scene.ask('/v1/session', { headers: bearer(token), address: HERE })
@@ -81,13 +81,13 @@ describe('without a login', () => {
     ['a page of another site, by its fetch metadata', { 'sec-fetch-site': 'cross-site' }, '403 ORIGIN_REFUSED'],
     ['a page of ours', { origin: 'http://belfry.test' }, '404 NOT_FOUND'],
     ['a program', {}, '404 NOT_FOUND'],
-  ])('%s that wants to change something is told so', async (_, headers, expected) => {
+  ])('a change sent by %s is checked by its origin', async (_, headers, expected) => {
     scene = await stage({ open: true, hosts: ['belfry.test'] })
     const asked = { method: 'POST', headers, body: {}, address: HERE }
     expect(await outcome(await scene.ask('/v1/nothing-here', asked))).toBe(expected)
   })
 
-  it('is how a handler without an authoriser works', async () => {
+  it('is the default of a handler without an authoriser', async () => {
     const belfry = createBelfry({ store: memory(), roles: [], logger: silentLogger })
     await belfry.start()
     const { fetch } = createServer(belfry, { hosts: ['belfry.internal'], logger: silentLogger })
@@ -105,12 +105,12 @@ async function askAs(host: string): Promise<Response> {
   const { ask } = scene as Stage
   const names = URL.canParse(`http://${host}/`) && host.trim() !== '' && !/[@/,]/.test(host)
   if (!names) return ask('/v1/session', { headers: { host }, address: HERE })
-  // As a server would build it: the same host in the URL and in the header.
+  // As a server builds the request: the same host in the URL and in the header.
   return ask('/v1/session', { headers: { host }, address: HERE, host })
 }
 
 describe('probes', () => {
-  it('need no token, whatever host they ask for', async () => {
+  it('need no token, for any host', async () => {
     scene = await stage({ hosts: ['belfry.example'] })
     for (const path of ['/healthz', '/readyz']) expect((await scene.ask(path)).status).toBe(200)
   })
@@ -118,7 +118,7 @@ describe('probes', () => {
 
 describe('every answer', () => {
   it.each(['/healthz', '/v1/session', '/nowhere', '/v1/%zz'])(
-    'tells browsers to do nothing with it: %s',
+    'tells browsers not to render, sniff, frame or cache it: %s',
     async (path) => {
       scene = await stage()
       const { headers } = await scene.ask(path)
@@ -134,8 +134,8 @@ describe('every answer', () => {
   )
 })
 
-describe('rates', () => {
-  it('hold for a token, with when to come back, and for that token alone', async () => {
+describe('rate limits', () => {
+  it('apply per token, with a Retry-After header', async () => {
     const clock = manualClock(0)
     scene = await stage({ clock, rates: { token: { perSecond: 1, burst: 5 } } })
     const [one, other] = [await scene.token({ role: 'viewer' }), await scene.token({ role: 'viewer' })]
@@ -149,7 +149,7 @@ describe('rates', () => {
     expect((await scene.ask('/v1/session', { headers: bearer(one) })).status).toBe(200)
   })
 
-  it('hold for an address', async () => {
+  it('apply per address', async () => {
     scene = await stage({ clock: manualClock(0), rates: { address: { perSecond: 1, burst: 3 } } })
     const from = async (address: string) => outcome(await (scene as Stage).ask('/v1/session', { address }))
     for (let at = 0; at < 3; at += 1) expect(await from('192.0.2.1')).toBe('401 UNAUTHENTICATED')
@@ -160,7 +160,7 @@ describe('rates', () => {
     for (const path of ['/readyz', '/openapi.json']) expect(await open(path)).toBe('429 RATE_LIMITED')
   })
 
-  it('hold for guesses, which then cost the store nothing; whoever is in stays in', async () => {
+  it('apply to failed logins, which then cost no store reads; a valid token remains accepted', async () => {
     const clock = manualClock(0)
     scene = await stage({ clock, rates: { guesses: { perSecond: 1, burst: 10 } } })
     const good = await scene.token({ role: 'viewer' })
@@ -171,7 +171,7 @@ describe('rates', () => {
     expect(guesses.filter((each) => each === '401 UNAUTHENTICATED')).toHaveLength(10)
     expect(guesses.filter((each) => each === '429 RATE_LIMITED')).toHaveLength(90)
     expect(await ask(good)).toBe('200')
-    // Also when the store has to be asked again; a token that is revoked is a guess from then on.
+    // This holds after the cached token has expired, too. A revoked token counts as a failed login.
     for (let at = 0; at < 3; at += 1) {
       await clock.advance(2_100)
       await Promise.all(Array.from({ length: 20 }, (_, each) => ask(forged(each))))
@@ -184,7 +184,7 @@ describe('rates', () => {
     expect(await ask(good)).toBe('429 RATE_LIMITED')
   })
 
-  it('let a crowd with one good token in, when none of them is known yet', async () => {
+  it('accept concurrent first requests with one valid token', async () => {
     scene = await stage({ rates: { guesses: { perSecond: 1, burst: 2 } } })
     const headers = bearer(await scene.token({ role: 'viewer' }))
     const { ask } = scene
@@ -192,7 +192,7 @@ describe('rates', () => {
     expect(answers.filter(({ ok }) => ok)).toHaveLength(100)
   })
 
-  it('hold for callers that a host app names', async () => {
+  it('apply to callers that a host app names', async () => {
     const belfry = createBelfry({ store: memory(), roles: [], logger: silentLogger })
     await belfry.start()
     const { fetch } = createServer(belfry, {
@@ -209,7 +209,7 @@ describe('rates', () => {
     await belfry.stop()
   })
 
-  it('remember a bounded number of those who ask', () => {
+  it('track a bounded number of addresses', () => {
     const limit = new RateLimit(manualClock(0), { perSecond: 1, burst: 1 })
     for (let at = 0; at < 30_000; at += 1) limit.take(`192.0.${at >> 8}.${at & 255}`)
     expect(limit.size).toBe(10_000)
@@ -223,7 +223,7 @@ describe('rates', () => {
     ['2001:db8::6', '2001:db8:0:0::/64'],
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
     ['::1', '0:0:0:0::/64'],
-  ])('take %s for %s', (address, key) => {
+  ])('count %s as %s', (address, key) => {
     expect(addressKey(address)).toBe(key)
   })
 })

@@ -1,4 +1,4 @@
-/** As somebody who takes more than his share: of time, of memory, of what others hold. */
+/** Attacks by a caller that takes too much time, memory or connections. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../../src/belfry.js'
 import { silentLogger } from '../../../src/core/logger.js'
@@ -61,7 +61,7 @@ function line(id: string, payload: unknown = null): Uint8Array {
   return new TextEncoder().encode(`${JSON.stringify({ id, every: '1h', job: 'x', payload })}\n`)
 }
 
-/** Sends these, and then nothing more, for ever. */
+/** Sends these parts and then stalls for ever. */
 function neverEnding(...parts: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   return new ReadableStream({
     start(controller) {
@@ -70,13 +70,13 @@ function neverEnding(...parts: readonly Uint8Array[]): ReadableStream<Uint8Array
   })
 }
 
-describe('a body that never comes whole', () => {
-  it('is given up in a mounted handler too, where no listener of ours watches it', async () => {
+describe('a body that never completes', () => {
+  it('times out in a mounted handler too, without Belfry’s own listener', async () => {
     const response = await ask('/v1/schedules', { method: 'POST', body: neverEnding(new Uint8Array([0x7b])) })
     expect(await outcome(response)).toBe('408 BODY_TOO_SLOW')
   })
 
-  it('is given up when an import stands still, which then says how far it got', async () => {
+  it('times out when an import stalls, and the answer says how far it got', async () => {
     const response = await importing(neverEnding(...Array.from({ length: 1_001 }, (_, at) => line(`s${at}`))))
     expect(response.status).toBe(408)
     expect(await response.json()).toMatchObject({ code: 'BODY_TOO_SLOW', taken: 1_000, nextLine: 1_001 })
@@ -84,7 +84,7 @@ describe('a body that never comes whole', () => {
 })
 
 describe('an import', () => {
-  it('writes long lines in smaller batches, so that they do not pile up', async () => {
+  it('writes long lines in smaller batches, to bound its memory', async () => {
     const most = { held: 0 }
     const put = belfry.schedules.putEach.bind(belfry.schedules)
     belfry.schedules.putEach = (entries) => {
@@ -104,13 +104,13 @@ describe('an import', () => {
     expect(most.held).toBeLessThanOrEqual(6)
   })
 
-  it('counts lines no further than numbers go', async () => {
+  it('counts lines up to the largest safe integer', async () => {
     const far = await importing(neverEnding(), '?name=n&firstLine=9007199254740991')
     expect(await outcome(far)).toBe('400 REQUEST_INVALID')
     expect(await outcome(await ask('/v1/schedules:import?name=n'))).toBe('404 NOT_FOUND')
   })
 
-  it('ends when the token that began it is revoked, and so does an export', { timeout: 20_000 }, async () => {
+  it('ends when its token is revoked, and so does an export', { timeout: 20_000 }, async () => {
     const more = new AbortController()
     let sent = 0
     const body = new ReadableStream<Uint8Array>({
@@ -135,7 +135,7 @@ describe('a lock', () => {
   const path = '/v1/locks/deploy'
   const acquire = (holder: string) => ask(path, { method: 'PUT', body: { ttl: '1m', holder } })
 
-  it('is not had by naming its holder, nor renewed or given back by showing its token', async () => {
+  it('cannot be acquired by its holder’s name, nor renewed or released by its token alone', async () => {
     const { token } = (await (await acquire('ana-1')).json()) as { token: number }
     caller = { name: 'eve', role: 'operator' }
     const seen = (await (await ask(path)).json()) as { holders: { holder: string; token: number }[] }
@@ -152,7 +152,7 @@ describe('a lock', () => {
     expect((await ask(`${path}?token=${token}`, { method: 'DELETE' })).status).toBe(204)
   })
 
-  it('of a program is not given back by somebody who saw its token', async () => {
+  it('of a program cannot be released by a caller that saw its token', async () => {
     const held = await belfry.lock('deploy', { ttl: '1m' })
     const { holders } = (await (await ask(path)).json()) as { holders: { holder: string; token: number }[] }
     const { holder = '', token = 0 } = holders[0] ?? {}
@@ -167,7 +167,7 @@ describe('a lock', () => {
 })
 
 describe('a batch', () => {
-  it('of runs is no larger than is allowed', async () => {
+  it('of runs is refused above the maximum size', async () => {
     for (let at = 0; at < 30; at += 1) await belfry.enqueue('x', at)
     const many = await ask('/v1/runs:cancel', { method: 'POST', body: { limit: 21 } })
     expect(await outcome(many)).toBe('413 BATCH_TOO_LARGE')
@@ -175,7 +175,7 @@ describe('a batch', () => {
     expect(((await some.json()) as { changed: string[] }).changed).toHaveLength(20)
   })
 
-  it('of schedules that are removed neither, and nothing is changed', async () => {
+  it('of schedule removals is refused above the maximum size, and changes nothing', async () => {
     await belfry.schedules.putMany(
       Array.from({ length: 21 }, (_, at) => [`s${at}`, { every: '1h', job: 'x' }] as const),
     )
@@ -191,8 +191,8 @@ describe('a batch', () => {
   })
 })
 
-describe('what goes on', () => {
-  it('is had so many times by one caller, and others have room', async () => {
+describe('long-lived requests', () => {
+  it('are limited per caller, and other callers are not affected', async () => {
     const streams: Response[] = []
     for (let at = 0; at < 100; at += 1) streams.push(await ask('/v1/events'))
     expect(await outcome(await ask('/v1/events'))).toBe('429 RATE_LIMITED')
@@ -215,7 +215,7 @@ describe('what goes on', () => {
 })
 
 describe('closing', () => {
-  it('keeps nobody waiting for a lock or a run, and leaves no lock behind', async () => {
+  it('ends requests that wait for a lock or a run, and leaves no lock behind', async () => {
     const held = await belfry.lock('deploy', { ttl: '1m' })
     const startedAt = performance.now()
     const locked = ask('/v1/locks/deploy', { method: 'PUT', body: { wait: '60s' } })
@@ -231,7 +231,7 @@ describe('closing', () => {
 })
 
 describe('a caller with a prefix', () => {
-  it('sees who takes part, but not which jobs of others they have', async () => {
+  it('sees live instances, but only those jobs that are within its prefix', async () => {
     const other = createBelfry({ store: memory(), roles: ['run'], logger: silentLogger })
     for (const job of ['shop/stock', 'billing/invoice']) other.job(job, { run: () => {} })
     await other.start()
@@ -243,8 +243,8 @@ describe('a caller with a prefix', () => {
   })
 })
 
-describe('what is asked for without a token', () => {
-  it('does not reach the store each time', async () => {
+describe('readiness probes without a token', () => {
+  it('share one store read', async () => {
     let asked = 0
     const unreachableSinks = belfry.unreachableSinks.bind(belfry)
     belfry.unreachableSinks = () => {

@@ -1,4 +1,4 @@
-/** Requests that look like requests and are wrong in some way: nothing of them may change anything. */
+/** Generates almost valid HTTP requests: none of them may change anything. */
 import type { Random } from '../../../src/testing/index.js'
 
 const METHODS = [
@@ -89,7 +89,7 @@ const VERSIONS = ['HTTP/1.1', 'HTTP/1.1', 'HTTP/1.1', 'HTTP/1.0', 'HTTP/9', ''] 
 const HOSTS = ['Host: 127.0.0.1', 'Host: 127.0.0.1', 'Host: evil.example', 'Host: ', '', 'Host: a b'] as const
 const ENDS = ['\r\n', '\r\n', '\r\n', '\n', '\r'] as const
 
-/** `who` are headers that let somebody in who may change nothing of what is asked for. */
+/** `who` are the headers of a caller without permission to change anything. */
 export function malformedRequest(random: Random, who: readonly [string, ...string[]]): Buffer {
   const lines = [`${random.pick(METHODS)} ${random.pick(PATHS)} ${random.pick(VERSIONS)}`, random.pick(HOSTS)]
   lines.push(random.pick(who))

@@ -1,4 +1,4 @@
-/** As somebody who has a socket, and no manners. */
+/** Attacks over a plain socket. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,9 +19,9 @@ function request(line: string, ...headers: string[]): string {
 const HOST = 'Host: 127.0.0.1'
 const LAST = 'Connection: close'
 
-describe('a body that comes in one piece with its head', () => {
+describe('a body that arrives in one packet with its head', () => {
   it.each(['/v1/schedules:import', '/v1/schedules:im%70ort', '/v1/schedules:import?firstLine=1'])(
-    'is taken by %s',
+    'is accepted by %s',
     async (path) => {
       service = await rawService()
       const line = '{"id":"a","every":"1h","job":"work"}\n'
@@ -92,7 +92,7 @@ describe('a raw request', () => {
     ],
   }
 
-  it.each(Object.entries(cases))('%s is answered as such, and changes nothing', async (_, [bytes, expected]) => {
+  it.each(Object.entries(cases))('%s gets the matching status, and changes nothing', async (_, [bytes, expected]) => {
     service = await rawService({ open: true, timings: { idleMs: 500, bodyMs: 1_000, headMs: 1_000 } })
     const before = await everything(service.belfry)
     const answer = await service.send(bytes, { waitMs: 5_000 })
@@ -102,14 +102,14 @@ describe('a raw request', () => {
   })
 })
 
-describe('somebody slow', () => {
-  it('with the head is cut off', async () => {
+describe('a slow client', () => {
+  it('that stalls in the head is disconnected', async () => {
     service = await rawService({ timings: { headMs: 300 } })
     const answer = await service.send('GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow', { waitMs: 10_000 })
     expect(statusOf(answer)).toBe(408)
   })
 
-  it('with the body is cut off, when it stands still', async () => {
+  it('that stalls in the body is disconnected', async () => {
     service = await rawService({ open: true, timings: { idleMs: 300 } })
     const head = request('POST /v1/schedules', HOST, 'Content-Type: application/json', 'Content-Length: 100')
     const answer = await service.send(`${head}{"every":`, { waitMs: 10_000 })
@@ -117,7 +117,7 @@ describe('somebody slow', () => {
     await expect.poll(() => service?.listener.underWay).toBe(0)
   })
 
-  it('with the body is cut off, when it trickles for ever', async () => {
+  it('that sends the body in trickles is disconnected', async () => {
     service = await rawService({ open: true, timings: { idleMs: 2_000, bodyMs: 800 } })
     const socket = connect(service.port, '127.0.0.1')
     let answer = ''
@@ -133,7 +133,7 @@ describe('somebody slow', () => {
     expect((await service.belfry.schedules.list()).items).toEqual([])
   })
 
-  it('with reading is cut off, and holds on to nothing', { timeout: 20_000 }, async () => {
+  it('that does not read the answer is disconnected, and its resources are freed', { timeout: 20_000 }, async () => {
     service = await rawService({ open: true, timings: { stillMs: 400 } })
     const payload = 'x'.repeat(200_000)
     for (let at = 0; at < 100; at += 1) await service.belfry.schedules.put(`s${at}`, { every: '1h', job: 'x', payload })
@@ -141,12 +141,12 @@ describe('somebody slow', () => {
     socket.on('error', () => {})
     socket.write(request('GET /v1/schedules:export', HOST))
     await expect.poll(() => service?.listener.underWay).toBe(1)
-    // It never reads: the answer fills what lies between, and then stands still.
+    // The client never reads: the answer fills the socket buffers and then stalls.
     await expect.poll(() => service?.listener.underWay, { timeout: 15_000 }).toBe(0)
     socket.destroy()
   })
 
-  it('does not keep others waiting, three hundred of them neither', async () => {
+  it('does not delay others, nor do three hundred slow clients', async () => {
     service = await rawService({ open: true, timings: { headMs: 3_000, idleMs: 3_000 } })
     const { port } = service
     const slow = Array.from({ length: 300 }, (_, at) => {
@@ -163,7 +163,7 @@ describe('somebody slow', () => {
     for (const socket of slow) socket.destroy()
   })
 
-  it('who has no token is not waited for', async () => {
+  it('without a token is refused before its body arrives', async () => {
     service = await rawService({ timings: { idleMs: 20_000, bodyMs: 20_000 } })
     const head = request('POST /v1/schedules', HOST, 'Content-Type: application/json', 'Content-Length: 100000')
     const startedAt = performance.now()
@@ -172,14 +172,14 @@ describe('somebody slow', () => {
   })
 })
 
-describe('somebody large', () => {
-  it('is refused before the body is there, by what the head says', async () => {
+describe('a large body', () => {
+  it('is refused by its Content-Length', async () => {
     service = await rawService({ open: true, bodyBytes: 1_000 })
     const head = request('PUT /v1/schedules/a', HOST, 'Content-Type: application/json', 'Content-Length: 1000000000000')
     expect(statusOf(await service.send(head, { waitMs: 5_000 }))).toBe(413)
   })
 
-  it('is refused while the body comes, when the head says nothing', async () => {
+  it('is refused while it arrives in chunks', async () => {
     service = await rawService({ open: true, bodyBytes: 100_000 })
     const head = request('PUT /v1/schedules/a', HOST, 'Content-Type: application/json', 'Transfer-Encoding: chunked')
     const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
@@ -191,17 +191,17 @@ describe('behind a proxy', () => {
   const forwarded = 'X-Forwarded-For: 203.0.113.9, 10.0.0.7'
 
   it.each([
-    ['that nobody has named, what it says counts for nothing', [], 200],
-    ['that is known, the address is the last before it', ['127.0.0.1', '10.0.0.0/8'], 401],
+    ['that is not configured, X-Forwarded-For is ignored', [], 200],
+    ['that is configured, the address is the last one before it', ['127.0.0.1', '10.0.0.0/8'], 401],
   ])('%s', async (_, proxies, status) => {
-    // Open to this machine alone: who is let in has been taken for somebody here.
+    // Open only to this machine: status 200 means that the client was taken for a local one.
     service = await rawService({ open: true, proxies })
     expect(statusOf(await service.send(request('GET /v1/session', HOST, forwarded, LAST)))).toBe(status)
   })
 })
 
-describe('10,000 requests that are wrong in some way', () => {
-  it('are answered or cut off, with no 500, no hang and nothing changed', { timeout: 120_000 }, async () => {
+describe('10,000 malformed requests', () => {
+  it('are answered or disconnected, without a 500, a hang or a change', { timeout: 120_000 }, async () => {
     service = await rawService({
       rates: {
         address: { perSecond: 1_000_000, burst: 1_000_000 },
@@ -225,7 +225,7 @@ describe('10,000 requests that are wrong in some way', () => {
     const statuses = new Map<number, number>()
     const worker = async () => {
       for (let bytes = requests.pop(); bytes !== undefined; bytes = requests.pop()) {
-        // It ends its side: an answer or the end must come, and no answer is a failure of ours.
+        // The client ends its side: an answer or a disconnect must follow, and no answer is a 5xx.
         const answer = await send(bytes, { end: true, waitMs: 15_000 })
         for (const [, status] of answer.matchAll(/^HTTP\/1\.1 (\d{3}) /gm)) {
           statuses.set(Number(status), (statuses.get(Number(status)) ?? 0) + 1)

@@ -1,4 +1,4 @@
-/** A service behind a real port, for those who speak to it as they please. */
+/** A service on a real port, for tests that send raw bytes. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type Belfry, createBelfry } from '../../../src/belfry.js'
@@ -14,15 +14,15 @@ export interface RawService {
   readonly belfry: Belfry
   readonly listener: HttpListener
   readonly port: number
-  /** An admin's. */
+  /** A token with the role admin. */
   readonly token: string
-  /** Sends this, and answers with all that comes back until the other side, or the time, is over. */
+  /** Sends these bytes, and resolves with everything received until the server or the time ends it. */
   send(bytes: string | Buffer, options?: SendOptions): Promise<string>
   close(): Promise<void>
 }
 
 export interface SendOptions {
-  /** Says that nothing more will come. */
+  /** Ends the sending side of the connection. */
   readonly end?: boolean
   readonly waitMs?: number
 }
@@ -78,13 +78,13 @@ async function exchange(port: number, bytes: string | Buffer, { end = false, wai
   return answer
 }
 
-/** The status of the first answer; undefined when there was none. */
+/** The status of the first answer; undefined without an answer. */
 export function statusOf(answer: string): number | undefined {
   const [, status] = /^HTTP\/1\.1 (\d{3}) /.exec(answer) ?? []
   return status === undefined ? undefined : Number(status)
 }
 
-/** All that a service keeps. */
+/** All contents of the store. */
 export async function everything({ schedules, runs, locks, records }: Belfry): Promise<string> {
   return JSON.stringify({
     schedules: await schedules.list({ limit: 1_000 }),

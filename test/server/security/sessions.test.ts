@@ -25,7 +25,7 @@ async function logIn(secure = false): Promise<{ cookie: string; id: string; set:
 }
 
 describe('a session', () => {
-  it('is a cookie that no script reads and no other site sends', async () => {
+  it('has an HttpOnly, SameSite cookie', async () => {
     const { set, cookie } = await logIn()
     expect(set).toMatch(/^belfry_session=[a-z2-7]{12}_[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/)
     const me = await scene.ask('/v1/session', { headers: { cookie } })
@@ -33,14 +33,14 @@ describe('a session', () => {
     expect((await logIn(true)).set).toMatch(/; Secure$/)
   })
 
-  it('is kept as a hash alone', async () => {
+  it('is stored only as a hash', async () => {
     const { cookie } = await logIn()
     const { items } = await scene.belfry.records.list({ kind: 'session', limit: 10 })
     expect(items).toHaveLength(1)
     expect(JSON.stringify(items)).not.toContain(cookie.slice(-43))
   })
 
-  it('ends with a logout, at once', async () => {
+  it('ends at once with a logout', async () => {
     const { cookie } = await logIn()
     expect((await scene.ask('/v1/session', { headers: { cookie } })).status).toBe(200)
     const out = await scene.ask('/v1/session', { method: 'DELETE', headers: { cookie, origin: OWN } })
@@ -55,7 +55,7 @@ describe('a session', () => {
     expect(await outcome(await scene.ask('/v1/session', { headers: { cookie } }))).toBe('401 UNAUTHENTICATED')
   })
 
-  it('is not made from a token that is not good', async () => {
+  it('is not created from an invalid token', async () => {
     const body = { token: `belfry_aaaaaaaaaaaa_${'A'.repeat(43)}` }
     expect(await outcome(await scene.ask('/v1/session', { method: 'POST', body }))).toBe('401 UNAUTHENTICATED')
     expect(await outcome(await scene.ask('/v1/session', { method: 'POST', body: { token: 7 } }))).toBe(
@@ -64,7 +64,7 @@ describe('a session', () => {
     expect((await scene.belfry.records.list({ kind: 'session', limit: 10 })).items).toEqual([])
   })
 
-  it('is not begun or ended by a page of another site', async () => {
+  it('cannot be created or ended by a page of another site', async () => {
     const { cookie } = await logIn()
     const token = await scene.token({ role: 'admin' })
     const headers = { cookie, origin: 'https://evil.example' }
@@ -89,13 +89,13 @@ describe('a session', () => {
     ['our own', { origin: OWN }, '404 NOT_FOUND'],
     ['our own behind TLS', { origin: 'https://belfry.test' }, '404 NOT_FOUND'],
     ['one that was configured', { origin: 'https://dashboard.example' }, '404 NOT_FOUND'],
-  ])('changes something only from a page of ours: Origin of %s', async (_, headers, expected) => {
+  ])('accepts changes only from the service’s own pages: Origin of %s', async (_, headers, expected) => {
     const { cookie } = await logIn()
     const asked = { method: 'POST', headers: { cookie, ...headers }, body: {} }
     expect(await outcome(await scene.ask('/v1/nothing-here', asked))).toBe(expected)
   })
 
-  it('is none when a cookie stands there twice: somebody has put one there', async () => {
+  it('is refused when its cookie appears twice: another party may have added one', async () => {
     const { cookie } = await logIn()
     const headers = { cookie: `${cookie}; ${cookie}` }
     expect(await outcome(await scene.ask('/v1/session', { headers }))).toBe('401 UNAUTHENTICATED')
@@ -103,7 +103,7 @@ describe('a session', () => {
 })
 
 describe('a stream of events', () => {
-  it('that nobody reads is not kept', async () => {
+  it('is closed when the client does not read', async () => {
     const headers = bearer(await scene.token({ role: 'viewer' }))
     const looks = () => scene.belfry.metrics.histograms().find(({ labels }) => labels.operation === 'runs.list')
     const response = await scene.ask('/v1/events', { method: 'HEAD', headers })

@@ -1,4 +1,4 @@
-/** A service on the memory store, with tokens, for tests that ask as somebody in particular. */
+/** A service on the memory store with tokens, for tests about a particular caller. */
 import { type Belfry, createBelfry } from '../../../src/belfry.js'
 import { silentLogger } from '../../../src/core/logger.js'
 import { createServer } from '../../../src/server/index.js'
@@ -12,7 +12,7 @@ export interface Asked {
   readonly body?: unknown
   readonly address?: string
   readonly secure?: boolean
-  /** The host of the URL. */
+  /** The host in the URL. */
   readonly host?: string
 }
 
@@ -55,7 +55,7 @@ export function bearer(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}` }
 }
 
-/** The code of a problem, with its status: `401 UNAUTHENTICATED`. */
+/** The status and the problem code of an answer: `401 UNAUTHENTICATED`. */
 export async function outcome(response: Response): Promise<string> {
   if (response.ok) return String(response.status)
   const { code } = (await response.json()) as { code: string }

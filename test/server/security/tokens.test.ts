@@ -16,12 +16,12 @@ afterEach(() => scene.close())
 const who = async (token: string) => (await scene.ask('/v1/session', { headers: bearer(token) })).json()
 
 describe('a token', () => {
-  it('says who asks, with role and prefix', async () => {
+  it('identifies its caller, with role and prefix', async () => {
     const { token, info } = await scene.tokens.create({ role: 'operator', name: 'billing', prefix: 'billing/' })
     expect(await who(token)).toEqual({ name: `billing (${info.id})`, role: 'operator', prefix: 'billing/' })
   })
 
-  it('is kept as a hash alone', async () => {
+  it('is stored only as a hash', async () => {
     const token = await scene.token({ role: 'admin' })
     const { items } = await scene.belfry.records.list({ kind: 'token', limit: 10 })
     const secret = token.slice(-43)
@@ -41,7 +41,7 @@ describe('a token', () => {
     ['two tokens', { authorization: `Bearer a, Bearer b` }],
     ['a cookie that is none', { cookie: 'belfry_session=admin' }],
     ['a prototype for a cookie', { cookie: '__proto__=1; belfry_session=__proto__' }],
-  ])('is asked for: %s is refused', async (_, headers) => {
+  ])('is required: %s is refused', async (_, headers) => {
     const response = await scene.ask('/v1/session', { headers })
     expect(response.headers.get('www-authenticate')).toBe('Bearer realm="belfry"')
     expect(await outcome(response)).toBe('401 UNAUTHENTICATED')
@@ -62,7 +62,7 @@ describe('a token', () => {
     expect(await outcome(await scene.ask('/v1/session', { headers: bearer(mixed) }))).toBe('401 UNAUTHENTICATED')
   })
 
-  it('costs no look into the store for a moment, and is refused soon after it was revoked', async () => {
+  it('is cached briefly, and refused soon after it was revoked', async () => {
     const { token, info } = await scene.tokens.create({ role: 'admin' })
     const ask = async () => outcome(await scene.ask('/v1/session', { headers: bearer(token) }))
     const looks = () =>
@@ -76,7 +76,7 @@ describe('a token', () => {
     expect(await ask()).toBe('401 UNAUTHENTICATED')
   })
 
-  it('is looked up once by requests that come together', async () => {
+  it('is looked up once by concurrent requests', async () => {
     const token = await scene.token({ role: 'admin' })
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => scene.ask('/v1/session', { headers: bearer(token) })),
@@ -92,20 +92,20 @@ describe('a token', () => {
     expect(info.expiresAt).toBe(info.createdAt + 1)
     await expect
       .poll(async () => {
-        // Who was let in just before it expired is trusted for a while.
+        // A token that was checked just before it expired is trusted until its cache entry expires.
         await clock.advance(TRUST_MS)
         return outcome(await scene.ask('/v1/session', { headers: bearer(token) }))
       })
       .toBe('401 UNAUTHENTICATED')
   })
 
-  it('of a role or prefix that makes no sense is not made', async () => {
+  it('is not created with an invalid role or prefix', async () => {
     await expect(scene.tokens.create({ role: 'root' as 'admin' })).rejects.toMatchObject({ code: 'OPTION_INVALID' })
     await expect(scene.tokens.create({ role: 'admin', prefix: '' })).rejects.toMatchObject({ code: 'NAME_INVALID' })
     await expect(scene.tokens.create({ role: 'admin', name: 'a\r\nb' })).rejects.toMatchObject({ code: 'NAME_INVALID' })
   })
 
-  it('whose record was tampered with lets nobody in', async () => {
+  it('is refused when its record was tampered with', async () => {
     const { token, info } = await scene.tokens.create({ role: 'viewer' })
     for (const body of [null, [], 'x', { hash: 1 }, { role: 'admin' }, { hash: '', role: 'admin', name: 'x' }]) {
       await scene.belfry.records.put({ kind: 'token', id: info.id, body })
