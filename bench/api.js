@@ -1,12 +1,12 @@
 // @ts-check
 /**
- * What the HTTP API costs: schedules sent as lines against `putMany`, and single ones with many in flight against the
- * store's own put with as many in flight, which share transactions. Lines are taken by a service in this process, whose memory
- * is watched; single ones by `belfry serve` as users run it, engine and audit trail included. Whoever asks is a process of its
- * own, and so is everybody who makes single ones.
+ * Cost of the HTTP API. Bulk import of schedules, sent as JSON lines, is compared with `putMany`; single creations with
+ * many requests in flight are compared with as many concurrent puts of the store, which share transactions. The import
+ * is received by a service in this process, whose memory is watched. Single creations go to `belfry serve` as users run
+ * it, with engine and audit trail. The client, and each contender for single creations, is a separate process.
  *
- * Beside that, what HTTP alone leaves of puts (a bare server of Node's that reads JSON, puts, and answers JSON, without
- * checking or guarding anything), and how many puts there are one after another.
+ * Two more references: a bare Node HTTP server that parses JSON, puts and answers JSON without checks (the cost of HTTP
+ * alone), and sequential puts.
  */
 import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -81,7 +81,7 @@ async function createOne(name, title) {
 }
 
 /**
- * A store whose schedules are of a job that somebody runs: whoever makes them need not have its code.
+ * Opens a store in which a live instance runs the schedules' job, so that any process may create them.
  * @template T
  * @param {string} name
  * @param {(place: import('./harness/places.js').Place) => Promise<T>} work
@@ -98,7 +98,7 @@ async function prepared(name, work) {
 }
 
 /**
- * `belfry serve`, as anybody starts it.
+ * Starts `belfry serve`.
  * @template T
  * @param {string} name
  * @param {(said: { url: string }) => Promise<T>} work
@@ -126,7 +126,7 @@ function serving(name, work) {
 }
 
 /**
- * A contender in a process of its own, and what it has to say.
+ * Runs a contender in a separate process, and passes its first message to `work`.
  * @template T
  * @param {string} name
  * @param {readonly string[]} args

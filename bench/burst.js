@@ -1,5 +1,5 @@
 // @ts-check
-/** How long after its instant each tick has started: many at one instant, and many every second. */
+/** The delay from a tick's instant to its start: many ticks at one instant, and many every second. */
 import { burstAtOnce } from './burst/at-once.js'
 import { everySecond } from './burst/every-second.js'
 import { reportSettings } from './harness/report.js'

@@ -1,5 +1,5 @@
 // @ts-check
-/** What an instance costs that has nothing to do, and how punctual it is when it has very little. */
+/** The cost of an idle instance, and the lateness of one with very few ticks. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseSchedule } from '../dist/api/schedules/schedule-input.js'
 import { createBelfry } from '../dist/index.js'

@@ -1,5 +1,5 @@
 // @ts-check
-/** Locks: acquire and release, alone, many at a time on names of their own, and many on one name. */
+/** Locks: acquire and release, one at a time, many at once on different names, and many on one name. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -123,10 +123,7 @@ async function crowdElsewhere(name, clients, processes) {
   return cycles.flatMap(([counts]) => /** @type {number[]} */ (counts))
 }
 
-/**
- * Jain's index: 1 when all came round equally often.
- * @param {readonly number[]} cycles
- */
+/** Jain's fairness index: 1 when all clients completed equally many cycles. @param {readonly number[]} cycles */
 function fairness(cycles) {
   return sum(cycles) ** 2 / (cycles.length * sum(cycles.map((own) => own ** 2)))
 }

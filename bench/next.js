@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * How fast the next tick of a cron expression is found, and what a parsed one costs to make and to keep, against the
- * calculators that people use today. Targets are what we set out to reach against croner.
+ * How fast the next tick of a cron expression is found, and the time and memory that parsing takes, compared with
+ * common cron libraries. The targets are relative to croner.
  */
 import { PACE, race } from './harness/measure.js'
 import { report, reportRace, reportSettings, tenths } from './harness/report.js'
@@ -22,7 +22,8 @@ const HEAP_TARGET_BYTES = 1_024
 export default async function next({ store, n = 20_000 }) {
   if (store !== undefined) throw new UsageError('bench next is pure calculation: it takes no --store')
   if (n > MAX_DISTINCT) throw new UsageError(`--n ${n} is too many distinct expressions: at most ${MAX_DISTINCT}`)
-  // Without a zone the peers follow the process's, and ours means UTC: so all three calculate the same.
+  // Without a zone the other libraries use the process's, and Belfry uses UTC: with TZ=UTC all three calculate the
+  // same.
   Object.assign(process.env, { TZ: 'UTC' })
   reportSettings(BENCH, { ...PACE, expressions: EXPRESSIONS, zones: ZONES, steps: STEPS, distinct: n })
 

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * `npm run bench -- <name> [--store S] [--n N] [--only TEXT]`: every file beside this one is a bench, known by its file name.
- * Standard output carries JSON lines and nothing else.
+ * `npm run bench -- <name> [--store S] [--n N] [--only TEXT]`: every file beside this one is a bench with the file's
+ * name. Standard output has only JSON lines.
  */
 import { readdirSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -14,7 +14,7 @@ import { UsageError } from './harness/usage-error.js'
  * @typedef {object} BenchOptions
  * @property {string | undefined} store
  * @property {number | undefined} n
- * @property {(title: string) => boolean} wants Whether a case was asked for.
+ * @property {(title: string) => boolean} wants Whether a case is selected.
  * @typedef {(options: BenchOptions) => Promise<void>} Bench
  */
 

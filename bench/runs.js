@@ -1,5 +1,5 @@
 // @ts-check
-/** From the tick to the settled run, through the whole engine, with a handler that does nothing. */
+/** From the tick to the settled run, through the whole engine, with an empty handler. */
 
 import { plan } from '../dist/core/plan.js'
 import { createBelfry } from '../dist/index.js'
@@ -12,7 +12,7 @@ import { delayed } from './runs/delayed.js'
 import { CONCURRENCY, drained } from './runs/drained.js'
 import { enqueued } from './runs/enqueued.js'
 
-/** Claims come in halves of the concurrency: as many as the raw reference takes at once. */
+/** A claim takes half of the concurrency: as many runs as the raw reference takes at once. */
 const BATCH = CONCURRENCY / 2
 const ROUNDS = 3
 const SCHEDULES = 100

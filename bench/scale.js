@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Whether a tick costs the same among few schedules and among many: the same number of them is due, spread evenly among
- * all that are stored.
+ * Whether a tick costs the same among few schedules as among many. The same number of ticks is due in both cases,
+ * spread evenly over all stored schedules.
  */
 
 import { parseSchedule } from '../dist/api/schedules/schedule-input.js'
@@ -31,7 +31,7 @@ export default async function scale({ store = 'postgres', n = store === 'redis' 
     rates.few.push(await recordDue(few, due))
     rates.many.push(await recordDue(many, due))
   }
-  // What the first round reads for the first time is no measure of the others.
+  // The first round is not counted: it reads pages and code for the first time.
   const [ours, reference] = [rates.many.slice(1), rates.few.slice(1)]
   report({
     bench: 'scale',
@@ -50,7 +50,7 @@ export default async function scale({ store = 'postgres', n = store === 'redis' 
 }
 
 /**
- * Every so many-th schedule ticks every hour, the others once a year.
+ * Stores `count` schedules of which `due`, evenly spread, tick every hour and the others once a year.
  * @param {string} name
  * @param {number} count
  * @param {number} due
@@ -81,7 +81,7 @@ async function recordDue(bench, due) {
     for (let left = true; left; ) {
       const result = await bench.store.schedules.advance({ limit: BATCH, lookaheadMs: 0, plan })
       recorded += result.recorded
-      // A call may take fewer than there are: the first one of a script that its server does not know yet does.
+      // A call may record fewer than are due, for example when the server does not know the script yet.
       left = result.nextDueAt !== undefined && result.nextDueAt <= result.now
     }
   })

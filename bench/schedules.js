@@ -1,5 +1,5 @@
 // @ts-check
-/** Creating schedules: many at once, and one by one with many in flight. */
+/** Creating schedules: in bulk, and one by one with many calls in flight. */
 import { parseSchedule } from '../dist/api/schedules/schedule-input.js'
 import { createBelfry } from '../dist/index.js'
 import { inFlight, median, rateOf, ratioOf, takeTurns } from './harness/measure.js'

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * From the tick to the acknowledged message, through the whole engine, beside the bare client: the same messages, in
- * batches of the same size, with as many under way.
+ * From the tick to the acknowledged message, through the whole engine, compared with the bare client: the same
+ * messages, the same batch size, and as many in flight.
  */
 import { createBelfry } from '../dist/index.js'
 import { makeBacklog } from './harness/backlog.js'

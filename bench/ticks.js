@@ -1,5 +1,7 @@
 // @ts-check
-/** Recording ticks: one tick of each schedule is due at a time, and is recorded with the cursor that moves behind it. */
+/**
+ * Recording ticks: one tick of each schedule is due at a time, and is recorded together with the schedule's new cursor.
+ */
 import { plan } from '../dist/core/plan.js'
 import { makeBacklog } from './harness/backlog.js'
 import { median, rateOf, ratioOf, takeTurns, watchEventLoop } from './harness/measure.js'
@@ -10,7 +12,7 @@ import { openStore, storeSettings } from './harness/stores.js'
 const BATCH = 1_000
 const ROUNDS = 5
 const SCHEDULES = 10_000
-/** So long that no tick falls due while those of the last jump are recorded. */
+/** Long enough that no further tick falls due while those of the last jump are recorded. */
 const EVERY_MS = 3_600_000
 
 /** @type {import('./run.js').Bench} */
@@ -18,7 +20,7 @@ export default async function ticks({ store = 'sqlite', n = 100_000 }) {
   const schedules = Math.min(SCHEDULES, n)
   const settings = { ticks: n, schedules, warmUpRounds: 1, rounds: ROUNDS, batch: BATCH, rawBatch: RAW_BATCH }
   reportSettings('ticks', { store, ...settings, ...(await storeSettings(store)) })
-  // Code that nobody has run yet is compiled while it runs: once, and not what a process does for days.
+  // Warms up the code: compilation happens once, and a process runs for days.
   await recordTicks(store, schedules, n / schedules, [])
   await recordRaw(store, schedules, n / schedules)
   /** @type {number[]} */

@@ -1,9 +1,9 @@
 // @ts-check
 /**
- * One who makes schedules, in a process of its own: what others have run before it neither warms up its code nor spoils it.
- * `bare` is a server of Node's that reads JSON, puts and answers JSON, without checking or guarding anything: it says where it
- * is, and ends when told to. `put` keeps so many puts under way, for a while to warm up and then as long again to measure,
- * and says how many there were a second.
+ * A contender in a separate process, so that no other contender warms up its code or deoptimises it. `bare` is a Node
+ * server that parses JSON, puts and answers JSON without checks: it reports its URL, and ends on a message. `put` keeps
+ * a number of puts in flight, for a while to warm up and then as long again to measure, and reports the rate per
+ * second.
  */
 import { createServer as createBareServer } from 'node:http'
 import { newId } from '../../dist/core/new-id.js'

@@ -1,5 +1,5 @@
 // @ts-check
-/** What is made, over and over. */
+/** The schedule that every contender creates. */
 export const INPUT = {
   cron: '0 9 * * 1-5',
   timezone: 'Europe/Berlin',

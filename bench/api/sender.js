@@ -1,9 +1,8 @@
 // @ts-check
 /**
- * Who asks: a process of its own, so that what it takes to ask is not counted as what it takes to answer.
- * `node sender.js import <url> <count>` sends lines; `node sender.js create <url> <clients> <forMs>` keeps requests under way, for a while to
- * warm up and then as long again to measure.
- * Answers with one JSON line.
+ * The client, in a separate process, so that the cost of sending does not count as cost of the service. `node sender.js
+ * import <url> <count>` sends JSON lines; `node sender.js create <url> <clients> <forMs>` keeps requests in flight, for
+ * a while to warm up and then as long again to measure. Prints one JSON line.
  */
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
@@ -55,7 +54,8 @@ async function importAll() {
 }
 
 /**
- * Bytes over a socket, so that asking takes as little as it can: on two cores what the sender takes, the service lacks.
+ * Writes requests to raw sockets, so that the client uses as little processor time as possible: on two cores it
+ * competes with the service.
  * @param {number} clients
  */
 async function rawClients(clients) {
@@ -73,7 +73,7 @@ async function rawClients(clients) {
 }
 
 /**
- * Asks once, and checks the answer.
+ * Sends one request and checks the answer.
  * @param {import('node:net').Socket} socket
  * @param {Buffer} bytes
  * @returns {Promise<void>}
@@ -107,7 +107,7 @@ async function createMany() {
     await Promise.all(sockets.map(client))
     return { done, elapsedMs: performance.now() - startedAt }
   }
-  // Connections, and code that nobody has run yet on either side.
+  // Warms up connections, and the code on both sides.
   await turn(forMs)
   const measured = await turn(forMs)
   for (const socket of sockets) socket.destroy()

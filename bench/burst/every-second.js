@@ -25,8 +25,7 @@ export async function everySecond(store, schedules, seconds, rounds, wants) {
 }
 
 /**
- * The lateness of every tick in a stretch of whole seconds. All of them must have run: those of the stretch are waited
- * for.
+ * The lateness of every tick in a range of whole seconds. Waits until all of them have run.
  * @param {string} name
  * @param {number} schedules
  * @param {number} seconds

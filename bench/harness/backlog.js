@@ -1,11 +1,12 @@
 // @ts-check
-/** Schedules with many ticks due at once: what a bench of throughput starts from. */
+/** Makes a backlog of due ticks: the start of a throughput bench. */
 import { parseSchedule } from '../../dist/api/schedules/schedule-input.js'
 
 const GRACE_MS = 10_000
 
 /**
- * Puts `schedules` schedules that tick every second (or as `every` says) and lets the clock jump, so that `schedules × each` ticks are due.
+ * Puts `schedules` schedules that tick every second (or as `every` says) and moves the clock forward, so that
+ * `schedules × each` ticks are due.
  * @param {import('./stores.js').BenchStore} bench
  * @param {{ schedules: number, each: number, job?: string, to?: string, keep: 'all' | 'none', prefix?: string, every?: string }} size
  */

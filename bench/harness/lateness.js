@@ -1,5 +1,5 @@
 // @ts-check
-/** How late something started, beside what the raw store does at the same time: one claim of a batch. */
+/** Lateness of starts, compared with the raw store at the same time: one claim of a batch. */
 import { median, percentile } from './measure.js'
 import { checkpoint } from './postgres.js'
 import { openRawServer, RAW_BATCH } from './raw.js'

@@ -1,13 +1,13 @@
 // @ts-check
 /**
- * How every bench measures: contenders take turns within each round, so that what else the machine does hits all of
- * them alike; each turn is bounded by time; the median of the rounds counts.
+ * How every bench measures: contenders alternate within each round, so that other load on the machine affects all of
+ * them; each turn has a time limit; the median of the rounds counts.
  */
 
 /**
  * @typedef {object} Contender
  * @property {string} name
- * @property {() => number | Promise<number>} batch Does a bounded piece of work and says how many operations it was.
+ * @property {() => number | Promise<number>} batch Does a bounded amount of work and returns the number of operations.
  *
  * @typedef {object} Pace
  * @property {number} rounds At least three.
@@ -77,8 +77,8 @@ export function percentile(values, part) {
 const WATCH_MS = 5
 
 /**
- * Watches how late the event loop comes to its timers: the longest is how long something blocked it.
- * @returns {() => number} Ends the watch, and answers the longest in milliseconds.
+ * Measures how late timers fire: the maximum is how long something blocked the event loop.
+ * @returns {() => number} Ends the measurement, and returns the maximum in milliseconds.
  */
 export function watchEventLoop() {
   let longest = 0
@@ -94,8 +94,8 @@ export function watchEventLoop() {
 }
 
 /**
- * For work that is long enough to be a turn by itself: in each round every contender takes one, in another order each
- * time, and answers with its rate.
+ * For work that is long enough to be a turn by itself: in each round every contender runs once, in a different order,
+ * and returns its rate.
  * @template {string} Name
  * @param {number} rounds At least three.
  * @param {Readonly<Record<Name, () => Promise<number>>>} contenders
@@ -112,7 +112,8 @@ export async function takeTurns(rounds, contenders) {
 }
 
 /**
- * How one stands to another: the median of the rounds, because both were measured within the same minute in each.
+ * The ratio of two contenders: the median over the rounds, because both were measured within the same minute in each
+ * round.
  * @param {readonly number[]} ours
  * @param {readonly number[]} theirs
  */
@@ -123,7 +124,7 @@ export function ratioOf(ours, theirs) {
 /**
  * @param {number} count
  * @param {() => Promise<unknown>} work
- * @returns {Promise<number>} How many a second.
+ * @returns {Promise<number>} Calls per second.
  */
 export async function rateOf(count, work) {
   const startedAt = performance.now()
@@ -132,11 +133,11 @@ export async function rateOf(count, work) {
 }
 
 /**
- * Keeps so many calls under way for a while.
+ * Keeps a number of calls in flight for a while.
  * @param {number} clients
  * @param {number} forMs
  * @param {(client: number) => Promise<unknown>} call
- * @returns {Promise<number>} How many a second.
+ * @returns {Promise<number>} Calls per second.
  */
 export async function inFlight(clients, forMs, call) {
   const startedAt = performance.now()

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The peers that Belfry is measured against are dependencies of this folder alone, in exact versions, and come when a
- * bench first needs them.
+ * The peers that Belfry is compared with are dependencies of this folder only, in exact versions. They are installed
+ * when a bench first needs them.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ function readPackage(path) {
 }
 
 /**
- * The version that is installed here; one that the root happens to have does not count.
+ * The version installed in this folder; a version that the root has installed does not count.
  * @param {string} peer
  * @returns {string | undefined}
  */

@@ -1,5 +1,5 @@
 // @ts-check
-/** Where a bench's store is, in words that a process of its own can be told. */
+/** How to open a bench's store, as data that can be passed to another process. */
 import { memory } from '../../dist/stores/memory/index.js'
 import { postgres } from '../../dist/stores/postgres/index.js'
 import { redis } from '../../dist/stores/redis/index.js'
@@ -15,10 +15,7 @@ export function storeAt(place) {
   return 'sqlite' in place ? sqlite(place.sqlite) : memory()
 }
 
-/**
- * How the command line is told the same.
- * @param {Place} place
- */
+/** The same as arguments for the command line. @param {Place} place */
 export function storeArguments(place) {
   if ('redis' in place) return ['--store', place.redis.url, '--schema', place.redis.prefix.replace(/:$/, '')]
   if ('postgres' in place) return ['--store', place.postgres.url, '--schema', place.postgres.schema]

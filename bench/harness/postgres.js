@@ -1,14 +1,14 @@
 // @ts-check
 /**
- * A durable Postgres of the bench's own, started when the first bench asks for it, and pieces of it: every turn has a
- * schema of its own, begins after a checkpoint, and takes its tables with it.
+ * The benches' own durable Postgres server, started when the first bench needs it. Every turn has its own schema,
+ * begins after a checkpoint, and drops its tables at the end.
  */
 import pg from 'pg'
 import { startPostgres } from '../../test/servers/postgres.js'
 
 /** @typedef {import('pg').Pool} Pool */
 
-/** As many connections as the store opens by itself. */
+/** As many connections as the store opens by default. */
 export const CONNECTIONS = 10
 
 /** @type {Promise<import('../../test/servers/postgres.js').RunningServer> | undefined} */
@@ -26,7 +26,7 @@ export async function stopPostgres() {
 
 let schemas = 0
 
-/** The name of a schema that nobody has used yet, on a server that has nothing left to write from earlier turns. */
+/** An unused schema name, after a checkpoint: the server has nothing left to write from earlier turns. */
 export async function freshSchema() {
   await checkpoint()
   schemas += 1
@@ -66,7 +66,7 @@ const SHOWN = `select name, current_setting(name) as value from pg_settings wher
   or name in ('server_version', 'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'max_wal_size')
   order by name`
 
-/** What the server says of itself: durability, and whatever is not as it comes. */
+/** The server's durability settings, and all settings that differ from the defaults. */
 export async function serverSettings() {
   const { rows } = await withClient((client) => client.query(SHOWN))
   return Object.fromEntries(rows.map(({ name, value }) => [name, value]))

@@ -1,12 +1,12 @@
 // @ts-check
-/** The Redis that benches share: the tests' own way of finding or starting one. */
+/** The benches' Redis server: found or started as the tests do. */
 import { createClient } from '@redis/client'
 import { startOwnRedis, startRedis } from '../../test/servers/redis.js'
 
 /** @type {Promise<import('../../test/servers/postgres.js').RunningServer> | undefined} */
 let server
 
-/** Its log is not rewritten meanwhile: that would fall into one turn and not into the other. */
+/** Disables automatic rewriting of the append-only file, which would slow down only one of the turns. */
 const OWN = ['--auto-aof-rewrite-percentage', '0']
 
 export async function redisUrl() {
@@ -18,7 +18,7 @@ export async function stopRedis() {
   await (await server)?.stop()
 }
 
-/** A connection of its own, without a timer for every command, as Belfry's own. */
+/** A dedicated connection without a timeout per command, like the one that Belfry opens. */
 export async function redisClient() {
   const client = createClient({ url: await redisUrl(), RESP: 2, commandOptions: { timeout: 0 } })
   client.on('error', () => {})
@@ -26,7 +26,7 @@ export async function redisClient() {
   return client
 }
 
-/** What the server does for durability, as it says itself. */
+/** The server's durability settings. */
 export async function redisSettings() {
   const client = await redisClient()
   const settings = await client.configGet(['appendonly', 'appendfsync', 'auto-aof-rewrite-percentage'])

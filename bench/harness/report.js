@@ -1,5 +1,5 @@
 // @ts-check
-/** JSON lines on standard output: the settings first, then one line a case and reference. */
+/** Prints JSON lines on standard output: the settings first, then one line per case and reference. */
 import { cpus } from 'node:os'
 
 /** @param {Readonly<Record<string, unknown>>} line */
@@ -16,7 +16,7 @@ export function reportSettings(bench, settings) {
 }
 
 /**
- * One line for each reference that took part in a race.
+ * Prints one line for each reference in a race.
  * @param {{ bench: string, case: string }} head
  * @param {Map<string, number>} rates Ours first.
  * @param {Readonly<Record<string, unknown>>} [details]

@@ -18,10 +18,10 @@ import { UsageError } from './usage-error.js'
  * @typedef {object} BenchStore
  * @property {string} name
  * @property {Store} store
- * @property {(ms: number) => Promise<void>} skip Lets the store's clock jump.
+ * @property {(ms: number) => Promise<void>} skip Moves the store's clock forward.
  * @property {() => Promise<void>} close
- * @property {string | undefined} [schema] Where it is, if it is on Postgres.
- * @property {import('./places.js').Place | undefined} [place] Where other processes find it.
+ * @property {string | undefined} [schema] The schema, on Postgres.
+ * @property {import('./places.js').Place | undefined} [place] How other processes open the same store.
  */
 
 /**
@@ -64,8 +64,8 @@ async function onPostgres(liveness) {
 
 /**
  * @param {string} name
- * @param {{ leaps?: boolean }} [options] Without leaps every operation costs what it costs users: on Redis, looking for a
- *   shift of the time is one more command in each script.
+ * @param {{ leaps?: boolean }} [options] Without `leaps` the clock cannot jump, and every operation costs as much as
+ *   for users: on Redis, reading the clock's offset is one more command per script.
  * @returns {Promise<BenchStore>}
  */
 export async function openStore(name, { leaps = true } = {}) {
@@ -80,22 +80,19 @@ export async function openStore(name, { leaps = true } = {}) {
   return { name, store, skip, close, schema, place }
 }
 
-/**
- * What there is to know of a store's server.
- * @param {string} name
- */
+/** The settings of a store's server. @param {string} name */
 export async function storeSettings(name) {
   if (name === 'redis') return { redis: await redisSettings() }
   return name === 'postgres' ? { postgres: await serverSettings() } : {}
 }
 
-/** The path of a database that is not there yet, in a folder of its own. */
+/** The path of a new database in a temporary folder. */
 export function temporaryFile() {
   const folder = mkdtempSync(join(tmpdir(), 'belfry-bench-'))
   return { path: join(folder, 'bench.db'), remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-/** The system's clock, with jumps: a backlog of a thousand seconds is made at once. */
+/** The system's clock, which can also jump forward: a backlog of a thousand seconds takes no time. */
 function leapingClock() {
   let offset = 0
   return {
@@ -113,10 +110,7 @@ function leapingClock() {
   }
 }
 
-/**
- * The same for a schema: all of it reads the time from one function.
- * @param {string} schema
- */
+/** The same for a schema, whose statements all read the time from one function. @param {string} schema */
 function leapingDatabase(schema) {
   let offset = 0
   return async (/** @type {number} */ ms) => {
@@ -127,10 +121,7 @@ function leapingDatabase(schema) {
   }
 }
 
-/**
- * The same for a Redis: its scripts add a shift to the server's time.
- * @param {string} prefix
- */
+/** The same for Redis: its scripts add an offset to the server's time. @param {string} prefix */
 async function leapingServer(prefix) {
   const client = await redisClient()
   const leap = async (/** @type {number} */ ms) => {

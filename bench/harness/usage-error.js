@@ -1,3 +1,3 @@
 // @ts-check
-/** What was asked for cannot be measured: the runner says why, and how to ask. */
+/** The arguments name nothing that can be measured; the message shows valid ones. */
 export class UsageError extends Error {}

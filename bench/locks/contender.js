@@ -1,5 +1,8 @@
 // @ts-check
-/** A process whose clients want one lock, over and over: it starts when told to, and says how often each had it. */
+/**
+ * A process whose clients repeatedly acquire one lock. It starts on a message, and reports how often each client had
+ * the lock.
+ */
 import { createBelfry } from '../../dist/index.js'
 import { storeAt } from '../harness/places.js'
 import { cycleAll, lockAndUnlock } from './cycle-all.js'

@@ -1,7 +1,7 @@
 // @ts-check
 
 /**
- * How often each client came round.
+ * How many cycles each client completed.
  * @param {number} clients
  * @param {number} forMs
  * @param {(client: number) => Promise<boolean>} cycle

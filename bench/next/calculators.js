@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The calculators, each behind the same few verbs. Loops over instants are inside, so that the calls between are each
- * calculator's own and none pays for the comparison; each gets its instants in the form that it takes fastest.
+ * The libraries behind one interface. Loops over instants are inside, so that no library pays for the wrapper, and each
+ * gets its instants in the form that it reads fastest.
  */
 import { CronExpressionParser } from 'cron-parser'
 import { Cron } from 'croner'
@@ -19,7 +19,7 @@ import { peerVersion } from '../harness/peers.js'
  * @typedef {object} Calculator
  * @property {string} name
  * @property {(expression: string, zone: string | undefined) => Parsed} parse
- * @property {(parsed: Parsed, from: Moment, steps: number) => number} walk The tick that many steps on.
+ * @property {(parsed: Parsed, from: Moment, steps: number) => number} walk The tick after that many steps.
  * @property {(parsed: Parsed, moments: readonly Moment[]) => number} nextOfEach The sum of the next ticks.
  */
 
@@ -39,10 +39,7 @@ export const belfry = {
   },
 }
 
-/**
- * As users get it: with the entry that it takes in the cache of parsed expressions.
- * @type {typeof belfry}
- */
+/** As users call it: through the cache of parsed expressions. @type {typeof belfry} */
 export const belfryCached = {
   ...belfry,
   name: 'belfry, cached',

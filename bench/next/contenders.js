@@ -1,5 +1,5 @@
 // @ts-check
-/** The work of each case, for any calculator. */
+/** The work of each case, for any library. */
 import { EXPRESSIONS, moments, ZONES } from './expressions.js'
 
 /**
@@ -12,11 +12,11 @@ export const STEPS = 10
 const MOMENTS = moments(500)
 const PARSES = 100
 
-/** Answers are added up here, so that no compiler may leave the work out. */
+/** Sums up the results, so that the compiler cannot remove the work. */
 export const sink = { sum: 0 }
 
 /**
- * From one tick to the next, a few at a time, as a scheduler does.
+ * Several successive ticks at a time, as a scheduler calculates them.
  * @param {Calculator} calculator
  * @param {Zones} zones
  * @returns {Contender}
@@ -35,7 +35,7 @@ export function walking(calculator, zones) {
 }
 
 /**
- * From instants that have nothing to do with each other.
+ * The next tick after unrelated instants.
  * @param {Calculator} calculator
  * @param {Zones} zones
  * @returns {Contender}
@@ -92,7 +92,7 @@ export function parsingAndNext(calculator, expressions) {
 }
 
 /**
- * The share of (expression, zone, instant) for which every calculator names the same tick.
+ * The share of (expression, zone, instant) for which all libraries return the same tick.
  * @param {readonly Calculator[]} calculators
  * @param {Zones} zones
  */

@@ -1,9 +1,9 @@
 // @ts-check
-/** What is calculated: the same expressions and instants in every run. */
+/** The input: the same expressions and instants in every run. */
 
 export const ZONES = ['Europe/Berlin', 'America/New_York']
 
-/** As people write them. All three calculators read them the same way. */
+/** Common expressions, which all three libraries read the same way. */
 export const EXPRESSIONS = [
   '* * * * *',
   '*/5 * * * *',
@@ -21,7 +21,7 @@ const FROM = Date.UTC(2026, 0, 1)
 const YEARS_MS = 10 * 365 * 86_400_000
 
 /**
- * Instants strewn over ten years.
+ * Instants spread over ten years.
  * @param {number} count
  * @returns {import('./calculators.js').Moment[]}
  */
@@ -33,11 +33,11 @@ export function moments(count) {
   })
 }
 
-/** The kinds below have about a million in all; near the end new ones are hard to find. */
+/** The generator below has about a million expressions; near that number new ones are hard to find. */
 export const MAX_DISTINCT = 500_000
 
 /**
- * Distinct expressions of the usual kinds, mixed.
+ * Distinct expressions of common kinds, mixed.
  * @param {number} count
  * @returns {string[]}
  */

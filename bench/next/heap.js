@@ -1,5 +1,5 @@
 // @ts-check
-/** Heap per parsed expression, each calculator in a process of its own. */
+/** Heap per parsed expression, with each library in a separate process. */
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { median } from '../harness/measure.js'
@@ -7,7 +7,7 @@ import { median } from '../harness/measure.js'
 const CHILD = fileURLToPath(new URL('./heap-child.js', import.meta.url))
 
 /**
- * Median bytes of each calculator, by name.
+ * Median bytes of each library, by name.
  * @param {Readonly<Record<string, number>>} counts How many expressions to hold, by the calculator's export.
  * @param {number} rounds
  * @returns {Map<string, number>}

@@ -1,5 +1,5 @@
 // @ts-check
-/** Runs that are enqueued with a delay, so many a second: how late each of them starts. */
+/** Enqueues delayed runs at a fixed rate, and measures how late each starts. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBelfry } from '../../dist/index.js'
 import { reportLateness } from '../harness/lateness.js'

@@ -1,5 +1,5 @@
 // @ts-check
-/** A backlog of runs that do nothing, drained through the whole engine by processes of their own. */
+/** Drains a backlog of empty runs through the whole engine, in separate processes. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

@@ -1,5 +1,5 @@
 // @ts-check
-/** A process that drains a backlog: it opens the store, says that it is ready, starts when told to, and counts. */
+/** A process that drains a backlog: it opens the store, reports that it is ready, starts on a message, and counts. */
 import { createBelfry } from '../../dist/index.js'
 import { storeAt } from '../harness/places.js'
 

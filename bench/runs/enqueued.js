@@ -1,5 +1,5 @@
 // @ts-check
-/** Making runs: one by one with many in flight, and many at once. */
+/** Enqueueing runs: one by one with many calls in flight, and in bulk. */
 import { createBelfry } from '../../dist/index.js'
 import { inFlight, median, rateOf, ratioOf, takeTurns } from '../harness/measure.js'
 import { openRawServer } from '../harness/raw.js'

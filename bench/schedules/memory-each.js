@@ -1,5 +1,5 @@
 // @ts-check
-/** How much of the server's memory a schedule takes, with all that is kept to find it. */
+/** Redis memory per schedule, including its indexes. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseSchedule } from '../../dist/api/schedules/schedule-input.js'
 import { openRawRedis } from '../harness/raw-redis.js'
@@ -46,7 +46,7 @@ export async function memoryEach(name, n, wants) {
   })
 }
 
-/** What was removed is freed in the background. */
+/** Redis frees removed keys in the background. */
 async function settledMemory() {
   for (let used = await redisMemory(); ; ) {
     await sleep(500)

@@ -1,7 +1,7 @@
 import type { Store } from '../../src/core/store.js'
 import type { Traffic } from '../servers/traffic.js'
 
-/** A call is under way until it is answered, also while it waits to be tried again. */
+/** Counts a store's calls in flight: a call is in flight until it is answered, retries included. */
 export function counted(store: Store, traffic: Traffic): Store {
   const part = <Part extends object>(area: Part): Part =>
     new Proxy(area, {

@@ -1,4 +1,4 @@
-/** What the distributed cron on a delay queue promises, with the holes that its description leaves open closed. */
+/** Behaviours of distributed cron on a delay queue, with the gaps of its description closed. */
 import { expect } from 'vitest'
 import type { ScheduleInput } from '../../src/api/schedules/schedule-input.js'
 import type { Belfry } from '../../src/belfry.js'
@@ -46,7 +46,7 @@ behaviours('Distributed cron', (behaviour) => {
 
   behaviour(
     'D1',
-    '`@every 1h`, cron expressions and `@at <time>` lists are accepted. (and what is none of them is refused)',
+    '`@every 1h`, cron expressions and `@at <time>` lists are accepted. (anything else is refused)',
     async (world) => {
       const belfry = await startWith(world, { roles: [] })
       const put = (input: ScheduleInput) => belfry.schedules.put('bad', { to: 'orders', ...input })
@@ -68,7 +68,7 @@ behaviours('Distributed cron', (behaviour) => {
       for (const pauseMs of [300, 450, 650]) {
         const seen = fired.length
         await world.until(() => fired.length > seen, 'another tick')
-        // Whatever is late, by whatever it is late, the ticks stay where they were.
+        // However late an instance is, the ticks stay at their instants.
         world.hold(belfry)
         await world.elapse(pauseMs)
         world.resume(belfry)
@@ -156,7 +156,7 @@ behaviours('Distributed cron', (behaviour) => {
 
   behaviour(
     'D4',
-    'Changing the expression invalidates ticks of the old timeline. (a tick that was due and that nobody had claimed)',
+    'Changing the expression invalidates ticks of the old timeline. (a due tick that was not yet claimed)',
     async (world) => {
       const { belfry: recorder } = await startChimer(world, { roles: ['tick'] })
       const { anchor } = await recorder.schedules.put('bell', { every: '1s', job: 'chime' })
@@ -228,7 +228,7 @@ behaviours('Distributed cron', (behaviour) => {
       await world.until(async () => (await recordedTicks(world, 'bell')).length === 2, 'both to be recorded')
       await world.until(async () => (await world.now()) >= at.getTime(), 'one of them to be due')
       await recorder.schedules.remove('bell')
-      // The same list again, while the due tick is still young enough to fire and the other lies ahead.
+      // The same list again, while the due tick is still within its grace and the other is in the future.
       await recorder.schedules.put('bell', { at: [at, ahead], job: 'chime' })
       const { fired } = await startChimer(world)
       await world.until(() => fired.length > 0, 'the tick of the new schedule')
@@ -312,7 +312,7 @@ behaviours('Distributed cron', (behaviour) => {
       const puts = ids.map((id) => client.schedules.put(id, { every: '1s', job: 'chime', times: 1 }))
       await Promise.race([puts[10], puts[11]])
       world.crash(client)
-      // What it had sent by then is still done by a store that is reached by a wire.
+      // On a remote store, calls that were sent before the crash are still executed.
       await world.elapse(0)
       const { fired } = await startChimer(world)
       const saved = (await world.store.schedules.list({ prefix: 'bell/', limit: 100 })).items
@@ -337,7 +337,7 @@ behaviours('Distributed cron', (behaviour) => {
       await expect(belfry.schedules.putMany(entries)).rejects.toThrow(/never fire/)
       expect((await belfry.schedules.list()).items).toEqual([])
       const first = await belfry.schedules.put('good', { every: '1h', job: 'chime' })
-      // Its reply was lost, so the client asks again.
+      // The reply was lost, so the client repeats the call.
       await world.elapse(50)
       const again = await belfry.schedules.put('good', { every: '1h', job: 'chime' })
       expect(again).toEqual(first)
@@ -485,7 +485,7 @@ behaviours('Distributed cron', (behaviour) => {
 
   behaviour(
     'D12',
-    'Deadlines: a tick later than its deadline is skipped, and recorded as such. (nobody was up to record it)',
+    'Deadlines: a tick later than its deadline is skipped, and recorded as such. (no instance was up to record it)',
     async (world) => {
       const { belfry: client } = await startChimer(world, { roles: [] })
       const at = new Date((await world.now()) + 300)
@@ -501,26 +501,22 @@ behaviours('Distributed cron', (behaviour) => {
     },
   )
 
-  behaviour(
-    'D12',
-    'Deadlines: a tick later than its deadline is skipped. (a retry is not held to it)',
-    async (world) => {
-      const belfry = await world.instance()
-      const attempts: number[] = []
-      belfry.job('shaky', {
-        retry: { backoff: 'fixed', delay: '700ms' },
-        run: ({ run }) => {
-          attempts.push(run.attempt)
-          if (run.attempt === 1) throw new Error('not yet')
-        },
-      })
-      await belfry.start()
-      const at = new Date((await world.now()) + 300)
-      await belfry.schedules.put('bell', { at, job: 'shaky', deadline: '500ms' })
-      await world.until(async () => (await stateOf(world, 'bell')) === 'succeeded', 'the second attempt')
-      expect(attempts).toEqual([1, 2])
-    },
-  )
+  behaviour('D12', 'Deadlines: a tick later than its deadline is skipped. (a retry is exempt)', async (world) => {
+    const belfry = await world.instance()
+    const attempts: number[] = []
+    belfry.job('shaky', {
+      retry: { backoff: 'fixed', delay: '700ms' },
+      run: ({ run }) => {
+        attempts.push(run.attempt)
+        if (run.attempt === 1) throw new Error('not yet')
+      },
+    })
+    await belfry.start()
+    const at = new Date((await world.now()) + 300)
+    await belfry.schedules.put('bell', { at, job: 'shaky', deadline: '500ms' })
+    await world.until(async () => (await stateOf(world, 'bell')) === 'succeeded', 'the second attempt')
+    expect(attempts).toEqual([1, 2])
+  })
 
   behaviour('D13', 'A retry after "next tick enqueued, publish failed" must not fork the timeline.', async (world) => {
     const orders = brokenAtFirst(1)
@@ -575,7 +571,7 @@ behaviours('Distributed cron', (behaviour) => {
       const put = await belfry.schedules.put('bell', { every: '1h', startsAt, job: 'chime' })
       expect(put.next).toEqual(startsAt)
       await world.until(() => fired.length >= 1, 'the first tick')
-      // Written again with another interval, it must not fire that tick again.
+      // Put again with another interval, the schedule must not fire that tick again.
       await belfry.schedules.put('bell', { every: '2h', startsAt, job: 'chime' })
       await world.elapse(500)
       expect(fired).toEqual([now])
@@ -585,7 +581,7 @@ behaviours('Distributed cron', (behaviour) => {
 
   behaviour(
     'D14',
-    'A schedule whose first tick is due at once must not lose it. (put in the place of one with ticks recorded ahead)',
+    'A schedule whose first tick is due at once must not lose it. (replacing one with ticks recorded ahead)',
     async (world) => {
       const { belfry, fired } = await startChimer(world, { lookahead: '5s' })
       const { anchor } = await belfry.schedules.put('bell', { every: '2s', job: 'chime' })
@@ -717,7 +713,7 @@ behaviours('Distributed cron', (behaviour) => {
       const at = new Date((await world.now()) + 700)
       await belfry.schedules.put('once', { at, job: 'chime' })
       await belfry.schedules.trigger('once')
-      // As if it had been pulled at the very instant of the tick.
+      // Simulates a trigger at the exact instant of the tick.
       await world.store.runs.enqueue([
         {
           ...{ target: { job: 'chime' }, origin: 'trigger', schedule: 'once', tick: at.getTime() },
@@ -752,7 +748,7 @@ behaviours('Distributed cron', (behaviour) => {
       const kept = await belfry.schedules.get('rent')
       expect(kept).toMatchObject({ state: 'active', version: created.version })
       expect(kept?.next?.getTime()).toBeGreaterThan(at + 27 * 24 * HOUR_MS)
-      // Late, skewed or told again: the month's tick is over.
+      // Late, with clock skew, or repeated: the month's tick does not run again.
       await startChimer(world, { ...retention, skewMs: -600_000, fired })
       await belfry.schedules.put('rent', { cron, job: 'chime', keep, payload: 'dearer' })
       await belfry.schedules.pause('rent')
@@ -774,11 +770,11 @@ async function startWith(world: World, options: InstanceOptions): Promise<Belfry
 
 interface ChimerOptions extends InstanceOptions {
   readonly fired?: number[]
-  /** How long the job takes. */
+  /** The duration of the job. */
   readonly takesMs?: number
 }
 
-/** An instance with the job `chime`, and the nominal instants for which it ran to its end. */
+/** An instance with the job `chime`, and the nominal instants that it completed. */
 async function startChimer(world: World, { fired = [], takesMs, ...options }: ChimerOptions = {}) {
   const belfry = await world.instance(options)
   belfry.job('chime', {
@@ -796,7 +792,7 @@ interface HandWorker {
   beat(): Promise<unknown>
 }
 
-/** Instances whose claims are made by the test. */
+/** Registers instances whose claims the test makes itself. */
 async function joinByHand(world: World, count: number, leaseMs = 30_000): Promise<HandWorker[]> {
   const ids = Array.from({ length: count }, (_, number) => `worker-${number}`)
   for (const id of ids) {
@@ -816,7 +812,7 @@ async function joinByHand(world: World, count: number, leaseMs = 30_000): Promis
   })
 }
 
-/** What was asked for is done, and then the connection breaks. */
+/** Executes each call, and then breaks the connection before the reply. */
 function losingReplies(isLost: () => boolean): (store: Store) => Store {
   return (store) => ({
     ...store,
@@ -833,7 +829,7 @@ function losingReplies(isLost: () => boolean): (store: Store) => Store {
 
 // ── Sinks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** A broker that refuses every event so many times, now by throwing and now by saying so. */
+/** A broker that refuses every event a number of times, alternately by an exception and by an answer. */
 function brokenAtFirst(times: number) {
   const refused: SinkMessage[] = []
   const delivered: SinkMessage[] = []
@@ -892,7 +888,7 @@ async function pruneAll(world: World): Promise<void> {
 
 // ── Time ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** The ticks of an interval of one second. */
+/** The ticks of a one-second interval. */
 function ticksAfter(anchor: number, count: number): number[] {
   return Array.from({ length: count }, (_, index) => anchor + (index + 1) * SECOND_MS)
 }

@@ -1,4 +1,4 @@
-/** What exclusive scheduled jobs on lock rows promise, without the clocks to agree and the expiry to tune. */
+/** Behaviours of exclusive scheduled jobs on lock rows, without synchronised clocks and without tuning the expiry. */
 import { expect } from 'vitest'
 import type { Lock } from '../../src/api/locks/lock.js'
 import type { Belfry } from '../../src/belfry.js'
@@ -74,7 +74,7 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
     belfry.job('work', { exclusive: { whenBusy: 'wait' }, run: () => undefined })
     const other = belfry.job('other', { run: () => undefined })
     await belfry.start()
-    // Were a loser to wait in a slot, it would take the only one.
+    // A losing run that waited in a slot would occupy the only one.
     for (let number = 0; number < 5; number += 1) await holder.job.enqueue('report')
     const { run } = await other.enqueue(undefined)
     await world.until(async () => (await world.store.runs.get(run))?.state === 'succeeded', 'the other job')
@@ -168,7 +168,7 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
       expect(await belfry.lock('report', { holder: outer })).toBeUndefined()
       await taken.release()
       const again = await belfry.lock('report', { holder: outer })
-      // Whoever still works under the first token must not be taken for the holder of the second.
+      // A caller that still works under the first token must not count as the holder of the second.
       expect(again).toBeUndefined()
       expect(outer.signal.aborted).toBe(true)
       expect(await rival.lock('report')).toBeDefined()
@@ -415,7 +415,7 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
         const { token } = leaseOf(await acquire(via(round), 'report', holder, 1_000))
         expect(token).toBeGreaterThan(last)
         last = token
-        // Whoever asks in between, over whichever connection, meets a lock that is held.
+        // Rivals that try in between, over any connection, find the lock held.
         const step = async <Result>(work: Promise<Result>, rivals: number): Promise<Result> => {
           const asked = handles.map((handle, number) => acquire(handle, 'report', `rival ${rivals} ${number}`))
           const [result, ...lost] = await Promise.all([work, ...asked])
@@ -452,7 +452,7 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
         const answer = run(stopped, lock)
         world.hold(stopped)
         await world.elapse(100)
-        // Its locks may be held. Nothing else is: not the name, nor the table, nor a connection.
+        // The stopped instance may hold its locks, but it must not block the name, the table or a connection.
         for (const name of ['report', 'second', 'third']) {
           await world.settled(other.locks.reset(name), 1_000)
           const taken = await world.settled(other.lock(name, { ttl: '1m' }), 1_000)
@@ -521,7 +521,8 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
         await schedules.put(`tick/${number}`, { every: '1s', job: 'work', payload: number })
         await world.elapse(170)
       }
-      // By chance alone, one of the three would get none of twenty once in a thousand times; of fifty, never.
+      // By chance alone, one of the three gets none of twenty ticks once in a thousand runs, and none of fifty
+      // practically never.
       await world.until(async () => (await ended(world)).length >= 50, 'ten ticks of each')
       const shares = workers.map(({ starts }) => starts.length)
       expect(Math.min(...shares)).toBeGreaterThan(0)
@@ -721,7 +722,7 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
 
   behaviour(
     'X14',
-    'One instance cannot overlap itself: each acquisition has its own token. (its own earlier attempt is a stranger)',
+    'One instance cannot overlap itself: each acquisition has its own token. (its own earlier attempt counts as another holder)',
     async (world) => {
       const worker = await startWorker(world, { takesMs: 1_500, deaf: true })
       const { run } = await worker.job.enqueue('report')
@@ -807,14 +808,14 @@ interface Start {
 interface WorkerOptions extends InstanceOptions {
   readonly exclusive?: { readonly whenBusy: 'skip' | 'wait' }
   readonly takesMs?: number
-  /** Attempts that go on until they are aborted. */
+  /** Which attempts run until they are aborted. */
   readonly hangs?: (start: Start) => boolean
-  /** Takes no notice of its signal. */
+  /** Whether the handler ignores its signal. */
   readonly deaf?: boolean
   readonly starts?: Start[]
 }
 
-/** An instance with the exclusive job `work`, every start of it, and how many ran here at once at the most. */
+/** An instance with the exclusive job `work`; records every start, and the most that ran here at once. */
 async function startWorker(
   world: World,
   { exclusive, takesMs = 0, hangs = () => false, deaf = false, starts = [], ...options }: WorkerOptions = {},
@@ -846,7 +847,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** How many were inside at once at the most, while something went on. */
+/** The most callers that were inside at once. */
 async function atOnce(world: World, run: (inside: (ms: number) => Promise<void>) => Promise<void>): Promise<number> {
   let [active, most] = [0, 0]
   await run(async (ms) => {
@@ -860,7 +861,7 @@ async function atOnce(world: World, run: (inside: (ms: number) => Promise<void>)
 
 // ── Looking into the store ──────────────────────────────────────────────────────────────────────────────────────────
 
-/** The store as several processes would have it. */
+/** The store as several processes would open it. */
 async function openHandles(world: World, count: number): Promise<Store[]> {
   const handles: Store[] = []
   const wrap = (store: Store) => {
@@ -907,7 +908,7 @@ function complaints(world: World, belfry: Belfry) {
   return world.logs(belfry).filter(({ level }) => level === 'warn' || level === 'error')
 }
 
-/** What a test has made sure of. */
+/** Narrows a value that the test has checked. */
 function some<Value>(value: Value | undefined): Value {
   if (value === undefined) throw new Error('expected something')
   return value

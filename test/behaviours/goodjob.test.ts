@@ -1,4 +1,4 @@
-/** What GoodJob's cron promises: the recording itself decides, and what it decided outlives its history. */
+/** Behaviours of GoodJob's cron: the recording itself decides, and its decision outlives the history. */
 import { expect } from 'vitest'
 import type { Belfry } from '../../src/belfry.js'
 import { type Plan, plan } from '../../src/core/plan.js'
@@ -71,7 +71,7 @@ behaviours("GoodJob's cron", (behaviour) => {
 
   behaviour(
     'G3',
-    'Losing that race is an ordinary outcome: no exception, no error or warning in the log. (the answer to a loser)',
+    'Losing that race is an ordinary outcome: no exception, no error or warning in the log. (the answer to the loser)',
     async (world) => {
       const recorders = await openHandles(world, 5)
       await putByHand(world, 'bell', { every: '1h' })
@@ -87,7 +87,7 @@ behaviours("GoodJob's cron", (behaviour) => {
       const recorders = await openHandles(world, 5)
       const { anchor } = await putByHand(world, 'bell', { every: '1h' })
       for (let number = 1; number <= 3; number += 1) {
-        // All of them take the schedule, again after each recording, and all mean to record the same next tick.
+        // All recorders read the schedule, and all plan the same next tick, again after each recording.
         const planner = replaying((number + 0.5) * HOUR_MS)
         await advanceAll(recorders, { lookaheadMs: (number + 1.5) * HOUR_MS, planner })
         expect(await recordedTicks(world, 'bell')).toEqual(ticksAfter(anchor, HOUR_MS, number))
@@ -254,7 +254,7 @@ interface ChimerOptions extends InstanceOptions {
   readonly fired?: number[]
 }
 
-/** Instances that all run the job `chime`, and the nominal instants at which any of them ran it. */
+/** Starts instances that all run the job `chime`; records the nominal instants at which any of them ran it. */
 async function startChimers(world: World, count: number, { fired = [], ...options }: ChimerOptions = {}) {
   const instances: Belfry[] = []
   for (let number = 0; number < count; number += 1) {
@@ -266,7 +266,7 @@ async function startChimers(world: World, count: number, { fired = [], ...option
   return { instances: instances as [Belfry, Belfry, ...Belfry[]], fired }
 }
 
-/** Puts a schedule where nobody records its ticks but the test. */
+/** Puts a schedule whose ticks only the test records. */
 async function putByHand(
   world: World,
   id: string,
@@ -276,7 +276,7 @@ async function putByHand(
   return instances[0].schedules.put(id, { ...timeline, job: 'chime' })
 }
 
-/** The store as several processes would have it. */
+/** The store as several processes would open it. */
 async function openHandles(world: World, count: number): Promise<Store[]> {
   const handles: Store[] = []
   const wrap = (store: Store) => {
@@ -294,7 +294,7 @@ function advanceAll(
   return Promise.all(stores.map((store) => store.schedules.advance({ limit: 10, lookaheadMs, plan: planner })))
 }
 
-/** A planner that stays with what it first read of a schedule and its look-ahead, however late it writes. */
+/** A planner that returns its first plan of each schedule again, however late it writes. */
 function replaying(lookaheadMs: number): Planner {
   const plans = new Map<string, Plan>()
   return (schedule, unfinished, now) => {
@@ -304,7 +304,7 @@ function replaying(lookaheadMs: number): Planner {
   }
 }
 
-/** Notes down which operations an instance calls. */
+/** Records which operations an instance calls. */
 function listening(store: Store, asked: Set<string>): Store {
   const part = <Part extends object>(area: string, operations: Part): Part =>
     new Proxy(operations, {

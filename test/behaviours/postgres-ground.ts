@@ -1,13 +1,13 @@
 /**
- * Virtual time on a real server. There are two clocks: the instances', which is turned by hand, and the database's, which
- * is a function of the schema. They never differ while anybody looks:
+ * Virtual time on a real server. There are two clocks: the instances' clock, which the test advances, and the
+ * database's, which is a function of the schema. They never differ for an observer:
  *
- * - Time stands still while anything is under way to the server: a call of the store with all its tries, a statement, a
- *   hint that is sent. So whatever is asked at an instant is also done and answered at that instant.
- * - Before the first statement of a new instant the database's clock is set to it; others of that instant wait for that.
+ * - Virtual time stands still while anything is in flight to the server: a store call with all its retries, a
+ *   statement, a hint. So every call is executed and answered at the instant at which it was made.
+ * - The first statement of a new instant sets the database's clock; other statements of that instant wait for it.
  *
- * What is asked at one instant by several instances really is on its way at once, each over its own connections: they
- * race, wait for each other's rows and lose as they would in production. Hints come when the server sends them.
+ * Calls that several instances make at one instant are really concurrent, each over its own connection: they race, wait
+ * for each other's rows and lose as in production. Hints arrive when the server sends them.
  */
 import type { Store } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'

@@ -1,4 +1,4 @@
-/** What the que-locks document asks for: exclusive jobs, and the limits that it admits to. */
+/** Behaviours of que-locks: exclusive jobs, and the fixes of its documented limits. */
 import { expect } from 'vitest'
 import type { BelfryOptions, Job, JobOptions, Json, Store } from '../../src/index.js'
 import { behaviours, type World } from './world.js'
@@ -6,7 +6,7 @@ import { behaviours, type World } from './world.js'
 type AnyJob = Job<Json | undefined>
 type WorkerOptions = Partial<Pick<BelfryOptions, 'concurrency' | 'roles'>> & { wrap?: (store: Store) => Store }
 
-/** Counts who is at work, by key: the most at once for one key, and for all together. */
+/** Counts concurrent executions: the maximum per key, and in total. */
 function gauge() {
   const now = new Map<string, number>()
   let together = 0
@@ -27,7 +27,7 @@ function gauge() {
   }
 }
 
-/** Handlers that wait until the test lets them go. */
+/** Handlers wait until the test opens the gate. */
 function gate() {
   let open = () => {}
   const opened = new Promise<void>((resolve) => {
@@ -36,7 +36,7 @@ function gate() {
   return { opened, open }
 }
 
-/** Starts instances that all run the job; the job of the last one enqueues. */
+/** Starts instances that all run the job; returns the last one's job for enqueueing. */
 async function workers(
   world: World,
   count: number,
@@ -71,7 +71,7 @@ function untilOver(world: World, job = 'sync'): Promise<void> {
   return world.until(async () => (await states(world, job)).every((state) => !open.includes(state)), 'all runs to end')
 }
 
-/** Counts every call that the instance sends to its store, but for claims that found nothing: those are polls. */
+/** Counts every store call of an instance, except claims that found nothing: those are polls. */
 function countingStore() {
   const calls: string[] = []
   const counted = <Part extends object>(part: Part, area: string): Part =>
@@ -102,7 +102,7 @@ function countingStore() {
     thaw: () => store.thaw(),
     frozen: () => store.frozen(),
   })
-  /** What the work itself costs: the loops' housekeeping goes on whether or not there is any. */
+  /** Calls for runs only: the instance's housekeeping happens anyway. */
   const ofWork = () =>
     calls.filter((call) => /^(runs\.(enqueue|available|claim|settle|get|list|stamp)|leases\.)/.test(call))
   return { wrap, ofWork }
@@ -242,7 +242,7 @@ behaviours('que-locks', (behaviour) => {
     expect([later.outcome, now.outcome]).toEqual(['enqueued', 'enqueued'])
     await untilState(world, now.run, 'running')
     expect(await job.enqueue({ region: 'eu' }, { in: '1h' })).toMatchObject({ outcome: 'enqueued' })
-    // Now due, and the key is held: it is treated as any copy is.
+    // Now due, while the key is held: it is treated like any copy.
     await untilState(world, later.run, 'skipped')
     open()
     await untilState(world, now.run, 'succeeded')
@@ -298,7 +298,7 @@ behaviours('que-locks', (behaviour) => {
       const first = await job.enqueue({ region: 'eu', user: { id: 7, name: 'Ada' }, tags: ['a', 'b'] })
       const same = await job.enqueue({ tags: ['a', 'b'], user: { name: 'Ada', id: 7 }, region: 'eu' })
       expect(same).toEqual({ outcome: 'busy', run: first.run })
-      // The order of a list is part of its meaning.
+      // The order of a list is significant.
       const other = await job.enqueue({ tags: ['b', 'a'], user: { name: 'Ada', id: 7 }, region: 'eu' })
       expect(other.outcome).toBe('enqueued')
     },
@@ -342,7 +342,7 @@ behaviours('que-locks', (behaviour) => {
     expect(new Set(answers)).toEqual(new Set([true]))
     expect(await world.runs({ job: 'sync' })).toEqual([])
     expect((await world.store.leases.list({ limit: 10 })).items).toEqual([])
-    // It never goes by a permit that it took itself: with two, one enqueue leaves one.
+    // `available` does not count its own check: with two permits, one enqueue leaves one.
     const two = await world.instance({ roles: [] })
     const semaphore = two.job('semaphore', { exclusive: { limit: 2 }, run: () => null })
     await two.start()
@@ -367,7 +367,7 @@ behaviours('que-locks', (behaviour) => {
         const { run } = await plain.enqueue({ round })
         await untilState(world, run, 'succeeded')
       }
-      // One to enqueue, one to claim, one to settle: there is nothing less to pay.
+      // One call to enqueue, one to claim, one to settle: the minimum.
       const calls = ofWork().filter((call) => call !== 'runs.list')
       expect(calls.length - before).toBe(15)
       expect(calls.filter((call) => call.startsWith('leases.'))).toEqual([])
@@ -416,7 +416,7 @@ behaviours('que-locks', (behaviour) => {
     await belfry.start()
     await unchecked.enqueue(1)
     expect((await unchecked.enqueue(1)).outcome).toBe('enqueued')
-    // And turned on where it is off by default.
+    // The check can also be turned on where it is off by default.
     await waiting.enqueue(1)
     expect((await waiting.enqueue(1)).outcome).toBe('busy')
   })
@@ -480,7 +480,7 @@ behaviours('que-locks', (behaviour) => {
     const permits = [await one.lock('seats', { permits: 2 }), await other.lock('seats', { permits: 2 })]
     await world.elapse(2_000)
     const now = await world.now()
-    // Whoever asks sees all of them, also those that are the keys of runs.
+    // The list has all locks, including the keys of runs.
     const { items } = await other.locks.list()
     expect(items.map(({ name }) => name)).toEqual(['job:sync:"eu"', 'report', 'seats', 'seats'])
     expect(new Set(items.map(({ holder }) => holder)).size).toBe(4)
@@ -488,7 +488,7 @@ behaviours('que-locks', (behaviour) => {
       expect(holder).not.toBe('')
       expect(acquiredAt).toBeGreaterThanOrEqual(before)
       expect(now - acquiredAt).toBeGreaterThanOrEqual(2_000)
-      // Held for longer than a lease lasts, and still renewed.
+      // Held for longer than one lease, and renewed.
       expect(expiresAt).toBeGreaterThan(now)
     }
     const [key, report, ...seats] = items
@@ -635,7 +635,7 @@ behaviours('que-locks', (behaviour) => {
     await third.start()
     await untilOver(world)
     open()
-    // The one that was taken over is the older one, so it comes first again.
+    // The run that was taken over is the older one, so it comes first.
     expect(ran).toEqual([0, 0, 1])
     expect(await states(world)).toEqual(['succeeded', 'succeeded'])
   })
@@ -658,7 +658,7 @@ behaviours('que-locks', (behaviour) => {
       const names = await Promise.all(enqueued.map(async ({ run }) => (await world.store.runs.get(run))?.key?.name))
       expect(new Set(names).size).toBe(payloads.length)
       expect(names.every((name) => name !== undefined && name.length <= 255)).toBe(true)
-      // Equal ones still meet, however long they are.
+      // Equal keys still match, however long they are.
       expect((await job.enqueue([long, 1])).outcome).toBe('busy')
     },
   )
@@ -686,7 +686,7 @@ behaviours('que-locks', (behaviour) => {
         const { run } = await job.enqueue('same')
         expect(work().length - before).toBeLessThanOrEqual(2)
         await untilState(world, run, 'succeeded')
-        // A plain run is an enqueue, a claim and a settle.
+        // A plain run takes an enqueue, a claim and a settle.
         expect(work().length - before).toBeLessThanOrEqual(3 + 3)
       }
     },

@@ -1,6 +1,6 @@
 /**
- * Virtual time on a real Redis: as on Postgres, time stands still while anything is under way to the server, and the
- * store's clock is set before the first command of a new instant.
+ * Virtual time on a real Redis: as on Postgres, virtual time stands still while anything is in flight to the server,
+ * and the store's clock is set before the first command of a new instant.
  */
 import type { Store } from '../../src/core/store.js'
 import { redisStore } from '../../src/stores/redis/index.js'
@@ -25,7 +25,7 @@ export async function redisGround(shards = 1): Promise<Ground> {
       const client = timedClient(await redis.client(), inTime, traffic)
       const store = redisStore({ client, prefix: redis.prefix, shards }, { handTurned: true })
       handles.push(store)
-      // The world asks it at once, and an instance opens it again.
+      // The test bed reads the store directly; an instance opens it again.
       await store.open()
       return counted(store, traffic)
     },
@@ -42,7 +42,7 @@ export async function redisGround(shards = 1): Promise<Ground> {
   }
 }
 
-/** The same on the real cluster: a shard on each master, each of which is told the time. */
+/** The same on a real cluster: one shard per master, each of which gets the time. */
 export async function clusterGround(): Promise<Ground> {
   const cluster = await testCluster()
   const traffic = new Traffic()

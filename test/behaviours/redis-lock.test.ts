@@ -1,9 +1,9 @@
-/** What the document on a Redis lock with heartbeat asks for, and the limits that it admits to. */
+/** Behaviours of a Redis lock with heartbeat, and the fixes of its documented limits. */
 import { expect } from 'vitest'
 import { type Belfry, createBelfry, type JobOptions, type Json, type Store } from '../../src/index.js'
 import { behaviours, type World } from './world.js'
 
-/** Handlers that wait until the test lets them go. */
+/** Handlers wait until the test opens the gate. */
 function gate() {
   let open = () => {}
   const opened = new Promise<void>((resolve) => {
@@ -30,7 +30,7 @@ async function untilState(world: World, run: string, state: string): Promise<voi
   await world.until(async () => (await world.store.runs.get(run))?.state === state, `run ${run} to be ${state}`)
 }
 
-/** Passes every call on, after asking the watcher, which may throw instead. */
+/** Calls the watcher before every store call; the watcher may throw instead. */
 function watched(store: Store, watch: (operation: string) => void | Promise<void>): Store {
   const part = <Part extends object>(target: Part, area: string): Part =>
     new Proxy(target, {
@@ -64,7 +64,7 @@ function watched(store: Store, watch: (operation: string) => void | Promise<void
   }
 }
 
-/** Asks again and again until the lock is obtained. */
+/** Retries until the lock is acquired. */
 async function untilLocked(world: World, belfry: Belfry, name: string, ttl: string) {
   let lock = await belfry.lock(name, { ttl })
   await world.until(async () => {
@@ -96,7 +96,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     expect(tokens).toEqual([...new Set(tokens)].sort((one, other) => one - other))
   })
 
-  behaviour('R1', 'A lock that nobody renews or releases is free after its TTL.', async (world) => {
+  behaviour('R1', 'A lock that is neither renewed nor released is free after its TTL.', async (world) => {
     const [first, second] = [await started(world), await started(world)]
     const lock = await first.lock('refresh', { ttl: '500ms', renew: false })
     expect(lock).toBeDefined()
@@ -108,7 +108,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
 
   behaviour(
     'R2',
-    'Release and extend compare the token: whoever does not hold the lock changes nothing.',
+    'Release and extend compare the token: a caller that does not hold the lock changes nothing.',
     async (world) => {
       const { leases } = world.store
       const request = { name: 'refresh', ttlMs: 5_000, permits: 1, floor: 0 }
@@ -149,7 +149,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
         const [one, other] = await Promise.all(round % 2 === 0 ? [extend(), take()] : [take(), extend()])
         expect([one, other].filter((won) => won)).toHaveLength(1)
         const taken = round % 2 === 0 ? other : one
-        // The old holder's release comes late, or in time, and never hits anybody else's.
+        // The old holder's release, late or in time, never affects another holder.
         expect(await leases.release({ name, holder: 'a' })).toBe(!taken)
         expect((await leases.inspect(name)).map(({ holder }) => holder)).toEqual(taken ? ['b'] : [])
       }
@@ -161,15 +161,15 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     'An expired holder can neither release nor extend its successor’s lock (the 0:00–0:12 timeline, a minute as 100 ms).',
     async (world) => {
       const [a, b, c] = [await started(world), await started(world), await started(world)]
-      // [0:00] A acquires; then its process stops for longer than the TTL.
+      // [0:00] A acquires the lock; then its process stops for longer than the TTL.
       const lockA = await a.lock('refresh', { ttl: '1s' })
       if (lockA === undefined) throw new Error('A must get it')
       world.hold(a)
-      // [0:10] the TTL is over, [0:11] B acquires.
+      // [0:10] The TTL has passed. [0:11] B acquires the lock.
       await world.elapse(1_000)
       const lockB = await untilLocked(world, b, 'refresh', '5s')
       const before = await world.store.leases.inspect('refresh')
-      // [0:12] A goes on as if nothing had happened.
+      // [0:12] A continues as if nothing had happened.
       world.resume(a)
       const [extended, released] = await Promise.all([lockA.extend('1m'), lockA.release()])
       expect([extended, released]).toEqual([false, false])
@@ -204,7 +204,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
       const acquiredAt = (await world.store.leases.inspect('refresh'))[0]?.acquiredAt ?? 0
       await world.until(() => renewals.length >= 1, 'the first renewal')
       expect((renewals[0] ?? 0) - acquiredAt).toBeLessThan(2_000 / 3)
-      // Two that fail in a row are made up for before the lease runs out.
+      // Two failed renewals in a row are made up for before the lease expires.
       refused = 2
       await world.until(() => renewals.length >= 4, 'two failed renewals and one more')
       await world.elapse(1_000)
@@ -291,7 +291,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     expect(ran).toEqual(['first', 'second'])
     expect(after).toMatchObject({ attempt: 2, takeovers: 1, failures: 0 })
     expect(after?.token).toBeGreaterThan(before?.token ?? Number.POSITIVE_INFINITY)
-    // Not before the lease of a second could have run out, and within one and a half.
+    // Not before the one-second lease could have expired, and within one and a half seconds.
     const tookMs = (after?.startedAt ?? 0) - crashedAt
     expect(tookMs).toBeGreaterThan(500)
     expect(tookMs).toBeLessThanOrEqual(2_000)
@@ -329,12 +329,12 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     await world.until(() => ran.size >= 5, 'green to go on alone')
     const ticks = [...ran.keys()].sort((one, other) => one - other)
     expect([...ran.values()].map((by) => by.length)).toEqual(ticks.map(() => 1))
-    // No tick is missing, and the deploy moved none: they are a second apart from where blue began.
+    // No tick is missing, and the deploy moved none: they are one second apart from blue's first.
     expect(ticks).toEqual(ticks.map((_, at) => (anchored ?? 0) + 1_000 * (at + 1)))
     expect(ran.get(ticks.at(-1) ?? 0)).toEqual(['1.1'])
     const runs = await world.runs({ schedule: 'refresh' })
     expect(new Set(runs.map(({ tick }) => tick)).size).toBe(runs.length)
-    // The newer release's payload rules from its start on.
+    // The newer release's payload applies from its start.
     expect((await world.store.schedules.get('refresh'))?.definition.payload).toEqual({ greeting: '1.1' })
   })
 
@@ -420,7 +420,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     expect(all.length).toBeGreaterThanOrEqual(3)
     expect(ran.get('all')).toEqual(expect.arrayContaining(all))
     const latest = await missedTicks('latest')
-    // The store may have answered a tick or more after it was back: of all that came before only the newest is run.
+    // The store may have answered for a tick or more after its recovery: of all earlier ticks only the newest runs.
     const droppedLatest = latest.filter((tick) => !ran.get('latest')?.includes(tick))
     expect(droppedLatest.length).toBeGreaterThanOrEqual(latest.length - 1)
     expect(new Set(await reasons('latest', droppedLatest))).toEqual(new Set(['missed']))
@@ -460,7 +460,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     const { belfry, job } = await worker(world, { exclusive: true, run: () => opened })
     const { run } = await job.enqueue({ repository: 1 })
     await untilState(world, run, 'running')
-    // A lock may have the job's name, or the payload's text: neither is the job's key.
+    // A lock may be named like the job or its payload: neither is the job's key.
     const lock = await belfry.lock('report', { ttl: '5s' })
     expect(lock).toBeDefined()
     expect(await belfry.lock('{"repository":1}', { ttl: '5s' })).toBeDefined()
@@ -521,7 +521,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
       expect(after).toMatchObject({ result: 'in time', attempt: 2 })
       const token = before?.token ?? 0
       expect(after?.token).toBeGreaterThan(token)
-      // Whatever it says, in whatever way, its token is not the newest.
+      // Whatever outcome it reports, its token is not the newest.
       for (const outcome of [
         { kind: 'succeeded', result: 'late' },
         { kind: 'released' },
@@ -572,7 +572,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     })
     const { run } = await first.job.enqueue({ repository: 1 })
     await untilState(world, run, 'running')
-    // The store says so before the one who claimed it knows.
+    // The store knows before the claiming instance does.
     await world.elapse(20)
     world.hold(first.belfry)
     await worker(world, { exclusive: true, run: () => 'in time' })
@@ -580,7 +580,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     open()
     world.resume(first.belfry)
     await world.until(() => refusals.length > 0, 'the transaction to be refused')
-    // The store refuses it, or its own process knows before the store is asked.
+    // The store refuses it, or its own process knows without asking the store.
     const codes = world.store.supports.transactions ? ['STALE', 'LEASE_LOST'] : ['UNSUPPORTED']
     expect(refusals).toMatchObject([{ code: expect.toBeOneOf(codes) }])
     expect(await world.store.runs.get(run)).toMatchObject({ result: 'in time' })
@@ -588,7 +588,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
 
   behaviour('R11', '(fix) Takeover takes seconds by default, not ten minutes.', async (world) => {
     const { store } = world
-    // Without any option: what users get.
+    // Without options: the defaults.
     const belfry = createBelfry({ store: { ...watched(store, () => {}), close: async () => {} } })
     await belfry.start()
     await world.until(async () => (await belfry.instances()).length === 1, 'the instance to join')

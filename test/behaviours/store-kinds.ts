@@ -1,4 +1,4 @@
-/** The stores that behaviours are tested on, and how each of them gets virtual time. */
+/** The stores on which behaviours are tested, and how each gets virtual time. */
 import type { Clock } from '../../src/core/clock.js'
 import type { Store } from '../../src/core/store.js'
 import { memory } from '../../src/stores/memory/index.js'
@@ -10,15 +10,15 @@ import { postgresGround } from './postgres-ground.js'
 import { clusterGround, redisGround } from './redis-ground.js'
 import { unpunctual } from './unpunctual.js'
 
-/** What a kind of store brings: its own handle for each instance, on shared data, and how its time passes. */
+/** A store's part of the test bed: a handle for each instance on shared data, and its virtual time. */
 export interface Ground {
-  /** A new handle on the same data, as another process would have it. */
+  /** A new handle on the same data, as another process would open it. */
   handle(): Promise<Store> | Store
   readonly clock: Clock
-  /** The clock of one more process, when they are not all the same. */
+  /** The clock of one more process, when processes' clocks differ. */
   processClock?(): Clock
   elapse(ms: number): Promise<void>
-  /** How often instances ask the store on their own account, where asking takes real time. */
+  /** The poll interval of instances, where a poll takes real time. */
   readonly poll?: string
   close(): Promise<void>
 }
@@ -39,8 +39,8 @@ const memoryKind: StoreKind = {
 }
 
 /**
- * Every instance has a connection of its own. Time is virtual: within one process a transaction is over before another
- * can begin, so nothing here ever waits for the file; `test/stores` and the chaos let processes contend in real time.
+ * Every instance has its own connection. Time is virtual: within one process a transaction is over before another
+ * begins, so nothing here waits for the file. `test/stores` and `test/chaos` let processes contend in real time.
  */
 const sqliteKind: StoreKind = {
   name: 'sqlite',

@@ -1,7 +1,10 @@
 import type { Clock } from '../../src/core/clock.js'
 import type { Random } from '../../src/testing/random.js'
 
-/** Timers of different processes never fire at quite the same instant, nor always in the same order. */
+/**
+ * Delays timers by up to 2 ms: timers of different processes never fire at exactly the same instant, nor always in the
+ * same order.
+ */
 export function unpunctual(clock: Clock, random: Random): Clock {
   return { ...clock, after: (delayMs, callback) => clock.after(delayMs + 2 * random.next(), callback) }
 }

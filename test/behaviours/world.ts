@@ -1,6 +1,6 @@
 /**
- * Where behaviours are tested: a fresh store, as many instances on it as a test wants, and time. The same tests run on
- * every store, in virtual time on all of them.
+ * The test bed of the behaviours: an empty store, any number of instances on it, and virtual time. The same tests run
+ * on every store.
  */
 import { describe, it } from 'vitest'
 import type { BelfryOptions } from '../../src/api/belfry-options.js'
@@ -19,13 +19,13 @@ export interface LogLine {
 }
 
 export type InstanceOptions = Partial<Omit<BelfryOptions, 'store' | 'clock' | 'logger'>> & {
-  /** How wrong this instance's own clock is. */
+  /** The skew of this instance's own clock. */
   readonly skewMs?: number
   /** Wraps the store that the instance sees. */
   readonly wrap?: (store: Store) => Store
 }
 
-/** Short, so that takeovers are quick in real time. */
+/** Short, so that takeovers are quick. */
 const OPTIONS = { lease: '1s', poll: '50ms', stopGrace: '2s' } as const
 
 export class World {
@@ -34,7 +34,7 @@ export class World {
   readonly #logs = new Map<Belfry, LogLine[]>()
   readonly #instances: Belfry[] = []
   readonly #crashed = new Set<Belfry>()
-  /** Direct access, beside all instances. */
+  /** Direct access to the store, without an instance. */
   readonly store: Store
 
   constructor(ground: Ground, store: Store) {
@@ -42,7 +42,7 @@ export class World {
     this.store = store
   }
 
-  /** A new instance, not started. */
+  /** Makes a new instance, not started. */
   async instance({ skewMs = 0, wrap, ...options }: InstanceOptions = {}): Promise<Belfry> {
     const handle = await this.#ground.handle()
     const clock = this.#ground.processClock?.() ?? this.#ground.clock
@@ -60,18 +60,18 @@ export class World {
     return belfry
   }
 
-  /** kill -9. */
+  /** Like kill -9. */
   crash(belfry: Belfry): void {
     this.#lifelines.get(belfry)?.cut()
     this.#crashed.add(belfry)
   }
 
-  /** SIGSTOP. */
+  /** Like SIGSTOP. */
   hold(belfry: Belfry): void {
     this.#lifelines.get(belfry)?.hold()
   }
 
-  /** SIGCONT. */
+  /** Like SIGCONT. */
   resume(belfry: Belfry): void {
     this.#lifelines.get(belfry)?.resume()
   }
@@ -88,12 +88,14 @@ export class World {
     return this.#ground.elapse(ms)
   }
 
-  /** Sleeps by the world's clock, for handlers that take their time. Must not be awaited by the test itself. */
+  /**
+   * Sleeps in virtual time, for slow handlers. The test itself must not await it, because only the test advances time.
+   */
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => this.#ground.clock.after(ms, resolve))
   }
 
-  /** Lets time pass until something holds. */
+  /** Advances time until a condition holds. */
   async until(condition: () => boolean | Promise<boolean>, what: string, timeoutMs = 15_000): Promise<void> {
     for (let waited = 0; !(await condition()); waited += 20) {
       if (waited > timeoutMs) throw new Error(`waited ${timeoutMs} ms for ${what}`)
@@ -101,7 +103,7 @@ export class World {
     }
   }
 
-  /** Lets time pass while a promise is pending. */
+  /** Advances time while a promise is pending. */
   async settled<T>(promise: Promise<T>, timeoutMs = 15_000): Promise<T> {
     let done = false
     const finish = () => {
@@ -120,7 +122,7 @@ export class World {
 
   async close(): Promise<void> {
     for (const belfry of this.#instances) this.#lifelines.get(belfry)?.resume()
-    // A crashed instance never stops: its store does not answer it any more.
+    // A crashed instance cannot stop: its store no longer answers it.
     const alive = this.#instances.filter((belfry) => !this.#crashed.has(belfry))
     await this.settled(Promise.all(alive.map((belfry) => belfry.stop({ grace: 0 }))), 30_000)
     await this.#ground.close()
