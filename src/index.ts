@@ -15,7 +15,8 @@ export type { RunNews } from './api/runs/run-feed.js'
 export type { Runs } from './api/runs/runs.js'
 export type { ApplyChange, ApplyOptions, ApplyResult } from './api/schedules/apply.js'
 export type { Explanation } from './api/schedules/explain.js'
-export type { EachResult } from './api/schedules/put-many.js'
+export type { PutManyOptions, PutRefusal } from './api/schedules/put-many.js'
+export type { PutOutcome } from './api/schedules/put-outcome.js'
 export type { MissedInput, ScheduleInput } from './api/schedules/schedule-input.js'
 export type { ScheduleView } from './api/schedules/schedule-view.js'
 export type {
@@ -26,7 +27,6 @@ export type {
   ScheduleChanges,
   Schedules,
   TriggerOptions,
-  Written,
 } from './api/schedules/schedules.js'
 export type { Tick, Ticks, TicksOptions } from './api/schedules/ticks.js'
 export { type Belfry, createBelfry } from './belfry.js'

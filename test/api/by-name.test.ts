@@ -42,10 +42,10 @@ describe('a patch', () => {
       payload: { n: 1 },
       jitter: '5s',
     })
-    const { outcome, schedule } = await belfry.schedules.patch('x', { every: '15m', jitter: null })
-    expect(outcome).toBe('updated')
-    expect(schedule.definition).toMatchObject({ timeline: { every: 900_000 }, jitterMs: 0, payload: { n: 1 } })
-    expect((await belfry.schedules.patch('x', { to: 'kafka' })).schedule.definition.target).toEqual({ sink: 'kafka' })
+    const patched = await belfry.schedules.patch('x', { every: '15m', jitter: null })
+    expect(patched.outcome).toBe('updated')
+    expect(patched.definition).toMatchObject({ timeline: { every: 900_000 }, jitterMs: 0, payload: { n: 1 } })
+    expect((await belfry.schedules.patch('x', { to: 'kafka' })).definition.target).toEqual({ sink: 'kafka' })
     expect((await belfry.schedules.patch('x', {})).outcome).toBe('unchanged')
     await expect(belfry.schedules.patch('x', { every: '1h' }, { ifVersion: 1 })).rejects.toMatchObject({
       code: 'VERSION_CONFLICT',
@@ -157,12 +157,15 @@ describe('bulk operations', () => {
   it('put the valid schedules and report each invalid one', async () => {
     const { belfry } = createTestBelfry()
     await belfry.start()
-    const results = await belfry.schedules.putEach([
-      ['a', { every: '1h', job: 'j' }],
-      ['b', { cron: 'nonsense', job: 'j' }],
-      ['c', { at: '2001-01-01T00:00:00Z', job: 'j' }],
-      ['a', { every: '1h', job: 'j' }],
-    ])
+    const results = await belfry.schedules.putMany(
+      [
+        ['a', { every: '1h', job: 'j' }],
+        ['b', { cron: 'nonsense', job: 'j' }],
+        ['c', { at: '2001-01-01T00:00:00Z', job: 'j' }],
+        ['a', { every: '1h', job: 'j' }],
+      ],
+      { whenRefused: 'skip' },
+    )
     expect(results.map(({ outcome }) => outcome)).toEqual(['created', 'refused', 'refused', 'unchanged'])
     await belfry.stop()
   })

@@ -60,7 +60,7 @@ describe('schedules', () => {
     await expect.poll(async () => (await belfry.schedules.add(hourly)).id.slice(0, 13)).not.toBe(first.id.slice(7, 20))
     const last = await belfry.schedules.add({ every: '2h', job: 'note' }, { prefix: 'user/7/' })
     expect(first.id).toMatch(/^user\/7\/[0-9a-f-]{36}$/)
-    expect(await belfry.schedules.get(first.id)).toEqual(first)
+    expect(first).toEqual({ ...(await belfry.schedules.get(first.id)), outcome: 'created' })
     const { items } = await belfry.schedules.list({ prefix: 'user/7/' })
     expect(items.map(({ id }) => id)).toEqual([first.id, last.id])
   })
@@ -87,7 +87,8 @@ describe('schedules', () => {
     await belfry.start()
     const first = await belfry.schedules.put('a', { every: '15m', job: 'note' })
     await advance('10m')
-    expect(await belfry.schedules.put('a', { every: '15m', job: 'note' })).toEqual(first)
+    const again = await belfry.schedules.put('a', { every: '15m', job: 'note' })
+    expect(again).toEqual({ ...first, outcome: 'unchanged' })
   })
 
   it('finish after the given number of ticks', async () => {

@@ -6,6 +6,7 @@ import type { ScheduleState } from '../../core/schedule.js'
 import type { ScheduleQuery } from '../../core/store.js'
 import type { Instant } from '../../time/instant.js'
 import { isLook, listQuery } from '../list-query.js'
+import type { PutManyOptions } from './put-many.js'
 import { OVERLAPS, type ScheduleInput } from './schedule-input.js'
 
 const FILTERS = ['prefix', 'after', 'state', 'job', 'sink', 'app', 'unstamped', 'look'] as const
@@ -68,6 +69,13 @@ export function checkEntries(entries: Iterable<Entry>): readonly Entry[] {
   const odd = list.findIndex((entry) => !Array.isArray(entry) || entry.length !== 2)
   if (odd === -1) return list
   throw failure('OPTION_INVALID', `putMany: entry ${odd} is ${quote(list[odd])}; ${hint}`)
+}
+
+export function whenRefused(options: PutManyOptions): 'throw' | 'skip' {
+  checkOptions(options, ['whenRefused'], 'putMany')
+  const { whenRefused: choice = 'throw' } = options
+  if (choice === 'throw' || choice === 'skip') return choice
+  throw failure('OPTION_INVALID', `putMany: whenRefused is ${quote(choice)}; allowed are throw, skip`)
 }
 
 export function checkOverlap(where: string, overlap: Overlap): void {

@@ -1,5 +1,4 @@
 import { BelfryError, failure, quote } from '../../core/errors.js'
-import { inTurns } from '../../core/in-turns.js'
 import type { Json } from '../../core/json.js'
 import { toJson } from '../../core/json.js'
 import { checkOptions } from '../../core/known-options.js'
@@ -8,7 +7,7 @@ import { newId } from '../../core/new-id.js'
 import type { Overlap } from '../../core/policies.js'
 import type { NewRun } from '../../core/run.js'
 import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
-import type { Page, PutResult, ScheduleQuery, ScheduleWrite, Store } from '../../core/store.js'
+import type { Page, ScheduleQuery, ScheduleWrite, Store } from '../../core/store.js'
 import type { Duration } from '../../time/duration.js'
 import { type Instant, instantMs, isoText } from '../../time/instant.js'
 import { dedupeFields, type Enqueued } from '../jobs/enqueue.js'
@@ -17,7 +16,8 @@ import { located } from '../located.js'
 import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
 import { type Explanation, explain, newestTick } from './explain.js'
 import { draft, type PreviewedTick, plannedTicks, previewedTicks } from './preview.js'
-import { type EachResult, putEach } from './put-many.js'
+import { type PutManyOptions, type PutRefusal, putAccepted, putAll } from './put-many.js'
+import { conflict, type PutOutcome, putOutcome } from './put-outcome.js'
 import { type RecentRuns, recentRuns } from './recent-runs.js'
 import {
   checkEntries,
@@ -27,6 +27,7 @@ import {
   previewOptions,
   scheduleQuery,
   versionOf,
+  whenRefused,
 } from './schedule-arguments.js'
 import { parseSchedule, type ScheduleInput } from './schedule-input.js'
 import { patchedInput } from './schedule-input-of.js'
@@ -43,12 +44,6 @@ export interface PutOptions {
 export interface AddOptions {
   /** What the id begins with. */
   readonly prefix?: string
-}
-
-/** What a write did. */
-export interface Written {
-  readonly outcome: 'created' | 'updated' | 'unchanged'
-  readonly schedule: ScheduleView
 }
 
 /** Fields to change; null takes one away. */
@@ -74,7 +69,7 @@ export interface BackfillOptions {
   readonly overlap?: Overlap
 }
 
-const PUT_BATCH = 1_000
+const BACKFILL_BATCH = 1_000
 const MAX_BACKFILL = 100_000
 /** Whoever patches without a version in mind means the newest, however often it changes meanwhile. */
 const MAX_PATCHES = 100
@@ -90,19 +85,14 @@ export class Schedules {
     this.#graceMs = graceMs
   }
 
-  async put(id: string, input: ScheduleInput, options: PutOptions = {}): Promise<ScheduleView> {
-    return (await this.write(id, input, options)).schedule
-  }
-
   /** Makes a schedule under an id of its own: `prefix`, and a UUID that begins with the time. */
-  async add(input: ScheduleInput, options: AddOptions = {}): Promise<ScheduleView> {
+  async add(input: ScheduleInput, options: AddOptions = {}): Promise<PutOutcome> {
     const id = `${prefixOf(options)}${newId()}`
     const definition = await this.parse(id, input)
-    return (await this.#write({ id, definition })).schedule
+    return this.#write({ id, definition })
   }
 
-  /** As `put`, and says what it did. */
-  async write(id: string, input: ScheduleInput, options: PutOptions = {}): Promise<Written> {
+  async put(id: string, input: ScheduleInput, options: PutOptions = {}): Promise<PutOutcome> {
     const ifVersion = versionOf(options, 'put', id)
     const definition = await this.parse(id, input)
     return this.#write(ifVersion === undefined ? { id, definition } : { id, definition, ifVersion })
@@ -112,7 +102,7 @@ export class Schedules {
    * Changes some fields and leaves the others. A timeline takes the place of another (`every` that of `cron`), and so does
    * a target.
    */
-  async patch(id: string, changes: ScheduleChanges, options: PutOptions = {}): Promise<Written> {
+  async patch(id: string, changes: ScheduleChanges, options: PutOptions = {}): Promise<PutOutcome> {
     checkText(id, 'schedule id')
     const ifVersion = versionOf(options, 'patch', id)
     for (let attempt = 1; ; attempt += 1) {
@@ -127,54 +117,27 @@ export class Schedules {
     }
   }
 
-  async #write(write: ScheduleWrite): Promise<Written> {
+  async #write(write: ScheduleWrite): Promise<PutOutcome> {
     const [result] = await this.#store.schedules.put([write])
-    const schedule = scheduleView(written(write.id, result, write.ifVersion))
-    return {
-      outcome: result?.outcome === 'created' || result?.outcome === 'updated' ? result.outcome : 'unchanged',
-      schedule,
-    }
+    return putOutcome(write, result)
   }
 
-  /** Many at once, in batches; each batch is written whole or not at all. */
-  async putMany(entries: Iterable<readonly [id: string, input: ScheduleInput]>): Promise<readonly ScheduleView[]> {
-    const parsed = await inTurns(checkEntries(entries), async ([id, input]) => ({
-      id,
-      definition: await this.parse(id, input),
-    }))
-    const batches: (typeof parsed)[] = []
-    for (let at = 0; at < parsed.length; at += PUT_BATCH) batches.push(parsed.slice(at, at + PUT_BATCH))
-    const views: ScheduleView[][] = []
-    let next = 0
-    const putNext = async (): Promise<void> => {
-      for (let at = next; at < batches.length; at = next) {
-        next += 1
-        views[at] = await this.#putBatch(batches[at] ?? []).catch((error: unknown) => {
-          next = batches.length
-          throw error
-        })
-      }
-    }
-    // While the store writes one batch the next is made ready, unless it builds on an earlier one.
-    const distinct = new Set(parsed.map(({ id }) => id)).size === parsed.length
-    await Promise.all(distinct ? [putNext(), putNext()] : [putNext()])
-    return views.flat()
-  }
-
-  /** Many at once, where some may be refused: answers what became of each, in order. */
-  async putEach(entries: Iterable<readonly [id: string, input: ScheduleInput]>): Promise<readonly EachResult[]> {
+  /** Many at once, in batches of 1,000; each batch is written whole or not at all. Returns one outcome per entry, in order. */
+  putMany(
+    entries: Iterable<readonly [id: string, input: ScheduleInput]>,
+    options?: PutManyOptions & { readonly whenRefused?: 'throw' },
+  ): Promise<readonly PutOutcome[]>
+  putMany(
+    entries: Iterable<readonly [id: string, input: ScheduleInput]>,
+    options: PutManyOptions,
+  ): Promise<readonly (PutOutcome | PutRefusal)[]>
+  async putMany(
+    entries: Iterable<readonly [id: string, input: ScheduleInput]>,
+    options: PutManyOptions = {},
+  ): Promise<readonly (PutOutcome | PutRefusal)[]> {
     const list = checkEntries(entries)
-    const results: EachResult[] = []
-    for (let at = 0; at < list.length; at += PUT_BATCH) {
-      const batch = list.slice(at, at + PUT_BATCH)
-      results.push(...(await putEach(this.#store, (id, input) => this.parse(id, input), batch)))
-    }
-    return results
-  }
-
-  async #putBatch(batch: readonly ScheduleWrite[]): Promise<ScheduleView[]> {
-    const results = await this.#store.schedules.put(batch)
-    return batch.map(({ id }, at) => scheduleView(written(id, results[at])))
+    const put = whenRefused(options) === 'skip' ? putAccepted : putAll
+    return put(this.#store, (id, input) => this.parse(id, input), list)
   }
 
   async get(id: string): Promise<ScheduleView | undefined> {
@@ -238,8 +201,8 @@ export class Schedules {
       throw failure('OPTION_INVALID', `backfill of "${id}": the range has more than ${MAX_BACKFILL} ticks; split it`)
     }
     const runs: Enqueued[] = []
-    for (let at = 0; at < ticks.length; at += PUT_BATCH) {
-      const batch = ticks.slice(at, at + PUT_BATCH).map(({ at: tick }) =>
+    for (let at = 0; at < ticks.length; at += BACKFILL_BATCH) {
+      const batch = ticks.slice(at, at + BACKFILL_BATCH).map(({ at: tick }) =>
         this.#runOf(id, schedule.definition, schedule.definition.payload, {
           origin: 'backfill',
           tick,
@@ -347,17 +310,4 @@ function found(id: string, schedule: Schedule | undefined): Schedule {
 
 function refuseMissing(id: string): never {
   throw failure('SCHEDULE_NOT_FOUND', `there is no schedule "${id}"`)
-}
-
-function written(id: string, result: PutResult | undefined, ifVersion?: number): Schedule {
-  if (result === undefined || result.outcome === 'conflict') throw conflict(id, result?.schedule, ifVersion)
-  return result.schedule
-}
-
-function conflict(id: string, schedule: Schedule | undefined, ifVersion: number | undefined) {
-  const is = schedule === undefined ? 'there is none' : `it has version ${schedule.version}`
-  return failure(
-    'VERSION_CONFLICT',
-    `schedule "${id}" was to have version ${ifVersion}, but ${is}: read it again and repeat your change`,
-  )
 }

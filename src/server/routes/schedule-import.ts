@@ -6,7 +6,8 @@
  * Sending lines again does no harm: what is equal to what is there writes nothing.
  */
 import type { z } from 'zod'
-import type { EachResult } from '../../api/schedules/put-many.js'
+import type { PutRefusal } from '../../api/schedules/put-many.js'
+import type { PutOutcome } from '../../api/schedules/put-outcome.js'
 import type { ScheduleInput } from '../../api/schedules/schedule-input.js'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
@@ -134,15 +135,16 @@ export class ScheduleImport {
     await before?.done
   }
 
-  async #write({ lines }: Batch): Promise<readonly EachResult[]> {
+  async #write({ lines }: Batch): Promise<readonly (PutOutcome | PutRefusal)[]> {
     if (lines.length === 0) return []
-    return this.#belfry.schedules.putEach(lines.map(({ id, fields }) => [id, fields] as const))
+    const entries = lines.map(({ id, fields }) => [id, fields] as const)
+    return this.#belfry.schedules.putMany(entries, { whenRefused: 'skip' })
   }
 
   async #inOrder(
     before: Promise<void> | undefined,
     batch: Batch,
-    written: Promise<readonly EachResult[]>,
+    written: Promise<readonly (PutOutcome | PutRefusal)[]>,
   ): Promise<void> {
     const [, results] = await Promise.all([before, written])
     const errors = [...batch.errors]

@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import type { PutOutcome } from '../../api/schedules/put-outcome.js'
 import type { ScheduleInput } from '../../api/schedules/schedule-input.js'
 import type { ScheduleView } from '../../api/schedules/schedule-view.js'
-import type { Written } from '../../api/schedules/schedules.js'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
@@ -150,7 +150,7 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
         const id = idParam(c)
         mayMake(c.get('caller'), id)
         checkId(id)
-        const written = await conditionally(c, belfry, id, (options) => belfry.schedules.write(id, body, options))
+        const written = await conditionally(c, belfry, id, (options) => belfry.schedules.put(id, body, options))
         return answerWritten(c, 'schedule.put', written)
       },
     }),
@@ -182,7 +182,8 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
   ]
 }
 
-async function answerWritten(c: ServerContext, action: string, { outcome, schedule }: Written): Promise<Reply> {
+async function answerWritten(c: ServerContext, action: string, schedule: PutOutcome): Promise<Reply> {
+  const { outcome } = schedule
   if (outcome !== 'unchanged') {
     await c.env.audit(c.get('caller'), action, schedule.id, { outcome, version: schedule.version })
   }

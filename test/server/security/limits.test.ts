@@ -1,5 +1,5 @@
 /** Attacks by a caller that takes too much time, memory or connections. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Belfry, createBelfry } from '../../../src/belfry.js'
 import { silentLogger } from '../../../src/core/logger.js'
 import { type BelfryServer, createServer, problem } from '../../../src/server/index.js'
@@ -86,11 +86,11 @@ describe('a body that never completes', () => {
 describe('an import', () => {
   it('writes long lines in smaller batches, to bound its memory', async () => {
     const most = { held: 0 }
-    const put = belfry.schedules.putEach.bind(belfry.schedules)
-    belfry.schedules.putEach = (entries) => {
+    const put = belfry.schedules.putMany.bind(belfry.schedules)
+    vi.spyOn(belfry.schedules, 'putMany').mockImplementation((entries) => {
       most.held = Math.max(most.held, [...entries].length)
       return put(entries)
-    }
+    })
     let sent = 0
     const long = 'x'.repeat(200_000)
     const body = new ReadableStream<Uint8Array>({
