@@ -40,7 +40,7 @@ async function lateness(cluster, client, store) {
   const schema = store === 'postgres' ? await freshSchema() : undefined
   const place = schema === undefined ? {} : { postgres: { url: await postgresUrl(), schema } }
   const sink = cluster.sink(client, topic)
-  const load = new Load({ name: client, sink, perSecond: PER_SECOND, seconds: SECONDS, ...place })
+  const load = new Load({ name: client, client, sink, perSecond: PER_SECOND, seconds: SECONDS, ...place })
   try {
     await load.start()
     await load.settled(SETTLED_WITHIN_MS)

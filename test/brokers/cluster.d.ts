@@ -36,8 +36,8 @@ export interface Cluster {
   readonly refusedVariant?: string
   /** How a process of Belfry makes its sink for this destination. */
   sink(client: string, destination: string, variant?: string): SinkRecipe
-  /** What a schedule may ask for that the broker refuses for good: no such topic, a message that is too large. */
-  refusals?(): Promise<readonly Refusal[]>
+  /** What a schedule may ask for that the broker refuses this client for good: no such topic, a message that is too large. */
+  refusals?(client: string): Promise<readonly Refusal[]>
   /** All that the destination holds, oldest first within each place, read by a client that is not Belfry's. */
   read(destination: string): Promise<readonly Arrived[]>
   /** Ends all nodes and removes their data. */

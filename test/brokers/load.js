@@ -21,6 +21,7 @@ const UNFINISHED = /** @type {const} */ (['waiting', 'ready', 'running'])
 /**
  * @typedef {object} LoadOptions
  * @property {string} name
+ * @property {string} client
  * @property {import('./cluster.js').SinkRecipe} sink
  * @property {number} perSecond how many schedules tick each second
  * @property {number} seconds
@@ -48,6 +49,10 @@ export class Load {
 
   get name() {
     return this.#options.name
+  }
+
+  get client() {
+    return this.#options.client
   }
 
   get isOrdered() {
@@ -126,11 +131,13 @@ export class Load {
     const deadline = Date.now() + withinMs
     await sleep(Math.max(this.#lastTick(this.#options.seconds) + 1_000 - Date.now(), 0))
     for (;;) {
-      const { items } = await this.#belfry.runs.list({ states: UNFINISHED, limit: 1 })
-      const { items: active } = await this.#belfry.schedules.list({ state: 'active', limit: 1 })
-      if (items.length === 0 && active.length === 0) return
-      if (Date.now() > deadline)
-        throw new Error(`${this.name}: not settled ${withinMs} ms after the load:\n${this.said}`)
+      const { items: runs } = await this.#belfry.runs.list({ states: UNFINISHED, limit: 3 })
+      const { items: schedules } = await this.#belfry.schedules.list({ state: 'active', limit: 3 })
+      if (runs.length === 0 && schedules.length === 0) return
+      if (Date.now() > deadline) {
+        const left = JSON.stringify({ runs, schedules })
+        throw new Error(`${this.name}: not settled ${withinMs} ms after the load: ${left}\n${this.said}`)
+      }
       await sleep(200)
     }
   }

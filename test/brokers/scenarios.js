@@ -78,9 +78,11 @@ export const SHORT_SCENARIOS = [
 
 /** @param {Stage} stage */
 async function refusals({ cluster, loads, say }) {
-  for (const { name, ...options } of (await cluster.refusals?.()) ?? []) {
-    say(name)
-    for (const load of loads) await load.putRefused(`${REFUSED}${name}`, options)
+  for (const load of loads) {
+    for (const { name, ...options } of (await cluster.refusals?.(load.client)) ?? []) {
+      say(`${load.name}: ${name}`)
+      await load.putRefused(`${REFUSED}${name}`, options)
+    }
   }
 }
 

@@ -61,7 +61,7 @@ async function prepare({ cluster, scenario, clients, perSecond }, parts) {
       const destination = await cluster.makeDestination(`${name}-${Date.now()}`)
       const sink = cluster.sink(client, destination, variant)
       const rate = perSecond ?? scenario.perSecond ?? PER_SECOND
-      parts.push({ name, destination, load: new Load({ name, sink, perSecond: rate, seconds, ordered }) })
+      parts.push({ name, destination, load: new Load({ name, client, sink, perSecond: rate, seconds, ordered }) })
     }
   }
 }

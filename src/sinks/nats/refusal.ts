@@ -49,7 +49,7 @@ async function whyNobodyAnswers(subject: string, findStream: FindStream): Promis
     const { code, name, message } = error as { code?: unknown; name?: string; message?: string }
     if (code === STREAM_NOT_FOUND) return NO_STREAM
     if (name !== 'JetStreamNotEnabled') return `JetStream does not say which streams there are: ${message}`
-    return 'no server with JetStream answers: there is no leader, or none is connected, or JetStream is off (start it with -js)'
+    return 'no server with JetStream answers: there is no leader, or none is connected, or JetStream is off (start it with -js), or, behind a leaf node, no stream listens to that subject'
   }
 }
 

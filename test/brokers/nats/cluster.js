@@ -137,11 +137,15 @@ class NatsCluster {
     return { file: 'nats/index.js', make: 'nats', options: { subject: `${stream}.events`, servers } }
   }
 
-  async refusals() {
-    return [
-      { name: 'missing stream', toOptions: { subject: 'no.such.stream' } },
-      { name: 'too large', payload: 'x'.repeat(MAX_PAYLOAD) },
-    ]
+  /**
+   * A leaf node cannot tell a missing stream from an election: it reaches no JetStream API. There the event is tried again
+   * until its attempts are used up, which takes hours.
+   * @param {string} client
+   */
+  async refusals(client) {
+    const tooLarge = { name: 'too large', payload: 'x'.repeat(MAX_PAYLOAD) }
+    if (client === 'leaf node') return [tooLarge]
+    return [{ name: 'missing stream', toOptions: { subject: 'no.such.stream' } }, tooLarge]
   }
 
   /** @param {string} stream */
