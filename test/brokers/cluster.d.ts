@@ -1,74 +1,74 @@
-/** What the scenarios need of a cluster of brokers. Each kind of broker has a folder with a `cluster.js` that makes one. */
+/** What the scenarios require of a broker cluster. Each kind of broker has a folder whose `cluster.js` starts one. */
 
-/** A kind of broker, and the clients that Belfry can speak to it with. */
+/** A kind of broker, and the client libraries with which Belfry can reach it. */
 export interface BrokerKind {
   readonly name: string
   readonly clients: readonly string[]
-  /** Several such clusters fit on a small machine at a time. */
+  /** Whether several such clusters fit on a small machine at a time. */
   readonly isLight?: true
-  /** Installs what is missing: servers, clients. */
+  /** Installs missing servers and clients. */
   prepare(clients: readonly string[]): Promise<void>
   open(): Promise<Cluster>
 }
 
-/** Three nodes on loopback. Nodes are named; a node keeps its address and its data when it is started again. */
+/** Three nodes on loopback. Nodes have names; a restarted node keeps its address and data. */
 export interface Cluster {
   readonly nodes: readonly string[]
-  /** The node that has the say over this destination now. */
+  /** The node that currently leads this destination. */
   leaderOf(destination: string): Promise<string>
-  /** SIGTERM, and waits until the process has ended. */
+  /** Sends SIGTERM, and waits until the process has exited. */
   terminate(node: string): Promise<void>
-  /** SIGKILL, and waits until the process has ended. */
+  /** Sends SIGKILL, and waits until the process has exited. */
   kill(node: string): Promise<void>
-  /** Starts a node that has ended, and waits until it answers. */
+  /** Restarts a node, and waits until it answers. */
   start(node: string): Promise<void>
-  /** SIGSTOP: connections stay open, and nothing is answered. */
+  /** Sends SIGSTOP: connections stay open, and the node answers nothing. */
   freeze(node: string): Promise<void>
-  /** SIGCONT. */
+  /** Sends SIGCONT. */
   thaw(node: string): Promise<void>
-  /** Waits until every node has caught up, so that the next fault meets a healthy cluster. */
+  /** Waits until every node has caught up, so that the next fault hits a healthy cluster. */
   healthy(): Promise<void>
-  /** A new topic, stream or queue that survives the loss of one node; answers with its name. */
+  /** Creates a topic, stream or queue that survives the loss of one node, and returns its name. */
   makeDestination(name: string): Promise<string>
-  /** Other ways in, by name: encrypted, with a password, with a certificate. */
+  /** Other ways to connect, by name: encrypted, with a password, with a certificate. */
   readonly variants?: readonly string[]
-  /** The way in that the brokers refuse, because the password is wrong. */
+  /** The variant that the brokers refuse, because its password is wrong. */
   readonly refusedVariant?: string
-  /** How a process of Belfry makes its sink for this destination. */
+  /** How a Belfry process makes its sink for this destination. */
   sink(client: string, destination: string, variant?: string): SinkRecipe
-  /** What a schedule may ask for that the broker refuses this client for good: no such topic, a message that is too large. */
+  /** Messages that the broker permanently refuses from this client: for a missing topic, or too large. */
   refusals?(client: string): Promise<readonly Refusal[]>
-  /** All that the destination holds, oldest first within each place, read by a client that is not Belfry's. */
+  /** All messages of the destination, oldest first within each place, read by an independent client. */
   read(destination: string): Promise<readonly Arrived[]>
-  /** Ends all nodes and removes their data. */
+  /** Stops all nodes and removes their data. */
   stop(): Promise<void>
 }
 
 export interface Refusal {
   readonly name: string
-  /** Options of a schedule, over those of the load. */
+  /** Schedule options, merged over those of the load. */
   readonly toOptions?: Readonly<Record<string, unknown>>
   readonly payload?: unknown
 }
 
 /** A sink as data, so that another process can make it. */
 export interface SinkRecipe {
-  /** The module below dist/sinks, and its factory. */
+  /** The module below dist/sinks, and the name of its factory. */
   readonly file: string
   readonly make: string
   readonly options: Readonly<Record<string, unknown>>
-  /** The Node that runs the process; by default the one that runs the tests. */
+  /** The Node executable for the process; by default the one that runs the tests. */
   readonly runtime?: string
   readonly environment?: Readonly<Record<string, string>>
 }
 
-/** An event as the broker holds it. */
+/** An event as the broker stores it. */
 export interface Arrived {
-  /** Where the broker keeps what is in order: a partition, a stream, a queue. */
+  /** Where the broker keeps an order: a partition, a stream, a queue. */
   readonly place: string
   readonly key: string
-  /** The bytes of the event, as text. */
+  /** The body of the event as text. */
   readonly body: string
-  /** When the broker stored it, in epoch milliseconds; absent where the broker does not say. */
+  /** When the broker stored it, in epoch milliseconds; absent where the broker does not record it. */
   readonly storedAt?: number
 }

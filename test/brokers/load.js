@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A load: schedules that tick once a second between two instants that are known beforehand, in a store of their own, and a
- * process of Belfry that delivers them. So what has to arrive is known by arithmetic, not from Belfry's own records.
+ * A load: schedules that tick once a second between two known instants, in a store of their own, and a Belfry process
+ * that delivers them. The expected messages follow by arithmetic, not from Belfry's own records.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -36,13 +36,13 @@ export class Load {
   /** @type {import('node:child_process').ChildProcess | undefined} */
   #publisher
   #firstTick = 0
-  /** Schedules whose events have to fail for good. @type {string[]} */
+  /** Schedules whose events must fail permanently. @type {string[]} */
   refusals = []
 
   /** @param {LoadOptions} options */
   constructor(options) {
     this.#options = options
-    // It delivers nothing: it only has to know that the sink is ordered when it puts schedules for it.
+    // This sink delivers nothing: put() only needs to know whether the sink is ordered.
     const out = { deliver: async () => [], delivery: { ordered: this.isOrdered } }
     this.#belfry = createBelfry({ store: openLoadStore(this.#store), roles: [], sinks: { out } })
   }
@@ -64,7 +64,7 @@ export class Load {
     return this.#firstTick
   }
 
-  /** Puts the schedules, so that all of them tick first at the same instant, and starts a process. */
+  /** Puts the schedules so that all first ticks are at the same instant, and starts a process. */
   async start() {
     const { perSecond, seconds } = this.#options
     this.startProcess()
@@ -81,8 +81,8 @@ export class Load {
   }
 
   /**
-   * Puts a schedule whose events the broker refuses, beside those of the load. One attempt more than a missing topic takes
-   * to be final.
+   * Puts a schedule whose events the broker refuses. It gets one attempt more than after which a missing topic counts
+   * as permanent.
    * @param {string} id
    * @param {object} options
    */
@@ -92,7 +92,7 @@ export class Load {
     await this.#belfry.schedules.put(id, { ...timeline, to: 'out', onFinish: 'keep', keep: 'failures', ...options })
   }
 
-  /** Resolves to whether the processes say this within a while. @param {RegExp} words */
+  /** Waits for a while for matching output of the processes; resolves to whether it came. @param {RegExp} words */
   async says(words) {
     const deadline = Date.now() + SAID_WITHIN_MS
     while (!words.test(this.said)) {
@@ -126,7 +126,7 @@ export class Load {
     await sleep(Math.max(this.#firstTick + 2_000 - Date.now(), 0))
   }
 
-  /** Resolves once every tick was recorded and delivered, or has failed for good. @param {number} withinMs */
+  /** Resolves once every tick was recorded and then delivered or permanently failed. @param {number} withinMs */
   async settled(withinMs) {
     const deadline = Date.now() + withinMs
     await sleep(Math.max(this.#lastTick(this.#options.seconds) + 1_000 - Date.now(), 0))
@@ -142,7 +142,7 @@ export class Load {
     }
   }
 
-  /** Runs that failed for good. */
+  /** The permanently failed runs. */
   async deadLetters() {
     const { items } = await this.#belfry.runs.list({ states: ['failed'], limit: 1_000 })
     return items
@@ -160,7 +160,7 @@ export class Load {
     return ids
   }
 
-  /** How late events were acknowledged at the most, and the longest time without an acknowledgement, as Belfry saw it. */
+  /** The longest delay of an acknowledgement, and the longest time without one, as Belfry measured them. */
   get acknowledged() {
     const worst = { maxMs: 0, silentMs: 0 }
     for (const line of readFileSync(this.#log, 'utf8').split('\n')) {
@@ -180,7 +180,7 @@ export class Load {
     return lines.filter((line) => line.includes('is unreachable')).length
   }
 
-  /** The last lines that the processes wrote. */
+  /** The last lines of the processes' output. */
   get said() {
     try {
       return readFileSync(this.#log, 'utf8').slice(-3_000)

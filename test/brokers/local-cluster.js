@@ -1,5 +1,5 @@
 // @ts-check
-/** Servers of one cluster on this machine: what is alike for all kinds of brokers. */
+/** The servers of a cluster on this machine: shared by all kinds of brokers. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,7 +39,7 @@ export class LocalCluster {
     this.#processes.set(name, new ServerProcess({ name, folder: this.folder(name), command, environment }))
   }
 
-  /** Starts all of them, and waits until the cluster is healthy. @param {() => Promise<void>} healthy */
+  /** Starts all servers, and waits until the cluster is healthy. @param {() => Promise<void>} healthy */
   async startAll(healthy) {
     try {
       await Promise.all([...this.#processes.values()].map((each) => each.start()))
@@ -90,7 +90,7 @@ export class LocalCluster {
 }
 
 /**
- * Tries until it succeeds.
+ * Retries until it succeeds.
  * @template T
  * @param {() => Promise<T>} attempt
  * @returns {Promise<T>}

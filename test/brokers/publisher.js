@@ -1,5 +1,5 @@
 // @ts-check
-/** One process of Belfry, from the built package, that delivers what is due to a sink until it is killed. */
+/** A Belfry process on the built package that delivers due messages to a sink until it is killed. */
 import { createBelfry } from '../../dist/index.js'
 import { openLoadStore } from './load-store.js'
 
@@ -16,7 +16,7 @@ const belfry = createBelfry({
   poll: '100ms',
   logger,
 })
-// What the broker itself may not say: how late an event was acknowledged, and how long none was.
+// Measures what the broker may not record: the longest delay of an acknowledgement, and the longest time without one.
 const times = { maxMs: 0, silentMs: 0 }
 let last = Number.NaN
 belfry.on('run:succeeded', ({ run }) => {

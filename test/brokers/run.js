@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * `npm run test:brokers [-- --short] [--only kafka] [--client kafkajs] [--scenario "leader killed"]`: real clusters of three
- * brokers on loopback, with faults, checked from outside. Safety is asserted; times are reported, as JSON lines.
+ * `npm run test:brokers [-- --short] [--only kafka] [--client kafkajs] [--scenario "leader killed"]`: real clusters of
+ * three brokers on loopback, with faults, checked from outside. Safety is asserted; times are reported as JSON lines.
  */
 import { parseArgs } from 'node:util'
 import { kafkaKind } from './kafka/cluster.js'
@@ -33,7 +33,7 @@ if (values.rate !== undefined && !/^[1-9]\d{0,4}$/.test(values.rate)) refuse(`--
 
 /** @type {string[]} */
 const failed = []
-// Light clusters are tried together where time is short.
+// In the short form, light clusters run concurrently.
 const light = values.short ? kinds.filter(({ isLight }) => isLight === true) : []
 const groups = [...kinds.filter((kind) => !light.includes(kind)).map((kind) => [kind]), light]
 for (const group of groups) failed.push(...(await Promise.all(group.map(tryKind))).flat())
@@ -54,7 +54,7 @@ async function tryKind(kind) {
   try {
     for (const scenario of scenarios) {
       if (!canBeTried(scenario, kind, cluster)) continue
-      // At a high rate the clients take turns: together they would measure the machine.
+      // At a high rate the clients run one after another; together they would measure the machine.
       const turns = scenario.isHeavy ? clients.map((client) => [client]) : [clients]
       for (const turn of turns) {
         const rate = values.rate === undefined ? {} : { perSecond: Number(values.rate) }
@@ -80,7 +80,7 @@ function canBeTried({ only, everyWayIn, refusedWayIn, asksForRefusals }, kind, c
   return !asksForRefusals || cluster.refusals !== undefined
 }
 
-/** A scenario that could not be carried out has failed too. @param {import('./trial.js').Trial} trial */
+/** A scenario that could not be carried out counts as failed. @param {import('./trial.js').Trial} trial */
 async function isFine(trial) {
   try {
     return (await tryOut(trial)).length === 0

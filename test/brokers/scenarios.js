@@ -1,12 +1,12 @@
 // @ts-check
-/** What happens to a cluster, and to Belfry, while a load is running. Each must lose nothing. */
+/** Faults of a cluster, and of Belfry, while a load is running. Each scenario must lose nothing. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
  * @typedef {object} Stage
  * @property {import('./cluster.js').Cluster} cluster
  * @property {readonly import('./load.js').Load[]} loads
- * @property {string} destination one of those that the loads send to
+ * @property {string} destination one of the loads' destinations
  * @property {(line: string) => void} say
  *
  * @typedef {object} Scenario
@@ -14,16 +14,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * @property {number} seconds how long the load runs
  * @property {number} [perSecond]
  * @property {boolean} [ordered]
- * @property {string} [only] the one kind of broker that it is for
- * @property {boolean} [isHeavy] clients take turns
- * @property {boolean} [asksForRefusals] events that the broker refuses
- * @property {boolean} [everyWayIn] once for each of the cluster's variants
- * @property {number} [ways] only so many of the variants, the last ones
- * @property {boolean} [refusedWayIn] with wrong credentials: nothing arrives, nothing fails for good, and the log says why
+ * @property {string} [only] the only kind of broker to run it on
+ * @property {boolean} [isHeavy] clients run one after another
+ * @property {boolean} [asksForRefusals] with events that the broker refuses
+ * @property {boolean} [everyWayIn] once per variant of the cluster
+ * @property {number} [ways] only the last so many variants
+ * @property {boolean} [refusedWayIn] with wrong credentials: no event arrives or fails permanently, and the log names the reason
  * @property {(stage: Stage) => Promise<void>} fault
  */
 
-/** Schedules that the broker refuses, beside those of the load. */
+/** The prefix of schedules that the broker refuses, in addition to the load's. */
 export const REFUSED = 'refused/'
 
 /** @type {readonly Scenario[]} */
@@ -61,7 +61,7 @@ export const SCENARIOS = [
   },
 ]
 
-/** All of it in about a minute: what a change can break is found, how long recovery takes is not. */
+/** A short form of about a minute: it finds broken code, but does not measure recovery times. */
 /** @type {readonly Scenario[]} */
 export const SHORT_SCENARIOS = [
   { name: 'a bad minute', seconds: 60, ordered: true, fault: badMinute },

@@ -1,5 +1,5 @@
 // @ts-check
-/** A server of a cluster: a process that can be ended, killed, frozen and started again at the same place. */
+/** A server of a cluster: a process that can be stopped, killed, frozen and restarted at the same address. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
 /**
- * The keeper outlives the tests for a moment: when its input ends, because they ended or were killed, it kills the server,
- * also a frozen one. It says the server's process id, and ends with the server.
+ * The watchdog outlives the tests briefly: when its input closes, because the tests ended or were killed, it kills the
+ * server, even a frozen one. It prints the server's process id, and ends with the server.
  */
 const KEEPER = `
 exec 3<&0
@@ -54,10 +54,7 @@ export class ServerProcess {
     process.kill(this.#running.pid, signal)
   }
 
-  /**
-   * Ends the server, and waits until it has ended.
-   * @param {'SIGTERM' | 'SIGKILL'} signal
-   */
+  /** Ends the server, and waits until it has exited. @param {'SIGTERM' | 'SIGKILL'} signal */
   async end(signal) {
     const running = this.#running
     if (running === undefined) return
@@ -66,7 +63,7 @@ export class ServerProcess {
     this.#running = undefined
   }
 
-  /** The last lines that it wrote, for a test that fails. */
+  /** The last lines of its output, for the message of a failing test. */
   get said() {
     try {
       return readFileSync(this.#log, 'utf8').slice(-LOG_BYTES)

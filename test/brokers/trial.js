@@ -1,5 +1,7 @@
 // @ts-check
-/** One scenario on one cluster: loads are started, something happens, and what arrived is compared with what had to. */
+/**
+ * One scenario on one cluster: starts loads, injects the fault, and compares the arrived events with the expected ones.
+ */
 import { Load } from './load.js'
 import { REFUSED } from './scenarios.js'
 import { verify } from './verify.js'
@@ -12,7 +14,7 @@ const SETTLED_WITHIN_MS = 180_000
  * @property {string} broker
  * @property {import('./cluster.js').Cluster} cluster
  * @property {import('./scenarios.js').Scenario} scenario
- * @property {readonly string[]} clients each with a load and a destination of its own, through the same fault
+ * @property {readonly string[]} clients each with its own load and destination, through the same fault
  * @property {number} [perSecond]
  *
  * @typedef {object} Part
@@ -95,7 +97,10 @@ async function problems({ broker, cluster, scenario }, { name, destination, load
   return found
 }
 
-/** With wrong credentials nothing may arrive, nothing may fail for good, and the log names the reason. @param {import('./cluster.js').Cluster} cluster @param {Part} part */
+/**
+ * With wrong credentials no event may arrive or fail permanently, and the log must name the reason.
+ * @param {import('./cluster.js').Cluster} cluster @param {Part} part
+ */
 async function outsideProblems(cluster, { destination, load }) {
   const found = []
   const saidWhy = await load.says(/credentials|authenticat|password|not authorized/i)

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * What must hold of the events that a load sent through a fault, looked at from outside: nothing is lost, nothing is there
- * that was not sent, an id always has the same content, and with `ordered` the events of a key are in order.
+ * Checks, from outside, the events that a load sent through a fault: none is lost, none arrived that was not sent, an
+ * id always has the same content, and with `ordered` the events of a key are in order.
  */
 
 /**
@@ -13,7 +13,7 @@
  * @property {number} expected
  * @property {number} arrived ids, each counted once
  * @property {number} repeated messages beyond the first of each id
- * @property {number} [p50Ms] from the tick to the moment when the broker stored the first message of its id
+ * @property {number} [p50Ms] from the tick until the broker stored the first message with its id
  * @property {number} [p99Ms]
  * @property {number} [maxMs]
  * @property {number} [silentMs] the longest time in which the broker stored nothing
@@ -57,7 +57,7 @@ export function verify(expected, arrived, { isOrdered, prefix }) {
   return { violations: violations.list(), counts }
 }
 
-/** Counted by kind, with a few examples of each: a loss of thousands is one line. */
+/** Counts violations by kind and keeps a few examples of each, so that a loss of thousands is one line. */
 class Violations {
   /** @type {Map<string, { count: number, examples: string[] }>} */
   #kinds = new Map()

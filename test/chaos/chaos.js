@@ -1,8 +1,9 @@
 // @ts-check
 /**
- * Chaos on real processes: several instances share a store and many schedules that tick every second, while processes
- * are killed, stopped past their lease and started again, connections break and the store itself crashes, by a plan that
- * a seed repeats. Then all is let come to rest, and the log that the handlers wrote is compared with what the store says.
+ * Chaos test on real processes: several instances share a store and many schedules that tick every second, while
+ * processes are killed, stopped past their lease and restarted, connections break and the store itself crashes,
+ * following a plan that a seed reproduces. Afterwards all runs are allowed to finish, and the handlers' log is compared
+ * with the store's contents.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,9 +18,9 @@ import { openSite } from './sites.js'
 import { makeEffectsTable, openStore, readEffects } from './stores.js'
 import { verify } from './verify.js'
 
-/** How soon everybody must take part again after the store was down. */
+/** How soon all processes must beat again after a store outage. */
 const RECOVERY_MS = 30_000
-/** How long a process may need to find out that its connections are half-open, and to make others. */
+/** How long a process may take to detect half-open connections and replace them. */
 const SILENT_MS = 15_000
 
 /**
@@ -41,18 +42,18 @@ const SILENT_MS = 15_000
  * @typedef {{ from: number, to: number }} Outage
  */
 
-/** What happened, besides what the handlers wrote down. */
+/** Events of the chaos run that the handlers do not log. */
 class History {
-  /** When the store was down, until everybody was back. @type {Outage[]} */
+  /** Store outages, each until all processes were beating again. @type {Outage[]} */
   outages = []
-  /** How often it is down at this moment, and since when it is not any more. */
+  /** The number of current outages, and the end of the last one. */
   down = 0
   backAt = 0
-  /** How long it took until everybody was back, each time. @type {number[]} */
+  /** The time until all processes were beating again, after each outage. @type {number[]} */
   recoveries = []
-  /** Until when the process in a place cannot be expected to be heard of. @type {Map<number, number>} */
+  /** Until when no heartbeat can be expected from the process in a place. @type {Map<number, number>} */
   silentUntil = new Map()
-  /** What broke a bound of time. @type {string[]} */
+  /** Exceeded time limits. @type {string[]} */
   late = []
 }
 
@@ -110,7 +111,7 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
 }
 
 /**
- * Carries the plan out, each fault at its time. Those that last go on beside the others.
+ * Injects each planned fault at its time. Longer faults overlap with later ones.
  * @param {object} options
  * @param {import('./plan.js').Fault[]} options.plan
  * @param {number} options.seconds
@@ -139,7 +140,8 @@ async function disturb({ plan, seconds, crew, site, store, operator, history, sa
 }
 
 /**
- * One more, with nothing else going on and in the middle of something: how soon others go on can always be told from it.
+ * Kills one more process while it has runs and no other fault is active, so that at least one takeover can always be
+ * measured.
  * @param {import('../../dist/index.js').Belfry} operator
  * @param {Crew} crew
  * @param {number} leaseMs
@@ -172,7 +174,8 @@ async function strike(fault, { crew, site, store, operator, history, say }) {
     return site.strike(fault, (ms) => sleep(ms))
   }
   const outage = { from: monotonicMs(), to: Number.POSITIVE_INFINITY }
-  // Whoever comes meanwhile comes when it can: what counts is that nobody who was there has to be started again.
+  // Processes that start during the outage take longer; only those that were already beating must recover without a
+  // restart.
   const expected = crew.takingPart()
   history.outages.push(outage)
   history.down += 1
@@ -185,23 +188,23 @@ async function strike(fault, { crew, site, store, operator, history, say }) {
 }
 
 /**
- * Every process that is at work proves that it lives, without having been started again. Answers how long that took, since
- * the store was last down.
+ * Waits until every running process beats again without a restart, and returns the time since the end of the last
+ * outage.
  * @param {{ expected: readonly number[] } & Pick<Parameters<typeof disturb>[0], 'operator' | 'store' | 'crew' | 'history'>} options
  */
 async function untilAllTakePart({ operator, store, crew, history, expected }) {
   const from = monotonicMs()
-  /** By the store's clock, as soon as it tells. @type {number | undefined} */
+  /** The time on the store's clock, once the store answers. @type {number | undefined} */
   let since
   for (;;) {
     since ??= await store.now().catch(() => undefined)
     const instances = await operator.instances().catch(() => [])
     const beating = new Set(instances.filter(({ beatAt }) => beatAt >= (since ?? beatAt + 1)).map(({ pid }) => pid))
-    // Whoever was killed or stopped meanwhile cannot be waited for.
+    // Processes that were killed or stopped meanwhile are not waited for.
     const atWork = new Set(crew.atWork(0))
     const isSilent = (/** @type {number} */ pid) => monotonicMs() < (history.silentUntil.get(crew.placeOf(pid)) ?? 0)
     const missing = expected.filter((pid) => atWork.has(pid) && !beating.has(pid) && !isSilent(pid))
-    // Nobody can come back while the store is down again.
+    // During another outage no process can recover.
     const tookMs = history.down > 0 ? 0 : Math.round(monotonicMs() - Math.max(from, history.backAt))
     if (missing.length === 0) {
       history.recoveries.push(tookMs)
@@ -216,7 +219,7 @@ async function untilAllTakePart({ operator, store, crew, history, expected }) {
 }
 
 /**
- * Whoever watches may still be looking for the store, like everybody else.
+ * Retries an operator's call, because the operator may still be reconnecting, too.
  * @template Result
  * @param {() => Promise<Result>} work
  * @returns {Promise<Result>}
@@ -237,10 +240,7 @@ function readLines(log) {
   return text === '' ? [] : text.split('\n').map((line) => JSON.parse(line))
 }
 
-/**
- * Nothing may be left unfinished.
- * @param {import('../../dist/index.js').Belfry} operator
- */
+/** Waits until no run is unfinished. @param {import('../../dist/index.js').Belfry} operator */
 async function comeToRest(operator) {
   const until = monotonicMs() + 60_000
   for (;;) {

@@ -1,10 +1,10 @@
 // @ts-check
-/** What handlers committed together with the success of their runs. */
+/** Checks the effects that handlers committed together with the success of their runs. */
 import { nameOf } from './verify.js'
 
 /**
- * Exactly one effect for each run that succeeded, by the attempt that did; none for any other; and those of one key in
- * the order of their tokens.
+ * Each succeeded run has exactly one effect, by the attempt that succeeded; other runs have none; and the effects of
+ * one key are in the order of their tokens.
  * @param {readonly import('./stores.js').Effect[]} effects
  * @param {ReadonlyMap<string, import('./verify.js').Run>} runs
  * @param {string[]} violations

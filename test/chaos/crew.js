@@ -1,5 +1,5 @@
 // @ts-check
-/** The processes of a chaos, each in its place: whoever is killed there is replaced, as a supervisor would. */
+/** The worker processes of a chaos run, one per place; a killed process is replaced, as by a supervisor. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -19,7 +19,7 @@ export class Crew {
   kills = []
   /** @type {Stop[]} */
   stops = []
-  /** Processes that ended although nobody had asked them to. @type {string[]} */
+  /** Processes that exited without being asked to. @type {string[]} */
   deserters = []
   /** @type {{ child: Child, since: number, stopped: boolean, isUp: boolean }[]} */
   #places = []
@@ -41,7 +41,7 @@ export class Crew {
     for (let at = 0; at < processes; at += 1) this.#hire(at)
   }
 
-  /** The processes that should be taking part: not stopped, and long enough there. @param {number} sinceMs */
+  /** The processes that are not stopped and have been running for long enough. @param {number} sinceMs */
   atWork(sinceMs) {
     const before = monotonicMs() - sinceMs
     return this.#places
@@ -49,7 +49,7 @@ export class Crew {
       .flatMap(({ child }) => child.pid ?? [])
   }
 
-  /** Those that were heard of: however slow the machine is, they have started. */
+  /** The processes that have reported that they are up; slow starters are left out. */
   takingPart() {
     return this.#places.filter(({ isUp, stopped }) => isUp && !stopped).flatMap(({ child }) => child.pid ?? [])
   }
@@ -98,7 +98,7 @@ export class Crew {
   }
 
   /**
-   * Blocks the event loop of a process. For all that follows it is as if the process had been stopped.
+   * Blocks the event loop of a process. It then counts as stopped.
    * @param {number} at
    * @param {number} forMs
    * @param {Promise<void>} over
@@ -130,7 +130,7 @@ export class Crew {
     const env = { ...process.env, ...this.#environmentOf(at) }
     const settings = JSON.stringify(this.#settingsOf(at))
     const child = spawn(process.execPath, [WORKER, settings], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-    // It may be gone before it could be told something.
+    // The process may exit before a message to it is sent.
     child.on('error', () => {})
     this.#alive.add(child)
     child.on('exit', (code, signal) => {

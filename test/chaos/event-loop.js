@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * Tells how long something blocked the event loop: how late it comes to a timer, less the time in which the machine had
- * no core for this process, which is nobody's fault here.
+ * Reports how long something blocked the event loop: the delay of a timer, minus the time during which the process
+ * waited for a core, which the process cannot influence.
  * @param {number} overMs
  * @param {(blockedMs: number) => void} tell
  */
@@ -21,7 +21,7 @@ export function watchEventLoop(overMs, tell) {
   }, everyMs).unref()
 }
 
-/** Milliseconds that the main thread has waited for a core since it began. */
+/** Milliseconds for which the main thread has waited for a core since its start. */
 function starvedMs() {
   try {
     return Number(readFileSync('/proc/self/schedstat', 'utf8').split(' ')[1]) / 1e6

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * What `Map.groupBy` of newer runtimes does.
+ * `Map.groupBy` for older runtimes.
  * @template Item
  * @param {readonly Item[]} items
  * @param {(item: Item) => string | undefined} keyOf items without one are together under an empty one

@@ -1,5 +1,5 @@
 // @ts-check
-/** Milliseconds that only grow, and that all processes of a machine agree on, however wrong their clocks are. */
+/** Monotonic milliseconds, the same for all processes of a machine whatever their clocks show. */
 export function monotonicMs() {
   return Number(process.hrtime.bigint() / 1_000n) / 1_000
 }

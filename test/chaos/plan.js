@@ -1,13 +1,17 @@
 // @ts-check
-/** The faults of a chaos, all of them decided before it begins: the same seed plans the same. */
+/** The faults of a chaos run, all decided before it begins: the same seed gives the same plan. */
 import { randomFrom } from './random.js'
 
 /**
- * What can be done to processes: `kill` -9, `stop` past the lease and continue, `term` politely, `block` the event loop. To
- * the connections of one process: `cut` in the middle of a request, `lose` the reply to a request that was carried out,
- * `sever` and refuse for a while, `delay`; half-open ones, on which a process is `mute` (nothing that it sends arrives) or
- * `deaf` (nothing arrives that it is sent). To the store: `crash` and restart; `pause` everybody; `flush` the scripts that it knows; kill a
- * server whose replica is then promoted, a `failover`.
+ * Faults of processes: `kill` (SIGKILL), `stop` past the lease and continue, `term` (SIGTERM), `block` the event loop.
+ *
+ * Faults of one process's connections: `cut` in the middle of a request, `lose` the reply to an executed request,
+ * `sever` and refuse for a while, `delay`, and half-open connections: `mute` (nothing that the process sends arrives)
+ * and `deaf` (the process receives nothing).
+ *
+ * Faults of the store: `crash` and restart, `pause` all clients, `flush` the script cache, and `failover` (kill a
+ * server, so that its replica is promoted).
+ *
  * @typedef {'kill' | 'stop' | 'term' | 'block' | 'cut' | 'lose' | 'sever' | 'delay' | 'mute' | 'deaf' | 'pause' | 'flush' | 'crash' | 'failover'} FaultKind
  *
  * @typedef {object} Fault
@@ -17,12 +21,12 @@ import { randomFrom } from './random.js'
  * @property {number} forMs
  */
 
-/** What can be done to processes, wherever the store is. */
+/** Faults of processes, with any store. */
 export const PROCESS_FAULTS = /** @type {const} */ (['kill', 'stop', 'term', 'block'])
-/** What can be done to connections, wherever there is a proxy. */
+/** Faults of connections, where there is a proxy. */
 export const CONNECTION_FAULTS = /** @type {const} */ (['cut', 'lose', 'sever', 'delay', 'mute', 'deaf'])
 
-/** How often each comes, in relation to the others. */
+/** The relative frequency of each fault. */
 const WEIGHTS = {
   kill: 5,
   stop: 3,
@@ -38,7 +42,7 @@ const WEIGHTS = {
   pause: 1,
 }
 
-/** How long each lasts, in leases: from, to. @type {Partial<Record<FaultKind, [number, number]>>} */
+/** The duration of each fault, in leases: from, to. @type {Partial<Record<FaultKind, [number, number]>>} */
 const LEASES = {
   stop: [1.2, 2.2],
   block: [0.2, 2.2],
@@ -51,11 +55,11 @@ const LEASES = {
   failover: [0.1, 0.5],
 }
 
-/** The store crashes, or fails over, about this often, and at least once. */
+/** The store crashes or fails over about this often, and at least once. */
 const CRASH_EVERY_MS = 30_000
 const CRASHES = /** @type {const} */ (['crash', 'failover'])
 
-/** What is done to the store itself, and not to a process or its connections. @type {readonly FaultKind[]} */
+/** Faults of the store itself rather than of a process or its connections. @type {readonly FaultKind[]} */
 const OF_THE_STORE = ['crash', 'failover', 'pause', 'flush']
 
 /**
@@ -91,7 +95,7 @@ export function planFaults({ seed, seconds, processes, leaseMs, kinds }) {
       faults.push(fault(kind, (untilMs / crashes) * (at + 0.3 + random() * 0.3)))
     }
   }
-  // However short it is, nothing that can happen is left out.
+  // A short plan has every kind of fault at least once, too.
   for (const kind of kinds.filter((each) => !faults.some((planned) => planned.kind === each))) {
     faults.push(fault(kind, untilMs * (0.2 + random() * 0.7)))
   }

@@ -21,13 +21,13 @@ const kinds = /** @type {const} */ ([
 ])
 
 describe('the plan of faults', () => {
-  it('is the same for the same seed, and another for another', () => {
+  it('is the same for the same seed, and different for another', () => {
     const plan = planFaults({ ...options, kinds, seed: 42 })
     expect(planFaults({ ...options, kinds, seed: 42 })).toEqual(plan)
     expect(planFaults({ ...options, kinds, seed: 43 })).not.toEqual(plan)
   })
 
-  it('does only what can be done to the store, and all of that, however short it is', () => {
+  it('has every kind of fault that the store supports and no other, however short it is', () => {
     const planned = (/** @type {typeof kinds[number][]} */ ...some) =>
       new Set(planFaults({ ...options, seconds: 5, kinds: some, seed: 1 }).map(({ kind }) => kind))
     expect(planned('kill', 'stop')).toEqual(new Set(['kill', 'stop']))
@@ -42,7 +42,7 @@ describe('the plan of faults', () => {
     }
   })
 
-  it('can be read', () => {
+  it('can be printed', () => {
     expect(describeFault({ atMs: 2_345, kind: 'stop', process: 3, forMs: 4_000 })).toBe(
       '2.3 s: stop process 3 for 4000 ms',
     )

@@ -1,9 +1,9 @@
 // @ts-check
 /**
- * A TCP proxy that breaks connections when it is told to: in the middle of a request, or after the request was carried
- * out and before its reply is passed on, or all at once; and one that is slow. Or it makes them half-open: it swallows what
- * goes one way, and neither side is told. Such a connection stays silent for good, as behind a firewall that has forgotten
- * it, and while that lasts neither side hears that the other has closed it.
+ * A TCP proxy that breaks connections on request: in the middle of a request, after the request was executed and before
+ * its reply is forwarded, or all connections at once. It can also delay them, or make them half-open: then it drops one
+ * direction without telling either side. Such a connection stays silent for good, as behind a firewall that has
+ * forgotten it; meanwhile neither side learns that the other has closed it.
  */
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
@@ -18,7 +18,7 @@ class Connection {
   doom
   #asked = false
   #dueAt = { request: 0, reply: 0 }
-  /** Whether something was swallowed: then the rest of the stream would make no sense. */
+  /** Whether data was dropped: then the rest of the stream would be garbled, so it is dropped as well. */
   #isSilent = { request: false, reply: false }
   #random
   #weather
@@ -47,12 +47,12 @@ class Connection {
     }
   }
 
-  /** Nobody may hear of a close as long as the network is silent. */
+  /** While the network is silent, neither side may learn of a close. */
   get #isHalfOpen() {
     return this.#weather.swallows !== undefined && (this.#isSilent.request || this.#isSilent.reply)
   }
 
-  /** The network works again: who has closed his end is heard of. */
+  /** The network works again: a side learns that the other has closed. */
   heal() {
     if (this.client.closed || this.server.closed) this.destroy()
   }
@@ -66,7 +66,7 @@ class Connection {
   #request(chunk) {
     this.#asked = true
     if (this.doom !== 'cut') return this.#pass('request', this.server, chunk)
-    // Some of it arrives, the rest never does.
+    // Part of the request arrives, the rest never does.
     const part = chunk.subarray(0, Math.floor(this.#random() * chunk.length))
     this.server.write(part, () => this.destroy())
   }
@@ -78,7 +78,7 @@ class Connection {
     this.#pass('reply', this.client, chunk)
   }
 
-  /** In order, however the delay changes. @param {Way} way @param {Socket} to @param {Buffer} chunk */
+  /** Forwards chunks in order, however the delay changes. @param {Way} way @param {Socket} to @param {Buffer} chunk */
   #pass(way, to, chunk) {
     if (this.#weather.swallows === way) this.#isSilent[way] = true
     if (this.#isSilent[way]) {
@@ -93,7 +93,10 @@ class Connection {
   }
 }
 
-/** What all connections of a proxy go through. @typedef {{ delayMs: number, swallows: Way | undefined, swallowed: number }} Weather */
+/**
+ * The current network faults, shared by all connections of a proxy.
+ * @typedef {{ delayMs: number, swallows: Way | undefined, swallowed: number }} Weather
+ */
 
 /**
  * @param {number} upstream a port of this machine
@@ -120,7 +123,7 @@ export async function proxy(upstream, random) {
 
   return {
     port: address.port,
-    /** Every connection that there is now breaks with its next request. @param {Doom} how */
+    /** Breaks every open connection at its next request. @param {Doom} how */
     doom(how) {
       for (const connection of connections) connection.doom = how
     },
@@ -138,11 +141,11 @@ export async function proxy(upstream, random) {
     delay(ms) {
       weather.delayMs = ms
     },
-    /** Nothing arrives any more that goes this way, and connections stay open. @param {Way} way */
+    /** Drops all data in this direction; connections stay open. @param {Way} way */
     swallow(way) {
       weather.swallows = way
     },
-    /** How many pieces of a stream were swallowed so far. */
+    /** The number of dropped chunks. */
     swallowed: () => weather.swallowed,
     async close() {
       server.close()
@@ -153,7 +156,7 @@ export async function proxy(upstream, random) {
 }
 
 /**
- * What can be done to the connections of one process, by the proxy that it has. Resolves when it is over.
+ * Injects a connection fault by the proxy of one process. Resolves when the fault is over.
  * @param {Awaited<ReturnType<typeof proxy>> | undefined} own
  * @param {import('./plan.js').Fault} fault
  * @param {(ms: number) => Promise<void>} sleep

@@ -13,7 +13,7 @@ describe('the proxy', () => {
     for (const close of closing.splice(0)) await close()
   })
 
-  /** A server that answers every message, and remembers what it was asked. */
+  /** A server that answers every message, and records what it received. */
   async function behindProxy() {
     /** @type {string[]} */
     const asked = []
@@ -47,7 +47,7 @@ describe('the proxy', () => {
     return { asked, between, client, ask, closes: () => closed }
   }
 
-  it('passes on half of a request and breaks', async () => {
+  it('forwards half of a request and breaks the connection', async () => {
     const { asked, between, client } = await behindProxy()
     between.doom('cut')
     client.write('12345678')
@@ -55,7 +55,7 @@ describe('the proxy', () => {
     await expect.poll(() => asked).toEqual(['hello', '1234'])
   })
 
-  it('lets a request be carried out and loses the reply', async () => {
+  it('lets a request be executed and loses the reply', async () => {
     const { asked, between, client } = await behindProxy()
     /** @type {string[]} */
     const heard = []
@@ -67,7 +67,7 @@ describe('the proxy', () => {
     expect(heard).toEqual([])
   })
 
-  it('is slow for a while, in order', async () => {
+  it('delays data for a while, in order', async () => {
     const { asked, between, client, ask } = await behindProxy()
     between.delay(60)
     const from = monotonicMs()
@@ -80,7 +80,7 @@ describe('the proxy', () => {
     await expect.poll(() => asked.join('')).toBe('helloonetwothree')
   })
 
-  it('severs what there is and refuses what comes, until it is healed', async () => {
+  it('breaks open connections and refuses new ones until it is healed', async () => {
     const { between, client } = await behindProxy()
     between.sever()
     await once(client, 'close')
@@ -94,7 +94,7 @@ describe('the proxy', () => {
     again.destroy()
   })
 
-  it('swallows what is asked for: the connection stays open, and stays silent for good', async () => {
+  it('drops requests: the connection stays open, and stays silent for good', async () => {
     const { asked, between, client } = await behindProxy()
     between.swallow('request')
     client.write('lost')
@@ -110,7 +110,7 @@ describe('the proxy', () => {
     again.destroy()
   })
 
-  it('swallows what is answered: it was carried out, and nobody is told', async () => {
+  it('drops replies: the request was executed, and the client does not learn of it', async () => {
     const { asked, between, client } = await behindProxy()
     /** @type {string[]} */
     const heard = []
@@ -125,7 +125,7 @@ describe('the proxy', () => {
     expect(client.closed).toBe(false)
   })
 
-  it('tells nobody of a close while it swallows', async () => {
+  it('hides a close while it drops data', async () => {
     const { between, client, closes } = await behindProxy()
     between.swallow('request')
     client.write('lost')

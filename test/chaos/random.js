@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Small and seeded: what is decided by it is repeatable.
+ * A small seeded generator, so that a plan is reproducible.
  * @param {number} seed
  * @returns {() => number} numbers in [0, 1)
  */

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A Redis that keeps what it has acknowledged, and what can be done to it: one server whose log is on disk before it
- * answers, reached through proxies; and a cluster whose writes count once a replica has them.
+ * Redis setups that keep every acknowledged write, with their faults: one server that syncs its log to disk before it
+ * answers, behind proxies; and a cluster whose writes are acknowledged once a replica has them.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { wrongServerClock } from '../servers/faketime.js'
@@ -11,9 +11,9 @@ import { proxy, strikeConnections } from './proxy.js'
 import { randomFrom } from './random.js'
 import { wrongClocks } from './wrong-clocks.js'
 
-/** Long enough that a busy machine's delays are small beside it. */
+/** Long enough that a busy machine's delays are small in comparison. */
 const LEASE_MS = 3_000
-/** By how much the clocks of those are behind that are promoted. */
+/** How far the replicas' clocks are behind; a replica is promoted after a failover. */
 const REPLICA_SKEW_MS = -5_000
 
 /** @typedef {import('./sites.js').Site} Site */
@@ -45,7 +45,7 @@ export async function redisSite(processes, seed) {
     clockErrorMs: 0,
     frozenHoldsStore: false,
     store: { name: 'redis', url: server.url, client: '@redis/client' },
-    // Both clients take part, each as it comes.
+    // Half of the processes use each client, with its defaults.
     storeOf: (at) => ({
       name: 'redis',
       url: `redis://127.0.0.1:${proxies[at]?.port}`,
@@ -64,7 +64,7 @@ export async function redisSite(processes, seed) {
 }
 
 /**
- * Three masters, and three replicas whose clocks are behind. Whoever is killed comes back as a replica.
+ * Three masters, and three replicas whose clocks are behind. A killed server comes back as a replica.
  * @param {number} processes
  * @param {number} seed
  * @returns {Promise<Site>}
@@ -108,7 +108,7 @@ export async function clusterSite(processes, seed) {
   }
 }
 
-/** What is done to servers waits until they are well again: one that is down can be told nothing. */
+/** Serialises the faults of servers: a server that is down accepts no command. */
 function oneAtATime() {
   let last = Promise.resolve()
   return (/** @type {() => Promise<void>} */ work) => {
@@ -123,7 +123,10 @@ async function mastersOf(nodes) {
   return nodes.filter((_, at) => String(roles[at]).startsWith('master'))
 }
 
-/** Lets nobody's command through for a while. @param {string} url @param {number} forMs @param {(ms: number) => Promise<void>} wait */
+/**
+ * Delays all clients' commands for a while.
+ * @param {string} url @param {number} forMs @param {(ms: number) => Promise<void>} wait
+ */
 async function pause(url, forMs, wait) {
   await tellRedis(url, 'CLIENT', 'PAUSE', String(forMs), 'ALL')
   await wait(forMs)

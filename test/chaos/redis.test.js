@@ -13,10 +13,10 @@ async function survivesOn(name) {
   expect(counts.locks).toBeGreaterThan(20)
 }
 
-it(`eight processes on one Redis lose no tick and run none twice, whatever is killed, lost, paused or flushed (seed ${seed})`, async () => {
+it(`eight processes on one Redis lose no tick and run none twice, through kills, lost replies, pauses and script flushes (seed ${seed})`, async () => {
   await survivesOn('redis')
 }, 360_000)
 
-it(`eight processes on a cluster go on when a master is killed, and its replica is five seconds behind (seed ${seed})`, async () => {
+it(`eight processes on a cluster continue when a master is killed and its replica is five seconds behind (seed ${seed})`, async () => {
   await survivesOn('redis-cluster')
 }, 360_000)

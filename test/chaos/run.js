@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util'
 import { chaos } from './chaos.js'
 import { repeatCommand } from './repeat-command.js'
 
-/** How many processes and schedules each store is tried with, unless told otherwise. */
+/** The default number of processes and schedules for each store. */
 const STORES = {
   sqlite: { processes: 4, schedules: 200 },
   postgres: { processes: 8, schedules: 100 },

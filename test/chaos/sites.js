@@ -1,5 +1,5 @@
 // @ts-check
-/** Where a store lives during a chaos, and what can be done to it there. */
+/** The setup of each store in a chaos run, and the faults that can be injected into it. */
 
 import { startPgBouncer } from '../servers/pgbouncer.js'
 import { startOwnPostgres } from '../servers/postgres.js'
@@ -14,16 +14,16 @@ import { wrongClocks } from './wrong-clocks.js'
  * @typedef {import('./plan.js').Fault} Fault
  *
  * @typedef {object} Site
- * @property {readonly import('./plan.js').FaultKind[]} kinds what can happen here
- * @property {readonly import('./plan.js').FaultKind[]} outages those after which everybody must be back, without a restart
+ * @property {readonly import('./plan.js').FaultKind[]} kinds supported faults
+ * @property {readonly import('./plan.js').FaultKind[]} outages faults after which all processes must recover without a restart
  * @property {number} leaseMs of the processes
- * @property {number} clockErrorMs how far apart the store's own clocks are, where it has several
- * @property {boolean} frozenHoldsStore whether a frozen process can hold a lock that all others wait for
- * @property {StoreKind} store for those whom nothing is done to
- * @property {(at: number) => StoreKind} storeOf as the process in a place reaches it
+ * @property {number} clockErrorMs the largest difference between the store's own clocks
+ * @property {boolean} frozenHoldsStore whether a frozen process can block all writes of the others
+ * @property {StoreKind} store for the operator, without faults
+ * @property {(at: number) => StoreKind} storeOf as the process in a place connects to it
  * @property {(at: number) => Record<string, string>} environmentOf
- * @property {(at: number) => number} skewOf how wrong a process's clock is
- * @property {(fault: Fault, sleep: (ms: number) => Promise<void>) => Promise<void>} strike resolves when it is over
+ * @property {(at: number) => number} skewOf a process's clock skew
+ * @property {(fault: Fault, sleep: (ms: number) => Promise<void>) => Promise<void>} strike resolves when the fault is over
  * @property {() => Promise<void>} close
  *
  * @typedef {{ name: 'sqlite', path: string }} SqliteSite
@@ -57,12 +57,12 @@ function fileSite(store) {
     outages: [],
     leaseMs: 2_000,
     clockErrorMs: 0,
-    // It may be in the middle of a write, and a file has one writer.
+    // A frozen process may be in the middle of a write, and a file has one writer.
     frozenHoldsStore: true,
     store,
     storeOf: () => store,
     environmentOf: () => ({}),
-    // All processes on a file share the host's clock, and it rules.
+    // All processes on a file share the host's clock, which is the store's clock.
     skewOf: () => 0,
     strike: async () => {},
     close: async () => {},
@@ -95,7 +95,7 @@ async function postgresSite(processes, seed, { liveness = 'lease', isPooled = fa
   return {
     kinds: [...PROCESS_FAULTS, ...CONNECTION_FAULTS, 'crash'],
     outages: ['crash'],
-    // Long enough that a busy machine's delays are small beside it.
+    // Long enough that a busy machine's delays are small in comparison.
     leaseMs: 4_000,
     clockErrorMs: 0,
     frozenHoldsStore: false,

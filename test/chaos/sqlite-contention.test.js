@@ -13,7 +13,7 @@ const ROUNDS = 5
 
 /** @returns {Promise<{ blockedMs: number, lost: number, runs: number, rounds: number, warnings: string[] }[]>} */
 async function contend() {
-  // In memory where there is such a folder: a slow disk is another matter than waiting for each other.
+  // In memory where possible: the test is about contention, not about a slow disk.
   const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'belfry-contention-'))
   const path = join(folder, 'belfry.db')
   try {
@@ -25,8 +25,8 @@ async function contend() {
   }
 }
 
-it('writers that contend for the file block no event loop for 50 ms, and no lease runs out for it', async () => {
-  // What belongs to the writing is there in every round; what the machine does to a process is not.
+it('writers that contend for the file block no event loop for 50 ms, and no lease expires because of it', async () => {
+  // The minimum over the rounds: contention blocks in every round, other load on the machine does not.
   let blockedMs = Number.POSITIVE_INFINITY
   for (let round = 1; round <= ROUNDS && blockedMs > 50; round += 1) {
     const reports = await contend()

@@ -11,7 +11,7 @@ const settings = { seconds: 15, processes: 4, schedules: 200, seed }
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-it(`four processes on one file lose no tick and run none twice, whatever is killed or stopped (seed ${seed})`, async () => {
+it(`four processes on one file lose no tick and run none twice, through kills and pauses (seed ${seed})`, async () => {
   let tries = 0
   const counts = await survives(settings, () => {
     tries += 1

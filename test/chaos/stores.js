@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Stores by what a process is told of them. Each can write an effect inside a handler's transaction, into a table that
- * does not mind how often a run writes: that nothing is there twice is what the chaos is to show.
+ * Opens a store from settings that a process receives as data. Each can write an effect inside a handler's transaction,
+ * into a table without a unique constraint: the chaos run itself must show that no effect is there twice.
  */
 import { createRequire } from 'node:module'
 import { Redis } from 'ioredis'
@@ -38,7 +38,7 @@ export async function openStore(kind) {
   }
 }
 
-/** As users have it: it keeps commands while it is not connected, and sends those again that were not answered. */
+/** With its defaults: it queues commands while disconnected, and resends unanswered ones. */
 function ioredis(/** @type {string} */ url) {
   return /** @type {import('../../dist/stores/redis/index.js').IoRedis} */ (/** @type {unknown} */ (new Redis(url)))
 }
@@ -46,7 +46,7 @@ function ioredis(/** @type {string} */ url) {
 const INSERT = 'insert into chaos_effects (run, key, token) values'
 
 /**
- * For `transaction()`.
+ * Writes an effect inside `transaction()`.
  * @param {StoreKind} kind
  * @param {any} tx
  * @param {Effect} effect
@@ -56,7 +56,7 @@ export function writeEffect(kind, tx, { run, key, token }) {
   return tx.query(`${INSERT} ($1, $2, $3)`, [run, key, token])
 }
 
-/** For stores that have transactions. @param {StoreKind} kind */
+/** Only for stores with transactions. @param {StoreKind} kind */
 export async function makeEffectsTable(kind) {
   if (kind.name === 'redis' || kind.name === 'redis-cluster') return
   const columns = 'run text not null, key text not null, token bigint not null'
@@ -65,7 +65,7 @@ export async function makeEffectsTable(kind) {
 }
 
 /**
- * What was committed, in the order of writing.
+ * The committed effects, in the order of writing.
  * @param {StoreKind} kind
  * @returns {Promise<Effect[] | undefined>}
  */

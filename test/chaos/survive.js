@@ -1,11 +1,12 @@
 // @ts-check
-/** The short form of the chaos, for the tests. */
+/** The short form of the chaos test, for `npm test`. */
 import { expect } from 'vitest'
 import { chaos } from './chaos.js'
 import { repeatCommand } from './repeat-command.js'
 
 /**
- * Safety must hold at the first try. A bound of time is tried once more: a disk that stood still can break it.
+ * Runs a chaos test and expects no violation. Exceeded time limits are tried once more, because a stalled disk can
+ * cause them; violations of safety are not.
  * @param {Omit<import('./chaos.js').ChaosOptions, 'store' | 'say'>} settings
  * @param {() => import('./sites.js').SiteKind} makeSite for each try
  * @returns {Promise<Record<string, number>>} what was counted

@@ -1,11 +1,11 @@
 // @ts-check
-/** How soon somebody else went on with what a killed process had been at. */
+/** Measures how soon another process took over the runs of a killed one. */
 import { groupBy } from './group-by.js'
 import { monotonicMs } from './monotonic.js'
 
-/** By the promise, from the kill to the next attempt's start. */
+/** The promised limit from the kill to the start of the next attempt, in leases. */
 const MOST_LEASES = 1.5
-/** A machine that is late with everything is late with each step of this: the sweep, the claim. */
+/** A slow machine delays each step of a takeover: the sweep and the claim. */
 const STEPS = 2
 
 /**
@@ -26,11 +26,12 @@ export function measureTakeovers({ lines, crew, history, leaseMs, frozenHoldsSto
   let lateBesidesMs = 0
   for (const { pid, at } of crew.kills) {
     for (const line of starts.values()) {
-      // Others of its key may have been first.
+      // With a shared key, another run of the key may start first.
       if (shared.has(runs.get(line.run ?? '')?.key?.name ?? '')) continue
       if (line.pid !== pid || over.has(`${pid}/${line.run}/${line.token}`)) continue
       const next = starts.get(`${line.run}/${(line.attempt ?? 0) + 1}`)
-      // One that was settled with the last breath has no next attempt; one that was stopped before had it earlier.
+      // A run that was settled just before the kill has no next attempt; a process that was stopped before lost its run
+      // earlier.
       if (next === undefined || next.t < at || isExcused(at, next)) continue
       const tookMs = Math.round(next.t - at)
       takeoversMeasured += 1
@@ -46,8 +47,8 @@ export function measureTakeovers({ lines, crew, history, leaseMs, frozenHoldsSto
   return { kills: crew.kills.length, takeoversMeasured, takeoverMs, lateBesidesMs }
 
   /**
-   * No process can take over while the store is down, or while a frozen process may hold it; and the one that takes over may
-   * have been stopped itself.
+   * A takeover is impossible while the store is down, or while a frozen process may hold the store; and the process
+   * that takes over may itself have been stopped.
    * @param {number} killedAt
    * @param {Line} next
    */
@@ -58,7 +59,7 @@ export function measureTakeovers({ lines, crew, history, leaseMs, frozenHoldsSto
   }
 }
 
-/** Keys of several schedules. @param {ReadonlyMap<string, import('./verify.js').Run>} runs */
+/** Keys that several schedules share. @param {ReadonlyMap<string, import('./verify.js').Run>} runs */
 function sharedKeys(runs) {
   const keyed = [...runs.values()].filter(({ key }) => key !== undefined)
   const byKey = groupBy(keyed, ({ key }) => key?.name)
@@ -68,12 +69,12 @@ function sharedKeys(runs) {
 }
 
 /**
- * How late runs started that had nothing to wait for: the median of a stretch of time.
+ * The median lateness, within a period, of runs that waited for nothing.
  * @param {readonly Line[]} lines
  * @param {ReadonlyMap<string, import('./verify.js').Run>} runs
  */
 function lateness(lines, runs) {
-  // The store's clock is this machine's.
+  // The store runs on this machine, so it uses the same clock.
   const offset = Date.now() - monotonicMs()
   const starts = lines.flatMap(({ kind, t, run = '', attempt }) => {
     const { key, tick } = runs.get(run) ?? {}
@@ -87,7 +88,7 @@ function lateness(lines, runs) {
   }
 }
 
-/** The process itself has seen the end of it. @param {Line} line */
+/** Whether the process itself saw the attempt end. @param {Line} line */
 function isOver({ kind }) {
   return kind === 'settled' || kind === 'stale'
 }

@@ -1,10 +1,12 @@
 // @ts-check
-/** Tokens of one name only grow, in the order in which they were given out, whatever became of the store. */
+/**
+ * Checks that the tokens of a name only grow, in the order in which they were granted, through all faults of the store.
+ */
 import { groupBy } from './group-by.js'
 
 /**
- * Of two locks the one that was had before the other was asked for has the lower token. And no two attempts that held a
- * key ever have the same.
+ * A lock acquired before another was requested has the lower token. No two attempts that held a key have the same
+ * token.
  * @param {readonly import('./verify.js').Line[]} lines
  * @param {string[]} violations
  * @returns {number} how many locks were compared

@@ -1,5 +1,8 @@
 // @ts-check
-/** Whose turn it was: runs of a schedule that may not overlap, runs that share a key, and runs that found a key busy. */
+/**
+ * Checks the order of runs: of a schedule whose runs must not overlap, of runs that share a key, and of runs skipped
+ * because their key was busy.
+ */
 import { groupBy } from './group-by.js'
 import { nameOf } from './verify.js'
 
@@ -8,15 +11,15 @@ import { nameOf } from './verify.js'
  * @typedef {import('./verify.js').Line} Line
  */
 
-/** A tick that is being recorded may take this long to be seen by a claim, while processes and connections are disturbed. */
+/** While processes and connections are disturbed, recording a tick may take this long until a claim sees it. */
 const RECORDED_MS = 5_000
 
-/** Of two runs that were made within this time neither is known to be the older one. */
+/** Two runs created within this time have no defined order. */
 const OLDER_MS = 1_000
 
 /**
- * Under every policy but `allow` no run of a schedule begins, by whatever attempt, before the attempt that ended the one
- * before it has returned; and ticks take their turns in order.
+ * Under every policy but `allow`, no attempt of a schedule starts before the final attempt of the previous run has
+ * returned, and ticks start in order.
  * @param {readonly Line[]} lines
  * @param {ReadonlyMap<string, Run>} runs
  * @param {ReadonlyMap<string, import('../../dist/index.js').Overlap>} policies
@@ -43,7 +46,7 @@ export function checkOverlaps(lines, runs, policies, violations) {
 }
 
 /**
- * From the first start of a run to the return of the attempt that ended it.
+ * From the first start of a run to the return of its final attempt.
  * @param {readonly Line[]} lines
  * @param {ReadonlyMap<string, Run>} runs
  */
@@ -62,7 +65,8 @@ function spansOf(lines, runs) {
 }
 
 /**
- * Of two runs that wait for one key the older one has it first. Only runs that were claimed once tell when that was.
+ * Of two runs that wait for one key, the older one gets it first. Only runs that were claimed once are compared,
+ * because only their start is known.
  * @param {ReadonlyMap<string, Run>} runs
  * @param {number} clockErrorMs
  * @param {string[]} violations
@@ -87,8 +91,8 @@ export function checkFairness(runs, clockErrorMs, violations) {
 }
 
 /**
- * A run is skipped as busy only while another of its key runs. One that was claimed more than once may have run at any time
- * since it was made.
+ * A run is skipped as busy only while another of its key runs. A run that was claimed more than once may have run at
+ * any time since its creation.
  * @param {ReadonlyMap<string, Run>} runs
  * @param {number} clockErrorMs
  * @param {string[]} violations

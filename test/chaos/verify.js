@@ -1,5 +1,5 @@
 // @ts-check
-/** What must hold, whatever happened: the store's account and the handlers' own log, side by side. */
+/** Checks the invariants of a chaos run, by comparing the store's contents with the handlers' own log. */
 import { checkCommits } from './commits.js'
 import { monotonicMs } from './monotonic.js'
 import { measureTakeovers } from './takeovers.js'
@@ -22,8 +22,8 @@ import { checkBusy, checkFairness, checkOverlaps } from './turns.js'
  * @property {number} [sentAt]
  *
  * @typedef {object} Findings
- * @property {string[]} violations of what must hold, however slow the machine is
- * @property {string[]} late what broke a bound of time: a machine that stood still can do that once
+ * @property {string[]} violations broken invariants; a slow machine is no excuse
+ * @property {string[]} late exceeded time limits, which a stalled machine can cause
  * @property {Record<string, number>} counts
  *
  * @typedef {object} Evidence
@@ -70,7 +70,7 @@ export async function verify(evidence) {
     counts.attempts += run.attempt
     counts.takeovers += run.takeovers
     if (run.state === 'succeeded' && !ended.has(run.id)) violations.push(`${nameOf(run)} succeeded without its handler`)
-    // After so many takeovers a run is given up, and says so: that is the promise.
+    // After the maximum number of takeovers a run fails as LOST, as documented.
     if (run.state === 'failed' && run.error?.code === 'LOST') counts.givenUp += 1
     else if (run.state === 'failed') violations.push(`${nameOf(run)} failed: ${run.error?.message}`)
   }
@@ -96,7 +96,7 @@ export async function verify(evidence) {
   }
 }
 
-/** A run, in words that find it. @param {Run} run */
+/** Names a run in messages. @param {Run} run */
 export function nameOf({ id, schedule, tick }) {
   return tick === undefined ? `run ${id}` : `run ${id} (tick ${new Date(tick).toISOString()} of ${schedule})`
 }
@@ -116,7 +116,7 @@ async function runsOf(operator, schedule) {
 }
 
 /**
- * Every tick of the timeline is there exactly once: as a run, or inside a skipped range.
+ * Every tick of the timeline exists exactly once: as a run, or within a skipped range.
  * @param {import('../../dist/index.js').Belfry} operator
  * @param {{ id: string, anchor: number, cursor: number }} schedule
  * @param {readonly Run[]} runs
@@ -191,7 +191,7 @@ function checkLog(lines, runs, violations) {
 }
 
 /**
- * Attempts that were committed never overlap others of their key, and their tokens grow.
+ * Committed attempts never overlap others of their key, and their tokens grow.
  * @param {readonly Line[]} lines
  * @param {ReadonlyMap<string, Run>} runs
  * @param {string[]} violations
@@ -223,7 +223,7 @@ function checkExclusive(lines, runs, violations) {
 }
 
 /**
- * The clocks were as wrong as they were meant to be.
+ * The processes' clocks really had the configured skews.
  * @param {readonly Line[]} lines
  * @param {readonly number[]} skews
  * @param {string[]} violations
@@ -239,12 +239,12 @@ function checkClocks(lines, skews, violations) {
   }
 }
 
-/** How long event loops were blocked, and how many leases were given up, by processes that nobody had stopped. */
+/** How long event loops were blocked, and how many leases were lost, in processes that were not stopped. */
 function delays(/** @type {Evidence} */ { lines, crew }) {
   /** @type {Map<number, number>} */
   const upAt = new Map()
   for (const { kind, pid, t } of lines) if (kind === 'up') upAt.set(pid, t)
-  /** A process that was stopped is late, and so is one that is just starting. @param {Line} line */
+  /** A process is expected to be late while it is stopped or just starting. @param {Line} line */
   const isExcused = ({ pid, t }) =>
     t < (upAt.get(pid) ?? Number.POSITIVE_INFINITY) + 1_000 ||
     crew.stops.some((stop) => stop.pid === pid && t >= stop.from && t <= stop.to + 2_500)

@@ -1,5 +1,5 @@
 // @ts-check
-/** That the chaos would notice: evidence in which one thing is wrong, and what is said of it. */
+/** Checks that the chaos test would detect each fault: evidence with one fault, and the expected message. */
 import { describe, expect, it } from 'vitest'
 import { monotonicMs } from './monotonic.js'
 import { checkBusy } from './turns.js'
@@ -9,7 +9,7 @@ const ANCHOR = Date.UTC(2026, 0, 1)
 const KEY = { name: 'k', limit: 1, whenBusy: 'wait' }
 const BEGAN = monotonicMs() - 60_000
 
-/** Ticks at the first, second and third second: two that succeeded under one key, and one that was skipped. */
+/** Ticks at the first, second and third second: two succeeded under one key, and one was skipped. */
 function scene() {
   const runs = [run('1', 1, 100), run('2', 2, 200)]
   return {
@@ -76,18 +76,18 @@ async function found(spoil) {
   return [...violations, ...late]
 }
 
-describe('the chaos', () => {
-  it('has nothing to say when all is well', async () => {
+describe('the chaos test', () => {
+  it('reports nothing when all invariants hold', async () => {
     expect(await found(() => {})).toEqual([])
   })
 
-  it('names a tick that is neither a run nor a skip', async () => {
+  it('reports a tick that is neither a run nor a skip', async () => {
     expect(await found(({ skipped }) => skipped.clear())).toEqual([
       'tick 2026-01-01T00:00:03.000Z of s is lost: nobody knows',
     ])
   })
 
-  it('names a tick that was recorded twice', async () => {
+  it('reports a tick that was recorded twice', async () => {
     const twice = await found(({ runs, effects }) => {
       runs.push({ ...run('3', 2, 300), state: 'cancelled' })
       effects.splice(2)
@@ -95,13 +95,13 @@ describe('the chaos', () => {
     expect(twice).toEqual(['run 3 (tick 2026-01-01T00:00:02.000Z of s) and run 2 are of the same tick'])
   })
 
-  it('names a run that succeeded without its handler', async () => {
+  it('reports a run that succeeded without its handler', async () => {
     expect(await found(({ lines }) => lines.splice(3, 3))).toEqual([
       'run 2 (tick 2026-01-01T00:00:02.000Z of s) succeeded without its handler',
     ])
   })
 
-  it('names a run that failed', async () => {
+  it('reports a failed run', async () => {
     const failed = await found(({ runs, effects }) => {
       Object.assign(runs[1], { state: 'failed', error: { message: 'out of luck' } })
       effects.pop()
@@ -109,26 +109,26 @@ describe('the chaos', () => {
     expect(failed).toEqual(['run 2 (tick 2026-01-01T00:00:02.000Z of s) failed: out of luck'])
   })
 
-  it('names a run that a stale attempt settled', async () => {
+  it('reports a run that a stale attempt settled', async () => {
     expect(await found(({ lines }) => Object.assign(lines[5], { token: 150 }))).toEqual([
       'run 2 (tick 2026-01-01T00:00:02.000Z of s) was settled by a stale attempt (token 150)',
     ])
   })
 
-  it('names a run that was settled twice, and an attempt that started twice', async () => {
+  it('reports a run that was settled twice, and an attempt that started twice', async () => {
     expect(await found(({ lines }) => lines.push({ ...lines[5] }, { ...lines[0] }))).toEqual([
       'run 2 was settled twice',
       'attempt 1 of run 1 started twice',
     ])
   })
 
-  it('names runs of one key that overlapped', async () => {
+  it('reports overlapping runs of one key', async () => {
     expect(await found(({ lines }) => Object.assign(lines[3], { t: BEGAN + 5 }))).toEqual([
       'run 1 (tick 2026-01-01T00:00:01.000Z of s) and run 2 (tick 2026-01-01T00:00:02.000Z of s) of k overlapped',
     ])
   })
 
-  it('names a key whose token fell', async () => {
+  it('reports a key whose token decreased', async () => {
     const fell = await found(({ runs, lines, effects }) => {
       runs[1].token = 50
       for (const at of [3, 4, 5]) Object.assign(lines[at], { token: 50 })
@@ -140,14 +140,14 @@ describe('the chaos', () => {
     ])
   })
 
-  it('names runs of a schedule that overlapped, or began out of order, under a policy that forbids it', async () => {
+  it('reports runs of a schedule that overlapped or started out of order, under a policy that forbids it', async () => {
     const [one, two] = ['run 1 (tick 2026-01-01T00:00:01.000Z of s)', 'run 2 (tick 2026-01-01T00:00:02.000Z of s)']
     for (const policy of ['skip', 'queue-one', 'queue-all', 'cancel-running']) {
       const overlapping = await found((of) => {
         of.overlap = policy
         for (const each of of.runs) Object.assign(each, { key: undefined })
         of.effects.length = 0
-        // An attempt that was lost later: not even that may begin before its turn.
+        // Even an attempt that was lost later must not start before its turn.
         of.lines.push({ ...of.lines[3], t: BEGAN + 5, token: 150, attempt: 0 })
       })
       expect(overlapping).toEqual([`${one} and ${two}, with overlap ${policy}, overlapped for 5 ms`])
@@ -161,7 +161,7 @@ describe('the chaos', () => {
     expect(swapped).toEqual([`${two} and ${one}, with overlap queue-all, began in this order`])
   })
 
-  it('names a run that had its key before an older one, unless that had only just been recorded', async () => {
+  it('reports a run that got its key before an older one, unless that was only just recorded', async () => {
     const late = (/** @type {number} */ recordedAt) =>
       found(({ runs }) => {
         Object.assign(runs[0], { createdAt: ANCHOR + recordedAt, startedAt: ANCHOR + 20_000 })
@@ -173,7 +173,7 @@ describe('the chaos', () => {
     expect(await late(8_000)).toEqual([])
   })
 
-  it('names a run that was skipped as busy while nothing of its key ran', () => {
+  it('reports a run that was skipped as busy while no run of its key was running', () => {
     const skippedAt = (/** @type {number} */ ms) => {
       const { runs } = scene()
       const times = { startedAt: undefined, finishedAt: ANCHOR + ms }
@@ -189,7 +189,7 @@ describe('the chaos', () => {
     expect(skippedAt(2_025)).toEqual([`${skipped}; run 2 (tick 2026-01-01T00:00:02.000Z of s) had ended 5 ms before`])
   })
 
-  it('names a run that committed twice, not at all, or by a stale attempt', async () => {
+  it('reports a run that committed twice, not at all, or by a stale attempt', async () => {
     const twice = await found(({ effects }) => effects.push({ run: '2', key: 'k', token: 201 }))
     expect(twice).toContain('a stale attempt of run 2 (tick 2026-01-01T00:00:02.000Z of s) committed (token 201)')
     expect(twice).toContain('run 2 (tick 2026-01-01T00:00:02.000Z of s) succeeded and committed 2 effects')
@@ -197,10 +197,10 @@ describe('the chaos', () => {
     expect(none).toEqual(['run 2 (tick 2026-01-01T00:00:02.000Z of s) succeeded and committed 0 effects'])
   })
 
-  it('names a takeover that took too long, unless the store was down', async () => {
+  it('reports a slow takeover, unless the store was down', async () => {
     /** @param {ReturnType<typeof scene>} of */
     const killed = ({ lines, kills }) => {
-      // Its first attempt was at work when its process was killed, the second is the one that settled.
+      // Its first attempt was running when its process was killed; the second one settled.
       lines.push({ ...lines[3], pid: 11, token: 150, t: BEGAN - 10_000 })
       for (const at of [3, 4, 5]) Object.assign(lines[at], { attempt: 2 })
       kills.push({ pid: 11, at: BEGAN - 5_000 })
@@ -223,11 +223,11 @@ describe('the chaos', () => {
     expect(await behindFrozen(false)).toHaveLength(1)
   })
 
-  it('names a lock whose token fell, and a token that two attempts had', async () => {
+  it('reports a lock whose token decreased, and a token that two attempts had', async () => {
     const spoiled = await found(({ lines }) => {
       const lock = { kind: 'lock', key: 'l', pid: 10 }
       lines.push({ ...lock, sentAt: BEGAN, t: BEGAN + 5, token: 8 })
-      // Asked for at the same time: either may have been first.
+      // Requested at the same time: either may have been first.
       lines.push({ ...lock, sentAt: BEGAN + 1, t: BEGAN + 4, token: 7 })
       lines.push({ ...lock, sentAt: BEGAN + 6, t: BEGAN + 7, token: 8 })
       Object.assign(lines[0], { key: 'k' })
@@ -239,7 +239,7 @@ describe('the chaos', () => {
     ])
   })
 
-  it('names a process that ended by itself, and one whose clock is not as wrong as it was meant to be', async () => {
+  it('reports a process that exited by itself, and one whose clock does not have the configured skew', async () => {
     const spoiled = await found(({ deserters, lines }) => {
       deserters.push('process 3 ended: 1')
       lines.push({ kind: 'up', t: BEGAN, pid: 10, place: 0, clock: Date.now() - 60_000 + 600_000 })

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * One process of the chaos: an ordinary instance whose handlers write down what they do in a log of their own, beside
- * the store. It can be killed, stopped and continued at any instant.
+ * One process of a chaos run: an ordinary instance whose handlers log what they do to a file, independently of the
+ * store. It can be killed, stopped and continued at any time.
  */
 import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,7 +14,7 @@ import { openStore, writeEffect } from './stores.js'
 /** @type {import('./chaos.js').WorkerSettings} */
 const { store: kind, log, lease, place } = JSON.parse(process.argv[2] ?? '{}')
 
-/** One write is one line: the kernel keeps appends of several processes apart. */
+/** One write per line: the kernel keeps appends of several processes apart. */
 function note(/** @type {object} */ line) {
   appendFileSync(log, `${JSON.stringify({ t: monotonicMs(), pid: process.pid, ...line })}\n`)
 }
@@ -39,7 +39,7 @@ const belfry = createBelfry({
   },
 })
 
-/** A connection that breaks under a transaction fails its attempt. There is always another. */
+/** A broken connection fails the attempt of a transaction; with this many attempts the run still succeeds. */
 const retry = /** @type {const} */ ({ attempts: 1_000, backoff: 'fixed', delay: '200ms' })
 
 belfry.job('quick', { run: (context) => work(context, 30) })
@@ -67,7 +67,7 @@ async function work(context, mostMs) {
 }
 
 /**
- * An effect that is committed with the success of its run, or not at all.
+ * Writes an effect that is committed with the success of its run, or not at all.
  * @param {import('../../dist/index.js').HandlerContext<unknown>} context
  * @param {number} mostMs
  */
@@ -81,7 +81,7 @@ async function commit(context, mostMs) {
   })
 }
 
-/** What a transaction answers must be JSON. A store whose transactions are synchronous must be given no promise. */
+/** A transaction's result must be JSON. A store with synchronous transactions must not get a promise. */
 function outcomeOf(/** @type {unknown} */ written) {
   return written instanceof Promise ? written.then(() => null) : null
 }
@@ -102,7 +102,7 @@ process.on('SIGTERM', async () => {
   process.exit(0)
 })
 
-/** Takes a lock that all want, again and again: its tokens show how far the store has come, whoever asks. */
+/** Repeatedly takes a lock that all processes contend for: its tokens show the store's progress. */
 async function takeLocks() {
   for (let count = 0; ; count += 1) {
     const [key, sentAt] = [`lock/${count % 3}`, monotonicMs()]
@@ -112,19 +112,19 @@ async function takeLocks() {
       await sleep(Math.random() * 20)
       await lock?.release()
     } catch {
-      // The store is down, or has given the lock to somebody else.
+      // The store is down, or has given the lock to another process.
     }
     await sleep(100 + Math.random() * 200)
   }
 }
 
-/** Whoever started it may be gone: then nobody would ever end it. */
+/** Exits when the parent has died: nothing else would end this process. */
 const parent = process.ppid
 setInterval(() => {
   if (process.ppid !== parent) process.exit(1)
 }, 1_000).unref()
 
-/** The store may be down just now, or out of reach. */
+/** Retries, because the store may be down or unreachable. */
 async function start() {
   for (;;) {
     try {

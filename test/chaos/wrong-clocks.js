@@ -4,8 +4,8 @@ import { wrongClock } from '../servers/faketime.js'
 const MAX_SKEW_MS = 600_000
 
 /**
- * How wrong the clocks of processes are, and the environment that makes them so. The first two are as wrong as can be,
- * one each way.
+ * The clock skew of each process, and the environment that sets it. The first two have the maximum skew, one in each
+ * direction.
  * @param {number} processes
  * @param {() => number} random
  */

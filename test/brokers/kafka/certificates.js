@@ -1,5 +1,5 @@
 // @ts-check
-/** An authority of our own, and what it signs: a certificate of the brokers, and one of a client. */
+/** A test certificate authority, which signs a certificate for the brokers and one for a client. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
 // @ts-check
-/** Kafka: three brokers in KRaft mode, each a controller too, with the three clients that Belfry has. */
+/** Kafka: three brokers in KRaft mode, which are also controllers, and Belfry's three clients. */
 import { execFile, execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -74,7 +74,10 @@ export async function openKafkaCluster({ brokers = 3, partitions = 6 } = {}) {
   return cluster
 }
 
-/** One JVM formats one folder; the others get the same with their own number. @param {string} root @param {readonly import('./properties.js').Ports[]} ports */
+/**
+ * Formats one folder with a JVM, and copies it for the others with their own number.
+ * @param {string} root @param {readonly import('./properties.js').Ports[]} ports
+ */
 function format(root, ports) {
   const folder = (/** @type {number} */ id) => join(root, `broker-${id}`)
   const [first, ...others] = ports.map(({ id }) => id)
@@ -153,7 +156,10 @@ class KafkaCluster {
     this.#process(node).signal('SIGCONT')
   }
 
-  /** All brokers are there, and all replicas of these partitions are in sync. @param {readonly string[]} [topics] all, if none are named */
+  /**
+   * Waits until all brokers are up and all replicas of these partitions are in sync.
+   * @param {readonly string[]} [topics] all, if none are named
+   */
   async healthy(topics) {
     const deadline = Date.now() + PATIENCE_MS
     for (;;) {
@@ -208,7 +214,7 @@ class KafkaCluster {
     }
   }
 
-  /** Where the brokers listen, and what they want to be told there. @param {string} [variant] */
+  /** The brokers' addresses and the credentials for a variant. @param {string} [variant] */
   #access(variant) {
     const { ca, client } = this.#tls
     const at = (/** @type {'plain' | 'secure' | 'mutual'} */ kind) =>
@@ -278,7 +284,7 @@ class KafkaCluster {
   }
 }
 
-/** A token as the brokers take it here: signed by nobody. */
+/** An unsigned token, which the brokers accept in this setup. */
 function unsignedToken() {
   const seconds = Math.floor(Date.now() / 1_000)
   const claims = { sub: USER, iat: seconds, exp: seconds + 3_600 }

@@ -1,5 +1,7 @@
 // @ts-check
-/** What the Kafka tests need and do not bring: Java, Kafka's jars from Maven Central, the clients, and a newer Node. */
+/**
+ * Installs the dependencies of the Kafka tests: Java, Kafka's jars from Maven Central, the clients, and a newer Node.
+ */
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -12,7 +14,7 @@ import { program } from '../../servers/program.js'
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 const BROKERS = fileURLToPath(new URL('..', import.meta.url))
 const VERSION = '4.3.1'
-/** What takes long to get is kept for the next time. */
+/** Downloads and builds that take long are cached here. */
 const CACHE = join(homedir(), '.cache', 'belfry-tests')
 const LIBRARIES = join(CACHE, `kafka-${VERSION}`)
 
@@ -24,7 +26,7 @@ export function java() {
   })
 }
 
-/** The class path of a Kafka broker: downloaded once, and kept for the next time. */
+/** The class path of a Kafka broker, downloaded once and cached. */
 export function classPath() {
   const isComplete =
     existsSync(LIBRARIES) && readdirSync(LIBRARIES).some((file) => file === `kafka_2.13-${VERSION}.jar`)
@@ -42,7 +44,7 @@ export function classPath() {
   return join(LIBRARIES, '*')
 }
 
-/** Where clients are that the root does not have. */
+/** The folder of the clients that the root does not install. */
 export const CLIENT_FOLDER = join(BROKERS, 'node_modules')
 
 /** @param {readonly string[]} clients */
@@ -53,7 +55,7 @@ export function installClients(clients) {
   if (clients.includes('confluent')) buildConfluent()
 }
 
-/** A Node that @platformatic/kafka runs on: this one, or one from npm. */
+/** A Node version that @platformatic/kafka supports: this one, or one from npm. */
 export function newerNode() {
   const [major = 0] = process.versions.node.split('.').map(Number)
   if (major >= 24) return process.execPath
@@ -64,15 +66,15 @@ export function newerNode() {
   return file
 }
 
-/** Scripts are left out: what they would do is done below, where it can be seen. @param {string} folder */
+/** Ignores install scripts: the steps they would run are explicit below. @param {string} folder */
 function npmInstall(folder) {
   const options = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
   execFileSync('npm', options, { cwd: folder, stdio: ['ignore', 2, 2], timeout: 300_000 })
 }
 
 /**
- * Its binary comes from GitHub. Where that cannot be reached it is built, against the libraries of the system, and kept for
- * the next time.
+ * The package's binary comes from GitHub. Where GitHub is unreachable it is built against the system's libraries, and
+ * cached.
  */
 function buildConfluent() {
   const folder = join(CLIENT_FOLDER, '@confluentinc', 'kafka-javascript')
@@ -106,7 +108,7 @@ function preGyp(folder, how) {
   const file = createRequire(join(folder, 'package.json')).resolve('@mapbox/node-pre-gyp/bin/node-pre-gyp')
   const global_ = execFileSync('npm', ['root', '-g'], { encoding: 'utf8' }).trim()
   const gyp = join(global_, 'npm', 'node_modules', 'node-gyp', 'bin', 'node-gyp.js')
-  // Node's headers mostly come with it: else they are downloaded.
+  // Node's headers usually come with it; otherwise they are downloaded.
   const home = dirname(dirname(process.execPath))
   const headers = existsSync(join(home, 'include', 'node', 'node.h')) ? { npm_config_nodedir: home } : {}
   const env = { ...process.env, ...headers, CKJS_LINKING: 'dynamic', npm_config_node_gyp: gyp }

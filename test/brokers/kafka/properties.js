@@ -1,5 +1,5 @@
 // @ts-check
-/** The settings of one broker, which is a controller too. */
+/** The settings of one broker, which is also a controller. */
 
 export const USER = 'belfry'
 export const PASSWORD = 'not-a-secret'

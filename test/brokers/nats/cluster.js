@@ -1,5 +1,5 @@
 // @ts-check
-/** NATS: three servers with JetStream, and a leaf node without it, which is a way in for those who have no other. */
+/** NATS: three servers with JetStream, and a leaf node without it, which offers the other variants of connecting. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { foundOrInstalled } from '../../servers/apt.js'
@@ -106,7 +106,7 @@ class NatsCluster {
     return info.cluster.leader
   }
 
-  /** Every server says that it has caught up, and every stream has a leader with two current followers. */
+  /** Waits until every server has caught up, and every stream has a leader with two current followers. */
   async healthy() {
     await eventually(async () => {
       for (const { name, monitor } of this.#nodes) {
@@ -184,7 +184,7 @@ class NatsCluster {
   }
 
   /**
-   * Over any server that takes the connection.
+   * Connects to the first server that accepts the connection.
    * @template T
    * @param {(wire: NatsWire) => Promise<T>} use
    */

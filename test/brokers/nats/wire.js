@@ -1,5 +1,5 @@
 // @ts-check
-/** A NATS client of a few lines, which is not Belfry's: requests and their answers, over the protocol as it is written. */
+/** A minimal NATS client, independent of Belfry's: requests and answers over the wire protocol. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 
@@ -35,7 +35,7 @@ export class NatsWire {
   }
 
   /**
-   * Asks JetStream, and answers with what it says.
+   * Sends a JetStream API request, and returns the answer.
    * @param {string} subject below `$JS.API`
    * @param {object} [body]
    * @returns {Promise<any>}
@@ -62,7 +62,7 @@ export class NatsWire {
     this.#socket.destroy()
   }
 
-  /** Takes one whole line, with what belongs to it, from what has come. */
+  /** Removes one complete line, with its payload, from the received data. */
   #next() {
     const end = this.#buffer.indexOf('\r\n')
     if (end < 0) return false

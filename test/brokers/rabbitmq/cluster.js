@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * RabbitMQ: three nodes with quorum queues. They have an epmd of their own (Erlang's register of nodes) and listen on loopback
- * alone, so whatever else runs on Erlang on this machine never meets them.
+ * RabbitMQ: three nodes with quorum queues. They use their own epmd (Erlang's node registry) and listen only on
+ * loopback, so other Erlang programs on this machine do not interfere.
  */
 import { execFile } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
@@ -105,10 +105,10 @@ function environment(folder, { name, port, nodes }, register) {
     RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, 'plugins'),
     RABBITMQ_FEATURE_FLAGS_FILE: join(folder, 'flags'),
     RABBITMQ_PID_FILE: join(folder, 'pid'),
-    // Schedulers that wait by spinning would take the cores from the tests.
+    // Busy-waiting schedulers would take the cores from the tests.
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
       '+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}',
-    // So that the script becomes the server, and what ends it ends the server.
+    // Makes the script exec the server, so that a signal reaches the server itself.
     RUNNING_UNDER_SYSTEMD: 'true',
   }
 }
@@ -144,7 +144,7 @@ class RabbitCluster {
     return String(found.leader).replace('@localhost', '')
   }
 
-  /** Every node takes connections, and every queue has all its members online. */
+  /** Waits until every node accepts connections, and every queue has all its members online. */
   async healthy() {
     await eventually(async () => {
       for (const { port } of this.#nodes) await this.#withChannel(port, async () => {})

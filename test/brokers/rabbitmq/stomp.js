@@ -1,5 +1,5 @@
 // @ts-check
-/** A STOMP client of a few lines, which is not Belfry's: takes all that is in a queue, over another protocol of the broker. */
+/** A minimal STOMP client, independent of Belfry's: empties a queue over another protocol of the broker. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 
@@ -40,7 +40,7 @@ export async function drain(port, queue, expected) {
     socket.write(`SUBSCRIBE\n${headers.join('\n')}\n\n\0`)
   }
 
-  /** The first whole frame of what has come. */
+  /** The first complete frame of the received data. */
   function next() {
     while (buffer[0] === 10) buffer = buffer.subarray(1)
     const head = buffer.indexOf('\n\n')

@@ -42,14 +42,14 @@ export async function openRedisCluster() {
   return opened
 }
 
-/** Nodes talk to each other ten thousand ports higher. */
+/** The cluster bus uses the port number plus ten thousand. */
 async function portWithBus() {
   for (let port = 12_000 + Math.floor(Math.random() * 8_000); ; port += 1) {
     try {
       await freePort(port + 10_000)
       return await freePort(port)
     } catch {
-      // Another server has one of the two.
+      // Another server uses one of the two ports.
     }
   }
 }
@@ -82,7 +82,7 @@ class RedisCluster {
     return [...this.#ports].find(([, each]) => each === port)?.[0] ?? ''
   }
 
-  /** Every node says that all slots are served, and every master has its replica beside it. */
+  /** Waits until every node reports all slots as served, and every master has its replica. */
   async healthy() {
     await eventually(async () => {
       for (const [name, port] of this.#ports) {

@@ -1,5 +1,5 @@
 // @ts-check
-/** Redis with Sentinel: a master with two replicas, and three sentinels, of which two must agree. */
+/** Redis with Sentinel: a master with two replicas, and three sentinels with a quorum of two. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../../servers/own-server.js'
@@ -31,7 +31,7 @@ export async function openSentinelCluster() {
   for (const name of SENTINELS) sentinels.set(name, await freePort())
   const first = ports.get('redis-1')
   for (const [name, port] of ports) {
-    // A file, because Sentinel has a server write down whom it follows: started again, it must not be a second master.
+    // A file, because Sentinel makes a server persist its master: after a restart it must not be a second master.
     const file = join(cluster.folder(name), 'redis.conf')
     const pairs = ['--port', String(port), '--dir', cluster.folder(name), ...SETTINGS]
     const lines = pairs.flatMap((word, at) => (at % 2 === 0 ? [`${word.slice(2)} ${pairs[at + 1] || '""'}`] : []))
@@ -85,7 +85,7 @@ class SentinelCluster {
     return [...this.#ports].find(([, each]) => each === port)?.[0] ?? ''
   }
 
-  /** All sentinels name one master, and both others follow it. */
+  /** Waits until all sentinels name one master, and both other servers follow it. */
   async healthy() {
     await eventually(async () => {
       const named = new Set()

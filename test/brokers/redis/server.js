@@ -1,5 +1,5 @@
 // @ts-check
-/** What Redis Cluster and Sentinel have in common: how a server is started, asked, and read. */
+/** Shared by Redis Cluster and Sentinel: how a server is started, sent commands, and read. */
 import { foundOrInstalled } from '../../servers/apt.js'
 import { program } from '../../servers/program.js'
 import { tellRedis } from '../../servers/redis.js'
@@ -11,16 +11,16 @@ export function server() {
   })
 }
 
-/** A key that holds something else than a stream. */
+/** A key with a type other than stream. */
 export const NO_STREAM = 'no-stream'
 
-/** A write is acknowledged only while a replica keeps up: the setting that docs/sinks.md names. */
+/** A write is acknowledged only while a replica keeps up, as docs/sinks.md recommends. */
 export const SETTINGS = [
   ...['--bind', '127.0.0.1', '--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec'],
   ...['--repl-diskless-sync-delay', '0', '--min-replicas-to-write', '1', '--min-replicas-max-lag', '5'],
 ]
 
-/** A server that is just writing its log anew does not listen to the signal: it is told again. */
+/** A server that is rewriting its log ignores the signal, so it is sent again. */
 const AGAIN_MS = 1_000
 
 /** @param {import('../local-cluster.js').LocalCluster} cluster @param {string} node */
@@ -43,7 +43,7 @@ export async function tell(port, command, ...args) {
 }
 
 /**
- * All entries of a stream, by XRANGE of another client than Belfry's.
+ * All entries of a stream, read by an independent client with XRANGE.
  * @param {number} port
  * @param {string} stream
  * @returns {Promise<import('../cluster.js').Arrived[]>}
