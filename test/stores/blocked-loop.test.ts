@@ -1,4 +1,4 @@
-/** Real processes whose event loop is really blocked, for much longer than their lease. */
+/** Real processes whose event loop is blocked for much longer than their lease. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -13,16 +13,16 @@ import { serverUrl } from '../servers/ask.js'
 import { temporaryFile } from './temporary-file.js'
 
 const PROGRAM = fileURLToPath(new URL('blocking-process.js', import.meta.url))
-/** Their lease is 6 s. */
+/** Longer than the lease, which is 6 s. */
 const LONG_MS = 12_000
 const AGAIN = { timeout: 90_000, retry: 1 }
 
-/** Tests run beside each other, so each gives back what it used. */
+/** Tests run concurrently, so each releases what it used. */
 type OnFinish = typeof onTestFinished
 
 interface Place {
   readonly store: Store
-  /** The same for another process. */
+  /** The same store, for another process. */
   readonly data: Readonly<Record<string, string>>
   close(): Promise<void>
 }
@@ -65,7 +65,7 @@ const KINDS = {
 } as const
 const ONE_EACH = ['sqlite', 'postgres', 'redis'] as const
 
-/** An observer that takes no part, and how to start processes beside it. */
+/** An observer that runs nothing, and a function to start processes beside it. */
 async function scene(kind: keyof typeof KINDS, onFinish: OnFinish) {
   const place = await KINDS[kind]()
   const belfry = createBelfry({ store: place.store, roles: [] })
@@ -75,7 +75,7 @@ async function scene(kind: keyof typeof KINDS, onFinish: OnFinish) {
   })
   await belfry.start()
   const launch = (as: string, options: object) => launchProcess({ kind: as, ...place.data }, options, cleanups)
-  /** One whose beat thread is there: starting it takes longer than a lease where all cores are taken. */
+  /** Starts a process and waits for its beat thread, which takes longer than a lease when all cores are busy. */
   const start = async (options: object = {}) => {
     const started = launch(kind, options)
     await until(() => ['started', 'thread is ready'].every((words) => started.said().includes(words)))
@@ -109,7 +109,7 @@ function launchProcess(place: object, options: object, cleanups: (() => Promise<
   return { child, said: () => texts.out, warned: () => texts.err }
 }
 
-/** Tests that run beside each other cannot wait with `expect`. */
+/** Concurrent tests cannot use `expect.poll`. */
 const until = (condition: () => boolean | Promise<boolean>) =>
   vi.waitUntil(condition, { timeout: 60_000, interval: 100 })
 
@@ -135,7 +135,7 @@ describe.concurrent.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('on %s', 
       const { run } = await belfry.enqueue('hold and block', LONG_MS)
       await until(async () => (await belfry.locks.inspect('held')).length === 1)
       const other = await start()
-      // Another wants the lock all the while, and would have it as soon as it ran out.
+      // A rival waits for the lock throughout, and would get it as soon as it expired.
       const waiting = belfry.lock('held', { wait: '60s' }).catch(() => undefined)
       const result = { lock: 'kept', pid: blocked.child.pid }
       expect(await ended(belfry, run)).toMatchObject({ state: 'succeeded', attempt: 1, result })
@@ -146,22 +146,18 @@ describe.concurrent.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('on %s', 
 })
 
 describe.concurrent.each(ONE_EACH)('on %s', (kind) => {
-  it(
-    'ten handlers of synchronous work are executed ten times, by more than one process',
-    AGAIN,
-    async ({ onTestFinished }) => {
-      const { belfry, start } = await scene(kind, onTestFinished)
-      const processes = [await start(), await start()]
-      const runs = await Promise.all(Array.from({ length: 10 }, () => belfry.enqueue('block', 700)))
-      const ends = await Promise.all(runs.map(({ run }) => ended(belfry, run)))
-      expect(ends.map((run) => run?.state)).toEqual(Array(10).fill('succeeded'))
-      expect(began(...processes)).toBe(10)
-      expect(new Set(ends.map((run) => run?.result)).size).toBe(2)
-    },
-  )
+  it('ten blocking handlers are executed ten times, by more than one process', AGAIN, async ({ onTestFinished }) => {
+    const { belfry, start } = await scene(kind, onTestFinished)
+    const processes = [await start(), await start()]
+    const runs = await Promise.all(Array.from({ length: 10 }, () => belfry.enqueue('block', 700)))
+    const ends = await Promise.all(runs.map(({ run }) => ended(belfry, run)))
+    expect(ends.map((run) => run?.state)).toEqual(Array(10).fill('succeeded'))
+    expect(began(...processes)).toBe(10)
+    expect(new Set(ends.map((run) => run?.result)).size).toBe(2)
+  })
 
   it(
-    'a process that blocks for longer than maxBlock says which handler runs, and its work is taken over',
+    'a process that blocks for longer than maxBlock reports the handler, and its run is taken over',
     AGAIN,
     async ({ onTestFinished }) => {
       const { belfry, start } = await scene(kind, onTestFinished)
@@ -176,7 +172,7 @@ describe.concurrent.each(ONE_EACH)('on %s', (kind) => {
   )
 })
 
-it.concurrent('a pool whose password is a function is said once to have no beats from a thread', async ({
+it.concurrent('a pool whose password is a function is reported once as having no beat thread', async ({
   onTestFinished,
 }) => {
   const { launch } = await scene('postgres', onTestFinished)

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * A process whose handlers block the event loop. It says what it does, a line for each.
+ * A process whose handlers block the event loop. It prints a line for each event.
  *
  *     node blocking-process.js '{"kind":"sqlite","path":"…"}' '{"maxBlock":"2s"}'
  */
@@ -27,14 +27,14 @@ const STORES = {
   'redis with a client of ioredis': () => redis({ client: new Redis(url), prefix }),
 }
 
-/** As programs do it that keep their connection data in parts. */
+/** A pool made from separate connection settings, as some programs do. */
 function poolOf(/** @type {boolean} */ hidesPassword) {
   const { hostname: host, port, username: user, password, pathname } = new URL(url)
   const secret = hidesPassword ? () => password : password
   return new pg.Pool({ host, port: Number(port), user, password: secret, database: pathname.slice(1), max: 4 })
 }
 
-/** Without working: what blocks the loop for long should not also take the cores of other tests. */
+/** Blocks without using the processor, so that other tests keep their cores. */
 function block(/** @type {number} */ ms) {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }

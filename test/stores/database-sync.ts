@@ -1,7 +1,7 @@
 /**
- * `DatabaseSync` of `node:sqlite`; where the runtime has none, a stand-in over libsql that is as particular as that of
- * Node 22.5, the oldest: rows are objects, it does not say whether a transaction is open, and a numbered parameter is
- * a named one, which is not bound by its place.
+ * `DatabaseSync` of `node:sqlite`. A runtime without it gets a substitute over libsql that is as strict as the one of
+ * Node 22.5, the oldest: rows are objects, it does not report whether a transaction is open, and a numbered parameter
+ * is a named one, which is not bound by position.
  */
 import { createRequire } from 'node:module'
 import type { BetterSqliteHandle, NodeSqliteHandle } from '../../src/stores/sqlite/index.js'
@@ -44,7 +44,7 @@ class DatabaseSync implements NodeSqliteHandle {
   }
 }
 
-/** The name of each parameter in the order of their numbers; undefined for one without. */
+/** The name of each parameter by its number; undefined for an unnamed one. */
 function parameterNames(sql: string): (string | undefined)[] {
   const names: (string | undefined)[] = []
   for (const [token, digits] of sql.matchAll(/'[^']*'|--[^\n]*|\?(\d*)/g)) {

@@ -16,8 +16,8 @@ import { temporaryFile } from './temporary-file.js'
 const findings = (checks: readonly Check[] = []) =>
   checks.flatMap(({ name, findings: found }) => found.map(({ what, fix }) => ({ name, what, fix })))
 
-describe('what a store says of itself', () => {
-  it('SQLite: an index that somebody dropped, with the statement that makes it', async () => {
+describe('a store’s own diagnosis', () => {
+  it('SQLite: names a dropped index, with the statement that creates it', async () => {
     const { path, remove } = temporaryFile()
     const store = sqlite({ path })
     await store.open()
@@ -39,7 +39,7 @@ describe('what a store says of itself', () => {
     await remove()
   })
 
-  it('Postgres: indexes that are missing or invalid, and functions of another release; the fixes fix them', async () => {
+  it('Postgres: names missing or invalid indexes, and functions of another release; the suggested fixes work', async () => {
     const url = await serverUrl('postgres')
     const schema = `doctor_${process.pid}`
     const client = new pg.Client({ connectionString: url })
@@ -75,7 +75,7 @@ describe('what a store says of itself', () => {
     await client.end()
   })
 
-  it('Redis: what it is, and nothing to find', async () => {
+  it('Redis: describes the server, and finds nothing wrong', async () => {
     const store = redis({ url: await serverUrl('redis'), prefix: `doctor${process.pid}:` })
     await store.open()
     const checks = await store.diagnose?.()
@@ -90,7 +90,7 @@ describe('what a store says of itself', () => {
     await elsewhere.close()
   })
 
-  it('Redis or Valkey, by the version that each has', async () => {
+  it('distinguishes Redis from Valkey by their versions', async () => {
     const about = async (...infos: string[]) => {
       const read = async (_: ScriptSource, shard: number) => [infos[shard], '1.000000']
       const server = { shards: infos.length, monotonic: () => performance.now(), read }
@@ -102,7 +102,7 @@ describe('what a store says of itself', () => {
     expect(await about('redis_version:7.2.4\r\n', valkey)).toBe('Redis 7.2.4 and Valkey 8.0.1, 2 shards')
   })
 
-  it('Redis: a policy that throws keys away, masters whose clocks differ, and memory that runs out', {
+  it('Redis: names an eviction policy, clock differences between masters, and low memory', {
     timeout: 60_000,
   }, async () => {
     const [well, ill] = await Promise.all([
@@ -121,7 +121,7 @@ describe('what a store says of itself', () => {
     const both = await found(well.url, ill.url)
     expect(both.map(({ name }) => name)).toEqual(['eviction', 'masters', 'bloat'])
     expect(both[0]?.what).toMatch(/maxmemory-policy allkeys-lru/)
-    // What the network took is not counted against the clocks.
+    // The network's delay does not count as a difference between the clocks.
     expect(both[1]?.what).toMatch(/^the clocks of two masters are (1\d|2[0-5])\d\d ms apart$/)
     expect(both[2]).toEqual({
       name: 'bloat',

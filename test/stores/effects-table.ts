@@ -3,7 +3,7 @@ import { serverUrl } from '../servers/ask.js'
 
 let made = 0
 
-/** A table of the user's, in the database of the store. */
+/** A user table in the store's database. */
 export async function effectsTable() {
   made += 1
   const name = `effects_${process.pid}_${made}`
@@ -12,7 +12,7 @@ export async function effectsTable() {
   return {
     name,
     pool,
-    /** What was written and committed, in order. */
+    /** The committed rows, in order. */
     async effects(): Promise<string[]> {
       const { rows } = await pool.query<{ what: string }>(`select what from ${name} order by id`)
       return rows.map(({ what }) => what)

@@ -11,8 +11,8 @@ const WRITES = /^\s*(insert|update|delete)/i
 type Statement = ReturnType<SqliteHandle['prepare']>
 
 /**
- * A handle that lets others begin before its first write. It cannot wait for them, because it is synchronous: they go on
- * when it gives up its turn, or has ended its transaction.
+ * A handle that lets other operations begin before its first write. The handle is synchronous and cannot wait for them:
+ * they continue when it yields, or after its transaction.
  */
 function heldHandle(path: string, held: HeldWrite): { handle: SqliteHandle; close: () => void } {
   const handle = openDriver(path).handle as SqliteHandle
@@ -36,7 +36,7 @@ export interface FreshFile {
   close(): Promise<void>
 }
 
-/** A store on a file of its own, with a clock that is turned by hand. */
+/** A store on a new file, with a clock that the test advances. */
 export function freshFile(): FreshFile {
   const clock = manualClock()
   const file = temporaryFile()

@@ -1,4 +1,4 @@
-/** The libraries that people use on Postgres, each with a table of the user's, as the tests need them. */
+/** The supported Postgres libraries, each with a user table, as the tests need them. */
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { pgTable, serial, text } from 'drizzle-orm/pg-core'
 import createKnex, { type Knex } from 'knex'
@@ -9,13 +9,13 @@ import { generatePrisma } from './prisma-client.js'
 import type { Tx } from './transaction-scene.js'
 
 export interface Library {
-  /** A transaction of the library's, as Belfry takes it, and a write in it. */
+  /** Runs a transaction of the library, in the form that Belfry accepts, with a function that writes in it. */
   transaction(work: (tx: PostgresTx, write: (what: string) => PromiseLike<unknown>) => Promise<void>): Promise<unknown>
-  /** The same made of what is no transaction. */
+  /** The library's client outside of a transaction. */
   readonly outside: PostgresTx
-  /** A write of the library's, in the transaction of a handler. */
+  /** Writes with the library inside a handler's transaction. */
   writeInside(tx: Tx, what: string): PromiseLike<unknown>
-  /** A write in a transaction of the library's, in that of a handler. It rolls back when it is told to. */
+  /** Writes in a nested transaction of the library inside a handler's. It rolls back when `end` rejects. */
   nestInside(tx: Tx, what: string, end: () => Promise<void>): PromiseLike<unknown>
   close(): Promise<unknown>
 }

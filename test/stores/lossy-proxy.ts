@@ -3,21 +3,21 @@ import { connect, createServer, type Socket } from 'node:net'
 
 export interface LossyProxy {
   readonly url: string
-  /** The server gets the request and answers it, but the answer is lost, and the connection with it. */
+  /** The server executes the request, but the answer and the connection are lost. */
   loseAnswer(nth?: number): void
   /**
-   * As when a firewall forgets connections: those that there are now stay open, and what is sent over them one way
-   * arrives nowhere. New ones work.
+   * Simulates a firewall that forgets connections: open ones stay open, and what is sent over them in one direction is
+   * lost. New ones work.
    */
   swallow(what: 'requests' | 'answers', ofThoseThatSaid?: string): void
-  /** New connections are closed at once. */
+  /** Closes new connections at once. */
   refuse(): void
-  /** The server's end of every connection is cut, and the client does not hear of it. */
+  /** Cuts the server's end of every connection without telling the client. */
   forget(): void
   close(): void
 }
 
-/** Stands between clients and a server, and loses what it is told to. */
+/** A proxy between clients and a server that loses data on request. */
 export async function lossyProxy(server: URL): Promise<LossyProxy> {
   const pairs = new Set<{ readonly client: Socket; readonly upstream: Socket; said: string }>()
   const swallowed = new Map<Socket, 'requests' | 'answers'>()

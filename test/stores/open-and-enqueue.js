@@ -1,5 +1,5 @@
 // @ts-check
-/** A process that opens a file which may not be there yet, and leaves one run in it. */
+/** A process that opens a file, which may not exist yet, and enqueues one run. */
 import { sqlite } from '../../dist/stores/sqlite/index.js'
 
 const store = sqlite({ path: process.argv[2] ?? '' })

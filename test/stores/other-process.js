@@ -1,5 +1,8 @@
 // @ts-check
-/** A process beside the one under test: does what each line says, and answers with the instant at which it was done. */
+/**
+ * A second process beside the one under test: executes one command per input line, and prints the instant at which it
+ * was done.
+ */
 import { createInterface } from 'node:readline'
 import { createBelfry } from '../../dist/index.js'
 import { sqlite } from '../../dist/stores/sqlite/index.js'

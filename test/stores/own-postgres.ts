@@ -1,4 +1,7 @@
-/** A Postgres of a test's own, to be stopped, crashed and misconfigured. It ends with the process that started it. */
+/**
+ * A Postgres server for a single test, which can be stopped, crashed and misconfigured. It ends with the process that
+ * started it.
+ */
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs'
@@ -10,17 +13,17 @@ import pg from 'pg'
 
 export interface OwnPostgres {
   readonly url: string
-  /** `immediate` is what a crash looks like. */
+  /** `immediate` simulates a crash. */
   stop(mode: 'fast' | 'immediate'): Promise<void>
   start(): Promise<void>
-  /** As the superuser, over a connection of its own. */
+  /** Runs SQL as the superuser, over its own connection. */
   sql(text: string): Promise<readonly unknown[]>
   remove(): Promise<void>
 }
 
 const ROOT = '/usr/lib/postgresql'
 
-/** Ends the server when its input ends, which it does when whoever started it is gone. */
+/** Ends the server when its input closes, which happens when the process that started it is gone. */
 const KEEPER = `cat > /dev/null
 "$1" -D "$2/data" -m immediate stop > /dev/null 2>&1
 rm -rf "$2"`
@@ -30,7 +33,7 @@ export async function ownPostgres(settings: Readonly<Record<string, string>> = {
   const folder = mkdtempSync(join(tmpdir(), 'belfry-own-postgres-'))
   const user = process.getuid?.() === 0 ? { uid: idOf('-u'), gid: idOf('-g') } : {}
   if (user.uid !== undefined) chownSync(folder, user.uid, user.gid)
-  // Without waiting in place: whoever is being tested is to go on meanwhile.
+  // Asynchronous, so that the instance under test continues meanwhile.
   const run = async (command: string, ...args: string[]) => {
     const options = { cwd: folder, ...user }
     await promisify(execFile)(join(binaries, command), ['-D', join(folder, 'data'), ...args], options)

@@ -1,6 +1,6 @@
 /**
- * A Prisma client for one table, generated on the spot: into a folder of this repository, because it imports its runtime
- * by name. No engine is needed for that; the name of one keeps it from being looked for.
+ * Generates a Prisma client for one table: into a folder of this repository, because it imports its runtime by name. It
+ * needs no engine; naming one prevents the search for it.
  */
 import { execFile } from 'node:child_process'
 import { mkdir, rm, writeFile } from 'node:fs/promises'

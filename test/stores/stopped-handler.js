@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A process whose handler writes in its transaction, says so, and goes on when it is told to. What becomes of the
- * transaction is the last line that it says.
+ * A process whose handler writes in its transaction, reports it, and continues on a message. Its last line is the
+ * outcome of the transaction.
  */
 import { once } from 'node:events'
 import { createBelfry } from '../../dist/index.js'

@@ -1,6 +1,7 @@
 /**
- * Everything at once: every operation of a store, from several handles, on so few names that they meet all the time.
- * What they answer is not looked at; that nobody fails, that nothing is left hanging, and what the server saw of it, is.
+ * A stress test: every operation of a store, concurrently from several handles, on so few names that they often
+ * conflict. The answers are ignored; the test checks that no operation fails, that no run or lock is left unfinished,
+ * and what the server recorded.
  */
 import type { RunKey } from '../../src/core/key.js'
 import { plan } from '../../src/core/plan.js'
@@ -26,14 +27,14 @@ const OUTCOMES: readonly [Outcome, ...Outcome[]] = [
   { kind: 'released' },
   { kind: 'cancelled' },
 ]
-/** Short enough that instances die all the time. */
+/** Short enough that leases expire all the time. */
 const LEASE_MS = 150
 
-/** What all workers know of each other's doings. */
+/** What the workers share. */
 export interface Shared {
-  /** Grows with every claim, whoever makes it. */
+  /** The number of the last claim, of all workers. */
   claim: number
-  /** Attempts that are under way, or were: settling one twice is part of the game. */
+  /** Attempts claimed so far: settling one twice is one of the operations. */
   readonly attempts: { readonly run: string; readonly token: number }[]
   readonly runs: string[]
   readonly leases: { readonly name: string; readonly holder: string; readonly token: number }[]
@@ -45,7 +46,7 @@ export function shared(): Shared {
 
 type Operation = (store: Store, random: Random, shared: Shared) => Promise<unknown>
 
-/** How often each comes, in relation to the others. */
+/** The relative frequency of each operation. */
 const OPERATIONS: Readonly<Record<string, readonly [weight: number, operation: Operation]>> = {
   claim: [20, claim],
   settle: [20, settle],
@@ -71,14 +72,14 @@ const OPERATIONS: Readonly<Record<string, readonly [weight: number, operation: O
 }
 const LOTS = Object.values(OPERATIONS).flatMap(([weight, operation]) => Array<Operation>(weight).fill(operation))
 
-/** One operation, by the dice. */
+/** Runs one random operation. */
 export function disturb(store: Store, random: Random, common: Shared): Promise<unknown> {
   const operation = LOTS[random.integer(0, LOTS.length - 1)]
   if (operation === undefined) throw new Error('there is no operation to do')
   return operation(store, random, common)
 }
 
-/** Lets a store come to rest: everything that can go on, goes on to its end. Answers what is left unfinished. */
+/** Lets all runs finish, and returns what is left unfinished. */
 export async function comeToRest(store: Store, patienceMs: number): Promise<readonly string[]> {
   for (const id of SCHEDULES) await store.schedules.remove([id])
   const states = ['waiting', 'ready', 'running'] as const
@@ -201,7 +202,7 @@ function settle(store: Store, random: Random, { attempts }: Shared): Promise<unk
   return store.runs.settle(settlements)
 }
 
-/** Some handlers commit by themselves, the same attempt more than once among them. */
+/** Some handlers commit by themselves, some of them the same attempt more than once. */
 async function transact(store: Store, random: Random, { attempts }: Shared): Promise<void> {
   const attempt = attempts[random.integer(0, attempts.length - 1)]
   if (attempt !== undefined) await store.runs.transact?.(attempt, async () => 1)

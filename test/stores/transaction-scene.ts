@@ -8,7 +8,7 @@ import { effectsTable } from './effects-table.js'
 export type Tx = PostgresTransaction<pg.PoolClient, pg.Pool>
 export type Work = (tx: Tx) => unknown
 
-/** A fresh store with one instance, and a table of the user's beside it. */
+/** A new store with one instance, and a user table in the same database. */
 export async function transactionScene() {
   const fresh = await freshPostgres()
   const table = await effectsTable()
@@ -21,7 +21,7 @@ export async function transactionScene() {
     schema: fresh.schema,
     direct: fresh.direct,
     effects: table.effects,
-    /** Writes an effect inside a transaction, and answers with it. */
+    /** Writes an effect inside a transaction, and returns it. */
     async write(tx: { query(sql: string, values: unknown[]): Promise<unknown> }, what: string): Promise<string> {
       await tx.query(`insert into ${table.name} (what) values ($1)`, [what])
       return what
@@ -47,7 +47,7 @@ export function transactOn(
   return transact({ run: id, token }, work as (tx: unknown) => unknown, signal)
 }
 
-/** A promise, and what resolves it. */
+/** A promise with its resolver. */
 export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
   let open = () => {}
   const opened = new Promise<void>((resolve) => {
