@@ -23,7 +23,7 @@ import {
 } from '../../core/lease.js'
 import { acquireLease, takeFree, takeLock } from './acquire.js'
 import { textArray } from './connection/array-text.js'
-import { SharedWrites } from './connection/coalesced-writes.js'
+import { CoalescedWrites } from './connection/coalesced-writes.js'
 import type { Database } from './connection/database.js'
 import type { Wakes } from './connection/wakes.js'
 import { FROM, type Handed, leaseOf } from './lease-row.js'
@@ -77,9 +77,9 @@ export class LockLines {
   readonly #crowded = new Set<string>()
   /** Who asks in earnest just now, and whether his turn came meanwhile. */
   readonly #asking = new Map<string, boolean>()
-  readonly #looks: SharedWrites<AcquireRequest, Seen>
-  readonly #takes: SharedWrites<AcquireRequest, AcquireResult | undefined>
-  readonly #returns: SharedWrites<ReleaseRequest, Freed>
+  readonly #looks: CoalescedWrites<AcquireRequest, Seen>
+  readonly #takes: CoalescedWrites<AcquireRequest, AcquireResult | undefined>
+  readonly #returns: CoalescedWrites<ReleaseRequest, Freed>
   readonly #turns: LockTurns
   readonly #wakes: Wakes
 
@@ -87,9 +87,9 @@ export class LockLines {
     this.#db = db
     this.#wakes = wakes
     this.#turns = new LockTurns((turn) => this.#takeTurn(turn))
-    this.#looks = new SharedWrites((requests) => lookFor(db, requests))
-    this.#takes = new SharedWrites((requests) => this.#takeAll(requests), { atOnce: AT_ONCE })
-    this.#returns = new SharedWrites((requests) => this.#giveBackAll(requests), { atOnce: AT_ONCE })
+    this.#looks = new CoalescedWrites((requests) => lookFor(db, requests))
+    this.#takes = new CoalescedWrites((requests) => this.#takeAll(requests), { atOnce: AT_ONCE })
+    this.#returns = new CoalescedWrites((requests) => this.#giveBackAll(requests), { atOnce: AT_ONCE })
   }
 
   /** Somebody was handed a lock by another process: not before he was told to wait. */

@@ -1,35 +1,35 @@
 import type { Clock } from '../../core/clock.js'
 import { failure, quote } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
-import type { PgPool } from './connection/database.js'
+import type { PgPool } from './connection/driver.js'
 import { checkSchema } from './schema.js'
 
 export type Liveness = 'lease' | 'advisory'
 
 export interface PostgresOptions {
-  /** A pool of `pg`, or of anything that follows it. It stays yours: closing the store does not end it. */
+  /** A pool of `pg`, or one with the same members. Closing the store does not end it. */
   readonly pool?: PgPool
-  /** Instead of a pool: where the database is. Needs `pg`. */
+  /** The database, instead of a pool. Needs `pg`. */
   readonly url?: string
-  /** A URL that reaches the server itself, where the pool or the URL goes through a pooler: for one connection that stays. */
+  /** A URL that reaches the server itself, for the connection that listens, where `pool` or `url` leads through a pooler. */
   readonly direct?: string
   /**
-   * How others know that this process lives. `lease`: by time alone. `advisory`: also by a lock that its direct connection
-   * holds, so that what it held is free at once when it dies. Default `lease`.
+   * How other processes know that this one lives. `lease`: by time alone. `advisory`: also by an advisory lock of its
+   * direct connection, so that its locks and runs are free as soon as it dies. Default `lease`.
    */
   readonly liveness?: Liveness
-  /** The schema that everything lives in. */
+  /** The schema of all tables and functions. Default `belfry`. */
   readonly schema?: string
-  /** Whether to hear at once of what other processes do. By default, where there is a URL to connect to. */
+  /** Whether to hear of other processes' changes at once (LISTEN). Default: where `direct` or `url` is given. */
   readonly listen?: boolean
-  /** Whether to bring the tables up to date when it is opened. */
+  /** Whether to migrate the schema when the store opens. */
   readonly migrate?: boolean
-  /** For the timers of retries and hints; the system's by default. The store's time is the database's. */
+  /** The timers of retries and hints. The store's time is the database's. */
   readonly clock?: Clock
 }
 
 export interface MigrateOptions extends Pick<PostgresOptions, 'pool' | 'url' | 'schema'> {
-  /** Only say what would be done. */
+  /** Report what would be done, without doing it. */
   readonly dryRun?: boolean
 }
 
@@ -70,7 +70,7 @@ function checkSwitches(options: object, names: readonly string[], where: string)
 
 const SCHEME = /^(?:postgres|postgresql|socket):/i
 
-/** What the driver would not take for an address: it makes a host of everything. The value may hold a password. */
+/** The driver would take any text for a host. The value may contain a password, so a message shows it only without `@`. */
 function checkUrl(value: unknown, option: string, where: string): void {
   const isPath = typeof value === 'string' && value.startsWith('/')
   if (isPath || (typeof value === 'string' && SCHEME.test(value) && isReadable(value))) return
@@ -81,11 +81,24 @@ function checkUrl(value: unknown, option: string, where: string): void {
   )
 }
 
-/** As the driver reads it, which takes a blank, or a percent sign that stands for itself. */
+/** The driver also takes blanks, and percent signs that encode nothing. */
 function isReadable(url: string): boolean {
   return URL.canParse(url) || URL.canParse(encodeURI(url))
 }
 
 function isPool(pool: unknown): boolean {
   return ['connect', 'on'].every((name) => typeof (pool as Record<string, unknown> | null)?.[name] === 'function')
+}
+
+/** The URL of the direct connection, if the options give one. */
+export function directUrlOf({ direct, url, listen, liveness = 'lease' }: PostgresOptions): string | undefined {
+  const found = direct ?? url
+  if (found === undefined && (listen || liveness === 'advisory')) {
+    const purpose = listen ? 'to listen' : 'for the advisory mode'
+    throw failure(
+      'OPTION_INVALID',
+      `${purpose}, the Postgres store needs a connection of its own: pass \`direct\` with a URL that reaches the server itself`,
+    )
+  }
+  return found
 }

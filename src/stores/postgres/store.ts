@@ -4,7 +4,7 @@ import type { EnqueueResult, PutResult, ScheduleWrite, Store } from '../../core/
 import { advanceSchedules } from './advance.js'
 import { readyBacklog } from './backlog.js'
 import { claimRuns } from './claim.js'
-import { SharedWrites } from './connection/coalesced-writes.js'
+import { CoalescedWrites } from './connection/coalesced-writes.js'
 import type { Database } from './connection/database.js'
 import { Definitions } from './definitions.js'
 import { diagnose } from './diagnose.js'
@@ -48,9 +48,9 @@ export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open'
   const slots = new TransactionSlots(db.pool)
   const put = (writes: readonly ScheduleWrite[]) => putSchedules(db, writes)
   const nameOf = ({ id }: ScheduleWrite) => id
-  const puts = new SharedWrites<ScheduleWrite, PutResult>(put, { nameOf })
-  const versioned = new SharedWrites<ScheduleWrite, PutResult>(put, { nameOf })
-  const enqueues = new SharedWrites<NewRun, EnqueueResult>((runs) => enqueueRuns(db, runs))
+  const puts = new CoalescedWrites<ScheduleWrite, PutResult>(put, { nameOf })
+  const versioned = new CoalescedWrites<ScheduleWrite, PutResult>(put, { nameOf })
+  const enqueues = new CoalescedWrites<NewRun, EnqueueResult>((runs) => enqueueRuns(db, runs))
 
   function op<Args extends readonly unknown[], Result>(work: (db: Database, ...args: Args) => Promise<Result>) {
     return (...args: Args): Promise<Result> => work(db, ...args)

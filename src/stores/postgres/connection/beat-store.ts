@@ -1,32 +1,28 @@
-/** The beats and renewals of the Postgres store, from the beat thread: over one connection, which stays open. */
+/** The store as the beat thread opens it: beats and renewals over one connection that stays open. */
 import type { BeatStore } from '../../../core/beat-store.js'
 import { systemClock } from '../../../core/clock.js'
 import { beatInstance } from '../instances.js'
 import { renewLeases } from '../leases.js'
-import { checkServer } from './check-server.js'
 import { Database } from './database.js'
-import { newPool } from './driver.js'
 import { poolOf } from './pool.js'
 import { unproven } from './proof-of-life.js'
 import type { BeatStoreOptions } from './reopen.js'
 
-/** Called by the beat thread with what `reopen` made. */
+/** The beat thread calls this with what `reopen` returned. */
 export function openBeatStore(options: unknown): BeatStore {
   const { schema, client, proof } = options as BeatStoreOptions
-  const pool = poolOf({ pool: newPool({ ...client, max: 1, idleTimeoutMillis: 0 }) })
+  const pool = poolOf({ options: { ...client, max: 1, idleTimeoutMillis: 0 } })
   const db = new Database({
     ...{ pool: pool.used, schema, clock: systemClock, announce: () => {} },
     ...(proof === undefined ? {} : { proof: sharedProof(proof) }),
   })
-  let looked: Promise<void> | undefined
+  let opened: Promise<void> | undefined
   const open = () => {
-    looked ??= checkServer(db)
-      .then(() => db.findSession())
-      .catch((error: unknown) => {
-        looked = undefined
-        throw error
-      })
-    return looked
+    opened ??= db.checkServer().catch((error: unknown) => {
+      opened = undefined
+      throw error
+    })
+    return opened
   }
   return {
     open,
@@ -38,22 +34,19 @@ export function openBeatStore(options: unknown): BeatStore {
       await open()
       return renewLeases(db, requests)
     },
-    close: async () => {
-      await pool.leave()
-      await pool.used.end()
-    },
+    close: () => pool.leave(),
   }
 }
 
-/** The number that the main thread's session proves: rows that are renewed go on to carry it. */
+/** The number that the main thread's session proves: the rows that this thread renews keep it. */
 function sharedProof(memory: SharedArrayBuffer) {
-  const word = new Int32Array(memory)
+  const shared = new Int32Array(memory)
   return {
     async number(): Promise<number> {
-      const number = Atomics.load(word, 0)
+      const number = Atomics.load(shared, 0)
       if (number === 0) throw unproven('the connection that proves it is broken')
       return number
     },
-    holds: (number: number) => Atomics.load(word, 0) === number,
+    holds: (number: number) => Atomics.load(shared, 0) === number,
   }
 }

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { failure } from '../../../core/errors.js'
-import { SharedWrites } from './coalesced-writes.js'
+import { CoalescedWrites } from './coalesced-writes.js'
 
 /** A write that is answered when the test says so. */
 function scene(nameOf?: (item: string) => string) {
   const batches: { readonly items: readonly string[]; answer(): void; refuse(error: Error): void }[] = []
-  const shared = new SharedWrites<string, string>(
+  const shared = new CoalescedWrites<string, string>(
     (items) => {
       return new Promise((resolve, reject) => {
         batches.push({ items, answer: () => resolve(items.map((item) => `${item}!`)), refuse: reject })

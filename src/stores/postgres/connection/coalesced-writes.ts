@@ -1,13 +1,14 @@
 /**
- * Calls that come while a write is under way share the next one: one transaction, and one sync to disk, for all of them.
- * The first call that finds nothing under way goes at once, so sharing costs nobody any time.
+ * Coalesces calls into shared writes, as a group commit does: calls that arrive while a write is in flight go together in
+ * the next one, as one transaction with one sync to disk. A call that finds nothing in flight is sent at once.
  *
- * - A shared write that is refused because of what one of them asked for has written nothing: each is then done alone,
- *   and only the one that was wrong hears of it.
- * - A connection that breaks may have written: all of them are told that the store could not be reached, as each would
- *   have been alone.
- * - Two calls that speak of the same thing do not share: the second builds on what the first has made.
- * - Where one write may have to wait for somebody, several may be under way, so that it does not hold up all others.
+ *     call a        ──▶ write [a] ─────────▶
+ *     calls b, c, d             wait ──────▶ write [b, c, d] ──▶ each call gets its own results
+ *
+ * - **One call is refused.** A shared write that fails because of one of its items has written nothing. Each call is then
+ *   written alone, so only the one at fault fails.
+ * - **The connection breaks.** What was written is unknown, so every call fails, as it would have alone.
+ * - **Two calls about the same thing** never share a write, and keep their order: the second builds on the first.
  */
 import { BelfryError } from '../../../core/errors.js'
 
@@ -17,26 +18,26 @@ interface Call<Item, Result> {
   readonly reject: (error: unknown) => void
 }
 
-/** How many items one shared write has at the most. A call with more than this is not held up by others. */
-const MOST = 500
+/** The most items of a shared write. A call that has as many by itself is written alone, at once. */
+const MAX_ITEMS = 500
 
-export interface SharedWritesOptions<Item> {
-  /** Says what an item speaks of, where that matters. */
+export interface CoalescedWritesOptions<Item> {
+  /** The name of what an item is about, where two calls may be about the same thing. */
   readonly nameOf?: (item: Item) => string
-  /** How many writes may be under way. */
+  /** How many writes may be in flight: more than one where a write may wait for a row lock. */
   readonly atOnce?: number
 }
 
-export class SharedWrites<Item, Result> {
+export class CoalescedWrites<Item, Result> {
   readonly #write: (items: readonly Item[]) => Promise<readonly Result[]>
   readonly #nameOf: ((item: Item) => string) | undefined
   readonly #atOnce: number
   #waiting: Call<Item, Result>[] = []
-  #writing = 0
+  #inFlight = 0
 
   constructor(
     write: (items: readonly Item[]) => Promise<readonly Result[]>,
-    { nameOf, atOnce = 1 }: SharedWritesOptions<Item> = {},
+    { nameOf, atOnce = 1 }: CoalescedWritesOptions<Item> = {},
   ) {
     this.#write = write
     this.#nameOf = nameOf
@@ -45,19 +46,19 @@ export class SharedWrites<Item, Result> {
 
   /** One result per item, in order. */
   write(items: readonly Item[]): Promise<readonly Result[]> {
-    if (items.length >= MOST) return this.#write(items)
+    if (items.length >= MAX_ITEMS) return this.#write(items)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ items, resolve, reject })
-      if (this.#writing < this.#atOnce) void this.#writeAll()
+      if (this.#inFlight < this.#atOnce) void this.#writeWaiting()
     })
   }
 
-  async #writeAll(): Promise<void> {
-    this.#writing += 1
-    // Calls of the same turn join.
+  async #writeWaiting(): Promise<void> {
+    this.#inFlight += 1
+    // Calls of the same microtask share the first write.
     await Promise.resolve()
-    while (this.#waiting.length > 0) await this.#writeTogether(this.#next())
-    this.#writing -= 1
+    while (this.#waiting.length > 0) await this.#writeTogether(this.#takeBatch())
+    this.#inFlight -= 1
   }
 
   async #writeTogether(calls: readonly Call<Item, Result>[]): Promise<void> {
@@ -75,24 +76,23 @@ export class SharedWrites<Item, Result> {
     }
   }
 
-  /** The oldest that wait, as many as fit, without any two that speak of the same. */
-  #next(): Call<Item, Result>[] {
-    const calls: Call<Item, Result>[] = []
+  /** The oldest waiting calls, as many as fit. A call stays behind when an earlier one, taken or not, has one of its names. */
+  #takeBatch(): Call<Item, Result>[] {
+    const batch: Call<Item, Result>[] = []
     const left: Call<Item, Result>[] = []
     const names = new Set<string>()
     let count = 0
     for (const call of this.#waiting) {
       const own = this.#nameOf === undefined ? [] : call.items.map(this.#nameOf)
-      const fits = count === 0 || count + call.items.length <= MOST
+      const fits = count === 0 || count + call.items.length <= MAX_ITEMS
       if (fits && !own.some((name) => names.has(name))) {
-        calls.push(call)
+        batch.push(call)
         count += call.items.length
       } else left.push(call)
-      // Of those that stay, too: nobody overtakes what he builds on.
       for (const name of own) names.add(name)
     }
     this.#waiting = left
-    return calls
+    return batch
   }
 }
 

@@ -1,29 +1,48 @@
 /**
- * How operations reach the database. Each is one statement that commits by itself, or one short transaction; nothing of
- * a session is relied on, so that any pooler may hand every transaction to another connection.
+ * How operations reach the database.
  *
- * What went wrong is one of three things. A deadlock or a serialization failure has changed nothing, and is tried again
- * for as long as it takes. A server that was not reached, or refused, has changed nothing either: that is tried again for
- * a moment, because a restart or a failover may be over by then. A connection that broke may have changed something: what
- * is safe to repeat is repeated for that same moment, and what is not is the caller's to know.
+ * **No session state.** An operation is one statement that commits by itself, or one short transaction, so a pooler may
+ * run each on another connection.
  *
- * Each statement has a limit for its answer. A connection that has not answered by then counts as broken: a network may
- * swallow bytes for a quarter of an hour before TCP says so. What a lease depends on is prompt: its limit is a third of the
- * lease, so that it is repeated while the lease still runs. Lists, and what one call may do to thousands of schedules or
- * runs, are patient.
+ * **Limits.** Every statement has a limit for its answer. A network can swallow bytes for a quarter of an hour before TCP
+ * reports it, and a lease is over in seconds; so a connection that is silent for longer than the limit counts as broken.
+ * - `prompt`, a third of the lease: beats, claims, settlements. It leaves time to repeat them while the lease still runs.
+ * - `usual`, the same but at least 5 s: other single operations.
+ * - `patient`, 30 s: lists, and operations on thousands of schedules or runs.
+ *
+ * **What is repeated** depends on what an error proves (`errors.ts`):
+ *
+ * | error      | example                                   | the database                     | then                              |
+ * | ---------- | ----------------------------------------- | -------------------------------- | --------------------------------- |
+ * | `conflict` | deadlock, two inserts of the same         | is unchanged                     | repeat, up to 100 times           |
+ * | `refused`  | server starting, no connection left       | is unchanged                     | repeat for about half a second    |
+ * | `broken`   | connection lost, or silent past its limit | may be changed (unknown outcome) | repeat only what is `repeatable`  |
+ * | none       | a constraint, a mistake                   | is unchanged                     | throw                             |
+ *
+ * A repeatable write finds, on its second run, that it was done. `writeOnce` is for writes that cannot: the caller gets
+ * STORE_UNREACHABLE and has to look. Half a second covers a failover that is nearly over; the loops of the engine go on
+ * for as long as an outage lasts.
+ *
+ * **Half-open connections.** A silent connection is closed here, but its server process may still wait for a lock, or hold
+ * some inside a transaction; `END_SILENT` ends such a process, so that the repetition does not wait for it. A process that
+ * works on the statement may finish it.
+ *
+ * **Isolation.** A function that waits for a lock and then reads must see what was committed meanwhile, so operations need
+ * `read committed`, and refuse to run at any other level (BF003). They are then repeated in a transaction of that level;
+ * where the server's default is another level, every statement has such a transaction.
  */
 import { type Clock, sleep } from '../../../core/clock.js'
 import { KnownLease, replyLimitMs } from '../../../core/reply-limit.js'
 import { inSchema } from '../schema.js'
+import { type PgClient, type PgPool, type Query, type Row, rawQuery } from './driver.js'
 import { isOfDriver, isWrongIsolation, sqlState, storeError, troubleOf } from './errors.js'
-import { type PgClient, type PgPool, type Query, type Row, rawQuery } from './pg-client.js'
-import { Clients } from './pool-clients.js'
-import { StatementNames } from './prepared-statements.js'
-import { type Proof, unproven } from './proof-of-life.js'
-import { isLeftOpen, leftOpen } from './take-client.js'
+import { isInTransaction, leftOpen, PoolClients } from './pool-clients.js'
+import { PreparedStatements } from './prepared-statements.js'
+import { type ProofOfLife, unproven } from './proof-of-life.js'
+import { checkServer, SERVER_SETTINGS } from './server-check.js'
 import { type Change, type Changes, changesIn } from './wakes.js'
 
-export type { PgClient, PgPool, Row } from './pg-client.js'
+export type { Row } from './driver.js'
 
 /** Statements inside one transaction. */
 export interface Transaction {
@@ -34,65 +53,51 @@ export interface DatabaseOptions {
   readonly pool: PgPool
   readonly schema: string
   readonly clock: Clock
-  /** Told what changed. */
+  /** Gets what operations changed. */
   readonly announce: (changes: readonly Change[]) => void
-  /** Where other processes listen for hints; absent when none are sent. */
+  /** The channel that other processes listen on; absent when no hints are sent. */
   readonly channel?: string
-  /** Present when instances prove that they live. */
-  readonly proof?: Pick<Proof, 'number' | 'holds'>
-  /** How long any statement may take, for those that follow no lease. */
+  /** Present in the advisory mode. */
+  readonly proof?: Pick<ProofOfLife, 'number' | 'holds'>
+  /** One limit for all statements, instead of those that follow from the lease. */
   readonly limitMs?: number
 }
 
-/**
- * - `prompt`: a third of the lease.
- * - `usual`: the same, and not less than 5 s.
- * - `patient`: 30 s.
- */
-type Patience = 'prompt' | 'usual' | 'patient'
-
-/** How a statement is treated while it is under way. */
 export interface StatementOptions {
-  /** Whether doing it again changes nothing more. */
+  /** Whether a repetition changes nothing more. True by default. */
   readonly repeatable?: boolean
-  /** How long its answer may take. */
-  readonly patience?: Patience
-  /** What it renews: its answer is needed while that still runs. */
+  readonly patience?: 'prompt' | 'usual' | 'patient'
+  /** Of the lock that the statement renews: the limit follows from it, and not from the lease. */
   readonly ttlMs?: number
 }
 
-const MAX_TRIES = 100
-const MAX_WAIT_MS = 60
-const USUAL_MS = 5_000
-const PATIENT_MS = 30_000
-/** Between tries to reach the server. Who has more patience has it elsewhere: the loops of the engine never give up. */
-const TROUBLE_WAITS_MS = [50, 150, 450] as const
+type TransactionWork<Outcome> = (rows: readonly Row[], tx: Transaction) => Promise<Outcome>
 
-/** A stopped process must not hold rows. */
+const MAX_CONFLICTS = 100
+const MAX_CONFLICT_WAIT_MS = 60
+const TROUBLE_WAITS_MS = [50, 150, 450] as const
+const MIN_USUAL_MS = 5_000
+const PATIENT_MS = 30_000
+
+/** The server ends a transaction whose process was stopped in it, so that its rows come free. */
 const IDLE_TIMEOUT_MS = 10_000
 const BEGIN = `begin isolation level read committed; set local idle_in_transaction_session_timeout = ${IDLE_TIMEOUT_MS};`
 
-const SESSION = 'select pg_backend_pid()'
-
-/**
- * Of a connection that was given up. A server that is still at work on the statement may finish it: the repetition then
- * finds it done. One that only waits, for a lock or for the rest of a transaction, would keep others waiting.
- */
 const END_SILENT = `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and usename = session_user
   and (state like 'idle in transaction%' or wait_event_type = 'Lock')`
 
 export class Database {
-  readonly #options: DatabaseOptions
   readonly lease = new KnownLease()
-  readonly clients: Clients
+  readonly clients: PoolClients
+  readonly #options: DatabaseOptions
   readonly #texts = new Map<string, string>()
-  readonly #names = new StatementNames()
-  #isolated = false
-  #isEnding = false
+  readonly #prepared = new PreparedStatements()
+  #needsTransactions = false
+  #isEndingSilent = false
 
   constructor(options: DatabaseOptions) {
     this.#options = options
-    this.clients = new Clients(options.pool, options.clock, this.#endSilent)
+    this.clients = new PoolClients(options.pool, options.clock, (client) => void this.#endSilent(client))
   }
 
   get schema(): string {
@@ -111,17 +116,14 @@ export class Database {
     return this.#options.channel
   }
 
-  /** These connections begin at an isolation level that shows operations the past: each has a transaction of its own. */
-  isolate(): void {
-    this.#isolated = true
-  }
-
-  /** Finds out whether there is a pooler in between. */
-  async findSession(): Promise<void> {
+  /** Run once, before anything else: adapts to the server's settings, and to a pooler in between. */
+  async checkServer(): Promise<void> {
     await this.attempt(() =>
       this.#withClient(async (client) => {
-        const [row] = await this.clients.send(client, this.#query(SESSION, []), this.limitMs())
-        this.#names.tell(client, Number(row?.[0]))
+        const [row = []] = await this.sendOn(client, SERVER_SETTINGS)
+        const { isReadCommitted, session } = checkServer(row)
+        this.#needsTransactions = !isReadCommitted
+        this.#prepared.detectPooler(client, session)
       }),
     )
   }
@@ -131,29 +133,29 @@ export class Database {
     this.#options.announce(changesIn(changes))
   }
 
-  /** One statement that only looks. */
+  /** One statement that changes nothing. */
   read(sql: string, values: readonly unknown[] = [], options: StatementOptions = {}): Promise<readonly Row[]> {
     return this.attempt(() => this.send(sql, values, options), options)
   }
 
-  /** One that is put together from what was asked for: planned each time, for the tables as they are by then. */
+  /** A read whose text depends on its filters: planned each time, for the tables as they are. */
   search(sql: string, values: readonly unknown[]): Promise<readonly Row[]> {
     return this.attempt(() => this.send(sql, values, { named: false, patience: 'patient' }))
   }
 
-  /** One statement that changes something: all of it or nothing. Repeating it must change nothing more. */
+  /** One statement that changes all it has to, or nothing; a repetition changes nothing more. */
   write(sql: string, values: readonly unknown[] = [], options: StatementOptions = {}): Promise<readonly Row[]> {
     return this.read(sql, values, options)
   }
 
-  /** One statement that must not be done twice: when it is not known whether it was done, it fails. */
+  /** One statement that must not run twice: it fails when its outcome is unknown. */
   writeOnce(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
     return this.read(sql, values, { repeatable: false, patience: 'patient' })
   }
 
   /**
-   * A write whose repetition finds nothing left to do, and so cannot tell whether there was something before: a release.
-   * `isInDoubt` says that an earlier try may have been carried out without its answer.
+   * A write that tells whether an earlier try may have been carried out without its answer (`isInDoubt`). A repeated
+   * release finds nothing to release, and cannot tell by itself whether the lock was still held before.
    */
   async writeReportingDoubt(
     sql: string,
@@ -171,7 +173,7 @@ export class Database {
     return { rows, isInDoubt }
   }
 
-  /** Several statements, with something to think about between them: all is done again when others were faster. */
+  /** Repeats `work`, which may be several statements with decisions between them, as the table above says. */
   async attempt<Outcome>(work: () => Promise<Outcome>, { repeatable = true }: StatementOptions = {}): Promise<Outcome> {
     let [conflicts, troubles] = [0, 0]
     for (;;) {
@@ -181,19 +183,32 @@ export class Database {
         const trouble = troubleOf(error)
         if (trouble === 'conflict') conflicts += 1
         else troubles += 1
-        const hopeless = trouble === undefined || (trouble === 'broken' && !repeatable)
-        if (hopeless || conflicts >= MAX_TRIES || troubles > TROUBLE_WAITS_MS.length) {
-          throw isOfDriver(error) ? storeError(error, this.#options.schema) : error
+        const isFinal = trouble === undefined || (trouble === 'broken' && !repeatable)
+        if (isFinal || conflicts >= MAX_CONFLICTS || troubles > TROUBLE_WAITS_MS.length) {
+          throw isOfDriver(error) ? storeError(error, this.schema) : error
         }
-        await this.#rest(trouble === 'conflict' ? Math.min(2 ** conflicts, MAX_WAIT_MS) : waitOf(troubles))
+        const waitMs =
+          trouble === 'conflict'
+            ? Math.min(2 ** conflicts, MAX_CONFLICT_WAIT_MS)
+            : (TROUBLE_WAITS_MS[troubles - 1] ?? 0)
+        // Half by chance, so that processes that failed together do not come back together.
+        await sleep(this.clock, waitMs * (0.5 + Math.random() / 2))
       }
     }
   }
 
+  /** One transaction. `first` travels with the `begin`; it may contain numbers, but no parameters. */
+  transaction<Outcome>(
+    first: string,
+    work: TransactionWork<Outcome>,
+    options: StatementOptions = {},
+  ): Promise<Outcome> {
+    return this.attempt(() => this.#transact(first, work, options), options)
+  }
+
   /**
-   * Does something in the name of this process, with the number that proves that it lives if it has one. An answer that
-   * comes when the number has changed counts for nothing, because what was obtained may be somebody else's by now: it is
-   * done `again` with the new number, or fails.
+   * Gives `work` the number that proves this process's life, in the advisory mode. When the number has changed by the time
+   * of the answer, others may already have taken what was obtained; then `work` runs `again` with the new number, or fails.
    */
   async withProof<Outcome>(work: (proof: number | null) => Promise<Outcome>, { again = false } = {}): Promise<Outcome> {
     const { proof } = this.#options
@@ -206,64 +221,73 @@ export class Database {
     }
   }
 
-  /**
-   * One statement of an attempt: if others were faster, it is for the whole attempt to be tried again. On a connection
-   * that was left at an isolation level of somebody else's it needs a transaction of its own.
-   */
+  /** One statement, not repeated: a step of an `attempt`, which is repeated as a whole. */
   async send(
     sql: string,
     values: readonly unknown[],
     { named = true, ...options }: StatementOptions & { readonly named?: boolean } = {},
   ): Promise<readonly Row[]> {
-    const apart = () => this.#transact('', (_, tx) => tx.run(sql, values), options)
-    if (this.#isolated) return apart()
+    const inTransaction = () => this.#transact('', (_, tx) => tx.run(sql, values), options)
+    if (this.#needsTransactions) return inTransaction()
     const query = this.#query(sql, values)
-    const name = named ? this.#names.of(query.text) : undefined
+    const name = named ? this.#prepared.nameOf(query.text) : undefined
     try {
       return await this.#withClient((client) =>
         this.clients.send(client, name === undefined ? query : { ...query, name }, this.limitMs(options)),
       )
     } catch (error) {
-      if (this.#names.giveUp(error, name)) return this.send(sql, values, options)
+      if (this.#prepared.isRefused(error, name)) return this.send(sql, values, options)
       if (!isWrongIsolation(error)) throw error
-      return apart()
+      return inTransaction()
     }
   }
 
-  /** A statement that commits by itself. */
+  /** One statement without parameters, on a client that the caller has taken. */
+  sendOn(client: PgClient, sql: string): Promise<readonly Row[]> {
+    return this.clients.send(client, rawQuery(sql), this.limitMs())
+  }
+
+  limitMs({ patience = 'usual', ttlMs }: StatementOptions = {}): number {
+    const { limitMs } = this.#options
+    if (limitMs !== undefined) return limitMs
+    if (ttlMs !== undefined) return replyLimitMs(ttlMs)
+    if (patience === 'patient') return PATIENT_MS
+    return patience === 'prompt' ? this.lease.limitMs : Math.max(this.lease.limitMs, MIN_USUAL_MS)
+  }
+
+  /** The text for this store's schema. */
+  text(sql: string): string {
+    const known = this.#texts.get(sql)
+    if (known !== undefined) return known
+    const text = inSchema(sql, this.schema)
+    if (this.#texts.size < 1_000) this.#texts.set(sql, text)
+    return text
+  }
+
   async #withClient<Outcome>(work: (client: PgClient) => Promise<Outcome>): Promise<Outcome> {
     const client = await this.clients.take()
     let broken = true
     try {
       const outcome = await work(client)
-      broken = isLeftOpen(client)
-      if (!broken) return outcome
+      broken = false
+      return outcome
     } catch (error) {
-      // A server that has answered is ready for more.
-      broken = sqlState(error) === undefined || isLost(error) || isLeftOpen(client)
-      if (!isLeftOpen(client)) throw error
+      // After an error of its own, the server is ready for the next statement.
+      broken = sqlState(error) === undefined || isLost(error)
+      throw error
     } finally {
-      this.clients.giveBack(client, broken)
+      this.#giveBack(client, broken)
     }
-    throw leftOpen()
   }
 
-  /**
-   * A transaction. Its first statement travels with the `begin`; it may hold numbers, and no parameters.
-   */
-  transaction<Outcome>(
-    first: string,
-    work: (rows: readonly Row[], tx: Transaction) => Promise<Outcome>,
-    options: StatementOptions = {},
-  ): Promise<Outcome> {
-    return this.attempt(() => this.#transact(first, work, options), options)
+  /** A statement that turns out to have run inside a transaction of the app's has done nothing, whatever it answered. */
+  #giveBack(client: PgClient, broken: boolean): void {
+    const isOpen = isInTransaction(client)
+    this.clients.giveBack(client, broken || isOpen)
+    if (isOpen) throw leftOpen()
   }
 
-  async #transact<Outcome>(
-    first: string,
-    work: (rows: readonly Row[], tx: Transaction) => Promise<Outcome>,
-    options: StatementOptions,
-  ): Promise<Outcome> {
+  async #transact<Outcome>(first: string, work: TransactionWork<Outcome>, options: StatementOptions): Promise<Outcome> {
     const client = await this.clients.take()
     let broken = true
     try {
@@ -274,67 +298,34 @@ export class Database {
       broken = false
       return outcome
     } catch (error) {
-      broken = isLost(error) || (await this.#isBroken(client))
+      broken = isLost(error) || !(await this.#rollsBack(client))
       throw error
     } finally {
       this.clients.giveBack(client, broken)
     }
   }
 
-  /** One statement as it is, on a client that is held, with a limit for its answer. */
-  tell(client: PgClient, sql: string): Promise<readonly Row[]> {
-    return this.clients.send(client, rawQuery(sql), this.limitMs())
-  }
-
-  /** A connection whose transaction cannot even be rolled back is of no use to anybody. */
-  #isBroken(client: PgClient): Promise<boolean> {
-    return this.tell(client, 'rollback').then(
-      () => false,
+  #rollsBack(client: PgClient): Promise<boolean> {
+    return this.sendOn(client, 'rollback').then(
       () => true,
+      () => false,
     )
   }
 
-  readonly #endSilent = async ({ processID }: PgClient): Promise<void> => {
-    // Through a pooler that number is not the server's.
-    if (this.#isEnding || !this.#names.reachServer || typeof processID !== 'number') return
-    this.#isEnding = true
+  /** One at a time, and not through a pooler, whose process numbers are not the server's. */
+  async #endSilent({ processID }: PgClient): Promise<void> {
+    if (this.#isEndingSilent || !this.#prepared.reachServer || typeof processID !== 'number') return
+    this.#isEndingSilent = true
     await this.send(END_SILENT, [processID]).catch(() => {})
-    this.#isEnding = false
-  }
-
-  /** Half of a wait is by chance, so that those who failed together do not come back together. */
-  async #rest(waitMs: number): Promise<void> {
-    await sleep(this.#options.clock, waitMs * (0.5 + Math.random() / 2))
-  }
-
-  /** How long an answer is waited for. */
-  limitMs({ patience = 'usual', ttlMs }: StatementOptions = {}): number {
-    const { limitMs } = this.#options
-    if (limitMs !== undefined) return limitMs
-    if (ttlMs !== undefined) return replyLimitMs(ttlMs)
-    if (patience === 'patient') return PATIENT_MS
-    return patience === 'prompt' ? this.lease.limitMs : Math.max(this.lease.limitMs, USUAL_MS)
+    this.#isEndingSilent = false
   }
 
   #query(sql: string, values?: readonly unknown[]): Query {
     return rawQuery(this.text(sql), values)
   }
-
-  /** The SQL for this schema: made once for each statement, of which there are few. */
-  text(sql: string): string {
-    const known = this.#texts.get(sql)
-    if (known !== undefined) return known
-    const text = inSchema(sql, this.#options.schema)
-    if (this.#texts.size < 1_000) this.#texts.set(sql, text)
-    return text
-  }
 }
 
-function waitOf(troubles: number): number {
-  return TROUBLE_WAITS_MS[troubles - 1] ?? 0
-}
-
-/** Nothing good will come over this connection any more, even if it still answers. */
+/** Whether the connection is of no further use, even if the server has answered with an error. */
 function isLost(error: unknown): boolean {
   const trouble = troubleOf(error)
   return trouble === 'refused' || trouble === 'broken'

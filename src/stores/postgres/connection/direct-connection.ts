@@ -1,34 +1,22 @@
 /**
- * One connection to the server itself, for what a pooler would take away: LISTEN, and the lock that proves that this
- * process lives. When it breaks it is opened again, ever less often, for as long as the store is open.
+ * One connection to the server itself, for what does not work through a pooler: LISTEN, and the advisory lock that proves
+ * life. While the store is open, a broken connection is replaced, after 0.1 s at first and up to 5 s later.
  *
- * A connection that only listens would never notice that nothing arrives any more. So it is asked for a sign of life now
- * and then, and one that gives none is replaced.
+ * A connection that only listens would never notice that it is half-open. So it sends a statement every 10 s, and one that
+ * gets no answer within 5 s is replaced.
  */
 import { type Clock, NO_ALARM, setAlarm, sleep } from '../../../core/clock.js'
 import { inTime } from '../../../core/in-time.js'
+import type { DirectClient } from './driver.js'
 import { driven } from './errors.js'
 
-/** What is called of a client of `pg` that is used for this alone. */
-export interface DirectClient {
-  /** The server process at the other end, as the server announced it. */
-  readonly processID?: number | null
-  connect(): Promise<unknown>
-  query(sql: string): Promise<{ readonly rows: readonly unknown[] }>
-  on(event: 'notification', listener: (message: { readonly payload?: string | undefined }) => void): unknown
-  on(event: 'error' | 'end', listener: () => void): unknown
-  /** Lets the process end although it is connected. */
-  unref?(): void
-  end(): Promise<void>
-}
-
-/** What the connection is for. */
+/** What the connection is used for. */
 export interface DirectUse {
-  /** Sets a new connection up. If it throws, or the connection breaks meanwhile, there is another one later. */
+  /** Sets up a new connection. When it throws, the connection is closed, and another is opened later. */
   prepare(client: DirectClient): Promise<void>
-  /** The connection that was set up last is good. */
-  ready(first: boolean): void
-  /** It broke: told once, and before anything else happens. */
+  /** All uses have prepared the connection. */
+  ready(isFirst: boolean): void
+  /** Called once, as soon as a connection that was ready breaks. */
   broken(): void
 }
 
@@ -36,14 +24,14 @@ export interface DirectOptions {
   readonly open: () => DirectClient
   readonly clock: Clock
   readonly uses: readonly DirectUse[]
-  /** Whether `open` fails when the first attempt does. */
-  readonly insist: boolean
+  /** Whether `open` fails when the first attempt to connect does. */
+  readonly mustConnect: boolean
 }
 
 interface Connected {
   readonly broken: Promise<void>
-  /** Resolves when it is closed, too: one that hangs may take its time. */
-  readonly ended: Promise<void>
+  /** Resolves when the connection is closed, which may take long after it broke. */
+  readonly closed: Promise<void>
   readonly drop: () => void
 }
 
@@ -51,22 +39,22 @@ const FIRST_WAIT_MS = 100
 const MAX_WAIT_MS = 5_000
 const CLOSE_MS = 1_000
 const PREPARE_MS = 10_000
-const ASK_EVERY_MS = 10_000
-const ANSWER_MS = 5_000
+const PROBE_EVERY_MS = 10_000
+const PROBE_ANSWER_MS = 5_000
 
 export class DirectConnection {
   readonly #options: DirectOptions
   readonly #closed = new AbortController()
   #opened: Promise<void> | undefined
-  #hurry = () => {}
+  #pause = new AbortController()
   #current: Connected | undefined
-  #first = true
+  #isFirst = true
 
   constructor(options: DirectOptions) {
     this.#options = options
   }
 
-  /** Resolves when the first connection is good, or has failed and there is no insisting. Opens once. */
+  /** Connects, once; without `mustConnect` it also resolves when the first attempt has failed. */
   open(): Promise<void> {
     this.#opened ??= this.#open().catch((error: unknown) => {
       this.#opened = undefined
@@ -75,105 +63,84 @@ export class DirectConnection {
     return this.#opened
   }
 
-  /** Somebody needs it: the next attempt comes now, if the last one was not a moment ago. */
+  /** Ends a pause between two attempts, for an operation that needs the connection now. */
   hurry(): void {
-    this.#hurry()
+    this.#pause.abort()
   }
 
-  /** Gives the connection up, for a new one. */
+  /** Replaces the connection by a new one. */
   drop(): void {
     this.#current?.drop()
   }
 
   async close(): Promise<void> {
     this.#closed.abort()
-    this.#hurry()
+    this.hurry()
     this.drop()
-    const patience = new AbortController()
-    await Promise.race([this.#current?.ended, sleep(this.#options.clock, CLOSE_MS, patience.signal)])
-    patience.abort()
+    const gone = new AbortController()
+    await Promise.race([this.#current?.closed, sleep(this.#options.clock, CLOSE_MS, gone.signal)])
+    gone.abort()
   }
 
   async #open(): Promise<void> {
     try {
       this.#current = await this.#connect()
     } catch (error) {
-      if (this.#options.insist) throw error
+      if (this.#options.mustConnect) throw error
     }
     void this.#stayConnected()
   }
 
   async #stayConnected(): Promise<void> {
     const { signal } = this.#closed
-    for (let waitMs = FIRST_WAIT_MS; !signal.aborted; ) {
+    const { clock } = this.#options
+    for (let waitMs = FIRST_WAIT_MS; !signal.aborted; waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)) {
       if (this.#current !== undefined) {
         await this.#current.broken
         waitMs = FIRST_WAIT_MS
       }
-      await this.#sleep(Math.min(waitMs, FIRST_WAIT_MS), signal)
-      await this.#rest(waitMs * (0.5 + Math.random() / 2) - FIRST_WAIT_MS)
+      // Even in a hurry, attempts are never closer than this.
+      await idle(clock, FIRST_WAIT_MS, signal)
       if (signal.aborted) return
-      waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)
-      // Whatever is wrong with it, the store itself will say so.
+      this.#pause = new AbortController()
+      await idle(clock, waitMs * (0.5 + Math.random() / 2) - FIRST_WAIT_MS, this.#pause.signal)
+      if (signal.aborted) return
+      // Operations of the store report what is wrong with the server.
       this.#current = await this.#connect().catch(() => undefined)
     }
-  }
-
-  async #rest(waitMs: number): Promise<void> {
-    if (waitMs <= 0 || this.#closed.signal.aborted) return
-    const over = new AbortController()
-    this.#hurry = () => over.abort()
-    await this.#sleep(waitMs, over.signal)
-    this.#hurry = () => {}
-  }
-
-  /** Keeps no process alive, as the connection that it waits for would not. */
-  async #sleep(delayMs: number, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return
-    await new Promise<void>((resolve) => {
-      const finish = () => {
-        alarm.close()
-        signal.removeEventListener('abort', finish)
-        resolve()
-      }
-      const alarm = setAlarm(this.#options.clock, delayMs, finish)
-      alarm.unref()
-      signal.addEventListener('abort', finish)
-    })
   }
 
   async #connect(): Promise<Connected> {
     const { open, uses, clock } = this.#options
     const client = open()
-    let state: 'opening' | 'good' | 'broken' = 'opening'
-    let stopAsking = () => {}
-    const [broken, ended] = [deferred(), deferred()]
-    const breaks = () => {
+    let state: 'opening' | 'ready' | 'broken' = 'opening'
+    let stopProbes = () => {}
+    const [broken, closed] = [deferred(), deferred()]
+    const drop = () => {
       if (isBroken()) return
-      stopAsking()
-      const wasGood = state === 'good'
+      stopProbes()
+      const wasReady = state === 'ready'
       state = 'broken'
-      if (wasGood) for (const use of uses) use.broken()
+      if (wasReady) for (const use of uses) use.broken()
       broken.resolve()
-      client.end().then(ended.resolve, ended.resolve)
+      client.end().then(closed.resolve, closed.resolve)
     }
-    client.on('error', breaks)
-    client.on('end', breaks)
+    client.on('error', drop)
+    client.on('end', drop)
     try {
       await driven(client.connect())
       for (const use of uses) await driven(inTime(clock, PREPARE_MS, use.prepare(client)))
       if (isBroken() || this.#closed.signal.aborted) throw new Error('the direct connection was closed at once')
     } catch (error) {
-      breaks()
+      drop()
       throw error
     }
-    state = 'good'
-    // It only hears of what others did: a script that is done may end.
+    state = 'ready'
     client.unref?.()
-    for (const use of uses) use.ready(this.#first)
-    this.#first = false
-    stopAsking = askForLife(clock, client, breaks)
-    return { broken: broken.promise, ended: ended.promise, drop: breaks }
+    for (const use of uses) use.ready(this.#isFirst)
+    this.#isFirst = false
+    stopProbes = probe(clock, client, drop)
+    return { broken: broken.promise, closed: closed.promise, drop }
 
     function isBroken(): boolean {
       return state === 'broken'
@@ -181,21 +148,36 @@ export class DirectConnection {
   }
 }
 
-/** Asks again and again; one that does not answer is told of. Ends when it is told to. */
-function askForLife(clock: Clock, client: DirectClient, onSilent: () => void): () => void {
+/** Sends a statement now and then until it is stopped. */
+function probe(clock: Clock, client: DirectClient, onSilence: () => void): () => void {
   let alarm = NO_ALARM
-  let ended = false
-  const ask = () => void inTime(clock, ANSWER_MS, client.query('select 1')).then(askLater, onSilent)
+  let isStopped = false
+  const ask = () => void inTime(clock, PROBE_ANSWER_MS, client.query('select 1')).then(askLater, onSilence)
   function askLater(): void {
-    if (ended) return
-    alarm = setAlarm(clock, ASK_EVERY_MS, ask)
+    if (isStopped) return
+    alarm = setAlarm(clock, PROBE_EVERY_MS, ask)
     alarm.unref()
   }
   askLater()
   return () => {
-    ended = true
+    isStopped = true
     alarm.close()
   }
+}
+
+/** Sleeps until the delay is over or the signal fires, without keeping the process alive. */
+function idle(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (delayMs <= 0 || signal.aborted) return resolve()
+    const finish = () => {
+      alarm.close()
+      signal.removeEventListener('abort', finish)
+      resolve()
+    }
+    const alarm = setAlarm(clock, delayMs, finish)
+    alarm.unref()
+    signal.addEventListener('abort', finish)
+  })
 }
 
 function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {

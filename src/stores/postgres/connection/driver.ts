@@ -1,23 +1,91 @@
-/** The driver, which the user installs: it is only needed where there is a URL to connect to. */
+/**
+ * The driver behind a small seam: what Belfry calls of `pg`, and `pg` itself where the user gives a URL. Any pool with
+ * these members will do.
+ */
 import { createRequire } from 'node:module'
 import { failure } from '../../../core/errors.js'
-import type { PgPool } from './database.js'
-import type { DirectClient } from './direct-connection.js'
+
+/** Values are the texts that the server sent, in the order of the columns. */
+export type Row = readonly (string | null)[]
+
+export interface Query {
+  readonly text: string
+  /** Of a prepared statement. */
+  readonly name?: string
+  readonly values?: readonly unknown[]
+  readonly rowMode: 'array'
+  readonly types: { getTypeParser(): (value: string) => unknown }
+}
+
+interface Result {
+  readonly rows: readonly unknown[]
+}
+
+export interface PgClient {
+  /** The server process of the session, as announced when the connection was opened. */
+  readonly processID?: number | null
+  /** The transaction status of the last answer: `I` outside of a transaction. */
+  getTransactionStatus?(): string | null
+  /** Where older drivers tell the same. */
+  readonly connection?: {
+    on(event: 'readyForQuery', listener: (message: { readonly status?: string }) => void): unknown
+  }
+  query(query: Query): Promise<Result | readonly Result[]>
+  on(event: 'error', listener: (error: Error) => void): unknown
+  removeListener(event: 'error', listener: (error: Error) => void): unknown
+  /** Gives the client back to the pool, or closes it. */
+  release(close?: boolean): void
+}
+
+export interface PgPool {
+  readonly options?: { readonly max?: number | undefined }
+  connect(): Promise<PgClient>
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'acquire', listener: (client: PgClient) => void): unknown
+  removeListener(event: 'error', listener: (error: Error) => void): unknown
+  removeListener(event: 'acquire', listener: (client: PgClient) => void): unknown
+  end(): Promise<void>
+}
+
+/** A client outside of any pool. */
+export interface DirectClient {
+  readonly processID?: number | null
+  connect(): Promise<unknown>
+  query(sql: string): Promise<{ readonly rows: readonly unknown[] }>
+  on(event: 'notification', listener: (message: { readonly payload?: string | undefined }) => void): unknown
+  on(event: 'error' | 'end', listener: () => void): unknown
+  /** Lets the process exit although the client is connected. */
+  unref?(): void
+  end(): Promise<void>
+}
+
+/** No values are parsed: each operation reads the texts that it asked for. */
+const RAW: Query['types'] = { getTypeParser: () => (value) => value }
+
+export function rawQuery(text: string, values?: readonly unknown[]): Query {
+  return { text, ...(values === undefined ? {} : { values }), rowMode: 'array', types: RAW }
+}
+
+/** The rows of the last statement, where the text has several. */
+export function rowsOf(result: Result | readonly Result[]): readonly Row[] {
+  const last = Array.isArray(result) ? (result as readonly Result[]).at(-1) : (result as Result)
+  return (last?.rows ?? []) as readonly Row[]
+}
 
 interface Pg {
   readonly Pool: new (options: Readonly<Record<string, unknown>>) => PgPool
   readonly Client: new (options: Readonly<Record<string, unknown>>) => DirectClient
 }
 
-const LIMITS = { connectionTimeoutMillis: 5_000, keepAlive: true } as const
+const CONNECTION = { connectionTimeoutMillis: 5_000, keepAlive: true } as const
 
-/** Its idle connections keep no process alive: a script that is done may end. */
+/** Idle connections do not keep the process alive. */
 export function newPool(options: Readonly<Record<string, unknown>>): PgPool {
-  return new (loadPg().Pool)({ max: 10, allowExitOnIdle: true, ...LIMITS, ...options })
+  return new (loadPg().Pool)({ max: 10, allowExitOnIdle: true, ...CONNECTION, ...options })
 }
 
 export function newClient(url: string): DirectClient {
-  return new (loadPg().Client)({ connectionString: url, ...LIMITS })
+  return new (loadPg().Client)({ connectionString: url, ...CONNECTION })
 }
 
 function loadPg(): Pg {

@@ -1,4 +1,4 @@
-/** What can be wrong with a database, said in words that tell what to do. Told apart by SQLSTATE, never by message. */
+/** Errors of the driver: what they prove about the database, and what to do about them. Told apart by SQLSTATE. */
 import { BelfryError, type ErrorCode, failure } from '../../../core/errors.js'
 
 export function sqlState(error: unknown): string | undefined {
@@ -7,14 +7,14 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !SYSTEM_ERROR.test(code) ? code : undefined
 }
 
-/** EPIPE and its like look the same, but no class of states begins with an E. */
+/** EPIPE and its like look like a SQLSTATE, but no class of those begins with an E. */
 const SYSTEM_ERROR = /^E/
 
 /**
- * What an error means for whoever wants to try again:
- * - `conflict`: somebody else was faster, and nothing was changed. That includes two that insert the same.
- * - `refused`: the server was not reached, or would not, and nothing was changed.
- * - `broken`: the connection was lost, and nobody knows what was changed.
+ * What an error proves:
+ * - `conflict`: another transaction was faster, and nothing was changed. Includes two that insert the same.
+ * - `refused`: the server was not reached, or declined, and nothing was changed.
+ * - `broken`: the connection was lost, and it is unknown what was changed.
  */
 export type Trouble = 'conflict' | 'refused' | 'broken'
 
@@ -23,10 +23,10 @@ const CONFLICTS: ReadonlySet<string> = new Set(['40001', '40P01', '23505'])
 /** Read-only, out of connections, starting up, not let in, ended for idling within a transaction. */
 const REFUSALS: ReadonlySet<string> = new Set(['25006', '53300', '57P03', '08001', '08004', '25P03'])
 
-/** Shut down (even a commit may have been meanwhile), crashed, gone, ended for idling. */
+/** Shut down (perhaps after a commit), crashed, dropped, ended for idling. */
 const BREAKS: ReadonlySet<string> = new Set(['57P01', '57P02', '57P04', '57P05'])
 
-/** These happen to a connection that is being made, never to one that was. */
+/** System errors of a connection that is being opened; they cannot happen later. */
 const UNCONNECTED: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'])
 
 export function troubleOf(error: unknown): Trouble | undefined {
@@ -38,24 +38,24 @@ export function troubleOf(error: unknown): Trouble | undefined {
   return BREAKS.has(state) || state.startsWith('08') ? 'broken' : undefined
 }
 
-/** An error of a handler, or of ours, that was thrown between two statements says nothing of the database. */
 const ofDriver = new WeakSet<Error>()
 
-/** A call of the driver: what it throws is told apart from everything else. */
+/**
+ * Marks what a call of the driver throws. An error that a handler, or Belfry, throws between two statements may look the
+ * same, but proves nothing about the database.
+ */
 export function driven<Result>(call: Promise<Result>): Promise<Result> {
-  return call.catch(mark)
-}
-
-function mark(error: unknown): never {
-  if (error instanceof Error && !(error instanceof BelfryError)) ofDriver.add(error)
-  throw error
+  return call.catch((error: unknown) => {
+    if (error instanceof Error && !(error instanceof BelfryError)) ofDriver.add(error)
+    throw error
+  })
 }
 
 export function isOfDriver(error: unknown): error is Error {
   return error instanceof Error && ofDriver.has(error)
 }
 
-/** What an operation raises that was begun at an isolation level at which it would see the past. Nothing was changed. */
+/** Raised by an operation that finds itself at an isolation level other than read committed, before it changes anything. */
 export const WRONG_ISOLATION = 'BF003'
 
 export function isWrongIsolation(error: unknown): boolean {
@@ -103,13 +103,13 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
 }
 
 /**
- * An error of the driver in our words, as far as we have any; one of ours, or a mistake in a program, as it is. `of` says
- * which connection it happened to, where that is not the pool's.
+ * Explains an error of the driver; leaves errors of Belfry, and mistakes in a program, as they are. `of` names the
+ * connection where it is not one of the pool's.
  */
 export function storeError(error: unknown, schema: string, of = ''): unknown {
   if (error instanceof BelfryError || error instanceof TypeError || !(error instanceof Error)) return error
   const state = sqlState(error)
-  // Without a state it did not come from the server: the connection is what failed.
+  // An error without a state did not come from the server: the connection failed.
   const lost = state === undefined || state.startsWith('08')
   const explanation = lost ? UNREACHABLE : EXPLANATIONS[state]
   if (explanation === undefined) return error

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { DirectClient } from './direct-connection.js'
+import type { DirectClient } from './driver.js'
 import { Listener } from './listener.js'
 
 it('what others send to the channel is at most a hint at everything', async () => {

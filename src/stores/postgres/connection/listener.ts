@@ -1,23 +1,26 @@
 /**
- * Hints from other processes, by LISTEN. While the connection is down polling does all there is to do; after such a gap
- * everything may have changed, so everything is hinted at.
+ * Hints from other processes, by LISTEN. While the connection is down, polling finds all changes. When it is open again,
+ * anything may have changed meanwhile, so subscribers are told of everything.
+ *
+ * Two kinds of payloads arrive:
+ *
+ *     4f1c… runs leases           sender and changes; the sender is `-` where a transaction of the app's sent it
+ *     handed {"name":"a", …}      a lease that was given to its next waiter, sent with the commit that gave it
  */
-
 import type { Handed } from '../lease-row.js'
-import type { DirectClient, DirectUse } from './direct-connection.js'
+import type { DirectUse } from './direct-connection.js'
+import type { DirectClient } from './driver.js'
 import { type Change, changesIn } from './wakes.js'
 
 export interface ListenerOptions {
   readonly channel: string
-  /** What this process sends itself, it has already been told. */
+  /** The sender whose hints are ignored: this process has told its own subscribers already. */
   readonly self: string
-  /** Without changes where the hint does not say what changed. */
+  /** Gets the changes, or nothing when it is not known what has changed. */
   readonly heard: (changes?: readonly Change[]) => void
-  /** Told when another process handed a lock to somebody, here or elsewhere. */
   readonly handed: (lease: Handed) => void
 }
 
-/** Begins what the database itself sends, with the commit that hands a lock over; a lease follows. */
 export const HANDED = 'handed '
 
 export class Listener implements DirectUse {
@@ -39,14 +42,14 @@ export class Listener implements DirectUse {
     await client.query(`listen "${channel}"`)
   }
 
-  ready(first: boolean): void {
-    if (!first) this.#options.heard()
+  ready(isFirst: boolean): void {
+    if (!isFirst) this.#options.heard()
   }
 
   broken(): void {}
 }
 
-/** Anybody may send anything to the channel. What is no lease is a hint like any other that cannot be read. */
+/** Any role may send anything to the channel: a payload that is no lease counts as a hint without changes. */
 function leaseIn(text: string): Handed | undefined {
   try {
     return (JSON.parse(text) as Handed | null) ?? undefined

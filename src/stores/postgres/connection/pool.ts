@@ -1,62 +1,55 @@
-/** The pool that a store uses: one that was given, which stays its owner's, or one that is made here. */
-import type { PgClient, PgPool } from './database.js'
-import { newPool } from './driver.js'
+/**
+ * The pool of a store: the user's, or one that the store opens for a URL and ends when it closes.
+ *
+ * A connection that breaks while it is idle, or between two statements, emits `error`, and Node ends a process in which
+ * nothing listens to that. The pool replaces such a connection, and whoever uses it gets an error from the next
+ * statement, so the event itself is ignored.
+ */
+import { newPool, type PgClient, type PgPool } from './driver.js'
 
-export interface UsedPool {
+export interface StorePool {
   readonly used: PgPool
-  /** One that was made here is ended; one that was given is left as it was found. */
+  /** Ends a pool that was opened here; leaves the user's as it was found. */
   leave(): Promise<void>
 }
 
-export function poolOf({ pool, url }: { readonly pool?: PgPool; readonly url?: string }): UsedPool {
-  const used = pool ?? newPool({ connectionString: url ?? '' })
-  const heedNoMore = heed(used)
-  let ended: Promise<void> | undefined
+export interface PoolSource {
+  readonly pool?: PgPool
+  readonly url?: string
+  /** Options of `pg`, instead of a URL. */
+  readonly options?: Readonly<Record<string, unknown>>
+}
+
+export function poolOf({ pool, url, options = { connectionString: url } }: PoolSource): StorePool {
+  const used = pool ?? newPool(options)
+  used.on('error', ignore)
+  used.on('acquire', ignoreErrors)
+  let left: Promise<void> | undefined
+  const leave = async () => {
+    // A pool that ends still has listeners: its last connections may break while they close.
+    if (pool === undefined) return used.end()
+    used.removeListener('error', ignore)
+    used.removeListener('acquire', ignoreErrors)
+  }
   return {
     used,
-    async leave() {
-      if (pool !== undefined) return heedNoMore()
-      // It is heard to the last: its connections may still be ending when it says that it has ended. A second end would be
-      // an error.
-      ended ??= used.end()
-      await ended
+    leave() {
+      left ??= leave()
+      return left
     },
   }
 }
 
-const heeded = new WeakMap<PgPool, number>()
-
-/** An idle connection that breaks is replaced by the pool; with nobody to hear of it, it would end the process. */
-function ignore(): void {}
-
-const listenedTo = new WeakSet<PgClient>()
+const ignored = new WeakSet<PgClient>()
 
 /**
- * A connection may break in the very moment in which it is handed out: the pool listens no longer, and whoever asked for
- * it does not yet. So somebody always does, from its first time on.
+ * Listens for as long as the client exists. A client may break in the moment in which the pool hands it out, when the
+ * pool listens no longer and its user does not listen yet.
  */
-function listen(client: PgClient): void {
-  if (listenedTo.has(client)) return
-  listenedTo.add(client)
+export function ignoreErrors(client: PgClient): void {
+  if (ignored.has(client)) return
+  ignored.add(client)
   client.on('error', ignore)
 }
 
-/** Listens to a pool's errors, once for all stores that use it, beside whoever else does. */
-function heed(pool: PgPool): () => void {
-  const users = heeded.get(pool) ?? 0
-  if (users === 0) {
-    pool.on('error', ignore)
-    pool.on('acquire', listen)
-  }
-  heeded.set(pool, users + 1)
-  let done = false
-  return () => {
-    if (done) return
-    done = true
-    const left = (heeded.get(pool) ?? 1) - 1
-    heeded.set(pool, left)
-    if (left > 0) return
-    pool.removeListener('error', ignore)
-    pool.removeListener('acquire', listen)
-  }
-}
+function ignore(): void {}

@@ -1,51 +1,52 @@
 /**
- * Names of prepared statements. A statement that has one is parsed and planned once on each connection, which is a good
- * part of what a small one costs. Its plan may be of a time when the tables were empty, so it must be one that leaves no
- * choice: lists go one after the other through an index, never in a join that could be turned round. Names belong to a session, so they are only used where connections are known to reach
- * the server itself: a pooler announces a number of its own making for the session.
+ * Names of prepared statements. Postgres parses and plans a named statement once per connection, which is a large part of
+ * the cost of a small one.
  *
- * If the server does not know a name all the same, or knows it as something else (somebody has cleared the session, or
- * there is a pooler of a kind that cannot be told), nothing was done: names are given up, and the statement is sent anew.
+ * - A kept plan may come from a time when the tables were empty. So only statements that leave the planner no choice are
+ *   named: they walk a list through an index, and contain no join that could be turned round.
+ * - Names belong to a session. Behind a pooler each transaction may run in another session, so names are used only when
+ *   the connection is known to reach the server itself: a pooler announces a process number of its own.
+ * - The server may not know a name, or know another statement by it: `discard all`, or a pooler that cannot be recognised.
+ *   It then refuses without doing anything. The statement is sent again without its name, and names are used no more.
  */
 import { createHash } from 'node:crypto'
-import type { PgClient } from './database.js'
+import type { PgClient } from './driver.js'
 import { sqlState } from './errors.js'
 
-/** No such statement, there is one already, and one whose columns have changed with the tables. */
-const TROUBLES: ReadonlySet<string> = new Set(['26000', '42P05', '0A000'])
+/** No such statement; there is one already; its columns have changed with the tables. */
+const NAME_ERRORS: ReadonlySet<string> = new Set(['26000', '42P05', '0A000'])
 
 /** More than there are operations. */
-const MOST = 64
+const MAX_NAMES = 64
 
-export class StatementNames {
+export class PreparedStatements {
   readonly #names = new Map<string, string>()
-  #used = false
+  #reachServer = false
 
-  /** Undefined for one that is sent without. Equal texts have equal names, so several stores may share a connection. */
-  of(text: string): string | undefined {
-    if (!this.#used) return undefined
+  /** Undefined for a statement that is sent without a name. Stores that share a pool use the same name for the same text. */
+  nameOf(text: string): string | undefined {
+    if (!this.#reachServer) return undefined
     const known = this.#names.get(text)
-    if (known !== undefined || this.#names.size >= MOST) return known
+    if (known !== undefined || this.#names.size >= MAX_NAMES) return known
     const name = `belfry_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`
     this.#names.set(text, name)
     return name
   }
 
-  /** Uses names if this connection is to the server itself, whose session has this number. */
-  tell({ processID }: PgClient, session: number): void {
-    this.#used = typeof processID === 'number' && processID === session
+  /** Compares the process number that the client was told with that of its session. */
+  detectPooler({ processID }: PgClient, session: number): void {
+    this.#reachServer = typeof processID === 'number' && processID === session
   }
 
   /** Whether connections are known to reach the server itself. */
   get reachServer(): boolean {
-    return this.#used
+    return this.#reachServer
   }
 
-  /** Whether the error of a statement is about its name. Then there are none any more. */
-  giveUp(error: unknown, name: string | undefined): boolean {
-    // Not whether they are still used: several that were under way may be refused, one after the other.
-    if (name === undefined || !TROUBLES.has(sqlState(error) ?? '')) return false
-    this.#used = false
+  /** Whether a statement failed because of its name. Several in flight may, also after the first has ended their use. */
+  isRefused(error: unknown, name: string | undefined): boolean {
+    if (name === undefined || !NAME_ERRORS.has(sqlState(error) ?? '')) return false
+    this.#reachServer = false
     return true
   }
 }

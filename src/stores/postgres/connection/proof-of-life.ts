@@ -1,19 +1,21 @@
 /**
- * Proof of life, the advisory mode: this process holds a session's advisory lock on a number of its own, over the direct
- * connection. Rows that it writes carry the number, and whoever meets them and gets that lock knows that it is gone.
+ * Proof of life, the advisory mode. This process holds a session advisory lock on a number of its own, over the direct
+ * connection. The rows that it writes carry the number; another process that meets such a row and gets the lock on its
+ * number knows that this session has ended.
  *
- * - The process dies, or its connection is cut: the server frees the lock with the session, and anybody may take over
- *   at once. This side hears of it from the connection, and gives up everything that it holds.
- * - The connection is lost and this side does not hear of it (a failover, a firewall): once a second it looks, by way of
- *   the pool as anybody else would, whether its own lock could be had.
- * - The machine vanishes and the server does not hear of it: the lock stays until the server gives the connection up,
- *   which it is told to do soon. The time on the rows counts all the same, and whichever is first ends the lease.
- * - An answer that comes when its number is no longer the current one: what it speaks of may be somebody else's.
+ * - **The process dies, or its connection is cut.** The server frees the lock with the session, and others take over at
+ *   once. This side hears of it from the connection, and gives up everything that it holds.
+ * - **The connection is lost and this side does not hear of it** (a failover, a firewall). Once a second this process asks
+ *   over the pool, as others would, whether the lock on its own number is free.
+ * - **The machine vanishes and the server does not hear of it.** The lock stays until the server's keepalive ends the
+ *   session, after about 11 s. The lease's time counts all the same, and the first of both ends it.
+ * - **An answer arrives after the number has changed.** What it grants may have been taken: see `Database.withProof`.
  */
 import { type Clock, sleep } from '../../../core/clock.js'
 import { type BelfryError, failure } from '../../../core/errors.js'
 import type { Database } from './database.js'
-import type { DirectClient, DirectConnection, DirectUse } from './direct-connection.js'
+import type { DirectConnection, DirectUse } from './direct-connection.js'
+import type { DirectClient } from './driver.js'
 import { sqlState, storeError } from './errors.js'
 import { IS_GONE, KEEP_SESSION, TAKE_NUMBER } from './proof-sql.js'
 
@@ -21,31 +23,31 @@ export interface ProofOptions {
   readonly clock: Clock
   readonly database: () => Database
   readonly direct: () => DirectConnection
-  /** The option that says where the direct connection goes. */
+  /** The option that holds the URL of the direct connection. */
   readonly option: 'direct' | 'url'
 }
 
-const LOOK_EVERY_MS = 1_000
-/** How long an operation waits for a connection that is being opened again. */
-const PATIENCE_MS = 2_000
+const CHECK_EVERY_MS = 1_000
+/** How long an operation waits for a connection that is being replaced. */
+const RECONNECT_MS = 2_000
 const MAX_TRIES = 10
 
-export class Proof implements DirectUse {
+export class ProofOfLife implements DirectUse {
+  /** The number that proves life now, for other threads of this process; 0 for none. */
+  readonly memory = new SharedArrayBuffer(4)
+  readonly #shared = new Int32Array(this.memory)
   readonly #options: ProofOptions
   readonly #listeners = new Set<(why: string) => void>()
   readonly #waiting = new Set<() => void>()
-  #taken: number | undefined
+  #prepared: number | undefined
   #number: number | undefined
-  /** The number that proves life now, for other threads of this process; 0 for none. */
-  readonly memory = new SharedArrayBuffer(4)
-  readonly #word = new Int32Array(this.memory)
-  #stopLooking = () => {}
+  #stopChecks = () => {}
 
   constructor(options: ProofOptions) {
     this.#options = options
   }
 
-  /** Tells when the proof is lost: then all that was obtained with it is given up. */
+  /** Calls back when the proof is lost, and with it all that was obtained under its number. */
   onLost = (listener: (why: string) => void): (() => void) => {
     const own = (why: string) => listener(why)
     this.#listeners.add(own)
@@ -54,7 +56,7 @@ export class Proof implements DirectUse {
     }
   }
 
-  /** The number that proves life now. */
+  /** The number that proves life now; opens the direct connection when it is first asked for. */
   async number(): Promise<number> {
     const { database, direct, option } = this.#options
     await direct()
@@ -70,7 +72,7 @@ export class Proof implements DirectUse {
     return this.#number
   }
 
-  /** Whether a number still proves life. */
+  /** Whether this number still proves life. */
   holds(number: number): boolean {
     return this.#number === number
   }
@@ -80,63 +82,64 @@ export class Proof implements DirectUse {
     const number = await takeNumber(client, this.#options.database().text(TAKE_NUMBER)).catch((error: unknown) =>
       this.#explain(error),
     )
-    // Nobody could be proven alive, and every lock would be free to take.
-    if (await this.#isGone(number)) throw elsewhere()
-    this.#taken = number
+    // The pool does not see the lock: there, every holder would count as gone.
+    if (await this.#isGone(number)) throw otherDatabase()
+    this.#prepared = number
   }
 
   ready(): void {
-    const number = this.#taken
-    this.#number = number
-    Atomics.store(this.#word, 0, number ?? 0)
-    for (const resolve of this.#waiting) resolve()
-    if (number !== undefined) this.#lookAfter(number)
+    const number = this.#prepared
+    this.#set(number)
+    for (const resolve of [...this.#waiting]) resolve()
+    if (number !== undefined) this.#checkLater(number)
   }
 
   broken(): void {
-    this.#stopLooking()
-    this.#number = undefined
-    Atomics.store(this.#word, 0, 0)
+    this.#stopChecks()
+    this.#set(undefined)
     for (const listener of [...this.#listeners]) listener('the connection that proved that this process lives broke')
   }
 
   close(): void {
     this.#listeners.clear()
-    this.#stopLooking()
+    this.#stopChecks()
   }
 
-  #lookAfter(number: number): void {
+  #set(number: number | undefined): void {
+    this.#number = number
+    Atomics.store(this.#shared, 0, number ?? 0)
+  }
+
+  #checkLater(number: number): void {
     const { clock, direct } = this.#options
-    this.#stopLooking = clock.after(LOOK_EVERY_MS, async () => {
-      // A pool that does not answer proves nothing: leases run out by themselves.
-      const gone = await this.#isGone(number).catch(() => false)
+    this.#stopChecks = clock.after(CHECK_EVERY_MS, async () => {
+      // A pool that does not answer proves nothing; the lease runs out by itself.
+      const isGone = await this.#isGone(number).catch(() => false)
       if (!this.holds(number)) return
-      if (gone) direct().drop()
-      else this.#lookAfter(number)
+      if (isGone) direct().drop()
+      else this.#checkLater(number)
     })
   }
 
-  /** Without the tables it is another database, if the pool finds them in its own. */
+  /** The sequence is missing where `direct` leads: if the pool finds it, the two reach different databases. */
   async #explain(error: unknown): Promise<never> {
-    if (!NOT_THERE.has(sqlState(error) ?? '')) throw error
+    if (!MISSING.has(sqlState(error) ?? '')) throw error
     await this.#isGone(0)
-    throw elsewhere(error)
+    throw otherDatabase(error)
   }
 
-  /** Whether others would get the lock on a number, as they would find out. */
+  /** Whether another session could get the lock on this number. */
   async #isGone(number: number): Promise<boolean> {
     const [row] = await this.#options.database().read(IS_GONE, [number])
     return row?.[0] === 't'
   }
 
   async #untilReady(): Promise<void> {
-    const done = new AbortController()
-    const ready = new Promise<void>((resolve) => {
-      this.#waiting.add(resolve)
-      done.signal.addEventListener('abort', () => this.#waiting.delete(resolve))
-    })
-    await Promise.race([ready, sleep(this.#options.clock, PATIENCE_MS, done.signal)])
-    done.abort()
+    const over = new AbortController()
+    const finish = () => over.abort()
+    this.#waiting.add(finish)
+    await sleep(this.#options.clock, RECONNECT_MS, over.signal)
+    this.#waiting.delete(finish)
   }
 }
 
@@ -144,10 +147,10 @@ export function unproven(why: string): BelfryError {
   return failure('STORE_UNREACHABLE', `this process cannot prove that it lives: ${why}; still trying`)
 }
 
-/** No such schema, or no such table. */
-const NOT_THERE: ReadonlySet<string> = new Set(['3F000', '42P01'])
+/** No such schema, or no such relation. */
+const MISSING: ReadonlySet<string> = new Set(['3F000', '42P01'])
 
-function elsewhere(cause?: unknown): BelfryError {
+function otherDatabase(cause?: unknown): BelfryError {
   return failure(
     'OPTION_INVALID',
     '`direct` reaches another server or database than the pool: they must be the same',
@@ -155,6 +158,7 @@ function elsewhere(cause?: unknown): BelfryError {
   )
 }
 
+/** A new number, whose lock is taken only where a foreign advisory lock clashes, or the sequence has cycled. */
 async function takeNumber(client: DirectClient, sql: string): Promise<number> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const { rows } = await client.query(sql)
@@ -165,7 +169,7 @@ async function takeNumber(client: DirectClient, sql: string): Promise<number> {
   throw unproven('others hold the advisory locks on its numbers')
 }
 
-/** A pooler announces a number of its own making. */
+/** A pooler announces a process number of its own. */
 function checkSession({ processID }: DirectClient, pid: number): void {
   if (typeof processID !== 'number' || processID === pid) return
   throw failure(

@@ -1,28 +1,27 @@
-/** How another thread can reach the same database: by a URL, or by the options of the pool that was given. */
+/** The store as data, from which the beat thread opens it: a URL, or the options of the user's pool. */
 import type { NoSource, StoreSource } from '../../../core/beat-store.js'
 import { copyData } from '../../../core/copied-data.js'
 import type { PostgresOptions } from '../options.js'
-import type { PgPool } from './database.js'
-import type { Proof } from './proof-of-life.js'
+import type { PgPool } from './driver.js'
+import type { ProofOfLife } from './proof-of-life.js'
 
-/** What the beat thread opens the database with. */
 export interface BeatStoreOptions {
   readonly schema: string
   /** Options of a client of `pg`. */
   readonly client: Readonly<Record<string, unknown>>
-  /** Where the process proves its life: memory that holds the number which does, or 0. */
+  /** In the advisory mode, the memory that holds the number which proves life. */
   readonly proof?: SharedArrayBuffer
 }
 
-/** What belongs to the pool rather than to its connections, or is set for each query anyway. */
-const NOT_OF_CLIENTS: ReadonlySet<string> = new Set([
+/** Options of the pool rather than its connections, and limits, which each statement has anyway. */
+const OF_THE_POOL: ReadonlySet<string> = new Set([
   ...['Promise', 'log', 'max', 'min', 'poolSize', 'maxUses', 'maxLifetimeSeconds', 'allowExitOnIdle', 'types'],
   ...['idleTimeoutMillis', 'statement_timeout', 'query_timeout', 'idle_in_transaction_session_timeout'],
 ])
 
 export function reopen(
   { pool, url, direct, schema = 'belfry' }: PostgresOptions,
-  proof: Proof | undefined,
+  proof: ProofOfLife | undefined,
 ): StoreSource | NoSource {
   const source = (client: BeatStoreOptions['client']): StoreSource => ({
     module: new URL('./beat-store.js', import.meta.url).href,
@@ -35,9 +34,9 @@ export function reopen(
 }
 
 function clientOptions(pool: PgPool): Pick<BeatStoreOptions, 'client'> | NoSource {
-  // Other pools have options too, which say nothing of where they connect to.
+  // The options of another kind of pool need not say where it connects to.
   if (pool.options === undefined || !('Client' in pool)) return impossible('is no pool of `pg`')
-  const { value, strange } = copyData(pool.options, NOT_OF_CLIENTS)
+  const { value, strange } = copyData(pool.options, OF_THE_POOL)
   if (strange.length === 0) return { client: value as BeatStoreOptions['client'] }
   return impossible(`has options that only this thread can use (${strange.join(', ')})`)
 }

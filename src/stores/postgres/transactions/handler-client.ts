@@ -7,7 +7,7 @@
  * - Libraries release and end what they are given. Here that does nothing.
  */
 import { failure, quote } from '../../../core/errors.js'
-import type { PgClient, PgPool } from '../connection/database.js'
+import type { PgClient, PgPool } from '../connection/driver.js'
 import { sqlState } from '../connection/errors.js'
 import { poolOfOne } from './single-client-pool.js'
 import { standIn, statementText } from './stand-in.js'

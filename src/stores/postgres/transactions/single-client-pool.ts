@@ -4,7 +4,7 @@
  * Whoever connects has it until it is released, as in any pool. A transaction that a library begins on it becomes a
  * savepoint in the handler's: its commit keeps what was written for now, and its rollback undoes just that.
  */
-import type { PgClient, PgPool } from '../connection/database.js'
+import type { PgClient, PgPool } from '../connection/driver.js'
 import { standIn, statementText } from './stand-in.js'
 import { onlyStatement } from './transaction-statements.js'
 

@@ -7,8 +7,8 @@
  */
 import { failure } from '../../../core/errors.js'
 import type { Database } from '../connection/database.js'
+import { type PgClient, type Row, rawQuery } from '../connection/driver.js'
 import { driven, sqlState } from '../connection/errors.js'
-import { type PgClient, type Row, rawQuery } from '../connection/pg-client.js'
 import { AnswerWatch } from './half-open-watch.js'
 import { endBackend, isWorking, lookAtBackend, type TransactionBackend } from './transaction-backend.js'
 
@@ -80,7 +80,7 @@ export class HeldClient {
   /** Sends the first statements. If they fail nothing has happened, and the client is given back. */
   async begin(sql: string): Promise<readonly Row[]> {
     try {
-      return await this.#db.tell(this.client, sql)
+      return await this.#db.sendOn(this.client, sql)
     } catch (error) {
       if (sqlState(error) === undefined) this.#release(true)
       await this.giveBack()
@@ -139,7 +139,7 @@ export class HeldClient {
   async giveBack(): Promise<void> {
     if (this.#state === 'released') return
     if (this.#state === 'ended') return this.#release(false)
-    const broken = await this.#db.tell(this.client, 'rollback').then(
+    const broken = await this.#db.sendOn(this.client, 'rollback').then(
       () => false,
       () => true,
     )
@@ -157,7 +157,7 @@ export class HeldClient {
       'STORE_UNREACHABLE',
       `transaction(): its connection has given no answer for ${this.#db.limitMs({ patience: 'prompt' })} ms, and the server does not work on what was sent over it: the network may have swallowed it`,
     )
-    this.#db.clients.silent()
+    this.#db.clients.noteSilence()
     this.#release(true)
     this.#endBackend()
   }

@@ -1,5 +1,5 @@
 import { failure } from '../../../core/errors.js'
-import type { PgPool } from '../connection/database.js'
+import type { PgPool } from '../connection/driver.js'
 
 /** What `pg` makes its pools with. */
 const USUAL_POOL = 10
