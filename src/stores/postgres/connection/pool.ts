@@ -22,14 +22,12 @@ export interface PoolSource {
 
 export function poolOf({ pool, url, options = { connectionString: url } }: PoolSource): StorePool {
   const used = pool ?? newPool(options)
-  used.on('error', ignore)
-  used.on('acquire', ignoreErrors)
+  const stopListening = listenTo(used)
   let left: Promise<void> | undefined
   const leave = async () => {
     // A pool that ends still has listeners: its last connections may break while they close.
     if (pool === undefined) return used.end()
-    used.removeListener('error', ignore)
-    used.removeListener('acquire', ignoreErrors)
+    stopListening()
   }
   return {
     used,
@@ -37,6 +35,25 @@ export function poolOf({ pool, url, options = { connectionString: url } }: PoolS
       left ??= leave()
       return left
     },
+  }
+}
+
+const stores = new WeakMap<PgPool, number>()
+
+/** Listens to a pool once for all stores that share it: Node warns of more than ten listeners. */
+function listenTo(pool: PgPool): () => void {
+  const count = stores.get(pool) ?? 0
+  stores.set(pool, count + 1)
+  if (count === 0) {
+    pool.on('error', ignore)
+    pool.on('acquire', ignoreErrors)
+  }
+  return () => {
+    const left = (stores.get(pool) ?? 1) - 1
+    stores.set(pool, left)
+    if (left > 0) return
+    pool.removeListener('error', ignore)
+    pool.removeListener('acquire', ignoreErrors)
   }
 }
 
