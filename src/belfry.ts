@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { type BelfryOptions, type ParsedOptions, parseOptions } from './api/belfry-options.js'
 import { doctor } from './api/health/doctor.js'
 import { type Stats, stats } from './api/health/stats.js'
-import { type Enqueued, type EnqueueOptions, newRun } from './api/jobs/enqueue.js'
+import { type EnqueueOptions, type EnqueueOutcome, newRun } from './api/jobs/enqueue.js'
 import { Job } from './api/jobs/job.js'
 import { Catalogue, jobInfo } from './api/jobs/job-catalogue.js'
 import { type JobOptions, parseJob } from './api/jobs/job-options.js'
@@ -195,11 +195,11 @@ export class Belfry implements AsyncDisposable {
    * Makes a run of a job by its name, whether this instance has its code or not. Without it the payload is not checked, and
    * an instance that has the code stamps the exclusive key.
    */
-  async enqueue(job: string, payload?: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
+  async enqueue(job: string, payload?: unknown, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
     const run = await newRun(this.#catalogue, checkName(job, 'job name'), payload, options)
     const { tx } = options
     const [result] = await (tx === undefined ? this.#store.runs.enqueue([run]) : this.#store.runs.enqueue([run], tx))
-    return result as Enqueued
+    return result as EnqueueOutcome
   }
 
   /** The jobs that instances run or once ran, with the live ones that do, in order of name. */

@@ -1,6 +1,6 @@
-export type { BelfryOptions, ThreadsOption } from './api/belfry-options.js'
-export type { AtLeast, Stats } from './api/health/stats.js'
-export type { Enqueued, EnqueueOptions } from './api/jobs/enqueue.js'
+export type { BelfryOptions, ThreadOptions } from './api/belfry-options.js'
+export type { BoundedCount, Stats } from './api/health/stats.js'
+export type { EnqueueOptions, EnqueueOutcome } from './api/jobs/enqueue.js'
 export type { Job } from './api/jobs/job.js'
 export type { ExclusiveOptions, JobOptions } from './api/jobs/job-options.js'
 export type { KnownJob } from './api/jobs/known-jobs.js'
@@ -10,21 +10,21 @@ export type { LockOptions } from './api/locks/lock-options.js'
 export type { Locks } from './api/locks/locks.js'
 export type { GrantOptions, GrantRef } from './api/locks/remote-leases.js'
 export type { StopSignal } from './api/process-signals.js'
-export type { ManyResult } from './api/runs/change-many.js'
-export type { RunNews } from './api/runs/run-feed.js'
+export type { ManyRunsResult } from './api/runs/change-many.js'
+export type { RunEvent } from './api/runs/run-feed.js'
 export type { Runs } from './api/runs/runs.js'
 export type { ApplyChange, ApplyOptions, ApplyResult } from './api/schedules/apply.js'
 export type { Explanation } from './api/schedules/explain.js'
 export type { PutManyOptions, PutRefusal } from './api/schedules/put-many.js'
 export type { PutOutcome } from './api/schedules/put-outcome.js'
-export type { MissedInput, ScheduleInput } from './api/schedules/schedule-input.js'
+export type { MissedOptions, ScheduleInput } from './api/schedules/schedule-input.js'
 export type { ScheduleView } from './api/schedules/schedule-view.js'
 export type {
   AddOptions,
   BackfillOptions,
   PreviewedTick,
   PutOptions,
-  ScheduleChanges,
+  SchedulePatch,
   Schedules,
   TriggerOptions,
 } from './api/schedules/schedules.js'
@@ -43,6 +43,7 @@ export type { Keep, Run, RunState } from './core/run.js'
 export type { Schedule, ScheduleDefinition, ScheduleState } from './core/schedule.js'
 export {
   DELIVERED,
+  type Delivered,
   type Delivery,
   type DeliveryOptions,
   type Sink,
@@ -51,7 +52,7 @@ export {
 } from './core/sink.js'
 export type { Frozen, Page, RunQuery, ScheduleQuery, Store } from './core/store.js'
 export type { HandlerContext, RunInfo, ThreadContext } from './engine/definitions.js'
-export type { Role } from './engine/engine.js'
+export type { EngineRole } from './engine/engine.js'
 export type { EventMap, EventName } from './engine/events.js'
-export { BUCKETS_MS, type Histogram, type Metrics, type Sample } from './engine/metrics/metrics.js'
+export { HISTOGRAM_BUCKETS_MS, type Histogram, type MetricSample, type Metrics } from './engine/metrics/metrics.js'
 export * from './time/index.js'

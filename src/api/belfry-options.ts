@@ -7,7 +7,7 @@ import { checkName } from '../core/names.js'
 import { DEFAULT_MISSED } from '../core/policies.js'
 import type { Sink } from '../core/sink.js'
 import type { Store } from '../core/store.js'
-import type { Role } from '../engine/engine.js'
+import type { EngineRole } from '../engine/engine.js'
 import { checkHeartbeat } from '../engine/instances/keeper.js'
 import { type Duration, durationMs } from '../time/duration.js'
 import { located } from './located.js'
@@ -21,7 +21,7 @@ export interface BelfryOptions {
   /** Orders deploys: the newest release that is alive rules. Text, compared number by number. */
   readonly release?: string
   /** `tick` records ticks, `run` starts runs. Default both; none makes an instance that only enqueues and looks. */
-  readonly roles?: readonly Role[]
+  readonly roles?: readonly EngineRole[]
   /** Run only these of the defined jobs. */
   readonly jobs?: readonly string[]
   /** Where schedules with `to` deliver. When given, a schedule for a sink that no live instance has is refused. */
@@ -29,7 +29,7 @@ export interface BelfryOptions {
   /** Attempts that this instance runs at a time. Default 10. */
   readonly concurrency?: number
   /** Threads for jobs whose `run` is the URL of a module. */
-  readonly threads?: ThreadsOption
+  readonly threads?: ThreadOptions
   /** How long an instance may be silent before its work is taken over. Default 15 s. */
   readonly lease?: Duration
   /** How often an instance proves that it lives. Default a quarter of the lease; more than a third is refused. */
@@ -58,7 +58,7 @@ export interface BelfryOptions {
   readonly clock?: Clock
 }
 
-export interface ThreadsOption {
+export interface ThreadOptions {
   /** Attempts in threads at a time; they count as part of `concurrency`. Default as many as CPUs. */
   readonly max?: number
   /** How long a thread stays when there is nothing for it. Default 30 s. */
@@ -119,7 +119,7 @@ export function parseOptions(options: BelfryOptions) {
   }
 }
 
-function parseThreads(threads: ThreadsOption) {
+function parseThreads(threads: ThreadOptions) {
   checkOptions(threads, ['max', 'idle', 'memoryMb'], 'createBelfry: threads')
   const { max = availableParallelism(), idle, memoryMb } = threads
   return {

@@ -1,4 +1,4 @@
-import type { Imported } from '../server/shapes/answers.js'
+import type { ImportResult } from '../server/shapes/answers.js'
 import type { ScheduleLine } from '../server/shapes/schedule.js'
 import type { Requests } from './request.js'
 
@@ -18,7 +18,7 @@ export function importPart(
   path: string,
   part: string,
   { name, firstLine, signal }: PartOptions,
-): Promise<Imported> {
+): Promise<ImportResult> {
   const text = { type: 'application/x-ndjson', body: part }
   return requests.json(path, {
     ...{ method: 'POST', text, query: { name, firstLine } },
@@ -35,8 +35,16 @@ export async function importLines(
     firstLine = 1,
     signal,
   }: { readonly name?: string; readonly firstLine?: number; readonly signal?: AbortSignal },
-): Promise<Imported> {
-  let total: Imported = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0, nextLine: firstLine, errors: [] }
+): Promise<ImportResult> {
+  let total: ImportResult = {
+    taken: 0,
+    created: 0,
+    updated: 0,
+    unchanged: 0,
+    refused: 0,
+    nextLine: firstLine,
+    errors: [],
+  }
   const send = async (part: readonly string[]) => {
     const options = { name, firstLine: total.nextLine, signal }
     total = addImported(total, await importPart(requests, path, part.join(''), options))
@@ -57,7 +65,7 @@ export async function importLines(
 }
 
 /** What two parts of an import came to, one after the other. */
-export function addImported(one: Imported, other: Imported): Imported {
+export function addImported(one: ImportResult, other: ImportResult): ImportResult {
   return {
     taken: one.taken + other.taken,
     created: one.created + other.created,

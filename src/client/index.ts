@@ -9,19 +9,19 @@ import { JobClient, RunClient } from './runs.js'
 import { ScheduleClient } from './schedules.js'
 
 export type {
-  Applied,
+  ApplyResult,
   AuditEntry,
-  Backfilled,
+  BackfillResult,
   DoctorReport,
-  Enqueued,
+  EnqueueOutcome,
   Explanation,
   FreezeState,
-  Imported,
+  ImportLineError,
   ImportProgress,
+  ImportResult,
   JobResource,
-  LineError,
   LockResource,
-  ManyRuns,
+  ManyRunsResult,
   Preview,
   RunLog,
   Stats,
@@ -29,14 +29,14 @@ export type {
 } from '../server/shapes/answers.js'
 export type { InstanceResource, LeaseResource } from '../server/shapes/holder.js'
 export type {
-  Acquisition,
-  Backfill,
-  MeantRuns,
+  ApplyRequest,
+  BackfillRequest,
+  LockRenewal,
+  LockRequest,
   NewRun,
-  PreviewOf,
-  Renewal,
-  Trigger,
-  WantedSchedules,
+  PreviewRequest,
+  RunSelection,
+  TriggerRequest,
 } from '../server/shapes/requests.js'
 export type { RunResource, RunSummary } from '../server/shapes/run.js'
 export type {
@@ -51,7 +51,7 @@ export type { LockClient } from './locks.js'
 export type { Page, Paging } from './pages.js'
 export { type ClientOptions, type Problem, ServiceError } from './request.js'
 export type { JobClient, RunClient, RunQuery } from './runs.js'
-export type { Once, ScheduleClient, ScheduleQuery, Versioned } from './schedules.js'
+export type { IdempotencyOptions, ScheduleClient, ScheduleQuery, VersionOptions } from './schedules.js'
 
 export class BelfryClient {
   readonly schedules: ScheduleClient

@@ -1,6 +1,6 @@
 import type { LockResource } from '../server/shapes/answers.js'
 import type { LeaseResource } from '../server/shapes/holder.js'
-import type { Acquisition, Renewal } from '../server/shapes/requests.js'
+import type { LockRenewal, LockRequest } from '../server/shapes/requests.js'
 import { type Page, type Paging, pagesOf } from './pages.js'
 import { type Requests, ServiceError, segment } from './request.js'
 
@@ -26,7 +26,7 @@ export class LockClient {
   }
 
   /** Undefined when somebody else has it. */
-  acquire(name: string, options: Acquisition = {}, signal?: AbortSignal): Promise<LeaseResource | undefined> {
+  acquire(name: string, options: LockRequest = {}, signal?: AbortSignal): Promise<LeaseResource | undefined> {
     const ask = { method: 'PUT', body: options, ...(signal === undefined ? {} : { signal }) }
     return this.#unless('LOCK_BUSY', this.#requests.json<LeaseResource>(pathOf(name), ask))
   }
@@ -35,7 +35,7 @@ export class LockClient {
   renew(
     name: string,
     { token, holder }: Held,
-    ttl?: Renewal['ttl'],
+    ttl?: LockRenewal['ttl'],
     signal?: AbortSignal,
   ): Promise<LeaseResource | undefined> {
     const ask = { method: 'PATCH', body: { token, holder, ttl }, ...(signal === undefined ? {} : { signal }) }

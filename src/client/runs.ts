@@ -1,9 +1,9 @@
-import type { Enqueued, JobResource, ManyRuns, RunLog } from '../server/shapes/answers.js'
-import type { MeantRuns, NewRun } from '../server/shapes/requests.js'
+import type { EnqueueOutcome, JobResource, ManyRunsResult, RunLog } from '../server/shapes/answers.js'
+import type { NewRun, RunSelection } from '../server/shapes/requests.js'
 import type { RunResource } from '../server/shapes/run.js'
 import { type Page, type Paging, pagesOf } from './pages.js'
 import { type Requests, segment } from './request.js'
-import type { Once } from './schedules.js'
+import type { IdempotencyOptions } from './schedules.js'
 
 export interface RunQuery extends Paging {
   readonly schedule?: string
@@ -47,11 +47,11 @@ export class RunClient {
     return this.#requests.json(`/v1/runs/${segment(id)}/retry`, { method: 'POST', body: {} })
   }
 
-  cancelMany(meant: MeantRuns): Promise<ManyRuns> {
+  cancelMany(meant: RunSelection): Promise<ManyRunsResult> {
     return this.#requests.json('/v1/runs:cancel', { method: 'POST', body: meant })
   }
 
-  retryMany(meant: MeantRuns): Promise<ManyRuns> {
+  retryMany(meant: RunSelection): Promise<ManyRunsResult> {
     return this.#requests.json('/v1/runs:retry', { method: 'POST', body: meant })
   }
 }
@@ -67,7 +67,7 @@ export class JobClient {
     return this.#requests.json('/v1/jobs')
   }
 
-  enqueue(job: string, run: NewRun & Once = {}): Promise<Enqueued> {
+  enqueue(job: string, run: NewRun & IdempotencyOptions = {}): Promise<EnqueueOutcome> {
     const { idempotencyKey, ...body } = run
     const headers = { 'idempotency-key': idempotencyKey }
     return this.#requests.json(`/v1/jobs/${segment(job)}/runs`, { method: 'POST', body, headers })

@@ -1,14 +1,14 @@
 import type {
-  Applied,
-  Backfilled,
-  Enqueued,
+  ApplyResult,
+  BackfillResult,
+  EnqueueOutcome,
   Explanation,
-  Imported,
   ImportProgress,
+  ImportResult,
   Preview,
   Ticks,
 } from '../server/shapes/answers.js'
-import type { Backfill, PreviewOf, Trigger, WantedSchedules } from '../server/shapes/requests.js'
+import type { ApplyRequest, BackfillRequest, PreviewRequest, TriggerRequest } from '../server/shapes/requests.js'
 import type {
   NewSchedule,
   ScheduleFields,
@@ -30,12 +30,12 @@ export interface ScheduleQuery extends Paging {
 }
 
 /** Write only over this version; 0: only if there is none yet. */
-export interface Versioned {
+export interface VersionOptions {
   readonly ifVersion?: number
 }
 
 /** The same request with the same key happens once. */
-export interface Once {
+export interface IdempotencyOptions {
   readonly idempotencyKey?: string
 }
 
@@ -58,7 +58,7 @@ export class ScheduleClient {
     return pagesOf((paging) => this.list({ ...query, ...paging }))
   }
 
-  create(schedule: NewSchedule, { idempotencyKey }: Once = {}): Promise<ScheduleResource> {
+  create(schedule: NewSchedule, { idempotencyKey }: IdempotencyOptions = {}): Promise<ScheduleResource> {
     const headers = { 'idempotency-key': idempotencyKey }
     return this.#requests.json(ROOT, { method: 'POST', body: schedule, headers })
   }
@@ -67,16 +67,16 @@ export class ScheduleClient {
     return this.#requests.found(pathOf(id))
   }
 
-  put(id: string, schedule: ScheduleFields, options: Versioned = {}): Promise<ScheduleResource> {
+  put(id: string, schedule: ScheduleFields, options: VersionOptions = {}): Promise<ScheduleResource> {
     return this.#requests.json(pathOf(id), { method: 'PUT', body: schedule, headers: condition(options) })
   }
 
   /** Changes some fields; null takes one away. */
-  patch(id: string, changes: SchedulePatch, options: Versioned = {}): Promise<ScheduleResource> {
+  patch(id: string, changes: SchedulePatch, options: VersionOptions = {}): Promise<ScheduleResource> {
     return this.#requests.json(pathOf(id), { method: 'PATCH', body: changes, headers: condition(options) })
   }
 
-  async remove(id: string, options: Versioned = {}): Promise<void> {
+  async remove(id: string, options: VersionOptions = {}): Promise<void> {
     await this.#requests.send(pathOf(id), { method: 'DELETE', headers: condition(options) })
   }
 
@@ -88,13 +88,13 @@ export class ScheduleClient {
     return this.#requests.json(pathOf(id, 'resume'), { method: 'POST', body: {} })
   }
 
-  trigger(id: string, options: Trigger & Once = {}): Promise<Enqueued> {
+  trigger(id: string, options: TriggerRequest & IdempotencyOptions = {}): Promise<EnqueueOutcome> {
     const { idempotencyKey, ...body } = options
     const headers = { 'idempotency-key': idempotencyKey }
     return this.#requests.json(pathOf(id, 'trigger'), { method: 'POST', body, headers })
   }
 
-  backfill(id: string, range: Backfill): Promise<Backfilled> {
+  backfill(id: string, range: BackfillRequest): Promise<BackfillResult> {
     return this.#requests.json(pathOf(id, 'backfill'), { method: 'POST', body: range })
   }
 
@@ -107,11 +107,11 @@ export class ScheduleClient {
     return this.#requests.json(pathOf(id, 'ticks'), { query: { ...range } })
   }
 
-  preview(of: PreviewOf): Promise<Preview> {
+  preview(of: PreviewRequest): Promise<Preview> {
     return this.#requests.json(`${ROOT}:preview`, { method: 'POST', body: of })
   }
 
-  apply(wanted: WantedSchedules): Promise<Applied> {
+  apply(wanted: ApplyRequest): Promise<ApplyResult> {
     return this.#requests.json(`${ROOT}:apply`, { method: 'POST', body: wanted })
   }
 
@@ -119,7 +119,7 @@ export class ScheduleClient {
   import(
     lines: Iterable<ScheduleLine> | AsyncIterable<ScheduleLine>,
     options: { readonly name?: string; readonly firstLine?: number; readonly signal?: AbortSignal } = {},
-  ): Promise<Imported> {
+  ): Promise<ImportResult> {
     return importLines(this.#requests, `${ROOT}:import`, lines, options)
   }
 
@@ -127,7 +127,7 @@ export class ScheduleClient {
   importPart(
     part: string,
     options: { readonly name?: string; readonly firstLine?: number; readonly signal?: AbortSignal } = {},
-  ): Promise<Imported> {
+  ): Promise<ImportResult> {
     return importPart(this.#requests, `${ROOT}:import`, part, options)
   }
 
@@ -146,7 +146,7 @@ function pathOf(id: string, action?: string): string {
   return `${ROOT}/${segment(id)}${action === undefined ? '' : `/${action}`}`
 }
 
-function condition({ ifVersion }: Versioned): Record<string, string> {
+function condition({ ifVersion }: VersionOptions): Record<string, string> {
   if (ifVersion === undefined) return {}
   return ifVersion === 0 ? { 'if-none-match': '*' } : { 'if-match': `"${ifVersion}"` }
 }

@@ -27,7 +27,7 @@ import type { SinkOutage } from './sinks/sink-health.js'
 import { ThreadPool } from './threads/thread-pool.js'
 import { ticker } from './ticks/ticker.js'
 
-export type Role = 'tick' | 'run'
+export type EngineRole = 'tick' | 'run'
 
 /** Threads for handlers that are modules. */
 export interface ThreadOptions {
@@ -47,7 +47,7 @@ export interface EngineOptions {
   readonly jobs: ReadonlyMap<string, JobDefinition>
   readonly sinks: ReadonlyMap<string, SinkDefinition>
   readonly storeIdentity: () => string
-  readonly roles: readonly Role[]
+  readonly roles: readonly EngineRole[]
   readonly leaseMs: number
   readonly heartbeatMs: number
   readonly pollMs: number

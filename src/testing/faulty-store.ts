@@ -9,7 +9,7 @@ import type { Store } from '../core/store.js'
 import type { Random } from './random.js'
 
 /** Chances from 0 to 1, for each call by itself. */
-export interface Faults {
+export interface FaultRates {
   /** The call takes up to `maxDelayMs`, before and after it is done. */
   readonly delay?: number
   readonly maxDelayMs?: number
@@ -26,7 +26,7 @@ export interface Faults {
 export interface FaultyOptions {
   readonly random: Random
   readonly clock: Clock
-  readonly faults: Faults
+  readonly faults: FaultRates
 }
 
 export interface FaultyStore extends Store {

@@ -1,5 +1,5 @@
-export { type Faults, type FaultyStore, faultyStore } from './faulty-store.js'
-export { Lifeline } from './lifeline.js'
+export { type FaultRates, type FaultyStore, faultyStore } from './faulty-store.js'
 export { type ManualClock, manualClock } from './manual-clock.js'
 export { type Random, seededRandom } from './random.js'
+export { SimulatedProcess } from './simulated-process.js'
 export { createTestBelfry, type TestBelfry, type TestOptions } from './test-belfry.js'

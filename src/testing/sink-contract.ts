@@ -10,9 +10,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { delivering } from './sinks/delivering.js'
 import { failing } from './sinks/failing.js'
-import { type OpenedSink, type Received, type SinkCase, SinkScene } from './sinks/sink-scene.js'
+import { type OpenedSink, type ReceivedMessage, type SinkContractCase, SinkScene } from './sinks/sink-scene.js'
 
-export type { OpenedSink, Received, SinkCase }
+export type { OpenedSink, ReceivedMessage, SinkContractCase }
 export { SinkScene }
 
 export interface SinkContractOptions {
@@ -26,7 +26,7 @@ export interface SinkContractOptions {
 }
 
 /** The contract's tests as data, for those who want to run them otherwise. */
-export const sinkCases: readonly SinkCase[] = [...delivering, ...failing]
+export const sinkContractCases: readonly SinkContractCase[] = [...delivering, ...failing]
 
 const TIMEOUT_MS = 60_000
 
@@ -41,13 +41,13 @@ export function sinkContract({ name, open, skip = [], timeoutMs = TIMEOUT_MS }: 
       await opened?.sink.close?.()
       await opened?.close?.()
     }, timeoutMs)
-    for (const test of sinkCases) {
+    for (const test of sinkContractCases) {
       const skipped = skip.find((entry) => entry.test === test.name)
       if (skipped !== undefined) it.skip(`${test.name} (skipped: ${skipped.because})`, () => {})
       else it(test.name, () => test.run(new SinkScene(opened as OpenedSink)), timeoutMs)
     }
     it('skips only tests that there are', () => {
-      const names = sinkCases.map((test) => test.name)
+      const names = sinkContractCases.map((test) => test.name)
       expect(skip.map(({ test }) => test).filter((test) => !names.includes(test))).toEqual([])
     })
   })

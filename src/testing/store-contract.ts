@@ -21,19 +21,19 @@ import { leaseQueue } from './contract/lease-queue.js'
 import { leases } from './contract/leases.js'
 import { overlap } from './contract/overlap.js'
 import { records } from './contract/records.js'
-import type { ContractCase, Interrupt, Opened } from './contract/scene.js'
+import type { ContractCase, Interrupt, OpenedStore } from './contract/scene.js'
 import { schedules } from './contract/schedules.js'
 import { settle } from './contract/settle.js'
 import { takeBack } from './contract/take-back.js'
 import { takeover } from './contract/takeover.js'
 import { wakeUps } from './contract/wake-ups.js'
 
-export type { ContractCase, Interrupt, Opened }
+export type { ContractCase, Interrupt, OpenedStore }
 
 export interface ContractOptions {
   readonly name: string
   /** A fresh, empty store, with a way to let time pass. */
-  readonly open: () => Promise<Opened>
+  readonly open: () => Promise<OpenedStore>
   /** Tests that do not apply, each with the reason. */
   readonly skip?: readonly { readonly test: string; readonly because: string }[]
 }

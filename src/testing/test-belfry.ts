@@ -17,8 +17,8 @@ import type { Store } from '../core/store.js'
 import { memory } from '../stores/memory/index.js'
 import { type Duration, durationMs } from '../time/duration.js'
 import { type Instant, instantMs } from '../time/instant.js'
-import { Lifeline } from './lifeline.js'
 import { type ManualClock, manualClock } from './manual-clock.js'
+import { SimulatedProcess } from './simulated-process.js'
 
 export type TestOptions = Partial<Omit<BelfryOptions, 'store' | 'clock'>> & {
   /** The time at the start. Default 2026-01-01T00:00:00Z. */
@@ -53,21 +53,21 @@ export function createTestBelfry(given: TestOptions = {}): TestBelfry {
   const { now = '2026-01-01T00:00:00Z', ...options } = given
   const clock = manualClock(instantMs(now))
   const store = memory({ clock })
-  const lifelines = new Map<Belfry, Lifeline>()
+  const processes = new Map<Belfry, SimulatedProcess>()
   const leaseMs = options.lease === undefined ? LEASE_MS : durationMs(options.lease)
   const instance = (own: Omit<TestOptions, 'now'> = {}): Belfry => {
-    const lifeline = new Lifeline(store, clock)
+    const simulated = new SimulatedProcess(store, clock)
     const made = createBelfry({
       ...{ lease: leaseMs, poll: POLL_MS, history: FOREVER, logger: silentLogger, ...options, ...own },
-      store: lifeline.store,
-      clock: lifeline.clock,
+      store: simulated.store,
+      clock: simulated.clock,
     })
     // Nobody answers for one that was killed, so that cleaning up after a test does not wait for it.
     const stop = made.stop.bind(made)
     made.stop = async (how) => {
-      if (!lifeline.isCut) await stop(how)
+      if (!simulated.isKilled) await stop(how)
     }
-    lifelines.set(made, lifeline)
+    processes.set(made, simulated)
     return made
   }
   const belfry = instance()
@@ -78,7 +78,7 @@ export function createTestBelfry(given: TestOptions = {}): TestBelfry {
     instance,
     advance: (duration) => clock.advance(durationMs(duration)),
     runs: (scheduleOrJob) => runsOf(store, scheduleOrJob),
-    crash: (crashed = belfry) => lifelines.get(crashed)?.cut(),
+    crash: (crashed = belfry) => processes.get(crashed)?.kill(),
     expireLeases: () => clock.advance(leaseMs * 1.5),
   }
 }

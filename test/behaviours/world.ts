@@ -9,7 +9,7 @@ import type { Clock } from '../../src/core/clock.js'
 import type { Logger } from '../../src/core/logger.js'
 import type { Run } from '../../src/core/run.js'
 import type { Store } from '../../src/core/store.js'
-import { Lifeline } from '../../src/testing/lifeline.js'
+import { SimulatedProcess } from '../../src/testing/simulated-process.js'
 import { type Ground, storeKinds } from './store-kinds.js'
 
 export interface LogLine {
@@ -30,7 +30,7 @@ const OPTIONS = { lease: '1s', poll: '50ms', stopGrace: '2s' } as const
 
 export class World {
   readonly #ground: Ground
-  readonly #lifelines = new Map<Belfry, Lifeline>()
+  readonly #processes = new Map<Belfry, SimulatedProcess>()
   readonly #logs = new Map<Belfry, LogLine[]>()
   readonly #instances: Belfry[] = []
   readonly #crashed = new Set<Belfry>()
@@ -46,15 +46,15 @@ export class World {
   async instance({ skewMs = 0, wrap, ...options }: InstanceOptions = {}): Promise<Belfry> {
     const handle = await this.#ground.handle()
     const clock = this.#ground.processClock?.() ?? this.#ground.clock
-    const lifeline = new Lifeline(wrap?.(handle) ?? handle, skewed(clock, skewMs))
+    const simulated = new SimulatedProcess(wrap?.(handle) ?? handle, skewed(clock, skewMs))
     const lines: LogLine[] = []
     const belfry = createBelfry({
       ...{ ...OPTIONS, ...(this.#ground.poll === undefined ? {} : { poll: this.#ground.poll }), ...options },
-      store: lifeline.store,
-      clock: lifeline.clock,
+      store: simulated.store,
+      clock: simulated.clock,
       logger: recorder(lines),
     })
-    this.#lifelines.set(belfry, lifeline)
+    this.#processes.set(belfry, simulated)
     this.#logs.set(belfry, lines)
     this.#instances.push(belfry)
     return belfry
@@ -62,18 +62,18 @@ export class World {
 
   /** Like kill -9. */
   crash(belfry: Belfry): void {
-    this.#lifelines.get(belfry)?.cut()
+    this.#processes.get(belfry)?.kill()
     this.#crashed.add(belfry)
   }
 
   /** Like SIGSTOP. */
   hold(belfry: Belfry): void {
-    this.#lifelines.get(belfry)?.hold()
+    this.#processes.get(belfry)?.suspend()
   }
 
   /** Like SIGCONT. */
   resume(belfry: Belfry): void {
-    this.#lifelines.get(belfry)?.resume()
+    this.#processes.get(belfry)?.resume()
   }
 
   logs(belfry: Belfry): readonly LogLine[] {
@@ -121,7 +121,7 @@ export class World {
   }
 
   async close(): Promise<void> {
-    for (const belfry of this.#instances) this.#lifelines.get(belfry)?.resume()
+    for (const belfry of this.#instances) this.#processes.get(belfry)?.resume()
     // A crashed instance cannot stop: its store no longer answers it.
     const alive = this.#instances.filter((belfry) => !this.#crashed.has(belfry))
     await this.settled(Promise.all(alive.map((belfry) => belfry.stop({ grace: 0 }))), 30_000)

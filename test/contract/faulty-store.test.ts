@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { memory } from '../../src/stores/memory/index.js'
-import { type Faults, faultyStore } from '../../src/testing/faulty-store.js'
+import { type FaultRates, faultyStore } from '../../src/testing/faulty-store.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
 import { seededRandom } from '../../src/testing/random.js'
 import { contractCases, runCase } from '../../src/testing/store-contract.js'
 
-function open(faults: Faults, seed = 1) {
+function open(faults: FaultRates, seed = 1) {
   const clock = manualClock()
   const inner = memory({ clock })
   const store = faultyStore(inner, { random: seededRandom(seed), clock, faults })

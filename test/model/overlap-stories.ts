@@ -5,7 +5,7 @@
 import { expect } from 'vitest'
 import type { Overlap } from '../../src/core/policies.js'
 import type { Outcome, Run } from '../../src/core/run.js'
-import { failed, type Opened, retryIn, Scene } from '../../src/testing/contract/scene.js'
+import { failed, type OpenedStore, retryIn, Scene } from '../../src/testing/contract/scene.js'
 import { type Random, seededRandom } from '../../src/testing/random.js'
 
 export const LIMITING = ['skip', 'queue-one', 'queue-all', 'cancel-running'] as const satisfies readonly Overlap[]
@@ -58,7 +58,11 @@ const ACTS: Readonly<Record<string, Act>> = {
 }
 const NAMES = Object.keys(ACTS) as [string, ...string[]]
 
-export async function tellOverlapStory(open: () => Promise<Opened>, overlap: Limiting, seed: number): Promise<void> {
+export async function tellOverlapStory(
+  open: () => Promise<OpenedStore>,
+  overlap: Limiting,
+  seed: number,
+): Promise<void> {
   const opened = await open()
   await opened.store.open()
   const story: Story = { scene: new Scene(opened), overlap, random: seededRandom(seed), told: [] }

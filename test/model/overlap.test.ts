@@ -1,6 +1,6 @@
 import { it } from 'vitest'
 import { memory } from '../../src/stores/memory/index.js'
-import type { Opened } from '../../src/testing/contract/scene.js'
+import type { OpenedStore } from '../../src/testing/contract/scene.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
 import { freshCluster } from '../servers/fresh-cluster.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
@@ -8,7 +8,7 @@ import { freshRedis } from '../servers/fresh-redis.js'
 import { freshFile } from '../stores/fresh-file.js'
 import { LIMITING, tellOverlapStory } from './overlap-stories.js'
 
-const STORES: Readonly<Record<string, () => Promise<Opened>>> = {
+const STORES: Readonly<Record<string, () => Promise<OpenedStore>>> = {
   memory: async () => {
     const clock = manualClock()
     return { store: memory({ clock }), elapse: clock.advance }

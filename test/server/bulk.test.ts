@@ -116,7 +116,7 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
       await open()
       const jobs = [5, null, ['a'], { name: 'a' }, 'a']
       const body = jobs.map((job, n) => JSON.stringify({ id: `s/${n}`, every: '1h', job })).join('\n')
-      const answer = (await (await lines(body)).json()) as Imported
+      const answer = (await (await lines(body)).json()) as ImportResult
       expect(answer).toMatchObject({ created: 1, refused: 4 })
       expect(answer.errors.map(({ id, errors }) => [id, errors?.[0]?.pointer])).toEqual(
         ['s/0', 's/1', 's/2', 's/3'].map((id) => [id, '/job']),
@@ -138,7 +138,7 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
         JSON.stringify({ id: 'long', every: '1h', job: 'a', payload: 'x'.repeat(1_100_000) }),
         ...good.slice(1_200).map((line) => JSON.stringify(line)),
       ].join('\n')
-      const answer = (await (await lines(body)).json()) as Imported
+      const answer = (await (await lines(body)).json()) as ImportResult
       expect(answer).toMatchObject({ taken: 2_508, nextLine: 2_509, created: 2_500, updated: 0, refused: 7 })
       expect(answer.errors.map(({ line, code }) => [line, code])).toEqual([
         [1_201, 'JSON_INVALID'],
@@ -153,7 +153,7 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
       expect(await ids()).toHaveLength(2_500)
       const exported = await (await server.fetch(new Request('http://localhost/v1/schedules:export'))).text()
       expect(exported.trim().split('\n')).toHaveLength(2_500)
-      const again = (await (await lines(exported)).json()) as Imported
+      const again = (await (await lines(exported)).json()) as ImportResult
       expect(again).toMatchObject({ taken: 2_500, created: 0, updated: 0, unchanged: 2_500, refused: 0 })
       const some = await server.fetch(new Request('http://localhost/v1/schedules:export?prefix=s/24'))
       expect((await some.text()).trim().split('\n')).toHaveLength(111)
@@ -215,6 +215,6 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
   })
 })
 
-interface Imported {
+interface ImportResult {
   readonly errors: readonly { line: number; id?: string; code: string; errors?: readonly { pointer: string }[] }[]
 }

@@ -79,7 +79,7 @@ interface ToldFact {
   readonly token: number
 }
 
-/** Faults, operators' actions and log lines, for the report. */
+/** FaultRates, operators' actions and log lines, for the report. */
 interface NoteFact {
   readonly kind: 'note'
   readonly text: string

@@ -1,4 +1,4 @@
-import type { MissedInput, ScheduleInput } from '../../src/api/schedules/schedule-input.js'
+import type { MissedOptions, ScheduleInput } from '../../src/api/schedules/schedule-input.js'
 import type { Missed, Overlap } from '../../src/core/policies.js'
 import type { Keep } from '../../src/core/run.js'
 import type { Random } from '../../src/testing/random.js'
@@ -61,7 +61,7 @@ function wholeSecond(ms: number): number {
   return Math.ceil(ms / 1_000) * 1_000
 }
 
-function randomMissed(random: Random): MissedInput {
+function randomMissed(random: Random): MissedOptions {
   const policy = random.pick<Missed['policy']>(['skip', 'latest', 'all'])
   const within = policy !== 'skip' && random.chance(0.3) ? { within: random.integer(1_000, 60_000) } : {}
   return { policy, ...within, ...(policy === 'all' && random.chance(0.5) ? { max: random.integer(1, 10) } : {}) }

@@ -4,8 +4,8 @@ import { type Belfry, createBelfry } from '../../src/belfry.js'
 import { type Clock, sleep } from '../../src/core/clock.js'
 import type { Logger } from '../../src/core/logger.js'
 import type { HandlerContext } from '../../src/engine/definitions.js'
-import { type Faults, faultyStore } from '../../src/testing/faulty-store.js'
-import { Lifeline } from '../../src/testing/lifeline.js'
+import { type FaultRates, faultyStore } from '../../src/testing/faulty-store.js'
+import { SimulatedProcess } from '../../src/testing/simulated-process.js'
 import type { JobSettings, Payload } from './settings.js'
 import { OUT_OF_REACH, type World } from './world.js'
 
@@ -20,7 +20,7 @@ export class Seat {
   #life = 0
   #state: State = 'empty'
   #belfry: Belfry | undefined
-  #lifeline: Lifeline | undefined
+  #simulated: SimulatedProcess | undefined
   /** Until then, no call of this slot's instance arrives. */
   cutOffUntil = 0
 
@@ -48,18 +48,18 @@ export class Seat {
     const { chronicle } = this.#world
     this.#life += 1
     this.#state = 'starting'
-    const lifeline = this.#line()
-    const belfry = this.#instance(lifeline)
-    this.#lifeline = lifeline
+    const simulated = this.#line()
+    const belfry = this.#instance(simulated)
+    this.#simulated = simulated
     this.#belfry = belfry
     chronicle.note(`${this.name} starts`)
-    void this.#start(belfry, lifeline.clock)
+    void this.#start(belfry, simulated.clock)
   }
 
   crash(): void {
     if (this.#state === 'empty') return
     this.#world.chronicle.note(`${this.name} crashes`)
-    this.#lifeline?.cut()
+    this.#simulated?.kill()
     this.#world.stopping.delete(this.name)
     this.#state = 'empty'
   }
@@ -67,7 +67,7 @@ export class Seat {
   hold(): void {
     if (this.#state !== 'up') return
     this.#world.chronicle.note(`${this.name} is held`)
-    this.#lifeline?.hold()
+    this.#simulated?.suspend()
     this.#state = 'held'
   }
 
@@ -75,7 +75,7 @@ export class Seat {
     if (this.#state !== 'held') return
     this.#world.chronicle.note(`${this.name} is resumed`)
     this.#state = 'up'
-    this.#lifeline?.resume()
+    this.#simulated?.resume()
   }
 
   /** Stops the process gracefully. */
@@ -110,18 +110,18 @@ export class Seat {
     }
   }
 
-  #line(): Lifeline {
+  #line(): SimulatedProcess {
     const { store, clock, random, settings } = this.#world
     const current = () => (clock.now() < this.cutOffUntil ? OUT_OF_REACH : this.#world.faults())
-    const faults = new Proxy<Faults>({}, { get: (_, name) => Reflect.get(current(), name) as unknown })
+    const faults = new Proxy<FaultRates>({}, { get: (_, name) => Reflect.get(current(), name) as unknown })
     const skewMs = random.integer(-settings.skewMs, settings.skewMs)
-    return new Lifeline(
+    return new SimulatedProcess(
       faultyStore(store, { random: this.#world.luck, clock, faults }),
       skewMs === 0 ? clock : clock.skewed(skewMs),
     )
   }
 
-  #instance({ store, clock }: Lifeline): Belfry {
+  #instance({ store, clock }: SimulatedProcess): Belfry {
     const { random, settings, chronicle } = this.#world
     const belfry = createBelfry({
       ...this.#world.options(),

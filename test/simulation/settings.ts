@@ -1,7 +1,7 @@
 /** What a seed decides at the start: the number of instances, the rates of faults, and the jobs. */
 import type { ExclusiveOption, JobOptions } from '../../src/api/jobs/job-options.js'
 import type { Keep } from '../../src/core/run.js'
-import type { Faults } from '../../src/testing/faulty-store.js'
+import type { FaultRates } from '../../src/testing/faulty-store.js'
 import type { Random } from '../../src/testing/random.js'
 
 export interface Payload {
@@ -32,7 +32,7 @@ export interface Settings {
   readonly graceMs: number
   readonly jobs: readonly [JobSettings, ...JobSettings[]]
   readonly schedules: number
-  readonly faults: Faults
+  readonly faults: FaultRates
   /** The largest clock skew of an instance. */
   readonly skewMs: number
   /** Whether history is so short that it is pruned constantly. */
@@ -62,7 +62,7 @@ export function drawSettings(random: Random): Settings {
   }
 }
 
-function drawFaults(random: Random): Faults {
+function drawFaults(random: Random): FaultRates {
   if (random.chance(0.2)) return {}
   const share = random.pick([0.01, 0.03, 0.1])
   return {

@@ -6,7 +6,7 @@ import { type Belfry, createBelfry } from '../../src/belfry.js'
 import { BelfryError } from '../../src/core/errors.js'
 import type { Store } from '../../src/core/store.js'
 import { memory } from '../../src/stores/memory/index.js'
-import type { Faults } from '../../src/testing/faulty-store.js'
+import type { FaultRates } from '../../src/testing/faulty-store.js'
 import { type ManualClock, manualClock } from '../../src/testing/manual-clock.js'
 import { type Random, seededRandom } from '../../src/testing/random.js'
 import { Chronicle } from './chronicle.js'
@@ -17,7 +17,7 @@ import { drawSettings, type Payload, type Settings } from './settings.js'
 /** Errors that a call at the wrong time may return. */
 const EXPECTED = ['STORE_UNREACHABLE', 'SCHEDULE_NOT_FOUND', 'RUN_NOT_FOUND', 'TRANSITION_REFUSED', 'VERSION_CONFLICT']
 
-export const OUT_OF_REACH: Faults = { drop: 1, loseHint: 1 }
+export const OUT_OF_REACH: FaultRates = { drop: 1, loseHint: 1 }
 
 export class World {
   readonly settings: Settings
@@ -72,7 +72,7 @@ export class World {
     return kind < 0.3 ? { jobs: this.settings.jobs.slice(1).map(({ name }) => name) } : {}
   }
 
-  faults(): Faults {
+  faults(): FaultRates {
     const { loseHint = 0, ...others } = this.settings.faults
     if (this.clock.now() < this.outageUntil) return OUT_OF_REACH
     // Hints stay lossy: nothing may depend on them.

@@ -4,8 +4,8 @@ import { failure } from '../../src/core/errors.js'
 import { silentLogger } from '../../src/core/logger.js'
 import type { Store } from '../../src/core/store.js'
 import { memory } from '../../src/stores/memory/index.js'
-import { Lifeline } from '../../src/testing/lifeline.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
+import { SimulatedProcess } from '../../src/testing/simulated-process.js'
 import { createTestBelfry } from '../../src/testing/test-belfry.js'
 import { accept, away, no, ScriptedSink } from './scripted-sink.js'
 
@@ -23,12 +23,12 @@ function world() {
   const clock = manualClock()
   const store = memory({ clock })
   const instance = async (orders: ScriptedSink, wrap: (store: Store) => Store = (given) => given) => {
-    const lifeline = new Lifeline(wrap(store), clock)
+    const simulated = new SimulatedProcess(wrap(store), clock)
     const belfry = createBelfry({
-      ...{ store: lifeline.store, clock: lifeline.clock, sinks: { orders }, lease: '15s', logger: silentLogger },
+      ...{ store: simulated.store, clock: simulated.clock, sinks: { orders }, lease: '15s', logger: silentLogger },
     })
     await belfry.start()
-    return { belfry, lifeline }
+    return { belfry, simulated }
   }
   const put = async (belfry: Belfry, ...names: string[]) => {
     await belfry.schedules.putMany(names.map((id) => [id, { at: AT, to: 'orders', onFinish: 'keep' }]))
@@ -44,16 +44,16 @@ describe('an instance that is paused past its lease', () => {
   it('during a call discards the answer, and another instance has delivered', async () => {
     const { clock, instance, put, states } = world()
     const [first, second] = [new ScriptedSink(), new ScriptedSink()]
-    const { belfry, lifeline } = await instance(first)
+    const { belfry, simulated } = await instance(first)
     const hold = first.hold()
     await put(belfry, 'a', 'b')
     await clock.advance(2_000)
     expect(first.underWay).toBe(2)
-    lifeline.hold()
+    simulated.suspend()
     await instance(second)
     await clock.advance(30_000)
     expect(second.ids.sort()).toEqual(ids('a', 'b'))
-    lifeline.resume()
+    simulated.resume()
     hold.release()
     await clock.advance(60_000)
     expect(await states()).toEqual(['a succeeded 2', 'b succeeded 2'])
@@ -63,13 +63,13 @@ describe('an instance that is paused past its lease', () => {
   it('while it collects a batch sends nothing that another instance may have claimed by then', async () => {
     const { clock, instance, put, states } = world()
     const [first, second] = [new ScriptedSink({ linger: '1s' }), new ScriptedSink()]
-    const { belfry, lifeline } = await instance(first)
+    const { belfry, simulated } = await instance(first)
     await put(belfry, 'a')
     await clock.advance(1_500)
-    lifeline.hold()
+    simulated.suspend()
     await instance(second)
     await clock.advance(30_000)
-    lifeline.resume()
+    simulated.resume()
     await clock.advance(60_000)
     expect(first.calls).toEqual([])
     expect(second.ids).toEqual(ids('a'))

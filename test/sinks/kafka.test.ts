@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { Kafka, logLevel, Partitioners } from 'kafkajs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { kafka } from '../../src/sinks/kafka/index.js'
-import { type Received, SinkScene, sinkContract } from '../../src/testing/sink-contract.js'
+import { type ReceivedMessage, SinkScene, sinkContract } from '../../src/testing/sink-contract.js'
 import { type Gate, gate } from '../servers/gate.js'
 import { consumeKafka, type KafkaRecord, rawKafka, startOwnKafka } from '../servers/kafka.js'
 import type { OwnServer } from '../servers/postgres.js'
@@ -30,7 +30,7 @@ function throughTheDoor() {
   return { brokers: async () => [broker?.url ?? ''], clientOptions: { socketFactory } }
 }
 
-function received({ value, headers }: KafkaRecord): Received {
+function received({ value, headers }: KafkaRecord): ReceivedMessage {
   return { ...JSON.parse(value), attempt: Number(headers['belfry-attempt']), token: Number(headers['belfry-token']) }
 }
 

@@ -12,14 +12,14 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
-import type { Received } from '../../src/testing/sink-contract.js'
+import type { ReceivedMessage } from '../../src/testing/sink-contract.js'
 
 export interface Published {
   /** The name of the built sink module, and of its factory. */
   readonly sink: string
   readonly make: string
   readonly options: object
-  arrived(): Promise<readonly Received[]>
+  arrived(): Promise<readonly ReceivedMessage[]>
 }
 
 const SCHEDULES = 300

@@ -2,7 +2,7 @@ import { type JsMsg, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { nats } from '../../src/sinks/nats/index.js'
-import { type Received, sinkContract } from '../../src/testing/sink-contract.js'
+import { type ReceivedMessage, sinkContract } from '../../src/testing/sink-contract.js'
 import { startOwnNats } from '../servers/nats.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { killPublisher } from './killed-publisher.js'
@@ -42,9 +42,9 @@ function stored(stream: string): Promise<JsMsg[]> {
   })
 }
 
-async function arrivedIn(stream: string): Promise<Received[]> {
+async function arrivedIn(stream: string): Promise<ReceivedMessage[]> {
   return (await stored(stream)).map((message) => ({
-    ...message.json<Received>(),
+    ...message.json<ReceivedMessage>(),
     attempt: Number(message.headers?.get('belfry-attempt')),
     token: Number(message.headers?.get('belfry-token')),
   }))

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { connect } from 'amqplib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type AmqpChannel, type AmqpConnection, rabbitmq } from '../../src/sinks/rabbitmq/index.js'
-import { type Received, SinkScene, sinkContract } from '../../src/testing/sink-contract.js'
+import { type ReceivedMessage, SinkScene, sinkContract } from '../../src/testing/sink-contract.js'
 import { type Gate, gate } from '../servers/gate.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { MAX_MESSAGE_BYTES, startOwnRabbitMq } from '../servers/rabbitmq.js'
@@ -38,9 +38,9 @@ async function withChannel<Answer>(work: (channel: Channel) => Promise<Answer>):
 type Channel = Awaited<ReturnType<Awaited<ReturnType<typeof connect>>['createChannel']>>
 
 /** All messages of a queue, oldest first, left in the queue. */
-function arrivedIn(queue: string): Promise<Received[]> {
+function arrivedIn(queue: string): Promise<ReceivedMessage[]> {
   return withChannel(async (channel) => {
-    const messages: Received[] = []
+    const messages: ReceivedMessage[] = []
     for (let message = await channel.get(queue); message !== false; message = await channel.get(queue)) {
       const headers = message.properties.headers ?? {}
       const [attempt, token] = [Number(headers['belfry-attempt']), Number(headers['belfry-token'])]

@@ -2,7 +2,7 @@ import { createClient, createCluster, createSentinel } from '@redis/client'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type NodeRedis, type RedisClient, redisStream } from '../../src/sinks/redis-stream/index.js'
-import { type Received, SinkScene, sinkCases, sinkContract } from '../../src/testing/sink-contract.js'
+import { type ReceivedMessage, SinkScene, sinkContract, sinkContractCases } from '../../src/testing/sink-contract.js'
 import { serverUrl } from '../servers/ask.js'
 import { gate } from '../servers/gate.js'
 import type { OwnServer } from '../servers/postgres.js'
@@ -68,7 +68,7 @@ async function entriesOf(stream: string): Promise<Record<string, string>[]> {
   })
 }
 
-async function arrivedIn(stream: string): Promise<Received[]> {
+async function arrivedIn(stream: string): Promise<ReceivedMessage[]> {
   return (await entriesOf(stream)).map((fields) => ({
     ...JSON.parse(fields.data ?? ''),
     attempt: Number(fields['belfry-attempt']),
@@ -105,7 +105,7 @@ describe('the Redis Streams sink', () => {
     const real = createClient({ url: url() })
     const client = new HalfAnswering(real as NodeRedis)
     const sink = redisStream({ client, stream: 'part' })
-    const promise = sinkCases.find(({ name }) => name.startsWith('what the answer of a client leaves out'))
+    const promise = sinkContractCases.find(({ name }) => name.startsWith('what the answer of a client leaves out'))
     const answerInPart = async () => client.answerInPart()
     await promise?.run(new SinkScene({ ...scene.opened, sink, received: () => arrivedIn('part'), answerInPart }))
     expect(client.leftOut).toBe(1)

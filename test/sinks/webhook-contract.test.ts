@@ -1,10 +1,10 @@
 import { webhook } from '../../src/sinks/webhook/index.js'
-import { type Received, sinkContract } from '../../src/testing/sink-contract.js'
+import { type ReceivedMessage, sinkContract } from '../../src/testing/sink-contract.js'
 import { type Request, TestReceiver } from './receiver.js'
 
-function received({ headers, body }: Request): Received {
+function received({ headers, body }: Request): ReceivedMessage {
   return {
-    ...(JSON.parse(body) as Omit<Received, 'attempt' | 'token'>),
+    ...(JSON.parse(body) as Omit<ReceivedMessage, 'attempt' | 'token'>),
     attempt: Number(headers['belfry-attempt']),
     token: Number(headers['belfry-token']),
   }

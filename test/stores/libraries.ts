@@ -4,15 +4,23 @@ import { pgTable, serial, text } from 'drizzle-orm/pg-core'
 import createKnex, { type Knex } from 'knex'
 import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
-import { fromDrizzle, fromKnex, fromKysely, fromPrisma, type PostgresTx } from '../../src/stores/postgres/index.js'
+import {
+  type CallerTransaction,
+  fromDrizzle,
+  fromKnex,
+  fromKysely,
+  fromPrisma,
+} from '../../src/stores/postgres/index.js'
 import { generatePrisma } from './prisma-client.js'
 import type { Tx } from './transaction-scene.js'
 
 export interface Library {
   /** Runs a transaction of the library, in the form that Belfry accepts, with a function that writes in it. */
-  transaction(work: (tx: PostgresTx, write: (what: string) => PromiseLike<unknown>) => Promise<void>): Promise<unknown>
+  transaction(
+    work: (tx: CallerTransaction, write: (what: string) => PromiseLike<unknown>) => Promise<void>,
+  ): Promise<unknown>
   /** The library's client outside of a transaction. */
-  readonly outside: PostgresTx
+  readonly outside: CallerTransaction
   /** Writes with the library inside a handler's transaction. */
   writeInside(tx: Tx, what: string): PromiseLike<unknown>
   /** Writes in a nested transaction of the library inside a handler's. It rolls back when `end` rejects. */

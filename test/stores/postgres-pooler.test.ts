@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { LONG_LEASE_MS, newRun } from '../../src/testing/contract/scene.js'
-import { contractCases, type Opened, runCase } from '../../src/testing/store-contract.js'
+import { contractCases, type OpenedStore, runCase } from '../../src/testing/store-contract.js'
 import { serverUrl } from '../servers/ask.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 
@@ -13,7 +13,7 @@ const pools = new Map<string, pg.Pool>()
 afterAll(() => Promise.all([...pools.values()].map((pool) => pool.end())))
 
 /** A store on connections on which somebody else has set something, as happens behind a pooler in transaction mode. */
-async function onLeftovers(settings: Readonly<Record<string, string>>): Promise<Opened> {
+async function onLeftovers(settings: Readonly<Record<string, string>>): Promise<OpenedStore> {
   const fresh = await freshPostgres()
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value.replaceAll(' ', '\\ ')}`)
   const pool = poolWith(fresh.direct, options.join(' '))

@@ -8,15 +8,15 @@ export interface Stats {
   readonly instances: { readonly live: number; readonly gone: number }
   readonly frozen?: Frozen
   /** Runs that could start now, were there somebody to start them. */
-  readonly due: AtLeast
+  readonly due: BoundedCount
   /** Ready, delayed ones included. */
-  readonly ready: AtLeast
-  readonly waiting: AtLeast
-  readonly running: AtLeast
+  readonly ready: BoundedCount
+  readonly waiting: BoundedCount
+  readonly running: BoundedCount
 }
 
 /** A number that was counted up to a bound: more means that there are at least so many. */
-export interface AtLeast {
+export interface BoundedCount {
   readonly count: number
   readonly more: boolean
 }
@@ -48,7 +48,7 @@ export async function stats(store: Store): Promise<Stats> {
 }
 
 /** In one page: a store knows by itself how many have not ended, and where to stop looking for them. */
-async function probe(store: Store, state: RunState): Promise<AtLeast> {
+async function probe(store: Store, state: RunState): Promise<BoundedCount> {
   const { items, next } = await store.runs.list({ states: [state], limit: MOST })
   return { count: items.length, more: next !== undefined }
 }

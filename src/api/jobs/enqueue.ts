@@ -26,7 +26,7 @@ export interface EnqueueOptions {
 }
 
 /** What became of an enqueue: `run` is the new run, or the one that it lost to. */
-export interface Enqueued {
+export interface EnqueueOutcome {
   readonly outcome: EnqueueResult['outcome']
   readonly run: string
 }

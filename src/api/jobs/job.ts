@@ -5,7 +5,7 @@ import { checkOptions } from '../../core/known-options.js'
 import type { NewRun } from '../../core/run.js'
 import type { Store } from '../../core/store.js'
 import type { JobDefinition } from '../../engine/definitions.js'
-import { type Enqueued, type EnqueueOptions, newRun } from './enqueue.js'
+import { type EnqueueOptions, type EnqueueOutcome, newRun } from './enqueue.js'
 import type { Catalogue } from './job-catalogue.js'
 
 /** A job whose payload may be left out is enqueued without one. */
@@ -30,17 +30,17 @@ export class Job<Input> {
     this.#store = store
   }
 
-  async enqueue(...[payload, options = {}]: EnqueueArguments<Input>): Promise<Enqueued> {
+  async enqueue(...[payload, options = {}]: EnqueueArguments<Input>): Promise<EnqueueOutcome> {
     const run = await this.#newRun(payload, options)
     const [result] = await this.#enqueue([run], options.tx)
-    return result as Enqueued
+    return result as EnqueueOutcome
   }
 
   /** Many at once, in one transaction: all or none. */
   async enqueueMany(
     items: readonly ({ readonly payload: Input } & Omit<EnqueueOptions, 'tx'>)[],
     options: Pick<EnqueueOptions, 'tx'> = {},
-  ): Promise<readonly Enqueued[]> {
+  ): Promise<readonly EnqueueOutcome[]> {
     const where = `enqueueMany of job "${this.name}"`
     checkOptions(options, ['tx'], where)
     checkItems(items, where)
@@ -57,7 +57,7 @@ export class Job<Input> {
     return this.#store.runs.available(key.name, key.limit)
   }
 
-  #enqueue(runs: readonly NewRun[], tx: unknown): Promise<readonly Enqueued[]> {
+  #enqueue(runs: readonly NewRun[], tx: unknown): Promise<readonly EnqueueOutcome[]> {
     return tx === undefined ? this.#store.runs.enqueue(runs) : this.#store.runs.enqueue(runs, tx)
   }
 

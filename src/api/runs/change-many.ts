@@ -4,7 +4,7 @@ import { inTurns } from '../../core/in-turns.js'
 import type { Run, RunState } from '../../core/run.js'
 import type { CancelResult, RetryResult, RunQuery, Store } from '../../core/store.js'
 
-export interface ManyResult {
+export interface ManyRunsResult {
   /** The runs that were changed, or asked to cancel. */
   readonly changed: readonly string[]
   /** Runs that matched and were in no state to be changed any more. */
@@ -24,7 +24,7 @@ export async function changeMany(
   where: string,
   isMeant: (run: Run) => boolean,
   change: (id: string) => Promise<CancelResult | RetryResult>,
-): Promise<ManyResult> {
+): Promise<ManyRunsResult> {
   if (query.limit > MAX_LIMIT) {
     throw failure('OPTION_INVALID', `${where}: limit is ${quote(query.limit)}; at most ${MAX_LIMIT} at a time`)
   }

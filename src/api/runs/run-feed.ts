@@ -9,14 +9,14 @@ import { type Clock, sleep } from '../../core/clock.js'
 import { isFinished, type Run } from '../../core/run.js'
 import type { Store } from '../../core/store.js'
 
-export type RunNews =
+export type RunEvent =
   | { readonly kind: 'run'; readonly run: Run; readonly at: number }
   /** A run that was told of has ended and left no history. */
   | { readonly kind: 'gone'; readonly id: string; readonly at: number }
   /** There was more than could be told. */
   | { readonly kind: 'gap'; readonly at: number }
 
-type Listener = (news: RunNews) => void
+type Listener = (news: RunEvent) => void
 
 const LOOK_MS = 1_000
 /** However many hints there are, not more often than this. */
@@ -163,7 +163,7 @@ export class RunFeed {
     this.#unfinished.delete(id)
   }
 
-  #tell(news: RunNews): void {
+  #tell(news: RunEvent): void {
     for (const listener of [...this.#listeners]) listener(news)
   }
 }

@@ -8,8 +8,8 @@ import { type Duration, durationMs } from '../../time/duration.js'
 import { type Instant, instantMs } from '../../time/instant.js'
 import { isLook, listQuery } from '../list-query.js'
 import { located } from '../located.js'
-import { CANCELLABLE, changeMany, type ManyResult, RETRYABLE } from './change-many.js'
-import { RunFeed, type RunNews } from './run-feed.js'
+import { CANCELLABLE, changeMany, type ManyRunsResult, RETRYABLE } from './change-many.js'
+import { type RunEvent, RunFeed } from './run-feed.js'
 
 const FIRST_LOOK_MS = 20
 const LOOK_MS = 1_000
@@ -73,7 +73,7 @@ export class Runs {
    * Cancels the newest runs that match and have not ended, up to a limit of 1,000. `isMeant` can leave some out. Runs that
    * come meanwhile are not among them.
    */
-  async cancelMany(query: ManyQuery = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyResult> {
+  async cancelMany(query: ManyQuery = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyRunsResult> {
     const where = 'runs.cancelMany()'
     return changeMany(this.#store, this.#many(query, where), CANCELLABLE, where, isMeant, (id) =>
       this.#store.runs.cancel(id),
@@ -81,7 +81,7 @@ export class Runs {
   }
 
   /** Retries the newest runs that match and failed, were cancelled or skipped, up to a limit of 1,000. */
-  async retryMany(query: ManyQuery = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyResult> {
+  async retryMany(query: ManyQuery = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyRunsResult> {
     const where = 'runs.retryMany()'
     return changeMany(this.#store, this.#many(query, where), RETRYABLE, where, isMeant, (id) =>
       this.#store.runs.retry(id),
@@ -97,7 +97,7 @@ export class Runs {
    * Tells of runs that are new or changed, whichever process made or ran them, within about a second. It looks, so it may
    * miss states in between; `gap` means that there was more than it could tell. Resolves once it has begun.
    */
-  watch(listener: (news: RunNews) => void): Promise<() => void> {
+  watch(listener: (news: RunEvent) => void): Promise<() => void> {
     return this.#feed.watch(listener)
   }
 

@@ -6,7 +6,7 @@ import type { ScheduleDefinition } from '../../core/schedule.js'
 import { durationText } from '../../time/duration.js'
 import type { ParsedTimeline } from '../../time/timeline.js'
 import type { ScheduleInput } from './schedule-input.js'
-import type { ScheduleChanges } from './schedules.js'
+import type { SchedulePatch } from './schedules.js'
 
 /**
  * Parsed again, it is the same definition; all but the exclusive key and the app, which its author does not write.
@@ -44,7 +44,7 @@ export function addInput<Made extends object>(made: Made, definition: ScheduleDe
 const TIMELINES = ['cron', 'every', 'at'] as const
 
 /** What a schedule would be with some fields changed. */
-export function patchedInput(id: string, definition: ScheduleDefinition, changes: ScheduleChanges): ScheduleInput {
+export function patchedInput(id: string, definition: ScheduleDefinition, changes: SchedulePatch): ScheduleInput {
   if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
     throw failure('OPTION_INVALID', `patch of "${id}": ${quote(changes)} is no set of changes; give an object`)
   }
@@ -60,7 +60,7 @@ export function patchedInput(id: string, definition: ScheduleDefinition, changes
   return Object.fromEntries(patched)
 }
 
-function given(changes: ScheduleChanges, field: keyof ScheduleChanges): boolean {
+function given(changes: SchedulePatch, field: keyof SchedulePatch): boolean {
   return changes[field] !== undefined && changes[field] !== null
 }
 

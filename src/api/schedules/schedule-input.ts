@@ -37,7 +37,7 @@ export interface ScheduleInput<Input = unknown> {
   /** What happens while an earlier run is unfinished. Default allow. */
   readonly overlap?: Overlap
   /** What happens to ticks that nobody could record. Default latest. */
-  readonly missed?: Missed['policy'] | MissedInput
+  readonly missed?: Missed['policy'] | MissedOptions
   /** How late a tick may start. Default: no limit. */
   readonly deadline?: Duration
   /** Spreads starts over this long after the tick. */
@@ -51,7 +51,7 @@ export interface ScheduleInput<Input = unknown> {
   readonly onFinish?: 'remove' | 'keep'
 }
 
-export interface MissedInput {
+export interface MissedOptions {
   readonly policy: Missed['policy']
   /** Only ticks at most this old. */
   readonly within?: Duration
@@ -141,9 +141,9 @@ function parseTarget(id: string, { job, to, toOptions }: ScheduleInput): Target 
   return toOptions === undefined ? { sink } : { sink, options: toJson(toOptions, `toOptions of schedule "${id}"`) }
 }
 
-function parseMissed(id: string, given: Missed['policy'] | MissedInput, graceMs: number): Missed {
+function parseMissed(id: string, given: Missed['policy'] | MissedOptions, graceMs: number): Missed {
   if (typeof given !== 'string') checkOptions(given, ['policy', 'within', 'max'], `schedule "${id}": missed`)
-  const { policy, within, max }: MissedInput = typeof given === 'string' ? { policy: given } : given
+  const { policy, within, max }: MissedOptions = typeof given === 'string' ? { policy: given } : given
   oneOf(id, 'missed.policy', policy, POLICIES)
   if (policy === 'skip' && within !== undefined)
     throw invalid(id, 'missed.within says nothing under policy skip: remove it')

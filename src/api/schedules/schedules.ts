@@ -10,7 +10,7 @@ import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
 import type { Page, ScheduleQuery, ScheduleWrite, Store } from '../../core/store.js'
 import type { Duration } from '../../time/duration.js'
 import { type Instant, instantMs, isoText } from '../../time/instant.js'
-import { dedupeFields, type Enqueued } from '../jobs/enqueue.js'
+import { dedupeFields, type EnqueueOutcome } from '../jobs/enqueue.js'
 import type { Catalogue } from '../jobs/job-catalogue.js'
 import { located } from '../located.js'
 import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
@@ -47,7 +47,7 @@ export interface AddOptions {
 }
 
 /** Fields to change; null takes one away. */
-export type ScheduleChanges = { readonly [Field in keyof ScheduleInput]?: ScheduleInput[Field] | null }
+export type SchedulePatch = { readonly [Field in keyof ScheduleInput]?: ScheduleInput[Field] | null }
 
 export interface TriggerOptions {
   /** Instead of the schedule's own. */
@@ -102,7 +102,7 @@ export class Schedules {
    * Changes some fields and leaves the others. A timeline takes the place of another (`every` that of `cron`), and so does
    * a target.
    */
-  async patch(id: string, changes: ScheduleChanges, options: PutOptions = {}): Promise<PutOutcome> {
+  async patch(id: string, changes: SchedulePatch, options: PutOptions = {}): Promise<PutOutcome> {
     checkText(id, 'schedule id')
     const ifVersion = versionOf(options, 'patch', id)
     for (let attempt = 1; ; attempt += 1) {
@@ -172,7 +172,7 @@ export class Schedules {
   }
 
   /** Runs it now, beside its timeline: the next tick stays what it was. */
-  async trigger(id: string, options: TriggerOptions = {}): Promise<Enqueued> {
+  async trigger(id: string, options: TriggerOptions = {}): Promise<EnqueueOutcome> {
     checkText(id, 'schedule id')
     checkOptions(options, ['payload', 'overlap', 'key', 'keyFor'], `trigger of "${id}"`)
     const { payload } = options
@@ -184,11 +184,11 @@ export class Schedules {
     const tick = await this.#store.now()
     const run = await this.#runOf(id, definition, given, { origin: 'trigger', tick, overlap, ...dedupe })
     const [result] = await this.#store.runs.enqueue([run])
-    return result as Enqueued
+    return result as EnqueueOutcome
   }
 
   /** Runs the ticks of a past stretch of time (again). Repeating the call adds nothing. */
-  async backfill(id: string, options: BackfillOptions): Promise<{ readonly runs: readonly Enqueued[] }> {
+  async backfill(id: string, options: BackfillOptions): Promise<{ readonly runs: readonly EnqueueOutcome[] }> {
     checkText(id, 'schedule id')
     checkOptions(options, ['from', 'to', 'name', 'overlap'], `backfill of "${id}"`)
     checkOverlap(`backfill of "${id}"`, options.overlap ?? 'queue-all')
@@ -200,7 +200,7 @@ export class Schedules {
     if (ticks.length > MAX_BACKFILL) {
       throw failure('OPTION_INVALID', `backfill of "${id}": the range has more than ${MAX_BACKFILL} ticks; split it`)
     }
-    const runs: Enqueued[] = []
+    const runs: EnqueueOutcome[] = []
     for (let at = 0; at < ticks.length; at += BACKFILL_BATCH) {
       const batch = ticks.slice(at, at + BACKFILL_BATCH).map(({ at: tick }) =>
         this.#runOf(id, schedule.definition, schedule.definition.payload, {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Applied, ScheduleFields } from '../../client/index.js'
+import type { ApplyResult, ScheduleFields } from '../../client/index.js'
 import { failure, quote } from '../../core/errors.js'
 import { type Desk, type Flags, onOperator, operate } from '../operator/on-operator.js'
 import { EXIT } from '../terminal/exit.js'
@@ -58,7 +58,7 @@ async function apply({ client, out }: Desk, file: string, flags: ApplyFlags): Pr
   if (dryRun && applied.changes.length > 0) process.exitCode = EXIT.drift
 }
 
-function summaryOf({ applied, changes, unchanged }: Applied): string {
+function summaryOf({ applied, changes, unchanged }: ApplyResult): string {
   const count = (kind: string) => changes.filter(({ change }) => change === kind).length
   const parts = [
     [count('create'), applied ? 'created' : 'to create'],

@@ -3,7 +3,7 @@ import { accessSync, constants, createReadStream, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { addImported } from '../../client/import-lines.js'
-import type { Imported } from '../../client/index.js'
+import type { ImportResult } from '../../client/index.js'
 import { BelfryError, failure } from '../../core/errors.js'
 import { type Desk, type Flags, onOperator, operate } from '../operator/on-operator.js'
 import { EXIT } from '../terminal/exit.js'
@@ -44,7 +44,7 @@ async function importFile({ client, out }: Desk, file: string, { resume = false,
   const first = progress?.nextLine ?? 1
   if (resume) out.note(first === 1 ? 'nothing of it was taken yet' : `going on at line ${first}`)
   const bar = new ProgressBar()
-  let total: Imported = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0, nextLine: first, errors: [] }
+  let total: ImportResult = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0, nextLine: first, errors: [] }
   const { signal, over } = interruption()
   try {
     for await (const { text, share } of lineParts(bytesOf(file), size, first)) {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Command } from 'commander'
 import { located } from '../../api/located.js'
-import type { Enqueued, RunResource } from '../../client/index.js'
+import type { EnqueueOutcome, RunResource } from '../../client/index.js'
 import { ServiceError } from '../../client/request.js'
 import { failure } from '../../core/errors.js'
 import { missingSchedule } from '../operator/missing.js'
@@ -60,7 +60,7 @@ async function trigger({ client, out }: Desk, id: string, { wait, payload, overl
   if (wait !== undefined && !wentWell(run)) process.exitCode = EXIT.failure
 }
 
-function mustBeNew(id: string, { outcome, runId }: Enqueued): void {
+function mustBeNew(id: string, { outcome, runId }: EnqueueOutcome): void {
   if (outcome === 'enqueued') return
   throw failure('LOCK_BUSY', `"${id}" was not run: its exclusive key is taken by run ${runId}`)
 }

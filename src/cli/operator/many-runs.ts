@@ -1,5 +1,5 @@
 /** Doing something to runs, each by its id or all that match. */
-import type { ManyRuns, MeantRuns } from '../../client/index.js'
+import type { ManyRunsResult, RunSelection } from '../../client/index.js'
 import { failure } from '../../core/errors.js'
 import { exitCodeOf, printError } from '../terminal/exit.js'
 import type { Column } from '../terminal/table.js'
@@ -17,11 +17,11 @@ interface Done {
 
 export interface RunChange {
   readonly one: (id: string) => Promise<string>
-  readonly many: (meant: MeantRuns) => Promise<ManyRuns>
+  readonly many: (meant: RunSelection) => Promise<ManyRunsResult>
   /** What became of each of the many. */
   readonly outcome: string
   /** Which states are meant when nobody says. */
-  readonly states: NonNullable<MeantRuns['states']>
+  readonly states: NonNullable<RunSelection['states']>
 }
 
 export async function eachRun(
@@ -54,12 +54,12 @@ async function* byId(ids: readonly string[], { one }: RunChange): AsyncGenerator
 /** A batch at a time; those that come meanwhile are not among them. */
 async function* byFilter(
   { out }: Desk,
-  filters: MeantRuns,
+  filters: RunSelection,
   { many, outcome, states }: RunChange,
 ): AsyncGenerator<Done> {
   let [cursor, refused]: [string | null, number] = [null, 0]
   do {
-    const result: ManyRuns = await many({ states, ...filters, ...(cursor === null ? {} : { cursor }) })
+    const result: ManyRunsResult = await many({ states, ...filters, ...(cursor === null ? {} : { cursor }) })
     for (const id of result.changed) yield { id, outcome }
     refused += result.refused
     cursor = result.nextCursor

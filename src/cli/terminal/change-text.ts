@@ -1,9 +1,9 @@
 /** What would change, as a diff that can be read: + made, ~ changed field by field, − removed. */
-import type { Applied } from '../../client/index.js'
+import type { ApplyResult } from '../../client/index.js'
 import { cleanLine } from './clean-text.js'
 import type { Style } from './style.js'
 
-type Change = Applied['changes'][number]
+type Change = ApplyResult['changes'][number]
 
 /** What every schedule has unless it says otherwise: not worth a line. */
 const DEFAULTS: Readonly<Record<string, unknown>> = {

@@ -3,7 +3,9 @@ import type { Events } from '../events.js'
 import { type LabelsOf, METRICS, type MetricName, metricNames } from './metric-table.js'
 
 /** Upper bounds in milliseconds; one more bucket counts what is above the last. */
-export const BUCKETS_MS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000, 600_000] as const
+export const HISTOGRAM_BUCKETS_MS = [
+  1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000, 600_000,
+] as const
 
 export interface Histogram {
   readonly buckets: readonly number[]
@@ -14,7 +16,7 @@ export interface Histogram {
 export type Labels = Readonly<Record<string, string>>
 
 /** One series of a metric. */
-export interface Sample<Value> {
+export interface MetricSample<Value> {
   readonly name: string
   readonly labels: Labels
   readonly value: Value
@@ -75,11 +77,11 @@ export class Metrics {
     }
   }
 
-  counters(): readonly Sample<number>[] {
+  counters(): readonly MetricSample<number>[] {
     return [...this.#counters.values()].map((series) => ({ ...series }))
   }
 
-  histograms(): readonly Sample<Histogram>[] {
+  histograms(): readonly MetricSample<Histogram>[] {
     return [...this.#histograms.values()].map(({ value, ...series }) => ({
       ...series,
       value: { ...value, buckets: [...value.buckets] },
@@ -142,13 +144,13 @@ function seriesOf<Value>(
 }
 
 function record(histogram: MutableHistogram, ms: number): void {
-  const found = BUCKETS_MS.findIndex((bound) => ms <= bound)
-  const bucket = found === -1 ? BUCKETS_MS.length : found
+  const found = HISTOGRAM_BUCKETS_MS.findIndex((bound) => ms <= bound)
+  const bucket = found === -1 ? HISTOGRAM_BUCKETS_MS.length : found
   histogram.buckets[bucket] = (histogram.buckets[bucket] ?? 0) + 1
   histogram.count += 1
   histogram.sum += ms
 }
 
 function emptyHistogram(): MutableHistogram {
-  return { buckets: new Array<number>(BUCKETS_MS.length + 1).fill(0), count: 0, sum: 0 }
+  return { buckets: new Array<number>(HISTOGRAM_BUCKETS_MS.length + 1).fill(0), count: 0, sum: 0 }
 }

@@ -1,7 +1,7 @@
 /** What happens, as it happens: server-sent events. */
 
 import { z } from 'zod'
-import type { RunNews } from '../../api/runs/run-feed.js'
+import type { RunEvent } from '../../api/runs/run-feed.js'
 import type { Belfry } from '../../belfry.js'
 import { errorRecord } from '../../core/errors.js'
 import type { EventMap, EventName } from '../../engine/events.js'
@@ -72,7 +72,7 @@ async function catchUp(belfry: Belfry, stream: EventStream, caller: Caller, last
   stream.send('ready', { instance: belfry.instance }, String(now))
 }
 
-function tell(stream: EventStream, caller: Caller, news: RunNews): void {
+function tell(stream: EventStream, caller: Caller, news: RunEvent): void {
   const id = String(news.at)
   if (news.kind === 'gap') stream.send('reset', { reason: 'gap' }, id)
   else if (news.kind === 'run' && maySeeRun(caller, news.run)) stream.send('run', toRunSummary(news.run), id)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ManyResult } from '../../api/runs/change-many.js'
+import type { ManyRunsResult } from '../../api/runs/change-many.js'
 import { readRunLog } from '../../api/runs/run-log.js'
 import type { Belfry } from '../../belfry.js'
 import type { Run } from '../../core/run.js'
@@ -138,7 +138,7 @@ async function changeMany(
   c: ServerContext,
   { cursor, ...query }: Meant & { readonly limit: number },
   action: string,
-  change: (query: RunQuery, isMeant: (run: Run) => boolean) => Promise<ManyResult>,
+  change: (query: RunQuery, isMeant: (run: Run) => boolean) => Promise<ManyRunsResult>,
 ): Promise<Reply> {
   const caller = c.get('caller')
   const result = await change({ ...query, ...after(cursor), look: LOOK }, (run) => maySeeRun(caller, run))

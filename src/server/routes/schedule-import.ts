@@ -21,7 +21,7 @@ const BATCH = 1_000
 const BATCH_LENGTH = 1_048_576
 const MAX_ERRORS = 1_000
 
-export interface LineError {
+export interface ImportLineError {
   readonly line: number
   readonly id?: string
   readonly code: string
@@ -49,7 +49,7 @@ interface Batch {
   readonly ids: Set<string>
   /** How many lines there were up to its end. */
   upTo: number
-  readonly errors: LineError[]
+  readonly errors: ImportLineError[]
   length: number
 }
 
@@ -58,7 +58,7 @@ export class ScheduleImport {
   readonly #caller: Caller
   /** The number of the first line, for those who send the rest of something. */
   readonly #first: number
-  readonly errors: LineError[] = []
+  readonly errors: ImportLineError[] = []
   #counts = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0 }
   #read = 0
   #batch = emptyBatch()
@@ -177,7 +177,7 @@ function checkedId(id: unknown): string {
 }
 
 /** The library says that a line is wrong; the shape says where. */
-function refusal(line: Line | undefined, error: BelfryError): LineError {
+function refusal(line: Line | undefined, error: BelfryError): ImportLineError {
   const { id = '', fields = {} } = line ?? {}
   const errors = shapeErrors(id, fields)
   return {

@@ -13,7 +13,7 @@ export const enqueued = z
     runId: z.string().meta({ description: 'The new run, or the one that it lost to.' }),
     run: z.nullable(runResource).meta({ description: 'As it is now; null where no history is kept.' }),
   })
-  .meta({ id: 'Enqueued' })
+  .meta({ id: 'EnqueueOutcome' })
 
 export const backfilled = z
   .strictObject({
@@ -22,7 +22,7 @@ export const backfilled = z
     busy: z.int(),
     runs: z.array(z.string()).meta({ description: `The first ${MAX_LISTED} runs.` }),
   })
-  .meta({ id: 'Backfilled' })
+  .meta({ id: 'BackfillResult' })
 
 const TICK_STATUSES = [
   'before-creation',
@@ -89,7 +89,7 @@ export const applied = z
     changes: z.array(change),
     unchanged: z.int(),
   })
-  .meta({ id: 'Applied' })
+  .meta({ id: 'ApplyResult' })
 
 const counts = {
   taken: z.int().meta({ description: 'Lines that are done with: written, or reported.' }),
@@ -109,7 +109,7 @@ export const lineError = z
     message: z.string(),
     errors: z.array(fieldError).exactOptional(),
   })
-  .meta({ id: 'LineError' })
+  .meta({ id: 'ImportLineError' })
 
 export const imported = z
   .strictObject({
@@ -117,7 +117,7 @@ export const imported = z
     nextLine: z.int().meta({ description: 'The number of the line after the last that was taken.' }),
     errors: z.array(lineError).meta({ description: 'The first thousand.' }),
   })
-  .meta({ id: 'Imported' })
+  .meta({ id: 'ImportResult' })
 
 export const importProgress = z
   .strictObject({ ...counts, nextLine: z.int(), done: z.boolean() })
@@ -129,7 +129,7 @@ export const manyRuns = z
     refused: z.int().meta({ description: 'Runs that had moved on meanwhile.' }),
     nextCursor: z.nullable(z.string()).meta({ description: 'Pass it as `cursor` to go on.' }),
   })
-  .meta({ id: 'ManyRuns' })
+  .meta({ id: 'ManyRunsResult' })
 
 export const runLog = z
   .strictObject({
@@ -169,7 +169,7 @@ const atLeast = z
     count: z.int(),
     more: z.boolean().meta({ description: 'Whether there are more than were counted.' }),
   })
-  .meta({ id: 'AtLeast' })
+  .meta({ id: 'BoundedCount' })
 
 export const stats = z
   .strictObject({
@@ -210,16 +210,16 @@ export const auditEntry = z
   })
   .meta({ id: 'AuditEntry' })
 
-export type Enqueued = z.output<typeof enqueued>
-export type Backfilled = z.output<typeof backfilled>
+export type EnqueueOutcome = z.output<typeof enqueued>
+export type BackfillResult = z.output<typeof backfilled>
 export type Explanation = z.output<typeof explanation>
 export type Ticks = z.output<typeof ticks>
 export type Preview = z.output<typeof preview>
-export type Applied = z.output<typeof applied>
-export type Imported = z.output<typeof imported>
-export type LineError = z.output<typeof lineError>
+export type ApplyResult = z.output<typeof applied>
+export type ImportResult = z.output<typeof imported>
+export type ImportLineError = z.output<typeof lineError>
 export type ImportProgress = z.output<typeof importProgress>
-export type ManyRuns = z.output<typeof manyRuns>
+export type ManyRunsResult = z.output<typeof manyRuns>
 export type JobResource = z.output<typeof jobResource>
 export type LockResource = z.output<typeof lockResource>
 export type FreezeState = z.output<typeof freezeState>

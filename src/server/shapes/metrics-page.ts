@@ -5,7 +5,13 @@
  */
 import { type Clock, sleep, systemClock } from '../../core/clock.js'
 import { METRICS, type MetricName, metricNames, nameOnPage } from '../../engine/metrics/metric-table.js'
-import { BUCKETS_MS, type Histogram, type Labels, type Metrics, type Sample } from '../../engine/metrics/metrics.js'
+import {
+  HISTOGRAM_BUCKETS_MS,
+  type Histogram,
+  type Labels,
+  type MetricSample,
+  type Metrics,
+} from '../../engine/metrics/metrics.js'
 import { fresh } from '../http/cached.js'
 
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
@@ -76,9 +82,9 @@ function head(name: MetricName): readonly string[] {
   return [`# HELP ${nameOnPage(name)} ${help}`, `# TYPE ${nameOnPage(name)} ${kind}`]
 }
 
-function* histogramLines(name: string, { labels, value }: Sample<Histogram>): Iterable<string> {
+function* histogramLines(name: string, { labels, value }: MetricSample<Histogram>): Iterable<string> {
   let below = 0
-  for (const [at, boundMs] of BUCKETS_MS.entries()) {
+  for (const [at, boundMs] of HISTOGRAM_BUCKETS_MS.entries()) {
     below += value.buckets[at] ?? 0
     yield `${name}_bucket${labelText({ ...labels, le: String(boundMs / 1_000) })} ${below}`
   }

@@ -12,7 +12,7 @@ export const trigger = z
     overlap: overlap.exactOptional(),
     wait: wait.exactOptional(),
   })
-  .meta({ id: 'Trigger' })
+  .meta({ id: 'TriggerRequest' })
 
 export const backfill = z
   .strictObject({
@@ -21,7 +21,7 @@ export const backfill = z
     name: name('backfill name').exactOptional().meta({ description: 'Default the range itself.' }),
     overlap: overlap.exactOptional(),
   })
-  .meta({ id: 'Backfill' })
+  .meta({ id: 'BackfillRequest' })
 
 export const previewOf = z
   .strictObject({
@@ -30,7 +30,7 @@ export const previewOf = z
     count: z.int().min(0).max(1_000).default(5),
     from: instant.exactOptional().meta({ description: 'Start here instead of now.' }),
   })
-  .meta({ id: 'PreviewOf' })
+  .meta({ id: 'PreviewRequest' })
 
 export const wantedSchedules = z
   .strictObject({
@@ -39,7 +39,7 @@ export const wantedSchedules = z
     prune: z.boolean().exactOptional().meta({ description: 'Remove schedules under `prefix` that are not given.' }),
     prefix: text.exactOptional().meta({ description: 'What `prune` may remove; "" means all.' }),
   })
-  .meta({ id: 'WantedSchedules' })
+  .meta({ id: 'ApplyRequest' })
 
 export const newRun = z
   .strictObject({
@@ -67,7 +67,7 @@ export const meantRuns = z
     cursor: z.string().exactOptional(),
     limit: z.int().min(1).max(1_000).exactOptional().meta({ description: 'Default as many as are allowed at once.' }),
   })
-  .meta({ id: 'MeantRuns' })
+  .meta({ id: 'RunSelection' })
 
 const token = z.int().meta({ description: 'The token that acquiring gave.' })
 
@@ -87,7 +87,7 @@ export const acquisition = z
       description: 'Names the acquisition: repeated after a lost answer, it finds the same lease. Default a new name.',
     }),
   })
-  .meta({ id: 'Acquisition' })
+  .meta({ id: 'LockRequest' })
 
 export const renewal = z
   .strictObject({
@@ -97,13 +97,13 @@ export const renewal = z
       description: 'With it, a lease that has run out and that nobody took can be had again.',
     }),
   })
-  .meta({ id: 'Renewal' })
+  .meta({ id: 'LockRenewal' })
 
-export type Trigger = z.input<typeof trigger>
-export type Backfill = z.input<typeof backfill>
-export type PreviewOf = z.input<typeof previewOf>
-export type WantedSchedules = z.input<typeof wantedSchedules>
+export type TriggerRequest = z.input<typeof trigger>
+export type BackfillRequest = z.input<typeof backfill>
+export type PreviewRequest = z.input<typeof previewOf>
+export type ApplyRequest = z.input<typeof wantedSchedules>
 export type NewRun = z.input<typeof newRun>
-export type MeantRuns = z.input<typeof meantRuns>
-export type Acquisition = z.input<typeof acquisition>
-export type Renewal = z.input<typeof renewal>
+export type RunSelection = z.input<typeof meantRuns>
+export type LockRequest = z.input<typeof acquisition>
+export type LockRenewal = z.input<typeof renewal>

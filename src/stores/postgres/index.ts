@@ -28,7 +28,7 @@ import { operationsOn } from './store.js'
 
 export type { PgClient, PgPool } from './connection/driver.js'
 export type { Liveness, MigrateOptions, PostgresOptions } from './options.js'
-export type { PostgresTx } from './transactions/adapters/caller-transaction.js'
+export type { CallerTransaction } from './transactions/adapters/caller-transaction.js'
 export { fromDrizzle } from './transactions/adapters/drizzle.js'
 export { fromKnex } from './transactions/adapters/knex.js'
 export { fromKysely } from './transactions/adapters/kysely.js'

@@ -15,7 +15,7 @@ import type {
   Store,
 } from '../../core/store.js'
 
-export interface Opened {
+export interface OpenedStore {
   readonly store: Store
   /** Lets time pass on the store's clock. */
   elapse(ms: number): Promise<void>
@@ -38,7 +38,7 @@ export type Interrupt = <Result>(
 export interface ContractCase {
   readonly area: string
   readonly name: string
-  run(opened: Opened): Promise<void>
+  run(opened: OpenedStore): Promise<void>
 }
 
 /** The tests of one part of the contract, each under its sentence. */
@@ -87,7 +87,7 @@ export class Scene {
   readonly #interrupt: Interrupt
   readonly #claims = new Map<string, number>()
 
-  constructor({ store, elapse, interrupt = atOnce(store) }: Opened) {
+  constructor({ store, elapse, interrupt = atOnce(store) }: OpenedStore) {
     this.store = store
     this.elapse = elapse
     this.#interrupt = interrupt

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
-import { asReceived, type SinkCase } from './sink-scene.js'
+import { asReceived, type SinkContractCase } from './sink-scene.js'
 
-export const delivering: readonly SinkCase[] = [
+export const delivering: readonly SinkContractCase[] = [
   {
     name: 'a batch is delivered once, with one outcome per message, and has arrived when they say so',
     async run(scene) {

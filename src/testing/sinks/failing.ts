@@ -1,12 +1,12 @@
 import { expect } from 'vitest'
 import type { Undelivered } from '../../core/sink.js'
 import { byId } from './delivering.js'
-import { asReceived, type SinkCase } from './sink-scene.js'
+import { asReceived, type SinkContractCase } from './sink-scene.js'
 
 /** A call that is cut off must answer within this long. */
 const SOON_MS = 5_000
 
-export const failing: readonly SinkCase[] = [
+export const failing: readonly SinkContractCase[] = [
   {
     name: 'what a schedule says about its delivery is followed',
     async run(scene) {

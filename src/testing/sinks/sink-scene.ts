@@ -3,7 +3,7 @@ import type { Json } from '../../core/json.js'
 import type { Delivery, Sink, SinkMessage } from '../../core/sink.js'
 
 /** A message as it came out at the other end. */
-export interface Received {
+export interface ReceivedMessage {
   readonly id: string
   readonly generated_at: string
   readonly schedule_id?: string
@@ -16,13 +16,13 @@ export interface Received {
 export interface OpenedSink {
   readonly sink: Sink
   /** All that has arrived so far where the sink delivers without options, oldest first, repetitions included. */
-  received(): Promise<readonly Received[]>
+  received(): Promise<readonly ReceivedMessage[]>
   /** Takes the broker away, as a crash would: connections break, and new ones are refused. */
   down(): Promise<void>
   /** Brings it back where it was, with what it had stored. */
   up(): Promise<void>
   /** What a schedule may say about its delivery; `arrived` looks where it then arrives. */
-  readonly elsewhere?: { readonly options: Json; arrived(): Promise<readonly Received[]> }
+  readonly elsewhere?: { readonly options: Json; arrived(): Promise<readonly ReceivedMessage[]> }
   /** What it may not say: refused on put, and a failure for good if it gets to the sink all the same. */
   readonly badOptions?: readonly Json[]
   /**
@@ -36,7 +36,7 @@ export interface OpenedSink {
 }
 
 /** One promise of the contract: a sentence, and a run that throws when the sink breaks it. */
-export interface SinkCase {
+export interface SinkContractCase {
   readonly name: string
   run(scene: SinkScene): Promise<void>
 }
@@ -111,14 +111,14 @@ export class SinkScene {
   }
 
   /** What has arrived of these messages, in the order of arrival. */
-  async arrivedOf(messages: readonly SinkMessage[]): Promise<readonly Received[]> {
+  async arrivedOf(messages: readonly SinkMessage[]): Promise<readonly ReceivedMessage[]> {
     const ids = new Set(messages.map(({ id }) => id))
     return (await this.opened.received()).filter(({ id }) => ids.has(id))
   }
 }
 
 /** The message as a receiver sees it. */
-export function asReceived({ id, generated_at, schedule_id, payload, attempt, token }: SinkMessage): Received {
+export function asReceived({ id, generated_at, schedule_id, payload, attempt, token }: SinkMessage): ReceivedMessage {
   return { id, generated_at, ...(schedule_id === undefined ? {} : { schedule_id }), payload, attempt, token }
 }
 

@@ -13,7 +13,7 @@ import type { Database } from '../connection/database.js'
 import { sqlState } from '../connection/errors.js'
 import { operation } from '../connection/sql-function.js'
 import { CHECK_KEY_COLUMN, COLUMN_TYPES, checkCount, columnsOf, isPlain, OVERLAP_COLUMN } from '../enqueue.js'
-import type { PostgresTx } from './adapters/caller-transaction.js'
+import type { CallerTransaction } from './adapters/caller-transaction.js'
 
 const COLUMNS = COLUMN_TYPES.map((type, at) => `(v_columns ->> ${at})::${type}`)
 
@@ -66,11 +66,11 @@ interface Answer {
   readonly run: string
 }
 
-async function ask<Found>(tx: PostgresTx, sql: string, values: string[]): Promise<readonly Found[]> {
+async function ask<Found>(tx: CallerTransaction, sql: string, values: string[]): Promise<readonly Found[]> {
   return (await tx.query(sql, values)).rows as readonly Found[]
 }
 
-function isTransaction(tx: unknown): tx is PostgresTx {
+function isTransaction(tx: unknown): tx is CallerTransaction {
   return typeof (tx as { readonly query?: unknown } | null | undefined)?.query === 'function'
 }
 

@@ -2,7 +2,7 @@
  * A transaction of the caller's, as far as Belfry needs it: `enqueue(…, { tx })` takes one. A client of `pg` is one as it
  * is, and the adapters make one of what other libraries call a transaction. Statements have parameters like `$1`.
  */
-export interface PostgresTx {
+export interface CallerTransaction {
   query(sql: string, values: string[]): PromiseLike<{ readonly rows: readonly unknown[] }>
 }
 

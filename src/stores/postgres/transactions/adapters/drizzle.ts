@@ -1,5 +1,5 @@
 import { textLiteral } from '../text-literal.js'
-import { type PostgresTx, rowsIn } from './caller-transaction.js'
+import { type CallerTransaction, rowsIn } from './caller-transaction.js'
 
 /** What is called of a transaction of Drizzle, over any of its drivers for Postgres. */
 export interface DrizzleTransaction {
@@ -7,7 +7,7 @@ export interface DrizzleTransaction {
 }
 
 /** `db.transaction((tx) => job.enqueue(payload, { tx: fromDrizzle(tx) }))` */
-export function fromDrizzle(tx: DrizzleTransaction): PostgresTx {
+export function fromDrizzle(tx: DrizzleTransaction): CallerTransaction {
   return {
     // Parameters would need Drizzle's own `sql`, so the values are put into the text.
     query: async (sql, values) =>

@@ -1,4 +1,4 @@
-import { type PostgresTx, rowsIn } from './caller-transaction.js'
+import { type CallerTransaction, rowsIn } from './caller-transaction.js'
 
 /** What is called of a transaction of Knex. */
 export interface KnexTransaction {
@@ -6,7 +6,7 @@ export interface KnexTransaction {
 }
 
 /** `knex.transaction((trx) => job.enqueue(payload, { tx: fromKnex(trx) }))` */
-export function fromKnex(trx: KnexTransaction): PostgresTx {
+export function fromKnex(trx: KnexTransaction): CallerTransaction {
   return {
     // Its parameters have no numbers: they are used in the order in which they stand.
     query: async (sql, values) => {

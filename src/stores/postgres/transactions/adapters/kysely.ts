@@ -1,4 +1,4 @@
-import type { PostgresTx } from './caller-transaction.js'
+import type { CallerTransaction } from './caller-transaction.js'
 
 interface CompiledQuery {
   readonly sql: string
@@ -17,7 +17,7 @@ export interface KyselyTransaction {
 }
 
 /** `db.transaction().execute((trx) => job.enqueue(payload, { tx: fromKysely(trx) }))` */
-export function fromKysely(trx: KyselyTransaction): PostgresTx {
+export function fromKysely(trx: KyselyTransaction): CallerTransaction {
   return {
     query: (sql, parameters) =>
       trx.executeQuery({

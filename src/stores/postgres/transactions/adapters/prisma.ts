@@ -1,4 +1,4 @@
-import { type PostgresTx, rowsIn } from './caller-transaction.js'
+import { type CallerTransaction, rowsIn } from './caller-transaction.js'
 
 /** What is called of the client that Prisma gives to the callback of `$transaction`. */
 export interface PrismaTransaction {
@@ -6,6 +6,6 @@ export interface PrismaTransaction {
 }
 
 /** `prisma.$transaction((tx) => job.enqueue(payload, { tx: fromPrisma(tx) }))` */
-export function fromPrisma(tx: PrismaTransaction): PostgresTx {
+export function fromPrisma(tx: PrismaTransaction): CallerTransaction {
   return { query: async (sql, values) => rowsIn(await tx.$queryRawUnsafe(sql, ...values)) }
 }

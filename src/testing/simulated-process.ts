@@ -1,17 +1,17 @@
 /**
- * Makes an instance mortal. Everything that it does to the world goes through its store and its clock; cutting both is
- * a kill -9, holding both is a SIGSTOP, as far as anybody else can tell.
+ * Lets a test kill or suspend one instance of several in the same process. An instance acts only through its store and its
+ * clock: when neither lets anything through, other instances see what they would see after a kill -9 or a SIGSTOP.
  */
 import type { Clock } from '../core/clock.js'
 import type { Store } from '../core/store.js'
 
-export class Lifeline {
+export class SimulatedProcess {
   readonly store: Store
   readonly clock: Clock
-  #state: 'alive' | 'held' | 'cut' = 'alive'
+  #state: 'alive' | 'suspended' | 'killed' = 'alive'
   #resumed: Promise<void> = Promise.resolve()
   #resume = () => {}
-  /** Timers that came due while held. */
+  /** Timers that came due while it was suspended. */
   #late: (() => void)[] = []
 
   constructor(store: Store, clock: Clock) {
@@ -40,28 +40,28 @@ export class Lifeline {
     }
   }
 
-  get isCut(): boolean {
-    return this.#state === 'cut'
+  get isKilled(): boolean {
+    return this.#state === 'killed'
   }
 
-  /** kill -9: nothing that it starts reaches the store, and no timer of it fires. */
-  cut(): void {
-    this.#state = 'cut'
+  /** As kill -9: no call reaches the store any more, and no timer fires. */
+  kill(): void {
+    this.#state = 'killed'
     this.#late = []
   }
 
-  /** SIGSTOP: what it does is held up until it is resumed. */
-  hold(): void {
+  /** As SIGSTOP: calls and timers wait for `resume`. */
+  suspend(): void {
     if (this.#state !== 'alive') return
-    this.#state = 'held'
+    this.#state = 'suspended'
     this.#resumed = new Promise((resolve) => {
       this.#resume = resolve
     })
   }
 
-  /** SIGCONT. */
+  /** As SIGCONT. */
   resume(): void {
-    if (this.#state !== 'held') return
+    if (this.#state !== 'suspended') return
     this.#state = 'alive'
     this.#resume()
     for (const callback of this.#late.splice(0)) callback()
@@ -69,7 +69,7 @@ export class Lifeline {
 
   #fire(callback: () => void): void {
     if (this.#state === 'alive') callback()
-    else if (this.#state === 'held') this.#late.push(callback)
+    else if (this.#state === 'suspended') this.#late.push(callback)
   }
 
   async #through<T>(operation: () => Promise<T>): Promise<T> {
@@ -80,8 +80,8 @@ export class Lifeline {
   }
 
   async #gate(): Promise<void> {
-    if (this.#state === 'held') await this.#resumed
-    if (this.#state === 'cut') await new Promise(() => {})
+    if (this.#state === 'suspended') await this.#resumed
+    if (this.#state === 'killed') await new Promise(() => {})
   }
 
   #gated<Part extends object>(part: Part): Part {
