@@ -22,6 +22,8 @@ const SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 const COOKIE = 'belfrytests'
 const COMMAND_MS = 30_000
 const MAX_MESSAGE_BYTES = 150_000
+/** The body of a message after all others of a queue: where reading ends. */
+const LAST = '"last"'
 
 /** @type {import('../cluster.js').BrokerKind} */
 export const rabbitKind = {
@@ -178,19 +180,26 @@ class RabbitCluster {
 
   /** @param {string} queue */
   async read(queue) {
-    const expected = (await this.#queues()).find(({ name }) => name === queue)?.messages ?? 0
-    const bodies = await drain(this.#nodes[0]?.stomp ?? 0, queue, expected)
+    await eventually(() => this.#append(queue, LAST))
+    const bodies = await drain(this.#nodes[0]?.stomp ?? 0, queue, LAST)
     return bodies.map((body) => ({ place: queue, key: String(JSON.parse(body).schedule_id), body }))
   }
 
-  /** @returns {Promise<{ name: string, leader: string, online: string[], messages: number }[]>} */
+  /** @param {string} queue @param {string} body */
+  async #append(queue, body) {
+    await this.#withConnection(this.#nodes[0]?.port ?? 0, async (connection) => {
+      const channel = await connection.createConfirmChannel()
+      channel.sendToQueue(queue, Buffer.from(body))
+      await channel.waitForConfirms()
+    })
+  }
+
+  /** @returns {Promise<{ name: string, leader: string, online: string[] }[]>} */
   async #queues() {
     return eventually(async () => {
       const answers = this.#nodes.filter(({ name }) => this.#cluster.process(name).isRunning)
       for (const { name } of answers) {
-        const found = await this.#tell(name, 'list_queues', 'name', 'leader', 'online', 'messages').catch(
-          () => undefined,
-        )
+        const found = await this.#tell(name, 'list_queues', 'name', 'leader', 'online').catch(() => undefined)
         if (found !== undefined) return JSON.parse(found)
       }
       throw new Error('no node says which queues there are')
@@ -212,10 +221,19 @@ class RabbitCluster {
    * @param {(channel: import('amqplib').Channel) => Promise<T>} use
    */
   async #withChannel(port, use) {
+    return this.#withConnection(port, async (connection) => use(await connection.createChannel()))
+  }
+
+  /**
+   * @template T
+   * @param {number} port
+   * @param {(connection: import('amqplib').ChannelModel) => Promise<T>} use
+   */
+  async #withConnection(port, use) {
     const connection = await connect(`amqp://guest:guest@127.0.0.1:${port}`, { timeout: 5_000 })
     connection.on('error', () => {})
     try {
-      return await use(await connection.createChannel())
+      return await use(connection)
     } finally {
       await connection.close().catch(() => {})
     }

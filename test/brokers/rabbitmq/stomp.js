@@ -3,33 +3,34 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 
-const QUIET_MS = 3_000
+const READ_WITHIN_MS = 120_000
 const END = Buffer.from([0])
 
 /**
- * Empties a queue.
+ * Reads a queue up to the message that the caller appended last. The broker's own count is no measure: it is seconds old.
  * @param {number} port
  * @param {string} queue
- * @param {number} expected how many messages the broker says that it has
- * @returns {Promise<string[]>} the bodies, in the order in which they came
+ * @param {string} last the body of that message
+ * @returns {Promise<string[]>} the bodies before it, in the order in which they came
  */
-export async function drain(port, queue, expected) {
+export async function drain(port, queue, last) {
   const socket = connect(port, '127.0.0.1')
   await once(socket, 'connect')
   const bodies = /** @type {string[]} */ ([])
   let buffer = Buffer.alloc(0)
   const done = new Promise((resolve, reject) => {
-    let quiet = setTimeout(() => {}, 0)
+    const isTooLong = () =>
+      reject(new Error(`STOMP: ${bodies.length} messages in ${READ_WITHIN_MS} ms, and no last one`))
+    const patience = setTimeout(isTooLong, READ_WITHIN_MS)
+    patience.unref()
     socket.on('data', (chunk) => {
       buffer = Buffer.concat([buffer, chunk])
-      clearTimeout(quiet)
-      quiet = setTimeout(resolve, QUIET_MS, undefined)
       for (let frame = next(); frame !== undefined; frame = next()) {
         if (frame.command === 'CONNECTED') subscribe()
-        else if (frame.command === 'MESSAGE') bodies.push(frame.body)
-        else reject(new Error(`STOMP: ${frame.command}: ${frame.body}`))
+        else if (frame.command !== 'MESSAGE') reject(new Error(`STOMP: ${frame.command}: ${frame.body}`))
+        else if (frame.body === last) resolve(undefined)
+        else bodies.push(frame.body)
       }
-      if (bodies.length >= expected) resolve(undefined)
     })
     socket.on('error', reject)
     socket.on('close', () => reject(new Error('STOMP: the connection is closed')))
