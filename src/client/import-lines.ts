@@ -1,5 +1,5 @@
-import type { ImportResult } from '../server/shapes/answers.js'
 import type { ScheduleLine } from '../server/shapes/schedule.js'
+import type { ImportResult } from '../server/shapes/schedule-answers.js'
 import type { Requests } from './request.js'
 
 /** One request a part: browsers cannot send streams, and a part is soon sent again. */

@@ -1,6 +1,5 @@
 /** A typed client of the HTTP API, for Node and browsers. */
-import type { AuditEntry, DoctorReport, FreezeState, Stats } from '../server/shapes/answers.js'
-import type { InstanceResource } from '../server/shapes/holder.js'
+import type { AuditEntry, DoctorReport, FreezeState, InstanceResource, Stats } from '../server/shapes/store.js'
 import { type EventOptions, type ServiceEvent, serviceEvents } from './events.js'
 import { LockClient } from './locks.js'
 import type { Page, Paging } from './pages.js'
@@ -8,26 +7,7 @@ import { type ClientOptions, Requests } from './request.js'
 import { JobClient, RunClient } from './runs.js'
 import { ScheduleClient } from './schedules.js'
 
-export type {
-  ApplyResult,
-  AuditEntry,
-  BackfillResult,
-  DoctorReport,
-  EnqueueOutcome,
-  Explanation,
-  FreezeState,
-  ImportLineError,
-  ImportProgress,
-  ImportResult,
-  JobResource,
-  LockResource,
-  ManyRunsResult,
-  Preview,
-  RunLog,
-  Stats,
-  Ticks,
-} from '../server/shapes/answers.js'
-export type { InstanceResource, LeaseResource } from '../server/shapes/holder.js'
+export type { LeaseResource, LockResource } from '../server/shapes/lock.js'
 export type {
   ApplyRequest,
   BackfillRequest,
@@ -38,7 +18,7 @@ export type {
   RunSelection,
   TriggerRequest,
 } from '../server/shapes/requests.js'
-export type { RunResource, RunSummary } from '../server/shapes/run.js'
+export type { EnqueueOutcome, ManyRunsResult, RunLog, RunResource, RunSummary } from '../server/shapes/run.js'
 export type {
   NewSchedule,
   ScheduleFields,
@@ -46,6 +26,24 @@ export type {
   SchedulePatch,
   ScheduleResource,
 } from '../server/shapes/schedule.js'
+export type {
+  ApplyResult,
+  BackfillResult,
+  Explanation,
+  ImportLineError,
+  ImportProgress,
+  ImportResult,
+  Preview,
+  Ticks,
+} from '../server/shapes/schedule-answers.js'
+export type {
+  AuditEntry,
+  DoctorReport,
+  FreezeState,
+  InstanceResource,
+  JobResource,
+  Stats,
+} from '../server/shapes/store.js'
 export type { EventOptions, ServiceEvent } from './events.js'
 export type { LockClient } from './locks.js'
 export type { Page, Paging } from './pages.js'

@@ -1,5 +1,4 @@
-import type { LockResource } from '../server/shapes/answers.js'
-import type { LeaseResource } from '../server/shapes/holder.js'
+import type { LeaseResource, LockResource } from '../server/shapes/lock.js'
 import type { LockRenewal, LockRequest } from '../server/shapes/requests.js'
 import { type Page, type Paging, pagesOf } from './pages.js'
 import { type Requests, ServiceError, segment } from './request.js'

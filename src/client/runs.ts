@@ -1,6 +1,6 @@
-import type { EnqueueOutcome, JobResource, ManyRunsResult, RunLog } from '../server/shapes/answers.js'
 import type { NewRun, RunSelection } from '../server/shapes/requests.js'
-import type { RunResource } from '../server/shapes/run.js'
+import type { EnqueueOutcome, ManyRunsResult, RunLog, RunResource } from '../server/shapes/run.js'
+import type { JobResource } from '../server/shapes/store.js'
 import { type Page, type Paging, pagesOf } from './pages.js'
 import { type Requests, segment } from './request.js'
 import type { IdempotencyOptions } from './schedules.js'

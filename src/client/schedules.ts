@@ -1,14 +1,5 @@
-import type {
-  ApplyResult,
-  BackfillResult,
-  EnqueueOutcome,
-  Explanation,
-  ImportProgress,
-  ImportResult,
-  Preview,
-  Ticks,
-} from '../server/shapes/answers.js'
 import type { ApplyRequest, BackfillRequest, PreviewRequest, TriggerRequest } from '../server/shapes/requests.js'
+import type { EnqueueOutcome } from '../server/shapes/run.js'
 import type {
   NewSchedule,
   ScheduleFields,
@@ -16,6 +7,15 @@ import type {
   SchedulePatch,
   ScheduleResource,
 } from '../server/shapes/schedule.js'
+import type {
+  ApplyResult,
+  BackfillResult,
+  Explanation,
+  ImportProgress,
+  ImportResult,
+  Preview,
+  Ticks,
+} from '../server/shapes/schedule-answers.js'
 import { importLines, importPart } from './import-lines.js'
 import { type Page, type Paging, pagesOf } from './pages.js'
 import { type Requests, segment } from './request.js'

@@ -1,4 +1,4 @@
-/** The Hono app: who is asked in which order, and what becomes of errors. */
+/** The Hono app: authorise, call the route, map errors to problem+json, log the request. */
 import { Hono } from 'hono'
 import type { Belfry } from '../belfry.js'
 import { systemClock } from '../core/clock.js'
@@ -7,50 +7,44 @@ import type { AuditTrail } from './audit/audit-trail.js'
 import { problem, problemReply, toProblem } from './http/problem.js'
 import { type Reply, toResponse } from './http/reply.js'
 import { logRequest } from './http/request-log.js'
-import { type Mounting, mount, mountRefusals, type Route } from './http/route.js'
-import type { ServerEnv } from './http/server-env.js'
-import { auditRoute } from './routes/audit.js'
+import { mount, type Route, type ServerEnv, type ToHandler } from './http/route.js'
 import { eventsRoute } from './routes/events.js'
-import { healthRoutes } from './routes/health.js'
 import { jobRoutes } from './routes/jobs.js'
 import { lockRoutes } from './routes/locks.js'
-import { metricsRoute } from './routes/metrics.js'
-import { openApiRoute } from './routes/openapi.js'
 import { runRoutes } from './routes/runs.js'
 import { scheduleActionRoutes } from './routes/schedule-actions.js'
 import { scheduleRoutes } from './routes/schedules.js'
 import { scheduleBulkRoutes } from './routes/schedules-bulk.js'
-import { scheduleLineRoutes } from './routes/schedules-ndjson.js'
+import { exportRoute } from './routes/schedules-export.js'
+import { importRoutes } from './routes/schedules-import.js'
+import { openApiRoute, serviceRoutes } from './routes/service.js'
 import { sessionRoutes } from './routes/session.js'
 import { storeRoutes } from './routes/store.js'
 import { gateOf } from './security/authorise.js'
 import type { Audit, RequestInfo } from './security/caller.js'
-import { crowds } from './security/concurrency-limit.js'
+import { concurrencyLimits } from './security/concurrency-limit.js'
 import { type Guard, guard } from './security/guard.js'
 import type { ParsedServerOptions } from './server-options.js'
 
-/** Everything that can be asked for. */
-export function allRoutes(belfry: Belfry, options: ParsedServerOptions, trail: AuditTrail): readonly Route[] {
+function allRoutes(belfry: Belfry, options: ParsedServerOptions, trail: AuditTrail): readonly Route[] {
   const { basePath, authorise } = options
   const routes = [
     ...scheduleRoutes(belfry),
     ...scheduleActionRoutes(belfry),
     ...scheduleBulkRoutes(belfry, options),
-    ...scheduleLineRoutes(belfry, options),
+    exportRoute(belfry),
+    ...importRoutes(belfry, options),
     ...runRoutes(belfry, options),
     ...jobRoutes(belfry),
     ...lockRoutes(belfry),
     ...storeRoutes(belfry),
     eventsRoute(belfry),
-    auditRoute(trail),
-    metricsRoute(belfry),
+    ...serviceRoutes(belfry, trail),
     ...sessionRoutes(gateOf(authorise), basePath),
-    ...healthRoutes(belfry),
   ]
   return [...routes, openApiRoute(routes, basePath)]
 }
 
-/** The whole of it: a request, and what is known of it besides, becomes an answer. */
 export function app(
   belfry: Belfry,
   options: ParsedServerOptions,
@@ -60,35 +54,27 @@ export function app(
   const audit: Audit = options.audit ? (...entry) => trail.note(...entry) : async () => {}
   const guarding = guard(options)
   const { authorise } = guarding
-  const allCrowds = crowds()
-  const answering = answeringWith(options, guarding)
-  const routes = allRoutes(belfry, options, trail)
+  const concurrency = concurrencyLimits()
+  const toHandler = handlerMaker(options, guarding)
   const hono = new Hono<ServerEnv>().basePath(options.basePath)
-  mount(hono, routes, { belfry, options }, answering)
-  // Apart, so that a request which has its route is matched by that alone.
-  const refusals = new Hono<ServerEnv>().basePath(options.basePath)
-  mountRefusals(refusals, routes, answering)
-  hono.notFound((c) => refusals.fetch(c.req.raw, c.env))
-  const nothing = answering(async (c) => {
+  mount(hono, allRoutes(belfry, options, trail), { belfry, options }, toHandler)
+  const notFound = toHandler(async (c) => {
     throw problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`)
   })
-  refusals.notFound((c) => nothing(c, async () => {}))
-  return (request, info) => hono.fetch(request, { audit, authorise, closing, crowds: allCrowds, info })
+  hono.notFound((c) => notFound(c, async () => {}) as Promise<Response>)
+  return (request, info) => hono.fetch(request, { audit, authorise, closing, concurrency, info })
 }
 
-/**
- * Around every route: whoever may not ask is refused first, whatever was thrown becomes an answer, and there is a line for
- * the log. One function and no chain of middleware, because each link of it costs every request.
- */
-function answeringWith({ log }: ParsedServerOptions, { pass, passOpen }: Guard): Mounting {
+/** Authorises first, maps thrown errors to problem+json, and logs the request. */
+function handlerMaker({ log }: ParsedServerOptions, { pass, passOpen }: Guard): ToHandler {
   return (work, isOpen = false) =>
     async (c) => {
       const startedAt = systemClock.monotonic()
       let reply: Reply
       try {
         checkUrl(c.req.url)
-        const passing = isOpen ? passOpen(c) : pass(c)
-        if (passing instanceof Promise) await passing
+        if (isOpen) passOpen(c)
+        else await pass(c)
         reply = await work(c)
       } catch (error) {
         const found = toProblem(error)
@@ -102,9 +88,8 @@ function answeringWith({ log }: ParsedServerOptions, { pass, passOpen }: Guard):
     }
 }
 
-/** Ids in paths are percent-encoded; what is not well-formed is nobody's id, and no name has control characters. */
+/** Refuses control characters, which no name may have, and paths that are not percent-encoded UTF-8. */
 function checkUrl(url: string): void {
-  if (!url.includes('%')) return
   if (CONTROLS.test(url)) throw problem(400, 'REQUEST_INVALID', 'the URL holds control characters')
   try {
     decodeURIComponent(new URL(url).pathname)

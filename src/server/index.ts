@@ -15,15 +15,15 @@ export type { LimitOptions, ServerOptions } from './server-options.js'
 export interface BelfryServer {
   fetch(request: Request, info?: RequestInfo): Promise<Response>
   /**
-   * Ends what is open: event streams, imports, waiting requests. Resolves when all changes so far are in the audit trail;
-   * call it again after the last request. Belfry itself goes on.
+   * Ends event streams, imports and waiting requests. Resolves when all changes so far are in the audit trail; call it again
+   * after the last request. Does not stop Belfry.
    */
   close(): Promise<void>
 }
 
 export function createServer(belfry: Belfry, options: ServerOptions = {}): BelfryServer {
   const closing = new AbortController()
-  // Everything that goes on listens to it: event streams, waits, imports.
+  // Every event stream, import and waiting request adds a listener.
   setMaxListeners(0, closing.signal)
   const parsed = parseServerOptions(options)
   const trail = new AuditTrail(belfry.records, parsed.log)

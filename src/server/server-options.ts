@@ -6,24 +6,24 @@ import type { Authorise } from './security/caller.js'
 export interface ServerOptions {
   /** Where the handler is mounted, such as `/belfry`. Default at the root. */
   readonly basePath?: string
-  /** Decides who asks. Default: everybody is admin, and only requests to a loopback host are answered. */
+  /** Authenticates requests. Default: every caller is admin, and only requests to a loopback host are answered. */
   readonly authorise?: Authorise
-  /** Hosts that are answered besides loopback, as in `belfry.example.com` or `example.com:8080`. */
+  /** Allowed Host header values besides loopback, such as `belfry.example.com` or `example.com:8080`. */
   readonly hosts?: readonly string[]
   readonly limits?: LimitOptions
   readonly logger?: Logger
-  /** Whether changes are written down, for `/v1/audit`. Default yes. */
+  /** Whether changes go to the audit trail (`/v1/audit`). Default true. */
   readonly audit?: boolean
 }
 
 export interface LimitOptions {
-  /** Bytes of a body; imports are streams and have no end. Default 1 MiB. */
+  /** Largest body in bytes; imports are streams without a limit. Default 1 MiB. */
   readonly bodyBytes?: number
-  /** How many milliseconds a body may take to arrive; an import, how long it may stand still. Default 30,000. */
+  /** Milliseconds in which a body must arrive; for an import, the longest pause in it. Default 30,000. */
   readonly bodyMs?: number
   /** Schedules in one `:apply`, runs in one `:retry`. Default 1,000. */
   readonly batch?: number
-  /** Requests a second of one caller that `authorise` names. Default 2,000, with bursts of five times as many. */
+  /** Requests per second of one caller, by the name that `authorise` returns. Default 2,000, with bursts of five times that. */
   readonly requestsPerSecond?: number
 }
 

@@ -4,7 +4,6 @@
  * - A head that does not arrive in time, or is no HTTP, is answered in one line and the connection closed.
  * - A body must come steadily. One that makes no progress for a while is cut off, and one that is not a stream by nature
  *   must be there within a limit; an import may take as long as it likes.
- * - A body that came together with its head is read here: for one that is there, nobody has to listen, wait or set a timer.
  * - An answer must be read: a connection over which nothing goes any more is closed.
  * - Requests that arrive in one turn of the event loop go on together: what they write shares transactions, and their
  *   answers go out one right after the other, which wakes whoever waits for them once and not each time.
@@ -67,7 +66,7 @@ export class HttpListener {
     this.#timings = { ...TIMINGS, ...timings }
     const { headMs, stillMs } = this.#timings
     this.#listener = getRequestListener(
-      (request, { incoming }) => fetch(request, infoOf(incoming as IncomingMessage, addressOf)),
+      (request, { incoming }) => fetch(request, addressOf(incoming as IncomingMessage)),
       { errorHandler: (error) => badRequest(error) },
     )
     this.#server = createServer(
@@ -154,13 +153,6 @@ export class HttpListener {
     const isLate = now - body.startedAt > bodyMs && !STREAMS.test(request.url ?? '')
     if (isLate || now - body.movedAt > idleMs) cutOff(request, response)
   }
-}
-
-function infoOf(request: IncomingMessage, addressOf: AddressOf): RequestInfo {
-  const info = addressOf(request)
-  if (!request.complete) return info
-  const body = request.read() as Buffer | null
-  return body === null ? info : { ...info, body }
 }
 
 /** Whoever reads the body finds it broken off. */

@@ -1,35 +1,36 @@
 /**
- * Changes that wait to be written down, in the order in which they were made. What is the same as the one before it but for
- * its target joins it; and no record is made of so many that it could not be read with ease.
+ * Audit entries that wait to be stored, in order. An entry that differs from the one before only in its target joins it:
+ *
+ *     put a, put b, put c by "ci"   →   one group { caller: "ci", action: "schedule.put", targets: ["a", "b", "c"] }
  */
 import type { Json } from '../../core/json.js'
 import type { Caller } from '../security/caller.js'
 import { redacted } from '../security/redacted.js'
 import type { AuditDeed, AuditGroup } from './audit-entries.js'
 
-/** How many entries share a record at the most, and of about how many characters. */
+/** A record holds at most this many entries, and about this many characters. */
 export const MOST_TOGETHER = 500
 const MOST_CHARACTERS = 64_000
 const MAX_TARGET = 1_000
 const MAX_DETAIL = 4_096
-/** What a deed takes besides its detail, and a target besides its name. */
-const DEED_CHARACTERS = 100
+/** About how many JSON characters a group adds to its detail, and a target to its name. */
+const GROUP_CHARACTERS = 100
 const TARGET_CHARACTERS = 3
 
 export type AuditArguments = readonly [
   caller: Pick<Caller, 'name' | 'role'>,
   action: string,
   target: string,
-  /** Whoever does the same to many shows the same object each time: it is then known for the same, and said once. */
+  /** A caller that does the same to many targets passes the same object each time, so that their entries can be grouped. */
   detail?: Json,
 ]
 
 interface Waiting {
   readonly deed: AuditDeed
-  /** The detail as it was given. */
+  /** The detail before it was redacted, compared by identity. */
   readonly given: Json | undefined
   readonly targets: string[]
-  /** About how many characters it takes to write it down. */
+  /** About how many characters it has in the record. */
   length: number
 }
 
@@ -52,7 +53,7 @@ export class AuditBacklog {
     }
   }
 
-  /** As many as fit into a record; they wait no more. */
+  /** Removes and returns as many as fit into a record. */
   take(): readonly AuditGroup[] {
     let [count, entries, characters] = [0, 0, 0]
     for (const { targets, length } of this.#waiting) {
@@ -75,13 +76,13 @@ function hasRoom({ targets, length }: Waiting, more: number): boolean {
 
 function waiting({ name, role }: AuditArguments[0], action: string, target: string, given?: Json): Waiting {
   const deed = { caller: name, role, action }
-  const length = DEED_CHARACTERS + target.length + TARGET_CHARACTERS
+  const length = GROUP_CHARACTERS + target.length + TARGET_CHARACTERS
   if (given === undefined) return { deed, given, targets: [target], length }
   const { kept: detail, length: own } = bounded(redacted(given))
   return { deed: { ...deed, detail }, given, targets: [target], length: length + own }
 }
 
-/** What is kept of a detail, and about how long it is when it is written down. */
+/** The detail, or its beginning if it is too long, with its length in characters. */
 function bounded(detail: Json): { readonly kept: Json; readonly length: number } {
   const text = JSON.stringify(detail)
   const kept = text.length <= MAX_DETAIL ? detail : { cut: text.slice(0, MAX_DETAIL) }

@@ -1,7 +1,9 @@
 /**
- * How the audit trail is kept and read back. A record holds one entry, or several that were written together; the place of an
- * entry is the id of its record, and its number within it where there are several. What one caller did to many, one right
- * after the other, is said once.
+ * The stored format of the audit trail. A record's body is one entry, or a list of entries and groups that were written
+ * together; a group is one action on several targets. An entry's id is its record's id, plus its number in a list:
+ *
+ *     record r1: { caller, role, action, target: "a" }                     entry r1
+ *     record r2: [{ caller, role, action, targets: ["b", "c"] }, { … }]    entries r2.0 (b), r2.1 (c), r2.2
  */
 import type { Json } from '../../core/json.js'
 import type { StoredRecord } from '../../core/record.js'
@@ -9,7 +11,7 @@ import type { Page, RecordStore } from '../../core/store.js'
 
 export const AUDIT_KIND = 'audit'
 
-/** Who did what. */
+/** The caller and its action, without the target. */
 export interface AuditDeed {
   readonly caller: string
   readonly role: string
@@ -21,7 +23,7 @@ export interface AuditBody extends AuditDeed {
   readonly target: string
 }
 
-/** The same, done to one or more. */
+/** One action on one or more targets. */
 export interface AuditGroup extends AuditDeed {
   readonly targets: readonly string[]
 }
@@ -34,33 +36,33 @@ export interface AuditEntry extends AuditBody {
 export interface AuditQuery {
   readonly after?: string
   readonly limit: number
-  /** Only what was done to ids that begin with this. */
+  /** Only entries whose target begins with this. */
   readonly prefix?: string
 }
 
-/** How many entries one call looks through at the most. */
-const MAX_LOOKED_THROUGH = 1_000
-/** How many records it reads first; then twice as many each time, because each may hold many entries. */
+/** One call reads at most about this many entries. */
+const MAX_READ = 1_000
+/** The first read takes few records, because each may hold many entries; every further read takes twice as many. */
 const FIRST_RECORDS = 4
 const NUMBERED = /^(.+)\.(\d{1,4})$/
 
-/** Newest first. A page may be short, or empty, and still have a next one: only `next` says that there is more. */
+/** Newest first. A page may be short, or empty, and still have a next one: only `next` tells that there is more. */
 export async function listEntries(
   records: RecordStore,
   { after, limit, prefix = '' }: AuditQuery,
 ): Promise<Page<AuditEntry>> {
   const found: AuditEntry[] = []
   const [, record = after, number] = NUMBERED.exec(after ?? '') ?? []
-  // Of the record in which the page before ended, the rest is still to come.
+  // The previous page may have ended inside a record, whose older entries are still to come.
   const isAhead = ({ id }: AuditEntry) => number === undefined || !id.startsWith(`${record}.`) || numberOf(id) < +number
   let from = number === undefined ? record : `${record}~`
-  for (let [looked, most] = [0, FIRST_RECORDS]; looked < MAX_LOOKED_THROUGH; most *= 2) {
+  for (let [read, most] = [0, FIRST_RECORDS]; read < MAX_READ; most *= 2) {
     const page = await records.list({
       ...{ kind: AUDIT_KIND, limit: Math.min(limit - found.length, most), backwards: true },
       ...(from === undefined ? {} : { after: from }),
     })
     const entries = page.items.flatMap(entriesOf)
-    looked += Math.max(entries.length, 1)
+    read += Math.max(entries.length, 1)
     for (const [at, entry] of entries.entries()) {
       if (entry.target.startsWith(prefix) && isAhead(entry)) found.push(entry)
       const isLast = page.next === undefined && at === entries.length - 1
@@ -72,21 +74,21 @@ export async function listEntries(
   return from === undefined ? { items: found } : { items: found, next: from }
 }
 
-/** As a record keeps them. */
+/** The body of a record. */
 export function toAuditRecord(groups: readonly AuditGroup[]): Json {
   const [only] = groups
   const isAlone = groups.length === 1 && only?.targets.length === 1
   return (isAlone ? entryBodies(only)[0] : groups) as unknown as Json
 }
 
-/** Newest first. */
+/** The entries of a record, newest first. */
 function entriesOf({ id, body, writtenAt }: StoredRecord): readonly AuditEntry[] {
   if (!Array.isArray(body)) return [{ id, at: writtenAt, ...(body as unknown as AuditBody) }]
   const bodies = (body as unknown as readonly (AuditBody | AuditGroup)[]).flatMap(entryBodies)
   return bodies.map((each, at) => ({ id: `${id}.${at}`, at: writtenAt, ...each })).reverse()
 }
 
-/** One by one. */
+/** A group as one entry for each target. */
 export function entryBodies(kept: AuditBody | AuditGroup): readonly AuditBody[] {
   if ('target' in kept) return [kept]
   const { targets, detail, ...deed } = kept

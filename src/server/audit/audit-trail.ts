@@ -1,14 +1,16 @@
 /**
- * Who changed what, when: small records that grow with the store's time and are forgotten after ninety days.
+ * The audit trail: who changed what, when. Entries are records whose ids grow with the store's time; they expire after
+ * ninety days.
  *
- * A change that was made is answered as made, whether or not it could be written down: an error here would make callers
- * repeat what has happened. So the write is tried a few times, and what cannot be kept goes to the log instead. Nor does the
- * answer wait for it: the change is in the store by then, and a process that is killed in between leaves it without its entry
- * either way. Whoever lists, or closes, waits until all of it is kept. A change that comes alone is written at once; those
- * that come within a moment after it share a record, and what is the same but for its target is said once in it.
+ * A failed audit write does not fail the request: the change is already stored, and an error would make the caller repeat it.
+ * So the write is tried three times, and then goes to the log instead. The answer does not wait for the write either: a
+ * process killed between the two loses the entry in both orders. `list` and `settled` wait until all entries are stored.
  *
- * Ids begin with the store's time, which no process knows by itself: the first write asks by writing down a trifle, and
- * every answer after that says it anew.
+ * A single change is written at once. Changes within the next 25 ms share a record, and those that differ only in their target
+ * share one group in it.
+ *
+ * Ids begin with the store's time. The process estimates it as its monotonic clock plus an offset, which it learns from the
+ * answer of a first, empty write and corrects with the answer of every later one.
  */
 import { randomBytes } from 'node:crypto'
 import { type Clock, sleep, systemClock } from '../../core/clock.js'
@@ -30,13 +32,13 @@ import {
 const KEPT_MS = 90 * 24 * 3_600_000
 const TRIES = 3
 const RETRY_MS = 100
-/** How long the trail waits after a record for more to come. */
+/** How long the trail waits after a record, so that the next entries can share one. */
 const PAUSE_MS = 25
-/** How many may be noted and not kept yet. */
-const MOST_UNKEPT = 1_000
+/** With more unstored entries than this, callers wait. */
+const MOST_UNSTORED = 1_000
 
 interface Awaiting {
-  /** How many have to be kept. */
+  /** How many entries must be stored. */
   readonly upTo: number
   readonly done: () => void
 }
@@ -50,10 +52,10 @@ export class AuditTrail {
   readonly #backlog = new AuditBacklog()
   #awaiting: Awaiting[] = []
   #noted = 0
-  #kept = 0
+  #stored = 0
   #isWriting = false
   #endPause = () => {}
-  /** Tells the ids of this process from those of others. */
+  /** Makes the ids of this process unique among all processes. */
   readonly #mark = randomBytes(4).toString('hex')
   #lastMs = 0
   #inThisMs = 0
@@ -64,28 +66,27 @@ export class AuditTrail {
     this.#log = log
   }
 
-  /** Resolves when it is kept. Never throws. */
+  /** Resolves when the entry is stored. Never throws. */
   write(...entry: AuditArguments): Promise<void> {
     this.#note(...entry)
     return this.settled()
   }
 
-  /** Writes behind whoever goes on meanwhile, unless there are many to be written already. */
+  /** Stores the entry in the background. Waits only when too many entries are unstored (backpressure). */
   async note(...entry: AuditArguments): Promise<void> {
     this.#note(...entry)
-    if (this.#noted - this.#kept > MOST_UNKEPT) await this.settled()
+    if (this.#noted - this.#stored > MOST_UNSTORED) await this.settled()
   }
 
-  /** Resolves when all that was noted so far is kept. */
+  /** Resolves when all entries so far are stored. */
   settled(): Promise<void> {
-    if (this.#kept === this.#noted) return Promise.resolve()
+    if (this.#stored === this.#noted) return Promise.resolve()
     return new Promise((resolve) => {
       this.#awaiting.push({ upTo: this.#noted, done: resolve })
       this.#endPause()
     })
   }
 
-  /** Newest first. A page may be short, or empty, and still have a next one: only `next` says that there is more. */
   async list(query: AuditQuery): Promise<Page<AuditEntry>> {
     await this.settled()
     return listEntries(this.#records, query)
@@ -101,11 +102,11 @@ export class AuditTrail {
     this.#isWriting = true
     while (!this.#backlog.isEmpty) {
       const together = this.#backlog.take()
-      await this.#keep(together)
-      for (const { targets } of together) this.#kept += targets.length
-      for (const { upTo, done } of this.#awaiting) if (upTo <= this.#kept) done()
-      this.#awaiting = this.#awaiting.filter(({ upTo }) => upTo > this.#kept)
-      if (this.#awaiting.length === 0 && this.#noted - this.#kept < MOST_TOGETHER) await this.#pause()
+      await this.#store(together)
+      for (const { targets } of together) this.#stored += targets.length
+      for (const { upTo, done } of this.#awaiting) if (upTo <= this.#stored) done()
+      this.#awaiting = this.#awaiting.filter(({ upTo }) => upTo > this.#stored)
+      if (this.#awaiting.length === 0 && this.#noted - this.#stored < MOST_TOGETHER) await this.#pause()
     }
     this.#isWriting = false
   }
@@ -121,20 +122,20 @@ export class AuditTrail {
   }
 
   /** Never throws. */
-  async #keep(groups: readonly AuditGroup[]): Promise<void> {
+  async #store(groups: readonly AuditGroup[]): Promise<void> {
     const body = toAuditRecord(groups)
-    // The same for all tries: one whose answer was lost may have been written.
+    // The same id for all tries: a write whose answer was lost is then overwritten, not duplicated.
     let id: string | undefined
     for (let attempt = 1; ; attempt += 1) {
       try {
         id ??= await this.#nextId()
         const { record } = await this.#records.put({ kind: AUDIT_KIND, id, body, ttlMs: KEPT_MS })
-        return this.#learn(record)
+        return this.#learnTime(record)
       } catch (error) {
         if (attempt === TRIES) {
           const err = errorRecord(error)
           for (const audit of groups.flatMap(entryBodies)) {
-            this.#log.error({ audit, err }, 'a change could not be written down for the audit')
+            this.#log.error({ audit, err }, 'an audit entry could not be stored')
           }
           return
         }
@@ -145,17 +146,17 @@ export class AuditTrail {
 
   async #nextId(): Promise<string> {
     if (this.#aheadMs === undefined) {
-      const trifle = { kind: 'audit-time', id: 'now', body: null, ttlMs: 60_000 }
-      this.#learn((await this.#records.put(trifle)).record)
+      const empty = { kind: 'audit-time', id: 'now', body: null, ttlMs: 60_000 }
+      this.#learnTime((await this.#records.put(empty)).record)
     }
     const ms = Math.max(Math.floor(this.#clock.monotonic() + (this.#aheadMs ?? 0)), this.#lastMs)
     this.#inThisMs = ms === this.#lastMs ? this.#inThisMs + 1 : 0
     this.#lastMs = ms
-    const counted = String(this.#inThisMs).padStart(5, '0')
-    return `${String(ms).padStart(15, '0')}-${counted}-${this.#mark}`
+    const number = String(this.#inThisMs).padStart(5, '0')
+    return `${String(ms).padStart(15, '0')}-${number}-${this.#mark}`
   }
 
-  #learn({ writtenAt }: StoredRecord): void {
+  #learnTime({ writtenAt }: StoredRecord): void {
     this.#aheadMs = writtenAt - this.#clock.monotonic()
   }
 }

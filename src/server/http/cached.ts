@@ -1,6 +1,6 @@
 import { systemClock } from '../../core/clock.js'
 
-/** Asks once in so long, however many want to know. What failed is asked for anew. */
+/** Shares one answer among all callers for `freshMs`. A failed call is not kept: the next caller asks again. */
 export function fresh<Answer>(ask: () => Promise<Answer>, freshMs: number): () => Promise<Answer> {
   let known: { readonly at: number; readonly answer: Promise<Answer> } | undefined
   return () => {

@@ -1,4 +1,4 @@
-/** Preconditions of writes: If-Match and If-None-Match over the versions of schedules. */
+/** Preconditions of writes: If-Match and If-None-Match compare the versions of schedules. */
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { problem } from './problem.js'
@@ -10,10 +10,10 @@ export function etag(version: number): string {
   return `"${version}"`
 }
 
-/** "*" means whichever is there: it is not refused because another came in between. */
+/** `If-Match: *` accepts any version, so a write that lost a race is tried again. */
 const MAX_TRIES = 100
 
-/** Writes under the conditions of a request. */
+/** Writes with the version that the request's preconditions name. */
 export async function conditionally<Written>(
   c: ServerContext,
   belfry: Belfry,
@@ -32,26 +32,26 @@ export async function conditionally<Written>(
   }
 }
 
-/** The version that a write may replace: 0 for none yet, undefined for any or none. */
+/** The version that the write may replace: 0 when the schedule must not exist yet, undefined for any version or none. */
 async function wantedVersion(c: ServerContext, belfry: Belfry, id: string): Promise<number | undefined> {
   const none = c.req.header('if-none-match')
   const match = c.req.header('if-match')
   if (none !== undefined) {
     if (none.trim() === '*' && match === undefined) return 0
-    throw badHeader('if-none-match', 'only "*" makes sense here, and not together with If-Match')
+    throw badHeader('if-none-match', 'only "*" is supported here, and not together with If-Match')
   }
   if (match === undefined) return undefined
   if (match.trim() !== '*' && !match.includes(',')) return versionOf(match)
   const current = (await belfry.schedules.get(id))?.version
   const isWanted = match.trim() === '*' || match.split(',').some((tag) => versionOf(tag) === current)
   if (current !== undefined && isWanted) return current
-  throw problem(412, 'VERSION_CONFLICT', `schedule "${id}" ${current === undefined ? 'is not there' : 'was changed'}`)
+  throw problem(412, 'VERSION_CONFLICT', `schedule "${id}" ${current === undefined ? 'does not exist' : 'was changed'}`)
 }
 
 function versionOf(tag: string): number {
   const version = Number(TAG.exec(tag.trim())?.[1])
   if (Number.isSafeInteger(version) && version > 0) return version
-  throw badHeader('if-match', 'it must be an ETag that a schedule came with, such as "12"')
+  throw badHeader('if-match', 'it must be the ETag of a schedule, such as "12"')
 }
 
 function badHeader(pointer: string, message: string) {

@@ -1,8 +1,8 @@
-/** One client of `/v1/events`: writes server-sent events to it, and lets go of it when it is too slow. */
+/** One client of `/v1/events`: writes server-sent events to it, and drops it when it reads too slowly. */
 import { systemClock } from '../../core/clock.js'
 
-/** What may be on its way to a client before it counts as gone. */
-const MAX_WAITING_BYTES = 1_048_576
+/** A client with more unread bytes than this is too slow. */
+const MAX_UNREAD_BYTES = 1_048_576
 const BEAT_MS = 15_000
 
 export class EventStream {
@@ -20,12 +20,12 @@ export class EventStream {
         },
         cancel: () => this.#ended(),
       },
-      new ByteLengthQueuingStrategy({ highWaterMark: MAX_WAITING_BYTES }),
+      new ByteLengthQueuingStrategy({ highWaterMark: MAX_UNREAD_BYTES }),
     )
     this.#beat()
   }
 
-  /** Called once, when nobody listens any more. */
+  /** Calls the listener once, when the stream has ended. */
   onEnd(listener: () => void): void {
     if (this.#controller === undefined) listener()
     else this.#onEnd = listener
@@ -49,7 +49,7 @@ export class EventStream {
       controller.enqueue(this.#encoder.encode(text))
       return
     }
-    // It does not read: what it missed it has to load anew.
+    // Too slow: it misses events from here on, and has to reload.
     controller.enqueue(this.#encoder.encode('event: reset\ndata: {"reason":"slow"}\n\n'))
     this.close()
   }

@@ -1,10 +1,13 @@
 /**
- * Idempotency-Key: the same request with the same key happens once, and is answered the same again for a day.
+ * Idempotency-Key: a request repeated with the same key takes effect once, and gets the same answer for a day.
  *
- * A record reserves the key before anything is done and holds the answer afterwards. While it is reserved, others are
- * asked to come again. A process that dies in between leaves a reservation that ends after two minutes; whoever then
- * repeats the request does it again, and what it makes carries names that are derived from the key (`uniqueName`), so
- * that the store itself knows it for the same.
+ *     free ──put ifAbsent──▶ reserved (2 min) ──done──▶ answered (1 day)
+ *                               │
+ *                               └──the work failed, or the process died──▶ free
+ *
+ * A record reserves the key before the work starts, and holds the answer afterwards. While the key is reserved, a repeated
+ * request gets 409 and retries later. If the process dies in between, the reservation expires, and a repeated request does
+ * the work again. Then the store detects the repetition: what the request creates is named after the key (`uniqueName`).
  */
 import { createHash, randomUUID } from 'node:crypto'
 import type { Belfry } from '../../belfry.js'
@@ -17,40 +20,34 @@ import type { ServerContext } from './route.js'
 const KIND = 'idempotency'
 const PENDING_MS = 120_000
 const DONE_MS = 24 * 3_600_000
-/** For how long what a request made is known for the same. */
-export const SAME_FOR = '1d'
+/** How long the store refuses a second run with the same `uniqueName`. */
+export const UNIQUE_FOR = '1d'
 const KEY = /^[\x21-\x7e]{1,255}$/
 
-interface Reserved {
+interface StoredKey {
   readonly fingerprint: string
   readonly attempt?: string
-  readonly answer?: Answered
+  readonly answer?: StoredAnswer
 }
 
-interface Answered {
+interface StoredAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** A name for what this request makes: the same whenever it is repeated. Undefined without a key. */
+/** A name for what this request creates: the same at each repetition. Undefined without a key. */
 export function uniqueName(c: ServerContext): string | undefined {
   const key = c.req.header('idempotency-key')
   return key === undefined ? undefined : recordId(c, c.get('caller'), key)
 }
 
-export function hasKey(c: ServerContext): boolean {
-  return c.req.header('idempotency-key') !== undefined
-}
+type Work = () => Promise<Reply>
 
-type Work = () => Promise<Reply> | Reply
-
-export function once(belfry: Belfry, c: ServerContext, body: unknown, work: Work): Promise<Reply> | Reply {
+/** Does the work at most once per key; without a key, does it. */
+export async function once(belfry: Belfry, c: ServerContext, body: unknown, work: Work): Promise<Reply> {
   const key = c.req.header('idempotency-key')
-  return key === undefined ? work() : onceFor(key, belfry, c, body, work)
-}
-
-async function onceFor(key: string, belfry: Belfry, c: ServerContext, body: unknown, work: Work): Promise<Reply> {
+  if (key === undefined) return work()
   if (!KEY.test(key)) {
     const message = 'use 1 to 255 printable ASCII characters, no spaces'
     throw problem(400, 'REQUEST_INVALID', `Idempotency-Key: ${message}`, {
@@ -66,31 +63,31 @@ async function onceFor(key: string, belfry: Belfry, c: ServerContext, body: unkn
     ...{ kind: KIND, id, ttlMs: PENDING_MS, ifAbsent: true },
     body: { fingerprint, attempt },
   })
-  const found = record.body as unknown as Reserved
-  if (found.attempt !== attempt) return answerAgain(found, fingerprint)
+  const found = record.body as unknown as StoredKey
+  if (found.attempt !== attempt) return replay(found, fingerprint)
   let reply: Reply
   try {
     reply = await work()
   } catch (error) {
-    // It did not happen, or nobody knows: it may be asked for again.
+    // The work failed, or its outcome is unknown: free the key, so that the client can retry.
     await belfry.records.remove(KIND, id).catch(() => {})
     throw error
   }
   const { status, headers, body: text } = reply
   const answer = { status, headers, body: typeof text === 'string' ? text : '' }
-  // It has happened, and is answered so: whoever repeats it later finds it by the names that it was given.
+  // The work is done, so a failure here must not fail the request: a repetition is then detected by `uniqueName`.
   await belfry.records.put({ kind: KIND, id, ttlMs: DONE_MS, body: { fingerprint, answer } }).catch(() => {})
   return reply
 }
 
-function answerAgain({ fingerprint, answer }: Reserved, own: string): Reply {
+function replay({ fingerprint, answer }: StoredKey, own: string): Reply {
   if (fingerprint !== own) {
-    throw problem(422, 'IDEMPOTENCY_MISMATCH', 'this Idempotency-Key came before with another body', {
+    throw problem(422, 'IDEMPOTENCY_MISMATCH', 'this Idempotency-Key was used before with another body', {
       hint: 'use a new key for a new request',
     })
   }
   if (answer === undefined) {
-    throw problem(409, 'IDEMPOTENCY_PENDING', 'the first request with this Idempotency-Key is still under way', {
+    throw problem(409, 'IDEMPOTENCY_PENDING', 'the first request with this Idempotency-Key is still in flight', {
       headers: { 'retry-after': '1' },
     })
   }

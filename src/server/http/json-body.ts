@@ -1,4 +1,4 @@
-/** Reads a body as JSON, within bounds that hold before anything is built from it. */
+/** Reads a JSON body. Size, time and depth are checked before anything is built from it. */
 import { systemClock } from '../../core/clock.js'
 import { Problem, problem } from './problem.js'
 
@@ -9,44 +9,28 @@ interface BodyReader {
   read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
 }
 
-/** What a body may be, and how long it may take to arrive. */
 export interface BodyLimits {
   readonly bodyBytes: number
+  /** How long a body may take to arrive. */
   readonly bodyMs: number
 }
 
-/** The body as JSON; an empty object when it is empty and may be. */
+/** The body as JSON. An optional body that is empty reads as an empty object. */
 export async function readJson(request: Request, limits: BodyLimits, optional: boolean): Promise<unknown> {
-  return meant(await readText(request, limits), request, optional)
-}
-
-/** The same for a body that was read before. */
-export function jsonOf(
-  bytes: Uint8Array,
-  request: Request,
-  { bodyBytes: maxBytes }: BodyLimits,
-  optional: boolean,
-): unknown {
-  if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes)
-  return meant(decoded(bytes), request, optional)
-}
-
-function meant(text: string, request: Request, optional: boolean): unknown {
+  const text = await readText(request, limits)
   if (text.trim() === '' && optional) return {}
   checkType(request)
   return parseJson(text, 'the body')
 }
 
-/** JSON without keys that reach for prototypes, and not so deep that walking it could exhaust the stack. */
+/** Refuses the key `__proto__`, and JSON nested so deep that a recursive walk could exhaust the stack. */
 export function parseJson(text: string, what: string): unknown {
   const depth = depthOf(text)
   if (depth > MAX_DEPTH) {
     throw problem(422, 'PAYLOAD_INVALID', `${what} is nested ${depth} deep: at most ${MAX_DEPTH} are allowed`)
   }
   try {
-    return text.includes('__proto__') || text.includes('\\u005f') || text.includes('\\u005F')
-      ? JSON.parse(text, refusePrototype)
-      : JSON.parse(text)
+    return JSON.parse(text, refusePrototype)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     throw problem(400, 'JSON_INVALID', `${what} is not JSON: ${error.message.slice(0, 200)}`)
@@ -58,13 +42,13 @@ function refusePrototype(key: string, value: unknown): unknown {
   return value
 }
 
-/** How deep brackets are nested, outside of texts. */
+/** How deep brackets are nested, outside of strings. */
 function depthOf(text: string): number {
   let depth = 0
   let deepest = 0
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at)
-    if (code === 0x22) at = endOfText(text, at)
+    if (code === 0x22) at = endOfString(text, at)
     else if (code === 0x5b || code === 0x7b) {
       depth += 1
       if (depth > deepest) deepest = depth
@@ -73,7 +57,7 @@ function depthOf(text: string): number {
   return deepest
 }
 
-function endOfText(text: string, start: number): number {
+function endOfString(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); at !== -1; at = text.indexOf('"', at + 1)) {
     let back = at - 1
     while (text.charCodeAt(back) === 0x5c) back -= 1
@@ -83,18 +67,20 @@ function endOfText(text: string, start: number): number {
 }
 
 function checkType(request: Request): void {
-  const type = (request.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase()
-  if (type === 'application/json' || type?.endsWith('+json')) return
-  throw problem(415, 'MEDIA_TYPE_UNSUPPORTED', `the body is "${(type ?? '').slice(0, 100)}"; send application/json`)
+  const type = mediaType(request)
+  if (type === 'application/json' || type.endsWith('+json')) return
+  throw problem(415, 'MEDIA_TYPE_UNSUPPORTED', `the body is "${type.slice(0, 100)}"; send application/json`)
+}
+
+/** The Content-Type without its parameters; empty when there is none. */
+export function mediaType(request: Request): string {
+  return (request.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
 }
 
 async function readText(request: Request, { bodyBytes: maxBytes, bodyMs }: BodyLimits): Promise<string> {
   const length = request.headers.get('content-length')
   if (length !== null && Number(length) > maxBytes) throw tooLarge(maxBytes)
-  return decoded(await readBytes(request, length !== null, maxBytes, bodyMs))
-}
-
-function decoded(bytes: ArrayBuffer | Uint8Array): string {
+  const bytes = await readBytes(request, maxBytes, bodyMs)
   try {
     return UTF8.decode(bytes)
   } catch {
@@ -102,22 +88,11 @@ function decoded(bytes: ArrayBuffer | Uint8Array): string {
   }
 }
 
-/** A body whose length was announced, and is therefore bounded, is read in one go: that is much cheaper than a stream. */
-async function readBytes(
-  request: Request,
-  isBounded: boolean,
-  maxBytes: number,
-  bodyMs: number,
-): Promise<ArrayBuffer | Uint8Array> {
-  if (isBounded) {
-    const whole = await inTime(request.arrayBuffer(), bodyMs)
-    if (whole.byteLength > maxBytes) throw tooLarge(maxBytes)
-    return whole
-  }
+async function readBytes(request: Request, maxBytes: number, bodyMs: number): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array()
   const reader = request.body.getReader()
   try {
-    return await inTime(readParts(reader, maxBytes), bodyMs)
+    return await withinTime(readParts(reader, maxBytes), bodyMs)
   } catch (error) {
     void reader.cancel().catch(() => {})
     throw error
@@ -136,11 +111,11 @@ async function readParts(reader: BodyReader, maxBytes: number): Promise<Uint8Arr
   }
 }
 
-/** What it was too late for, and what broke off, is a problem of the sender's. */
-function inTime<T>(body: Promise<T>, withinMs: number): Promise<T> {
+/** Rejects with a 4xx problem when the body is late or breaks off: both are the client's failure. */
+function withinTime<T>(body: Promise<T>, withinMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = systemClock.after(withinMs, () => {
-      reject(problem(408, 'BODY_TOO_SLOW', `the body, or more of it, was not there within ${withinMs / 1_000} s`))
+      reject(problem(408, 'BODY_TOO_SLOW', `the body, or its next part, did not arrive within ${withinMs / 1_000} s`))
     })
     body.then(
       (value) => {
@@ -155,22 +130,13 @@ function inTime<T>(body: Promise<T>, withinMs: number): Promise<T> {
   })
 }
 
-/** A body in parts: as it comes, or whole where it was read before. */
-export function bodyParts(
-  { body }: Request,
-  whole: Uint8Array | undefined,
-  idleMs: number,
-): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
-  if (whole !== undefined) return [whole]
-  return body === null ? [] : arriving(body, idleMs)
-}
-
-/** A body as it comes. One that breaks off, or stands still for this long, is the sender's problem. */
-async function* arriving(body: ReadableStream<Uint8Array>, idleMs: number): AsyncGenerator<Uint8Array> {
+/** The body as it arrives. Throws a problem when it breaks off, or when nothing arrives for `idleMs`. */
+export async function* bodyParts({ body }: Request, idleMs: number): AsyncGenerator<Uint8Array> {
+  if (body === null) return
   const reader = body.getReader()
   try {
     for (;;) {
-      const { value, done } = await inTime(reader.read(), idleMs)
+      const { value, done } = await withinTime(reader.read(), idleMs)
       if (done) return
       yield value
     }
@@ -180,7 +146,7 @@ async function* arriving(body: ReadableStream<Uint8Array>, idleMs: number): Asyn
 }
 
 function brokenOff(cause: unknown) {
-  return problem(400, 'BODY_INCOMPLETE', 'the body did not arrive whole', { cause })
+  return problem(400, 'BODY_INCOMPLETE', 'the connection broke off before the whole body had arrived', { cause })
 }
 
 function tooLarge(maxBytes: number) {

@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, made from the table of routes and their shapes. */
+/** The OpenAPI 3.1 document, derived from the table of routes and their shapes. */
 import { z } from 'zod'
 import type { Answer, Route } from './route.js'
 
@@ -16,7 +16,7 @@ const problemShape = z
     errors: z
       .array(z.strictObject({ pointer: z.string(), message: z.string(), code: z.string().optional() }))
       .optional()
-      .meta({ description: 'What is wrong, by JSON pointer into the body, or by parameter or header.' }),
+      .meta({ description: 'What is wrong: a JSON pointer into the body, or the name of a parameter or header.' }),
     instance: z.string().optional(),
   })
   .meta({ id: 'Problem' })
@@ -32,7 +32,8 @@ export function openApi(routes: readonly Route[], basePath: string): Schema {
     info: {
       title: 'Belfry',
       version: 'v1',
-      description: 'Schedules, runs and locks that many programs share. Lists are pages; problems carry a stable code.',
+      description:
+        'Schedules, runs and locks that many programs share. Lists come in pages; problems carry a stable code.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: basePath === '' ? '/' : basePath }],
@@ -88,7 +89,7 @@ function queryParameters({ query }: Route, schemas: Schemas): Schema[] {
 
 function headerParameters({ headers = {}, idempotent }: Route): Schema[] {
   const key = {
-    'Idempotency-Key': 'The same request with the same key happens once, and is answered the same for a day.',
+    'Idempotency-Key': 'A request repeated with the same key takes effect once, and gets the same answer for a day.',
   }
   return Object.entries({ ...headers, ...(idempotent ? key : {}) }).map(([name, description]) => ({
     ...{ name, in: 'header', description, schema: { type: 'string' } },
@@ -117,7 +118,7 @@ function response({ description, schema, type = 'application/json', headers }: A
   }
 }
 
-/** A shape as JSON Schema. Shapes that have a name are written once, among the components. */
+/** A shape as JSON Schema. Shapes with an id become components, and are referenced. */
 function schemaOf(shape: z.ZodType, io: 'input' | 'output', schemas: Schemas): Schema {
   const made: unknown = z.toJSONSchema(z.object({ it: shape }), { io, target: 'draft-2020-12', reused: 'inline' })
   const { $defs = {}, properties } = withReferences(made) as { $defs?: Schemas; properties: { it: Schema } }

@@ -1,9 +1,9 @@
-/** Errors as others read them: problem+json (RFC 9457) with a stable code, a pointer for each field, and a hint. */
+/** Errors as problem+json (RFC 9457): a stable code, a JSON pointer for each invalid field, and a hint. */
 import type { z } from 'zod'
 import { BelfryError, type ErrorCode } from '../../core/errors.js'
 import { json, type Reply, toResponse } from './reply.js'
 
-/** Codes of the service itself, beside those of the library. */
+/** The library's error codes, and those of the service. */
 export type ServiceCode =
   | ErrorCode
   | 'UNAUTHENTICATED'
@@ -11,24 +11,24 @@ export type ServiceCode =
   | 'HOST_REFUSED'
   | 'ORIGIN_REFUSED'
   | 'RATE_LIMITED'
-  /** There is nothing at this path. */
+  /** No route has this path. */
   | 'NOT_FOUND'
   | 'LOCK_NOT_FOUND'
   | 'METHOD_NOT_ALLOWED'
-  /** The path, the query or a header is not what this route takes. */
+  /** The path, the query or a header is invalid. */
   | 'REQUEST_INVALID'
-  /** The body is no JSON. */
+  /** The body is not JSON. */
   | 'JSON_INVALID'
-  /** The body is JSON, but not what this route takes. */
+  /** The body is JSON, but does not have the route's shape. */
   | 'BODY_INVALID'
   | 'BODY_TOO_LARGE'
-  /** The connection broke off before the body had come. */
+  /** The connection broke off before the whole body had arrived. */
   | 'BODY_INCOMPLETE'
   | 'BODY_TOO_SLOW'
   | 'MEDIA_TYPE_UNSUPPORTED'
-  /** The same Idempotency-Key came before with another request. */
+  /** The Idempotency-Key was used before with another body. */
   | 'IDEMPOTENCY_MISMATCH'
-  /** The first request with this Idempotency-Key is still under way. */
+  /** The first request with this Idempotency-Key is still in flight. */
   | 'IDEMPOTENCY_PENDING'
   | 'INTERNAL'
 
@@ -36,7 +36,7 @@ export interface FieldError {
   /** JSON pointer into the body, or the name of a query parameter or header. */
   readonly pointer: string
   readonly message: string
-  /** The library's code for what is wrong with it, where it has one. */
+  /** The library's error code, where it has one. */
   readonly code?: string
 }
 
@@ -81,7 +81,7 @@ const STATUSES: Readonly<Record<string, number>> = {
   UNSUPPORTED: 501,
 }
 
-/** Everything that was thrown, as a problem. What nobody foresaw is INTERNAL, and says nothing of what it was. */
+/** Any thrown value as a problem. An unexpected error becomes INTERNAL, and its message stays private. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (!(error instanceof BelfryError)) {
@@ -131,14 +131,14 @@ export function problemReply(found: Problem, instance?: string): Reply {
   return json(body, status, { 'content-type': 'application/problem+json', ...headers })
 }
 
-/** For those who answer without a route. */
+/** For answers outside of a route. */
 export function problemResponse(found: Problem): Response {
   return toResponse(problemReply(found))
 }
 
 const MAX_ERRORS = 50
 
-/** What a shape found wrong, with where it stands. */
+/** The issues of a shape as field errors. */
 export function fieldErrors(error: z.ZodError, base: readonly PropertyKey[] = []): FieldError[] {
   return error.issues.slice(0, MAX_ERRORS).flatMap((issue): FieldError[] => {
     const path = [...base, ...issue.path]
@@ -154,7 +154,7 @@ export function fieldErrors(error: z.ZodError, base: readonly PropertyKey[] = []
   })
 }
 
-/** A body that is JSON, but not what was asked for. With one thing wrong, that has the say. */
+/** The problem of a body with invalid fields. With a single error its own code is used, else BODY_INVALID. */
 export function invalidBody(errors: readonly FieldError[]): Problem {
   const detail = errors.map(({ pointer, message }) => `${pointer === '' ? 'the body' : pointer}: ${message}`).join('; ')
   const [only] = errors

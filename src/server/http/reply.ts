@@ -1,7 +1,4 @@
-/**
- * What a route answers, as data. It becomes a Response in one place, together with what every answer carries: headers in a
- * plain object are written as they are, and a Headers object would be made, filled and read again for every request.
- */
+/** A route's answer as data. `toResponse` makes the Response, and adds the headers that every answer carries. */
 import { SECURITY_HEADERS, SECURITY_HEADERS_OVER_TLS } from '../security/headers.js'
 
 export type ReplyHeaders = Readonly<Record<string, string>>
@@ -12,17 +9,11 @@ export interface Reply {
   readonly body: string | ReadableStream<Uint8Array> | null
 }
 
-const JSON_TYPE: ReplyHeaders = { 'content-type': 'application/json' }
-
-export function json(value: unknown, status = 200, headers?: ReplyHeaders): Reply {
-  return {
-    status,
-    headers: headers === undefined ? JSON_TYPE : Object.assign({}, JSON_TYPE, headers),
-    body: JSON.stringify(value),
-  }
+export function json(value: unknown, status = 200, headers: ReplyHeaders = {}): Reply {
+  return { status, headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(value) }
 }
 
-/** A body that is no JSON, or JSON already. */
+/** A body that is already text or a stream. */
 export function content(body: string | ReadableStream<Uint8Array>, type: string): Reply {
   return { status: 200, headers: { 'content-type': type }, body }
 }
@@ -32,9 +23,6 @@ export function noContent(headers: ReplyHeaders = {}): Reply {
 }
 
 export function toResponse({ status, headers, body }: Reply, secure = false): Response {
-  return new Response(body, {
-    status,
-    // Not by spread, which takes ten times as long where one object adds to another.
-    headers: Object.assign({}, secure ? SECURITY_HEADERS_OVER_TLS : SECURITY_HEADERS, headers),
-  })
+  const security = secure ? SECURITY_HEADERS_OVER_TLS : SECURITY_HEADERS
+  return new Response(body, { status, headers: { ...security, ...headers } })
 }

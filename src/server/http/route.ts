@@ -1,28 +1,52 @@
 /**
- * A route as data: the app, the OpenAPI document and the tests are made from the same table, so none of them can know a
- * route that the others do not.
+ * A route as data. The app, the OpenAPI document and the tests derive from one table of routes, so a route cannot be missing
+ * from one of them.
  */
 import type { Context, Handler, Hono } from 'hono'
 import type { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
-import { mustBe, type ServiceRole } from '../security/caller.js'
+import {
+  type Audit,
+  type Authorise,
+  type Caller,
+  mustBe,
+  type RequestInfo,
+  type ServiceRole,
+} from '../security/caller.js'
+import type { ConcurrencyLimits } from '../security/concurrency-limit.js'
 import type { ParsedServerOptions } from '../server-options.js'
-import { hasKey, once } from './idempotency.js'
-import { jsonOf, readJson } from './json-body.js'
-import { fieldErrors, invalidBody, problem, toProblem } from './problem.js'
+import { once } from './idempotency.js'
+import { readJson } from './json-body.js'
+import { fieldErrors, invalidBody, problem } from './problem.js'
 import type { Reply } from './reply.js'
-import type { ServerEnv } from './server-env.js'
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
+
+/** What Hono carries through a request. */
+export interface ServerEnv {
+  readonly Bindings: {
+    readonly info: RequestInfo
+    readonly audit: Audit
+    readonly authorise: Authorise
+    readonly concurrency: ConcurrencyLimits
+    /** Fires when the server closes. */
+    readonly closing: AbortSignal
+  }
+  readonly Variables: {
+    /** Set by the guard on every route that needs a role. */
+    caller: Caller
+  }
+}
+
 export type ServerContext = Context<ServerEnv>
 
 export interface Answer {
   readonly description: string
-  /** Absent when there is no body. */
+  /** Absent when the answer has no body. */
   readonly schema?: z.ZodType
   /** Default `application/json`. */
   readonly type?: string
-  /** Headers that it carries, with what they say. */
+  /** Response headers by name, each with its description. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -36,31 +60,26 @@ interface RouteParts {
   readonly method: Method
   /** As OpenAPI writes it: `/v1/schedules/{id}`. A parameter is one percent-encoded segment. */
   readonly path: string
-  /** Names the operation for generated clients. */
+  /** The operation's id, which names it in generated clients. */
   readonly id: string
   readonly tag: string
   readonly summary: string
-  /** What the caller must be; absent on routes that are open to all. */
+  /** The lowest role that may call it; absent on routes without authentication. */
   readonly role?: ServiceRole
-  /** Request headers that it understands, with what they do. */
+  /** Request headers by name, each with its description. */
   readonly headers?: Readonly<Record<string, string>>
-  /** A body that is read as a stream, by its media type, instead of `body`. */
+  /** The media type of a body that is read as a stream, instead of `body`. */
   readonly stream?: { readonly type: string; readonly description: string }
   readonly answers: Readonly<Record<number, Answer>>
-  /** Whether it minds an Idempotency-Key. */
+  /** Whether the route supports Idempotency-Key. */
   readonly idempotent?: boolean
 }
 
 export interface RouteSpec<Query extends z.ZodObject, Body extends z.ZodType> extends RouteParts {
   readonly query?: Query
   readonly body?: Body
-  /** Whether the body may be left out. */
+  /** Whether the body may be absent. */
   readonly optionalBody?: boolean
-  /**
-   * Tells bodies of which the library refuses all that the shape would. Those are not checked twice: the shape is asked only
-   * when the library has refused one, and says where in it the fault is.
-   */
-  readonly libraryFirst?: (given: unknown) => boolean
   readonly handle: (c: ServerContext, input: Input<Query, Body>) => Promise<Reply> | Reply
 }
 
@@ -78,80 +97,58 @@ export interface Route extends RouteParts {
 
 type NoQuery = z.ZodObject<Record<never, never>>
 
-/** Ties a route's shapes to its handler: what it is given has been checked, or is checked by the library that it asks. */
+/** Ties a route's shapes to its handler: the handler only gets a query and a body that passed them. */
 export function route<Query extends z.ZodObject = NoQuery, Body extends z.ZodType = z.ZodUndefined>(
   spec: RouteSpec<Query, Body>,
 ): Route {
   const { handle, ...parts } = spec
-  const shape: z.ZodType | undefined = spec.body
-  const perform = (belfry: Belfry, c: ServerContext, query: z.output<Query>, given: unknown) => {
-    const body = given as z.output<Body>
-    return spec.idempotent ? once(belfry, c, body, () => handle(c, { query, body })) : handle(c, { query, body })
-  }
   return {
     ...parts,
     answer: async (c, { belfry, options }) => {
       if (spec.role !== undefined) mustBe(c.get('caller'), spec.role)
       const query = checkQuery(c, spec.query) as z.output<Query>
-      if (shape === undefined) return perform(belfry, c, query, undefined)
-      const arriving = givenBody(c, options, spec.optionalBody ?? false)
-      const given = arriving instanceof Promise ? await arriving : arriving
-      // A body that can never be right takes no key.
-      const isLibraryFirst = spec.libraryFirst?.(given) && !(spec.idempotent && hasKey(c))
-      if (!isLibraryFirst) return perform(belfry, c, query, checkedBody(given, shape))
-      try {
-        return await perform(belfry, c, query, given)
-      } catch (error) {
-        if (toProblem(error).status === 422) checkedBody(given, shape)
-        throw error
-      }
+      const body = (await checkBody(c, options, spec)) as z.output<Body>
+      const perform = async () => handle(c, { query, body })
+      return spec.idempotent ? once(belfry, c, body, perform) : perform()
     },
   }
 }
 
-/** Makes a handler of what a route does, or of what is done where there is none. */
-export type Mounting = (work: (c: ServerContext) => Promise<Reply>, isOpen?: boolean) => Handler<ServerEnv>
+/** Turns a route's work into a Hono handler. An open route needs no authentication. */
+export type ToHandler = (work: (c: ServerContext) => Promise<Reply>, isOpen?: boolean) => Handler<ServerEnv>
 
-export function mount(app: Hono<ServerEnv>, routes: readonly Route[], service: Service, mounting: Mounting): void {
+export function mount(app: Hono<ServerEnv>, routes: readonly Route[], service: Service, toHandler: ToHandler): void {
   for (const one of routes) {
-    const handler = mounting((c) => one.answer(c, service), one.role === undefined)
+    const handler = toHandler((c) => one.answer(c, service), one.role === undefined)
     app.on(one.method.toUpperCase(), honoPath(one.path), handler)
   }
+  mountMethodRefusals(app, routes, toHandler)
 }
 
-/** Answers for paths that there are, asked for by a method that they do not have. */
-export function mountRefusals(app: Hono<ServerEnv>, routes: readonly Route[], mounting: Mounting): void {
-  const methods = groupByPath(routes)
-  for (const [path, those] of methods) {
-    const allow = those
-      .flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]))
-      .join(', ')
+/** Answers 405 for every other method on a known path. Hono picks the first match, so these come after the routes. */
+function mountMethodRefusals(app: Hono<ServerEnv>, routes: readonly Route[], toHandler: ToHandler): void {
+  for (const path of new Set(routes.map((one) => one.path))) {
+    const methods = routes.filter((one) => one.path === path).map(({ method }) => method)
+    const allow = methods.flatMap((method) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()])).join(', ')
     const refuse = async (c: ServerContext) => {
-      throw problem(405, 'METHOD_NOT_ALLOWED', `${c.req.method} is not for this path; there are ${allow}`, {
+      throw problem(405, 'METHOD_NOT_ALLOWED', `${c.req.method} is not allowed on this path: use ${allow}`, {
         headers: { allow },
       })
     }
-    app.all(honoPath(path), mounting(refuse))
+    app.all(honoPath(path), toHandler(refuse))
   }
 }
 
-function groupByPath(routes: readonly Route[]): Map<string, Route[]> {
-  const groups = new Map<string, Route[]>()
-  for (const one of routes) groups.set(one.path, [...(groups.get(one.path) ?? []), one])
-  return groups
-}
-
-export function honoPath(path: string): string {
+function honoPath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1')
 }
 
 function checkQuery(c: ServerContext, shape: z.ZodObject | undefined): unknown {
-  const given = c.req.url.includes('?') ? readQuery(c.req.url) : {}
+  const given = readQuery(c.req.url)
   if (shape === undefined) {
-    const [stranger] = Object.keys(given)
-    if (stranger !== undefined)
-      throw badQuery([{ pointer: stranger.slice(0, 100), message: 'there is no such parameter' }])
-    return {}
+    const [unknown] = Object.keys(given)
+    if (unknown === undefined) return {}
+    throw badQuery([{ pointer: unknown.slice(0, 100), message: 'there is no such parameter' }])
   }
   const checked = shape.safeParse({ ...given })
   if (checked.success) return checked.data
@@ -172,14 +169,15 @@ function badQuery(errors: { readonly pointer: string; readonly message: string }
   return problem(400, 'REQUEST_INVALID', `the query is not valid: ${detail}`, { errors })
 }
 
-/** A body that is there already is read without waiting for it. */
-function givenBody(c: ServerContext, { limits }: ParsedServerOptions, optional: boolean): unknown {
-  const { body } = c.env.info
-  return body === undefined ? readJson(c.req.raw, limits, optional) : jsonOf(body, c.req.raw, limits, optional)
-}
+type BodySpec = Pick<RouteSpec<z.ZodObject, z.ZodType>, 'body' | 'optionalBody'>
 
-function checkedBody(given: unknown, shape: z.ZodType): unknown {
-  const checked = shape.safeParse(given)
+async function checkBody(
+  c: ServerContext,
+  { limits }: ParsedServerOptions,
+  { body: shape, optionalBody = false }: BodySpec,
+): Promise<unknown> {
+  if (shape === undefined) return undefined
+  const checked = shape.safeParse(await readJson(c.req.raw, limits, optionalBody))
   if (checked.success) return checked.data
   throw invalidBody(fieldErrors(checked.error))
 }

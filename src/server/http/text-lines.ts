@@ -1,11 +1,9 @@
-/** Splits a stream of UTF-8 into lines, holding no more than one of them. */
+/** Splits a UTF-8 stream into lines. Memory holds one chunk and one unfinished line. */
 export type TextLine = { readonly text: string } | { readonly tooLong: true }
-
-type Parts = AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 
 export class NotText extends Error {}
 
-export async function* textLines(stream: Parts, maxLength: number): AsyncGenerator<TextLine[]> {
+export async function* textLines(stream: AsyncIterable<Uint8Array>, maxLength: number): AsyncGenerator<TextLine[]> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const decode = (chunk?: Uint8Array) => {
     try {

@@ -1,21 +1,21 @@
 import { problem } from './problem.js'
 import type { ServerContext } from './route.js'
 
-/** Waits for something, until whoever asked is gone or the service closes: a server on its way out keeps nobody waiting. */
-export async function whileAsked<Result>(
+/** Waits until the client disconnects or the service closes, at the latest. Counts as one of the caller's waiting requests. */
+export async function whileConnected<Result>(
   c: ServerContext,
   wait: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const leave = c.env.crowds.waits.enter(c.get('caller').name)
-  const over = new AbortController()
-  const end = () => over.abort()
+  const leave = c.env.concurrency.waits.enter(c.get('caller').name)
+  const ended = new AbortController()
+  const end = () => ended.abort()
   const signals = [c.req.raw.signal, c.env.closing]
   for (const signal of signals) {
     if (signal.aborted) end()
     signal.addEventListener('abort', end)
   }
   try {
-    return await wait(over.signal)
+    return await wait(ended.signal)
   } finally {
     leave()
     for (const signal of signals) signal.removeEventListener('abort', end)
@@ -23,7 +23,7 @@ export async function whileAsked<Result>(
 }
 
 export function stopping() {
-  return problem(503, 'STOPPING', 'the service stops: ask again, another process will answer', {
+  return problem(503, 'STOPPING', 'the service is stopping: send the request again, another process will answer', {
     headers: { 'retry-after': '1' },
   })
 }

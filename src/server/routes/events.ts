@@ -1,5 +1,4 @@
-/** What happens, as it happens: server-sent events. */
-
+/** GET /v1/events: changes of runs and events of this process as server-sent events. */
 import { z } from 'zod'
 import type { RunEvent } from '../../api/runs/run-feed.js'
 import type { Belfry } from '../../belfry.js'
@@ -8,7 +7,7 @@ import type { EventMap, EventName } from '../../engine/events.js'
 import { EventStream } from '../http/event-stream.js'
 import { type Route, route } from '../http/route.js'
 import { type Caller, maySee } from '../security/caller.js'
-import { whileAllowed } from '../security/guard.js'
+import { whileAuthorised } from '../security/guard.js'
 import { maySeeRun } from '../security/visibility.js'
 import { toRunSummary } from '../shapes/run.js'
 
@@ -19,37 +18,39 @@ export function eventsRoute(belfry: Belfry): Route {
   return route({
     ...{ method: 'get', path: '/v1/events', id: 'streamEvents', tag: 'events', role: 'viewer' },
     summary:
-      'A stream of events: `ready` once it is complete, `run` for each run that is new or changed (without payload and result), `gone`, `instance` for what happens to this process, and `reset` when something was missed: load anew.',
-    headers: { 'Last-Event-ID': 'Go on from there. What cannot be told any more is a `reset`.' },
+      'A stream of events: `ready` once it is complete, `run` for each run that is new or changed (without payload and result), `gone` when a run no longer exists, `instance` for events of this process, and `reset` when events were missed: reload.',
+    headers: {
+      'Last-Event-ID': 'Resume after this event. If its successors are no longer known, the stream sends `reset`.',
+    },
     answers: {
       200: { description: 'Server-sent events.', schema: z.string(), type: 'text/event-stream' },
     },
     handle: async (c) => {
       const caller = c.get('caller')
       const closing = c.env.closing
-      const leave = c.env.crowds.streams.enter(caller.name)
+      const leave = c.env.concurrency.streams.enter(caller.name)
       const stream = new EventStream()
       const close = () => stream.close()
       const unwatch = await belfry.runs
-        .watch((news) => tell(stream, caller, news))
+        .watch((news) => send(stream, caller, news))
         .catch((error: unknown) => {
           leave()
           throw error
         })
-      const forget = watchProcess(belfry, stream, caller)
+      const unwatchProcess = watchProcess(belfry, stream, caller)
       const { signal } = c.req.raw
       closing.addEventListener('abort', close)
       signal.addEventListener('abort', close)
-      const unwatchCaller = whileAllowed(c, close)
+      const unwatchCaller = whileAuthorised(c, close)
       stream.onEnd(() => {
         leave()
         unwatchCaller()
         closing.removeEventListener('abort', close)
         signal.removeEventListener('abort', close)
         unwatch()
-        forget()
+        unwatchProcess()
       })
-      // Nobody reads what a HEAD is answered with.
+      // The body of a HEAD is never read.
       if (closing.aborted || signal.aborted || c.req.raw.method === 'HEAD') close()
       await catchUp(belfry, stream, caller, c.req.header('last-event-id')).catch((error: unknown) => {
         close()
@@ -60,23 +61,23 @@ export function eventsRoute(belfry: Belfry): Route {
   })
 }
 
-/** Tells what came since the client was last here, then that from now on it hears everything. */
+/** Sends the changes since the client's last event, then `ready`: the stream is complete from here on. */
 async function catchUp(belfry: Belfry, stream: EventStream, caller: Caller, last: string | undefined): Promise<void> {
   const now = (await belfry.now()).getTime()
   if (last !== undefined && last !== '') {
     const isOurs = CURSOR.test(last) && Number(last) <= now
     const missed = isOurs ? await belfry.runs.changedSince(new Date(Number(last))) : undefined
     if (missed === undefined) stream.send('reset', { reason: 'gap' }, String(now))
-    else for (const run of missed) tell(stream, caller, { kind: 'run', run, at: now })
+    else for (const run of missed) send(stream, caller, { kind: 'run', run, at: now })
   }
   stream.send('ready', { instance: belfry.instance }, String(now))
 }
 
-function tell(stream: EventStream, caller: Caller, news: RunEvent): void {
+function send(stream: EventStream, caller: Caller, news: RunEvent): void {
   const id = String(news.at)
   if (news.kind === 'gap') stream.send('reset', { reason: 'gap' }, id)
   else if (news.kind === 'run' && maySeeRun(caller, news.run)) stream.send('run', toRunSummary(news.run), id)
-  // Whose it was is not known any more; an id alone says little, but it is others' all the same.
+  // A pruned run's schedule is unknown, so a caller with a prefix is not told.
   else if (news.kind === 'gone' && caller.prefix === undefined) stream.send('gone', { id: news.id }, id)
 }
 
@@ -97,13 +98,13 @@ const PROCESS_EVENTS: readonly ProcessEvent[] = [
 ]
 
 function watchProcess(belfry: Belfry, stream: EventStream, caller: Caller): () => void {
-  const forgets = PROCESS_EVENTS.map((name) =>
+  const unwatches = PROCESS_EVENTS.map((name) =>
     belfry.on(name, (event) => {
       if (maySeeEvent(caller, event)) stream.send('instance', { event: name, ...shown(event) })
     }),
   )
   return () => {
-    for (const forget of forgets) forget()
+    for (const unwatch of unwatches) unwatch()
   }
 }
 

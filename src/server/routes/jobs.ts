@@ -1,11 +1,12 @@
 import type { Belfry } from '../../belfry.js'
-import { SAME_FOR, uniqueName } from '../http/idempotency.js'
+import { UNIQUE_FOR, uniqueName } from '../http/idempotency.js'
 import { json } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
 import { mayMake, maySee } from '../security/caller.js'
-import { enqueued, jobResource } from '../shapes/answers.js'
 import { listOf } from '../shapes/list.js'
 import { newRun } from '../shapes/requests.js'
+import { enqueued } from '../shapes/run.js'
+import { jobResource } from '../shapes/store.js'
 import { answerEnqueued, checkWait } from './schedule-actions.js'
 
 const TAG = 'jobs'
@@ -14,7 +15,7 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
   return [
     route({
       ...{ method: 'get', path: '/v1/jobs', id: 'listJobs', tag: TAG, role: 'viewer' },
-      summary: 'The jobs that instances run or once ran, and who runs them.',
+      summary: 'All jobs that instances run or have run, with the live instances of each.',
       answers: { 200: { description: 'In order of name.', schema: listOf(jobResource) } },
       handle: async (c) => {
         const jobs = await belfry.jobs()
@@ -30,19 +31,19 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
         role: 'operator',
         idempotent: true,
       },
-      summary: 'Makes a run of a job. An instance that has the job runs it, now or later.',
+      summary: 'Enqueues a run of a job. An instance that has the job runs it.',
       body: newRun,
       optionalBody: true,
       answers: {
-        200: { description: 'It has ended.', schema: enqueued },
-        202: { description: 'It has not ended yet, or lost to another.', schema: enqueued },
+        200: { description: 'The run has ended.', schema: enqueued },
+        202: { description: 'The run has not ended, or another run has its key.', schema: enqueued },
       },
       handle: async (c, { body: { wait, payload, ...options } }) => {
         const job = c.req.param('name') ?? ''
         mayMake(c.get('caller'), job)
         const waitMs = checkWait(wait)
         const made = uniqueName(c)
-        const key = made === undefined || options.key !== undefined ? {} : { key: made, keyFor: SAME_FOR }
+        const key = made === undefined || options.key !== undefined ? {} : { key: made, keyFor: UNIQUE_FOR }
         const result = await belfry.enqueue(job, payload, { ...options, ...key })
         await c.env.audit(c.get('caller'), 'run.enqueue', job, { ...result })
         return answerEnqueued(belfry, c, result, waitMs, made)

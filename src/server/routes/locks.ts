@@ -3,13 +3,12 @@ import type { Belfry } from '../../belfry.js'
 import { problem } from '../http/problem.js'
 import { json, noContent } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
-import { stopping, whileAsked } from '../http/while-connected.js'
+import { stopping, whileConnected } from '../http/while-connected.js'
 import { mayMake, maySee } from '../security/caller.js'
 import { ownHolder, storedHolder } from '../security/lock-holder.js'
-import { sightedPrefix } from '../security/visibility.js'
-import { lockResource } from '../shapes/answers.js'
-import { leaseResource, toLeaseResource } from '../shapes/holder.js'
+import { visiblePrefix } from '../security/visibility.js'
 import { after, listOf, paging, toList } from '../shapes/list.js'
+import { leaseResource, lockResource, toLeaseResource } from '../shapes/lock.js'
 import { acquisition, holder, renewal } from '../shapes/requests.js'
 import { checkWait } from './schedule-actions.js'
 
@@ -19,18 +18,18 @@ const PATH = '/v1/locks/{name}'
 const lease = { description: 'The lease.', schema: leaseResource }
 
 export function lockRoutes(belfry: Belfry): readonly Route[] {
-  return [...lookRoutes(belfry), acquireRoute(belfry), ...keepRoutes(belfry), resetRoute(belfry)]
+  return [...readRoutes(belfry), acquireRoute(belfry), ...holderRoutes(belfry), resetRoute(belfry)]
 }
 
-function lookRoutes(belfry: Belfry): readonly Route[] {
+function readRoutes(belfry: Belfry): readonly Route[] {
   return [
     route({
       ...{ method: 'get', path: '/v1/locks', id: 'listLocks', tag: TAG, role: 'viewer' },
-      summary: 'Who holds what, in order of name. Keys of exclusive runs are among them.',
+      summary: 'All held locks in order of name, including the keys of exclusive runs.',
       query: z.strictObject({ prefix: z.string().exactOptional(), ...paging }),
       answers: { 200: { description: 'A page.', schema: listOf(leaseResource) } },
       handle: async (c, { query: { cursor, prefix, limit } }) => {
-        const scope = sightedPrefix(c.get('caller'), prefix)
+        const scope = visiblePrefix(c.get('caller'), prefix)
         if (scope === undefined) return json({ data: [], nextCursor: null })
         const page = await belfry.locks.list({ prefix: scope, limit, ...after(cursor) })
         return json(toList(page, toLeaseResource))
@@ -38,7 +37,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
     }),
     route({
       ...{ method: 'get', path: PATH, id: 'getLock', tag: TAG, role: 'viewer' },
-      summary: 'Who holds a lock now.',
+      summary: 'The current holders of a lock.',
       answers: { 200: { description: 'Its holders.', schema: lockResource } },
       handle: async (c) => {
         const name = nameParam(c)
@@ -52,7 +51,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
 function acquireRoute(belfry: Belfry): Route {
   return route({
     ...{ method: 'put', path: PATH, id: 'acquireLock', tag: TAG, role: 'operator' },
-    summary: 'Acquires a lock, for as long as its ttl says unless it is renewed.',
+    summary: 'Acquires a lock until its ttl is over, unless it is renewed.',
     body: acquisition,
     optionalBody: true,
     answers: { 200: lease },
@@ -62,19 +61,19 @@ function acquireRoute(belfry: Belfry): Route {
       const waitMs = checkWait(body.wait)
       const holder = storedHolder(c.get('caller'), body.holder)
       const grant = (signal: AbortSignal) => belfry.locks.grant(name, { ...body, holder, signal })
-      const granted = await (waitMs === 0 ? grant(c.req.raw.signal) : whileAsked(c, grant))
+      const granted = await (waitMs === 0 ? grant(c.req.raw.signal) : whileConnected(c, grant))
       if (granted === undefined && waitMs > 0 && c.env.closing.aborted) throw stopping()
-      if (granted === undefined) throw problem(409, 'LOCK_BUSY', `the lock "${name}" is held by somebody else`)
+      if (granted === undefined) throw problem(409, 'LOCK_BUSY', `the lock "${name}" is held by another`)
       return json(toLeaseResource(granted))
     },
   })
 }
 
-function keepRoutes(belfry: Belfry): readonly Route[] {
+function holderRoutes(belfry: Belfry): readonly Route[] {
   return [
     route({
       ...{ method: 'patch', path: PATH, id: 'renewLock', tag: TAG, role: 'operator' },
-      summary: 'Makes a lock last longer, from now.',
+      summary: 'Renews a lock: its ttl starts again now.',
       body: renewal,
       answers: { 200: lease },
       handle: async (c, { body: { ttl, token, holder } }) => {
@@ -87,12 +86,12 @@ function keepRoutes(belfry: Belfry): readonly Route[] {
     }),
     route({
       ...{ method: 'delete', path: PATH, id: 'releaseLock', tag: TAG, role: 'operator' },
-      summary: 'Gives a lock back.',
+      summary: 'Releases a lock.',
       query: z.strictObject({
-        token: z.coerce.number({ error: 'it must be the token that acquiring gave' }).int(),
+        token: z.coerce.number({ error: 'it must be the token from acquiring' }).int(),
         holder: holder.exactOptional(),
       }),
-      answers: { 204: { description: 'It is free.' } },
+      answers: { 204: { description: 'Released.' } },
       handle: async (c, { query: { token, holder } }) => {
         const name = nameParam(c)
         const own = await holderOf(belfry, c, name, token, holder)
@@ -107,10 +106,10 @@ function keepRoutes(belfry: Belfry): readonly Route[] {
 function resetRoute(belfry: Belfry): Route {
   return route({
     ...{ method: 'post', path: `${PATH}/reset`, id: 'resetLock', tag: TAG, role: 'admin' },
-    summary: 'Takes a lock from all who hold it. A run that held it is fenced and taken over.',
+    summary: 'Takes a lock from all its holders. A run that held it is fenced and taken over.',
     body: z.strictObject({}),
     optionalBody: true,
-    answers: { 200: { description: 'How many held it.', schema: z.strictObject({ reset: z.int() }) } },
+    answers: { 200: { description: 'The number of holders it had.', schema: z.strictObject({ reset: z.int() }) } },
     handle: async (c) => {
       const name = nameParam(c)
       const reset = maySee(c.get('caller'), name) ? await belfry.locks.reset(name) : 0
@@ -120,7 +119,7 @@ function resetRoute(belfry: Belfry): Route {
   })
 }
 
-/** What the caller's lease is stored under; undefined when it cannot be theirs. */
+/** The stored holder of the caller's lease; undefined when the caller cannot hold it. */
 async function holderOf(
   belfry: Belfry,
   c: ServerContext,

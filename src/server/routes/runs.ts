@@ -11,29 +11,28 @@ import { type Route, route, type ServerContext } from '../http/route.js'
 import type { Caller } from '../security/caller.js'
 import { maySeeRun } from '../security/visibility.js'
 import type { ParsedServerOptions } from '../server-options.js'
-import { manyRuns, runLog } from '../shapes/answers.js'
 import { instant, runState } from '../shapes/fields.js'
 import { after, cursorOf, LOOK, listOf, paging, toList } from '../shapes/list.js'
 import { meantRuns, runFilters } from '../shapes/requests.js'
-import { runResource, toRunResource } from '../shapes/run.js'
+import { manyRuns, runLog, runResource, toRunResource } from '../shapes/run.js'
 
 const TAG = 'runs'
-/** How many looks a page may take for a caller who sees few of the runs. */
-const MAX_LOOKS = 10
+/** How many pages of the store one answer may read for a caller who may see only few of the runs. */
+const MAX_PAGES = 10
 const MAX_CHANGED = 1_000
 
 const listQuery = z.strictObject({
   ...runFilters,
-  state: z.string().exactOptional().meta({ description: 'One state, or several with commas between.' }),
+  state: z.string().exactOptional().meta({ description: 'One state, or several separated by commas.' }),
   tick: instant.exactOptional(),
   ...paging,
 })
 
 export function runRoutes(belfry: Belfry, { limits }: ParsedServerOptions): readonly Route[] {
-  return [...lookRoutes(belfry), ...changeRoutes(belfry), ...manyRoutes(belfry, limits.batch)]
+  return [...readRoutes(belfry), ...changeRoutes(belfry), ...manyRoutes(belfry, limits.batch)]
 }
 
-function lookRoutes(belfry: Belfry): readonly Route[] {
+function readRoutes(belfry: Belfry): readonly Route[] {
   return [
     route({
       ...{ method: 'get', path: '/v1/runs', id: 'listRuns', tag: TAG, role: 'viewer' },
@@ -41,10 +40,10 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
       query: listQuery,
       answers: { 200: { description: 'A page.', schema: listOf(runResource) } },
       handle: async (c, { query: { cursor, state, tick, limit, ...filters } }) => {
-        const page = await seenRuns(belfry, c.get('caller'), {
+        const page = await visibleRuns(belfry, c.get('caller'), {
           ...{ ...filters, limit, ...after(cursor) },
           ...(state === undefined ? {} : { states: statesOf(state) }),
-          ...(tick === undefined ? {} : { tick: tickOf(tick) }),
+          ...(tick === undefined ? {} : { tick: instantMs(tick) }),
         })
         return json(toList(page, (run) => toRunResource(run, c.get('caller'))))
       },
@@ -57,8 +56,8 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
     }),
     route({
       ...{ method: 'get', path: '/v1/runs/{id}/log', id: 'getRunLog', tag: TAG, role: 'viewer' },
-      summary: 'What a run has said, where its output is kept: that of `belfry crontab` is.',
-      answers: { 200: { description: 'The log of its newest attempt.', schema: runLog } },
+      summary: 'The captured output of a run. Only `belfry crontab` captures output.',
+      answers: { 200: { description: 'The output of its latest attempt.', schema: runLog } },
       handle: async (c) => {
         const { id } = await seenRun(belfry, c)
         const log = await readRunLog(belfry.records, id)
@@ -73,12 +72,12 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
   return [
     route({
       ...{ method: 'post', path: '/v1/runs/{id}/cancel', id: 'cancelRun', tag: TAG, role: 'operator' },
-      summary: 'Cancels a run that has not started; asks a running one to end.',
+      summary: 'Cancels a run that has not started; asks a running one to stop.',
       body: z.strictObject({}),
       optionalBody: true,
       answers: {
         200: {
-          description: 'What became of it.',
+          description: 'The outcome.',
           schema: z.strictObject({ outcome: z.enum(['cancelled', 'requested', 'finished']) }),
         },
       },
@@ -94,7 +93,7 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
       summary: 'Runs a failed, cancelled or skipped run again.',
       body: z.strictObject({}),
       optionalBody: true,
-      answers: { 200: { description: 'The run, as it is now.', schema: runResource } },
+      answers: { 200: { description: 'The run now.', schema: runResource } },
       handle: async (c) => {
         const before = await seenRun(belfry, c)
         await belfry.runs.retry(before.id)
@@ -106,31 +105,31 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
 }
 
 function manyRoutes(belfry: Belfry, most: number): readonly Route[] {
-  const answers = { 200: { description: 'What was done.', schema: manyRuns } }
+  const answers = { 200: { description: 'The runs that were changed.', schema: manyRuns } }
   const parts = { method: 'post', tag: TAG, role: 'operator', body: meantRuns, answers } as const
   return [
     route({
       ...{ ...parts, path: '/v1/runs:cancel', id: 'cancelRuns' },
       summary: 'Cancels the runs that match and have not ended, newest first, up to the limit.',
       handle: (c, { body }) =>
-        changeMany(c, within(body, most), 'run.cancel', (...them) => belfry.runs.cancelMany(...them)),
+        changeMany(c, withLimit(body, most), 'run.cancel', (...query) => belfry.runs.cancelMany(...query)),
     }),
     route({
       ...{ ...parts, path: '/v1/runs:retry', id: 'retryRuns' },
       summary: 'Retries the runs that match and failed, were cancelled or skipped, newest first, up to the limit.',
       handle: (c, { body }) =>
-        changeMany(c, within(body, most), 'run.retry', (...them) => belfry.runs.retryMany(...them)),
+        changeMany(c, withLimit(body, most), 'run.retry', (...query) => belfry.runs.retryMany(...query)),
     }),
   ]
 }
 
 type Meant = z.output<typeof meantRuns>
 
-/** No more at once than the service allows. */
-function within({ limit, ...meant }: Meant, most: number): Meant & { readonly limit: number } {
+/** Refuses a limit above the service's own. */
+function withLimit({ limit, ...meant }: Meant, most: number): Meant & { readonly limit: number } {
   if (limit === undefined || limit <= most) return { ...meant, limit: limit ?? Math.min(most, MAX_CHANGED) }
   throw problem(413, 'BATCH_TOO_LARGE', `${limit} runs are too many at once: at most ${most}`, {
-    hint: 'go on with nextCursor',
+    hint: 'send the rest with nextCursor',
   })
 }
 
@@ -138,7 +137,7 @@ async function changeMany(
   c: ServerContext,
   { cursor, ...query }: Meant & { readonly limit: number },
   action: string,
-  change: (query: RunQuery, isMeant: (run: Run) => boolean) => Promise<ManyRunsResult>,
+  change: (query: RunQuery, isVisible: (run: Run) => boolean) => Promise<ManyRunsResult>,
 ): Promise<Reply> {
   const caller = c.get('caller')
   const result = await change({ ...query, ...after(cursor), look: LOOK }, (run) => maySeeRun(caller, run))
@@ -156,20 +155,20 @@ async function seenRun(belfry: Belfry, c: ServerContext): Promise<Run> {
   const id = c.req.param('id') ?? ''
   const run = await belfry.runs.get(id)
   if (run !== undefined && maySeeRun(c.get('caller'), run)) return run
-  throw problem(404, 'RUN_NOT_FOUND', `there is no run "${id.slice(0, 100)}": it never was, or its history is gone`)
+  throw problem(404, 'RUN_NOT_FOUND', `there is no run "${id.slice(0, 100)}": it never existed, or was pruned`)
 }
 
-/** Those that the caller may see. Runs have no common prefix to look for: what others have is passed over. */
-async function seenRuns(belfry: Belfry, caller: Caller, query: RunQuery): Promise<Page<Run>> {
+/** Runs that the caller may see. The store cannot filter runs by prefix, so invisible ones are read and dropped. */
+async function visibleRuns(belfry: Belfry, caller: Caller, query: RunQuery): Promise<Page<Run>> {
   if (caller.prefix === undefined) return belfry.runs.list({ ...query, look: LOOK })
   const items: Run[] = []
   let place: { readonly after?: string } = query.after === undefined ? {} : { after: query.after }
-  for (let look = 0; look < MAX_LOOKS && items.length < query.limit; look += 1) {
+  for (let read = 0; read < MAX_PAGES && items.length < query.limit; read += 1) {
     const page = await belfry.runs.list({
       ...query,
       ...place,
       limit: query.limit - items.length,
-      look: LOOK / MAX_LOOKS,
+      look: LOOK / MAX_PAGES,
     })
     items.push(...page.items.filter((run) => maySeeRun(caller, run)))
     if (page.next === undefined) return { items }
@@ -183,10 +182,6 @@ const states = z.array(runState)
 function statesOf(text: string): z.output<typeof states> {
   const checked = states.safeParse(text.split(','))
   if (checked.success) return checked.data
-  const message = `it is one of ${runState.options.join(', ')}, or several with commas between`
+  const message = `it is one of ${runState.options.join(', ')}, or several separated by commas`
   throw problem(400, 'REQUEST_INVALID', `state: ${message}`, { errors: [{ pointer: 'state', message }] })
-}
-
-function tickOf(given: string | number): number {
-  return instantMs(given)
 }

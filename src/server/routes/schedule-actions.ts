@@ -3,17 +3,17 @@ import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import type { Run } from '../../core/run.js'
 import { durationMs } from '../../time/duration.js'
-import { SAME_FOR, uniqueName } from '../http/idempotency.js'
+import { UNIQUE_FOR, uniqueName } from '../http/idempotency.js'
 import { problem } from '../http/problem.js'
 import { json, type Reply } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
-import { whileAsked } from '../http/while-connected.js'
-import { sightedId } from '../security/visibility.js'
-import { backfilled, enqueued, explanation, ticks } from '../shapes/answers.js'
+import { whileConnected } from '../http/while-connected.js'
+import { visibleId } from '../security/visibility.js'
 import { instant, iso, note } from '../shapes/fields.js'
 import { backfill, trigger } from '../shapes/requests.js'
-import { toRunResource } from '../shapes/run.js'
+import { enqueued, toRunResource } from '../shapes/run.js'
 import { scheduleResource } from '../shapes/schedule.js'
+import { backfilled, explanation, ticks } from '../shapes/schedule-answers.js'
 import { answer } from './schedules.js'
 
 const TAG = 'schedules'
@@ -24,19 +24,19 @@ const MAX_LISTED = 1_000
 const schedule = { description: 'The schedule.', schema: scheduleResource, headers: { ETag: 'The version.' } }
 
 export function scheduleActionRoutes(belfry: Belfry): readonly Route[] {
-  return [...pauseRoutes(belfry), triggerRoute(belfry), backfillRoute(belfry), ...lookRoutes(belfry)]
+  return [...pauseRoutes(belfry), triggerRoute(belfry), backfillRoute(belfry), ...tickRoutes(belfry)]
 }
 
 function pauseRoutes(belfry: Belfry): readonly Route[] {
   return [
     route({
       ...{ method: 'post', path: `${BASE}/pause`, id: 'pauseSchedule', tag: TAG, role: 'operator' },
-      summary: 'Stops firing until it is resumed.',
+      summary: 'Pauses a schedule until it is resumed.',
       body: z.strictObject({ note: note.exactOptional() }),
       optionalBody: true,
       answers: { 200: schedule },
       handle: async (c, { body }) => {
-        const id = sightedId(c)
+        const id = visibleId(c)
         const paused = await belfry.schedules.pause(id, body.note)
         await c.env.audit(c.get('caller'), 'schedule.pause', id, body)
         return answer(paused)
@@ -44,12 +44,12 @@ function pauseRoutes(belfry: Belfry): readonly Route[] {
     }),
     route({
       ...{ method: 'post', path: `${BASE}/resume`, id: 'resumeSchedule', tag: TAG, role: 'operator' },
-      summary: 'Lets it fire again. A note is kept in the audit trail.',
+      summary: 'Resumes a paused schedule. The note goes to the audit trail.',
       body: z.strictObject({ note: note.exactOptional() }),
       optionalBody: true,
       answers: { 200: schedule },
       handle: async (c, { body }) => {
-        const id = sightedId(c)
+        const id = visibleId(c)
         const resumed = await belfry.schedules.resume(id)
         await c.env.audit(c.get('caller'), 'schedule.resume', id, body)
         return answer(resumed)
@@ -61,18 +61,18 @@ function pauseRoutes(belfry: Belfry): readonly Route[] {
 function triggerRoute(belfry: Belfry): Route {
   return route({
     ...{ method: 'post', path: `${BASE}/trigger`, id: 'triggerSchedule', tag: TAG, role: 'operator', idempotent: true },
-    summary: 'Runs it now, beside its timeline.',
+    summary: 'Runs a schedule now, besides its timeline.',
     body: trigger,
     optionalBody: true,
     answers: {
-      200: { description: 'It has ended.', schema: enqueued },
-      202: { description: 'It has not ended yet.', schema: enqueued },
+      200: { description: 'The run has ended.', schema: enqueued },
+      202: { description: 'The run has not ended.', schema: enqueued },
     },
     handle: async (c, { body: { wait, ...options } }) => {
-      const id = sightedId(c)
+      const id = visibleId(c)
       const waitMs = checkWait(wait)
       const made = uniqueName(c)
-      const key = made === undefined ? {} : { key: made, keyFor: SAME_FOR }
+      const key = made === undefined ? {} : { key: made, keyFor: UNIQUE_FOR }
       const result = await belfry.schedules.trigger(id, { ...options, ...key })
       await c.env.audit(c.get('caller'), 'schedule.trigger', id, { ...result })
       return answerEnqueued(belfry, c, result, waitMs, made)
@@ -80,7 +80,7 @@ function triggerRoute(belfry: Belfry): Route {
   })
 }
 
-/** What a repeated request with an Idempotency-Key finds is its own run. */
+/** For a request repeated with its Idempotency-Key, the duplicate is its own run, so it is answered as enqueued. */
 export async function answerEnqueued(
   belfry: Belfry,
   c: ServerContext,
@@ -89,7 +89,7 @@ export async function answerEnqueued(
   made: string | undefined,
 ): Promise<Reply> {
   const run =
-    outcome === 'enqueued' && waitMs > 0 ? await waited(belfry, c, runId, waitMs) : await belfry.runs.get(runId)
+    outcome === 'enqueued' && waitMs > 0 ? await waitForEnd(belfry, c, runId, waitMs) : await belfry.runs.get(runId)
   const isOwn = outcome === 'duplicate' && made !== undefined && run?.dedupe === made
   const ended = waitMs > 0 && (run === undefined || run.finishedAt !== undefined)
   const body = {
@@ -100,9 +100,9 @@ export async function answerEnqueued(
   return json(body, ended ? 200 : 202)
 }
 
-/** The run as it is in the end, or when there is no more waiting. */
-function waited(belfry: Belfry, c: ServerContext, run: string, waitMs: number): Promise<Run | undefined> {
-  return whileAsked(c, async (signal) => {
+/** The run when it ends, or when the wait is over. */
+function waitForEnd(belfry: Belfry, c: ServerContext, run: string, waitMs: number): Promise<Run | undefined> {
+  return whileConnected(c, async (signal) => {
     try {
       return await belfry.runs.wait(run, { timeout: waitMs, signal })
     } catch (error) {
@@ -116,7 +116,7 @@ function waited(belfry: Belfry, c: ServerContext, run: string, waitMs: number): 
 export function checkWait(given: string | number | undefined): number {
   const waitMs = given === undefined ? 0 : durationMs(given)
   if (waitMs <= MAX_WAIT_MS) return waitMs
-  const message = 'it is more than a minute: ask for the run later instead'
+  const message = 'it is more than a minute: query the run later instead'
   throw problem(422, 'OPTION_INVALID', `wait: ${message}`, { errors: [{ pointer: '/wait', message }] })
 }
 
@@ -130,11 +130,11 @@ function backfillRoute(belfry: Belfry): Route {
       role: 'operator',
       idempotent: true,
     },
-    summary: 'Runs the ticks of a past stretch of time again. Repeating it adds nothing.',
+    summary: 'Enqueues a run for each tick of a past range. A repetition adds nothing.',
     body: backfill,
-    answers: { 202: { description: 'They are enqueued.', schema: backfilled } },
+    answers: { 202: { description: 'The runs are enqueued.', schema: backfilled } },
     handle: async (c, { body }) => {
-      const id = sightedId(c)
+      const id = visibleId(c)
       const { runs } = await belfry.schedules.backfill(id, body)
       const count = (outcome: string) => runs.filter((run) => run.outcome === outcome).length
       const counts = { enqueued: count('enqueued'), duplicates: count('duplicate'), busy: count('busy') }
@@ -144,15 +144,15 @@ function backfillRoute(belfry: Belfry): Route {
   })
 }
 
-function lookRoutes(belfry: Belfry): readonly Route[] {
+function tickRoutes(belfry: Belfry): readonly Route[] {
   return [
     route({
       ...{ method: 'get', path: `${BASE}/explain`, id: 'explainTick', tag: TAG, role: 'viewer' },
-      summary: 'Why a tick ran, was skipped, or has not happened yet.',
-      query: z.strictObject({ at: instant.exactOptional().meta({ description: 'Default the newest that is past.' }) }),
+      summary: 'Why a tick ran, was skipped, or has not run yet.',
+      query: z.strictObject({ at: instant.exactOptional().meta({ description: 'Default: the newest past tick.' }) }),
       answers: { 200: { description: 'The answer.', schema: explanation } },
       handle: async (c, { query: { at } }) => {
-        const { run, at: instant, ...rest } = await belfry.schedules.explain(sightedId(c), at)
+        const { run, at: instant, ...rest } = await belfry.schedules.explain(visibleId(c), at)
         return json({
           at: iso(instant),
           ...rest,
@@ -162,7 +162,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
     }),
     route({
       ...{ method: 'get', path: `${BASE}/ticks`, id: 'listTicks', tag: TAG, role: 'viewer' },
-      summary: 'The ticks of a stretch of time: what the timeline has, and what happened.',
+      summary: 'The ticks of a time range: what the timeline has, and what happened.',
       query: z.strictObject({
         from: instant,
         to: instant,
@@ -170,7 +170,7 @@ function lookRoutes(belfry: Belfry): readonly Route[] {
       }),
       answers: { 200: { description: 'In order of time.', schema: ticks } },
       handle: async (c, { query }) => {
-        const id = sightedId(c)
+        const id = visibleId(c)
         const found = await belfry.schedules.ticks(id, query)
         return json({
           data: found.ticks.map(({ at, run, ...rest }) => ({

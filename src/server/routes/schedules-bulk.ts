@@ -1,5 +1,4 @@
-/** Schedules as a set: what would tick when, and making the store have exactly these. */
-
+/** POST /v1/schedules:preview and POST /v1/schedules:apply. */
 import type { z } from 'zod'
 import type { ApplyChange } from '../../api/schedules/apply.js'
 import { inputOf } from '../../api/schedules/schedule-input-of.js'
@@ -10,10 +9,10 @@ import { json } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
 import { mayMake, maySee } from '../security/caller.js'
 import type { ParsedServerOptions } from '../server-options.js'
-import { applied, preview } from '../shapes/answers.js'
 import { iso } from '../shapes/fields.js'
 import { previewOf, wantedSchedules } from '../shapes/requests.js'
 import type { scheduleInput } from '../shapes/schedule.js'
+import { applied, preview } from '../shapes/schedule-answers.js'
 import { noSchedule } from './schedules.js'
 
 const TAG = 'schedules'
@@ -26,14 +25,14 @@ export function scheduleBulkRoutes(belfry: Belfry, options: ParsedServerOptions)
 function previewRoute(belfry: Belfry): Route {
   return route({
     ...{ method: 'post', path: '/v1/schedules:preview', id: 'previewSchedule', tag: TAG, role: 'viewer' },
-    summary: 'The next ticks of a schedule, or of one that is not saved yet.',
+    summary: 'The next ticks of a stored schedule, or of one in the body.',
     body: previewOf,
     answers: { 200: { description: 'The ticks.', schema: preview } },
     handle: async (c, { body: { id, schedule, ...options } }) => {
       if ((id === undefined) === (schedule === undefined)) {
-        throw problem(422, 'BODY_INVALID', 'give an id or a schedule, one of them')
+        throw problem(422, 'BODY_INVALID', 'give either an id or a schedule')
       }
-      const known = id === undefined ? undefined : await seenSchedule(belfry, c, id)
+      const known = id === undefined ? undefined : await visibleSchedule(belfry, c, id)
       const ticks = await belfry.schedules.preview(id ?? schedule ?? {}, options)
       return json({
         description: known?.description ?? describe(schedule ?? {}),
@@ -43,13 +42,13 @@ function previewRoute(belfry: Belfry): Route {
   })
 }
 
-async function seenSchedule(belfry: Belfry, c: ServerContext, id: string) {
+async function visibleSchedule(belfry: Belfry, c: ServerContext, id: string) {
   const schedule = maySee(c.get('caller'), id) ? await belfry.schedules.get(id) : undefined
   if (schedule === undefined) throw noSchedule(id)
   return schedule
 }
 
-/** Of a schedule that was previewed, so that its timeline is known to be one. */
+/** The preview has validated the timeline before. */
 function describe({ cron, every, at, timezone, dst }: z.output<typeof scheduleInput>): string {
   const place = timezone === undefined ? {} : { timezone }
   if (every !== undefined) return timeline({ every }).describe()
@@ -60,9 +59,10 @@ function describe({ cron, every, at, timezone, dst }: z.output<typeof scheduleIn
 function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
   return route({
     ...{ method: 'post', path: '/v1/schedules:apply', id: 'applySchedules', tag: TAG, role: 'operator' },
-    summary: 'Makes the schedules be exactly these. All or nothing, where the store has transactions.',
+    summary:
+      'Creates and updates these schedules; with `prune`, removes the others. Atomic where the store has transactions.',
     body: wantedSchedules,
-    answers: { 200: { description: 'What changed, or would.', schema: applied } },
+    answers: { 200: { description: 'The changes, made or planned.', schema: applied } },
     handle: async (c, { body: { schedules, ...options } }) => {
       const ids = Object.keys(schedules)
       if (ids.length > limits.batch) throw tooMany(ids.length, limits.batch)
@@ -79,7 +79,7 @@ function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
   })
 }
 
-/** Which schedules were changed, for the audit; of very many the first. */
+/** The changed ids for the audit entry, the first 100 of each kind. */
 function idsOf(changes: readonly ApplyChange[]) {
   const ids = (wanted: ApplyChange['change']) =>
     changes

@@ -11,11 +11,10 @@ import { problem } from '../http/problem.js'
 import { json, noContent, type Reply, type ReplyHeaders } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
 import { type Caller, mayMake } from '../security/caller.js'
-import { sightedId, sightedPrefix } from '../security/visibility.js'
+import { visibleId, visiblePrefix } from '../security/visibility.js'
 import { scheduleState } from '../shapes/fields.js'
 import { after, LOOK, listOf, paging, toList } from '../shapes/list.js'
 import {
-  isForLibrary,
   newSchedule,
   scheduleId,
   scheduleInput,
@@ -27,9 +26,9 @@ import {
 
 const TAG = 'schedules'
 const MAX_RECENT = 100
-/** One object for all, so that the audit trail sees that they say the same. */
+/** One object for all: the audit trail groups entries whose detail is the same object. */
 const CREATED = { outcome: 'created' }
-const IF_MATCH = { 'If-Match': 'Only if the schedule has this ETag; "*" for whichever, if it is there.' }
+const IF_MATCH = { 'If-Match': 'Only if the schedule has this ETag; "*" means any version.' }
 const VERSIONED = { ETag: 'The version, for If-Match.' }
 const one = (description: string) => ({ description, schema: scheduleResource, headers: VERSIONED })
 
@@ -41,7 +40,7 @@ const listQuery = z.strictObject({
   recent: z
     .enum(['true', 'false'])
     .exactOptional()
-    .meta({ description: 'With how their newest runs went. At most 100 a page then.' }),
+    .meta({ description: 'Add the outcome of their newest runs. A page then has at most 100.' }),
   ...paging,
 })
 
@@ -53,11 +52,11 @@ function listSchedules(belfry: Belfry): Route {
   return route({
     ...{ method: 'get', path: '/v1/schedules', id: 'listSchedules', tag: TAG, role: 'viewer' },
     summary:
-      'Schedules in order of id. A page may be shorter than its limit; only `nextCursor` says that it is the last.',
+      'Schedules in order of id. A page may be shorter than its limit; only `nextCursor` tells whether it is the last.',
     query: listQuery,
     answers: { 200: { description: 'A page.', schema: listOf(scheduleResource) } },
     handle: async (c, { query: { cursor, prefix, recent, limit, ...filters } }) => {
-      const scope = sightedPrefix(c.get('caller'), prefix)
+      const scope = visiblePrefix(c.get('caller'), prefix)
       if (scope === undefined) return json({ data: [], nextCursor: null })
       const most = recent === 'true' ? Math.min(limit, MAX_RECENT) : limit
       const page = await belfry.schedules.list({ ...filters, ...after(cursor), limit: most, prefix: scope, look: LOOK })
@@ -73,18 +72,17 @@ function listSchedules(belfry: Belfry): Route {
 function createSchedule(belfry: Belfry): Route {
   return route({
     ...{ method: 'post', path: '/v1/schedules', id: 'createSchedule', tag: TAG, role: 'operator', idempotent: true },
-    summary: 'Makes a schedule; without an id it is given one.',
+    summary: 'Creates a schedule; without an id the service chooses one.',
     body: newSchedule,
-    libraryFirst: isForLibrary,
     answers: {
-      201: { ...one('It was made.'), headers: { ...VERSIONED, Location: 'Where it is.' } },
+      201: { ...one('Created.'), headers: { ...VERSIONED, Location: 'The path of the schedule.' } },
     },
     handle: async (c, { body }) => {
       const caller = c.get('caller')
-      const made = uniqueName(c)
-      const isNamed = body.id !== undefined || made !== undefined
+      const unique = uniqueName(c)
+      const isNamed = body.id !== undefined || unique !== undefined
       const schedule = isNamed
-        ? await createNamed(belfry, caller, body, made)
+        ? await createNamed(belfry, caller, body, unique)
         : await belfry.schedules.add(body, caller.prefix === undefined ? {} : { prefix: caller.prefix })
       const { id } = schedule
       await c.env.audit(caller, 'schedule.put', id, CREATED)
@@ -93,31 +91,31 @@ function createSchedule(belfry: Belfry): Route {
   })
 }
 
-/** Under the id that was given, or under the name that the same request always gets. */
+/** Creates it under its own id, or under the name derived from the Idempotency-Key. */
 async function createNamed(
   belfry: Belfry,
   caller: Caller,
   { id: given, ...input }: z.output<typeof newSchedule>,
-  made: string | undefined,
+  unique: string | undefined,
 ): Promise<ScheduleView> {
-  const id = given ?? `${caller.prefix ?? ''}${made}`
+  const id = given ?? `${caller.prefix ?? ''}${unique}`
   mayMake(caller, id)
   try {
     return await belfry.schedules.put(id, input, { ifVersion: 0 })
   } catch (error) {
     if (!(error instanceof BelfryError) || error.code !== 'VERSION_CONFLICT') throw error
-    // An earlier try of this very request made it, and was cut off before it could say so.
-    const isOwn = made !== undefined && (given === undefined || (await isThere(belfry, id, input)))
+    // With an Idempotency-Key, the existing schedule may come from an earlier try of this request whose answer was lost.
+    const isOwn = unique !== undefined && (given === undefined || (await isStored(belfry, id, input)))
     const own = isOwn ? await belfry.schedules.get(id) : undefined
     if (own !== undefined) return own
-    throw problem(409, 'SCHEDULE_DUPLICATE', `there is a schedule "${id}" already`, {
+    throw problem(409, 'SCHEDULE_DUPLICATE', `there is already a schedule "${id}"`, {
       hint: 'PUT /v1/schedules/{id} replaces it',
     })
   }
 }
 
-/** Whether there is a schedule that is equal to this one. */
-async function isThere(belfry: Belfry, id: string, input: ScheduleInput): Promise<boolean> {
+/** Whether the stored schedule is equal to this one. */
+async function isStored(belfry: Belfry, id: string, input: ScheduleInput): Promise<boolean> {
   const { changes } = await belfry.schedules.apply({ [id]: input }, { dryRun: true })
   return changes.length === 0
 }
@@ -128,7 +126,7 @@ function getSchedule(belfry: Belfry): Route {
     summary: 'One schedule.',
     answers: { 200: one('The schedule.') },
     handle: async (c) => {
-      const id = sightedId(c)
+      const id = visibleId(c)
       const schedule = await belfry.schedules.get(id)
       if (schedule === undefined) throw noSchedule(id)
       return answer(schedule)
@@ -141,11 +139,10 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
   return [
     route({
       ...{ method: 'put', path, id: 'putSchedule', tag: TAG, role: 'operator' },
-      summary: 'Makes or replaces a schedule. Equal to what is there, it changes nothing.',
+      summary: 'Creates or replaces a schedule. An equal schedule changes nothing.',
       body: scheduleInput,
-      libraryFirst: isForLibrary,
-      headers: { ...IF_MATCH, 'If-None-Match': '"*": only if there is none yet.' },
-      answers: { 200: one('It was there.'), 201: one('It was made.') },
+      headers: { ...IF_MATCH, 'If-None-Match': '"*": only if the schedule does not exist.' },
+      answers: { 200: one('Replaced, or unchanged.'), 201: one('Created.') },
       handle: async (c, { body }) => {
         const id = idParam(c)
         mayMake(c.get('caller'), id)
@@ -156,23 +153,23 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
     }),
     route({
       ...{ method: 'patch', path, id: 'patchSchedule', tag: TAG, role: 'operator' },
-      summary: 'Changes some fields of a schedule; null takes one away.',
+      summary: 'Changes some fields of a schedule; null removes one.',
       body: schedulePatch,
       headers: IF_MATCH,
-      answers: { 200: one('As it is now.') },
+      answers: { 200: one('The schedule now.') },
       handle: async (c, { body }) => {
-        const id = sightedId(c)
+        const id = visibleId(c)
         const written = await conditionally(c, belfry, id, (options) => belfry.schedules.patch(id, body, options))
         return answerWritten(c, 'schedule.patch', written)
       },
     }),
     route({
       ...{ method: 'delete', path, id: 'removeSchedule', tag: TAG, role: 'operator' },
-      summary: 'Removes a schedule. Running work goes on; what never started is skipped.',
+      summary: 'Removes a schedule. Running runs continue; runs that never started are skipped.',
       headers: IF_MATCH,
-      answers: { 204: { description: 'It is gone.' } },
+      answers: { 204: { description: 'Removed.' } },
       handle: async (c) => {
-        const id = sightedId(c)
+        const id = visibleId(c)
         const removed = await conditionally(c, belfry, id, (options) => belfry.schedules.remove(id, options))
         if (!removed) throw noSchedule(id)
         await c.env.audit(c.get('caller'), 'schedule.remove', id)
@@ -191,7 +188,7 @@ async function answerWritten(c: ServerContext, action: string, schedule: PutOutc
 }
 
 export function answer(schedule: ScheduleView, status = 200, headers: ReplyHeaders = {}): Reply {
-  return json(toScheduleResource(schedule), status, Object.assign({ etag: etag(schedule.version) }, headers))
+  return json(toScheduleResource(schedule), status, { etag: etag(schedule.version), ...headers })
 }
 
 export function noSchedule(id: string) {
@@ -202,7 +199,7 @@ function idParam(c: ServerContext): string {
   return c.req.param('id') ?? ''
 }
 
-/** Names that no path can carry, and names that the library refuses. */
+/** Refuses ids that no path can carry, and ids that the library refuses. */
 function checkId(id: string): void {
   const checked = scheduleId.safeParse(id)
   if (checked.success) return

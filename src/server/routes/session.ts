@@ -1,10 +1,10 @@
-/** Sessions of browsers: a token goes in once, a cookie that no script can read comes out. */
+/** /v1/session: exchanges a token for a session cookie that scripts cannot read. */
 import { z } from 'zod'
 import { json, noContent } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
 import type { Gate } from '../security/authorise.js'
 import type { RequestInfo } from '../security/caller.js'
-import { endedCookie, sessionCookie, shownSession } from '../security/sessions.js'
+import { endedCookie, sessionCookie, sessionOf } from '../security/sessions.js'
 
 const caller = z
   .strictObject({
@@ -15,24 +15,25 @@ const caller = z
   .meta({ id: 'Caller' })
 
 const login = z
-  .strictObject({ token: z.string().min(1).max(500).meta({ description: 'As `belfry token create` printed it.' }) })
+  .strictObject({
+    token: z.string().min(1).max(500).meta({ description: 'The token, as `belfry token create` printed it.' }),
+  })
   .meta({ id: 'Login' })
 
 export function sessionRoutes(gate: Gate | undefined, basePath: string): readonly Route[] {
-  const who = whoRoute()
-  return gate === undefined ? [who] : [who, ...loginRoutes(gate, basePath)]
+  return gate === undefined ? [callerRoute()] : [callerRoute(), ...loginRoutes(gate, basePath)]
 }
 
-function whoRoute(): Route {
+function callerRoute(): Route {
   return route({
     ...{ method: 'get', path: '/v1/session', id: 'getSession', tag: 'session', role: 'viewer' },
-    summary: 'Who asks, and what they may do.',
+    summary: 'The authenticated caller.',
     answers: { 200: { description: 'The caller.', schema: caller } },
     handle: (c) => json(c.get('caller')),
   })
 }
 
-/** Where the service itself has the tokens. A host app that decides who asks has sessions of its own. */
+/** Only with the service's own tokens: a host app that authenticates callers has sessions of its own. */
 function loginRoutes(gate: Gate, basePath: string): readonly Route[] {
   return [
     route({
@@ -40,11 +41,11 @@ function loginRoutes(gate: Gate, basePath: string): readonly Route[] {
       path: '/v1/session',
       id: 'logIn',
       tag: 'session',
-      summary: 'Begins the session of a browser.',
+      summary: 'Starts a browser session.',
       body: login,
       answers: {
         204: {
-          description: 'The session has begun.',
+          description: 'The session has started.',
           headers: { 'Set-Cookie': 'HttpOnly, SameSite=Strict; 12 hours' },
         },
       },
@@ -58,14 +59,14 @@ function loginRoutes(gate: Gate, basePath: string): readonly Route[] {
       path: '/v1/session',
       id: 'logOut',
       tag: 'session',
-      summary: 'Ends the session of a browser.',
+      summary: 'Ends a browser session.',
       answers: {
-        204: { description: 'The session is over.', headers: { 'Set-Cookie': 'takes the cookie away' } },
+        204: { description: 'The session has ended.', headers: { 'Set-Cookie': 'deletes the cookie' } },
       },
       handle: async (c) => {
         gate.checkPage(c.req.raw)
-        const shown = shownSession(c.req.raw)
-        if (shown !== undefined) await gate.logOut(shown)
+        const cookie = sessionOf(c.req.raw)
+        if (cookie !== undefined) await gate.logOut(cookie)
         return noContent({ 'set-cookie': endedCookie(basePath, isSecure(c.env.info)) })
       },
     }),

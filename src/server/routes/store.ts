@@ -1,5 +1,4 @@
-/** What concerns the whole store: who takes part, how things stand, and whether anything may start. */
-
+/** Routes about the whole store: instances, statistics, doctor and freeze. */
 import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
 import type { Frozen } from '../../core/store.js'
@@ -7,13 +6,12 @@ import { fresh } from '../http/cached.js'
 import { json } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
 import { maySee, mustSeeAll } from '../security/caller.js'
-import { doctorReport, freezeState, stats } from '../shapes/answers.js'
 import { iso, note } from '../shapes/fields.js'
-import { instanceResource, toInstanceResource } from '../shapes/holder.js'
 import { listOf } from '../shapes/list.js'
+import { doctorReport, freezeState, instanceResource, stats, toInstanceResource } from '../shapes/store.js'
 
 const TAG = 'store'
-/** However many ask, the store is looked at once in this long. */
+/** All callers share one answer for this long, so that polling costs the store nothing. */
 const FRESH_MS = 1_000
 
 export function storeRoutes(belfry: Belfry): readonly Route[] {
@@ -23,8 +21,8 @@ export function storeRoutes(belfry: Belfry): readonly Route[] {
 function doctorRoute(belfry: Belfry): Route {
   return route({
     ...{ method: 'get', path: '/v1/doctor', id: 'getDoctor', tag: TAG, role: 'operator' },
-    summary: 'Looks for what is wrong, or soon will be, with what to do about it.',
-    answers: { 200: { description: 'What was looked at, and found.', schema: doctorReport } },
+    summary: 'Checks for problems, present and coming, and says how to fix them.',
+    answers: { 200: { description: 'The checks and their findings.', schema: doctorReport } },
     handle: async (c) => {
       mustSeeAll(c.get('caller'))
       const checks = await belfry.doctor()
@@ -36,8 +34,8 @@ function doctorRoute(belfry: Belfry): Route {
 function instancesRoute(belfry: Belfry): Route {
   return route({
     ...{ method: 'get', path: '/v1/instances', id: 'listInstances', tag: TAG, role: 'viewer' },
-    summary: 'The processes that take part.',
-    answers: { 200: { description: 'All of them.', schema: listOf(instanceResource) } },
+    summary: 'All instances of the store.',
+    answers: { 200: { description: 'Live and expired.', schema: listOf(instanceResource) } },
     handle: async (c) => {
       const [instances, now] = await Promise.all([belfry.instances(), belfry.now()])
       const caller = c.get('caller')
@@ -51,13 +49,13 @@ function instancesRoute(belfry: Belfry): Route {
 }
 
 function statsRoute(belfry: Belfry): Route {
-  const ask = fresh(() => belfry.stats(), FRESH_MS)
+  const currentStats = fresh(() => belfry.stats(), FRESH_MS)
   return route({
     ...{ method: 'get', path: '/v1/stats', id: 'getStats', tag: TAG, role: 'viewer' },
-    summary: 'How things stand. Numbers stop at a bound, and say that there are more.',
+    summary: 'Numbers of instances and unfinished runs. Counting stops at a bound; `more` tells that there are more.',
     answers: { 200: { description: 'As of the last second.', schema: stats } },
     handle: async () => {
-      const { now, frozen, ...rest } = await ask()
+      const { now, frozen, ...rest } = await currentStats()
       return json({ now: iso(now), freeze: toFreeze(frozen), ...rest })
     },
   })
@@ -65,17 +63,17 @@ function statsRoute(belfry: Belfry): Route {
 
 function freezeRoutes(belfry: Belfry): readonly Route[] {
   const path = '/v1/freeze'
-  const answers = { 200: { description: 'As it is now.', schema: freezeState } }
+  const answers = { 200: { description: 'The state now.', schema: freezeState } }
   const now = async () => toFreeze(await belfry.frozen())
   return [
     route({
       ...{ method: 'get', path, id: 'getFreeze', tag: TAG, role: 'viewer', answers },
-      summary: 'Whether anything may start.',
+      summary: 'Whether the store is frozen.',
       handle: async () => json(await now()),
     }),
     route({
       ...{ method: 'put', path, id: 'freeze', tag: TAG, role: 'operator', answers },
-      summary: 'Keeps all runs from starting. Ticks are recorded all the same.',
+      summary: 'Freezes the store: no run starts. Ticks are still recorded.',
       body: z.strictObject({ note: note.exactOptional() }),
       optionalBody: true,
       handle: async (c, { body }) => {
@@ -87,7 +85,7 @@ function freezeRoutes(belfry: Belfry): readonly Route[] {
     }),
     route({
       ...{ method: 'delete', path, id: 'thaw', tag: TAG, role: 'operator', answers },
-      summary: 'Lets runs start again.',
+      summary: 'Thaws the store: runs start again.',
       handle: async (c) => {
         mustSeeAll(c.get('caller'))
         await belfry.thaw()

@@ -1,9 +1,9 @@
 /**
- * Decides who asks, for `belfry serve`: by a token in the Authorization header, by the session of a browser, or, where
- * nobody has to log in, by being on this machine.
+ * Authentication of `belfry serve`: a token in the Authorization header, a browser's session cookie, or, when the service is
+ * open, a request from this machine.
  *
- * The order is that of cost: what can be refused by looking at the request is refused before the store is asked, and an
- * address that has guessed too often is not asked for at all.
+ * Cheap checks come first: a request that its headers alone can refuse never reaches the store, and an address with too many
+ * invalid tokens gets 429 before its next token is looked up.
  */
 import { type Clock, systemClock } from '../../core/clock.js'
 import type { RecordStore } from '../../core/store.js'
@@ -12,16 +12,16 @@ import type { Authorise, Caller, RequestInfo } from './caller.js'
 import { checkHost, isLoopback } from './host-check.js'
 import { checkOrigin } from './origin-check.js'
 import { addressKey, mustWait, type Rate, RateLimit } from './rate-limit.js'
-import { Sessions, shownSession } from './sessions.js'
-import { BriefTrust } from './token-cache.js'
+import { Sessions, sessionOf } from './sessions.js'
+import { TokenCache } from './token-cache.js'
 import { type TokenInfo, Tokens, tokenCredential } from './tokens.js'
 
 export interface AuthoriseOptions {
-  /** Whether everybody on this machine is admin without a login. Then only loopback and configured hosts are answered. */
+  /** Whether requests from this machine are admin without a token. Then only loopback and configured hosts are answered. */
   readonly open?: boolean
-  /** Names that this service is asked by. Given any, or open, requests to others are refused. */
+  /** Allowed Host header values. Checked when any are given, or when the service is open. */
   readonly hosts?: readonly string[]
-  /** Sites whose pages may change things with a session, besides our own. */
+  /** Other origins whose pages may make changes with a session cookie. */
   readonly origins?: readonly string[]
   readonly rates?: Partial<Rates>
   readonly clock?: Clock
@@ -30,9 +30,9 @@ export interface AuthoriseOptions {
 export interface Rates {
   /** Requests with one token. */
   readonly token: Rate
-  /** Requests from one address, whoever asks. */
+  /** Requests from one address, with any token. */
   readonly address: Rate
-  /** Requests from one address with a token or session that is not good. */
+  /** Requests from one address with an invalid token or session. */
   readonly guesses: Rate
 }
 
@@ -44,12 +44,12 @@ export const DEFAULT_RATES: Rates = {
 
 const LOCAL: Caller = { name: 'local', role: 'admin' }
 
-/** An authoriser, with what the session routes need of it. */
+/** An authoriser whose gate the session routes use. */
 export interface TokenAuthorise extends Authorise {
   readonly gate: Gate
 }
 
-/** The gate of an authoriser that has one. */
+/** The gate of an authoriser; undefined for one that a host app wrote. */
 export function gateOf(authorise: Authorise | undefined): Gate | undefined {
   if (authorise === undefined || !('gate' in authorise)) return undefined
   return authorise.gate instanceof Gate ? authorise.gate : undefined
@@ -57,7 +57,7 @@ export function gateOf(authorise: Authorise | undefined): Gate | undefined {
 
 export function tokenAuthorise(records: RecordStore, options: AuthoriseOptions = {}): TokenAuthorise {
   const gate = new Gate(records, options)
-  return Object.assign((request: Request, info: RequestInfo) => gate.pass(request, info), { gate })
+  return Object.assign((request: Request, info: RequestInfo) => gate.authenticate(request, info), { gate })
 }
 
 export class Gate {
@@ -66,8 +66,8 @@ export class Gate {
   readonly #open: boolean
   readonly #hosts: readonly string[]
   readonly #origins: readonly string[]
-  readonly #byToken: BriefTrust<TokenInfo>
-  readonly #bySession: BriefTrust<TokenInfo>
+  readonly #byToken: TokenCache<TokenInfo>
+  readonly #bySession: TokenCache<TokenInfo>
   readonly #limits: Readonly<Record<keyof Rates, RateLimit>>
 
   constructor(records: RecordStore, options: AuthoriseOptions) {
@@ -77,8 +77,8 @@ export class Gate {
     this.#origins = origins
     this.tokens = new Tokens(records)
     this.sessions = new Sessions(records, this.tokens)
-    this.#byToken = new BriefTrust(clock, (shown) => this.tokens.check(shown))
-    this.#bySession = new BriefTrust(clock, (shown) => this.sessions.check(shown))
+    this.#byToken = new TokenCache(clock, (text) => this.tokens.check(text))
+    this.#bySession = new TokenCache(clock, (cookie) => this.sessions.check(cookie))
     const rates = { ...DEFAULT_RATES, ...options.rates }
     this.#limits = {
       token: new RateLimit(clock, rates.token),
@@ -87,48 +87,49 @@ export class Gate {
     }
   }
 
-  pass(request: Request, info: RequestInfo): Caller | Promise<Caller> {
+  async authenticate(request: Request, info: RequestInfo): Promise<Caller> {
     this.#checkHost(request)
-    const isHere = this.#isHere(info)
-    if (!isHere) this.#count(info)
+    const isLocal = this.#isLocal(info)
+    if (!isLocal) this.#count(info)
     const authorization = request.headers.get('authorization')
     if (authorization !== null) return this.#byTokenOf(authorization, this.#addressOf(info))
-    const session = shownSession(request)
+    const session = sessionOf(request)
     if (session !== undefined) return this.#bySessionOf(session, request, this.#addressOf(info))
-    if (isHere) {
+    if (isLocal) {
       checkOrigin(request, { origins: this.#origins, required: false })
       return LOCAL
     }
-    throw unauthenticated('there is no token and no session')
+    throw unauthenticated('the request has no token and no session')
   }
 
-  /** Counts a request, whether or not it takes a login. */
-  arrive(info: RequestInfo): void {
-    if (!this.#isHere(info)) this.#count(info)
+  /** Counts a request to a route without authentication. */
+  countOpen(info: RequestInfo): void {
+    if (!this.#isLocal(info)) this.#count(info)
   }
 
   #count(info: RequestInfo): void {
     mustWait(this.#limits.address.take(this.#addressOf(info)), 'requests from this address')
   }
 
-  /** Makes a session from the token that a request shows: what its cookie is to hold. */
-  async logIn(request: Request, info: RequestInfo, shown: string): Promise<string> {
+  /** Creates a session from a token; resolves to the value of its cookie. */
+  async logIn(request: Request, info: RequestInfo, text: string): Promise<string> {
     this.checkPage(request)
     const address = this.#addressOf(info)
-    const token = await this.#known(this.#byToken, shown, tokenCredential(shown) !== undefined, address)
+    const token = await this.#validToken(this.#byToken, text, tokenCredential(text) !== undefined, address)
     return this.sessions.create(token.id)
   }
 
-  /** Refuses what comes from a page of another site. */
+  /** Refuses requests from pages of other sites. */
   checkPage(request: Request): void {
     this.#checkHost(request)
     checkOrigin(request, { origins: this.#origins, required: false })
   }
 
-  async logOut(shown: string): Promise<void> {
-    this.#bySession.forget(shown)
-    await this.sessions.end(shown)
-    this.#bySession.forget(shown)
+  async logOut(cookie: string): Promise<void> {
+    this.#bySession.forget(cookie)
+    await this.sessions.end(cookie)
+    // Again: a request may have cached the session while it was being removed.
+    this.#bySession.forget(cookie)
   }
 
   #checkHost(request: Request): void {
@@ -139,27 +140,33 @@ export class Gate {
     return remoteAddress === undefined ? 'unknown' : addressKey(remoteAddress)
   }
 
-  /** On this machine, where nobody has to log in. */
-  #isHere({ remoteAddress }: RequestInfo): boolean {
+  /** Whether the request comes from this machine and the service is open. */
+  #isLocal({ remoteAddress }: RequestInfo): boolean {
     return this.#open && (remoteAddress === undefined || isLoopback(remoteAddress))
   }
 
   async #byTokenOf(authorization: string, address: string): Promise<Caller> {
-    const [, shown = ''] = /^Bearer +([\x21-\x7e]+) *$/i.exec(authorization) ?? []
-    const token = await this.#known(this.#byToken, shown, tokenCredential(shown) !== undefined, address)
+    const [, text = ''] = /^Bearer +([\x21-\x7e]+) *$/i.exec(authorization) ?? []
+    const token = await this.#validToken(this.#byToken, text, tokenCredential(text) !== undefined, address)
     return this.#callerOf(token)
   }
 
-  async #bySessionOf(shown: string, request: Request, address: string): Promise<Caller> {
+  async #bySessionOf(cookie: string, request: Request, address: string): Promise<Caller> {
     checkOrigin(request, { origins: this.#origins, required: true })
-    return this.#callerOf(await this.#known(this.#bySession, shown, true, address))
+    return this.#callerOf(await this.#validToken(this.#bySession, cookie, true, address))
   }
 
-  async #known(trust: BriefTrust<TokenInfo>, shown: string, likely: boolean, address: string): Promise<TokenInfo> {
-    // Who was let in before is not held up by others who guess from the same address.
-    const isGuess = !trust.wasGood(shown)
-    if (isGuess) mustWait(this.#limits.guesses.take(address), 'tokens that are not good from this address')
-    const token = likely ? await trust.check(shown) : undefined
+  /** Text that cannot be a token, because it is malformed, is refused without asking the store. */
+  async #validToken(
+    cache: TokenCache<TokenInfo>,
+    text: string,
+    isWellFormed: boolean,
+    address: string,
+  ): Promise<TokenInfo> {
+    // A token that was valid before passes even while somebody else guesses tokens from the same address.
+    const isGuess = !cache.wasValid(text)
+    if (isGuess) mustWait(this.#limits.guesses.take(address), 'invalid tokens from this address')
+    const token = isWellFormed ? await cache.check(text) : undefined
     if (token !== undefined) {
       if (isGuess) this.#limits.guesses.giveBack(address)
       return token
@@ -169,7 +176,7 @@ export class Gate {
 
   #callerOf({ id, name, role, prefix }: TokenInfo): Caller {
     mustWait(this.#limits.token.take(id), 'requests with this token')
-    // Names need not be unique; who is meant has to be.
+    // Token names need not be unique, so the caller's name carries the id.
     return { name: name === id ? id : `${name} (${id})`, role, ...(prefix === undefined ? {} : { prefix }) }
   }
 }

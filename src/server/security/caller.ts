@@ -1,10 +1,10 @@
-/** The seam between the routes and whoever decides who asks. */
+/** The seam between the routes and authentication. */
 import type { Json } from '../../core/json.js'
 import { problem } from '../http/problem.js'
 
 export type ServiceRole = 'viewer' | 'operator' | 'admin'
 
-/** Who asks, and what they may see and touch. */
+/** The authenticated caller: its role, and the ids that it may see and change. */
 export interface Caller {
   readonly name: string
   readonly role: ServiceRole
@@ -12,18 +12,17 @@ export interface Caller {
   readonly prefix?: string
 }
 
-/** What is known of a request besides itself. */
+/** Facts about the connection that a Fetch request does not carry. */
 export interface RequestInfo {
   readonly remoteAddress?: string
+  /** Whether the client's connection uses TLS. */
   readonly secure?: boolean
-  /** The whole body, where whoever calls has read it already: then the request's own is not looked at. */
-  readonly body?: Uint8Array
 }
 
-/** Decides who asks, or throws a problem (401, 403, 421, 429). */
+/** Authenticates a request, or throws a problem (401, 403, 421, 429). */
 export type Authorise = (request: Request, info: RequestInfo) => Caller | Promise<Caller>
 
-/** Writes down who changed what. */
+/** Adds an entry to the audit trail. */
 export type Audit = (caller: Caller, action: string, target: string, detail?: Json) => Promise<void>
 
 const RANKS: Readonly<Record<ServiceRole, number>> = { viewer: 0, operator: 1, admin: 2 }
@@ -31,10 +30,10 @@ const RANKS: Readonly<Record<ServiceRole, number>> = { viewer: 0, operator: 1, a
 /** Throws FORBIDDEN unless the caller has at least this role. */
 export function mustBe(caller: Caller, role: ServiceRole): void {
   if (RANKS[caller.role] >= RANKS[role]) return
-  throw problem(403, 'FORBIDDEN', `this needs the role ${role}, and "${caller.name}" is ${caller.role}`)
+  throw problem(403, 'FORBIDDEN', `this needs the role ${role}, and "${caller.name}" has the role ${caller.role}`)
 }
 
-/** Whether an id lies within the caller's prefix; outside it, it is as if it were not there. */
+/** Whether an id is visible to the caller. Routes answer as if an invisible id did not exist. */
 export function maySee(caller: Caller, id: string): boolean {
   return caller.prefix === undefined || id.startsWith(caller.prefix)
 }
@@ -42,11 +41,15 @@ export function maySee(caller: Caller, id: string): boolean {
 /** Throws FORBIDDEN for a new id outside the caller's prefix. */
 export function mayMake(caller: Caller, id: string): void {
   if (maySee(caller, id)) return
-  throw problem(403, 'FORBIDDEN', `"${caller.name}" may only make ids that begin with "${caller.prefix}"`)
+  throw problem(403, 'FORBIDDEN', `"${caller.name}" may only create ids that begin with "${caller.prefix}"`)
 }
 
-/** Throws FORBIDDEN for those who see a part of the store, where the whole of it is meant. */
+/** Throws FORBIDDEN for a caller with a prefix, on routes that concern the whole store. */
 export function mustSeeAll(caller: Caller): void {
   if (caller.prefix === undefined) return
-  throw problem(403, 'FORBIDDEN', `this concerns the whole store, and "${caller.name}" sees "${caller.prefix}" alone`)
+  throw problem(
+    403,
+    'FORBIDDEN',
+    `this concerns the whole store, and "${caller.name}" is limited to the prefix "${caller.prefix}"`,
+  )
 }

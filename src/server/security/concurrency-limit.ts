@@ -1,7 +1,7 @@
-/** How many of something that goes on one caller may have at a time: streams, waits. Nobody takes the room of all others. */
+/** Limits how many open event streams and waiting requests one caller has, so that one caller cannot use up the service. */
 import { problem } from '../http/problem.js'
 
-export class Crowd {
+export class ConcurrencyLimit {
   readonly #what: string
   readonly #most: number
   readonly #counts = new Map<string, number>()
@@ -11,32 +11,34 @@ export class Crowd {
     this.#most = most
   }
 
-  /** The returned function leaves again; it may be called twice. */
-  enter(who: string): () => void {
-    const count = this.#counts.get(who) ?? 0
+  /** The returned function leaves; calling it again has no effect. */
+  enter(caller: string): () => void {
+    const count = this.#counts.get(caller) ?? 0
     if (count >= this.#most) {
-      throw problem(429, 'RATE_LIMITED', `there are ${count} ${this.#what} of this caller already`, {
+      throw problem(429, 'RATE_LIMITED', `this caller already has ${count} ${this.#what}`, {
         headers: { 'retry-after': '1' },
       })
     }
-    this.#counts.set(who, count + 1)
+    this.#counts.set(caller, count + 1)
     let isIn = true
     return () => {
       if (!isIn) return
       isIn = false
-      const left = (this.#counts.get(who) ?? 1) - 1
-      if (left === 0) this.#counts.delete(who)
-      else this.#counts.set(who, left)
+      const left = (this.#counts.get(caller) ?? 1) - 1
+      if (left === 0) this.#counts.delete(caller)
+      else this.#counts.set(caller, left)
     }
   }
 }
 
-/** What one service has of them. */
-export interface Crowds {
-  readonly streams: Crowd
-  readonly waits: Crowd
+export interface ConcurrencyLimits {
+  readonly streams: ConcurrencyLimit
+  readonly waits: ConcurrencyLimit
 }
 
-export function crowds(): Crowds {
-  return { streams: new Crowd('event streams', 100), waits: new Crowd('requests that wait', 1_000) }
+export function concurrencyLimits(): ConcurrencyLimits {
+  return {
+    streams: new ConcurrencyLimit('event streams', 100),
+    waits: new ConcurrencyLimit('waiting requests', 1_000),
+  }
 }

@@ -1,11 +1,14 @@
 /**
- * What a caller shows to prove who he is: a public part to look it up by, and a secret of 256 random bits of which only
- * the SHA-256 is kept. A slow hash would add nothing: there is no list of likely secrets to try.
+ * The text of a token or a session cookie: a public id, and a secret of 256 random bits of which only the SHA-256 is stored.
+ *
+ *     k3q7m2xw5pza_9Jv…43 characters…   id "k3q7m2xw5pza", underscore, secret in base64url
+ *
+ * A slow password hash would add nothing: random secrets cannot be guessed from a dictionary.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 export interface Credential {
-  /** The public part. */
+  /** The public part, by which the store finds the record. */
   readonly id: string
   readonly secret: string
 }
@@ -24,18 +27,18 @@ export function credentialText({ id, secret }: Credential): string {
   return `${id}_${secret}`
 }
 
-/** Undefined for anything that cannot be one: it is not worth a look into the store. */
+/** Undefined for malformed text, so that the store is not asked for it. */
 export function parseCredential(text: string): Credential | undefined {
   const [, id, secret] = SHAPE.exec(text) ?? []
   return id === undefined || secret === undefined ? undefined : { id, secret }
 }
 
-/** What is kept of a secret. */
+/** The stored form of a secret. */
 export function secretHash(secret: string): string {
   return createHash('sha256').update(secret).digest('base64url')
 }
 
-/** In the same time, wherever they differ. */
+/** Compares in constant time. */
 export function matchesHash(secret: string, hash: string): boolean {
   const [one, other] = [Buffer.from(secretHash(secret)), Buffer.from(hash)]
   return one.length === other.length && timingSafeEqual(one, other)

@@ -1,6 +1,6 @@
-/** What every answer tells a browser, so that nothing of it is run, framed, sniffed or kept. */
+/** Security headers of every answer: a browser must not execute, frame, sniff or cache it. */
 
-/** Answers of the API are data: no page may make anything else of them. */
+/** The API answers with data only, so its policy allows no resource at all. */
 const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 const YEAR_S = 365 * 24 * 3_600

@@ -1,7 +1,7 @@
 /**
- * Who was asked for. Without a login everybody who can reach the port is let in, and that includes every web page that a
- * browser on this machine shows: a page of `evil.example` whose name suddenly stands for 127.0.0.1 speaks to us as its own
- * site. Its requests carry its own name in `Host`, and that gives it away.
+ * Host check against DNS rebinding. Without authentication every program that reaches the port is admin, and that includes
+ * web pages in a browser on this machine: `evil.example` can change its DNS record to 127.0.0.1, and its page then talks to
+ * this service as its own site. Its requests still carry `Host: evil.example`, so they are refused.
  */
 import { quote } from '../../core/errors.js'
 import { problem } from '../http/problem.js'
@@ -34,37 +34,37 @@ function isLoopbackName(name: string): boolean {
   )
 }
 
-/** Hosts are names, with a port where only that port is meant. */
+/** An entry of `hosts` without a port allows every port. */
 export function checkHost(request: Request, hosts: readonly string[]): void {
-  const shown = request.headers.get('host')
-  const asked = hostOf(request.url)
-  checkKnown(asked, hosts)
-  // A request line with a whole URL may name another host than the header.
-  if (shown !== null && shown !== asked) checkKnown(shown, hosts)
+  const header = request.headers.get('host')
+  const requested = hostOf(request.url)
+  checkAllowed(requested, hosts)
+  // A request line with an absolute URL may name another host than the header.
+  if (header !== null && header !== requested) checkAllowed(header, hosts)
 }
 
-/** URLs of requests are well-formed and absolute. What stands before an "@" makes it no host of ours. */
+/** The authority of an absolute URL. Unlike `URL.host` it keeps "user@", so that such a host is refused. */
 function hostOf(url: string): string {
   const start = url.indexOf('//') + 2
   const end = url.indexOf('/', start)
   return url.slice(start, end === -1 ? url.length : end)
 }
 
-function checkKnown(host: string, hosts: readonly string[]): void {
-  if (isKnownHost(host, hosts)) return
-  throw problem(421, 'HOST_REFUSED', `the host ${quote(host)} is not served here`, {
-    hint: 'ask for localhost, or add the host to the setting "hosts"',
+function checkAllowed(host: string, hosts: readonly string[]): void {
+  if (isAllowed(host, hosts)) return
+  throw problem(421, 'HOST_REFUSED', `the host ${quote(host)} is not allowed`, {
+    hint: 'use localhost, or add the host to the setting "hosts"',
   })
 }
 
-function isKnownHost(host: string, hosts: readonly string[]): boolean {
-  const asked = parseHost(host)
-  if (asked === undefined) return false
+function isAllowed(host: string, hosts: readonly string[]): boolean {
+  const requested = parseHost(host)
+  if (requested === undefined) return false
   return (
-    isLoopbackName(asked.name) ||
+    isLoopbackName(requested.name) ||
     hosts.some((each) => {
-      const known = parseHost(each)
-      return known?.name === asked.name && (known.port === undefined || known.port === asked.port)
+      const allowed = parseHost(each)
+      return allowed?.name === requested.name && (allowed.port === undefined || allowed.port === requested.port)
     })
   )
 }

@@ -1,14 +1,18 @@
 /**
- * Who holds a lock that was acquired over HTTP. Names of holders and tokens can be seen by everybody who sees the lock, so
- * neither may be enough to speak for its holder: what is stored begins with who asked, and only they can renew the lease,
- * give it back, or find it again. Whoever takes a lock from others has to be admin, and is written down.
+ * Holder names of locks acquired over HTTP. Every caller who sees a lock sees its holder and token, so neither may suffice to
+ * renew or release it. The stored holder begins with a hash of the caller, and only that caller can renew, release or find
+ * the lease again:
+ *
+ *     caller "ci", holder "deploy-7"   stored as   api:9c56cc51b374c3ba:deploy-7
+ *
+ * Taking a lock from another caller needs the role admin, and is audited.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import type { Lease } from '../../core/lease.js'
 import type { Caller } from './caller.js'
 
 const MARK = /^api:[0-9a-f]{16}:/
-/** Names have 255 characters at the most, and the mark is among them. */
+/** A stored holder has at most 255 characters, including the mark. */
 export const MAX_HOLDER = 200
 
 export function storedHolder(caller: Caller, holder: string = randomUUID()): string {
@@ -19,7 +23,7 @@ export function shownHolder(stored: string): string {
   return stored.replace(MARK, '')
 }
 
-/** The stored holder of what this caller has under a token; undefined when it is not theirs, or nobody's. */
+/** The stored holder of the lease with this token; undefined when the caller does not hold it. */
 export function ownHolder(caller: Caller, leases: readonly Lease[], token: number): string | undefined {
   return leases.find((lease) => lease.token === token && lease.holder.startsWith(markOf(caller)))?.holder
 }

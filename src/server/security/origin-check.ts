@@ -1,7 +1,7 @@
 /**
- * Which page a browser asks for. Whoever is let in by a cookie, or by being on this machine, is let in by what the browser
- * adds of its own accord: other sites' pages can make it do so. What changes something must therefore come from a page of
- * ours. Programs send no `Origin`, and a cookie is for browsers.
+ * Origin check against cross-site request forgery. A cookie, or being on this machine, authenticates every request of the
+ * browser, also one that a page of another site caused. So a request that changes something must come from our own origin or
+ * a configured one. Programs send no `Origin`; only a request with a session cookie must have one.
  */
 import { quote } from '../../core/errors.js'
 import { problem } from '../http/problem.js'
@@ -9,9 +9,9 @@ import { problem } from '../http/problem.js'
 const READS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 export interface OriginRule {
-  /** Other origins whose pages may change things. */
+  /** Other origins whose pages may make changes. */
   readonly origins: readonly string[]
-  /** Whether it takes an `Origin` at all. */
+  /** Whether a request without an `Origin` is refused. */
   readonly required: boolean
 }
 
@@ -21,17 +21,17 @@ export function checkOrigin(request: Request, { origins, required }: OriginRule)
   if (origin === null) {
     const site = request.headers.get('sec-fetch-site')
     if (!required && (site === null || site === 'same-origin' || site === 'none')) return
-    throw problem(403, 'ORIGIN_REFUSED', 'a request that changes something with a session must name its Origin', {
+    throw problem(403, 'ORIGIN_REFUSED', 'a request that makes changes with a session must have an Origin header', {
       hint: 'programs use a token: Authorization: Bearer …',
     })
   }
   if (isOwn(origin, request) || origins.includes(origin)) return
-  throw problem(403, 'ORIGIN_REFUSED', `pages of ${quote(origin)} may not change anything here`, {
-    hint: 'if they may, add the origin to the setting "origins"',
+  throw problem(403, 'ORIGIN_REFUSED', `pages of ${quote(origin)} may not make changes here`, {
+    hint: 'to allow them, add the origin to the setting "origins"',
   })
 }
 
-/** Behind a proxy that speaks TLS for us the scheme differs; the host is what tells sites apart. */
+/** Compares hosts, not schemes: behind a proxy that terminates TLS the scheme differs. */
 function isOwn(origin: string, request: Request): boolean {
   const host = request.headers.get('host') ?? new URL(request.url).host
   return URL.canParse(origin) && /^https?:\/\//.test(origin) && new URL(origin).host === withoutDefaultPort(host)

@@ -1,10 +1,10 @@
-/** How often somebody may ask: a bucket for each, which fills at a steady pace. Memory is bounded, whoever asks. */
+/** Token-bucket rate limits, one bucket per caller, address or token. The number of buckets is bounded. */
 import type { Clock } from '../../core/clock.js'
 import { problem } from '../http/problem.js'
 
 export interface Rate {
   readonly perSecond: number
-  /** How many at once, after a quiet while. */
+  /** The size of the bucket: how many at once after a pause. */
   readonly burst: number
 }
 
@@ -29,7 +29,7 @@ export class RateLimit {
     return this.#buckets.size
   }
 
-  /** Takes one, and answers 0; or answers after how many milliseconds there will be one. */
+  /** Takes one and returns 0, or returns the milliseconds until one is available. */
   take(who: string): number {
     const bucket = this.#bucket(who)
     if (bucket.left >= 1) {
@@ -44,7 +44,7 @@ export class RateLimit {
     bucket.left = Math.min(bucket.left + 1, this.#rate.burst)
   }
 
-  /** Filled up to now, and the last to be forgotten. */
+  /** The bucket, refilled up to now. Map order is least recently used first, so the oldest is evicted. */
   #bucket(who: string): Bucket {
     const now = this.#clock.monotonic()
     const { perSecond, burst } = this.#rate
@@ -61,7 +61,7 @@ export class RateLimit {
   }
 }
 
-/** Refuses whoever has to wait. */
+/** Throws RATE_LIMITED if there is a wait. */
 export function mustWait(waitMs: number, what: string): void {
   if (waitMs <= 0) return
   const seconds = String(Math.max(Math.ceil(waitMs / 1_000), 1))
@@ -71,7 +71,7 @@ export function mustWait(waitMs: number, what: string): void {
   })
 }
 
-/** Who has one IPv6 address has 2^64 of them. */
+/** The key of an address's bucket. For IPv6 it is the /64: its owner can use all 2^64 addresses in it. */
 export function addressKey(address: string): string {
   const plain = address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '')
   if (!plain.includes(':')) return plain

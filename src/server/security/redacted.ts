@@ -1,8 +1,8 @@
-/** A copy without what others must not read: payloads are users' data, and secrets are secrets. */
+/** Removes payloads, which are users' data, and secrets from logs and audit entries. */
 import type { Json } from '../../core/json.js'
 
 const HIDDEN = /^(payload|result|authorization|cookie|set-cookie|password|secret|token|hash|credentials?|api[-_]?key)$/i
-/** Tokens of ours, and passwords inside URLs, wherever they stand in a text. */
+/** Belfry tokens, and passwords inside URLs, anywhere in a text. */
 const TOKENS = /belfry_[a-z2-7]{12}_[A-Za-z0-9_-]{43}/g
 const PASSWORDS = /([a-z][a-z0-9+.-]*:\/\/[^\s:/@]*):[^\s@/]*@/gi
 const MARK = '[redacted]'

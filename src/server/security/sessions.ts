@@ -1,6 +1,6 @@
 /**
- * Sessions of browsers. One is made from a token and lives no longer than that: the cookie is a credential of its own,
- * so that a page never gets hold of the token, and revoking the token ends its sessions.
+ * Browser sessions. A session is created from a token, and is valid only while the token is. The cookie is a credential of
+ * its own, so that pages never see the token.
  */
 import type { RecordStore } from '../../core/store.js'
 import { credentialText, matchesHash, newCredential, parseCredential, secretHash } from './credential.js'
@@ -19,7 +19,7 @@ export class Sessions {
     this.#tokens = tokens
   }
 
-  /** What the cookie is to hold. */
+  /** Resolves to the value of the cookie. */
   async create(token: string): Promise<string> {
     const credential = newCredential()
     const body = { hash: secretHash(credential.secret), token }
@@ -27,21 +27,21 @@ export class Sessions {
     return credentialText(credential)
   }
 
-  /** The token that the session was made from, if both are still good. */
-  async check(shown: string): Promise<TokenInfo | undefined> {
-    const token = await this.#tokenOf(shown)
+  /** The token that the session was created from, if both are still valid. */
+  async check(cookie: string): Promise<TokenInfo | undefined> {
+    const token = await this.#tokenOf(cookie)
     return token === undefined ? undefined : this.#tokens.get(token)
   }
 
-  async end(shown: string): Promise<void> {
-    const credential = parseCredential(shown)
-    if (credential !== undefined && (await this.#tokenOf(shown)) !== undefined) {
+  async end(cookie: string): Promise<void> {
+    const credential = parseCredential(cookie)
+    if (credential !== undefined && (await this.#tokenOf(cookie)) !== undefined) {
       await this.#records.remove(KIND, credential.id)
     }
   }
 
-  async #tokenOf(shown: string): Promise<string | undefined> {
-    const credential = parseCredential(shown)
+  async #tokenOf(cookie: string): Promise<string | undefined> {
+    const credential = parseCredential(cookie)
     if (credential === undefined) return undefined
     const record = await this.#records.get(KIND, credential.id)
     const { hash, token } = (record?.body ?? {}) as { readonly hash?: unknown; readonly token?: unknown }
@@ -50,8 +50,8 @@ export class Sessions {
   }
 }
 
-/** The session that a request shows, if it shows one. Of several, none: somebody has put one there. */
-export function shownSession(request: Request): string | undefined {
+/** The request's session cookie. With several of that name none counts: another site may have planted one. */
+export function sessionOf(request: Request): string | undefined {
   const cookies = request.headers.get('cookie')
   if (cookies === null) return undefined
   const values = cookies.split(';').flatMap((cookie) => {
@@ -65,7 +65,7 @@ export function sessionCookie(value: string, path: string, secure: boolean): str
   return cookieOf(value, path, secure, Math.floor(SESSION_MS / 1_000))
 }
 
-/** Takes the cookie away. */
+/** A cookie that makes the browser delete the session. */
 export function endedCookie(path: string, secure: boolean): string {
   return cookieOf('', path, secure, 0)
 }

@@ -1,71 +1,70 @@
 /**
- * Remembers for a moment who was let in, so that a request costs no look into the store each time and a revocation still
- * holds within that moment. Only those who were let in are remembered: whoever guesses cannot push them out.
+ * Caches valid tokens and sessions for two seconds, so that most requests need no lookup in the store and a revocation still
+ * takes effect within that time. Only valid ones stay cached: guesses cannot evict them.
  *
- * The moment begins when the store was asked, not when it answered. Requests that come while it is being asked wait for
- * the same answer.
+ * The two seconds begin when the store was asked, not when it answered. Concurrent requests share one lookup.
  */
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../core/clock.js'
 
-/** How long a revoked token or an ended session may still be let in, at the most. */
+/** How long a revoked token or an ended session may still be accepted. */
 export const TRUST_MS = 2_000
 const MOST = 10_000
 
-interface Remembered<Value> {
+interface Cached<Value> {
   readonly until: number
   readonly answer: Promise<Value | undefined>
 }
 
-export class BriefTrust<Value> {
+export class TokenCache<Value> {
   readonly #clock: Clock
-  readonly #ask: (shown: string) => Promise<Value | undefined>
-  readonly #remembered = new Map<string, Remembered<Value>>()
-  /** Who was let in the last time, however long ago. */
-  readonly #good = new Set<string>()
+  readonly #lookUp: (text: string) => Promise<Value | undefined>
+  readonly #cached = new Map<string, Cached<Value>>()
+  /** Keys that were valid at their latest lookup, however long ago. */
+  readonly #valid = new Set<string>()
 
-  constructor(clock: Clock, ask: (shown: string) => Promise<Value | undefined>) {
+  constructor(clock: Clock, lookUp: (text: string) => Promise<Value | undefined>) {
     this.#clock = clock
-    this.#ask = ask
+    this.#lookUp = lookUp
   }
 
   get size(): number {
-    return this.#remembered.size
+    return this.#cached.size
   }
 
-  check(shown: string): Promise<Value | undefined> {
-    const key = keyOf(shown)
+  check(text: string): Promise<Value | undefined> {
+    const key = keyOf(text)
     const now = this.#clock.monotonic()
-    const known = this.#remembered.get(key)
+    const known = this.#cached.get(key)
     if (known !== undefined && known.until > now) return known.answer
-    const answer = this.#ask(shown)
-    const remembered = { until: now + TRUST_MS, answer }
-    this.#remembered.delete(key)
-    this.#remembered.set(key, remembered)
-    this.#makeRoom()
+    const answer = this.#lookUp(text)
+    const cached = { until: now + TRUST_MS, answer }
+    this.#cached.delete(key)
+    this.#cached.set(key, cached)
+    this.#evict()
     const forget = () => {
-      if (this.#remembered.get(key) === remembered) this.#remembered.delete(key)
+      if (this.#cached.get(key) === cached) this.#cached.delete(key)
     }
     answer.then((value) => {
-      this.#good.delete(key)
+      this.#valid.delete(key)
       if (value === undefined) forget()
-      else this.#good.add(key)
+      else this.#valid.add(key)
     }, forget)
     return answer
   }
 
-  /** Whether it was good when it was last asked for, or is being asked for: then it is no guess. */
-  wasGood(shown: string): boolean {
-    const key = keyOf(shown)
-    return this.#good.has(key) || this.#remembered.has(key)
+  /** Whether it was valid at its latest lookup, or is being looked up now. */
+  wasValid(text: string): boolean {
+    const key = keyOf(text)
+    return this.#valid.has(key) || this.#cached.has(key)
   }
 
-  forget(shown: string): void {
-    this.#remembered.delete(keyOf(shown))
+  forget(text: string): void {
+    this.#cached.delete(keyOf(text))
   }
 
-  #makeRoom(): void {
-    for (const each of [this.#remembered, this.#good]) {
+  #evict(): void {
+    for (const each of [this.#cached, this.#valid]) {
       for (const oldest of each.keys()) {
         if (each.size <= MOST) break
         each.delete(oldest)
@@ -74,7 +73,7 @@ export class BriefTrust<Value> {
   }
 }
 
-/** A hash, so that how long the search takes says nothing about what it is compared with. */
-function keyOf(shown: string): string {
-  return createHash('sha256').update(shown).digest('base64')
+/** A hash, so that the duration of the map lookup reveals nothing about cached tokens. */
+function keyOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64')
 }

@@ -1,4 +1,4 @@
-/** The tokens of an API, as records of the store: what they may do, and the hash of their secret, never the secret. */
+/** API tokens, stored as records: role, prefix and the hash of the secret, never the secret itself. */
 import { failure, quote } from '../../core/errors.js'
 import type { Json } from '../../core/json.js'
 import { checkName } from '../../core/names.js'
@@ -41,7 +41,7 @@ export class Tokens {
     this.#records = records
   }
 
-  /** The token itself is in the answer and nowhere else: who loses it makes another. */
+  /** The token's text is in the answer and nowhere else: a lost token cannot be recovered. */
   async create({ role, name, prefix, ttlMs }: NewToken): Promise<{ readonly token: string; readonly info: TokenInfo }> {
     checkRole(role)
     if (prefix !== undefined) checkName(prefix, 'the prefix of a token')
@@ -55,8 +55,7 @@ export class Tokens {
     const write = { kind: KIND, id: credential.id, body, ifAbsent: true, ...(ttlMs === undefined ? {} : { ttlMs }) }
     const { record } = await this.#records.put(write)
     const info = infoOf(record)
-    if (info === undefined)
-      throw failure('STORE_INVALID', `the token ${credential.id} came back from the store changed`)
+    if (info === undefined) throw failure('STORE_INVALID', `the store returned the token ${credential.id} changed`)
     return { token: MARK + credentialText(credential), info }
   }
 
@@ -65,7 +64,7 @@ export class Tokens {
     return { items: items.flatMap((record) => infoOf(record) ?? []), ...rest }
   }
 
-  /** False when there is none. */
+  /** Resolves to false when there is no such token. */
   revoke(id: string): Promise<boolean> {
     return /^[\x21-\x7e]{1,255}$/.test(id) ? this.#records.remove(KIND, id) : Promise.resolve(false)
   }
@@ -75,7 +74,7 @@ export class Tokens {
     return record === undefined ? undefined : infoOf(record)
   }
 
-  /** Whose token this is; undefined when it is nobody's. */
+  /** The token with this text; undefined when it is unknown, expired or revoked. */
   async check(text: string): Promise<TokenInfo | undefined> {
     const credential = tokenCredential(text)
     if (credential === undefined) return undefined
@@ -96,7 +95,7 @@ export function checkRole(role: unknown): ServiceRole {
   throw failure('OPTION_INVALID', `the role ${quote(role)} is unknown: allowed are ${ROLES.join(', ')}`)
 }
 
-/** Undefined for a record that says too little: such a token lets nobody in. */
+/** Undefined for a malformed record: such a token is never valid. */
 function infoOf({ id, body, writtenAt, expiresAt }: StoredRecord): TokenInfo | undefined {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return undefined
   const { name, role, prefix } = body as { readonly [key: string]: Json }

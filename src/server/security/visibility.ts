@@ -1,20 +1,20 @@
-/** What a caller can see: outside of its prefix things are as if they were not there. */
+/** What is visible to a caller: routes answer as if anything outside its prefix did not exist. */
 import type { Run } from '../../core/run.js'
 import { problem } from '../http/problem.js'
 import type { ServerContext } from '../http/route.js'
 import { type Caller, maySee } from './caller.js'
 
-/** The id in the path, if it lies within the caller's prefix. */
-export function sightedId(c: ServerContext): string {
+/** The id in the path. Throws SCHEDULE_NOT_FOUND if the caller may not see it. */
+export function visibleId(c: ServerContext): string {
   const id = c.req.param('id') ?? ''
   if (maySee(c.get('caller'), id)) return id
   throw problem(404, 'SCHEDULE_NOT_FOUND', `there is no schedule "${id}"`)
 }
 
-/** The narrower of the caller's prefix and the one asked for; undefined when they have nothing in common. */
-export function sightedPrefix({ prefix: own = '' }: Caller, asked = ''): string | undefined {
-  if (asked.startsWith(own)) return asked
-  return own.startsWith(asked) ? own : undefined
+/** The narrower of the caller's prefix and the requested one; undefined when no id can have both. */
+export function visiblePrefix({ prefix: own = '' }: Caller, requested = ''): string | undefined {
+  if (requested.startsWith(own)) return requested
+  return own.startsWith(requested) ? own : undefined
 }
 
 /** A run belongs to its schedule, or else to its job. */

@@ -1,4 +1,4 @@
-/** The small shapes that all others are made of. What a field means is decided by the library itself. */
+/** Shapes of single fields. The library's own parsers decide what is valid. */
 import { z } from 'zod'
 import { BelfryError } from '../../core/errors.js'
 import type { Json } from '../../core/json.js'
@@ -8,7 +8,7 @@ import { instantMs } from '../../time/instant.js'
 import { parseTimeline } from '../../time/timeline.js'
 import { zone } from '../../time/zone.js'
 
-/** A shape whose values the library can parse; its own words and code say why not. */
+/** A shape whose values the library's parser accepts; a field error carries the library's message and code. */
 export function parsed<Shape extends z.ZodType>(shape: Shape, parse: (value: z.output<Shape>) => unknown): Shape {
   return shape.superRefine((value, context) => {
     try {
@@ -20,7 +20,7 @@ export function parsed<Shape extends z.ZodType>(shape: Shape, parse: (value: z.o
   })
 }
 
-/** Anything that JSON can say; the library checks its size and depth. */
+/** Any JSON; the library checks its size and depth. */
 export const json: z.ZodType<Json> = z.any()
 
 const TEXT_OR_NUMBER = { error: 'it must be text or a number' }
@@ -31,7 +31,7 @@ export const duration = parsed(z.union([z.string(), z.number()], TEXT_OR_NUMBER)
   examples: ['15m'],
 })
 
-/** With an offset, or else local to a zone that is given beside it. */
+/** With an offset, or local to the time zone given in another field. */
 export const instant = parsed(z.union([z.string(), z.number()], TEXT_OR_NUMBER), (value) =>
   instantMs(value, zone('UTC')),
 ).meta({
@@ -40,7 +40,7 @@ export const instant = parsed(z.union([z.string(), z.number()], TEXT_OR_NUMBER),
   examples: ['2026-03-01T09:00:00Z'],
 })
 
-/** A moment as it is answered: ISO 8601 in UTC with milliseconds. */
+/** An instant in answers: ISO 8601 in UTC with milliseconds. */
 export const time = z.string().meta({
   id: 'Time',
   format: 'date-time',
@@ -60,14 +60,14 @@ export function name(what: string) {
 
 const CONTROLS = /[\p{Cc}\p{Cs}]/u
 
-/** What something is looked for by. */
+/** The value of a filter. */
 export const text = z.string().refine((value) => !CONTROLS.test(value), { error: 'it holds control characters' })
 
-/** What people write to people: it may have lines. */
+/** A comment by a person, of one or more lines. */
 export const note = z
   .string()
   .max(2_000)
-  .refine((value) => !value.includes('\u0000'), { error: 'it holds a character that no text has' })
+  .refine((value) => !value.includes('\u0000'), { error: 'it holds the character U+0000' })
 
 export const overlap = z.enum(['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running'])
 export const keep = z.enum(['all', 'failures', 'none'])
@@ -75,16 +75,6 @@ export const skipReason = z.enum(['missed', 'deadline', 'overlap', 'busy', 'paus
 export const runState = z.enum(['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped'])
 export const scheduleState = z.enum(['active', 'paused', 'finished'])
 
-const texts = new Map<number, string>()
-const MOST_TEXTS = 1_000
-
-/** Kept for a while: schedules that are made, or shown, together have their instants in common. */
 export function iso(instant: number | Date): string {
-  const ms = Number(instant)
-  const known = texts.get(ms)
-  if (known !== undefined) return known
-  const text = new Date(ms).toISOString()
-  if (texts.size >= MOST_TEXTS) texts.clear()
-  texts.set(ms, text)
-  return text
+  return new Date(instant).toISOString()
 }

@@ -4,10 +4,10 @@ import { problem } from '../http/problem.js'
 
 const MAX_LIMIT = 1_000
 
-/** How many one page looks through at the most for those that were asked for: no request walks through a whole table. */
+/** How many rows a page may scan for matches, so that no request scans a whole table. */
 export const LOOK = 20_000
 
-/** What every list can be asked for. Query parameters are text. */
+/** Query parameters of every list. They arrive as text. */
 export const paging = {
   cursor: z.string().exactOptional().meta({ description: 'The `nextCursor` of the page before.' }),
   limit: z.coerce
@@ -26,19 +26,19 @@ export function listOf<Item extends z.ZodType>(item: Item) {
   })
 }
 
-/** Cursors are opaque to others: what a store's own look like may change. */
+/** Cursors are opaque to clients, because the stores' own may change. */
 export function cursorOf(next: string | undefined): string | null {
   return next === undefined ? null : Buffer.from(next, 'utf8').toString('base64url')
 }
 
-/** What a cursor stands for, as the store's `after`. */
+/** The store's `after` from a client's cursor. */
 export function after(cursor: string | undefined): { readonly after?: string } {
   if (cursor === undefined) return {}
   const text = Buffer.from(cursor, 'base64url').toString('utf8')
   if (cursor !== '' && cursorOf(text) === cursor && !text.includes('\u0000')) return { after: text }
-  throw problem(400, 'REQUEST_INVALID', 'the cursor is not one that a list gave', {
-    errors: [{ pointer: 'cursor', message: 'it is not one that a list gave' }],
-    hint: 'leave it out to begin anew',
+  throw problem(400, 'REQUEST_INVALID', 'the cursor does not come from a list', {
+    errors: [{ pointer: 'cursor', message: 'it does not come from a list' }],
+    hint: 'leave it out to start from the first page',
   })
 }
 

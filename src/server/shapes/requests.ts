@@ -1,10 +1,10 @@
-/** What is sent besides schedules themselves. */
+/** Request bodies besides the schedule itself. */
 import { z } from 'zod'
 import { MAX_HOLDER } from '../security/lock-holder.js'
 import { duration, instant, json, name, overlap, runState, text } from './fields.js'
 import { scheduleId, scheduleInput } from './schedule.js'
 
-export const wait = duration.meta({ description: 'Wait this long for the end, at most a minute.' })
+export const wait = duration.meta({ description: 'Wait up to this long for the run to end, at most a minute.' })
 
 export const trigger = z
   .strictObject({
@@ -18,14 +18,14 @@ export const backfill = z
   .strictObject({
     from: instant,
     to: instant,
-    name: name('backfill name').exactOptional().meta({ description: 'Default the range itself.' }),
+    name: name('backfill name').exactOptional().meta({ description: 'Default: the range.' }),
     overlap: overlap.exactOptional(),
   })
   .meta({ id: 'BackfillRequest' })
 
 export const previewOf = z
   .strictObject({
-    id: text.exactOptional().meta({ description: 'A schedule that is there. Either this or `schedule`.' }),
+    id: text.exactOptional().meta({ description: 'The id of a stored schedule. Either this or `schedule`.' }),
     schedule: scheduleInput.exactOptional(),
     count: z.int().min(0).max(1_000).default(5),
     from: instant.exactOptional().meta({ description: 'Start here instead of now.' }),
@@ -35,9 +35,12 @@ export const previewOf = z
 export const wantedSchedules = z
   .strictObject({
     schedules: z.record(scheduleId, scheduleInput).meta({ description: 'By id.' }),
-    dryRun: z.boolean().exactOptional().meta({ description: 'Only say what would change.' }),
-    prune: z.boolean().exactOptional().meta({ description: 'Remove schedules under `prefix` that are not given.' }),
-    prefix: text.exactOptional().meta({ description: 'What `prune` may remove; "" means all.' }),
+    dryRun: z.boolean().exactOptional().meta({ description: 'Report the changes without making them.' }),
+    prune: z
+      .boolean()
+      .exactOptional()
+      .meta({ description: 'Remove the schedules under `prefix` that are not in `schedules`.' }),
+    prefix: text.exactOptional().meta({ description: 'The ids that `prune` may remove; "" means all.' }),
   })
   .meta({ id: 'ApplyRequest' })
 
@@ -47,7 +50,9 @@ export const newRun = z
     at: instant.exactOptional().meta({ description: 'Start then; an instant in the past starts now.' }),
     in: duration.exactOptional().meta({ description: 'Start after this long.' }),
     key: name('key').exactOptional().meta({ description: 'At most one unfinished run of the job has a key.' }),
-    keyFor: duration.exactOptional().meta({ description: 'The key goes on refusing for this long after the end.' }),
+    keyFor: duration
+      .exactOptional()
+      .meta({ description: 'The key refuses other runs for this long after the run ended.' }),
     priority: z.int().exactOptional(),
     wait: wait.exactOptional(),
   })
@@ -65,11 +70,16 @@ export const meantRuns = z
     ...runFilters,
     states: z.array(runState).min(1).exactOptional(),
     cursor: z.string().exactOptional(),
-    limit: z.int().min(1).max(1_000).exactOptional().meta({ description: 'Default as many as are allowed at once.' }),
+    limit: z
+      .int()
+      .min(1)
+      .max(1_000)
+      .exactOptional()
+      .meta({ description: 'Default: the most that the service allows.' }),
   })
   .meta({ id: 'RunSelection' })
 
-const token = z.int().meta({ description: 'The token that acquiring gave.' })
+const token = z.int().meta({ description: 'The token from acquiring.' })
 
 export const holder = name('holder').max(MAX_HOLDER)
 
@@ -81,10 +91,13 @@ export const acquisition = z
       .min(1)
       .max(1_000_000)
       .exactOptional()
-      .meta({ description: 'How many may hold it, the same for all. Default 1.' }),
-    wait: wait.exactOptional().meta({ description: 'How long to wait for it, at most a minute. Default not at all.' }),
+      .meta({ description: 'How many may hold it at once; all holders must give the same number. Default 1.' }),
+    wait: wait
+      .exactOptional()
+      .meta({ description: 'Wait up to this long for the lock, at most a minute. Default: do not wait.' }),
     holder: holder.exactOptional().meta({
-      description: 'Names the acquisition: repeated after a lost answer, it finds the same lease. Default a new name.',
+      description:
+        'Names the acquisition: a request repeated after a lost answer gets the same lease. Default: a new name.',
     }),
   })
   .meta({ id: 'LockRequest' })
@@ -94,7 +107,7 @@ export const renewal = z
     token,
     ttl: duration.exactOptional().meta({ description: 'Default 15 s.' }),
     holder: holder.exactOptional().meta({
-      description: 'With it, a lease that has run out and that nobody took can be had again.',
+      description: 'With it, an expired lease that nobody else has acquired is renewed too.',
     }),
   })
   .meta({ id: 'LockRenewal' })

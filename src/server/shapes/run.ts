@@ -12,7 +12,7 @@ const runError = z
     excerpt: z
       .string()
       .exactOptional()
-      .meta({ description: 'The first words of what a receiver answered. Not for viewers.' }),
+      .meta({ description: 'The beginning of the receiver’s answer. Hidden from viewers.' }),
   })
   .meta({ id: 'RunError' })
 
@@ -33,16 +33,16 @@ export const runResource = z
     priority: z.int(),
     keep,
     key: z.strictObject({ name: z.string(), limit: z.int(), whenBusy }).exactOptional(),
-    dedupe: z.string().exactOptional().meta({ description: 'The key that it was enqueued under.' }),
+    dedupe: z.string().exactOptional().meta({ description: 'The deduplication key that it was enqueued with.' }),
     waitsFor: z.enum(['stamp', 'overlap', 'key']).exactOptional(),
     reason: skipReason.exactOptional(),
     createdAt: time,
-    readyAt: time.meta({ description: 'When it may start, or start again.' }),
+    readyAt: time.meta({ description: 'When it may start, or be retried.' }),
     startBy: time.exactOptional(),
     attempt: z.int(),
     failures: z.int(),
     takeovers: z.int(),
-    token: z.int().exactOptional().meta({ description: 'The fencing token of the newest attempt.' }),
+    token: z.int().exactOptional().meta({ description: 'The fencing token of the latest attempt.' }),
     instance: z.string().exactOptional(),
     startedAt: time.exactOptional(),
     finishedAt: time.exactOptional(),
@@ -54,7 +54,39 @@ export const runResource = z
 
 export type RunResource = z.output<typeof runResource>
 
-/** A run as events show it: without what may be large. */
+export const enqueued = z
+  .strictObject({
+    outcome: z.enum(['enqueued', 'duplicate', 'busy']),
+    runId: z
+      .string()
+      .meta({ description: 'The new run, or the run that it is a duplicate of, or that holds the key.' }),
+    run: z
+      .nullable(runResource)
+      .meta({ description: 'The run now; null if it has ended and its history is not kept.' }),
+  })
+  .meta({ id: 'EnqueueOutcome' })
+
+export const manyRuns = z
+  .strictObject({
+    changed: z.array(z.string()).meta({ description: 'The runs that were changed, or asked to cancel.' }),
+    refused: z.int().meta({ description: 'Runs that changed state before they could be changed.' }),
+    nextCursor: z.nullable(z.string()).meta({ description: 'Pass it as `cursor` for the next batch.' }),
+  })
+  .meta({ id: 'ManyRunsResult' })
+
+export const runLog = z
+  .strictObject({
+    text: z.string(),
+    omitted: z.int().meta({ description: 'Characters cut from its middle.' }),
+    attempt: z.int(),
+  })
+  .meta({ id: 'RunLog' })
+
+export type EnqueueOutcome = z.output<typeof enqueued>
+export type ManyRunsResult = z.output<typeof manyRuns>
+export type RunLog = z.output<typeof runLog>
+
+/** A run in events: without the fields that may be large. */
 export const runSummary = runResource.omit({ payload: true, result: true, toOptions: true }).meta({ id: 'RunSummary' })
 
 export type RunSummary = z.output<typeof runSummary>
@@ -68,8 +100,8 @@ function withoutStack({ message, code }: ErrorRecord): ErrorRecord {
   return code === undefined ? { message } : { message, code }
 }
 
-/** What a receiver answered is others' data: a caller who may only look does not see it. */
-function shownTo({ role }: Pick<Caller, 'role'>, { excerpt, ...error }: ErrorRecord): ErrorRecord {
+/** Hides a receiver's answer from viewers: it may hold users' data. */
+function visibleError({ role }: Pick<Caller, 'role'>, { excerpt, ...error }: ErrorRecord): ErrorRecord {
   return excerpt === undefined || role === 'viewer' ? error : { ...error, excerpt }
 }
 
@@ -99,6 +131,6 @@ export function toRunResource(run: Run, caller: Pick<Caller, 'role'>): RunResour
     ...(finishedAt === undefined ? {} : { finishedAt: iso(finishedAt) }),
     ...(cancelRequested === undefined ? {} : { cancelRequested }),
     ...(result === undefined ? {} : { result }),
-    ...(error === undefined ? {} : { error: shownTo(caller, error) }),
+    ...(error === undefined ? {} : { error: visibleError(caller, error) }),
   }
 }

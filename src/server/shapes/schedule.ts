@@ -19,7 +19,7 @@ import {
 
 const policy = z.enum(['skip', 'latest', 'all'])
 
-/** What a schedule's author writes. */
+/** The fields of a schedule that its author writes. */
 const FIELDS = {
   cron: cron.meta({
     description: 'A cron expression, a nickname, "@every 1h" or "@at …". One of cron, every and at is needed.',
@@ -36,9 +36,9 @@ const FIELDS = {
   endsAt: instant,
   job: name('job name').meta({ description: 'The job to run. Either this or `to` is needed.' }),
   to: name('sink name').meta({ description: 'The sink to deliver to.' }),
-  toOptions: json.meta({ description: 'What this schedule says to its sink: topic, headers, URL.' }),
+  toOptions: json.meta({ description: 'Options of this schedule for its sink: topic, headers, URL.' }),
   payload: json.meta({ description: 'Any JSON of at most 256 KiB.' }),
-  overlap: overlap.meta({ description: 'What happens while an earlier run is unfinished. Default allow.' }),
+  overlap: overlap.meta({ description: 'What a tick does while an earlier run is unfinished. Default allow.' }),
   missed: z.union(
     [policy, z.strictObject({ policy, within: duration.exactOptional(), max: z.int().exactOptional() })],
     { error: 'it must be skip, latest or all, or an object with a policy of those' },
@@ -60,34 +60,22 @@ function each(wrap: (field: z.ZodType) => z.ZodType): Record<string, z.ZodType> 
   return Object.fromEntries(Object.entries(FIELDS).map(([key, field]) => [key, wrap(field)]))
 }
 
-// JSON has no undefined, so both mean the same; this one does not look into fields that are not there.
+// JSON has no undefined, so this is equal to exactOptional(), whose parser is slower for absent fields.
 const optional = each((field) => field.optional()) as Optional<Fields>
 const nullable = each((field) => field.nullable().optional()) as Nullable<Fields>
 
 export const scheduleInput = z.strictObject(optional).meta({ id: 'ScheduleInput' })
 
 export const scheduleId = name('schedule id').refine((id) => id !== '.' && id !== '..', {
-  error: 'it would be lost in a path: give another id than "." and ".."',
+  error: 'URLs drop the path segments "." and "..": choose another id',
 })
 
 export const newSchedule = z.strictObject({ id: scheduleId.exactOptional(), ...optional }).meta({ id: 'NewSchedule' })
 
-/**
- * Whether the library refuses by itself all that the shape of these fields would. It also takes jobs as objects, which code
- * has and JSON has not; and where there is an id, that is not its to check.
- */
-export function isForLibrary(fields: unknown): boolean {
-  return isObject(fields) && !('id' in fields) && !('job' in fields && isObject(fields.job))
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** Fields that are not named stay as they are; null takes one away. */
+/** Absent fields stay as they are; null removes one. */
 export const schedulePatch = z.strictObject(nullable).meta({ id: 'SchedulePatch' })
 
-/** As one line of an export or an import. */
+/** A line of an export or an import. */
 export const scheduleLine = z.strictObject({ id: scheduleId, ...optional }).meta({ id: 'ScheduleLine' })
 
 const recent = z
@@ -95,10 +83,10 @@ const recent = z
     last: z
       .strictObject({ run: z.string(), state: runState, at: time })
       .exactOptional()
-      .meta({ description: 'How the newest run that has ended did so.' }),
-    p95Ms: z.number().exactOptional().meta({ description: 'Of how long the newest took.' }),
+      .meta({ description: 'The newest run that has ended.' }),
+    p95Ms: z.number().exactOptional().meta({ description: 'The 95th percentile of their durations.' }),
   })
-  .meta({ id: 'RecentRuns', description: 'Of the newest 20 runs in the history.' })
+  .meta({ id: 'RecentRuns', description: 'From the newest 20 runs in the history.' })
 
 export const scheduleResource = z
   .strictObject({
@@ -120,7 +108,7 @@ export const scheduleResource = z
     onFinish: FIELDS.onFinish,
     createdAt: time,
     updatedAt: time,
-    remaining: z.int().exactOptional().meta({ description: 'Ticks that are left, where `times` limits them.' }),
+    remaining: z.int().exactOptional().meta({ description: 'Ticks left, where `times` limits them.' }),
     pausedAt: time.exactOptional(),
     pauseNote: z.string().exactOptional(),
     finishedAt: time.exactOptional(),

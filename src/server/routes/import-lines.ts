@@ -1,23 +1,27 @@
 /**
- * Takes schedules line by line, in batches, at constant memory: while the store writes one batch the next is read and
- * checked. Lines that are refused are reported and the others are written.
+ * Writes schedules line by line in batches, at constant memory: while the store writes one batch, the next is read. The
+ * library checks each line. Invalid lines are reported, with a pointer to each field that the shape refuses too, and the
+ * others are written.
  *
- * `taken` counts lines up to which everything has been written or reported, so that whoever was cut off can send the rest.
- * Sending lines again does no harm: what is equal to what is there writes nothing.
+ * `taken` counts the lines up to which everything has been written or reported, so that a client whose connection broke can
+ * send the rest. Sending lines again is safe: a schedule equal to the stored one writes nothing.
+ *
+ *     lines 1–1000    lines 1001–2000    lines 2001–3000
+ *     counted         being written      being read
  */
-import type { z } from 'zod'
 import type { PutRefusal } from '../../api/schedules/put-many.js'
 import type { PutOutcome } from '../../api/schedules/put-outcome.js'
 import type { ScheduleInput } from '../../api/schedules/schedule-input.js'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { parseJson } from '../http/json-body.js'
-import { type FieldError, fieldErrors, invalidBody, problem } from '../http/problem.js'
+import { type FieldError, fieldErrors, problem } from '../http/problem.js'
 import { type Caller, mayMake } from '../security/caller.js'
-import { isForLibrary, scheduleId, scheduleLine } from '../shapes/schedule.js'
+import { scheduleId, scheduleInput } from '../shapes/schedule.js'
 
+/** Lines of a batch. */
 const BATCH = 1_000
-/** Of text: long lines come in smaller batches, so that they do not pile up. */
+/** Characters of a batch: with long lines it holds fewer of them, so that memory stays bounded. */
 const BATCH_LENGTH = 1_048_576
 const MAX_ERRORS = 1_000
 
@@ -30,7 +34,7 @@ export interface ImportLineError {
 }
 
 export interface ImportCounts {
-  /** Lines of this body that are done with. */
+  /** Lines of this body that were written or reported. */
   readonly taken: number
   readonly created: number
   readonly updated: number
@@ -47,16 +51,16 @@ interface Line {
 interface Batch {
   readonly lines: Line[]
   readonly ids: Set<string>
-  /** How many lines there were up to its end. */
+  /** How many lines of the body end with this batch. */
   upTo: number
   readonly errors: ImportLineError[]
   length: number
 }
 
-export class ScheduleImport {
+export class LineImport {
   readonly #belfry: Belfry
   readonly #caller: Caller
-  /** The number of the first line, for those who send the rest of something. */
+  /** The number of the body's first line, when a client resumes. */
   readonly #first: number
   readonly errors: ImportLineError[] = []
   #counts = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0 }
@@ -74,7 +78,7 @@ export class ScheduleImport {
     return this.#counts
   }
 
-  /** Resolves when there is room for another. */
+  /** Resolves when there is room for another line. */
   async take(text: string): Promise<void> {
     this.#read += 1
     this.#batch.upTo = this.#read
@@ -84,7 +88,7 @@ export class ScheduleImport {
     if (lines.length + errors.length >= BATCH || length >= BATCH_LENGTH) await this.#flush()
   }
 
-  /** A line that cannot be taken at all. */
+  /** Reports a line that could not be read. */
   async refuse(code: string, message: string): Promise<void> {
     this.#read += 1
     this.#batch.upTo = this.#read
@@ -98,7 +102,7 @@ export class ScheduleImport {
     await this.#writing?.done
   }
 
-  /** Lets what is being written come to its end, whatever that is. */
+  /** Resolves when the batch being written has succeeded or failed. */
   async settle(): Promise<void> {
     await this.#writing?.done.catch(() => {})
   }
@@ -109,12 +113,8 @@ export class ScheduleImport {
       const { id, ...fields } = objectOf(parseJson(text, 'the line'))
       const name = checkedId(id)
       mayMake(this.#caller, name)
-      if (!isForLibrary(fields)) {
-        const errors = shapeErrors(name, fields)
-        const { code, message } = invalidBody(errors)
-        return void this.#batch.errors.push({ line, id: name, code, message, errors })
-      }
-      this.#batch.lines.push({ line, id: name, fields })
+      if (isJobObject(fields.job)) this.#batch.errors.push(refusal({ line, id: name, fields }, invalidJob()))
+      else this.#batch.lines.push({ line, id: name, fields })
       this.#batch.ids.add(name)
     } catch (error) {
       if (!(error instanceof BelfryError)) throw error
@@ -122,14 +122,14 @@ export class ScheduleImport {
     }
   }
 
-  /** Two batches are under way at the most, and two that meet in an id one after the other: the last line counts. */
+  /** At most two batches are in flight. Two that share an id are written one after the other, so that the last line wins. */
   async #flush(): Promise<void> {
     const batch = this.#batch
     this.#batch = { ...emptyBatch(), upTo: this.#read }
     const before = this.#writing
     if (before !== undefined && [...batch.ids].some((id) => before.ids.has(id))) await before.done
     const written = this.#write(batch)
-    const done = this.#inOrder(before?.done, batch, written)
+    const done = this.#countInOrder(before?.done, batch, written)
     done.catch(() => {})
     this.#writing = { done, ids: batch.ids }
     await before?.done
@@ -141,7 +141,7 @@ export class ScheduleImport {
     return this.#belfry.schedules.putMany(entries, { whenRefused: 'skip' })
   }
 
-  async #inOrder(
+  async #countInOrder(
     before: Promise<void> | undefined,
     batch: Batch,
     written: Promise<readonly (PutOutcome | PutRefusal)[]>,
@@ -152,7 +152,7 @@ export class ScheduleImport {
     for (const [at, result] of results.entries()) {
       if (result.outcome !== 'refused') this.#counts[result.outcome] += 1
       else if (this.errors.length >= MAX_ERRORS) refused += 1
-      else refused = errors.push(refusal(batch.lines[at], result.error))
+      else refused = errors.push(refusal(batch.lines[at] as Line, result.error))
     }
     this.#counts.refused += refused
     this.#counts.taken = batch.upTo
@@ -167,7 +167,7 @@ function emptyBatch(): Batch {
 
 function objectOf(value: unknown): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
-  throw problem(422, 'BODY_INVALID', 'the line is no object: write {"id": "…", "cron": "…", "job": "…"}')
+  throw problem(422, 'BODY_INVALID', 'the line is not an object: write {"id": "…", "cron": "…", "job": "…"}')
 }
 
 function checkedId(id: unknown): string {
@@ -176,17 +176,17 @@ function checkedId(id: unknown): string {
   throw problem(422, 'NAME_INVALID', `id: ${checked.error.issues[0]?.message ?? 'it is not allowed'}`)
 }
 
-/** The library says that a line is wrong; the shape says where. */
-function refusal(line: Line | undefined, error: BelfryError): ImportLineError {
-  const { id = '', fields = {} } = line ?? {}
-  const errors = shapeErrors(id, fields)
-  return {
-    ...{ line: line?.line ?? 0, id, code: error.code, message: error.message },
-    ...(errors.length === 0 ? {} : { errors }),
-  }
+/** Code may give a job as an object, so the library accepts one; the API does not. */
+function isJobObject(job: unknown): boolean {
+  return typeof job === 'object' && job !== null && !Array.isArray(job)
 }
 
-function shapeErrors(id: string, fields: object): readonly FieldError[] {
-  const checked: z.ZodSafeParseResult<unknown> = scheduleLine.safeParse({ id, ...fields })
-  return checked.success ? [] : fieldErrors(checked.error)
+function invalidJob() {
+  return problem(422, 'BODY_INVALID', 'job: it must be the name of a job')
+}
+
+/** The library's code and message; the shape adds a pointer to each invalid field. */
+function refusal({ line, id, fields }: Line, { code, message }: BelfryError): ImportLineError {
+  const checked = scheduleInput.safeParse(fields)
+  return { line, id, code, message, ...(checked.success ? {} : { errors: fieldErrors(checked.error) }) }
 }

@@ -1,0 +1,69 @@
+/** GET /v1/schedules:export: all schedules as NDJSON. */
+import { z } from 'zod'
+import { addInput } from '../../api/schedules/schedule-input-of.js'
+import type { Belfry } from '../../belfry.js'
+import { CancelToken } from '../http/cancel-token.js'
+import { content } from '../http/reply.js'
+import { type Route, route } from '../http/route.js'
+import { visiblePrefix } from '../security/visibility.js'
+import { text } from '../shapes/fields.js'
+
+const NDJSON = 'application/x-ndjson'
+const PAGE = 1_000
+
+export function exportRoute(belfry: Belfry): Route {
+  return route({
+    ...{ method: 'get', path: '/v1/schedules:export', id: 'exportSchedules', tag: 'schedules', role: 'viewer' },
+    summary: 'All schedules as lines of JSON, one each, as `:import` takes them.',
+    query: z.strictObject({
+      prefix: z.string().exactOptional(),
+      after: text.exactOptional().meta({ description: 'Only ids after this one, to resume an interrupted export.' }),
+    }),
+    answers: { 200: { description: 'In order of id.', schema: z.string(), type: NDJSON } },
+    handle: async (c, { query: { prefix, after } }) => {
+      const scope = visiblePrefix(c.get('caller'), prefix)
+      const body = scope === undefined ? '' : exportedLines(belfry, scope, after, () => new CancelToken(c))
+      return content(body, NDJSON)
+    },
+  })
+}
+
+/**
+ * Reads a page only when the client wants more, so that a slow client costs no memory. On an error the stream breaks off
+ * instead of ending, so that a client cannot take a part of the export for all of it.
+ */
+function exportedLines(
+  belfry: Belfry,
+  prefix: string,
+  first: string | undefined,
+  begin: () => CancelToken,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  let after: { readonly after?: string } = first === undefined ? {} : { after: first }
+  // Begun by the first page: the body of a HEAD is never read, and would never end it.
+  let cancelToken: CancelToken | undefined
+  const next = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> => {
+    cancelToken ??= begin()
+    cancelToken.check()
+    const page = await belfry.schedules.list({ prefix, limit: PAGE, ...after })
+    const lines = page.items.map(({ id, definition }) => `${JSON.stringify(addInput({ id }, definition))}\n`)
+    if (lines.length > 0) controller.enqueue(encoder.encode(lines.join('')))
+    if (page.next !== undefined) after = { after: page.next }
+    return page.next !== undefined
+  }
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        let hasMore = false
+        try {
+          hasMore = await next(controller)
+          if (!hasMore) controller.close()
+        } finally {
+          if (!hasMore) cancelToken?.end()
+        }
+      },
+      cancel: () => cancelToken?.end(),
+    },
+    { highWaterMark: 0 },
+  )
+}

@@ -1,0 +1,106 @@
+/** The service itself: health, readiness, metrics, the audit trail and the OpenAPI document. */
+import { z } from 'zod'
+import { OUTAGE_CARE } from '../../api/sinks/unreachable-sinks.js'
+import type { Belfry } from '../../belfry.js'
+import type { AuditTrail } from '../audit/audit-trail.js'
+import { fresh } from '../http/cached.js'
+import { openApi } from '../http/open-api.js'
+import { content, json } from '../http/reply.js'
+import { type Route, route } from '../http/route.js'
+import { mustSeeAll } from '../security/caller.js'
+import { redactedText } from '../security/redacted.js'
+import { iso, time } from '../shapes/fields.js'
+import { after, listOf, paging, toList } from '../shapes/list.js'
+import { METRICS_TYPE, metricsPage, metricsSource } from '../shapes/metrics-page.js'
+import { auditEntry } from '../shapes/store.js'
+
+const TAG = 'service'
+/** /readyz needs no authentication, so it asks the store no more often than this. */
+const READINESS_MS = 250
+
+const health = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' })
+
+const readiness = z
+  .strictObject({
+    status: z.literal('ok'),
+    unreachableSinks: z
+      .array(z.strictObject({ sink: z.string(), since: time, error: z.string(), advice: z.string() }))
+      .exactOptional()
+      .meta({
+        description: 'Sinks that instances cannot reach. The service stays ready: events wait in the store.',
+      }),
+  })
+  .meta({ id: 'Readiness' })
+
+export function serviceRoutes(belfry: Belfry, trail: AuditTrail): readonly Route[] {
+  return [auditRoute(trail), metricsRoute(belfry), healthRoute(), readinessRoute(belfry)]
+}
+
+function auditRoute(trail: AuditTrail): Route {
+  return route({
+    ...{ method: 'get', path: '/v1/audit', id: 'listAudit', tag: TAG, role: 'admin' },
+    summary: 'Who changed what, newest first. A page may be short; only `nextCursor` tells whether it is the last.',
+    query: z.strictObject(paging),
+    answers: { 200: { description: 'A page.', schema: listOf(auditEntry) } },
+    handle: async (c, { query: { cursor, limit } }) => {
+      const { prefix } = c.get('caller')
+      const page = await trail.list({ limit, ...after(cursor), ...(prefix === undefined ? {} : { prefix }) })
+      return json(toList(page, ({ at, ...rest }) => ({ ...rest, at: iso(at) })))
+    },
+  })
+}
+
+function metricsRoute(belfry: Belfry): Route {
+  const source = metricsSource(belfry)
+  return route({
+    ...{ method: 'get', path: '/metrics', id: 'getMetrics', tag: TAG, role: 'viewer' },
+    summary: 'Metrics of this process in the Prometheus text format.',
+    answers: { 200: { description: 'Text format 0.0.4.', schema: z.string(), type: 'text/plain' } },
+    handle: async (c) => {
+      // Labels hold the names of all jobs.
+      mustSeeAll(c.get('caller'))
+      return content(await metricsPage(source), METRICS_TYPE)
+    },
+  })
+}
+
+function healthRoute(): Route {
+  return route({
+    ...{ method: 'get', path: '/healthz', id: 'getHealth', tag: TAG },
+    summary: 'Whether this process answers.',
+    answers: { 200: { description: 'It does.', schema: health } },
+    handle: () => json({ status: 'ok' }),
+  })
+}
+
+function readinessRoute(belfry: Belfry): Route {
+  const unreachableSinks = fresh(() => belfry.unreachableSinks(), READINESS_MS)
+  return route({
+    ...{ method: 'get', path: '/readyz', id: 'getReadiness', tag: TAG },
+    summary: 'Whether the store answers, and which sinks are unreachable.',
+    answers: { 200: { description: 'The store answers.', schema: readiness } },
+    handle: async () => {
+      const sinks = (await unreachableSinks()).map(({ sink, since, error }) => ({
+        ...{ sink, since: iso(since), error: redactedText(error), advice: OUTAGE_CARE },
+      }))
+      return json({ status: 'ok', ...(sinks.length === 0 ? {} : { unreachableSinks: sinks }) })
+    },
+  })
+}
+
+/** Describes the other routes, and itself. */
+export function openApiRoute(others: readonly Route[], basePath: string): Route {
+  const self: Route = route({
+    ...{ method: 'get', path: '/openapi.json', id: 'getOpenApi', tag: TAG },
+    summary: 'This document.',
+    answers: { 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
+    handle: () => content(document(), 'application/json'),
+  })
+  // Built once: the route needs no authentication, and building it takes milliseconds.
+  let built: string | undefined
+  const document = (): string => {
+    built ??= JSON.stringify(openApi([...others, self], basePath))
+    return built
+  }
+  return self
+}

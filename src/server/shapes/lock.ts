@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import type { Lease } from '../../core/lease.js'
+import { shownHolder } from '../security/lock-holder.js'
+import { iso, time } from './fields.js'
+
+export const leaseResource = z
+  .strictObject({
+    name: z.string(),
+    holder: z.string().meta({ description: 'The name of the acquisition.' }),
+    token: z.int().meta({
+      description:
+        'Fencing token: grows with every acquisition of the name, so that other systems can refuse an older one.',
+    }),
+    acquiredAt: time,
+    expiresAt: time,
+    instance: z.string().exactOptional(),
+    run: z.string().exactOptional().meta({ description: 'The run whose exclusive key it is.' }),
+    released: z.literal(true).exactOptional().meta({ description: 'Released before the end of its minimum hold.' }),
+  })
+  .meta({ id: 'Lease' })
+
+export type LeaseResource = z.output<typeof leaseResource>
+
+export const lockResource = z
+  .strictObject({
+    name: z.string(),
+    holders: z.array(leaseResource).meta({ description: 'Empty when the lock is free.' }),
+  })
+  .meta({ id: 'Lock' })
+
+export type LockResource = z.output<typeof lockResource>
+
+export function toLeaseResource(lease: Lease): LeaseResource {
+  const { name, holder, token, acquiredAt, expiresAt, instance, run, released } = lease
+  return {
+    ...{ name, holder: shownHolder(holder), token, acquiredAt: iso(acquiredAt), expiresAt: iso(expiresAt) },
+    ...(instance === undefined ? {} : { instance }),
+    ...(run === undefined ? {} : { run }),
+    ...(released === undefined ? {} : { released }),
+  }
+}

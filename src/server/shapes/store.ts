@@ -1,0 +1,111 @@
+/** Answers about the whole store: its instances, jobs, statistics, freeze, doctor and audit trail. */
+import { z } from 'zod'
+import type { Instance } from '../../core/instance.js'
+import { iso, json, time } from './fields.js'
+
+export const instanceResource = z
+  .strictObject({
+    id: z.string(),
+    live: z.boolean(),
+    host: z.string(),
+    pid: z.int(),
+    app: z.string().exactOptional(),
+    release: z.string().exactOptional(),
+    zoneData: z.string(),
+    clockSkewMs: z.int().exactOptional().meta({
+      description: 'How far its clock was ahead of the store’s when it joined, minus the duration of the join.',
+    }),
+    jobs: z.array(z.string()),
+    joinedAt: time,
+    beatAt: time,
+    expiresAt: time,
+  })
+  .meta({ id: 'Instance' })
+
+export type InstanceResource = z.output<typeof instanceResource>
+
+export function toInstanceResource(instance: Instance, now: number): InstanceResource {
+  const { id, host, pid, app, release, zoneData, clockAt, jobs, joinedAt, beatAt, expiresAt } = instance
+  return {
+    ...{ id, live: expiresAt >= now, host, pid },
+    ...(app === undefined ? {} : { app }),
+    ...(release === undefined ? {} : { release }),
+    zoneData,
+    ...(clockAt === undefined ? {} : { clockSkewMs: Math.round(clockAt - joinedAt) }),
+    ...{ jobs: jobs.map(({ name }) => name) },
+    ...{ joinedAt: iso(joinedAt), beatAt: iso(beatAt), expiresAt: iso(expiresAt) },
+  }
+}
+
+export const jobResource = z
+  .strictObject({
+    name: z.string(),
+    exclusive: z
+      .strictObject({
+        name: z.string().exactOptional(),
+        by: z.union([z.array(z.string()), z.literal('code')]).exactOptional(),
+        limit: z.int(),
+        whenBusy: z.enum(['skip', 'wait']),
+        checkOnEnqueue: z.boolean(),
+      })
+      .exactOptional()
+      .meta({ description: 'The key and limit that keep its runs from overlapping.' }),
+    instances: z.array(z.string()).meta({ description: 'The live instances that run it.' }),
+  })
+  .meta({ id: 'Job' })
+
+export const freezeState = z
+  .strictObject({ frozen: z.boolean(), at: time.exactOptional(), note: z.string().exactOptional() })
+  .meta({ id: 'Freeze' })
+
+const atLeast = z
+  .strictObject({
+    count: z.int(),
+    more: z.boolean().meta({ description: 'Whether there are more than that: counting stops at a bound.' }),
+  })
+  .meta({ id: 'BoundedCount' })
+
+export const stats = z
+  .strictObject({
+    now: time,
+    instances: z.strictObject({ live: z.int(), gone: z.int() }),
+    freeze: freezeState,
+    due: atLeast.meta({ description: 'Runs that could start now.' }),
+    ready: atLeast,
+    waiting: atLeast,
+    running: atLeast,
+  })
+  .meta({ id: 'Stats' })
+
+export const doctorReport = z
+  .strictObject({
+    ok: z.boolean().meta({ description: 'True when there are no findings.' }),
+    checks: z.array(
+      z
+        .strictObject({
+          name: z.string(),
+          about: z.string().meta({ description: 'What the check saw.' }),
+          findings: z.array(z.strictObject({ what: z.string(), fix: z.string() })),
+        })
+        .meta({ id: 'Check' }),
+    ),
+  })
+  .meta({ id: 'DoctorReport' })
+
+export const auditEntry = z
+  .strictObject({
+    id: z.string(),
+    at: time,
+    caller: z.string(),
+    role: z.string(),
+    action: z.string().meta({ examples: ['schedule.put'] }),
+    target: z.string(),
+    detail: json.exactOptional(),
+  })
+  .meta({ id: 'AuditEntry' })
+
+export type JobResource = z.output<typeof jobResource>
+export type FreezeState = z.output<typeof freezeState>
+export type Stats = z.output<typeof stats>
+export type DoctorReport = z.output<typeof doctorReport>
+export type AuditEntry = z.output<typeof auditEntry>
