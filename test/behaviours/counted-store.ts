@@ -2,7 +2,7 @@ import type { Store } from '../../src/core/store.js'
 import type { Traffic } from '../servers/traffic.js'
 
 /** Counts a store's calls in flight: a call is in flight until it is answered, retries included. */
-export function counted(store: Store, traffic: Traffic): Store {
+export function countInFlight(store: Store, traffic: Traffic): Store {
   const part = <Part extends object>(area: Part): Part =>
     new Proxy(area, {
       get(target, name, receiver) {

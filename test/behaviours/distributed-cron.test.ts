@@ -7,7 +7,7 @@ import { plan } from '../../src/core/plan.js'
 import { isFinished, type Run } from '../../src/core/run.js'
 import type { Delivery, Sink, SinkMessage } from '../../src/core/sink.js'
 import type { Store } from '../../src/core/store.js'
-import { behaviours, type InstanceOptions, type World } from './world.js'
+import { behaviours, type InstanceOptions, type TestBed } from './test-bed.js'
 
 const SECOND_MS = 1_000
 const HOUR_MS = 3_600_000
@@ -16,16 +16,16 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D1',
     '`@every 1h`, cron expressions and `@at <time>` lists are accepted; each tick emits `{ id: "<schedule>-<unix tick>", generated_at, schedule_id, payload }`; `generated_at` is the nominal tick (ISO 8601, UTC), not the time of publishing; all four fields are the same in every retry.',
-    async (world) => {
+    async (bed) => {
       const orders = brokenAtFirst(1)
-      const belfry = await startWith(world, { sinks: { orders } })
-      const unix = Math.floor((await world.now()) / SECOND_MS) + 2
+      const belfry = await startWith(bed, { sinks: { orders } })
+      const unix = Math.floor((await bed.now()) / SECOND_MS) + 2
       const payload = { user: 1234, type: 'renewal_reminder' }
       const common = { to: 'orders', payload, times: 1 }
       const every = await belfry.schedules.put('every', { ...common, cron: '@every 1s' })
       const cron = await belfry.schedules.put('cron', { ...common, cron: '* * * * * *' })
       const at = await belfry.schedules.put('at', { ...common, cron: `@at ${unix} ${unix + 1}`, times: 2 })
-      await world.until(() => orders.delivered.length >= 4, 'four events')
+      await bed.until(() => orders.delivered.length >= 4, 'four events')
       const ticks = [
         ['every', every.createdAt + SECOND_MS],
         ['cron', Math.floor(cron.createdAt / SECOND_MS) * SECOND_MS + SECOND_MS],
@@ -47,8 +47,8 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D1',
     '`@every 1h`, cron expressions and `@at <time>` lists are accepted. (anything else is refused)',
-    async (world) => {
-      const belfry = await startWith(world, { roles: [] })
+    async (bed) => {
+      const belfry = await startWith(bed, { roles: [] })
       const put = (input: ScheduleInput) => belfry.schedules.put('bad', { to: 'orders', ...input })
       await expect(put({ cron: '@every soon' })).rejects.toThrow(/schedule "bad"/)
       await expect(put({ cron: '61 * * * *' })).rejects.toThrow(/schedule "bad"/)
@@ -61,20 +61,20 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D2',
     'The first tick of `@every` is creation + interval; every next tick is computed from the nominal tick, never from "now".',
-    async (world) => {
-      const { belfry, fired } = await startChimer(world, { lookahead: 0 })
+    async (bed) => {
+      const { belfry, fired } = await startChimer(bed, { lookahead: 0 })
       const created = await belfry.schedules.put('bell', { cron: '@every 1s', job: 'chime' })
       expect(created.next?.getTime()).toBe(created.createdAt + SECOND_MS)
       for (const pauseMs of [300, 450, 650]) {
         const seen = fired.length
-        await world.until(() => fired.length > seen, 'another tick')
+        await bed.until(() => fired.length > seen, 'another tick')
         // However late an instance is, the ticks stay at their instants.
-        world.hold(belfry)
-        await world.elapse(pauseMs)
-        world.resume(belfry)
+        bed.hold(belfry)
+        await bed.elapse(pauseMs)
+        bed.resume(belfry)
       }
       const seen = fired.length
-      await world.until(() => fired.length > seen, 'a last tick')
+      await bed.until(() => fired.length > seen, 'a last tick')
       expect(sorted(fired)).toEqual(ticksAfter(created.createdAt, fired.length))
     },
   )
@@ -82,19 +82,19 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D3',
     'Items whose time has come fire, including those enqueued with a time in the past; after an outage late rather than never (subject to the missed policy). (a time in the past)',
-    async (world) => {
-      const belfry = await world.instance()
+    async (bed) => {
+      const belfry = await bed.instance()
       const done: string[] = []
       const job = belfry.job<string>('note', { run: ({ payload }) => void done.push(payload) })
       await belfry.start()
-      const now = await world.now()
+      const now = await bed.now()
       await job.enqueue('a day ago', { at: new Date(now - 24 * HOUR_MS) })
       await job.enqueue('just now', { at: new Date(now) })
       await job.enqueue('soon', { at: new Date(now + 700) })
-      await world.until(() => done.length >= 2, 'what was due')
+      await bed.until(() => done.length >= 2, 'what was due')
       expect([...done].sort()).toEqual(['a day ago', 'just now'])
-      await world.until(() => done.length >= 3, 'what came due')
-      const [last] = (await world.runs({ job: 'note' })).filter(({ payload }) => payload === 'soon')
+      await bed.until(() => done.length >= 3, 'what came due')
+      const [last] = (await bed.runs({ job: 'note' })).filter(({ payload }) => payload === 'soon')
       expect(last?.startedAt).toBeGreaterThanOrEqual(now + 700)
     },
   )
@@ -102,26 +102,23 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D3',
     'Items whose time has come fire; after an outage late rather than never (subject to the missed policy). (an outage)',
-    async (world) => {
-      const { belfry: before } = await startChimer(world, { grace: '500ms', lookahead: 0 })
+    async (bed) => {
+      const { belfry: before } = await startChimer(bed, { grace: '500ms', lookahead: 0 })
       const common = { every: '1s', job: 'chime', times: 3 }
       const { anchor } = await before.schedules.put('all', { ...common, missed: 'all' })
       const latest = await before.schedules.put('latest', { ...common, missed: 'latest', times: 1 })
       const at = new Date(anchor + SECOND_MS)
       await before.schedules.put('skip', { at: [at, new Date(anchor + HOUR_MS)], job: 'chime', missed: 'skip' })
-      await world.settled(before.stop())
-      await world.until(async () => (await world.now()) > anchor + 3_600, 'the outage to have lasted')
-      const { belfry: after } = await startChimer(world, { grace: '500ms', lookahead: 0 })
-      await world.until(
-        async () => (await ended(world, 'all')) === 3 && (await ended(world, 'latest')) === 1,
-        'them all',
-      )
-      expect(await recordedTicks(world, 'all')).toEqual(ticksAfter(anchor, 3))
-      const [newest] = await world.runs({ schedule: 'latest' })
+      await bed.settled(before.stop())
+      await bed.until(async () => (await bed.now()) > anchor + 3_600, 'the outage to have lasted')
+      const { belfry: after } = await startChimer(bed, { grace: '500ms', lookahead: 0 })
+      await bed.until(async () => (await ended(bed, 'all')) === 3 && (await ended(bed, 'latest')) === 1, 'them all')
+      expect(await recordedTicks(bed, 'all')).toEqual(ticksAfter(anchor, 3))
+      const [newest] = await bed.runs({ schedule: 'latest' })
       const due = Math.floor(((newest?.createdAt ?? 0) - latest.anchor) / SECOND_MS)
       expect(newest?.tick).toBe(latest.anchor + due * SECOND_MS)
-      expect(await skips(world, 'latest')).toMatchObject([{ count: due - 1, reason: 'missed' }])
-      expect(await recordedTicks(world, 'skip')).toEqual([])
+      expect(await skips(bed, 'latest')).toMatchObject([{ count: due - 1, reason: 'missed' }])
+      expect(await recordedTicks(bed, 'skip')).toEqual([])
       expect(await after.schedules.explain('skip', at)).toMatchObject({ status: 'skipped', reason: 'missed' })
     },
   )
@@ -129,22 +126,22 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D4',
     'Changing the expression invalidates ticks of the old timeline: none is claimed after the update is acknowledged.',
-    async (world) => {
+    async (bed) => {
       const fired: number[] = []
       const instances: Belfry[] = []
       for (let number = 0; number < 3; number += 1) {
-        instances.push((await startChimer(world, { lookahead: '3s', fired })).belfry)
+        instances.push((await startChimer(bed, { lookahead: '3s', fired })).belfry)
       }
       const [first, second] = instances as [Belfry, Belfry]
       const bells = Array.from({ length: 10 }, (_, number) => `bell/${number}`)
       for (const id of bells) await first.schedules.put(id, { every: '1s', job: 'chime' })
-      await world.until(() => fired.length >= bells.length, 'a first tick of all')
+      await bed.until(() => fired.length >= bells.length, 'a first tick of all')
       const changed = await Promise.all(
         bells.map((id) => second.schedules.put(id, { every: '1s', startsAt: '2030-01-01T00:00:00Z', job: 'chime' })),
       )
-      await world.elapse(2_500)
+      await bed.elapse(2_500)
       for (const { id, updatedAt } of changed) {
-        const runs = await world.runs({ schedule: id })
+        const runs = await bed.runs({ schedule: id })
         expect(runs.length).toBeGreaterThan(0)
         for (const run of runs) {
           if (run.state === 'skipped') expect(run.reason).toBe('replaced')
@@ -157,14 +154,14 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D4',
     'Changing the expression invalidates ticks of the old timeline. (a due tick that was not yet claimed)',
-    async (world) => {
-      const { belfry: recorder } = await startChimer(world, { roles: ['tick'] })
+    async (bed) => {
+      const { belfry: recorder } = await startChimer(bed, { roles: ['tick'] })
       const { anchor } = await recorder.schedules.put('bell', { every: '1s', job: 'chime' })
-      await world.until(async () => (await world.now()) >= anchor + SECOND_MS, 'the tick to be due')
-      await world.until(async () => (await recordedTicks(world, 'bell')).length >= 1, 'its recording')
+      await bed.until(async () => (await bed.now()) >= anchor + SECOND_MS, 'the tick to be due')
+      await bed.until(async () => (await recordedTicks(bed, 'bell')).length >= 1, 'its recording')
       await recorder.schedules.put('bell', { every: '1h', job: 'chime' })
-      const { fired } = await startChimer(world)
-      await world.elapse(1_200)
+      const { fired } = await startChimer(bed)
+      await bed.elapse(1_200)
       expect(fired).toEqual([])
       expect(await recorder.schedules.explain('bell', new Date(anchor + SECOND_MS))).toMatchObject({
         status: 'skipped',
@@ -176,13 +173,13 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D4',
     'Changing the expression invalidates ticks of the old timeline: none is claimed after the update is acknowledged. (in a race with claims)',
-    async (world) => {
-      const { belfry } = await startChimer(world, { roles: [] })
-      const workers = await joinByHand(world, 3)
+    async (bed) => {
+      const { belfry } = await startChimer(bed, { roles: [] })
+      const workers = await joinByHand(bed, 3)
       const bells = Array.from({ length: 12 }, (_, number) => `bell/${number}`)
-      const at = new Date(await world.now())
+      const at = new Date(await bed.now())
       for (const id of bells) await belfry.schedules.put(id, { at, job: 'chime' })
-      await world.store.schedules.advance({ limit: 100, lookaheadMs: 0, plan })
+      await bed.store.schedules.advance({ limit: 100, lookaheadMs: 0, plan })
       const claims = workers.map((worker) => worker.claim(2))
       const puts = bells.map((id) => belfry.schedules.put(id, { every: '1h', job: 'chime' }))
       await Promise.all([...claims, ...puts])
@@ -190,7 +187,7 @@ behaviours('Distributed cron', (behaviour) => {
       expect(late.flat()).toEqual([])
       const claimed = (await Promise.all(claims)).flat().map(({ id }) => id)
       for (const id of bells) {
-        const [run] = await world.runs({ schedule: id })
+        const [run] = await bed.runs({ schedule: id })
         expect(run?.state).toBe(claimed.includes(run?.id ?? '') ? 'running' : 'skipped')
       }
     },
@@ -199,16 +196,16 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D5',
     'Deleting stops firing; orphans are ignored. Delete-and-recreate with the same id never revives old ticks.',
-    async (world) => {
-      const { belfry, fired } = await startChimer(world, { lookahead: '3s' })
+    async (bed) => {
+      const { belfry, fired } = await startChimer(bed, { lookahead: '3s' })
       const first = await belfry.schedules.put('bell', { every: '1s', job: 'chime' })
-      await world.until(() => fired.length >= 1, 'the first tick')
+      await bed.until(() => fired.length >= 1, 'the first tick')
       expect(await belfry.schedules.remove('bell')).toBe(true)
       const seen = fired.length
-      await world.elapse(1_500)
+      await bed.elapse(1_500)
       expect(fired.length).toBe(seen)
       const second = await belfry.schedules.put('bell', { every: '1h', job: 'chime' })
-      await world.elapse(1_500)
+      await bed.elapse(1_500)
       expect(fired.length).toBe(seen)
       expect(second.version).toBeGreaterThan(first.version)
       expect(second.next?.getTime()).toBe(second.createdAt + HOUR_MS)
@@ -220,29 +217,29 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D5',
     'Deleting stops firing; orphans are ignored. Delete-and-recreate with the same id never revives old ticks. (orphans of every kind)',
-    async (world) => {
-      const { belfry: recorder } = await startChimer(world, { roles: ['tick'], lookahead: '5s' })
-      const at = new Date((await world.now()) + 500)
+    async (bed) => {
+      const { belfry: recorder } = await startChimer(bed, { roles: ['tick'], lookahead: '5s' })
+      const at = new Date((await bed.now()) + 500)
       const ahead = new Date(at.getTime() + 2_500)
       await recorder.schedules.put('bell', { at: [at, ahead], job: 'chime' })
-      await world.until(async () => (await recordedTicks(world, 'bell')).length === 2, 'both to be recorded')
-      await world.until(async () => (await world.now()) >= at.getTime(), 'one of them to be due')
+      await bed.until(async () => (await recordedTicks(bed, 'bell')).length === 2, 'both to be recorded')
+      await bed.until(async () => (await bed.now()) >= at.getTime(), 'one of them to be due')
       await recorder.schedules.remove('bell')
       // The same list again, while the due tick is still within its grace and the other is in the future.
       await recorder.schedules.put('bell', { at: [at, ahead], job: 'chime' })
-      const { fired } = await startChimer(world)
-      await world.until(() => fired.length > 0, 'the tick of the new schedule')
-      await world.elapse(500)
+      const { fired } = await startChimer(bed)
+      await bed.until(() => fired.length > 0, 'the tick of the new schedule')
+      await bed.elapse(500)
       expect(fired).toEqual([ahead.getTime()])
-      const [old] = await world.runs({ schedule: 'bell' })
+      const [old] = await bed.runs({ schedule: 'bell' })
       expect(old).toMatchObject({ tick: at.getTime(), state: 'skipped', reason: 'removed' })
     },
   )
 
-  behaviour('D5', 'Deleting stops firing; orphans are ignored. (a run between two attempts)', async (world) => {
-    const { belfry } = await startChimer(world)
+  behaviour('D5', 'Deleting stops firing; orphans are ignored. (a run between two attempts)', async (bed) => {
+    const { belfry } = await startChimer(bed)
     let attempts = 0
-    const failing = await world.instance()
+    const failing = await bed.instance()
     failing.job('doomed', {
       retry: { backoff: 'fixed', delay: '500ms', attempts: 5 },
       run: () => {
@@ -251,33 +248,33 @@ behaviours('Distributed cron', (behaviour) => {
       },
     })
     await failing.start()
-    await failing.schedules.put('bell', { at: new Date((await world.now()) + 100), job: 'doomed' })
-    await world.until(async () => attempts === 1 && (await stateOf(world, 'bell')) === 'ready', 'a first attempt')
+    await failing.schedules.put('bell', { at: new Date((await bed.now()) + 100), job: 'doomed' })
+    await bed.until(async () => attempts === 1 && (await stateOf(bed, 'bell')) === 'ready', 'a first attempt')
     await belfry.schedules.remove('bell')
-    await world.elapse(1_200)
+    await bed.elapse(1_200)
     expect(attempts).toBe(1)
-    expect(await stateOf(world, 'bell')).toBe('cancelled')
+    expect(await stateOf(bed, 'bell')).toBe('cancelled')
   })
 
-  behaviour('D6', 'A publish that fails is retried with the same event id.', async (world) => {
+  behaviour('D6', 'A publish that fails is retried with the same event id.', async (bed) => {
     const orders = brokenAtFirst(2)
-    const belfry = await startWith(world, { sinks: { orders } })
-    const at = new Date((await world.now()) + 300)
+    const belfry = await startWith(bed, { sinks: { orders } })
+    const at = new Date((await bed.now()) + 300)
     await belfry.schedules.put('bell', { at, to: 'orders', payload: 1 })
-    await world.until(() => orders.delivered.length >= 1, 'the delivery')
+    await bed.until(() => orders.delivered.length >= 1, 'the delivery')
     const id = `bell-${Math.floor(at.getTime() / SECOND_MS)}`
     expect([...orders.refused, ...orders.delivered].map((message) => [message.id, message.attempt])).toEqual([
       [id, 1],
       [id, 2],
       [id, 3],
     ])
-    await world.until(async () => (await stateOf(world, 'bell')) === 'succeeded', 'the run to end')
-    await world.elapse(500)
+    await bed.until(async () => (await stateOf(bed, 'bell')) === 'succeeded', 'the run to end')
+    await bed.elapse(500)
     expect(orders.delivered).toHaveLength(1)
-    expect(await world.runs({ schedule: 'bell' })).toMatchObject([{ attempt: 3 }])
+    expect(await bed.runs({ schedule: 'bell' })).toMatchObject([{ attempt: 3 }])
   })
 
-  behaviour('D6', 'A publish that fails is retried with the same event id. (one message of a batch)', async (world) => {
+  behaviour('D6', 'A publish that fails is retried with the same event id. (one message of a batch)', async (bed) => {
     const fates = new Map<string, number>()
     const delivered: string[] = []
     const orders: Sink = {
@@ -291,11 +288,11 @@ behaviours('Distributed cron', (behaviour) => {
         })
       },
     }
-    const belfry = await startWith(world, { sinks: { orders } })
-    const at = new Date((await world.now()) + 300)
+    const belfry = await startWith(bed, { sinks: { orders } })
+    const at = new Date((await bed.now()) + 300)
     const unix = Math.floor(at.getTime() / SECOND_MS)
     for (const id of ['good', 'bad', 'fine']) await belfry.schedules.put(id, { at, to: 'orders' })
-    await world.until(() => delivered.length >= 3, 'all to be delivered')
+    await bed.until(() => delivered.length >= 3, 'all to be delivered')
     expect([...fates].sort()).toEqual([
       [`bad-${unix}`, 2],
       [`fine-${unix}`, 1],
@@ -306,20 +303,20 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D7',
     'Create never leaves a saved schedule without a pending tick, nor a pending tick without a schedule.',
-    async (world) => {
-      const { belfry: client } = await startChimer(world, { roles: [] })
+    async (bed) => {
+      const { belfry: client } = await startChimer(bed, { roles: [] })
       const ids = Array.from({ length: 30 }, (_, number) => `bell/${number}`)
       const puts = ids.map((id) => client.schedules.put(id, { every: '1s', job: 'chime', times: 1 }))
       await Promise.race([puts[10], puts[11]])
-      world.crash(client)
+      bed.crash(client)
       // On a remote store, calls that were sent before the crash are still executed.
-      await world.elapse(0)
-      const { fired } = await startChimer(world)
-      const saved = (await world.store.schedules.list({ prefix: 'bell/', limit: 100 })).items
+      await bed.elapse(0)
+      const { fired } = await startChimer(bed)
+      const saved = (await bed.store.schedules.list({ prefix: 'bell/', limit: 100 })).items
       expect(saved.length).toBeGreaterThanOrEqual(1)
-      await world.until(() => fired.length >= saved.length, 'each saved schedule to fire')
-      await world.elapse(300)
-      const runs = await world.runs({ job: 'chime' })
+      await bed.until(() => fired.length >= saved.length, 'each saved schedule to fire')
+      await bed.elapse(300)
+      const runs = await bed.runs({ job: 'chime' })
       expect(runs.map(({ schedule }) => schedule).sort()).toEqual(saved.map(({ id }) => id).sort())
     },
   )
@@ -327,8 +324,8 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D7',
     'Create never leaves a saved schedule without a pending tick, nor a pending tick without a schedule. (refused, or repeated)',
-    async (world) => {
-      const { belfry } = await startChimer(world, { roles: [] })
+    async (bed) => {
+      const { belfry } = await startChimer(bed, { roles: [] })
       const never = { cron: '@at 2001-01-01T00:00:00Z', job: 'chime' }
       const entries: [string, ScheduleInput][] = [
         ['good', { every: '1h', job: 'chime' }],
@@ -338,37 +335,37 @@ behaviours('Distributed cron', (behaviour) => {
       expect((await belfry.schedules.list()).items).toEqual([])
       const first = await belfry.schedules.put('good', { every: '1h', job: 'chime' })
       // The reply was lost, so the client repeats the call.
-      await world.elapse(50)
+      await bed.elapse(50)
       const again = await belfry.schedules.put('good', { every: '1h', job: 'chime' })
       expect(again).toEqual({ ...first, outcome: 'unchanged' })
-      await world.store.schedules.advance({ limit: 10, lookaheadMs: 1.5 * HOUR_MS, plan })
-      expect(await recordedTicks(world, 'good')).toEqual([first.createdAt + HOUR_MS])
+      await bed.store.schedules.advance({ limit: 10, lookaheadMs: 1.5 * HOUR_MS, plan })
+      expect(await recordedTicks(bed, 'good')).toEqual([first.createdAt + HOUR_MS])
     },
   )
 
   behaviour(
     'D8',
     'Any worker can die at any instant; workers are added and removed freely; there is no single point of failure.',
-    async (world) => {
+    async (bed) => {
       const fired: number[] = []
       const options = { fired, takesMs: 300 }
-      const { belfry: first } = await startChimer(world, options)
-      const { belfry: second } = await startChimer(world, options)
+      const { belfry: first } = await startChimer(bed, options)
+      const { belfry: second } = await startChimer(bed, options)
       const { anchor } = await first.schedules.put('bell', { every: '1s', job: 'chime' })
-      await world.until(() => fired.length >= 1, 'the first tick')
-      await world.until(async () => (await running(world)).length > 0, 'somebody at work')
-      const [atWork] = await running(world)
+      await bed.until(() => fired.length >= 1, 'the first tick')
+      await bed.until(async () => (await running(bed)).length > 0, 'somebody at work')
+      const [atWork] = await running(bed)
       const [victim, survivor] = atWork?.instance === first.instance ? [first, second] : [second, first]
-      world.crash(victim)
-      const { belfry: third } = await startChimer(world, options)
-      await world.until(async () => (await world.now()) > anchor + 3_000, 'life to go on')
-      await world.settled(survivor.stop())
-      await world.until(async () => (await world.now()) > anchor + 4_000, 'life to go on')
-      world.crash(third)
-      await startChimer(world, options)
-      const now = await world.now()
-      const due = async () => (await world.runs({ schedule: 'bell' })).filter(({ tick = now }) => tick < now)
-      await world.until(async () => (await due()).every(isFinished), 'all that was due')
+      bed.crash(victim)
+      const { belfry: third } = await startChimer(bed, options)
+      await bed.until(async () => (await bed.now()) > anchor + 3_000, 'life to go on')
+      await bed.settled(survivor.stop())
+      await bed.until(async () => (await bed.now()) > anchor + 4_000, 'life to go on')
+      bed.crash(third)
+      await startChimer(bed, options)
+      const now = await bed.now()
+      const due = async () => (await bed.runs({ schedule: 'bell' })).filter(({ tick = now }) => tick < now)
+      await bed.until(async () => (await due()).every(isFinished), 'all that was due')
       expect(sorted((await due()).map(({ tick = 0 }) => tick))).toEqual(
         ticksAfter(anchor, Math.ceil((now - anchor) / SECOND_MS) - 1),
       )
@@ -379,8 +376,8 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D9',
     'CRUD API for schedules, with versions: an update based on a stale version is refused.',
-    async (world) => {
-      const { belfry } = await startChimer(world, { roles: [] })
+    async (bed) => {
+      const { belfry } = await startChimer(bed, { roles: [] })
       const input = { every: '1h', job: 'chime', payload: { to: 'a' } }
       const created = await belfry.schedules.put('bell', input, { ifVersion: 0 })
       expect(created).toEqual({ ...(await belfry.schedules.get('bell')), outcome: 'created' })
@@ -415,8 +412,8 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D9',
     'CRUD API for schedules, with versions: an update based on a stale version is refused. (pausing and resuming are updates)',
-    async (world) => {
-      const { belfry } = await startChimer(world, { roles: [] })
+    async (bed) => {
+      const { belfry } = await startChimer(bed, { roles: [] })
       const input = { every: '1h', job: 'chime' }
       const { version, next } = await belfry.schedules.put('bell', input)
       const paused = await belfry.schedules.pause('bell', 'holiday')
@@ -433,21 +430,21 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D11',
     'High-resolution schedules (`@every 1s`) never lag for good: after a stall the timeline is back on time at once, and what was missed is accounted for.',
-    async (world) => {
-      const { belfry, fired } = await startChimer(world, { grace: '1s', lookahead: 0 })
+    async (bed) => {
+      const { belfry, fired } = await startChimer(bed, { grace: '1s', lookahead: 0 })
       const { anchor } = await belfry.schedules.put('bell', { cron: '@every 1s', job: 'chime' })
-      await world.until(() => fired.length >= 1, 'the first tick')
-      world.hold(belfry)
-      await world.elapse(3_200)
-      world.resume(belfry)
-      const resumedAt = await world.now()
-      await world.until(() => fired.some((tick) => tick > resumedAt), 'a tick after the stall')
-      const [back] = (await world.runs({ schedule: 'bell' })).filter(({ tick = 0 }) => tick > resumedAt)
+      await bed.until(() => fired.length >= 1, 'the first tick')
+      bed.hold(belfry)
+      await bed.elapse(3_200)
+      bed.resume(belfry)
+      const resumedAt = await bed.now()
+      await bed.until(() => fired.some((tick) => tick > resumedAt), 'a tick after the stall')
+      const [back] = (await bed.runs({ schedule: 'bell' })).filter(({ tick = 0 }) => tick > resumedAt)
       expect((back?.startedAt ?? Number.POSITIVE_INFINITY) - (back?.tick ?? 0)).toBeLessThan(SECOND_MS)
       expect(back?.tick).toBeLessThanOrEqual(resumedAt + SECOND_MS)
-      const ranges = await skips(world, 'bell')
+      const ranges = await skips(bed, 'bell')
       expect(ranges.map(({ reason }) => reason)).toEqual(['missed'])
-      const accounted = sorted([...(await recordedTicks(world, 'bell')), ...ranges.flatMap(ticksOf)])
+      const accounted = sorted([...(await recordedTicks(bed, 'bell')), ...ranges.flatMap(ticksOf)])
       expect(accounted).toEqual(ticksAfter(anchor, accounted.length))
     },
   )
@@ -455,55 +452,53 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D11',
     'High-resolution schedules (`@every 1s`) never lag for good. (a handler slower than the interval)',
-    async (world) => {
-      const { belfry, fired } = await startChimer(world, { takesMs: 1_500, lookahead: 0 })
+    async (bed) => {
+      const { belfry, fired } = await startChimer(bed, { takesMs: 1_500, lookahead: 0 })
       const { anchor } = await belfry.schedules.put('bell', { cron: '@every 1s', job: 'chime', overlap: 'skip' })
-      await world.until(() => fired.length >= 2, 'two runs')
-      const ranges = await skips(world, 'bell')
+      await bed.until(() => fired.length >= 2, 'two runs')
+      const ranges = await skips(bed, 'bell')
       expect(new Set(ranges.map(({ reason }) => reason))).toEqual(new Set(['overlap']))
-      const accounted = sorted([...(await recordedTicks(world, 'bell')), ...ranges.flatMap(ticksOf)])
+      const accounted = sorted([...(await recordedTicks(bed, 'bell')), ...ranges.flatMap(ticksOf)])
       expect(accounted).toEqual(ticksAfter(anchor, accounted.length))
-      for (const run of await world.runs({ schedule: 'bell' })) {
+      for (const run of await bed.runs({ schedule: 'bell' })) {
         expect((run.startedAt ?? Number.POSITIVE_INFINITY) - (run.tick ?? 0)).toBeLessThan(SECOND_MS)
       }
     },
   )
 
-  behaviour('D12', 'Deadlines: a tick later than its deadline is skipped, and recorded as such.', async (world) => {
-    const { belfry: recorder } = await startChimer(world, { roles: ['tick'] })
-    const at = new Date((await world.now()) + 300)
+  behaviour('D12', 'Deadlines: a tick later than its deadline is skipped, and recorded as such.', async (bed) => {
+    const { belfry: recorder } = await startChimer(bed, { roles: ['tick'] })
+    const at = new Date((await bed.now()) + 300)
     await recorder.schedules.put('strict', { at, job: 'chime', deadline: '500ms' })
     await recorder.schedules.put('patient', { at, job: 'chime', deadline: '1h' })
-    await world.until(async () => (await world.now()) > at.getTime() + 600, 'the deadline to pass')
-    const { fired } = await startChimer(world, { roles: ['run'] })
-    await world.until(() => fired.length >= 1, 'the patient one')
-    await world.elapse(200)
+    await bed.until(async () => (await bed.now()) > at.getTime() + 600, 'the deadline to pass')
+    const { fired } = await startChimer(bed, { roles: ['run'] })
+    await bed.until(() => fired.length >= 1, 'the patient one')
+    await bed.elapse(200)
     expect(fired).toHaveLength(1)
-    expect(await stateOf(world, 'patient')).toBe('succeeded')
-    expect(await world.runs({ schedule: 'strict' })).toMatchObject([{ state: 'skipped', reason: 'deadline' }])
+    expect(await stateOf(bed, 'patient')).toBe('succeeded')
+    expect(await bed.runs({ schedule: 'strict' })).toMatchObject([{ state: 'skipped', reason: 'deadline' }])
     expect(await recorder.schedules.explain('strict', at)).toMatchObject({ status: 'skipped', reason: 'deadline' })
   })
 
   behaviour(
     'D12',
     'Deadlines: a tick later than its deadline is skipped, and recorded as such. (no instance was up to record it)',
-    async (world) => {
-      const { belfry: client } = await startChimer(world, { roles: [] })
-      const at = new Date((await world.now()) + 300)
+    async (bed) => {
+      const { belfry: client } = await startChimer(bed, { roles: [] })
+      const at = new Date((await bed.now()) + 300)
       await client.schedules.put('bell', { at, job: 'chime', deadline: '500ms' })
-      await world.until(async () => (await world.now()) > at.getTime() + 600, 'the deadline to pass')
-      const { fired } = await startChimer(world)
-      await world.until(async () => (await skips(world, 'bell')).length > 0, 'the skip')
-      expect(await skips(world, 'bell')).toEqual([
-        { from: at.getTime(), to: at.getTime(), count: 1, reason: 'deadline' },
-      ])
+      await bed.until(async () => (await bed.now()) > at.getTime() + 600, 'the deadline to pass')
+      const { fired } = await startChimer(bed)
+      await bed.until(async () => (await skips(bed, 'bell')).length > 0, 'the skip')
+      expect(await skips(bed, 'bell')).toEqual([{ from: at.getTime(), to: at.getTime(), count: 1, reason: 'deadline' }])
       expect(await client.schedules.explain('bell', at)).toMatchObject({ status: 'skipped', reason: 'deadline' })
       expect(fired).toEqual([])
     },
   )
 
-  behaviour('D12', 'Deadlines: a tick later than its deadline is skipped. (a retry is exempt)', async (world) => {
-    const belfry = await world.instance()
+  behaviour('D12', 'Deadlines: a tick later than its deadline is skipped. (a retry is exempt)', async (bed) => {
+    const belfry = await bed.instance()
     const attempts: number[] = []
     belfry.job('shaky', {
       retry: { backoff: 'fixed', delay: '700ms' },
@@ -513,18 +508,18 @@ behaviours('Distributed cron', (behaviour) => {
       },
     })
     await belfry.start()
-    const at = new Date((await world.now()) + 300)
+    const at = new Date((await bed.now()) + 300)
     await belfry.schedules.put('bell', { at, job: 'shaky', deadline: '500ms' })
-    await world.until(async () => (await stateOf(world, 'bell')) === 'succeeded', 'the second attempt')
+    await bed.until(async () => (await stateOf(bed, 'bell')) === 'succeeded', 'the second attempt')
     expect(attempts).toEqual([1, 2])
   })
 
-  behaviour('D13', 'A retry after "next tick enqueued, publish failed" must not fork the timeline.', async (world) => {
+  behaviour('D13', 'A retry after "next tick enqueued, publish failed" must not fork the timeline.', async (bed) => {
     const orders = brokenAtFirst(1)
-    const belfry = await startWith(world, { sinks: { orders } })
+    const belfry = await startWith(bed, { sinks: { orders } })
     const { anchor } = await belfry.schedules.put('bell', { every: '1s', to: 'orders' })
-    await world.until(() => orders.delivered.length >= 3, 'three deliveries')
-    const ticks = await recordedTicks(world, 'bell')
+    await bed.until(() => orders.delivered.length >= 3, 'three deliveries')
+    const ticks = await recordedTicks(bed, 'bell')
     expect(ticks).toEqual(ticksAfter(anchor, ticks.length))
     const ids = orders.delivered.map(({ id }) => id)
     expect(new Set(ids).size).toBe(ids.length)
@@ -533,48 +528,48 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D13',
     'A retry after "next tick enqueued, publish failed" must not fork the timeline. (recorded, and the reply was lost)',
-    async (world) => {
+    async (bed) => {
       let lost = 0
       const wrap = losingReplies(() => {
         lost += 1
         return lost % 2 === 1
       })
       const fired: number[] = []
-      const { belfry } = await startChimer(world, { wrap, fired })
-      await startChimer(world, { wrap, fired })
+      const { belfry } = await startChimer(bed, { wrap, fired })
+      await startChimer(bed, { wrap, fired })
       const { anchor } = await belfry.schedules.put('bell', { every: '1s', job: 'chime', payload: 'ding' })
-      await world.until(() => fired.length >= 4, 'four ticks')
-      const ticks = await recordedTicks(world, 'bell')
+      await bed.until(() => fired.length >= 4, 'four ticks')
+      const ticks = await recordedTicks(bed, 'bell')
       expect(lost).toBeGreaterThan(2)
       expect(ticks).toEqual(ticksAfter(anchor, ticks.length))
       expect(sorted(fired)).toEqual(ticksAfter(anchor, fired.length))
     },
   )
 
-  behaviour('D14', 'A schedule whose first tick is due at once must not lose it.', async (world) => {
-    const { belfry, fired } = await startChimer(world)
-    const now = await world.now()
+  behaviour('D14', 'A schedule whose first tick is due at once must not lose it.', async (bed) => {
+    const { belfry, fired } = await startChimer(bed)
+    const now = await bed.now()
     const dues = { now, 'just past': now - 50, 'seconds past': now - 5_000, 'about to come': now + 1 }
     for (const [id, at] of Object.entries(dues)) await belfry.schedules.put(id, { at: new Date(at), job: 'chime' })
-    await world.until(() => fired.length >= 4, 'all of them')
-    await world.elapse(300)
+    await bed.until(() => fired.length >= 4, 'all of them')
+    await bed.elapse(300)
     expect(sorted(fired)).toEqual(sorted(Object.values(dues)))
   })
 
   behaviour(
     'D14',
     'A schedule whose first tick is due at once must not lose it. (an interval that starts now)',
-    async (world) => {
-      const { belfry, fired } = await startChimer(world)
-      const now = await world.now()
+    async (bed) => {
+      const { belfry, fired } = await startChimer(bed)
+      const now = await bed.now()
       const startsAt = new Date(now)
-      await world.elapse(20)
+      await bed.elapse(20)
       const put = await belfry.schedules.put('bell', { every: '1h', startsAt, job: 'chime' })
       expect(put.next).toEqual(startsAt)
-      await world.until(() => fired.length >= 1, 'the first tick')
+      await bed.until(() => fired.length >= 1, 'the first tick')
       // Put again with another interval, the schedule must not fire that tick again.
       await belfry.schedules.put('bell', { every: '2h', startsAt, job: 'chime' })
-      await world.elapse(500)
+      await bed.elapse(500)
       expect(fired).toEqual([now])
       expect((await belfry.schedules.get('bell'))?.next).toEqual(new Date(now + 2 * HOUR_MS))
     },
@@ -583,14 +578,14 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D14',
     'A schedule whose first tick is due at once must not lose it. (replacing one with ticks recorded ahead)',
-    async (world) => {
-      const { belfry, fired } = await startChimer(world, { lookahead: '5s' })
+    async (bed) => {
+      const { belfry, fired } = await startChimer(bed, { lookahead: '5s' })
       const { anchor } = await belfry.schedules.put('bell', { every: '2s', job: 'chime' })
-      await world.until(async () => (await recordedTicks(world, 'bell')).length >= 2, 'ticks ahead')
-      const at = new Date((await world.now()) + 100)
+      await bed.until(async () => (await recordedTicks(bed, 'bell')).length >= 2, 'ticks ahead')
+      const at = new Date((await bed.now()) + 100)
       await belfry.schedules.put('bell', { at, job: 'chime' })
-      await world.until(() => fired.length >= 1, 'the tick')
-      await world.until(async () => (await world.now()) > anchor + 2_200, 'the old ticks not to come')
+      await bed.until(() => fired.length >= 1, 'the tick')
+      await bed.until(async () => (await bed.now()) > anchor + 2_200, 'the old ticks not to come')
       expect(fired).toEqual([at.getTime()])
     },
   )
@@ -598,20 +593,20 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D14',
     'A schedule whose first tick is due at once must not lose it. (declared in code, and by many at once)',
-    async (world) => {
+    async (bed) => {
       const fired: number[] = []
-      const at = new Date(await world.now())
+      const at = new Date(await bed.now())
       const instances = await Promise.all(
         [1, 2, 3].map(async () => {
-          const belfry = await world.instance({ app: 'tower' })
+          const belfry = await bed.instance({ app: 'tower' })
           belfry.job('chime', { run: ({ tick }) => void fired.push(tick.getTime()) })
           belfry.schedule('bell', { at, job: 'chime' })
           return belfry
         }),
       )
       await Promise.all(instances.map((belfry) => belfry.start()))
-      await world.until(() => fired.length >= 1, 'the tick')
-      await world.elapse(500)
+      await bed.until(() => fired.length >= 1, 'the tick')
+      await bed.elapse(500)
       expect(fired).toEqual([at.getTime()])
     },
   )
@@ -619,14 +614,14 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D15',
     'Compare-and-set checks how many rows it changed: two workers never both proceed. (claims)',
-    async (world) => {
-      const { belfry } = await startChimer(world, { roles: [] })
-      const workers = await joinByHand(world, 6)
-      const at = new Date(await world.now())
+    async (bed) => {
+      const { belfry } = await startChimer(bed, { roles: [] })
+      const workers = await joinByHand(bed, 6)
+      const at = new Date(await bed.now())
       for (let number = 0; number < 20; number += 1) {
         await belfry.schedules.put(`bell/${number}`, { at, job: 'chime' })
       }
-      await world.store.schedules.advance({ limit: 100, lookaheadMs: 0, plan })
+      await bed.store.schedules.advance({ limit: 100, lookaheadMs: 0, plan })
       const claims = await Promise.all(workers.map((worker) => worker.claim(10)))
       const claimed = claims.flat().map(({ id }) => id)
       while (claimed.length < 20) {
@@ -642,9 +637,9 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D15',
     'Compare-and-set checks how many rows it changed: two workers never both proceed. (updates)',
-    async (world) => {
-      const { belfry: one } = await startChimer(world, { roles: [] })
-      const { belfry: other } = await startChimer(world, { roles: [] })
+    async (bed) => {
+      const { belfry: one } = await startChimer(bed, { roles: [] })
+      const { belfry: other } = await startChimer(bed, { roles: [] })
       let { version } = await one.schedules.put('bell', { every: '1h', job: 'chime' })
       for (let round = 1; round <= 5; round += 1) {
         const writes = Array.from({ length: 6 }, (_, number) => {
@@ -665,96 +660,90 @@ behaviours('Distributed cron', (behaviour) => {
   behaviour(
     'D15',
     'Compare-and-set checks how many rows it changed: two workers never both proceed. (settlements)',
-    async (world) => {
-      const { belfry } = await startChimer(world, { roles: [] })
-      const [slow, quick] = (await joinByHand(world, 2, 300)) as [HandWorker, HandWorker]
-      await belfry.schedules.put('bell', { at: new Date(await world.now()), job: 'chime' })
-      await world.store.schedules.advance({ limit: 10, lookaheadMs: 0, plan })
+    async (bed) => {
+      const { belfry } = await startChimer(bed, { roles: [] })
+      const [slow, quick] = (await joinByHand(bed, 2, 300)) as [HandWorker, HandWorker]
+      await belfry.schedules.put('bell', { at: new Date(await bed.now()), job: 'chime' })
+      await bed.store.schedules.advance({ limit: 10, lookaheadMs: 0, plan })
       const [first] = await slow.claim(1)
-      await world.elapse(200)
+      await bed.elapse(200)
       await quick.beat()
-      await world.elapse(200)
-      await world.store.runs.rescue(10)
+      await bed.elapse(200)
+      await bed.store.runs.rescue(10)
       const [second] = await quick.claim(1)
       expect(second?.id).toBe(first?.id)
       expect(second?.token).toBeGreaterThan(first?.token ?? Number.POSITIVE_INFINITY)
       const settle = (run: Run | undefined, result: string) =>
-        world.store.runs.settle([
-          { run: run?.id ?? '', token: run?.token ?? 0, outcome: { kind: 'succeeded', result } },
-        ])
+        bed.store.runs.settle([{ run: run?.id ?? '', token: run?.token ?? 0, outcome: { kind: 'succeeded', result } }])
       const outcomes = await Promise.all([settle(first, 'slow'), settle(second, 'quick'), settle(first, 'slow again')])
       expect(outcomes).toEqual([['stale'], ['settled'], ['stale']])
-      expect(await world.runs({ schedule: 'bell' })).toMatchObject([{ state: 'succeeded', result: 'quick' }])
+      expect(await bed.runs({ schedule: 'bell' })).toMatchObject([{ state: 'succeeded', result: 'quick' }])
     },
   )
 
-  behaviour(
-    'D16',
-    'A manual trigger neither ends a schedule, nor forks it, nor moves its next tick.',
-    async (world) => {
-      const { belfry, fired } = await startChimer(world, { lookahead: 0 })
-      const before = await belfry.schedules.put('bell', { every: '1s', job: 'chime', times: 3 })
-      for (let pull = 0; pull < 5; pull += 1) await belfry.schedules.trigger('bell')
-      const after = await belfry.schedules.get('bell')
-      expect({ ...after, outcome: 'created' }).toEqual(before)
-      expect(after?.remaining).toBe(3)
-      await world.until(() => fired.length >= 8, 'five triggers and three ticks')
-      await world.elapse(1_200)
-      expect(fired).toHaveLength(8)
-      const ticks = (await world.runs({ schedule: 'bell' })).filter(({ origin }) => origin === 'tick')
-      expect(sorted(ticks.map(({ tick = 0 }) => tick))).toEqual(ticksAfter(before.anchor, 3))
-    },
-  )
+  behaviour('D16', 'A manual trigger neither ends a schedule, nor forks it, nor moves its next tick.', async (bed) => {
+    const { belfry, fired } = await startChimer(bed, { lookahead: 0 })
+    const before = await belfry.schedules.put('bell', { every: '1s', job: 'chime', times: 3 })
+    for (let pull = 0; pull < 5; pull += 1) await belfry.schedules.trigger('bell')
+    const after = await belfry.schedules.get('bell')
+    expect({ ...after, outcome: 'created' }).toEqual(before)
+    expect(after?.remaining).toBe(3)
+    await bed.until(() => fired.length >= 8, 'five triggers and three ticks')
+    await bed.elapse(1_200)
+    expect(fired).toHaveLength(8)
+    const ticks = (await bed.runs({ schedule: 'bell' })).filter(({ origin }) => origin === 'tick')
+    expect(sorted(ticks.map(({ tick = 0 }) => tick))).toEqual(ticksAfter(before.anchor, 3))
+  })
 
   behaviour(
     'D16',
     'A manual trigger neither ends a schedule, nor forks it, nor moves its next tick. (the only tick, a paused one, and one at the same instant)',
-    async (world) => {
-      const { belfry, fired } = await startChimer(world, { lookahead: 0 })
-      const at = new Date((await world.now()) + 700)
+    async (bed) => {
+      const { belfry, fired } = await startChimer(bed, { lookahead: 0 })
+      const at = new Date((await bed.now()) + 700)
       await belfry.schedules.put('once', { at, job: 'chime' })
       await belfry.schedules.trigger('once')
       // Simulates a trigger at the exact instant of the tick.
-      await world.store.runs.enqueue([
+      await bed.store.runs.enqueue([
         {
           ...{ target: { job: 'chime' }, origin: 'trigger', schedule: 'once', tick: at.getTime() },
           ...{ payload: null, priority: 0, keep: 'all' },
         },
       ])
-      await world.until(() => fired.length >= 2, 'both triggers')
+      await bed.until(() => fired.length >= 2, 'both triggers')
       expect(await belfry.schedules.get('once')).toMatchObject({ state: 'active', next: at })
-      await world.until(() => fired.length >= 3, 'the tick')
-      const origins = (await world.runs({ schedule: 'once' })).map(({ origin }) => origin)
+      await bed.until(() => fired.length >= 3, 'the tick')
+      const origins = (await bed.runs({ schedule: 'once' })).map(({ origin }) => origin)
       expect(origins).toEqual(['trigger', 'trigger', 'tick'])
       await belfry.schedules.put('paused', { every: '1h', job: 'chime' })
       const paused = await belfry.schedules.pause('paused')
       await belfry.schedules.trigger('paused')
-      await world.until(() => fired.length >= 4, 'the trigger of a paused schedule')
+      await bed.until(() => fired.length >= 4, 'the trigger of a paused schedule')
       expect(await belfry.schedules.get('paused')).toEqual(paused)
     },
   )
 
   for (const keep of ['all', 'failures', 'none'] as const) {
-    behaviour('D17', `A monthly schedule survives every retention setting. (keep: ${keep})`, async (world) => {
+    behaviour('D17', `A monthly schedule survives every retention setting. (keep: ${keep})`, async (bed) => {
       const retention = { history: { maxAge: 0, maxRuns: 0 } }
-      const { belfry, fired } = await startChimer(world, retention)
-      const at = (Math.floor((await world.now()) / SECOND_MS) + 2) * SECOND_MS
+      const { belfry, fired } = await startChimer(bed, retention)
+      const at = (Math.floor((await bed.now()) / SECOND_MS) + 2) * SECOND_MS
       const cron = monthlyAt(new Date(at))
       const created = await belfry.schedules.put('rent', { cron, job: 'chime', keep })
       expect(created.next?.getTime()).toBe(at)
-      await pruneAll(world)
-      await world.until(() => fired.length >= 1, 'the first of the month')
-      await world.until(async () => (await world.runs({ schedule: 'rent' })).length === 0, 'its history to be gone')
-      await pruneAll(world)
+      await pruneAll(bed)
+      await bed.until(() => fired.length >= 1, 'the first of the month')
+      await bed.until(async () => (await bed.runs({ schedule: 'rent' })).length === 0, 'its history to be gone')
+      await pruneAll(bed)
       const kept = await belfry.schedules.get('rent')
       expect(kept).toMatchObject({ state: 'active', version: created.version })
       expect(kept?.next?.getTime()).toBeGreaterThan(at + 27 * 24 * HOUR_MS)
       // Late, with clock skew, or repeated: the month's tick does not run again.
-      await startChimer(world, { ...retention, skewMs: -600_000, fired })
+      await startChimer(bed, { ...retention, skewMs: -600_000, fired })
       await belfry.schedules.put('rent', { cron, job: 'chime', keep, payload: 'dearer' })
       await belfry.schedules.pause('rent')
       await belfry.schedules.resume('rent')
-      await world.elapse(1_500)
+      await bed.elapse(1_500)
       expect(fired).toEqual([at])
       expect((await belfry.schedules.get('rent'))?.next).toEqual(kept?.next)
     })
@@ -763,8 +752,8 @@ behaviours('Distributed cron', (behaviour) => {
 
 // ── Instances ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-async function startWith(world: World, options: InstanceOptions): Promise<Belfry> {
-  const belfry = await world.instance(options)
+async function startWith(bed: TestBed, options: InstanceOptions): Promise<Belfry> {
+  const belfry = await bed.instance(options)
   await belfry.start()
   return belfry
 }
@@ -776,11 +765,11 @@ interface ChimerOptions extends InstanceOptions {
 }
 
 /** An instance with the job `chime`, and the nominal instants that it completed. */
-async function startChimer(world: World, { fired = [], takesMs, ...options }: ChimerOptions = {}) {
-  const belfry = await world.instance(options)
+async function startChimer(bed: TestBed, { fired = [], takesMs, ...options }: ChimerOptions = {}) {
+  const belfry = await bed.instance(options)
   belfry.job('chime', {
     run: async ({ tick }) => {
-      if (takesMs !== undefined) await world.sleep(takesMs)
+      if (takesMs !== undefined) await bed.sleep(takesMs)
       fired.push(tick.getTime())
     },
   })
@@ -794,11 +783,11 @@ interface HandWorker {
 }
 
 /** Registers instances whose claims the test makes itself. */
-async function joinByHand(world: World, count: number, leaseMs = 30_000): Promise<HandWorker[]> {
+async function joinByHand(bed: TestBed, count: number, leaseMs = 30_000): Promise<HandWorker[]> {
   const ids = Array.from({ length: count }, (_, number) => `worker-${number}`)
   for (const id of ids) {
     const jobs = [{ name: 'chime' }]
-    await world.store.instances.join({ id, host: 'test', pid: 1, zoneData: 'test', jobs }, leaseMs)
+    await bed.store.instances.join({ id, host: 'test', pid: 1, zoneData: 'test', jobs }, leaseMs)
   }
   return ids.map((instance) => {
     let claim = 0
@@ -806,9 +795,9 @@ async function joinByHand(world: World, count: number, leaseMs = 30_000): Promis
       async claim(limit) {
         claim += 1
         const jobs = [{ name: 'chime', limit }]
-        return (await world.store.runs.claim({ instance, claim, limit, jobs, sinks: [], floor: 0 })).runs
+        return (await bed.store.runs.claim({ instance, claim, limit, jobs, sinks: [], floor: 0 })).runs
       },
-      beat: () => world.store.instances.beat({ instance, leaseMs, attempts: [], claimsSettled: 0 }),
+      beat: () => bed.store.instances.beat({ instance, leaseMs, attempts: [], claimsSettled: 0 }),
     }
   })
 }
@@ -862,29 +851,29 @@ function byId<Event extends { readonly id: string }>(events: readonly Event[]): 
 
 // ── Looking into the store ──────────────────────────────────────────────────────────────────────────────────────────
 
-async function recordedTicks(world: World, schedule: string): Promise<number[]> {
-  return sorted((await world.runs({ schedule })).map(({ tick = 0 }) => tick))
+async function recordedTicks(bed: TestBed, schedule: string): Promise<number[]> {
+  return sorted((await bed.runs({ schedule })).map(({ tick = 0 }) => tick))
 }
 
-async function ended(world: World, schedule: string): Promise<number> {
-  return (await world.runs({ schedule })).filter(isFinished).length
+async function ended(bed: TestBed, schedule: string): Promise<number> {
+  return (await bed.runs({ schedule })).filter(isFinished).length
 }
 
-async function running(world: World): Promise<readonly Run[]> {
-  return (await world.runs({ job: 'chime' })).filter(({ state }) => state === 'running')
+async function running(bed: TestBed): Promise<readonly Run[]> {
+  return (await bed.runs({ job: 'chime' })).filter(({ state }) => state === 'running')
 }
 
 /** The state of a schedule's newest run. */
-async function stateOf(world: World, schedule: string): Promise<string | undefined> {
-  return (await world.runs({ schedule })).at(-1)?.state
+async function stateOf(bed: TestBed, schedule: string): Promise<string | undefined> {
+  return (await bed.runs({ schedule })).at(-1)?.state
 }
 
-async function skips(world: World, schedule: string): Promise<readonly SkipRange[]> {
-  return world.store.schedules.skips(schedule, 0, (await world.now()) + HOUR_MS, 100)
+async function skips(bed: TestBed, schedule: string): Promise<readonly SkipRange[]> {
+  return bed.store.schedules.skips(schedule, 0, (await bed.now()) + HOUR_MS, 100)
 }
 
-async function pruneAll(world: World): Promise<void> {
-  await world.store.runs.prune({ maxAgeMs: 0, maxRuns: 0, leaseAgeMs: 0, limit: 1_000 })
+async function pruneAll(bed: TestBed): Promise<void> {
+  await bed.store.runs.prune({ maxAgeMs: 0, maxRuns: 0, leaseAgeMs: 0, limit: 1_000 })
 }
 
 // ── Time ────────────────────────────────────────────────────────────────────────────────────────────────────────────

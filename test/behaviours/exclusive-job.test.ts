@@ -6,7 +6,7 @@ import type { AcquireResult } from '../../src/core/lease.js'
 import { isFinished, type Run } from '../../src/core/run.js'
 import type { Store } from '../../src/core/store.js'
 import type { HandlerContext } from '../../src/engine/definitions.js'
-import { behaviours, type InstanceOptions, type World } from './world.js'
+import { behaviours, type InstanceOptions, type TestBed } from './test-bed.js'
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
@@ -16,77 +16,77 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X1',
     'One atomic statement acquires a lock that is absent, expired or already ours; its result tells win or lose.',
-    async (world) => {
-      const absent = await acquire(world.store, 'report', 'ann', 300)
+    async (bed) => {
+      const absent = await acquire(bed.store, 'report', 'ann', 300)
       expect(absent).toMatchObject({ acquired: true, lease: { name: 'report', holder: 'ann' } })
-      const rival = await acquire(world.store, 'report', 'bob')
+      const rival = await acquire(bed.store, 'report', 'bob')
       expect(rival).toMatchObject({ acquired: false, until: leaseOf(absent).expiresAt })
-      const ours = await acquire(world.store, 'report', 'ann', 400)
+      const ours = await acquire(bed.store, 'report', 'ann', 400)
       expect(leaseOf(ours).token).toBe(leaseOf(absent).token)
       expect(leaseOf(ours).expiresAt).toBeGreaterThan(leaseOf(absent).expiresAt)
-      await world.until(async () => (await world.now()) > leaseOf(ours).expiresAt, 'its expiry')
-      const expired = await acquire(world.store, 'report', 'bob')
+      await bed.until(async () => (await bed.now()) > leaseOf(ours).expiresAt, 'its expiry')
+      const expired = await acquire(bed.store, 'report', 'bob')
       expect(leaseOf(expired).token).toBeGreaterThan(leaseOf(ours).token)
-      expect(await acquire(world.store, 'report', 'ann')).toMatchObject({ acquired: false })
+      expect(await acquire(bed.store, 'report', 'ann')).toMatchObject({ acquired: false })
     },
   )
 
   behaviour(
     'X1',
     'One atomic statement acquires a lock that is absent or expired; its result tells win or lose. (twenty at once)',
-    async (world) => {
-      const handles = await openHandles(world, 4)
+    async (bed) => {
+      const handles = await openHandles(bed, 4)
       let last = 0
       for (const situation of ['absent', 'expired', 'expired again']) {
         const holders = Array.from({ length: 20 }, (_, number) => `${situation} ${number}`)
         const results = await Promise.all(
-          holders.map((holder, number) => acquire(handles[number % 4] ?? world.store, 'report', holder, 200)),
+          holders.map((holder, number) => acquire(handles[number % 4] ?? bed.store, 'report', holder, 200)),
         )
         const [won, ...others] = results.filter(({ acquired }) => acquired)
         expect(others).toEqual([])
         const { token, holder, expiresAt } = leaseOf(won)
         expect(token).toBeGreaterThan(last)
-        expect((await world.store.leases.inspect('report')).map((lease) => lease.holder)).toEqual([holder])
+        expect((await bed.store.leases.inspect('report')).map((lease) => lease.holder)).toEqual([holder])
         last = token
-        await world.until(async () => (await world.now()) > expiresAt, 'its expiry')
+        await bed.until(async () => (await bed.now()) > expiresAt, 'its expiry')
       }
     },
   )
 
-  behaviour('X2', 'Losers back off at once; nobody blocks.', async (world) => {
-    const holder = await start(world)
+  behaviour('X2', 'Losers back off at once; nobody blocks.', async (bed) => {
+    const holder = await start(bed)
     const calls: string[] = []
-    const loser = await start(world, { wrap: (store) => countingLeases(store, calls) })
+    const loser = await start(bed, { wrap: (store) => countingLeases(store, calls) })
     await holder.lock('report', { ttl: '10s' })
-    const before = await world.now()
+    const before = await bed.now()
     const lost = await Promise.all(Array.from({ length: 20 }, () => loser.lock('report', { ttl: '10s' })))
     expect(lost).toEqual(Array(20).fill(undefined))
-    expect((await world.now()) - before).toBeLessThan(SECOND_MS)
+    expect((await bed.now()) - before).toBeLessThan(SECOND_MS)
     expect(calls).toEqual(Array(20).fill('acquire'))
     await expect(loser.withLock('report', () => 'done')).rejects.toThrow(expect.objectContaining({ code: 'LOCK_BUSY' }))
   })
 
-  behaviour('X2', 'Losers back off at once; nobody blocks. (runs)', async (world) => {
-    const holder = await startWorker(world, { takesMs: 1_500, exclusive: { whenBusy: 'wait' } })
+  behaviour('X2', 'Losers back off at once; nobody blocks. (runs)', async (bed) => {
+    const holder = await startWorker(bed, { takesMs: 1_500, exclusive: { whenBusy: 'wait' } })
     await holder.job.enqueue('report')
-    await world.until(() => holder.starts.length === 1, 'the holder')
-    const belfry = await world.instance({ concurrency: 1 })
+    await bed.until(() => holder.starts.length === 1, 'the holder')
+    const belfry = await bed.instance({ concurrency: 1 })
     belfry.job('work', { exclusive: { whenBusy: 'wait' }, run: () => undefined })
     const other = belfry.job('other', { run: () => undefined })
     await belfry.start()
     // A losing run that waited in a slot would occupy the only one.
     for (let number = 0; number < 5; number += 1) await holder.job.enqueue('report')
     const { run } = await other.enqueue(undefined)
-    await world.until(async () => (await world.store.runs.get(run))?.state === 'succeeded', 'the other job')
-    const states = (await world.runs({ job: 'work' })).map(({ state }) => state)
+    await bed.until(async () => (await bed.store.runs.get(run))?.state === 'succeeded', 'the other job')
+    const states = (await bed.runs({ job: 'work' })).map(({ state }) => state)
     expect(states).toEqual(['running', ...Array(5).fill('waiting')])
   })
 
   behaviour(
     'X3',
     'Re-acquiring by the same holder succeeds and extends, with the same token. The holder is an acquisition, not an instance: `lock(name, { holder: lock })` re-enters, with as many releases as acquisitions; a plain second `lock(name)` in the same process is a rival (X14).',
-    async (world) => {
-      const belfry = await start(world)
+    async (bed) => {
+      const belfry = await start(bed)
       const outer = some(await belfry.lock('report', { ttl: '1s' }))
       const [before] = await belfry.locks.inspect('report')
       const inner = some(await belfry.lock('report', { ttl: '5s', holder: outer }))
@@ -102,9 +102,9 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X3',
     'Re-acquiring by the same holder succeeds and extends, with as many releases as acquisitions. (releases)',
-    async (world) => {
-      const belfry = await start(world)
-      const rival = await start(world)
+    async (bed) => {
+      const belfry = await start(bed)
+      const rival = await start(bed)
       const outer = some(await belfry.lock('report'))
       const middle = some(await belfry.lock('report', { holder: outer }))
       const inner = some(await belfry.lock('report', { holder: middle }))
@@ -126,9 +126,9 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X3',
     'Re-acquiring by the same holder succeeds and extends, with as many releases as acquisitions. (entered while the first is given back)',
-    async (world) => {
-      const belfry = await start(world)
-      const rival = await start(world)
+    async (bed) => {
+      const belfry = await start(bed)
+      const rival = await start(bed)
       const outer = some(await belfry.lock('report'))
       const entering = belfry.lock('report', { holder: outer })
       await outer.release()
@@ -142,8 +142,8 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X3',
     'Re-acquiring by the same holder succeeds and extends, with the same token. (it never shortens)',
-    async (world) => {
-      const belfry = await start(world)
+    async (bed) => {
+      const belfry = await start(bed)
       const outer = some(await belfry.lock('report', { ttl: '1h', renew: false }))
       const [before] = await belfry.locks.inspect('report')
       for (const ttl of [{}, { ttl: '300ms' }]) {
@@ -151,7 +151,7 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
         expect((await belfry.locks.inspect('report'))[0]?.expiresAt).toBeGreaterThanOrEqual(before?.expiresAt ?? 0)
         await inner.release()
       }
-      await world.elapse(500)
+      await bed.elapse(500)
       expect(outer.signal.aborted).toBe(false)
     },
   )
@@ -159,9 +159,9 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X3',
     'Re-acquiring by the same holder succeeds and extends, with the same token. (a lock that was lost is not entered again under the old name)',
-    async (world) => {
-      const belfry = await start(world)
-      const rival = await start(world)
+    async (bed) => {
+      const belfry = await start(bed)
+      const rival = await start(bed)
       const outer = some(await belfry.lock('report', { ttl: '1s' }))
       await belfry.locks.reset('report')
       const taken = some(await rival.lock('report'))
@@ -178,22 +178,22 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X4',
     'Only the holder can extend; it may extend a lock that has expired if nobody took it.',
-    async (world) => {
-      const { leases } = world.store
-      const { token, expiresAt } = leaseOf(await acquire(world.store, 'report', 'ann', 300))
+    async (bed) => {
+      const { leases } = bed.store
+      const { token, expiresAt } = leaseOf(await acquire(bed.store, 'report', 'ann', 300))
       const renew = async (holder: string, withToken: number) =>
         (await leases.renew([{ name: 'report', holder, token: withToken, ttlMs: 600 }]))[0]
       expect(await renew('bob', token)).toBeUndefined()
       expect(await renew('ann', token - 1)).toBeUndefined()
       expect(await renew('ann', token + 1)).toBeUndefined()
       expect((await leases.inspect('report'))[0]?.expiresAt).toBe(expiresAt)
-      await world.until(async () => (await world.now()) > expiresAt, 'its expiry')
+      await bed.until(async () => (await bed.now()) > expiresAt, 'its expiry')
       expect(await leases.inspect('report')).toEqual([])
       const extended = await renew('ann', token)
       expect(extended).toMatchObject({ holder: 'ann', token })
-      expect(await acquire(world.store, 'report', 'bob')).toMatchObject({ acquired: false })
-      await world.until(async () => (await world.now()) > (extended?.expiresAt ?? 0), 'its expiry')
-      const successor = leaseOf(await acquire(world.store, 'report', 'bob', 5_000))
+      expect(await acquire(bed.store, 'report', 'bob')).toMatchObject({ acquired: false })
+      await bed.until(async () => (await bed.now()) > (extended?.expiresAt ?? 0), 'its expiry')
+      const successor = leaseOf(await acquire(bed.store, 'report', 'bob', 5_000))
       expect(await renew('ann', token)).toBeUndefined()
       expect(await renew('ann', successor.token)).toBeUndefined()
       expect(await leases.inspect('report')).toEqual([successor])
@@ -203,29 +203,29 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X4',
     'Only the holder can extend; it may extend a lock that has expired if nobody took it. (after a stall, and it renews itself again)',
-    async (world) => {
-      const belfry = await start(world)
-      const rival = await start(world)
+    async (bed) => {
+      const belfry = await start(bed)
+      const rival = await start(bed)
       const lock = some(await belfry.lock('report', { ttl: '1s' }))
       const { token } = lock
-      world.hold(belfry)
-      await world.elapse(1_500)
-      expect(await world.store.leases.inspect('report')).toEqual([])
-      world.resume(belfry)
-      await world.until(async () => (await world.store.leases.inspect('report')).length > 0, 'the renewal')
-      expect(await world.settled(lock.extend('1s'))).toBe(true)
+      bed.hold(belfry)
+      await bed.elapse(1_500)
+      expect(await bed.store.leases.inspect('report')).toEqual([])
+      bed.resume(belfry)
+      await bed.until(async () => (await bed.store.leases.inspect('report')).length > 0, 'the renewal')
+      expect(await bed.settled(lock.extend('1s'))).toBe(true)
       expect(lock.token).toBe(token)
-      await world.elapse(2_000)
+      await bed.elapse(2_000)
       expect(lock.signal.aborted).toBe(false)
       expect(await rival.lock('report')).toBeUndefined()
     },
   )
 
-  behaviour('X5', 'A failed extend aborts the job fast (its AbortSignal fires, with a reason).', async (world) => {
-    const belfry = await start(world)
-    const rival = await start(world)
+  behaviour('X5', 'A failed extend aborts the job fast (its AbortSignal fires, with a reason).', async (bed) => {
+    const belfry = await start(bed)
+    const rival = await start(bed)
     const lock = some(await belfry.lock('report', { ttl: '300ms', renew: false }))
-    await world.elapse(400)
+    await bed.elapse(400)
     const taken = some(await rival.lock('report', { ttl: '10s' }))
     expect(await lock.extend('10s')).toBe(false)
     expect(lock.signal.aborted).toBe(true)
@@ -237,13 +237,13 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X5',
     'A failed extend aborts the job fast (its AbortSignal fires, with a reason). (a renewal that fails by itself)',
-    async (world) => {
-      const belfry = await start(world)
+    async (bed) => {
+      const belfry = await start(bed)
       const lock = some(await belfry.lock('report', { ttl: '1s' }))
       await belfry.locks.reset('report')
-      const resetAt = await world.now()
-      await world.until(() => lock.signal.aborted, 'the signal')
-      expect((await world.now()) - resetAt).toBeLessThan(600)
+      const resetAt = await bed.now()
+      await bed.until(() => lock.signal.aborted, 'the signal')
+      expect((await bed.now()) - resetAt).toBeLessThan(600)
       expect(lock.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
       expect(await lock.release()).toBe(false)
     },
@@ -253,32 +253,32 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
     behaviour(
       'X5',
       `A failed extend aborts the job fast (its AbortSignal fires, with a reason). (a run whose key was taken from it, ${hints ? 'with' : 'without'} hints)`,
-      async (world) => {
-        const { belfry, job, starts } = await startWorker(world, {
+      async (bed) => {
+        const { belfry, job, starts } = await startWorker(bed, {
           hangs: (start) => start.attempt === 1,
           wrap: (store) => (hints ? store : { ...store, subscribe: () => () => {} }),
         })
         await job.enqueue('report')
-        await world.until(() => starts.length === 1, 'the first attempt')
+        await bed.until(() => starts.length === 1, 'the first attempt')
         expect(await belfry.locks.reset(keyOf('report'))).toBe(1)
-        const resetAt = await world.now()
-        await world.until(() => starts[0]?.signal.aborted === true, 'its signal')
-        expect((await world.now()) - resetAt).toBeLessThan(LEASE_MS)
+        const resetAt = await bed.now()
+        await bed.until(() => starts[0]?.signal.aborted === true, 'its signal')
+        expect((await bed.now()) - resetAt).toBeLessThan(LEASE_MS)
         expect(starts[0]?.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
-        await world.until(async () => (await ended(world)).length === 1, 'the second attempt')
-        expect(await ended(world)).toMatchObject([{ state: 'succeeded', attempt: 2, failures: 0 }])
+        await bed.until(async () => (await ended(bed)).length === 1, 'the second attempt')
+        expect(await ended(bed)).toMatchObject([{ state: 'succeeded', attempt: 2, failures: 0 }])
       },
     )
   }
 
-  behaviour('X6', 'Only the holder can release.', async (world) => {
-    const { leases } = world.store
-    const first = leaseOf(await acquire(world.store, 'report', 'ann', 300))
+  behaviour('X6', 'Only the holder can release.', async (bed) => {
+    const { leases } = bed.store
+    const first = leaseOf(await acquire(bed.store, 'report', 'ann', 300))
     expect(await leases.release({ name: 'report', holder: 'bob' })).toBe(false)
     expect(await leases.release({ name: 'other', holder: 'ann' })).toBe(false)
     expect(await leases.inspect('report')).toEqual([first])
-    await world.until(async () => (await world.now()) > first.expiresAt, 'its expiry')
-    const second = leaseOf(await acquire(world.store, 'report', 'bob', 10_000))
+    await bed.until(async () => (await bed.now()) > first.expiresAt, 'its expiry')
+    const second = leaseOf(await acquire(bed.store, 'report', 'bob', 10_000))
     expect(await leases.release({ name: 'report', holder: 'ann' })).toBe(false)
     expect(await leases.inspect('report')).toEqual([second])
     expect(await leases.release({ name: 'report', holder: 'bob' })).toBe(true)
@@ -286,31 +286,31 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
     expect(await leases.release({ name: 'report', holder: 'bob' })).toBe(false)
   })
 
-  behaviour('X6', 'Only the holder can release. (the key of a run)', async (world) => {
-    const { job, starts } = await startWorker(world, { takesMs: 800 })
+  behaviour('X6', 'Only the holder can release. (the key of a run)', async (bed) => {
+    const { job, starts } = await startWorker(bed, { takesMs: 800 })
     await job.enqueue('report')
-    await world.until(() => starts.length === 1, 'the run')
-    const [lease] = await world.store.leases.inspect(keyOf('report'))
+    await bed.until(() => starts.length === 1, 'the run')
+    const [lease] = await bed.store.leases.inspect(keyOf('report'))
     expect(lease).toMatchObject({ token: starts[0]?.token })
-    expect(await world.store.leases.release({ name: keyOf('report'), holder: 'bob' })).toBe(false)
-    expect(await acquire(world.store, keyOf('report'), 'bob')).toMatchObject({ acquired: false })
-    await world.until(async () => (await ended(world)).length === 1, 'its end')
-    expect(await world.store.leases.inspect(keyOf('report'))).toEqual([])
+    expect(await bed.store.leases.release({ name: keyOf('report'), holder: 'bob' })).toBe(false)
+    expect(await acquire(bed.store, keyOf('report'), 'bob')).toMatchObject({ acquired: false })
+    await bed.until(async () => (await ended(bed)).length === 1, 'its end')
+    expect(await bed.store.leases.inspect(keyOf('report'))).toEqual([])
   })
 
   behaviour(
     'X7',
     'Releasing early must not let a late instance run the same tick again (locks have a minimum hold, and ticks have their own dedupe). The minimum hold binds a holder that has finished; work handed over unfinished frees its key at once.',
-    async (world) => {
-      const belfry = await start(world)
-      const late = await start(world)
+    async (bed) => {
+      const belfry = await start(bed)
+      const late = await start(bed)
       const lock = some(await belfry.lock('report', { ttl: '300ms', minHold: '1s' }))
-      const acquiredAt = await world.now()
+      const acquiredAt = await bed.now()
       expect(await lock.release()).toBe(true)
       expect(await late.lock('report')).toBeUndefined()
       await expect(belfry.lock('report', { holder: lock })).rejects.toThrow(/released/)
-      const next = some(await world.settled(late.lock('report', { wait: '3s' })))
-      expect((await world.now()) - acquiredAt).toBeGreaterThanOrEqual(SECOND_MS - 5)
+      const next = some(await bed.settled(late.lock('report', { wait: '3s' })))
+      expect((await bed.now()) - acquiredAt).toBeGreaterThanOrEqual(SECOND_MS - 5)
       expect(next.token).toBeGreaterThan(lock.token)
     },
   )
@@ -318,9 +318,9 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X7',
     'Locks have a minimum hold. (one that was entered twice keeps the longer, whoever leaves last)',
-    async (world) => {
-      const belfry = await start(world)
-      const late = await start(world)
+    async (bed) => {
+      const belfry = await start(bed)
+      const late = await start(bed)
       const outer = some(await belfry.lock('report', { minHold: '1s' }))
       const inner = some(await belfry.lock('report', { holder: outer }))
       await outer.release()
@@ -332,72 +332,72 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X7',
     'Releasing early must not let a late instance run the same tick again. (ticks have their own dedupe)',
-    async (world) => {
-      const punctual = await startWorker(world)
-      const late = await startWorker(world, { starts: punctual.starts })
+    async (bed) => {
+      const punctual = await startWorker(bed)
+      const late = await startWorker(bed, { starts: punctual.starts })
       await punctual.belfry.schedules.put('tick', {
-        at: new Date((await world.now()) + 500),
+        at: new Date((await bed.now()) + 500),
         job: 'work',
         payload: 'report',
       })
-      world.hold(late.belfry)
-      await world.until(async () => (await ended(world)).length === 1, 'the tick')
-      world.resume(late.belfry)
-      await world.elapse(1_500)
+      bed.hold(late.belfry)
+      await bed.until(async () => (await ended(bed)).length === 1, 'the tick')
+      bed.resume(late.belfry)
+      await bed.elapse(1_500)
       expect(punctual.starts).toHaveLength(1)
-      expect(await world.runs({ job: 'work' })).toMatchObject([{ state: 'succeeded', attempt: 1 }])
+      expect(await bed.runs({ job: 'work' })).toMatchObject([{ state: 'succeeded', attempt: 1 }])
     },
   )
 
   behaviour(
     'X7',
     'The minimum hold binds a holder that has finished; work handed over unfinished frees its key at once.',
-    async (world) => {
-      const stopping = await startWorker(world, { hangs: () => true })
+    async (bed) => {
+      const stopping = await startWorker(bed, { hangs: () => true })
       await stopping.belfry.lock('report', { minHold: '1h' })
       await stopping.job.enqueue('unfinished')
-      await world.until(() => stopping.starts.length === 1, 'the work')
-      const next = await startWorker(world)
-      await world.settled(stopping.belfry.stop({ grace: 0 }))
-      const stoppedAt = await world.now()
+      await bed.until(() => stopping.starts.length === 1, 'the work')
+      const next = await startWorker(bed)
+      await bed.settled(stopping.belfry.stop({ grace: 0 }))
+      const stoppedAt = await bed.now()
       expect(await next.belfry.lock('report')).toBeDefined()
-      await world.until(async () => (await ended(world)).length === 1, 'the takeover')
-      expect((await world.now()) - stoppedAt).toBeLessThan(SECOND_MS)
+      await bed.until(async () => (await ended(bed)).length === 1, 'the takeover')
+      expect((await bed.now()) - stoppedAt).toBeLessThan(SECOND_MS)
       expect(next.starts[0]?.token).toBeGreaterThan(stopping.starts[0]?.token ?? Number.POSITIVE_INFINITY)
     },
   )
 
-  behaviour('X8', "A crashed holder's job runs again after expiry, on another instance.", async (world) => {
-    const first = await startWorker(world, { hangs: () => true })
-    const at = new Date((await world.now()) + 300)
+  behaviour('X8', "A crashed holder's job runs again after expiry, on another instance.", async (bed) => {
+    const first = await startWorker(bed, { hangs: () => true })
+    const at = new Date((await bed.now()) + 300)
     await first.belfry.schedules.put('tick', { at, job: 'work', payload: 'report' })
-    await world.until(() => first.starts.length === 1, 'the first attempt')
-    const second = await startWorker(world)
-    const crashedAt = await world.now()
-    world.crash(first.belfry)
-    await world.until(async () => (await ended(world)).length === 1, 'the takeover')
-    const [run] = await ended(world)
+    await bed.until(() => first.starts.length === 1, 'the first attempt')
+    const second = await startWorker(bed)
+    const crashedAt = await bed.now()
+    bed.crash(first.belfry)
+    await bed.until(async () => (await ended(bed)).length === 1, 'the takeover')
+    const [run] = await ended(bed)
     expect(run).toMatchObject({ state: 'succeeded', attempt: 2, takeovers: 1, failures: 0 })
     expect(run?.instance).toBe(second.belfry.instance)
     expect((run?.startedAt ?? Number.POSITIVE_INFINITY) - crashedAt).toBeLessThanOrEqual(1.5 * LEASE_MS + 500)
     expect(second.starts[0]?.token).toBeGreaterThan(first.starts[0]?.token ?? Number.POSITIVE_INFINITY)
     const outcome = { kind: 'succeeded', result: 'from the grave' } as const
     const dead = { run: run?.id ?? '', token: first.starts[0]?.token ?? 0, outcome }
-    expect(await world.store.runs.settle([dead])).toEqual(['stale'])
+    expect(await bed.store.runs.settle([dead])).toEqual(['stale'])
   })
 
   behaviour(
     'X8',
     "A crashed holder's job runs again after expiry, on another instance. (not before: its lease still stands)",
-    async (world) => {
-      const first = await startWorker(world, { hangs: () => true, lease: '2s' })
+    async (bed) => {
+      const first = await startWorker(bed, { hangs: () => true, lease: '2s' })
       await first.job.enqueue('report')
-      await world.until(() => first.starts.length === 1, 'the first attempt')
-      const second = await startWorker(world)
-      const [held] = await world.store.leases.inspect(keyOf('report'))
-      world.crash(first.belfry)
-      await world.until(async () => (await ended(world)).length === 1, 'the takeover')
-      const [run] = await ended(world)
+      await bed.until(() => first.starts.length === 1, 'the first attempt')
+      const second = await startWorker(bed)
+      const [held] = await bed.store.leases.inspect(keyOf('report'))
+      bed.crash(first.belfry)
+      await bed.until(async () => (await ended(bed)).length === 1, 'the takeover')
+      const [run] = await ended(bed)
       expect(run?.startedAt).toBeGreaterThanOrEqual(held?.expiresAt ?? Number.POSITIVE_INFINITY)
       expect(run?.instance).toBe(second.belfry.instance)
     },
@@ -406,9 +406,9 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X9',
     'Every lock operation is its own short transaction; connection pooling (PgBouncer in transaction mode included) does not affect correctness. (each step over another connection)',
-    async (world) => {
-      const handles = await openHandles(world, 4)
-      const via = (number: number) => handles[number % handles.length] ?? world.store
+    async (bed) => {
+      const handles = await openHandles(bed, 4)
+      const via = (number: number) => handles[number % handles.length] ?? bed.store
       let last = 0
       for (let round = 0; round < 8; round += 1) {
         const holder = `holder ${round}`
@@ -436,8 +436,8 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X9',
     'Every lock operation is its own short transaction. (an instance that is stopped right after one holds nobody up)',
-    async (world) => {
-      const other = await start(world)
+    async (bed) => {
+      const other = await start(bed)
       const operations: [string, (belfry: Belfry, lock: Lock) => Promise<unknown>][] = [
         ['lock', (belfry) => belfry.lock('second')],
         ['wait', (belfry) => belfry.lock('busy', { wait: '20s' })],
@@ -447,30 +447,30 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
       ]
       const busy = some(await other.lock('busy'))
       for (const [operation, run] of operations) {
-        const stopped = await start(world)
+        const stopped = await start(bed)
         const lock = some(await stopped.lock('report', { ttl: '1m' }))
         const answer = run(stopped, lock)
-        world.hold(stopped)
-        await world.elapse(100)
+        bed.hold(stopped)
+        await bed.elapse(100)
         // The stopped instance may hold its locks, but it must not block the name, the table or a connection.
         for (const name of ['report', 'second', 'third']) {
-          await world.settled(other.locks.reset(name), 1_000)
-          const taken = await world.settled(other.lock(name, { ttl: '1m' }), 1_000)
+          await bed.settled(other.locks.reset(name), 1_000)
+          const taken = await bed.settled(other.lock(name, { ttl: '1m' }), 1_000)
           expect(taken, `${name} after ${operation}`).toBeDefined()
           await taken?.release()
         }
-        world.resume(stopped)
+        bed.resume(stopped)
         if (operation === 'wait') await busy.release()
-        await world.settled(answer)
-        await world.settled(stopped.stop())
+        await bed.settled(answer)
+        await bed.settled(stopped.stop())
       }
     },
   )
 
-  behaviour('X9', 'Connection pooling does not affect correctness. (a crowd over few connections)', async (world) => {
-    const instances = [await start(world), await start(world), await start(world)]
+  behaviour('X9', 'Connection pooling does not affect correctness. (a crowd over few connections)', async (bed) => {
+    const instances = [await start(bed), await start(bed), await start(bed)]
     const tokens: number[] = []
-    const most = await atOnce(world, async (inside) => {
+    const most = await atOnce(bed, async (inside) => {
       const turns = Array.from({ length: 30 }, (_, number) =>
         some(instances[number % 3]).withLock(
           'report',
@@ -481,27 +481,27 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
           { wait: '30s', ttl: '2s' },
         ),
       )
-      await world.settled(Promise.all(turns), 30_000)
+      await bed.settled(Promise.all(turns), 30_000)
     })
     expect(most).toBe(1)
     expect(tokens).toHaveLength(30)
     expect(tokens).toEqual([...new Set(tokens)].sort((one, another) => one - another))
-    expect((await world.store.leases.list({ limit: 10 })).items).toEqual([])
+    expect((await bed.store.leases.list({ limit: 10 })).items).toEqual([])
   })
 
   behaviour(
     'X10',
     'Winners spread: over many ticks no instance takes all of them (load is balanced, and capacity is respected).',
-    async (world) => {
+    async (bed) => {
       const workers = [
-        await startWorker(world, { concurrency: 2, takesMs: 100 }),
-        await startWorker(world, { concurrency: 2, takesMs: 100 }),
-        await startWorker(world, { concurrency: 2, takesMs: 100 }),
+        await startWorker(bed, { concurrency: 2, takesMs: 100 }),
+        await startWorker(bed, { concurrency: 2, takesMs: 100 }),
+        await startWorker(bed, { concurrency: 2, takesMs: 100 }),
       ]
       const schedules = Array.from({ length: 12 }, (_, number) => `tick/${number}`)
       const { schedules: api } = some(workers[0]).belfry
       await Promise.all(schedules.map((id) => api.put(id, { every: '1s', job: 'work', payload: id })))
-      await world.until(async () => (await ended(world)).length >= 36, 'three ticks of each')
+      await bed.until(async () => (await ended(bed)).length >= 36, 'three ticks of each')
       const all = workers.reduce((total, { starts }) => total + starts.length, 0)
       for (const { starts, most } of workers) {
         expect(most()).toBeLessThanOrEqual(2)
@@ -514,16 +514,16 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X10',
     'Winners spread: over many ticks no instance takes all of them. (each tick on its own, and nobody short of slots)',
-    async (world) => {
-      const workers = [await startWorker(world), await startWorker(world), await startWorker(world)]
+    async (bed) => {
+      const workers = [await startWorker(bed), await startWorker(bed), await startWorker(bed)]
       const { schedules } = some(workers[0]).belfry
       for (let number = 0; number < 5; number += 1) {
         await schedules.put(`tick/${number}`, { every: '1s', job: 'work', payload: number })
-        await world.elapse(170)
+        await bed.elapse(170)
       }
       // By chance alone, one of the three gets none of twenty ticks once in a thousand runs, and none of fifty
       // practically never.
-      await world.until(async () => (await ended(world)).length >= 50, 'ten ticks of each')
+      await bed.until(async () => (await ended(bed)).length >= 50, 'ten ticks of each')
       const shares = workers.map(({ starts }) => starts.length)
       expect(Math.min(...shares)).toBeGreaterThan(0)
     },
@@ -532,11 +532,11 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X11',
     'An operator may reset a lock by hand (CLI/API/SQL) and everything recovers. (a lock)',
-    async (world) => {
-      const crashed = await start(world)
-      const operator = await start(world, { roles: [] })
+    async (bed) => {
+      const crashed = await start(bed)
+      const operator = await start(bed, { roles: [] })
       const stuck = some(await crashed.lock('report', { ttl: '1h' }))
-      world.crash(crashed)
+      bed.crash(crashed)
       expect(await operator.lock('report')).toBeUndefined()
       expect(await operator.locks.reset('report')).toBe(1)
       expect(await operator.locks.reset('report')).toBe(0)
@@ -550,17 +550,17 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X11',
     'An operator may reset a lock by hand (CLI/API/SQL) and everything recovers. (a waiter gets it)',
-    async (world) => {
-      const holder = await start(world)
-      const waiter = await start(world)
+    async (bed) => {
+      const holder = await start(bed)
+      const waiter = await start(bed)
       const lock = some(await holder.lock('report', { ttl: '10s' }))
       const waiting = waiter.lock('report', { wait: '10s', ttl: '10s' })
-      await world.elapse(300)
+      await bed.elapse(300)
       await waiter.locks.reset('report')
-      const resetAt = await world.now()
-      const next = some(await world.settled(waiting))
-      expect((await world.now()) - resetAt).toBeLessThan(SECOND_MS)
-      await world.until(() => lock.signal.aborted, "the holder's signal", 5_000)
+      const resetAt = await bed.now()
+      const next = some(await bed.settled(waiting))
+      expect((await bed.now()) - resetAt).toBeLessThan(SECOND_MS)
+      await bed.until(() => lock.signal.aborted, "the holder's signal", 5_000)
       expect(await lock.release()).toBe(false)
       expect(await waiter.locks.inspect('report')).toMatchObject([{ token: next.token }])
     },
@@ -569,9 +569,9 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X11',
     'An operator may reset a lock by hand (CLI/API/SQL) and everything recovers. (the key of runs that wait)',
-    async (world) => {
+    async (bed) => {
       let first: string | undefined
-      const worker = await startWorker(world, {
+      const worker = await startWorker(bed, {
         exclusive: { whenBusy: 'wait' },
         hangs: ({ attempt, run }) => {
           first ??= run
@@ -581,18 +581,18 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
       await worker.job.enqueue('report')
       await worker.job.enqueue('report')
       await worker.job.enqueue('report')
-      await world.until(() => worker.starts.length === 1, 'one that hangs')
-      await world.elapse(300)
+      await bed.until(() => worker.starts.length === 1, 'one that hangs')
+      await bed.elapse(300)
       expect(worker.starts).toHaveLength(1)
       expect(await worker.belfry.locks.reset(keyOf('report'))).toBe(1)
-      await world.until(async () => (await ended(world)).length === 3, 'all of them')
-      expect((await ended(world)).map(({ state }) => state)).toEqual(['succeeded', 'succeeded', 'succeeded'])
+      await bed.until(async () => (await ended(bed)).length === 3, 'all of them')
+      expect((await ended(bed)).map(({ state }) => state)).toEqual(['succeeded', 'succeeded', 'succeeded'])
       expect(await worker.belfry.locks.inspect(keyOf('report'))).toEqual([])
     },
   )
 
-  behaviour('X12', 'Lock names are 1–255 characters; anything else is a clear error.', async (world) => {
-    const belfry = await start(world)
+  behaviour('X12', 'Lock names are 1–255 characters; anything else is a clear error.', async (bed) => {
+    const belfry = await start(bed)
     for (const name of ['x', 'é'.repeat(255), 'invoice:42 / "ten" \'per\' cent %_\\']) {
       const lock = some(await belfry.lock(name))
       expect((await belfry.locks.inspect(name)).map((lease) => lease.name)).toEqual([name])
@@ -611,18 +611,18 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X13',
     "Instances' clocks need not agree: the store's clock decides. Instances skewed by ±10 minutes change nothing. (ticks and runs)",
-    async (world) => {
-      const fast = await startWorker(world, { skewMs: 10 * MINUTE_MS })
-      const slow = await startWorker(world, { skewMs: -10 * MINUTE_MS, starts: fast.starts })
-      const right = await startWorker(world, { starts: fast.starts })
-      const before = await world.now()
+    async (bed) => {
+      const fast = await startWorker(bed, { skewMs: 10 * MINUTE_MS })
+      const slow = await startWorker(bed, { skewMs: -10 * MINUTE_MS, starts: fast.starts })
+      const right = await startWorker(bed, { starts: fast.starts })
+      const before = await bed.now()
       const { anchor } = await fast.belfry.schedules.put('tick', { every: '1s', job: 'work', payload: 'tick' })
       expect(anchor - before).toBeLessThan(SECOND_MS)
       const delayed = await slow.job.enqueue('delayed', { in: '1s' })
       const triggered = await right.belfry.schedules.trigger('tick')
-      await world.until(async () => (await ended(world)).filter(isTick).length >= 3, 'three ticks')
-      await world.until(async () => (await ended(world)).some(({ id }) => id === delayed.run), 'the delayed one')
-      const runs = await world.runs({ job: 'work' })
+      await bed.until(async () => (await ended(bed)).filter(isTick).length >= 3, 'three ticks')
+      await bed.until(async () => (await ended(bed)).some(({ id }) => id === delayed.run), 'the delayed one')
+      const runs = await bed.runs({ job: 'work' })
       const ticks = runs.filter(isTick)
       expect(ticks.map(({ tick }) => tick)).toEqual(ticks.map((_, index) => anchor + (index + 1) * SECOND_MS))
       for (const { state, attempt, startedAt = 0, tick = 0 } of ticks.filter(isFinished)) {
@@ -635,16 +635,16 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
       expect((late?.startedAt ?? 0) - (late?.createdAt ?? 0)).toBeLessThan(2 * SECOND_MS)
       const [pulled] = runs.filter(({ id }) => id === triggered.run)
       expect(Math.abs((pulled?.tick ?? 0) - before)).toBeLessThan(SECOND_MS)
-      for (const { belfry } of [fast, slow, right]) expect(complaints(world, belfry)).toEqual([])
+      for (const { belfry } of [fast, slow, right]) expect(complaints(bed, belfry)).toEqual([])
     },
   )
 
   behaviour(
     'X13',
     "Instances' clocks need not agree: the store's clock decides. Instances skewed by ±10 minutes change nothing. (locks)",
-    async (world) => {
-      const fast = await start(world, { skewMs: 10 * MINUTE_MS })
-      const slow = await start(world, { skewMs: -10 * MINUTE_MS })
+    async (bed) => {
+      const fast = await start(bed, { skewMs: 10 * MINUTE_MS })
+      const slow = await start(bed, { skewMs: -10 * MINUTE_MS })
       let last = 0
       for (const [holder, rival] of [
         [fast, slow],
@@ -653,9 +653,9 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
         const lock = some(await holder.lock('report', { ttl: '400ms', renew: false }))
         expect(lock.token).toBeGreaterThan(last)
         expect(await rival.lock('report')).toBeUndefined()
-        const since = await world.now()
-        const taken = some(await world.settled(rival.lock('report', { wait: '2s', ttl: '400ms' })))
-        expect((await world.now()) - since).toBeLessThan(SECOND_MS)
+        const since = await bed.now()
+        const taken = some(await bed.settled(rival.lock('report', { wait: '2s', ttl: '400ms' })))
+        expect((await bed.now()) - since).toBeLessThan(SECOND_MS)
         expect(taken.token).toBeGreaterThan(lock.token)
         expect(lock.signal.aborted).toBe(true)
         expect(await lock.release()).toBe(false)
@@ -663,7 +663,7 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
         last = taken.token
       }
       const renewed = some(await slow.lock('report', { ttl: '1s' }))
-      await world.elapse(2_000)
+      await bed.elapse(2_000)
       expect(renewed.signal.aborted).toBe(false)
       expect(await fast.lock('report')).toBeUndefined()
     },
@@ -672,18 +672,18 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X13',
     "Instances' clocks need not agree: the store's clock decides. Instances skewed by ±10 minutes change nothing. (takeover)",
-    async (world) => {
-      const fast = await startWorker(world, { skewMs: 10 * MINUTE_MS, takesMs: 2_500 })
-      const slow = await startWorker(world, { skewMs: -10 * MINUTE_MS, hangs: () => true, jobs: [] })
+    async (bed) => {
+      const fast = await startWorker(bed, { skewMs: 10 * MINUTE_MS, takesMs: 2_500 })
+      const slow = await startWorker(bed, { skewMs: -10 * MINUTE_MS, hangs: () => true, jobs: [] })
       await fast.job.enqueue('alive')
-      await world.until(async () => (await ended(world)).length === 1, 'a run longer than the lease')
-      expect(await ended(world)).toMatchObject([{ attempt: 1, takeovers: 0 }])
+      await bed.until(async () => (await ended(bed)).length === 1, 'a run longer than the lease')
+      expect(await ended(bed)).toMatchObject([{ attempt: 1, takeovers: 0 }])
       expect(slow.starts).toEqual([])
       await fast.job.enqueue('doomed')
-      await world.until(() => fast.starts.length === 2, 'the doomed one')
-      world.crash(fast.belfry)
-      const heir = await startWorker(world, { skewMs: -10 * MINUTE_MS })
-      await world.until(async () => (await ended(world)).length === 2, 'the takeover', 5_000)
+      await bed.until(() => fast.starts.length === 2, 'the doomed one')
+      bed.crash(fast.belfry)
+      const heir = await startWorker(bed, { skewMs: -10 * MINUTE_MS })
+      await bed.until(async () => (await ended(bed)).length === 2, 'the takeover', 5_000)
       expect(heir.starts).toMatchObject([{ attempt: 2 }])
     },
   )
@@ -691,8 +691,8 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X14',
     'One instance cannot overlap itself: each acquisition has its own token, not only a static instance id.',
-    async (world) => {
-      const belfry = await start(world)
+    async (bed) => {
+      const belfry = await start(bed)
       const first = some(await belfry.lock('report'))
       expect(await belfry.lock('report')).toBeUndefined()
       await first.release()
@@ -700,20 +700,20 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
       expect(second.token).toBeGreaterThan(first.token)
       expect(await first.release()).toBe(false)
       expect(await belfry.locks.inspect('report')).toMatchObject([{ token: second.token }])
-      const most = await atOnce(world, async (inside) => {
+      const most = await atOnce(bed, async (inside) => {
         const turns = Array.from({ length: 10 }, () =>
           belfry.withLock('shared', () => inside(30), { wait: '10s', ttl: '2s' }),
         )
-        await world.settled(Promise.all(turns))
+        await bed.settled(Promise.all(turns))
       })
       expect(most).toBe(1)
     },
   )
 
-  behaviour('X14', 'One instance cannot overlap itself: each acquisition has its own token. (runs)', async (world) => {
-    const worker = await startWorker(world, { exclusive: { whenBusy: 'wait' }, takesMs: 60, concurrency: 10 })
+  behaviour('X14', 'One instance cannot overlap itself: each acquisition has its own token. (runs)', async (bed) => {
+    const worker = await startWorker(bed, { exclusive: { whenBusy: 'wait' }, takesMs: 60, concurrency: 10 })
     await worker.job.enqueueMany(Array.from({ length: 8 }, () => ({ payload: 'report' })))
-    await world.until(async () => (await ended(world)).length === 8, 'all of them')
+    await bed.until(async () => (await ended(bed)).length === 8, 'all of them')
     expect(worker.most()).toBe(1)
     const tokens = worker.starts.map(({ token }) => token)
     expect(tokens).toEqual([...new Set(tokens)].sort((one, other) => one - other))
@@ -723,42 +723,42 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   behaviour(
     'X14',
     'One instance cannot overlap itself: each acquisition has its own token. (its own earlier attempt counts as another holder)',
-    async (world) => {
-      const worker = await startWorker(world, { takesMs: 1_500, deaf: true })
+    async (bed) => {
+      const worker = await startWorker(bed, { takesMs: 1_500, deaf: true })
       const { run } = await worker.job.enqueue('report')
-      await world.until(() => worker.starts.length === 1, 'the first attempt')
+      await bed.until(() => worker.starts.length === 1, 'the first attempt')
       await worker.belfry.locks.reset(keyOf('report'))
-      await world.until(() => worker.starts.length === 2, 'the second attempt, beside the first')
+      await bed.until(() => worker.starts.length === 2, 'the second attempt, beside the first')
       const [first, second] = worker.starts
       expect(second?.token).toBeGreaterThan(first?.token ?? Number.POSITIVE_INFINITY)
       const outcome = { kind: 'succeeded', result: 'too late' } as const
-      expect(await world.store.runs.settle([{ run, token: first?.token ?? 0, outcome }])).toEqual(['stale'])
-      await world.until(async () => (await ended(world)).length === 1, 'its end')
-      expect(await ended(world)).toMatchObject([{ token: second?.token, attempt: 2 }])
+      expect(await bed.store.runs.settle([{ run, token: first?.token ?? 0, outcome }])).toEqual(['stale'])
+      await bed.until(async () => (await ended(bed)).length === 1, 'its end')
+      expect(await ended(bed)).toMatchObject([{ token: second?.token, attempt: 2 }])
     },
   )
 
-  behaviour('X15', 'Expiry need not be hand-tuned: leases renew themselves while the work runs.', async (world) => {
-    const worker = await startWorker(world, { takesMs: 3_000 })
-    const rival = await startWorker(world, { starts: worker.starts })
+  behaviour('X15', 'Expiry need not be hand-tuned: leases renew themselves while the work runs.', async (bed) => {
+    const worker = await startWorker(bed, { takesMs: 3_000 })
+    const rival = await startWorker(bed, { starts: worker.starts })
     const lock = some(await worker.belfry.lock('report', { ttl: '1s' }))
     await worker.job.enqueue('report')
-    const since = await world.now()
-    while ((await world.now()) - since < 2_800) {
+    const since = await bed.now()
+    while ((await bed.now()) - since < 2_800) {
       expect(await rival.belfry.lock('report')).toBeUndefined()
-      await world.elapse(200)
+      await bed.elapse(200)
     }
-    await world.until(async () => (await ended(world)).length === 1, 'the long run')
+    await bed.until(async () => (await ended(bed)).length === 1, 'the long run')
     expect(lock.signal.aborted).toBe(false)
-    expect(await ended(world)).toMatchObject([{ state: 'succeeded', attempt: 1, takeovers: 0 }])
+    expect(await ended(bed)).toMatchObject([{ state: 'succeeded', attempt: 1, takeovers: 0 }])
     expect(worker.starts).toHaveLength(1)
     expect(await lock.release()).toBe(true)
     expect(await rival.belfry.lock('report')).toBeDefined()
   })
 
-  behaviour('X16', 'Works for event-triggered (enqueued) work too, not only for periodic triggers.', async (world) => {
-    const first = await startWorker(world, { takesMs: 200 })
-    const second = await startWorker(world, { takesMs: 200, starts: first.starts })
+  behaviour('X16', 'Works for event-triggered (enqueued) work too, not only for periodic triggers.', async (bed) => {
+    const first = await startWorker(bed, { takesMs: 200 })
+    const second = await startWorker(bed, { takesMs: 200, starts: first.starts })
     const results = await Promise.all(
       Array.from({ length: 6 }, (_, number) => (number % 2 === 0 ? first : second).job.enqueue('report')),
     )
@@ -767,33 +767,33 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
     expect(results.filter(({ outcome }) => outcome === 'busy').map(({ run }) => run)).toEqual(
       Array(5).fill(winner?.run),
     )
-    await world.until(async () => (await ended(world)).length === 1, 'its end')
+    await bed.until(async () => (await ended(bed)).length === 1, 'its end')
     expect((await second.job.enqueue('report')).outcome).toBe('enqueued')
-    await world.until(async () => (await ended(world)).length === 2, 'the next')
+    await bed.until(async () => (await ended(bed)).length === 2, 'the next')
     expect(first.starts).toHaveLength(2)
   })
 
   behaviour(
     'X16',
     'Works for event-triggered (enqueued) work too, not only for periodic triggers. (its holder crashes, and no trigger comes again)',
-    async (world) => {
-      const first = await startWorker(world, { hangs: () => true })
+    async (bed) => {
+      const first = await startWorker(bed, { hangs: () => true })
       await first.job.enqueue('report')
-      await world.until(() => first.starts.length === 1, 'the first attempt')
-      world.crash(first.belfry)
-      const second = await startWorker(world)
+      await bed.until(() => first.starts.length === 1, 'the first attempt')
+      bed.crash(first.belfry)
+      const second = await startWorker(bed)
       expect((await second.job.enqueue('report')).outcome).toBe('busy')
-      await world.until(async () => (await ended(world)).length === 1, 'the takeover')
+      await bed.until(async () => (await ended(bed)).length === 1, 'the takeover')
       expect(second.starts).toMatchObject([{ attempt: 2 }])
-      expect(await ended(world)).toMatchObject([{ origin: 'enqueue', state: 'succeeded', takeovers: 1 }])
+      expect(await ended(bed)).toMatchObject([{ origin: 'enqueue', state: 'succeeded', takeovers: 1 }])
     },
   )
 })
 
 // ── Instances ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-async function start(world: World, options: InstanceOptions = {}): Promise<Belfry> {
-  const belfry = await world.instance(options)
+async function start(bed: TestBed, options: InstanceOptions = {}): Promise<Belfry> {
+  const belfry = await bed.instance(options)
   await belfry.start()
   return belfry
 }
@@ -817,10 +817,10 @@ interface WorkerOptions extends InstanceOptions {
 
 /** An instance with the exclusive job `work`; records every start, and the most that ran here at once. */
 async function startWorker(
-  world: World,
+  bed: TestBed,
   { exclusive, takesMs = 0, hangs = () => false, deaf = false, starts = [], ...options }: WorkerOptions = {},
 ) {
-  const belfry = await world.instance(options)
+  const belfry = await bed.instance(options)
   let [active, most] = [0, 0]
   const work = async ({ run, token, signal }: HandlerContext<unknown>) => {
     const start = { run: run.id, attempt: run.attempt, token, signal }
@@ -829,7 +829,7 @@ async function startWorker(
     most = Math.max(most, active)
     try {
       if (hangs(start)) await aborted(signal)
-      else if (takesMs > 0) await (deaf ? world.sleep(takesMs) : Promise.race([world.sleep(takesMs), aborted(signal)]))
+      else if (takesMs > 0) await (deaf ? bed.sleep(takesMs) : Promise.race([bed.sleep(takesMs), aborted(signal)]))
       if (!deaf) signal.throwIfAborted()
     } finally {
       active -= 1
@@ -848,12 +848,12 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** The most callers that were inside at once. */
-async function atOnce(world: World, run: (inside: (ms: number) => Promise<void>) => Promise<void>): Promise<number> {
+async function atOnce(bed: TestBed, run: (inside: (ms: number) => Promise<void>) => Promise<void>): Promise<number> {
   let [active, most] = [0, 0]
   await run(async (ms) => {
     active += 1
     most = Math.max(most, active)
-    await world.sleep(ms)
+    await bed.sleep(ms)
     active -= 1
   })
   return most
@@ -862,13 +862,13 @@ async function atOnce(world: World, run: (inside: (ms: number) => Promise<void>)
 // ── Looking into the store ──────────────────────────────────────────────────────────────────────────────────────────
 
 /** The store as several processes would open it. */
-async function openHandles(world: World, count: number): Promise<Store[]> {
+async function openHandles(bed: TestBed, count: number): Promise<Store[]> {
   const handles: Store[] = []
   const wrap = (store: Store) => {
     handles.push(store)
     return store
   }
-  for (let number = 0; number < count; number += 1) await start(world, { roles: [], wrap })
+  for (let number = 0; number < count; number += 1) await start(bed, { roles: [], wrap })
   return handles
 }
 
@@ -896,16 +896,16 @@ function keyOf(payload: string): string {
   return `job:work:${JSON.stringify(payload)}`
 }
 
-async function ended(world: World): Promise<readonly Run[]> {
-  return (await world.runs({ job: 'work' })).filter(isFinished)
+async function ended(bed: TestBed): Promise<readonly Run[]> {
+  return (await bed.runs({ job: 'work' })).filter(isFinished)
 }
 
 function isTick({ origin }: Run): boolean {
   return origin === 'tick'
 }
 
-function complaints(world: World, belfry: Belfry) {
-  return world.logs(belfry).filter(({ level }) => level === 'warn' || level === 'error')
+function complaints(bed: TestBed, belfry: Belfry) {
+  return bed.logs(belfry).filter(({ level }) => level === 'warn' || level === 'error')
 }
 
 /** Narrows a value that the test has checked. */

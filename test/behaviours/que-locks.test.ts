@@ -1,7 +1,7 @@
 /** Behaviours of que-locks: exclusive jobs, and the fixes of its documented limits. */
 import { expect } from 'vitest'
 import type { BelfryOptions, Job, JobOptions, Json, Store } from '../../src/index.js'
-import { behaviours, type World } from './world.js'
+import { behaviours, type TestBed } from './test-bed.js'
 
 type AnyJob = Job<Json | undefined>
 type WorkerOptions = Partial<Pick<BelfryOptions, 'concurrency' | 'roles'>> & { wrap?: (store: Store) => Store }
@@ -38,14 +38,14 @@ function gate() {
 
 /** Starts instances that all run the job; returns the last one's job for enqueueing. */
 async function workers(
-  world: World,
+  bed: TestBed,
   count: number,
   options: JobOptions<Json>,
   instance: WorkerOptions = {},
 ): Promise<AnyJob> {
   let job: AnyJob | undefined
   for (let started = 0; started < count; started += 1) {
-    const belfry = await world.instance(instance)
+    const belfry = await bed.instance(instance)
     job = belfry.job('sync', options)
     await belfry.start()
   }
@@ -54,27 +54,27 @@ async function workers(
 }
 
 /** An instance that enqueues and runs nothing. */
-function enqueuer(world: World, options: Omit<JobOptions<Json>, 'run'>): Promise<AnyJob> {
-  return workers(world, 1, { ...options, run: () => null }, { roles: [] })
+function enqueuer(bed: TestBed, options: Omit<JobOptions<Json>, 'run'>): Promise<AnyJob> {
+  return workers(bed, 1, { ...options, run: () => null }, { roles: [] })
 }
 
-async function states(world: World, job = 'sync'): Promise<readonly string[]> {
-  return (await world.runs({ job })).map(({ state }) => state)
+async function states(bed: TestBed, job = 'sync'): Promise<readonly string[]> {
+  return (await bed.runs({ job })).map(({ state }) => state)
 }
 
-async function untilState(world: World, run: string, state: string): Promise<void> {
-  await world.until(async () => (await world.store.runs.get(run))?.state === state, `run ${run} to be ${state}`)
+async function untilState(bed: TestBed, run: string, state: string): Promise<void> {
+  await bed.until(async () => (await bed.store.runs.get(run))?.state === state, `run ${run} to be ${state}`)
 }
 
-function untilOver(world: World, job = 'sync'): Promise<void> {
+function untilOver(bed: TestBed, job = 'sync'): Promise<void> {
   const open = ['ready', 'waiting', 'running']
-  return world.until(async () => (await states(world, job)).every((state) => !open.includes(state)), 'all runs to end')
+  return bed.until(async () => (await states(bed, job)).every((state) => !open.includes(state)), 'all runs to end')
 }
 
 /** Counts every store call of an instance, except claims that found nothing: those are polls. */
 function countingStore() {
   const calls: string[] = []
-  const counted = <Part extends object>(part: Part, area: string): Part =>
+  const countInFlight = <Part extends object>(part: Part, area: string): Part =>
     new Proxy(part, {
       get(target, name, receiver) {
         const member: unknown = Reflect.get(target, name, receiver)
@@ -89,9 +89,9 @@ function countingStore() {
     })
   const wrap = (store: Store): Store => ({
     supports: store.supports,
-    schedules: counted(store.schedules, 'schedules'),
-    runs: counted(store.runs, 'runs'),
-    leases: counted(store.leases, 'leases'),
+    schedules: countInFlight(store.schedules, 'schedules'),
+    runs: countInFlight(store.runs, 'runs'),
+    leases: countInFlight(store.leases, 'leases'),
     instances: store.instances,
     records: store.records,
     open: () => store.open(),
@@ -112,81 +112,81 @@ behaviours('que-locks', (behaviour) => {
   behaviour(
     'Q1',
     'An exclusive job has at most one run executing at any instant for the same arguments.',
-    async (world) => {
+    async (bed) => {
       const { seen, during } = gauge()
-      const job = await workers(world, 4, {
+      const job = await workers(bed, 4, {
         exclusive: { checkOnEnqueue: false },
-        run: () => during('eu', () => world.sleep(30)),
+        run: () => during('eu', () => bed.sleep(30)),
       })
       for (let round = 0; round < 8; round += 1) {
         await Promise.all(Array.from({ length: 5 }, () => job.enqueue({ region: 'eu' })))
-        await world.elapse(20)
+        await bed.elapse(20)
       }
-      await untilOver(world)
+      await untilOver(bed)
       expect(seen.mostOfOneKey).toBe(1)
       expect(seen.executions).toBeGreaterThan(1)
     },
   )
 
-  behaviour('Q1', 'It holds for runs of schedules, triggers and enqueues alike.', async (world) => {
+  behaviour('Q1', 'It holds for runs of schedules, triggers and enqueues alike.', async (bed) => {
     const { seen, during } = gauge()
-    const belfry = await world.instance()
+    const belfry = await bed.instance()
     const job = belfry.job('sync', {
       exclusive: { whenBusy: 'wait' },
-      run: () => during('eu', () => world.sleep(50)),
+      run: () => during('eu', () => bed.sleep(50)),
     })
     belfry.schedule('sync/eu', { every: '1s', job, payload: { region: 'eu' } })
     await belfry.start()
     await job.enqueue({ region: 'eu' })
     await belfry.schedules.trigger('sync/eu')
-    await world.until(() => seen.executions >= 4, 'two ticks, the trigger and the enqueue to run')
+    await bed.until(() => seen.executions >= 4, 'two ticks, the trigger and the enqueue to run')
     expect(seen.mostOfOneKey).toBe(1)
   })
 
-  behaviour('Q2', 'Different arguments execute in parallel.', async (world) => {
+  behaviour('Q2', 'Different arguments execute in parallel.', async (bed) => {
     const { seen, during } = gauge()
     const { opened, open } = gate()
-    const job = await workers(world, 2, {
+    const job = await workers(bed, 2, {
       exclusive: true,
       run: ({ payload }) => during(JSON.stringify(payload), () => opened),
     })
     await job.enqueue({ region: 'eu' })
     await job.enqueue({ region: 'us' })
-    await world.until(() => seen.mostTogether === 2, 'both regions to run at once')
+    await bed.until(() => seen.mostTogether === 2, 'both regions to run at once')
     open()
-    await untilOver(world)
+    await untilOver(bed)
     expect(seen.mostOfOneKey).toBe(1)
-    expect(await states(world)).toEqual(['succeeded', 'succeeded'])
+    expect(await states(bed)).toEqual(['succeeded', 'succeeded'])
   })
 
-  behaviour('Q2', 'A job without arguments is globally single.', async (world) => {
+  behaviour('Q2', 'A job without arguments is globally single.', async (bed) => {
     const { seen, during } = gauge()
-    const job = await workers(world, 3, {
+    const job = await workers(bed, 3, {
       exclusive: { whenBusy: 'wait' },
-      run: () => during('it', () => world.sleep(20)),
+      run: () => during('it', () => bed.sleep(20)),
     })
     await Promise.all(Array.from({ length: 6 }, () => job.enqueue(undefined)))
-    await untilOver(world)
+    await untilOver(bed)
     expect(seen).toEqual({ mostOfOneKey: 1, mostTogether: 1, executions: 6 })
   })
 
   behaviour(
     'Q3',
     'A copy that is dequeued while the first executes is skipped (and recorded as skipped, with the reason).',
-    async (world) => {
+    async (bed) => {
       const { opened, open } = gate()
       const { seen, during } = gauge()
-      const job = await workers(world, 2, {
+      const job = await workers(bed, 2, {
         exclusive: { checkOnEnqueue: false },
         run: () => during('eu', () => opened),
       })
       const first = await job.enqueue({ region: 'eu' })
-      await untilState(world, first.run, 'running')
+      await untilState(bed, first.run, 'running')
       const copy = await job.enqueue({ region: 'eu' })
-      await untilState(world, copy.run, 'skipped')
-      expect(await world.store.runs.get(copy.run)).toMatchObject({ state: 'skipped', reason: 'busy', attempt: 0 })
+      await untilState(bed, copy.run, 'skipped')
+      expect(await bed.store.runs.get(copy.run)).toMatchObject({ state: 'skipped', reason: 'busy', attempt: 0 })
       open()
-      await untilState(world, first.run, 'succeeded')
+      await untilState(bed, first.run, 'succeeded')
       expect(seen.executions).toBe(1)
     },
   )
@@ -194,32 +194,32 @@ behaviours('que-locks', (behaviour) => {
   behaviour(
     'Q4',
     'Enqueue is skipped when as many runs of the same key as its limit are due: the caller is told which run won.',
-    async (world) => {
-      const job = await enqueuer(world, { exclusive: { limit: 2 } })
+    async (bed) => {
+      const job = await enqueuer(bed, { exclusive: { limit: 2 } })
       const first = await job.enqueue({ region: 'eu' })
       const second = await job.enqueue({ region: 'eu' })
       const third = await job.enqueue({ region: 'eu' })
       expect([first.outcome, second.outcome, third.outcome]).toEqual(['enqueued', 'enqueued', 'busy'])
       expect([first.run, second.run]).toContain(third.run)
       expect(await job.enqueue({ region: 'us' })).toMatchObject({ outcome: 'enqueued' })
-      expect(await states(world)).toEqual(['ready', 'ready', 'ready'])
+      expect(await states(bed)).toEqual(['ready', 'ready', 'ready'])
     },
   )
 
-  behaviour('Q4', 'Enqueue is skipped while a run of the key is running.', async (world) => {
+  behaviour('Q4', 'Enqueue is skipped while a run of the key is running.', async (bed) => {
     const { opened, open } = gate()
-    const job = await workers(world, 1, { exclusive: true, run: () => opened })
+    const job = await workers(bed, 1, { exclusive: true, run: () => opened })
     const first = await job.enqueue({ region: 'eu' })
-    await untilState(world, first.run, 'running')
+    await untilState(bed, first.run, 'running')
     expect(await job.enqueue({ region: 'eu' })).toEqual({ outcome: 'busy', run: first.run })
     open()
-    await untilState(world, first.run, 'succeeded')
+    await untilState(bed, first.run, 'succeeded')
     expect(await job.enqueue({ region: 'eu' })).toMatchObject({ outcome: 'enqueued' })
   })
 
-  behaviour('Q4', 'Enqueue is skipped while a run of the key is between attempts.', async (world) => {
+  behaviour('Q4', 'Enqueue is skipped while a run of the key is between attempts.', async (bed) => {
     let failing = true
-    const job = await workers(world, 1, {
+    const job = await workers(bed, 1, {
       exclusive: true,
       retry: { attempts: 2, backoff: 'fixed', delay: '1s' },
       run: () => {
@@ -227,30 +227,30 @@ behaviours('que-locks', (behaviour) => {
       },
     })
     const first = await job.enqueue({ region: 'eu' })
-    await world.until(async () => (await world.store.runs.get(first.run))?.failures === 1, 'the first attempt to fail')
+    await bed.until(async () => (await bed.store.runs.get(first.run))?.failures === 1, 'the first attempt to fail')
     expect(await job.enqueue({ region: 'eu' })).toEqual({ outcome: 'busy', run: first.run })
     failing = false
-    await untilState(world, first.run, 'succeeded')
-    expect(await states(world)).toEqual(['succeeded'])
+    await untilState(bed, first.run, 'succeeded')
+    expect(await states(bed)).toEqual(['succeeded'])
   })
 
-  behaviour('Q4', 'Runs delayed to the future neither block nor are blocked until due.', async (world) => {
+  behaviour('Q4', 'Runs delayed to the future neither block nor are blocked until due.', async (bed) => {
     const { opened, open } = gate()
-    const job = await workers(world, 1, { exclusive: true, run: () => opened })
+    const job = await workers(bed, 1, { exclusive: true, run: () => opened })
     const later = await job.enqueue({ region: 'eu' }, { in: '1s' })
     const now = await job.enqueue({ region: 'eu' })
     expect([later.outcome, now.outcome]).toEqual(['enqueued', 'enqueued'])
-    await untilState(world, now.run, 'running')
+    await untilState(bed, now.run, 'running')
     expect(await job.enqueue({ region: 'eu' }, { in: '1h' })).toMatchObject({ outcome: 'enqueued' })
     // Now due, while the key is held: it is treated like any copy.
-    await untilState(world, later.run, 'skipped')
+    await untilState(bed, later.run, 'skipped')
     open()
-    await untilState(world, now.run, 'succeeded')
+    await untilState(bed, now.run, 'succeeded')
   })
 
-  behaviour('Q4', 'The same key at the same instant is one run.', async (world) => {
-    const job = await enqueuer(world, { exclusive: true })
-    const at = new Date((await world.now()) + 3_600_000)
+  behaviour('Q4', 'The same key at the same instant is one run.', async (bed) => {
+    const job = await enqueuer(bed, { exclusive: true })
+    const at = new Date((await bed.now()) + 3_600_000)
     const first = await job.enqueue({ region: 'eu' }, { at })
     expect(first.outcome).toBe('enqueued')
     expect(await job.enqueue({ region: 'eu' }, { at })).toEqual({ outcome: 'busy', run: first.run })
@@ -260,8 +260,8 @@ behaviours('que-locks', (behaviour) => {
     })
   })
 
-  behaviour('Q4', "Off by default with `whenBusy: 'wait'`.", async (world) => {
-    const job = await enqueuer(world, { exclusive: { whenBusy: 'wait' } })
+  behaviour('Q4', "Off by default with `whenBusy: 'wait'`.", async (bed) => {
+    const job = await enqueuer(bed, { exclusive: { whenBusy: 'wait' } })
     const first = await job.enqueue({ region: 'eu' })
     const second = await job.enqueue({ region: 'eu' })
     expect([first.outcome, second.outcome]).toEqual(['enqueued', 'enqueued'])
@@ -271,46 +271,38 @@ behaviours('que-locks', (behaviour) => {
   behaviour(
     'Q5',
     '100 identical enqueues at once end in at least one execution and never two at once.',
-    async (world) => {
+    async (bed) => {
       const { seen, during } = gauge()
-      const options: JobOptions<Json> = { exclusive: true, run: () => during('eu', () => world.sleep(5)) }
-      const jobs = [
-        await workers(world, 1, options),
-        await workers(world, 1, options),
-        await workers(world, 1, options),
-      ]
+      const options: JobOptions<Json> = { exclusive: true, run: () => during('eu', () => bed.sleep(5)) }
+      const jobs = [await workers(bed, 1, options), await workers(bed, 1, options), await workers(bed, 1, options)]
       const enqueued = await Promise.all(
         Array.from({ length: 100 }, (_, at) => (jobs[at % 3] as AnyJob).enqueue({ region: 'eu' })),
       )
-      await untilOver(world)
+      await untilOver(bed)
       expect(seen.executions).toBeGreaterThanOrEqual(1)
       expect(seen.mostOfOneKey).toBe(1)
       const accepted = enqueued.filter(({ outcome }) => outcome === 'enqueued')
-      expect(await world.runs({ job: 'sync' })).toHaveLength(accepted.length)
+      expect(await bed.runs({ job: 'sync' })).toHaveLength(accepted.length)
     },
   )
 
-  behaviour(
-    'Q6',
-    'The order of keys in the arguments does not change the lock key (canonical JSON).',
-    async (world) => {
-      const job = await enqueuer(world, { exclusive: true })
-      const first = await job.enqueue({ region: 'eu', user: { id: 7, name: 'Ada' }, tags: ['a', 'b'] })
-      const same = await job.enqueue({ tags: ['a', 'b'], user: { name: 'Ada', id: 7 }, region: 'eu' })
-      expect(same).toEqual({ outcome: 'busy', run: first.run })
-      // The order of a list is significant.
-      const other = await job.enqueue({ tags: ['b', 'a'], user: { name: 'Ada', id: 7 }, region: 'eu' })
-      expect(other.outcome).toBe('enqueued')
-    },
-  )
+  behaviour('Q6', 'The order of keys in the arguments does not change the lock key (canonical JSON).', async (bed) => {
+    const job = await enqueuer(bed, { exclusive: true })
+    const first = await job.enqueue({ region: 'eu', user: { id: 7, name: 'Ada' }, tags: ['a', 'b'] })
+    const same = await job.enqueue({ tags: ['a', 'b'], user: { name: 'Ada', id: 7 }, region: 'eu' })
+    expect(same).toEqual({ outcome: 'busy', run: first.run })
+    // The order of a list is significant.
+    const other = await job.enqueue({ tags: ['b', 'a'], user: { name: 'Ada', id: 7 }, region: 'eu' })
+    expect(other.outcome).toBe('enqueued')
+  })
 
   behaviour(
     'Q8',
     '`available(args)` answers whether an enqueue now would be accepted (nothing of this key is due or executing).',
-    async (world) => {
+    async (bed) => {
       const { opened, open } = gate()
       let failures = 0
-      const job = await workers(world, 1, {
+      const job = await workers(bed, 1, {
         exclusive: true,
         retry: { attempts: 2, backoff: 'fixed', delay: '500ms' },
         run: async () => {
@@ -324,26 +316,26 @@ behaviours('que-locks', (behaviour) => {
       expect(await job.available({ region: 'eu' })).toBe(true)
       const { run } = await job.enqueue({ region: 'eu' })
       expect(await job.available({ region: 'eu' })).toBe(false)
-      await untilState(world, run, 'running')
+      await untilState(bed, run, 'running')
       expect(await job.available({ region: 'eu' })).toBe(false)
       expect(await job.available({ region: 'us' })).toBe(true)
       open()
-      await world.until(async () => (await world.store.runs.get(run))?.failures === 1, 'the first attempt to fail')
+      await bed.until(async () => (await bed.store.runs.get(run))?.failures === 1, 'the first attempt to fail')
       expect(await job.available({ region: 'eu' })).toBe(false)
-      await untilState(world, run, 'succeeded')
+      await untilState(bed, run, 'succeeded')
       expect(await job.available({ region: 'eu' })).toBe(true)
-      expect(await world.store.runs.get(delayed.run)).toMatchObject({ state: 'ready' })
+      expect(await bed.store.runs.get(delayed.run)).toMatchObject({ state: 'ready' })
     },
   )
 
-  behaviour('Q8', '`available` neither reserves nor disturbs anything.', async (world) => {
-    const job = await enqueuer(world, { exclusive: true })
+  behaviour('Q8', '`available` neither reserves nor disturbs anything.', async (bed) => {
+    const job = await enqueuer(bed, { exclusive: true })
     const answers = await Promise.all(Array.from({ length: 20 }, () => job.available({ region: 'eu' })))
     expect(new Set(answers)).toEqual(new Set([true]))
-    expect(await world.runs({ job: 'sync' })).toEqual([])
-    expect((await world.store.leases.list({ limit: 10 })).items).toEqual([])
+    expect(await bed.runs({ job: 'sync' })).toEqual([])
+    expect((await bed.store.leases.list({ limit: 10 })).items).toEqual([])
     // `available` does not count its own check: with two permits, one enqueue leaves one.
-    const two = await world.instance({ roles: [] })
+    const two = await bed.instance({ roles: [] })
     const semaphore = two.job('semaphore', { exclusive: { limit: 2 }, run: () => null })
     await two.start()
     await semaphore.enqueue(1)
@@ -356,16 +348,16 @@ behaviours('que-locks', (behaviour) => {
   behaviour(
     'Q9',
     'Jobs that are not exclusive pay nothing for the feature (same number of store calls).',
-    async (world) => {
+    async (bed) => {
       const { wrap, ofWork } = countingStore()
-      const belfry = await world.instance({ wrap })
+      const belfry = await bed.instance({ wrap })
       const plain = belfry.job('plain', { run: () => null })
       belfry.job('exclusive', { exclusive: true, run: () => null })
       await belfry.start()
       const before = ofWork().filter((call) => call !== 'runs.list').length
       for (let round = 0; round < 5; round += 1) {
         const { run } = await plain.enqueue({ round })
-        await untilState(world, run, 'succeeded')
+        await untilState(bed, run, 'succeeded')
       }
       // One call to enqueue, one to claim, one to settle: the minimum.
       const calls = ofWork().filter((call) => call !== 'runs.list')
@@ -374,8 +366,8 @@ behaviours('que-locks', (behaviour) => {
     },
   )
 
-  behaviour('Q10', '`job.exclusive` tells whether a job uses the lock.', async (world) => {
-    const belfry = await world.instance()
+  behaviour('Q10', '`job.exclusive` tells whether a job uses the lock.', async (bed) => {
+    const belfry = await bed.instance()
     const run = () => null
     expect(belfry.job('plain', { run }).exclusive).toBe(false)
     expect(belfry.job('off', { run, exclusive: false }).exclusive).toBe(false)
@@ -384,30 +376,30 @@ behaviours('que-locks', (behaviour) => {
     expect(belfry.job('by code', { run, exclusive: () => 'same' }).exclusive).toBe(true)
   })
 
-  behaviour('Q11', '(fix) Works with any number of workers per process and with a connection pool.', async (world) => {
+  behaviour('Q11', '(fix) Works with any number of workers per process and with a connection pool.', async (bed) => {
     const { seen, during } = gauge()
     const job = await workers(
-      world,
+      bed,
       2,
       {
         exclusive: { by: ['key'], whenBusy: 'wait' },
-        run: ({ payload }) => during(String((payload as { key: number }).key), () => world.sleep(10)),
+        run: ({ payload }) => during(String((payload as { key: number }).key), () => bed.sleep(10)),
       },
       { concurrency: 16 },
     )
     const items = Array.from({ length: 60 }, (_, at) => ({ payload: { key: at % 6, at } }))
     await job.enqueueMany(items)
-    await untilOver(world)
+    await untilOver(bed)
     expect(seen.executions).toBe(60)
     expect(seen.mostOfOneKey).toBe(1)
     expect(seen.mostTogether).toBeGreaterThan(1)
   })
 
-  behaviour('Q12', '(fix) The enqueue-time check can be turned off per job.', async (world) => {
-    const checked = await enqueuer(world, { exclusive: true })
+  behaviour('Q12', '(fix) The enqueue-time check can be turned off per job.', async (bed) => {
+    const checked = await enqueuer(bed, { exclusive: true })
     await checked.enqueue(1)
     expect((await checked.enqueue(1)).outcome).toBe('busy')
-    const belfry = await world.instance({ roles: [] })
+    const belfry = await bed.instance({ roles: [] })
     const unchecked = belfry.job('unchecked', { exclusive: { checkOnEnqueue: false }, run: () => null })
     const waiting = belfry.job('waiting', {
       exclusive: { whenBusy: 'wait', checkOnEnqueue: true },
@@ -421,8 +413,8 @@ behaviours('que-locks', (behaviour) => {
     expect((await waiting.enqueue(1)).outcome).toBe('busy')
   })
 
-  behaviour('Q13', '(fix) The lock key can be computed from part of the arguments.', async (world) => {
-    const belfry = await world.instance({ roles: [] })
+  behaviour('Q13', '(fix) The lock key can be computed from part of the arguments.', async (bed) => {
+    const belfry = await bed.instance({ roles: [] })
     const byPath = belfry.job('by path', { exclusive: { by: ['user.id', 'region'] }, run: () => null })
     const byCode = belfry.job<{ id: number; note: string }>('by code', {
       exclusive: ({ id }) => id % 10,
@@ -443,43 +435,40 @@ behaviours('que-locks', (behaviour) => {
   behaviour(
     'Q13',
     'A run made without the code waits until an instance with the code computed its key.',
-    async (world) => {
+    async (bed) => {
       const { seen, during } = gauge()
-      const service = await world.instance({ roles: ['tick'] })
+      const service = await bed.instance({ roles: ['tick'] })
       await service.start()
       await service.schedules.put('digest/eu', { every: '1h', job: 'digest', payload: { user: 11 } })
       await service.schedules.trigger('digest/eu')
       await service.schedules.trigger('digest/eu')
-      expect((await world.runs({ job: 'digest' })).map(({ waitsFor }) => waitsFor)).toEqual(['stamp', 'stamp'])
-      const worker = await world.instance()
+      expect((await bed.runs({ job: 'digest' })).map(({ waitsFor }) => waitsFor)).toEqual(['stamp', 'stamp'])
+      const worker = await bed.instance()
       worker.job<{ user: number }>('digest', {
         exclusive: { by: ({ user }) => user % 10, whenBusy: 'wait' },
-        run: () => during('1', () => world.sleep(20)),
+        run: () => during('1', () => bed.sleep(20)),
       })
       await worker.start()
-      await world.until(
-        async () => (await states(world, 'digest')).every((state) => state === 'succeeded'),
-        'both to run',
-      )
-      const names = (await world.runs({ job: 'digest' })).map(({ key }) => key?.name)
+      await bed.until(async () => (await states(bed, 'digest')).every((state) => state === 'succeeded'), 'both to run')
+      const names = (await bed.runs({ job: 'digest' })).map(({ key }) => key?.name)
       expect(new Set(names)).toEqual(new Set(['job:digest:1']))
       expect(seen).toMatchObject({ executions: 2, mostOfOneKey: 1 })
     },
   )
 
-  behaviour('Q14', '(fix) Locks are visible: listed by API with holder, token, age, expiry.', async (world) => {
+  behaviour('Q14', '(fix) Locks are visible: listed by API with holder, token, age, expiry.', async (bed) => {
     const { opened, open } = gate()
-    const [one, other] = [await world.instance(), await world.instance()]
+    const [one, other] = [await bed.instance(), await bed.instance()]
     const job = one.job('sync', { exclusive: true, run: () => opened })
     await one.start()
     await other.start()
-    const before = await world.now()
+    const before = await bed.now()
     const { run } = await job.enqueue('eu')
-    await untilState(world, run, 'running')
+    await untilState(bed, run, 'running')
     const lock = await one.lock('report', { ttl: '10s' })
     const permits = [await one.lock('seats', { permits: 2 }), await other.lock('seats', { permits: 2 })]
-    await world.elapse(2_000)
-    const now = await world.now()
+    await bed.elapse(2_000)
+    const now = await bed.now()
     // The list has all locks, including the keys of runs.
     const { items } = await other.locks.list()
     expect(items.map(({ name }) => name)).toEqual(['job:sync:"eu"', 'report', 'seats', 'seats'])
@@ -499,18 +488,18 @@ behaviours('que-locks', (behaviour) => {
     expect(seats.map(({ instance }) => instance).sort()).toEqual([one.instance, other.instance].sort())
     expect(await other.locks.inspect('report')).toEqual([report])
     open()
-    await untilState(world, run, 'succeeded')
+    await untilState(bed, run, 'succeeded')
     await lock?.release()
     expect((await other.locks.list()).items.map(({ name }) => name)).toEqual(['seats', 'seats'])
   })
 
-  behaviour('Q14', 'Locks are visible: page by page, by prefix, and only while they are held.', async (world) => {
-    const belfry = await world.instance()
+  behaviour('Q14', 'Locks are visible: page by page, by prefix, and only while they are held.', async (bed) => {
+    const belfry = await bed.instance()
     await belfry.start()
     for (const name of ['b/2', 'a/1', 'b/1', 'b/3']) await belfry.lock(name, { ttl: '1m' })
     await belfry.lock('b/short', { ttl: '500ms', renew: false })
     expect((await belfry.locks.list({ prefix: 'b/' })).items).toHaveLength(4)
-    await world.elapse(600)
+    await bed.elapse(600)
     const names: string[] = []
     let after: string | undefined
     do {
@@ -521,77 +510,77 @@ behaviours('que-locks', (behaviour) => {
     expect(names).toEqual(['b/1', 'b/2', 'b/3'])
   })
 
-  behaviour('Q15', '(fix) Limits above one: N permits per key (a semaphore), same guarantees.', async (world) => {
+  behaviour('Q15', '(fix) Limits above one: N permits per key (a semaphore), same guarantees.', async (bed) => {
     const { seen, during } = gauge()
-    const job = await workers(world, 3, {
+    const job = await workers(bed, 3, {
       exclusive: { limit: 3, by: ['key'], whenBusy: 'wait' },
-      run: ({ payload }) => during((payload as { key: string }).key, () => world.sleep(40)),
+      run: ({ payload }) => during((payload as { key: string }).key, () => bed.sleep(40)),
     })
     await job.enqueueMany(Array.from({ length: 24 }, (_, at) => ({ payload: { key: at % 2 === 0 ? 'a' : 'b' } })))
-    await untilOver(world)
+    await untilOver(bed)
     expect(seen.executions).toBe(24)
     expect(seen.mostOfOneKey).toBe(3)
   })
 
-  behaviour('Q15', 'A copy beyond the limit is skipped, and a permit that is freed is used again.', async (world) => {
+  behaviour('Q15', 'A copy beyond the limit is skipped, and a permit that is freed is used again.', async (bed) => {
     const { opened, open } = gate()
-    const job = await workers(world, 2, {
+    const job = await workers(bed, 2, {
       exclusive: { limit: 2, by: ['key'], checkOnEnqueue: false },
       run: () => opened,
     })
     const first = await job.enqueue({ key: 'a' })
     const second = await job.enqueue({ key: 'a' })
-    await untilState(world, first.run, 'running')
-    await untilState(world, second.run, 'running')
+    await untilState(bed, first.run, 'running')
+    await untilState(bed, second.run, 'running')
     const third = await job.enqueue({ key: 'a' })
-    await untilState(world, third.run, 'skipped')
-    expect(await world.store.leases.inspect('job:sync:["a"]')).toHaveLength(2)
+    await untilState(bed, third.run, 'skipped')
+    expect(await bed.store.leases.inspect('job:sync:["a"]')).toHaveLength(2)
     open()
-    await untilOver(world)
+    await untilOver(bed)
     const fourth = await job.enqueue({ key: 'a' })
-    await untilState(world, fourth.run, 'succeeded')
+    await untilState(bed, fourth.run, 'succeeded')
   })
 
   behaviour(
     'Q16',
     "(fix) `whenBusy: 'wait'` serialises: every enqueued run executes, one at a time per key, oldest first.",
-    async (world) => {
+    async (bed) => {
       const { seen, during } = gauge()
       const order: unknown[] = []
-      const job = await workers(world, 3, {
+      const job = await workers(bed, 3, {
         exclusive: { by: ['key'], whenBusy: 'wait' },
         run: ({ payload }) => {
           order.push((payload as { at: number }).at)
-          return during('a', () => world.sleep(5))
+          return during('a', () => bed.sleep(5))
         },
       })
       for (let at = 0; at < 30; at += 1) await job.enqueue({ key: 'a', at })
-      await untilOver(world)
-      expect(await states(world)).toEqual(Array.from({ length: 30 }, () => 'succeeded'))
+      await untilOver(bed)
+      expect(await states(bed)).toEqual(Array.from({ length: 30 }, () => 'succeeded'))
       expect(order).toEqual(Array.from({ length: 30 }, (_, at) => at))
       expect(seen.mostOfOneKey).toBe(1)
     },
   )
 
-  behaviour('Q16', 'A younger run of the key does not overtake, whatever its priority.', async (world) => {
+  behaviour('Q16', 'A younger run of the key does not overtake, whatever its priority.', async (bed) => {
     const order: unknown[] = []
     const options: JobOptions<Json> = {
       exclusive: { by: ['key'], whenBusy: 'wait' },
       run: ({ payload }) => void order.push((payload as { at: string }).at),
     }
-    const early = await enqueuer(world, options)
+    const early = await enqueuer(bed, options)
     await early.enqueue({ key: 'a', at: 'oldest' })
     await early.enqueue({ key: 'a', at: 'urgent' }, { priority: 10 })
     await early.enqueue({ key: 'a', at: 'youngest' }, { priority: 20 })
-    await workers(world, 1, options)
-    await untilOver(world)
+    await workers(bed, 1, options)
+    await untilOver(bed)
     expect(order).toEqual(['oldest', 'urgent', 'youngest'])
   })
 
-  behaviour('Q16', 'Other keys are not held up behind a busy one.', async (world) => {
+  behaviour('Q16', 'Other keys are not held up behind a busy one.', async (bed) => {
     const { opened, open } = gate()
     const job = await workers(
-      world,
+      bed,
       1,
       {
         exclusive: { by: ['key'], whenBusy: 'wait' },
@@ -600,20 +589,20 @@ behaviours('que-locks', (behaviour) => {
       { concurrency: 2 },
     )
     const held = await job.enqueue({ key: 'busy' })
-    await untilState(world, held.run, 'running')
+    await untilState(bed, held.run, 'running')
     await job.enqueueMany(Array.from({ length: 50 }, () => ({ payload: { key: 'busy' } })))
     const other = await job.enqueue({ key: 'free' })
-    await untilState(world, other.run, 'succeeded')
-    const runs = await world.runs({ job: 'sync' })
+    await untilState(bed, other.run, 'succeeded')
+    const runs = await bed.runs({ job: 'sync' })
     expect(runs.filter(({ state }) => state === 'running').map(({ id }) => id)).toEqual([held.run])
     open()
-    await untilOver(world)
-    expect(new Set(await states(world))).toEqual(new Set(['succeeded']))
+    await untilOver(bed)
+    expect(new Set(await states(bed))).toEqual(new Set(['succeeded']))
   })
 
-  behaviour('Q16', 'A must-run run waits out the crash of the one before it.', async (world) => {
-    const first = await world.instance()
-    const second = await world.instance({ roles: ['tick'] })
+  behaviour('Q16', 'A must-run run waits out the crash of the one before it.', async (bed) => {
+    const first = await bed.instance()
+    const second = await bed.instance({ roles: ['tick'] })
     const { opened, open } = gate()
     const ran: number[] = []
     const options: JobOptions<Json> = {
@@ -627,24 +616,24 @@ behaviours('que-locks', (behaviour) => {
     await first.start()
     await second.start()
     const { run } = await job.enqueue({ key: 'a', at: 0 })
-    await untilState(world, run, 'running')
+    await untilState(bed, run, 'running')
     await job.enqueue({ key: 'a', at: 1 })
-    world.crash(first)
-    const third = await world.instance()
+    bed.crash(first)
+    const third = await bed.instance()
     third.job('sync', options)
     await third.start()
-    await untilOver(world)
+    await untilOver(bed)
     open()
     // The run that was taken over is the older one, so it comes first.
     expect(ran).toEqual([0, 0, 1])
-    expect(await states(world)).toEqual(['succeeded', 'succeeded'])
+    expect(await states(bed)).toEqual(['succeeded', 'succeeded'])
   })
 
   behaviour(
     'Q17',
     '(fix) No false sharing: distinct keys never collide (que-locks hashes to 31 bits).',
-    async (world) => {
-      const job = await enqueuer(world, { exclusive: true })
+    async (bed) => {
+      const job = await enqueuer(bed, { exclusive: true })
       const long = 'x'.repeat(400)
       const lookalikes: Json[] = [
         ...[null, 'null', 1, '1', [1], '[1]', ['1'], { a: 1 }, { a: '1' }, [], {}, '', true, 'true', [null], [[]]],
@@ -655,7 +644,7 @@ behaviours('que-locks', (behaviour) => {
       const payloads = [...lookalikes, ...many]
       const enqueued = await job.enqueueMany(payloads.map((payload) => ({ payload })))
       expect(enqueued.map(({ outcome }) => outcome)).toEqual(payloads.map(() => 'enqueued'))
-      const names = await Promise.all(enqueued.map(async ({ run }) => (await world.store.runs.get(run))?.key?.name))
+      const names = await Promise.all(enqueued.map(async ({ run }) => (await bed.store.runs.get(run))?.key?.name))
       expect(new Set(names).size).toBe(payloads.length)
       expect(names.every((name) => name !== undefined && name.length <= 255)).toBe(true)
       // Equal keys still match, however long they are.
@@ -663,8 +652,8 @@ behaviours('que-locks', (behaviour) => {
     },
   )
 
-  behaviour('Q17', 'Jobs with the same arguments do not share a key.', async (world) => {
-    const belfry = await world.instance({ roles: [] })
+  behaviour('Q17', 'Jobs with the same arguments do not share a key.', async (bed) => {
+    const belfry = await bed.instance({ roles: [] })
     const jobs = ['a', 'a:1', 'a:"x"', 'b'].map((name) => belfry.job(name, { exclusive: true, run: () => null }))
     await belfry.start()
     for (const job of jobs) {
@@ -675,9 +664,9 @@ behaviours('que-locks', (behaviour) => {
   behaviour(
     'Q18',
     'An exclusive run costs at most one more store call at enqueue and two at execution.',
-    async (world) => {
+    async (bed) => {
       const { wrap, ofWork } = countingStore()
-      const belfry = await world.instance({ wrap })
+      const belfry = await bed.instance({ wrap })
       const job = belfry.job('exclusive', { exclusive: true, run: () => null })
       await belfry.start()
       const work = () => ofWork().filter((call) => call !== 'runs.list')
@@ -685,7 +674,7 @@ behaviours('que-locks', (behaviour) => {
         const before = work().length
         const { run } = await job.enqueue('same')
         expect(work().length - before).toBeLessThanOrEqual(2)
-        await untilState(world, run, 'succeeded')
+        await untilState(bed, run, 'succeeded')
         // A plain run takes an enqueue, a claim and a settle.
         expect(work().length - before).toBeLessThanOrEqual(3 + 3)
       }
@@ -695,34 +684,34 @@ behaviours('que-locks', (behaviour) => {
   behaviour(
     'Q19',
     "(fix) Several jobs can share one lock: `exclusive: { name: 'remote-api', limit: 2 }`.",
-    async (world) => {
+    async (bed) => {
       const { seen, during } = gauge()
       const jobs: AnyJob[] = []
       for (let count = 0; count < 2; count += 1) {
-        const belfry = await world.instance()
+        const belfry = await bed.instance()
         for (const name of ['charge', 'refund', 'report']) {
           const job = belfry.job(name, {
             exclusive: { name: 'remote-api', limit: 2, whenBusy: 'wait' },
-            run: () => during('remote-api', () => world.sleep(20)),
+            run: () => during('remote-api', () => bed.sleep(20)),
           })
           jobs.push(job)
         }
         await belfry.start()
       }
       for (let round = 0; round < 3; round += 1) await Promise.all(jobs.map((job) => job.enqueue({ round })))
-      for (const name of ['charge', 'refund', 'report']) await untilOver(world, name)
+      for (const name of ['charge', 'refund', 'report']) await untilOver(bed, name)
       expect(seen).toEqual({ mostOfOneKey: 2, mostTogether: 2, executions: 18 })
     },
   )
 
-  behaviour('Q19', 'A plain lock of that name is part of it.', async (world) => {
-    const belfry = await world.instance()
+  behaviour('Q19', 'A plain lock of that name is part of it.', async (bed) => {
+    const belfry = await bed.instance()
     const job = belfry.job('charge', { exclusive: { name: 'remote-api', whenBusy: 'wait' }, run: () => null })
     await belfry.start()
     const lock = await belfry.lock('remote-api', { ttl: '2s' })
     const { run } = await job.enqueue(1)
-    await world.until(async () => (await world.store.runs.get(run))?.waitsFor === 'key', 'the run to wait for the lock')
+    await bed.until(async () => (await bed.store.runs.get(run))?.waitsFor === 'key', 'the run to wait for the lock')
     await lock?.release()
-    await untilState(world, run, 'succeeded')
+    await untilState(bed, run, 'succeeded')
   })
 })

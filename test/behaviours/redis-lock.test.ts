@@ -1,7 +1,7 @@
 /** Behaviours of a Redis lock with heartbeat, and the fixes of its documented limits. */
 import { expect } from 'vitest'
 import { type Belfry, createBelfry, type JobOptions, type Json, type Store } from '../../src/index.js'
-import { behaviours, type World } from './world.js'
+import { behaviours, type TestBed } from './test-bed.js'
 
 /** Handlers wait until the test opens the gate. */
 function gate() {
@@ -12,22 +12,22 @@ function gate() {
   return { opened, open }
 }
 
-async function started(world: World, options: Parameters<World['instance']>[0] = {}): Promise<Belfry> {
-  const belfry = await world.instance(options)
+async function started(bed: TestBed, options: Parameters<TestBed['instance']>[0] = {}): Promise<Belfry> {
+  const belfry = await bed.instance(options)
   await belfry.start()
   return belfry
 }
 
 /** Starts an instance that runs the job. */
-async function worker(world: World, options: JobOptions<Json>, instance: Parameters<World['instance']>[0] = {}) {
-  const belfry = await world.instance(instance)
+async function worker(bed: TestBed, options: JobOptions<Json>, instance: Parameters<TestBed['instance']>[0] = {}) {
+  const belfry = await bed.instance(instance)
   const job = belfry.job('report', options)
   await belfry.start()
   return { belfry, job }
 }
 
-async function untilState(world: World, run: string, state: string): Promise<void> {
-  await world.until(async () => (await world.store.runs.get(run))?.state === state, `run ${run} to be ${state}`)
+async function untilState(bed: TestBed, run: string, state: string): Promise<void> {
+  await bed.until(async () => (await bed.store.runs.get(run))?.state === state, `run ${run} to be ${state}`)
 }
 
 /** Calls the watcher before every store call; the watcher may throw instead. */
@@ -65,9 +65,9 @@ function watched(store: Store, watch: (operation: string) => void | Promise<void
 }
 
 /** Retries until the lock is acquired. */
-async function untilLocked(world: World, belfry: Belfry, name: string, ttl: string) {
+async function untilLocked(bed: TestBed, belfry: Belfry, name: string, ttl: string) {
   let lock = await belfry.lock(name, { ttl })
-  await world.until(async () => {
+  await bed.until(async () => {
     lock ??= await belfry.lock(name, { ttl })
     return lock !== undefined
   }, `${name} to be free`)
@@ -76,15 +76,15 @@ async function untilLocked(world: World, belfry: Belfry, name: string, ttl: stri
 }
 
 behaviours('Redis lock with heartbeat', (behaviour) => {
-  behaviour('R1', 'Acquire is set-if-absent with a unique token and a TTL.', async (world) => {
-    const instances = await Promise.all(Array.from({ length: 4 }, () => started(world)))
+  behaviour('R1', 'Acquire is set-if-absent with a unique token and a TTL.', async (bed) => {
+    const instances = await Promise.all(Array.from({ length: 4 }, () => started(bed)))
     const tokens: number[] = []
     const holders = new Set<string>()
     for (let round = 0; round < 5; round += 1) {
       const asked = instances.flatMap((belfry) => [1, 2, 3].map(() => belfry.lock('refresh', { ttl: '5s' })))
       const locks = (await Promise.all(asked)).filter((lock) => lock !== undefined)
       expect(locks).toHaveLength(1)
-      const [lease, ...others] = await world.store.leases.inspect('refresh')
+      const [lease, ...others] = await bed.store.leases.inspect('refresh')
       expect(others).toEqual([])
       expect(lease).toMatchObject({ token: locks[0]?.token })
       expect((lease?.expiresAt ?? 0) - (lease?.acquiredAt ?? 0)).toBeCloseTo(5_000, -1)
@@ -96,12 +96,12 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     expect(tokens).toEqual([...new Set(tokens)].sort((one, other) => one - other))
   })
 
-  behaviour('R1', 'A lock that is neither renewed nor released is free after its TTL.', async (world) => {
-    const [first, second] = [await started(world), await started(world)]
+  behaviour('R1', 'A lock that is neither renewed nor released is free after its TTL.', async (bed) => {
+    const [first, second] = [await started(bed), await started(bed)]
     const lock = await first.lock('refresh', { ttl: '500ms', renew: false })
     expect(lock).toBeDefined()
     expect(await second.lock('refresh')).toBeUndefined()
-    await world.elapse(600)
+    await bed.elapse(600)
     const successor = await second.lock('refresh')
     expect(successor?.token).toBeGreaterThan(lock?.token ?? Number.POSITIVE_INFINITY)
   })
@@ -109,8 +109,8 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
   behaviour(
     'R2',
     'Release and extend compare the token: a caller that does not hold the lock changes nothing.',
-    async (world) => {
-      const { leases } = world.store
+    async (bed) => {
+      const { leases } = bed.store
       const request = { name: 'refresh', ttlMs: 5_000, permits: 1, floor: 0 }
       const held = await leases.acquire({ ...request, holder: 'a' })
       if (!held.acquired) throw new Error('the first must get it')
@@ -134,15 +134,15 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
   behaviour(
     'R2',
     'Release and extend are atomic: of an extension and a takeover at the same time one wins.',
-    async (world) => {
-      const { leases } = world.store
+    async (bed) => {
+      const { leases } = bed.store
       for (let round = 0; round < 10; round += 1) {
         const request = { name: `refresh/${round}`, ttlMs: 50, permits: 1, floor: 0 }
         const { name } = request
         const held = await leases.acquire({ ...request, holder: 'a' })
         if (!held.acquired) throw new Error('the first must get it')
         const { token } = held.lease
-        await world.elapse(80)
+        await bed.elapse(80)
         const extend = () =>
           leases.renew([{ name, holder: 'a', token, ttlMs: 5_000 }]).then(([lease]) => lease !== undefined)
         const take = () => leases.acquire({ ...request, ttlMs: 5_000, holder: 'b' }).then(({ acquired }) => acquired)
@@ -159,24 +159,24 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
   behaviour(
     'R3',
     'An expired holder can neither release nor extend its successor’s lock (the 0:00–0:12 timeline, a minute as 100 ms).',
-    async (world) => {
-      const [a, b, c] = [await started(world), await started(world), await started(world)]
+    async (bed) => {
+      const [a, b, c] = [await started(bed), await started(bed), await started(bed)]
       // [0:00] A acquires the lock; then its process stops for longer than the TTL.
       const lockA = await a.lock('refresh', { ttl: '1s' })
       if (lockA === undefined) throw new Error('A must get it')
-      world.hold(a)
+      bed.hold(a)
       // [0:10] The TTL has passed. [0:11] B acquires the lock.
-      await world.elapse(1_000)
-      const lockB = await untilLocked(world, b, 'refresh', '5s')
-      const before = await world.store.leases.inspect('refresh')
+      await bed.elapse(1_000)
+      const lockB = await untilLocked(bed, b, 'refresh', '5s')
+      const before = await bed.store.leases.inspect('refresh')
       // [0:12] A continues as if nothing had happened.
-      world.resume(a)
+      bed.resume(a)
       const [extended, released] = await Promise.all([lockA.extend('1m'), lockA.release()])
       expect([extended, released]).toEqual([false, false])
-      await world.until(() => lockA.signal.aborted, 'A to be told')
+      await bed.until(() => lockA.signal.aborted, 'A to be told')
       expect(lockA.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
       expect(before).toMatchObject([{ token: lockB.token }])
-      const [lease] = await world.store.leases.inspect('refresh')
+      const [lease] = await bed.store.leases.inspect('refresh')
       expect(lease).toMatchObject({ token: lockB.token, holder: before[0]?.holder })
       expect(lockB.token).toBeGreaterThan(lockA.token)
       expect(lockB.signal.aborted).toBe(false)
@@ -187,77 +187,77 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
   behaviour(
     'R4',
     'Renewals come at less than TTL/3 (default TTL/4), so two attempts fit before expiry.',
-    async (world) => {
+    async (bed) => {
       const renewals: number[] = []
       let refused = 0
-      const belfry = await started(world, {
+      const belfry = await started(bed, {
         wrap: (store) =>
           watched(store, async (operation) => {
             if (operation !== 'leases.renew') return
-            renewals.push(await world.now())
+            renewals.push(await bed.now())
             if (refused === 0) return
             refused -= 1
             throw new Error('connection reset')
           }),
       })
       const lock = await belfry.lock('refresh', { ttl: '2s' })
-      const acquiredAt = (await world.store.leases.inspect('refresh'))[0]?.acquiredAt ?? 0
-      await world.until(() => renewals.length >= 1, 'the first renewal')
+      const acquiredAt = (await bed.store.leases.inspect('refresh'))[0]?.acquiredAt ?? 0
+      await bed.until(() => renewals.length >= 1, 'the first renewal')
       expect((renewals[0] ?? 0) - acquiredAt).toBeLessThan(2_000 / 3)
       // Two failed renewals in a row are made up for before the lease expires.
       refused = 2
-      await world.until(() => renewals.length >= 4, 'two failed renewals and one more')
-      await world.elapse(1_000)
+      await bed.until(() => renewals.length >= 4, 'two failed renewals and one more')
+      await bed.elapse(1_000)
       expect(lock?.signal.aborted).toBe(false)
-      expect(await world.store.leases.inspect('refresh')).toMatchObject([{ token: lock?.token }])
+      expect(await bed.store.leases.inspect('refresh')).toMatchObject([{ token: lock?.token }])
     },
   )
 
-  behaviour('R4', 'Renewals run only while work runs. An instance’s presence beat is separate.', async (world) => {
+  behaviour('R4', 'Renewals run only while work runs. An instance’s presence beat is separate.', async (bed) => {
     let [renewals, beats] = [0, 0]
-    const belfry = await started(world, {
+    const belfry = await started(bed, {
       wrap: (store) =>
         watched(store, (operation) => {
           if (operation === 'leases.renew') renewals += 1
           if (operation === 'instances.beat') beats += 1
         }),
     })
-    await world.elapse(1_000)
+    await bed.elapse(1_000)
     expect(renewals).toBe(0)
     expect(beats).toBeGreaterThan(0)
     const { opened, open } = gate()
     const work = belfry.withLock('refresh', () => opened, { ttl: '400ms' })
-    await world.until(() => renewals >= 3, 'renewals while the work goes on')
+    await bed.until(() => renewals >= 3, 'renewals while the work goes on')
     open()
-    await world.settled(work)
+    await bed.settled(work)
     const [renewalsAfter, beatsAfter] = [renewals, beats]
-    await world.elapse(1_000)
+    await bed.elapse(1_000)
     expect(renewals).toBe(renewalsAfter)
     expect(beats).toBeGreaterThan(beatsAfter)
   })
 
-  behaviour('R5', 'A heartbeat set by hand to more than TTL/3 is a configuration error.', async (world) => {
-    const belfry = await started(world)
+  behaviour('R5', 'A heartbeat set by hand to more than TTL/3 is a configuration error.', async (bed) => {
+    const belfry = await started(bed)
     const refused = belfry.lock('refresh', { ttl: '3s', heartbeat: '1001ms' })
     await expect(refused).rejects.toMatchObject({ code: 'OPTION_INVALID' })
     await expect(refused).rejects.toThrow(/"refresh".*1001 ms.*3000 ms.*at most a third \(1000 ms\)/)
-    expect(await world.store.leases.inspect('refresh')).toEqual([])
+    expect(await bed.store.leases.inspect('refresh')).toEqual([])
     expect(await belfry.lock('refresh', { ttl: '3s', heartbeat: '1s' })).toBeDefined()
   })
 
   behaviour(
     'R5',
     'A heartbeat set by hand to more than TTL/3 is a configuration error. (an instance’s own)',
-    async (world) => {
-      const refused = world.instance({ lease: '3s', heartbeat: '1001ms' })
+    async (bed) => {
+      const refused = bed.instance({ lease: '3s', heartbeat: '1001ms' })
       await expect(refused).rejects.toMatchObject({ code: 'OPTION_INVALID' })
       await expect(refused).rejects.toThrow(/createBelfry.*1001 ms.*3000 ms.*at most a third \(1000 ms\)/)
-      expect(await world.instance({ lease: '3s', heartbeat: '1s' })).toBeDefined()
+      expect(await bed.instance({ lease: '3s', heartbeat: '1s' })).toBeDefined()
     },
   )
 
-  behaviour('R5', 'So is, with `renew: false`, a timeout longer than the TTL.', async (world) => {
-    const belfry = await started(world)
+  behaviour('R5', 'So is, with `renew: false`, a timeout longer than the TTL.', async (bed) => {
+    const belfry = await started(bed)
     const refused = belfry.lock('refresh', { ttl: '1s', renew: false, timeout: '2s' })
     await expect(refused).rejects.toMatchObject({ code: 'OPTION_INVALID' })
     await expect(refused).rejects.toThrow(/"refresh".*not renewed.*timeout is longer than its ttl of 1000 ms/)
@@ -265,14 +265,14 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     const work = belfry.withLock('refresh', () => (ran = true), { ttl: '1s', renew: false, timeout: '2s' })
     await expect(work).rejects.toMatchObject({ code: 'OPTION_INVALID' })
     expect(ran).toBe(false)
-    expect(await world.store.leases.inspect('refresh')).toEqual([])
+    expect(await bed.store.leases.inspect('refresh')).toEqual([])
     expect(await belfry.lock('refresh', { ttl: '2s', renew: false, timeout: '2s' })).toBeDefined()
   })
 
-  behaviour('R6', 'A crash leads to takeover at TTL, with no operator: a run.', async (world) => {
+  behaviour('R6', 'A crash leads to takeover at TTL, with no operator: a run.', async (bed) => {
     const { opened, open } = gate()
     const ran: string[] = []
-    const first = await worker(world, {
+    const first = await worker(bed, {
       exclusive: true,
       run: async () => {
         ran.push('first')
@@ -280,14 +280,14 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
       },
     })
     const { run } = await first.job.enqueue({ repository: 1 })
-    await untilState(world, run, 'running')
-    await worker(world, { exclusive: true, run: () => ran.push('second') })
-    const before = await world.store.runs.get(run)
-    world.crash(first.belfry)
-    const crashedAt = await world.now()
-    await untilState(world, run, 'succeeded')
+    await untilState(bed, run, 'running')
+    await worker(bed, { exclusive: true, run: () => ran.push('second') })
+    const before = await bed.store.runs.get(run)
+    bed.crash(first.belfry)
+    const crashedAt = await bed.now()
+    await untilState(bed, run, 'succeeded')
     open()
-    const after = await world.store.runs.get(run)
+    const after = await bed.store.runs.get(run)
     expect(ran).toEqual(['first', 'second'])
     expect(after).toMatchObject({ attempt: 2, takeovers: 1, failures: 0 })
     expect(after?.token).toBeGreaterThan(before?.token ?? Number.POSITIVE_INFINITY)
@@ -297,21 +297,21 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     expect(tookMs).toBeLessThanOrEqual(2_000)
   })
 
-  behaviour('R6', 'A crash leads to takeover at TTL, with no operator: a lock.', async (world) => {
-    const [a, b] = [await started(world), await started(world)]
+  behaviour('R6', 'A crash leads to takeover at TTL, with no operator: a lock.', async (bed) => {
+    const [a, b] = [await started(bed), await started(bed)]
     const lock = await a.lock('refresh', { ttl: '1s' })
     const waiting = b.lock('refresh', { wait: '5s' })
-    world.crash(a)
-    const crashedAt = await world.now()
-    const successor = await world.settled(waiting)
+    bed.crash(a)
+    const crashedAt = await bed.now()
+    const successor = await bed.settled(waiting)
     expect(successor?.token).toBeGreaterThan(lock?.token ?? Number.POSITIVE_INFINITY)
-    expect((await world.now()) - crashedAt).toBeLessThanOrEqual(2_000)
+    expect((await bed.now()) - crashedAt).toBeLessThanOrEqual(2_000)
   })
 
-  behaviour('R7', 'Blue–green: two releases overlap and every tick still runs once.', async (world) => {
+  behaviour('R7', 'Blue–green: two releases overlap and every tick still runs once.', async (bed) => {
     const ran = new Map<number, string[]>()
     const release = async (name: string) => {
-      const belfry = await world.instance({ app: 'collector', release: name })
+      const belfry = await bed.instance({ app: 'collector', release: name })
       belfry.job('refresh', {
         exclusive: true,
         run: ({ tick }) => void ran.set(tick.getTime(), [...(ran.get(tick.getTime()) ?? []), name]),
@@ -321,27 +321,27 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
       return belfry
     }
     const blue = await release('1.0')
-    await world.until(() => ran.size >= 1, 'blue to run a tick')
-    const anchored = (await world.store.schedules.get('refresh'))?.anchor
+    await bed.until(() => ran.size >= 1, 'blue to run a tick')
+    const anchored = (await bed.store.schedules.get('refresh'))?.anchor
     await release('1.1')
-    await world.until(() => ran.size >= 3, 'two ticks of the overlap')
-    await world.settled(blue.stop())
-    await world.until(() => ran.size >= 5, 'green to go on alone')
+    await bed.until(() => ran.size >= 3, 'two ticks of the overlap')
+    await bed.settled(blue.stop())
+    await bed.until(() => ran.size >= 5, 'green to go on alone')
     const ticks = [...ran.keys()].sort((one, other) => one - other)
     expect([...ran.values()].map((by) => by.length)).toEqual(ticks.map(() => 1))
     // No tick is missing, and the deploy moved none: they are one second apart from blue's first.
     expect(ticks).toEqual(ticks.map((_, at) => (anchored ?? 0) + 1_000 * (at + 1)))
     expect(ran.get(ticks.at(-1) ?? 0)).toEqual(['1.1'])
-    const runs = await world.runs({ schedule: 'refresh' })
+    const runs = await bed.runs({ schedule: 'refresh' })
     expect(new Set(runs.map(({ tick }) => tick)).size).toBe(runs.length)
     // The newer release's payload applies from its start.
-    expect((await world.store.schedules.get('refresh'))?.definition.payload).toEqual({ greeting: '1.1' })
+    expect((await bed.store.schedules.get('refresh'))?.definition.payload).toEqual({ greeting: '1.1' })
   })
 
   behaviour(
     'R8',
     'Store down: nothing runs, every instance keeps trying and says so once; one warning, one recovery line.',
-    async (world) => {
+    async (bed) => {
       let down = false
       let ran = 0
       const wrap = (store: Store) =>
@@ -350,7 +350,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
         })
       const instances: Belfry[] = []
       for (let count = 0; count < 2; count += 1) {
-        const belfry = await world.instance({ wrap })
+        const belfry = await bed.instance({ wrap })
         belfry.job('refresh', {
           run: () => {
             ran += 1
@@ -360,25 +360,25 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
         await belfry.start()
         instances.push(belfry)
       }
-      await world.until(() => ran >= 1, 'the first tick')
+      await bed.until(() => ran >= 1, 'the first tick')
       down = true
-      await world.elapse(100)
+      await bed.elapse(100)
       const before = ran
-      await world.elapse(2_400)
+      await bed.elapse(2_400)
       expect(ran).toBe(before)
       for (const belfry of instances)
-        expect(levels(world, belfry, 'warn', 'error')).toEqual([expect.stringMatching(/^store unreachable/)])
+        expect(levels(bed, belfry, 'warn', 'error')).toEqual([expect.stringMatching(/^store unreachable/)])
       down = false
-      await world.until(() => ran > before, 'ticks to go on by themselves')
+      await bed.until(() => ran > before, 'ticks to go on by themselves')
       for (const belfry of instances) {
-        await world.until(() => recoveries(world, belfry) > 0, 'the recovery line')
-        expect(levels(world, belfry, 'warn', 'error')).toHaveLength(1)
-        expect(recoveries(world, belfry)).toBe(1)
+        await bed.until(() => recoveries(bed, belfry) > 0, 'the recovery line')
+        expect(levels(bed, belfry, 'warn', 'error')).toHaveLength(1)
+        expect(recoveries(bed, belfry)).toBe(1)
       }
     },
   )
 
-  behaviour('R8', 'When it is back, what was missed follows the missed policy, by itself.', async (world) => {
+  behaviour('R8', 'When it is back, what was missed follows the missed policy, by itself.', async (bed) => {
     let down = false
     const wrap = (store: Store) =>
       watched(store, () => {
@@ -389,7 +389,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
       ['latest', []],
       ['skip', []],
     ])
-    const belfry = await world.instance({ wrap, grace: '300ms' })
+    const belfry = await bed.instance({ wrap, grace: '300ms' })
     belfry.job('refresh', {
       run: ({ run, tick }) => void ran.get(run.schedule ?? '')?.push(tick.getTime()),
     })
@@ -397,19 +397,19 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
       belfry.schedule(missed, { every: '1s', job: 'refresh', missed })
     }
     await belfry.start()
-    await world.until(() => [...ran.values()].every((ticks) => ticks.length >= 1), 'the first ticks')
+    await bed.until(() => [...ran.values()].every((ticks) => ticks.length >= 1), 'the first ticks')
     down = true
-    const downAt = await world.now()
-    await world.elapse(3_500)
+    const downAt = await bed.now()
+    await bed.elapse(3_500)
     down = false
-    const upAt = await world.now()
-    await world.until(
+    const upAt = await bed.now()
+    await bed.until(
       () => [...ran.values()].every((ticks) => (ticks.at(-1) ?? 0) > upAt),
       'all to be back on time',
       20_000,
     )
     const missedTicks = async (schedule: string) => {
-      const line = (await world.store.schedules.get(schedule))?.anchor ?? 0
+      const line = (await bed.store.schedules.get(schedule))?.anchor ?? 0
       const ticks: number[] = []
       for (let tick = line + 1_000; tick <= upAt; tick += 1_000) if (tick > downAt) ticks.push(tick)
       return ticks
@@ -431,35 +431,35 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     for (const ticks of ran.values()) expect(new Set(ticks).size).toBe(ticks.length)
   })
 
-  behaviour('R8', '"Held elsewhere" is debug level.', async (world) => {
-    const [a, b] = [await started(world), await started(world)]
+  behaviour('R8', '"Held elsewhere" is debug level.', async (bed) => {
+    const [a, b] = [await started(bed), await started(bed)]
     await a.lock('refresh', { ttl: '2s' })
     expect(await b.lock('refresh')).toBeUndefined()
-    expect(await world.settled(b.lock('refresh', { wait: '200ms' }))).toBeUndefined()
-    const lines = world.logs(b).filter(({ message }) => /held elsewhere/.test(message))
+    expect(await bed.settled(b.lock('refresh', { wait: '200ms' }))).toBeUndefined()
+    const lines = bed.logs(b).filter(({ message }) => /held elsewhere/.test(message))
     expect(lines.map(({ level }) => level)).toEqual(['debug', 'debug'])
     expect(lines[0]?.fields).toMatchObject({ lock: 'refresh' })
-    expect([...levels(world, a, 'warn', 'error'), ...levels(world, b, 'warn', 'error')]).toEqual([])
+    expect([...levels(bed, a, 'warn', 'error'), ...levels(bed, b, 'warn', 'error')]).toEqual([])
   })
 
-  behaviour('R8', 'Losing runs to another instance, or to a busy key, is no warning either.', async (world) => {
+  behaviour('R8', 'Losing runs to another instance, or to a busy key, is no warning either.', async (bed) => {
     const { opened, open } = gate()
     const options: JobOptions<Json> = { exclusive: { checkOnEnqueue: false }, run: () => opened }
-    const [a, b] = [await worker(world, options), await worker(world, options)]
+    const [a, b] = [await worker(bed, options), await worker(bed, options)]
     const { run } = await a.job.enqueue(1)
-    await untilState(world, run, 'running')
+    await untilState(bed, run, 'running')
     const copies = await Promise.all([a.job.enqueue(1), b.job.enqueue(1)])
-    for (const copy of copies) await untilState(world, copy.run, 'skipped')
+    for (const copy of copies) await untilState(bed, copy.run, 'skipped')
     open()
-    await untilState(world, run, 'succeeded')
-    for (const { belfry } of [a, b]) expect(levels(world, belfry, 'info', 'warn', 'error')).toEqual([])
+    await untilState(bed, run, 'succeeded')
+    for (const { belfry } of [a, b]) expect(levels(bed, belfry, 'info', 'warn', 'error')).toEqual([])
   })
 
-  behaviour('R9', 'Keys are namespaced; lock state is inspectable.', async (world) => {
+  behaviour('R9', 'Keys are namespaced; lock state is inspectable.', async (bed) => {
     const { opened, open } = gate()
-    const { belfry, job } = await worker(world, { exclusive: true, run: () => opened })
+    const { belfry, job } = await worker(bed, { exclusive: true, run: () => opened })
     const { run } = await job.enqueue({ repository: 1 })
-    await untilState(world, run, 'running')
+    await untilState(bed, run, 'running')
     // A lock may be named like the job or its payload: neither is the job's key.
     const lock = await belfry.lock('report', { ttl: '5s' })
     expect(lock).toBeDefined()
@@ -472,33 +472,33 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     expect((await belfry.locks.list({ prefix: 'job:' })).items.map(({ run: of }) => of)).toEqual([run])
     expect(await belfry.locks.inspect('report')).toMatchObject([{ token: lock?.token, instance: belfry.instance }])
     open()
-    await untilState(world, run, 'succeeded')
+    await untilState(bed, run, 'succeeded')
     expect((await belfry.locks.list({ prefix: 'job:' })).items).toEqual([])
   })
 
-  behaviour('R9', 'Graceful shutdown releases locks.', async (world) => {
-    const { belfry, job } = await worker(world, {
+  behaviour('R9', 'Graceful shutdown releases locks.', async (bed) => {
+    const { belfry, job } = await worker(bed, {
       exclusive: true,
       run: ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)),
     })
     const { run } = await job.enqueue({ repository: 1 })
-    await untilState(world, run, 'running')
+    await untilState(bed, run, 'running')
     await belfry.lock('refresh', { ttl: '1m' })
     await belfry.lock('permits', { ttl: '1m', permits: 3 })
-    await world.settled(belfry.stop({ grace: 0 }))
-    expect((await world.store.leases.list({ limit: 10 })).items).toEqual([])
-    const other = await started(world)
+    await bed.settled(belfry.stop({ grace: 0 }))
+    expect((await bed.store.leases.list({ limit: 10 })).items).toEqual([])
+    const other = await started(bed)
     expect(await other.lock('refresh')).toBeDefined()
   })
 
   behaviour(
     'R10',
     '(fix) A pause longer than the TTL cannot lead to two effects: the stale attempt is refused at settle.',
-    async (world) => {
+    async (bed) => {
       const { opened, open } = gate()
       const stale: string[] = []
       const results: unknown[] = []
-      const first = await worker(world, {
+      const first = await worker(bed, {
         exclusive: true,
         run: async ({ signal }) => {
           await opened
@@ -508,16 +508,16 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
       })
       first.belfry.on('run:stale', ({ run }) => stale.push(run.id))
       const { run } = await first.job.enqueue({ repository: 1 })
-      await untilState(world, run, 'running')
-      const before = await world.store.runs.get(run)
-      world.hold(first.belfry)
-      await worker(world, { exclusive: true, run: () => 'in time' })
-      await untilState(world, run, 'succeeded')
-      const after = await world.store.runs.get(run)
+      await untilState(bed, run, 'running')
+      const before = await bed.store.runs.get(run)
+      bed.hold(first.belfry)
+      await worker(bed, { exclusive: true, run: () => 'in time' })
+      await untilState(bed, run, 'succeeded')
+      const after = await bed.store.runs.get(run)
       open()
-      world.resume(first.belfry)
-      await world.until(() => stale.length > 0, 'the first to be told')
-      expect(await world.store.runs.get(run)).toEqual(after)
+      bed.resume(first.belfry)
+      await bed.until(() => stale.length > 0, 'the first to be told')
+      expect(await bed.store.runs.get(run)).toEqual(after)
       expect(after).toMatchObject({ result: 'in time', attempt: 2 })
       const token = before?.token ?? 0
       expect(after?.token).toBeGreaterThan(token)
@@ -527,40 +527,40 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
         { kind: 'released' },
         { kind: 'cancelled' },
       ] as const) {
-        expect(await world.store.runs.settle([{ run, token, outcome }])).toEqual(['stale'])
+        expect(await bed.store.runs.settle([{ run, token, outcome }])).toEqual(['stale'])
       }
-      expect(await world.store.runs.get(run)).toEqual(after)
+      expect(await bed.store.runs.get(run)).toEqual(after)
     },
   )
 
   behaviour(
     'R10',
     'The stale attempt is refused while its successor is at work, and takes no key from it.',
-    async (world) => {
+    async (bed) => {
       const [one, other] = [gate(), gate()]
-      const first = await worker(world, { exclusive: true, run: () => one.opened })
+      const first = await worker(bed, { exclusive: true, run: () => one.opened })
       const { run } = await first.job.enqueue({ repository: 1 })
-      await untilState(world, run, 'running')
-      const token = (await world.store.runs.get(run))?.token ?? 0
-      world.hold(first.belfry)
-      await worker(world, { exclusive: true, run: () => other.opened })
-      await world.until(async () => (await world.store.runs.get(run))?.attempt === 2, 'the takeover')
+      await untilState(bed, run, 'running')
+      const token = (await bed.store.runs.get(run))?.token ?? 0
+      bed.hold(first.belfry)
+      await worker(bed, { exclusive: true, run: () => other.opened })
+      await bed.until(async () => (await bed.store.runs.get(run))?.attempt === 2, 'the takeover')
       one.open()
-      world.resume(first.belfry)
-      expect(await world.store.runs.settle([{ run, token, outcome: { kind: 'succeeded' } }])).toEqual(['stale'])
-      await world.elapse(300)
-      const [key] = await world.store.leases.inspect('job:report:{"repository":1}')
+      bed.resume(first.belfry)
+      expect(await bed.store.runs.settle([{ run, token, outcome: { kind: 'succeeded' } }])).toEqual(['stale'])
+      await bed.elapse(300)
+      const [key] = await bed.store.leases.inspect('job:report:{"repository":1}')
       expect(key?.token).toBeGreaterThan(token)
-      expect(await world.store.runs.get(run)).toMatchObject({ state: 'running', attempt: 2 })
+      expect(await bed.store.runs.get(run)).toMatchObject({ state: 'running', attempt: 2 })
       other.open()
-      await untilState(world, run, 'succeeded')
+      await untilState(bed, run, 'succeeded')
     },
   )
 
-  behaviour('R10', 'The stale attempt’s token is refused inside `transaction()`.', async (world) => {
+  behaviour('R10', 'The stale attempt’s token is refused inside `transaction()`.', async (bed) => {
     const { opened, open } = gate()
     const refusals: unknown[] = []
-    const first = await worker(world, {
+    const first = await worker(bed, {
       exclusive: true,
       run: async ({ transaction }) => {
         await opened
@@ -571,27 +571,27 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
       },
     })
     const { run } = await first.job.enqueue({ repository: 1 })
-    await untilState(world, run, 'running')
+    await untilState(bed, run, 'running')
     // The store knows before the claiming instance does.
-    await world.elapse(20)
-    world.hold(first.belfry)
-    await worker(world, { exclusive: true, run: () => 'in time' })
-    await untilState(world, run, 'succeeded')
+    await bed.elapse(20)
+    bed.hold(first.belfry)
+    await worker(bed, { exclusive: true, run: () => 'in time' })
+    await untilState(bed, run, 'succeeded')
     open()
-    world.resume(first.belfry)
-    await world.until(() => refusals.length > 0, 'the transaction to be refused')
+    bed.resume(first.belfry)
+    await bed.until(() => refusals.length > 0, 'the transaction to be refused')
     // The store refuses it, or its own process knows without asking the store.
-    const codes = world.store.supports.transactions ? ['STALE', 'LEASE_LOST'] : ['UNSUPPORTED']
+    const codes = bed.store.supports.transactions ? ['STALE', 'LEASE_LOST'] : ['UNSUPPORTED']
     expect(refusals).toMatchObject([{ code: expect.toBeOneOf(codes) }])
-    expect(await world.store.runs.get(run)).toMatchObject({ result: 'in time' })
+    expect(await bed.store.runs.get(run)).toMatchObject({ result: 'in time' })
   })
 
-  behaviour('R11', '(fix) Takeover takes seconds by default, not ten minutes.', async (world) => {
-    const { store } = world
+  behaviour('R11', '(fix) Takeover takes seconds by default, not ten minutes.', async (bed) => {
+    const { store } = bed
     // Without options: the defaults.
     const belfry = createBelfry({ store: { ...watched(store, () => {}), close: async () => {} } })
     await belfry.start()
-    await world.until(async () => (await belfry.instances()).length === 1, 'the instance to join')
+    await bed.until(async () => (await belfry.instances()).length === 1, 'the instance to join')
     const [instance] = await belfry.instances()
     expect((instance?.expiresAt ?? 0) - (instance?.joinedAt ?? 0)).toBeCloseTo(15_000, -1)
     await belfry.lock('refresh')
@@ -601,13 +601,13 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
   })
 })
 
-function levels(world: World, belfry: Belfry, ...wanted: readonly string[]): string[] {
-  return world
+function levels(bed: TestBed, belfry: Belfry, ...wanted: readonly string[]): string[] {
+  return bed
     .logs(belfry)
     .filter(({ level }) => wanted.includes(level))
     .map(({ message }) => message)
 }
 
-function recoveries(world: World, belfry: Belfry): number {
-  return levels(world, belfry, 'info').filter((message) => message === 'store answers again').length
+function recoveries(bed: TestBed, belfry: Belfry): number {
+  return levels(bed, belfry, 'info').filter((message) => message === 'store answers again').length
 }

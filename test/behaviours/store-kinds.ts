@@ -6,12 +6,12 @@ import { sqlite } from '../../src/stores/sqlite/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
 import { seededRandom } from '../../src/testing/random.js'
 import { temporaryFile } from '../stores/temporary-file.js'
-import { postgresGround } from './postgres-ground.js'
-import { clusterGround, redisGround } from './redis-ground.js'
-import { unpunctual } from './unpunctual.js'
+import { withLateTimers } from './late-timers.js'
+import { postgresSetup } from './postgres-setup.js'
+import { redisClusterSetup, redisSetup } from './redis-setup.js'
 
 /** A store's part of the test bed: a handle for each instance on shared data, and its virtual time. */
-export interface Ground {
+export interface StoreSetup {
   /** A new handle on the same data, as another process would open it. */
   handle(): Promise<Store> | Store
   readonly clock: Clock
@@ -25,7 +25,7 @@ export interface Ground {
 
 export interface StoreKind {
   readonly name: string
-  open(): Promise<Ground>
+  open(): Promise<StoreSetup>
 }
 
 const memoryKind: StoreKind = {
@@ -58,7 +58,7 @@ const sqliteKind: StoreKind = {
       await file.remove()
     }
     const random = seededRandom(1)
-    const processClock = () => unpunctual(clock, random)
+    const processClock = () => withLateTimers(clock, random)
     return { handle, clock, processClock, elapse: (ms) => clock.advance(ms), close }
   },
 }
@@ -66,8 +66,8 @@ const sqliteKind: StoreKind = {
 export const storeKinds: readonly StoreKind[] = [
   memoryKind,
   sqliteKind,
-  { name: 'postgres', open: () => postgresGround('postgres') },
-  { name: 'redis', open: () => redisGround() },
-  { name: 'redis cluster', open: clusterGround },
-  { name: 'postgres through pgbouncer', open: () => postgresGround('pgbouncer') },
+  { name: 'postgres', open: () => postgresSetup('postgres') },
+  { name: 'redis', open: () => redisSetup() },
+  { name: 'redis cluster', open: redisClusterSetup },
+  { name: 'postgres through pgbouncer', open: () => postgresSetup('pgbouncer') },
 ]

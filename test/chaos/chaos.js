@@ -10,13 +10,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBelfry } from '../../dist/index.js'
-import { Crew } from './crew.js'
 import { monotonicMs } from './monotonic.js'
 import { describeFault, planFaults } from './plan.js'
 import { SOLO, scheduleInput } from './schedules.js'
-import { openSite } from './sites.js'
+import { openStoreSetup } from './store-setups.js'
 import { makeEffectsTable, openStore, readEffects } from './stores.js'
 import { verify } from './verify.js'
+import { WorkerProcesses } from './worker-processes.js'
 
 /** How soon all processes must beat again after a store outage. */
 const RECOVERY_MS = 30_000
@@ -28,10 +28,10 @@ const SILENT_MS = 15_000
  * @property {import('./stores.js').StoreKind} store
  * @property {string} log
  * @property {number} lease
- * @property {number} place
+ * @property {number} slot
  *
  * @typedef {object} ChaosOptions
- * @property {import('./sites.js').SiteKind} store
+ * @property {import('./store-setups.js').StoreSetupKind} store
  * @property {number} seconds
  * @property {number} processes
  * @property {number} schedules
@@ -51,7 +51,7 @@ class History {
   backAt = 0
   /** The time until all processes were beating again, after each outage. @type {number[]} */
   recoveries = []
-  /** Until when no heartbeat can be expected from the process in a place. @type {Map<number, number>} */
+  /** Until when no heartbeat can be expected from the process in a slot. @type {Map<number, number>} */
   silentUntil = new Map()
   /** Exceeded time limits. @type {string[]} */
   late = []
@@ -65,37 +65,37 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
   const folder = mkdtempSync(join(tmpdir(), 'belfry-chaos-'))
   const log = join(folder, 'handlers.jsonl')
   writeFileSync(log, '')
-  const site = await openSite(kind, processes, seed)
-  const { leaseMs } = site
-  const plan = planFaults({ seed, seconds, processes, leaseMs, kinds: site.kinds })
+  const setup = await openStoreSetup(kind, processes, seed)
+  const { leaseMs } = setup
+  const plan = planFaults({ seed, seconds, processes, leaseMs, kinds: setup.kinds })
   for (const fault of plan) say(`planned: ${describeFault(fault)}`)
-  const store = await openStore(site.store)
+  const store = await openStore(setup.store)
   const operator = createBelfry({ store, roles: [], logger: { debug() {}, info() {}, warn() {}, error() {} } })
   operator.job('solo', { ...SOLO, run: () => {} })
   await operator.start()
-  await makeEffectsTable(site.store)
+  await makeEffectsTable(setup.store)
   const history = new History()
-  const settingsOf = (/** @type {number} */ place) => ({ store: site.storeOf(place), log, lease: leaseMs, place })
-  const crew = new Crew(processes, settingsOf, site.environmentOf)
+  const settingsOf = (/** @type {number} */ slot) => ({ store: setup.storeOf(slot), log, lease: leaseMs, slot })
+  const workers = new WorkerProcesses(processes, settingsOf, setup.environmentOf)
   try {
     const ids = Array.from({ length: schedules }, (_, at) => `s/${at}`)
     await operator.schedules.putMany(ids.map((id, at) => /** @type {const} */ ([id, scheduleInput(at)])))
-    await disturb({ plan, seconds, crew, site, store, operator, history, say })
-    await killTheBusiest(operator, crew, leaseMs, say)
+    await injectFaults({ plan, seconds, workers, setup, store, operator, history, say })
+    await killBusiestWorker(operator, workers, leaseMs, say)
     say('coming to rest')
-    for (const id of ids) await insist(() => operator.schedules.pause(id))
-    await comeToRest(operator)
-    await untilAllTakePart({ operator, store, crew, history, expected: crew.atWork(0) })
+    for (const id of ids) await retried(() => operator.schedules.pause(id))
+    await untilAllRunsEnded(operator)
+    await untilAllBeat({ operator, store, workers, history, expected: workers.running(0) })
     const lines = readLines(log)
-    const effects = store.supports.transactions ? await readEffects(site.store) : undefined
-    const skews = Array.from({ length: processes }, (_, at) => site.skewOf(at))
-    const { clockErrorMs, frozenHoldsStore } = site
+    const effects = store.supports.transactions ? await readEffects(setup.store) : undefined
+    const skews = Array.from({ length: processes }, (_, at) => setup.skewOf(at))
+    const { clockErrorMs, frozenHoldsStore } = setup
     return await verify({
       operator,
       ids,
       lines,
       effects,
-      crew,
+      workers,
       history,
       skews,
       leaseMs,
@@ -103,9 +103,9 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
       frozenHoldsStore,
     })
   } finally {
-    await crew.dismissAll()
+    await workers.killAll()
     await operator.stop()
-    await site.close()
+    await setup.close()
     rmSync(folder, { recursive: true, force: true })
   }
 }
@@ -115,25 +115,25 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
  * @param {object} options
  * @param {import('./plan.js').Fault[]} options.plan
  * @param {number} options.seconds
- * @param {Crew} options.crew
- * @param {import('./sites.js').Site} options.site
+ * @param {WorkerProcesses} options.workers
+ * @param {import('./store-setups.js').StoreSetup} options.setup
  * @param {import('../../dist/index.js').Store} options.store
  * @param {import('../../dist/index.js').Belfry} options.operator
  * @param {History} options.history
  * @param {(line: string) => void} options.say
  */
-async function disturb({ plan, seconds, crew, site, store, operator, history, say }) {
+async function injectFaults({ plan, seconds, workers, setup, store, operator, history, say }) {
   const began = monotonicMs()
   /** @type {Promise<void>[]} */
   const pending = []
   for (const fault of plan) {
     await sleep(Math.max(began + fault.atMs - monotonicMs(), 0))
     say(describeFault(fault))
-    if (fault.kind === 'kill') crew.kill(fault.process)
-    else if (fault.kind === 'term') crew.terminate(fault.process)
-    else if (fault.kind === 'stop') pending.push(crew.stop(fault.process, sleep(fault.forMs)))
-    else if (fault.kind === 'block') pending.push(crew.block(fault.process, fault.forMs, sleep(fault.forMs)))
-    else pending.push(strike(fault, { crew, site, store, operator, history, say }))
+    if (fault.kind === 'kill') workers.kill(fault.process)
+    else if (fault.kind === 'term') workers.terminate(fault.process)
+    else if (fault.kind === 'stop') pending.push(workers.stop(fault.process, sleep(fault.forMs)))
+    else if (fault.kind === 'block') pending.push(workers.block(fault.process, fault.forMs, sleep(fault.forMs)))
+    else pending.push(injectStoreFault(fault, { workers, setup, store, operator, history, say }))
   }
   await sleep(Math.max(began + seconds * 1_000 - monotonicMs(), 0))
   await Promise.all(pending)
@@ -143,46 +143,46 @@ async function disturb({ plan, seconds, crew, site, store, operator, history, sa
  * Kills one more process while it has runs and no other fault is active, so that at least one takeover can always be
  * measured.
  * @param {import('../../dist/index.js').Belfry} operator
- * @param {Crew} crew
+ * @param {WorkerProcesses} workers
  * @param {number} leaseMs
  * @param {(line: string) => void} say
  */
-async function killTheBusiest(operator, crew, leaseMs, say) {
+async function killBusiestWorker(operator, workers, leaseMs, say) {
   await sleep(leaseMs * 1.5)
   for (const until = monotonicMs() + 20_000; monotonicMs() < until; await sleep(100)) {
-    const pids = new Map((await insist(() => operator.instances())).map(({ id, pid }) => [id, pid]))
-    const { items } = await insist(() => operator.runs.list({ states: ['running'], job: 'slow', limit: 100 }))
+    const pids = new Map((await retried(() => operator.instances())).map(({ id, pid }) => [id, pid]))
+    const { items } = await retried(() => operator.runs.list({ states: ['running'], job: 'slow', limit: 100 }))
     const running = items.flatMap(({ instance }) => pids.get(instance ?? '') ?? [])
     const countOf = (/** @type {number} */ pid) => running.filter((one) => one === pid).length
-    const busiest = crew.atWork(leaseMs).sort((one, other) => countOf(other) - countOf(one))[0]
+    const busiest = workers.running(leaseMs).sort((one, other) => countOf(other) - countOf(one))[0]
     if (busiest === undefined || countOf(busiest) === 0) continue
     say(`kill -9 of the busiest, ${busiest}`)
-    crew.kill(crew.placeOf(busiest))
+    workers.kill(workers.slotOf(busiest))
     return
   }
 }
 
 /**
  * @param {import('./plan.js').Fault} fault
- * @param {Omit<Parameters<typeof disturb>[0], 'plan' | 'seconds'>} options
+ * @param {Omit<Parameters<typeof injectFaults>[0], 'plan' | 'seconds'>} options
  */
-async function strike(fault, { crew, site, store, operator, history, say }) {
-  if (!site.outages.includes(fault.kind)) {
+async function injectStoreFault(fault, { workers, setup, store, operator, history, say }) {
+  if (!setup.outages.includes(fault.kind)) {
     if (fault.kind === 'mute' || fault.kind === 'deaf') {
       history.silentUntil.set(fault.process, monotonicMs() + fault.forMs + SILENT_MS)
     }
-    return site.strike(fault, (ms) => sleep(ms))
+    return setup.inject(fault, (ms) => sleep(ms))
   }
   const outage = { from: monotonicMs(), to: Number.POSITIVE_INFINITY }
   // Processes that start during the outage take longer; only those that were already beating must recover without a
   // restart.
-  const expected = crew.takingPart()
+  const expected = workers.up()
   history.outages.push(outage)
   history.down += 1
-  await site.strike(fault, (ms) => sleep(ms))
+  await setup.inject(fault, (ms) => sleep(ms))
   history.down -= 1
   history.backAt = monotonicMs()
-  const tookMs = await untilAllTakePart({ operator, store, crew, history, expected })
+  const tookMs = await untilAllBeat({ operator, store, workers, history, expected })
   outage.to = monotonicMs()
   if (tookMs !== undefined) say(`everybody takes part again, ${tookMs} ms after the store was back`)
 }
@@ -190,9 +190,9 @@ async function strike(fault, { crew, site, store, operator, history, say }) {
 /**
  * Waits until every running process beats again without a restart, and returns the time since the end of the last
  * outage.
- * @param {{ expected: readonly number[] } & Pick<Parameters<typeof disturb>[0], 'operator' | 'store' | 'crew' | 'history'>} options
+ * @param {{ expected: readonly number[] } & Pick<Parameters<typeof injectFaults>[0], 'operator' | 'store' | 'workers' | 'history'>} options
  */
-async function untilAllTakePart({ operator, store, crew, history, expected }) {
+async function untilAllBeat({ operator, store, workers, history, expected }) {
   const from = monotonicMs()
   /** The time on the store's clock, once the store answers. @type {number | undefined} */
   let since
@@ -201,9 +201,9 @@ async function untilAllTakePart({ operator, store, crew, history, expected }) {
     const instances = await operator.instances().catch(() => [])
     const beating = new Set(instances.filter(({ beatAt }) => beatAt >= (since ?? beatAt + 1)).map(({ pid }) => pid))
     // Processes that were killed or stopped meanwhile are not waited for.
-    const atWork = new Set(crew.atWork(0))
-    const isSilent = (/** @type {number} */ pid) => monotonicMs() < (history.silentUntil.get(crew.placeOf(pid)) ?? 0)
-    const missing = expected.filter((pid) => atWork.has(pid) && !beating.has(pid) && !isSilent(pid))
+    const running = new Set(workers.running(0))
+    const isSilent = (/** @type {number} */ pid) => monotonicMs() < (history.silentUntil.get(workers.slotOf(pid)) ?? 0)
+    const missing = expected.filter((pid) => running.has(pid) && !beating.has(pid) && !isSilent(pid))
     // During another outage no process can recover.
     const tookMs = history.down > 0 ? 0 : Math.round(monotonicMs() - Math.max(from, history.backAt))
     if (missing.length === 0) {
@@ -224,7 +224,7 @@ async function untilAllTakePart({ operator, store, crew, history, expected }) {
  * @param {() => Promise<Result>} work
  * @returns {Promise<Result>}
  */
-async function insist(work) {
+async function retried(work) {
   for (const until = monotonicMs() + RECOVERY_MS; ; await sleep(100)) {
     try {
       return await work()
@@ -241,10 +241,10 @@ function readLines(log) {
 }
 
 /** Waits until no run is unfinished. @param {import('../../dist/index.js').Belfry} operator */
-async function comeToRest(operator) {
+async function untilAllRunsEnded(operator) {
   const until = monotonicMs() + 60_000
   for (;;) {
-    const { items } = await insist(() => operator.runs.list({ states: ['waiting', 'ready', 'running'], limit: 10 }))
+    const { items } = await retried(() => operator.runs.list({ states: ['waiting', 'ready', 'running'], limit: 10 }))
     if (items.length === 0) return
     if (monotonicMs() > until) {
       throw new Error(`still unfinished a minute later: ${JSON.stringify(items.slice(0, 3))}`)

@@ -17,7 +17,7 @@ import { randomFrom } from './random.js'
  * @typedef {object} Fault
  * @property {number} atMs since the chaos began
  * @property {FaultKind} kind
- * @property {number} process which one, by its place
+ * @property {number} process which one, by its slot
  * @property {number} forMs
  */
 

@@ -10,31 +10,31 @@ import { connect, createServer } from 'node:net'
 import { monotonicMs } from './monotonic.js'
 
 /** @typedef {import('node:net').Socket} Socket */
-/** @typedef {'cut' | 'lose'} Doom */
+/** @typedef {'cut' | 'lose'} Break */
 /** @typedef {'request' | 'reply'} Way */
 
 class Connection {
-  /** @type {Doom | undefined} */
-  doom
+  /** @type {Break | undefined} */
+  pendingBreak
   #asked = false
   #dueAt = { request: 0, reply: 0 }
   /** Whether data was dropped: then the rest of the stream would be garbled, so it is dropped as well. */
   #isSilent = { request: false, reply: false }
   #random
-  #weather
+  #faults
 
   /**
    * @param {Socket} client
    * @param {Socket} server
    * @param {() => number} random
-   * @param {Weather} weather
+   * @param {NetworkFaults} faults
    * @param {() => void} onGone
    */
-  constructor(client, server, random, weather, onGone) {
+  constructor(client, server, random, faults, onGone) {
     this.client = client
     this.server = server
     this.#random = random
-    this.#weather = weather
+    this.#faults = faults
     client.on('data', (chunk) => this.#request(chunk))
     server.on('data', (chunk) => this.#reply(chunk))
     for (const socket of [client, server]) {
@@ -49,7 +49,7 @@ class Connection {
 
   /** While the network is silent, neither side may learn of a close. */
   get #isHalfOpen() {
-    return this.#weather.swallows !== undefined && (this.#isSilent.request || this.#isSilent.reply)
+    return this.#faults.swallows !== undefined && (this.#isSilent.request || this.#isSilent.reply)
   }
 
   /** The network works again: a side learns that the other has closed. */
@@ -65,7 +65,7 @@ class Connection {
   /** @param {Buffer} chunk */
   #request(chunk) {
     this.#asked = true
-    if (this.doom !== 'cut') return this.#pass('request', this.server, chunk)
+    if (this.pendingBreak !== 'cut') return this.#pass('request', this.server, chunk)
     // Part of the request arrives, the rest never does.
     const part = chunk.subarray(0, Math.floor(this.#random() * chunk.length))
     this.server.write(part, () => this.destroy())
@@ -73,20 +73,20 @@ class Connection {
 
   /** @param {Buffer} chunk */
   #reply(chunk) {
-    if (this.doom === 'lose' && this.#asked) return this.destroy()
+    if (this.pendingBreak === 'lose' && this.#asked) return this.destroy()
     this.#asked = false
     this.#pass('reply', this.client, chunk)
   }
 
   /** Forwards chunks in order, however the delay changes. @param {Way} way @param {Socket} to @param {Buffer} chunk */
   #pass(way, to, chunk) {
-    if (this.#weather.swallows === way) this.#isSilent[way] = true
+    if (this.#faults.swallows === way) this.#isSilent[way] = true
     if (this.#isSilent[way]) {
-      this.#weather.swallowed += 1
+      this.#faults.swallowed += 1
       return
     }
     const now = monotonicMs()
-    const dueAt = Math.max(this.#dueAt[way], now + this.#weather.delayMs)
+    const dueAt = Math.max(this.#dueAt[way], now + this.#faults.delayMs)
     this.#dueAt[way] = dueAt
     if (dueAt <= now) to.write(chunk)
     else setTimeout(() => to.write(chunk), dueAt - now)
@@ -95,7 +95,7 @@ class Connection {
 
 /**
  * The current network faults, shared by all connections of a proxy.
- * @typedef {{ delayMs: number, swallows: Way | undefined, swallowed: number }} Weather
+ * @typedef {{ delayMs: number, swallows: Way | undefined, swallowed: number }} NetworkFaults
  */
 
 /**
@@ -105,8 +105,8 @@ class Connection {
 export async function proxy(upstream, random) {
   /** @type {Set<Connection>} */
   const connections = new Set()
-  /** @type {Weather} */
-  const weather = { delayMs: 0, swallows: undefined, swallowed: 0 }
+  /** @type {NetworkFaults} */
+  const faults = { delayMs: 0, swallows: undefined, swallowed: 0 }
   let refusing = false
   const server = createServer((client) => {
     if (refusing) {
@@ -115,7 +115,7 @@ export async function proxy(upstream, random) {
       return
     }
     const onGone = () => connections.delete(connection)
-    const connection = new Connection(client, connect(upstream, '127.0.0.1'), random, weather, onGone)
+    const connection = new Connection(client, connect(upstream, '127.0.0.1'), random, faults, onGone)
     connections.add(connection)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -123,9 +123,9 @@ export async function proxy(upstream, random) {
 
   return {
     port: address.port,
-    /** Breaks every open connection at its next request. @param {Doom} how */
-    doom(how) {
-      for (const connection of connections) connection.doom = how
+    /** Breaks every open connection at its next request. @param {Break} how */
+    breakNextRequests(how) {
+      for (const connection of connections) connection.pendingBreak = how
     },
     sever() {
       refusing = true
@@ -133,20 +133,20 @@ export async function proxy(upstream, random) {
     },
     heal() {
       refusing = false
-      weather.delayMs = 0
-      weather.swallows = undefined
+      faults.delayMs = 0
+      faults.swallows = undefined
       for (const connection of [...connections]) connection.heal()
     },
     /** @param {number} ms */
     delay(ms) {
-      weather.delayMs = ms
+      faults.delayMs = ms
     },
     /** Drops all data in this direction; connections stay open. @param {Way} way */
     swallow(way) {
-      weather.swallows = way
+      faults.swallows = way
     },
     /** The number of dropped chunks. */
-    swallowed: () => weather.swallowed,
+    swallowed: () => faults.swallowed,
     async close() {
       server.close()
       for (const connection of [...connections]) connection.destroy()
@@ -161,9 +161,9 @@ export async function proxy(upstream, random) {
  * @param {import('./plan.js').Fault} fault
  * @param {(ms: number) => Promise<void>} sleep
  */
-export async function strikeConnections(own, { kind, forMs }, sleep) {
+export async function injectConnectionFault(own, { kind, forMs }, sleep) {
   if (own === undefined) return
-  if (kind === 'cut' || kind === 'lose') return own.doom(kind)
+  if (kind === 'cut' || kind === 'lose') return own.breakNextRequests(kind)
   if (kind === 'sever') own.sever()
   else if (kind === 'mute') own.swallow('request')
   else if (kind === 'deaf') own.swallow('reply')

@@ -49,7 +49,7 @@ describe('the proxy', () => {
 
   it('forwards half of a request and breaks the connection', async () => {
     const { asked, between, client } = await behindProxy()
-    between.doom('cut')
+    between.breakNextRequests('cut')
     client.write('12345678')
     await once(client, 'close')
     await expect.poll(() => asked).toEqual(['hello', '1234'])
@@ -60,7 +60,7 @@ describe('the proxy', () => {
     /** @type {string[]} */
     const heard = []
     client.on('data', (text) => heard.push(String(text)))
-    between.doom('lose')
+    between.breakNextRequests('lose')
     client.write('pay')
     await once(client, 'close')
     expect(asked).toEqual(['hello', 'pay'])

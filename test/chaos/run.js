@@ -73,7 +73,7 @@ if (wrong.length > 0) {
 }
 console.log('nothing lost, nothing twice, nothing overlapping')
 
-/** @returns {import('./sites.js').SiteKind} */
+/** @returns {import('./store-setups.js').StoreSetupKind} */
 function siteKind() {
   if (store === 'sqlite') return { name: store, path: join(folder, 'belfry.db') }
   if (store === 'postgres')

@@ -8,21 +8,21 @@ import { repeatCommand } from './repeat-command.js'
  * Runs a chaos test and expects no violation. Exceeded time limits are tried once more, because a stalled disk can
  * cause them; violations of safety are not.
  * @param {Omit<import('./chaos.js').ChaosOptions, 'store' | 'say'>} settings
- * @param {() => import('./sites.js').SiteKind} makeSite for each try
+ * @param {() => import('./store-setups.js').StoreSetupKind} makeSetup for each try
  * @returns {Promise<Record<string, number>>} what was counted
  */
-export async function survives(settings, makeSite) {
-  const first = await tryOnce(settings, makeSite())
+export async function survives(settings, makeSetup) {
+  const first = await tryOnce(settings, makeSetup())
   if (first.late.length === 0) return first.counts
   console.log(`once more, because of a bound of time: ${first.late[0]}`)
-  const second = await tryOnce(settings, makeSite())
+  const second = await tryOnce(settings, makeSetup())
   expect(second.late).toEqual([])
   return second.counts
 }
 
 /**
  * @param {Omit<import('./chaos.js').ChaosOptions, 'store' | 'say'>} settings
- * @param {import('./sites.js').SiteKind} store
+ * @param {import('./store-setups.js').StoreSetupKind} store
  */
 async function tryOnce(settings, store) {
   /** @type {string[]} */

@@ -14,7 +14,7 @@ const STEPS = 2
  * @param {ReadonlyMap<string, import('./verify.js').Run>} runs
  * @param {string[]} late
  */
-export function measureTakeovers({ lines, crew, history, leaseMs, frozenHoldsStore }, runs, late) {
+export function measureTakeovers({ lines, workers, history, leaseMs, frozenHoldsStore }, runs, late) {
   /** @type {Map<string, Line>} */
   const starts = new Map()
   for (const line of lines) if (line.kind === 'start') starts.set(`${line.run}/${line.attempt}`, line)
@@ -24,7 +24,7 @@ export function measureTakeovers({ lines, crew, history, leaseMs, frozenHoldsSto
   let takeoversMeasured = 0
   let takeoverMs = 0
   let lateBesidesMs = 0
-  for (const { pid, at } of crew.kills) {
+  for (const { pid, at } of workers.kills) {
     for (const line of starts.values()) {
       // With a shared key, another run of the key may start first.
       if (shared.has(runs.get(line.run ?? '')?.key?.name ?? '')) continue
@@ -44,7 +44,7 @@ export function measureTakeovers({ lines, crew, history, leaseMs, frozenHoldsSto
       late.push(`${line.event} was taken over ${tookMs} ms after kill -9 of ${pid}: more than ${beside}`)
     }
   }
-  return { kills: crew.kills.length, takeoversMeasured, takeoverMs, lateBesidesMs }
+  return { kills: workers.kills.length, takeoversMeasured, takeoverMs, lateBesidesMs }
 
   /**
    * A takeover is impossible while the store is down, or while a frozen process may hold the store; and the process
@@ -54,8 +54,8 @@ export function measureTakeovers({ lines, crew, history, leaseMs, frozenHoldsSto
    */
   function isExcused(killedAt, next) {
     const during = history.outages.some(({ from, to }) => from <= next.t && to + leaseMs >= killedAt)
-    const inTheWay = crew.stops.filter(({ pid, isFrozen }) => pid === next.pid || (isFrozen && frozenHoldsStore))
-    return during || inTheWay.some(({ from, to }) => from <= next.t && to >= killedAt)
+    const interfering = workers.stops.filter(({ pid, isFrozen }) => pid === next.pid || (isFrozen && frozenHoldsStore))
+    return during || interfering.some(({ from, to }) => from <= next.t && to >= killedAt)
   }
 }
 

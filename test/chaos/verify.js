@@ -2,9 +2,9 @@
 /** Checks the invariants of a chaos run, by comparing the store's contents with the handlers' own log. */
 import { checkCommits } from './commits.js'
 import { monotonicMs } from './monotonic.js'
+import { checkBusy, checkFairness, checkOverlaps } from './run-order.js'
 import { measureTakeovers } from './takeovers.js'
 import { checkTokens } from './tokens.js'
-import { checkBusy, checkFairness, checkOverlaps } from './turns.js'
 
 /**
  * @typedef {object} Line
@@ -17,7 +17,7 @@ import { checkBusy, checkFairness, checkOverlaps } from './turns.js'
  * @property {string} [event]
  * @property {string} [key]
  * @property {number} [lateMs]
- * @property {number} [place]
+ * @property {number} [slot]
  * @property {number} [clock]
  * @property {number} [sentAt]
  *
@@ -31,7 +31,7 @@ import { checkBusy, checkFairness, checkOverlaps } from './turns.js'
  * @property {readonly string[]} ids
  * @property {readonly Line[]} lines
  * @property {readonly import('./stores.js').Effect[] | undefined} effects
- * @property {Pick<import('./crew.js').Crew, 'kills' | 'stops' | 'deserters'>} crew
+ * @property {Pick<import('./worker-processes.js').WorkerProcesses, 'kills' | 'stops' | 'unexpectedExits'>} workers
  * @property {{ outages: import('./chaos.js').Outage[], recoveries: number[], late: string[] }} history
  * @property {readonly number[]} skews
  * @property {number} leaseMs
@@ -46,8 +46,8 @@ import { checkBusy, checkFairness, checkOverlaps } from './turns.js'
  * @returns {Promise<Findings>}
  */
 export async function verify(evidence) {
-  const { operator, ids, lines, effects, crew, history, skews, leaseMs, clockErrorMs } = evidence
-  const violations = [...crew.deserters]
+  const { operator, ids, lines, effects, workers, history, skews, leaseMs, clockErrorMs } = evidence
+  const violations = [...workers.unexpectedExits]
   const late = [...history.late]
   const counts = { ticks: 0, runs: 0, attempts: 0, takeovers: 0, stale: 0, skipped: 0, givenUp: 0 }
   /** @type {Map<string, Run>} */
@@ -230,24 +230,24 @@ function checkExclusive(lines, runs, violations) {
  */
 function checkClocks(lines, skews, violations) {
   const offset = Date.now() - monotonicMs()
-  for (const { kind, t, clock = 0, place = 0 } of lines) {
+  for (const { kind, t, clock = 0, slot = 0 } of lines) {
     if (kind !== 'up') continue
     const skew = clock - (t + offset)
-    const meant = skews[place] ?? 0
+    const meant = skews[slot] ?? 0
     if (Math.abs(skew - meant) > 3_000)
-      violations.push(`the clock of process ${place} is off by ${skew}, not ${meant} ms`)
+      violations.push(`the clock of process ${slot} is off by ${skew}, not ${meant} ms`)
   }
 }
 
 /** How long event loops were blocked, and how many leases were lost, in processes that were not stopped. */
-function delays(/** @type {Evidence} */ { lines, crew }) {
+function delays(/** @type {Evidence} */ { lines, workers }) {
   /** @type {Map<number, number>} */
   const upAt = new Map()
   for (const { kind, pid, t } of lines) if (kind === 'up') upAt.set(pid, t)
   /** A process is expected to be late while it is stopped or just starting. @param {Line} line */
   const isExcused = ({ pid, t }) =>
     t < (upAt.get(pid) ?? Number.POSITIVE_INFINITY) + 1_000 ||
-    crew.stops.some((stop) => stop.pid === pid && t >= stop.from && t <= stop.to + 2_500)
+    workers.stops.some((stop) => stop.pid === pid && t >= stop.from && t <= stop.to + 2_500)
   const unexcused = lines.filter((line) => (line.kind === 'blocked' || line.kind === 'lost') && !isExcused(line))
   const blocked = unexcused.filter(({ kind }) => kind === 'blocked').map(({ lateMs = 0 }) => lateMs)
   return { blocked: blocked.length, blockedMs: Math.max(0, ...blocked), lost: unexcused.length - blocked.length }

@@ -2,7 +2,7 @@
 /** Checks that the chaos test would detect each fault: evidence with one fault, and the expected message. */
 import { describe, expect, it } from 'vitest'
 import { monotonicMs } from './monotonic.js'
-import { checkBusy } from './turns.js'
+import { checkBusy } from './run-order.js'
 import { verify } from './verify.js'
 
 const ANCHOR = Date.UTC(2026, 0, 1)
@@ -27,12 +27,12 @@ function scene() {
       { run: '1', key: 'k', token: 100 },
       { run: '2', key: 'k', token: 200 },
     ],
-    /** @type {import('./crew.js').Kill[]} */
+    /** @type {import('./worker-processes.js').Kill[]} */
     kills: [],
-    /** @type {import('./crew.js').Stop[]} */
+    /** @type {import('./worker-processes.js').Stop[]} */
     stops: [],
     /** @type {string[]} */
-    deserters: [],
+    unexpectedExits: [],
     /** @type {import('./chaos.js').Outage[]} */
     outages: [],
     skews: [0],
@@ -68,11 +68,11 @@ async function found(spoil) {
       }),
     },
   }
-  const { kills, stops, deserters, lines, effects, skews, outages } = of
+  const { kills, stops, unexpectedExits, lines, effects, skews, outages } = of
   const history = { outages, recoveries: [], late: [] }
-  const crew = { kills, stops, deserters }
-  const site = { skews, leaseMs: 2_000, clockErrorMs: 0, frozenHoldsStore: of.frozenHoldsStore }
-  const { violations, late } = await verify({ operator, ids: ['s'], lines, effects, crew, history, ...site })
+  const workers = { kills, stops, unexpectedExits }
+  const setup = { skews, leaseMs: 2_000, clockErrorMs: 0, frozenHoldsStore: of.frozenHoldsStore }
+  const { violations, late } = await verify({ operator, ids: ['s'], lines, effects, workers, history, ...setup })
   return [...violations, ...late]
 }
 
@@ -240,9 +240,9 @@ describe('the chaos test', () => {
   })
 
   it('reports a process that exited by itself, and one whose clock does not have the configured skew', async () => {
-    const spoiled = await found(({ deserters, lines }) => {
-      deserters.push('process 3 ended: 1')
-      lines.push({ kind: 'up', t: BEGAN, pid: 10, place: 0, clock: Date.now() - 60_000 + 600_000 })
+    const spoiled = await found(({ unexpectedExits, lines }) => {
+      unexpectedExits.push('process 3 ended: 1')
+      lines.push({ kind: 'up', t: BEGAN, pid: 10, slot: 0, clock: Date.now() - 60_000 + 600_000 })
     })
     expect(spoiled).toEqual([
       'process 3 ended: 1',

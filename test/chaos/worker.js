@@ -12,7 +12,7 @@ import { SOLO } from './schedules.js'
 import { openStore, writeEffect } from './stores.js'
 
 /** @type {import('./chaos.js').WorkerSettings} */
-const { store: kind, log, lease, place } = JSON.parse(process.argv[2] ?? '{}')
+const { store: kind, log, lease, slot } = JSON.parse(process.argv[2] ?? '{}')
 
 /** One write per line: the kernel keeps appends of several processes apart. */
 function note(/** @type {object} */ line) {
@@ -138,5 +138,5 @@ async function start() {
 
 await start()
 if (kind.name.startsWith('redis')) void takeLocks()
-note({ kind: 'up', instance: belfry.instance, place, clock: Date.now() })
+note({ kind: 'up', instance: belfry.instance, slot, clock: Date.now() })
 process.send?.('up')

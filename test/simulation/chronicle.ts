@@ -14,7 +14,7 @@ export type Fact =
   | ClaimedFact
   | Of<'settled' | 'refused', Settlement>
   | Of<'began' | 'returned', Execution>
-  | ToldFact
+  | EmittedFact
   | NoteFact
 
 /** Distributes a body over several kinds, as one union member each. */
@@ -60,7 +60,7 @@ interface Settlement {
 
 /** An execution as its handler saw it. */
 interface Execution {
-  readonly seat: string
+  readonly slot: string
   readonly run: string
   readonly event: string
   readonly token: number
@@ -71,9 +71,9 @@ interface Execution {
 }
 
 /** An event that an instance emitted. */
-interface ToldFact {
-  readonly kind: 'told'
-  readonly seat: string
+interface EmittedFact {
+  readonly kind: 'emitted'
+  readonly slot: string
   readonly event: string
   readonly run: string
   readonly token: number

@@ -24,8 +24,8 @@ export interface JobSettings {
 export interface Settings {
   readonly startAt: number
   /** How long faults are injected. */
-  readonly troubleMs: number
-  readonly seats: number
+  readonly faultyMs: number
+  readonly slots: number
   readonly leaseMs: number
   readonly pollMs: number
   readonly lookaheadMs: number
@@ -47,8 +47,8 @@ export function drawSettings(random: Random): Settings {
   const [first, ...more] = Array.from({ length: random.integer(2, 5) }, (_, at) => drawJob(random, at))
   return {
     startAt: Date.UTC(2026, 2, 1, 11, 58) + random.integer(0, 999),
-    troubleMs: random.integer(30_000, 110_000),
-    seats: random.chance(0.12) ? random.integer(8, 20) : random.integer(1, 6),
+    faultyMs: random.integer(30_000, 110_000),
+    slots: random.chance(0.12) ? random.integer(8, 20) : random.integer(1, 6),
     leaseMs: random.pick([3_000, 6_000, 15_000]),
     pollMs: random.pick([1_000, 1_000, 3_000]),
     lookaheadMs: random.pick([0, 1_000, 1_000, 3_000]),

@@ -7,7 +7,8 @@ import { syncBuiltinESMExports } from 'node:module'
 import type { Store } from '../../src/core/store.js'
 import { type Random, seededRandom } from '../../src/testing/random.js'
 import type { Chronicle, Violation } from './chronicle.js'
-import { type Ending, lookAt } from './ending.js'
+import { SimulatedCluster } from './cluster.js'
+import { type FinalState, readFinalState } from './final-state.js'
 import { checkEndings } from './invariants/endings.js'
 import { checkExecutions } from './invariants/executions.js'
 import { checkFreeze } from './invariants/freeze.js'
@@ -15,8 +16,7 @@ import { checkKeys } from './invariants/keys.js'
 import { checkOverlap } from './invariants/overlap.js'
 import { checkSettlements } from './invariants/settlements.js'
 import { checkTicks } from './invariants/ticks.js'
-import { makeTrouble, putAnew } from './trouble.js'
-import { World } from './world.js'
+import { doRandomAction, putRandomSchedule } from './random-actions.js'
 
 export interface Simulation {
   readonly violations: readonly Violation[]
@@ -29,18 +29,18 @@ const STEP_MS = 5_000
 
 export async function simulate(seed: number, tamper: (store: Store) => Store = (store) => store): Promise<Simulation> {
   const restoreIds = seedIds(seededRandom(seed))
-  const world = new World(seed, tamper)
-  const { chronicle } = world
+  const cluster = new SimulatedCluster(seed, tamper)
+  const { chronicle } = cluster
   const onRejection = (error: unknown) => chronicle.violated('no rejection is unhandled', String(error))
   process.on('unhandledRejection', onRejection)
   try {
-    await live(world)
-    await calmDown(world)
-    await drain(world)
-    const ending = await lookAt(world)
-    checkEndings(chronicle, ending)
-    checkAll(chronicle, ending)
-    await stopAll(world)
+    await live(cluster)
+    await calmDown(cluster)
+    await drain(cluster)
+    const finalState = await readFinalState(cluster)
+    checkEndings(chronicle, finalState)
+    checkAll(chronicle, finalState)
+    await stopAll(cluster)
   } finally {
     process.off('unhandledRejection', onRejection)
     restoreIds()
@@ -48,8 +48,8 @@ export async function simulate(seed: number, tamper: (store: Store) => Store = (
   return { violations: chronicle.violations, chronicle }
 }
 
-function checkAll(chronicle: Chronicle, ending: Ending): void {
-  checkTicks(chronicle, ending)
+function checkAll(chronicle: Chronicle, finalState: FinalState): void {
+  checkTicks(chronicle, finalState)
   checkSettlements(chronicle)
   checkKeys(chronicle)
   checkExecutions(chronicle)
@@ -57,37 +57,37 @@ function checkAll(chronicle: Chronicle, ending: Ending): void {
   checkFreeze(chronicle)
 }
 
-async function live(world: World): Promise<void> {
-  const { clock, random, settings, seats } = world
-  const endsAt = clock.now() + settings.troubleMs
-  for (const seat of seats) clock.after(random.integer(0, 2_000), () => seat.open())
-  for (let schedule = 1; schedule <= settings.schedules; schedule += 1) putAnew(world, `s${schedule}`)
+async function live(cluster: SimulatedCluster): Promise<void> {
+  const { clock, random, settings, slots } = cluster
+  const endsAt = clock.now() + settings.faultyMs
+  for (const slot of slots) clock.after(random.integer(0, 2_000), () => slot.open())
+  for (let schedule = 1; schedule <= settings.schedules; schedule += 1) putRandomSchedule(cluster, `s${schedule}`)
   while (clock.now() < endsAt) {
     await clock.advance(random.integer(0, settings.actionMs * 2))
-    makeTrouble(world)
+    doRandomAction(cluster)
   }
 }
 
 /** Ends all faults, restarts all instances, and lets them catch up. */
-async function calmDown(world: World): Promise<void> {
-  const { clock, settings, chronicle, seats, operator } = world
-  world.calm = true
-  world.outageUntil = 0
-  for (const seat of seats) seat.cutOffUntil = 0
+async function calmDown(cluster: SimulatedCluster): Promise<void> {
+  const { clock, settings, chronicle, slots, operator } = cluster
+  cluster.calm = true
+  cluster.outageUntil = 0
+  for (const slot of slots) slot.cutOffUntil = 0
   chronicle.note('calm')
   // Lets the effects of earlier faults end first.
   await clock.advance(Math.max(settings.leaseMs * 3, 15_000))
-  for (const seat of seats) seat.resume()
-  for (const seat of seats) seat.open()
-  world.attempt('thaw', () => operator.thaw())
+  for (const slot of slots) slot.resume()
+  for (const slot of slots) slot.open()
+  cluster.attempt('thaw', () => operator.thaw())
   await clock.advance(settings.leaseMs * 2 + 10_000)
-  for (const [name] of world.stopping) chronicle.violated('an instance can always be stopped', `${name} still stops`)
+  for (const [name] of cluster.stopping) chronicle.violated('an instance can always be stopped', `${name} still stops`)
 }
 
 /** Pauses all schedules and waits until every run has ended. */
-async function drain(world: World): Promise<void> {
-  const { clock, chronicle, store, operator } = world
-  for (const id of chronicle.schedules) world.attempt(`pause ${id}`, () => operator.schedules.pause(id))
+async function drain(cluster: SimulatedCluster): Promise<void> {
+  const { clock, chronicle, store, operator } = cluster
+  for (const id of chronicle.schedules) cluster.attempt(`pause ${id}`, () => operator.schedules.pause(id))
   let [progress, progressAt] = [0, clock.now()]
   while (clock.now() - progressAt < PATIENCE_MS) {
     await clock.advance(STEP_MS)
@@ -98,8 +98,8 @@ async function drain(world: World): Promise<void> {
   }
 }
 
-async function stopAll({ clock, seats, chronicle, stopping, store, settings }: World): Promise<void> {
-  for (const seat of seats) seat.stop(0)
+async function stopAll({ clock, slots, chronicle, stopping, store, settings }: SimulatedCluster): Promise<void> {
+  for (const slot of slots) slot.stop(0)
   await clock.advance(settings.leaseMs + 20_000)
   for (const [name] of stopping) chronicle.violated('an instance can always be stopped', `${name} still stops`, name)
   const left = await store.instances.list()

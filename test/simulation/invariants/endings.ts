@@ -1,11 +1,11 @@
 /** After the drain every run has ended, and every created run is accounted for. */
 import type { Chronicle } from '../chronicle.js'
-import type { Ending } from '../ending.js'
+import type { FinalState } from '../final-state.js'
 
 const ENDS = 'every run ends'
 const FREE = 'nothing holds a key when nothing runs'
 
-export function checkEndings(chronicle: Chronicle, { unfinished, leases, runs }: Ending): void {
+export function checkEndings(chronicle: Chronicle, { unfinished, leases, runs }: FinalState): void {
   for (const { id, state, waitsFor, instance, key, schedule } of unfinished) {
     const text = `${id} is still ${state}${waitsFor === undefined ? '' : ` for ${waitsFor}`}, last at ${instance}`
     chronicle.violated(ENDS, text, id, key?.name ?? id, schedule ?? id)

@@ -32,11 +32,11 @@ function checkAlone(chronicle: Chronicle): void {
   for (const execution of executions(chronicle)) {
     const { began } = execution
     const { key } = began
-    if (key === undefined || key.limit > 1 || !began.obeys || held.has(began.seat)) continue
+    if (key === undefined || key.limit > 1 || !began.obeys || held.has(began.slot)) continue
     const before = last.get(key.name)
     if (before !== undefined && before.returned.at > began.at) {
-      const text = `${key.name}: ${began.run} (${began.seat}) began while ${before.began.run} (${before.began.seat}) was at work`
-      chronicle.violated(ALONE, text, began.run, before.began.run, began.seat, before.began.seat)
+      const text = `${key.name}: ${began.run} (${began.slot}) began while ${before.began.run} (${before.began.slot}) was at work`
+      chronicle.violated(ALONE, text, began.run, before.began.run, began.slot, before.began.slot)
     }
     if (before === undefined || before.returned.at < execution.returned.at) last.set(key.name, execution)
   }

@@ -5,8 +5,8 @@
 import type { SkipRange } from '../../../src/core/plan.js'
 import type { Run } from '../../../src/core/run.js'
 import type { Chronicle } from '../chronicle.js'
-import type { Ending } from '../ending.js'
-import { type Reign, reigns } from '../reigns.js'
+import type { FinalState } from '../final-state.js'
+import { type TimelinePeriod, timelinePeriods } from '../timeline-periods.js'
 
 const LOST = 'no tick is lost'
 const DOUBLED = 'no tick is doubled'
@@ -14,22 +14,22 @@ const DOUBLED = 'no tick is doubled'
 /** Run ids by tick. */
 type TickRuns = ReadonlyMap<number, ReadonlySet<string>>
 
-export function checkTicks(chronicle: Chronicle, ending: Ending): void {
+export function checkTicks(chronicle: Chronicle, finalState: FinalState): void {
   for (const id of chronicle.schedules) {
-    const runs = tickRuns(id, chronicle, ending)
-    const found = reigns(chronicle, id, ending)
-    const skips = skipsOf(chronicle, id, found, ending.skips.get(id) ?? [])
-    for (const reign of found) checkReign(chronicle, reign, runs, skips.get(reign) ?? [])
+    const runs = tickRuns(id, chronicle, finalState)
+    const found = timelinePeriods(chronicle, id, finalState)
+    const skips = skipsOf(chronicle, id, found, finalState.skips.get(id) ?? [])
+    for (const period of found) checkReign(chronicle, period, runs, skips.get(period) ?? [])
   }
 }
 
-function tickRuns(id: string, chronicle: Chronicle, ending: Ending): TickRuns {
+function tickRuns(id: string, chronicle: Chronicle, finalState: FinalState): TickRuns {
   const runs = new Map<number, Set<string>>()
   const add = ({ schedule, origin, tick }: Pick<Run, 'schedule' | 'origin' | 'tick'>, run: string) => {
     if (schedule === id && origin === 'tick' && tick !== undefined)
       runs.set(tick, (runs.get(tick) ?? new Set()).add(run))
   }
-  for (const run of ending.runs) add(run, run.id)
+  for (const run of finalState.runs) add(run, run.id)
   for (const run of chronicle.cancelled) add(run, run.id)
   for (const { run, schedule, tick, origin } of chronicle.of('claimed')) {
     if (schedule !== undefined && tick !== undefined) add({ schedule, tick, origin }, run)
@@ -41,10 +41,10 @@ function tickRuns(id: string, chronicle: Chronicle, ending: Ending): TickRuns {
 function skipsOf(
   chronicle: Chronicle,
   id: string,
-  found: readonly Reign[],
+  found: readonly TimelinePeriod[],
   ranges: readonly SkipRange[],
-): Map<Reign, SkipRange[]> {
-  const skips = new Map<Reign, SkipRange[]>()
+): Map<TimelinePeriod, SkipRange[]> {
+  const skips = new Map<TimelinePeriod, SkipRange[]>()
   for (const range of ranges) {
     const owner = found.find(({ ticks }) => counts(range, ticks))
     if (owner !== undefined) skips.set(owner, [...(skips.get(owner) ?? []), range])
@@ -58,8 +58,8 @@ function counts({ from, to, count }: SkipRange, ticks: readonly number[]): boole
   return inside.length === count && inside[0] === from && inside.at(-1) === to
 }
 
-function checkReign(chronicle: Chronicle, reign: Reign, runs: TickRuns, skips: readonly SkipRange[]): void {
-  const { schedule, ticks, limits } = reign
+function checkReign(chronicle: Chronicle, period: TimelinePeriod, runs: TickRuns, skips: readonly SkipRange[]): void {
+  const { schedule, ticks, limits } = period
   let [recorded, accounted, hole] = [0, 0, Number.POSITIVE_INFINITY]
   for (const tick of ticks) {
     const made = runs.get(tick)?.size ?? 0
@@ -81,7 +81,7 @@ function checkReign(chronicle: Chronicle, reign: Reign, runs: TickRuns, skips: r
   }
 
   function violated(invariant: string, text: string, tick = 0): void {
-    chronicle.violated(invariant, `${text} (${reign.text})`, schedule, ...(runs.get(tick) ?? []))
+    chronicle.violated(invariant, `${text} (${period.text})`, schedule, ...(runs.get(tick) ?? []))
   }
 }
 

@@ -15,10 +15,10 @@ import { manualClock } from '../../src/testing/manual-clock.js'
 import { testDatabase, type Way } from '../servers/test-database.js'
 import { inTimeWith, timedPool } from '../servers/timed-pool.js'
 import { Traffic } from '../servers/traffic.js'
-import { counted } from './counted-store.js'
-import type { Ground } from './store-kinds.js'
+import { countInFlight } from './counted-store.js'
+import type { StoreSetup } from './store-kinds.js'
 
-export async function postgresGround(way: Way): Promise<Ground> {
+export async function postgresSetup(way: Way): Promise<StoreSetup> {
   const database = await testDatabase(way)
   const { direct, schema } = database
   const traffic = new Traffic()
@@ -29,7 +29,7 @@ export async function postgresGround(way: Way): Promise<Ground> {
     handle: () => {
       const store = postgres({ pool: timedPool(database.pool(), inTime, traffic), direct, schema })
       handles.push(store)
-      return counted(store, traffic)
+      return countInFlight(store, traffic)
     },
     clock,
     poll: '200ms',

@@ -10,8 +10,8 @@ import type { FaultRates } from '../../src/testing/faulty-store.js'
 import { type ManualClock, manualClock } from '../../src/testing/manual-clock.js'
 import { type Random, seededRandom } from '../../src/testing/random.js'
 import { Chronicle } from './chronicle.js'
+import { InstanceSlot } from './instance-slot.js'
 import { recordedStore } from './recorded-store.js'
-import { Seat } from './seat.js'
 import { drawSettings, type Payload, type Settings } from './settings.js'
 
 /** Errors that a call at the wrong time may return. */
@@ -19,7 +19,7 @@ const EXPECTED = ['STORE_UNREACHABLE', 'SCHEDULE_NOT_FOUND', 'RUN_NOT_FOUND', 'T
 
 export const OUT_OF_REACH: FaultRates = { drop: 1, loseHint: 1 }
 
-export class World {
+export class SimulatedCluster {
   readonly settings: Settings
   readonly clock: ManualClock
   readonly chronicle: Chronicle
@@ -27,11 +27,11 @@ export class World {
   /** Decides the actions on the cluster. */
   readonly random: Random
   /** Decides faults, and how long handlers take and whether they fail. */
-  readonly luck: Random
-  readonly seats: readonly Seat[]
+  readonly faultRandom: Random
+  readonly slots: readonly InstanceSlot[]
   /** Two operators without faults: one with the jobs' code, one without. */
   readonly operator: Belfry
-  readonly stranger: Belfry
+  readonly codelessOperator: Belfry
   readonly operatorJobs = new Map<string, Job<Payload | undefined>>()
   readonly stopping = new Map<string, Promise<void>>()
   /** Until then, no call of any instance arrives. */
@@ -44,16 +44,16 @@ export class World {
     const fork = () => seededRandom(seeds.integer(0, 2 ** 32 - 1))
     this.settings = drawSettings(fork())
     this.random = fork()
-    this.luck = fork()
+    this.faultRandom = fork()
     this.clock = manualClock(this.settings.startAt)
     this.chronicle = new Chronicle(this.clock, this.settings.prunes)
     this.store = recordedStore(tamper(memory({ clock: this.clock })), this.chronicle)
     this.operator = createBelfry({ ...this.options(), roles: [] })
-    this.stranger = createBelfry({ ...this.options(), roles: [] })
+    this.codelessOperator = createBelfry({ ...this.options(), roles: [] })
     for (const { name, options } of this.settings.jobs) {
       this.operatorJobs.set(name, this.operator.job<Payload>(name, { ...options, run: () => {} }))
     }
-    this.seats = Array.from({ length: this.settings.seats }, (_, at) => new Seat(this, at + 1))
+    this.slots = Array.from({ length: this.settings.slots }, (_, at) => new InstanceSlot(this, at + 1))
   }
 
   options(): BelfryOptions {
@@ -65,8 +65,8 @@ export class World {
   }
 
   /** The first slot does everything; some of the others have only some roles or jobs. */
-  specialty(seat: number): Partial<BelfryOptions> {
-    const kind = seat === 1 ? 1 : this.random.next()
+  specialty(slot: number): Partial<BelfryOptions> {
+    const kind = slot === 1 ? 1 : this.random.next()
     if (kind < 0.1) return { roles: ['run'] }
     if (kind < 0.2) return { roles: ['tick'] }
     return kind < 0.3 ? { jobs: this.settings.jobs.slice(1).map(({ name }) => name) } : {}

@@ -9,11 +9,11 @@ import { seededRandom } from '../../src/testing/random.js'
 import { testCluster } from '../servers/test-cluster.js'
 import { inTimeWith, testRedis, timedClient } from '../servers/test-redis.js'
 import { Traffic } from '../servers/traffic.js'
-import { counted } from './counted-store.js'
-import type { Ground } from './store-kinds.js'
-import { unpunctual } from './unpunctual.js'
+import { countInFlight } from './counted-store.js'
+import { withLateTimers } from './late-timers.js'
+import type { StoreSetup } from './store-kinds.js'
 
-export async function redisGround(shards = 1): Promise<Ground> {
+export async function redisSetup(shards = 1): Promise<StoreSetup> {
   const redis = await testRedis()
   const traffic = new Traffic()
   const clock = manualClock(Date.UTC(2026, 0, 1), traffic.rest)
@@ -27,10 +27,10 @@ export async function redisGround(shards = 1): Promise<Ground> {
       handles.push(store)
       // The test bed reads the store directly; an instance opens it again.
       await store.open()
-      return counted(store, traffic)
+      return countInFlight(store, traffic)
     },
     clock,
-    processClock: () => unpunctual(clock, random),
+    processClock: () => withLateTimers(clock, random),
     poll: '200ms',
     elapse: (ms) => clock.advance(ms),
     close: async () => {
@@ -43,7 +43,7 @@ export async function redisGround(shards = 1): Promise<Ground> {
 }
 
 /** The same on a real cluster: one shard per master, each of which gets the time. */
-export async function clusterGround(): Promise<Ground> {
+export async function redisClusterSetup(): Promise<StoreSetup> {
   const cluster = await testCluster()
   const traffic = new Traffic()
   const clock = manualClock(Date.UTC(2026, 0, 1), traffic.rest)
@@ -55,10 +55,10 @@ export async function clusterGround(): Promise<Ground> {
       const store = redisStore({ client, prefix: cluster.prefix, shards: 3 }, { handTurned: true })
       handles.push(store)
       await store.open()
-      return counted(store, traffic)
+      return countInFlight(store, traffic)
     },
     clock,
-    processClock: () => unpunctual(clock, random),
+    processClock: () => withLateTimers(clock, random),
     poll: '200ms',
     elapse: (ms) => clock.advance(ms),
     close: async () => {

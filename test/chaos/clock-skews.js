@@ -9,7 +9,7 @@ const MAX_SKEW_MS = 600_000
  * @param {number} processes
  * @param {() => number} random
  */
-export function wrongClocks(processes, random) {
+export function clockSkews(processes, random) {
   const skews = Array.from({ length: processes }, (_, at) => (at < 2 ? 1 - 2 * at : random() * 2 - 1) * MAX_SKEW_MS)
   const environments = skews.map((skew) => wrongClock(Math.round(skew)))
   return {

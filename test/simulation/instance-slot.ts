@@ -6,16 +6,16 @@ import type { Logger } from '../../src/core/logger.js'
 import type { HandlerContext } from '../../src/engine/definitions.js'
 import { type FaultRates, faultyStore } from '../../src/testing/faulty-store.js'
 import { SimulatedProcess } from '../../src/testing/simulated-process.js'
+import { OUT_OF_REACH, type SimulatedCluster } from './cluster.js'
 import type { JobSettings, Payload } from './settings.js'
-import { OUT_OF_REACH, type World } from './world.js'
 
 type State = 'empty' | 'starting' | 'up' | 'held' | 'stopping'
 
 const OBSERVED = ['run:succeeded', 'run:failed', 'run:retrying', 'run:cancelled', 'run:released', 'run:stale'] as const
 
-export class Seat {
+export class InstanceSlot {
   readonly jobs = new Map<string, Job<Payload | undefined>>()
-  readonly #world: World
+  readonly #cluster: SimulatedCluster
   readonly #number: number
   #life = 0
   #state: State = 'empty'
@@ -24,13 +24,13 @@ export class Seat {
   /** Until then, no call of this slot's instance arrives. */
   cutOffUntil = 0
 
-  constructor(world: World, number: number) {
-    this.#world = world
+  constructor(cluster: SimulatedCluster, number: number) {
+    this.#cluster = cluster
     this.#number = number
   }
 
   get name(): string {
-    return `seat${this.#number}.${this.#life}`
+    return `slot${this.#number}.${this.#life}`
   }
 
   get state(): State {
@@ -45,7 +45,7 @@ export class Seat {
   /** Starts a new process. */
   open(): void {
     if (this.#state !== 'empty') return
-    const { chronicle } = this.#world
+    const { chronicle } = this.#cluster
     this.#life += 1
     this.#state = 'starting'
     const simulated = this.#line()
@@ -58,22 +58,22 @@ export class Seat {
 
   crash(): void {
     if (this.#state === 'empty') return
-    this.#world.chronicle.note(`${this.name} crashes`)
+    this.#cluster.chronicle.note(`${this.name} crashes`)
     this.#simulated?.kill()
-    this.#world.stopping.delete(this.name)
+    this.#cluster.stopping.delete(this.name)
     this.#state = 'empty'
   }
 
   hold(): void {
     if (this.#state !== 'up') return
-    this.#world.chronicle.note(`${this.name} is held`)
+    this.#cluster.chronicle.note(`${this.name} is held`)
     this.#simulated?.suspend()
     this.#state = 'held'
   }
 
   resume(): void {
     if (this.#state !== 'held') return
-    this.#world.chronicle.note(`${this.name} is resumed`)
+    this.#cluster.chronicle.note(`${this.name} is resumed`)
     this.#state = 'up'
     this.#simulated?.resume()
   }
@@ -83,7 +83,7 @@ export class Seat {
     const belfry = this.belfry
     const name = this.name
     if (belfry === undefined) return
-    const { chronicle, stopping } = this.#world
+    const { chronicle, stopping } = this.#cluster
     chronicle.note(`${name} stops, grace ${graceMs} ms`)
     this.#state = 'stopping'
     const stopped = belfry.stop({ grace: graceMs }).then(
@@ -104,59 +104,59 @@ export class Seat {
         if (this.#belfry === belfry && this.#state === 'starting') this.#state = 'up'
         return
       } catch (error) {
-        this.#world.noteFailure(`${this.name} could not start`, error)
+        this.#cluster.noteFailure(`${this.name} could not start`, error)
         await sleep(clock, 500)
       }
     }
   }
 
   #line(): SimulatedProcess {
-    const { store, clock, random, settings } = this.#world
-    const current = () => (clock.now() < this.cutOffUntil ? OUT_OF_REACH : this.#world.faults())
+    const { store, clock, random, settings } = this.#cluster
+    const current = () => (clock.now() < this.cutOffUntil ? OUT_OF_REACH : this.#cluster.faults())
     const faults = new Proxy<FaultRates>({}, { get: (_, name) => Reflect.get(current(), name) as unknown })
     const skewMs = random.integer(-settings.skewMs, settings.skewMs)
     return new SimulatedProcess(
-      faultyStore(store, { random: this.#world.luck, clock, faults }),
+      faultyStore(store, { random: this.#cluster.faultRandom, clock, faults }),
       skewMs === 0 ? clock : clock.skewed(skewMs),
     )
   }
 
   #instance({ store, clock }: SimulatedProcess): Belfry {
-    const { random, settings, chronicle } = this.#world
+    const { random, settings, chronicle } = this.#cluster
     const belfry = createBelfry({
-      ...this.#world.options(),
+      ...this.#cluster.options(),
       ...{ store, clock, concurrency: random.integer(2, 10), logger: this.#logger() },
-      ...this.#world.specialty(this.#number),
+      ...this.#cluster.specialty(this.#number),
     })
     for (const job of settings.jobs) {
       this.jobs.set(job.name, belfry.job<Payload>(job.name, { ...job.options, run: this.#handler(job, clock) }))
     }
     for (const event of OBSERVED) {
       belfry.on(event, ({ run: { id, token } }) =>
-        chronicle.write({ kind: 'told', seat: this.name, event, run: id, token }),
+        chronicle.write({ kind: 'emitted', slot: this.name, event, run: id, token }),
       )
     }
     return belfry
   }
 
   #handler({ minMs, maxMs, fails, obeys }: JobSettings, clock: Clock) {
-    const { chronicle, luck } = this.#world
-    const seat = this.name
+    const { chronicle, faultRandom } = this.#cluster
+    const slot = this.name
     return async ({ run, event, token, signal, payload }: HandlerContext<Payload>) => {
-      const fact = { seat, run: run.id, event: event.id, token, key: run.key, obeys }
+      const fact = { slot, run: run.id, event: event.id, token, key: run.key, obeys }
       chronicle.write({ kind: 'began', ...fact })
-      const throws = luck.chance(fails)
-      await sleep(clock, luck.integer(minMs, maxMs), obeys ? signal : undefined)
+      const throws = faultRandom.chance(fails)
+      await sleep(clock, faultRandom.integer(minMs, maxMs), obeys ? signal : undefined)
       const aborted = obeys && signal.aborted
       chronicle.write({ kind: 'returned', ...fact, how: aborted ? 'aborted' : throws ? 'threw' : 'done' })
       if (aborted) throw signal.reason
-      if (throws) throw new Error('bad luck')
+      if (throws) throw new Error('bad faultRandom')
       return payload.n
     }
   }
 
   #logger(): Logger {
-    const { chronicle } = this.#world
+    const { chronicle } = this.#cluster
     const write = (fields: object, message: string) => chronicle.note(`${this.name}: ${message} ${text(fields)}`)
     return {
       debug() {},

@@ -6,29 +6,29 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { wrongServerClock } from '../servers/faketime.js'
 import { startOwnRedis, startRedisCluster, tellRedis, untilClusterReady } from '../servers/redis.js'
+import { clockSkews } from './clock-skews.js'
 import { CONNECTION_FAULTS, PROCESS_FAULTS } from './plan.js'
-import { proxy, strikeConnections } from './proxy.js'
+import { injectConnectionFault, proxy } from './proxy.js'
 import { randomFrom } from './random.js'
-import { wrongClocks } from './wrong-clocks.js'
 
 /** Long enough that a busy machine's delays are small in comparison. */
 const LEASE_MS = 3_000
 /** How far the replicas' clocks are behind; a replica is promoted after a failover. */
 const REPLICA_SKEW_MS = -5_000
 
-/** @typedef {import('./sites.js').Site} Site */
+/** @typedef {import('./store-setups.js').StoreSetup} StoreSetup */
 
-/** @param {number} processes @param {number} seed @returns {Promise<Site>} */
-export async function redisSite(processes, seed) {
+/** @param {number} processes @param {number} seed @returns {Promise<StoreSetup>} */
+export async function redisSetup(processes, seed) {
   const random = randomFrom(seed + 1)
-  const clocks = wrongClocks(processes, random)
+  const clocks = clockSkews(processes, random)
   const server = await startOwnRedis(['--appendfsync', 'always'])
   const port = Number(new URL(server.url).port)
   const proxies = await Promise.all(Array.from({ length: processes }, () => proxy(port, random)))
   const inTurn = oneAtATime()
 
   /** @param {import('./plan.js').Fault} fault @param {(ms: number) => Promise<void>} wait */
-  async function strikeServer({ kind, forMs }, wait) {
+  async function injectServerFault({ kind, forMs }, wait) {
     if (kind === 'flush') await tellRedis(server.url, 'SCRIPT', 'FLUSH')
     else if (kind === 'pause') await pause(server.url, forMs, wait)
     else {
@@ -52,10 +52,10 @@ export async function redisSite(processes, seed) {
       client: at % 2 === 0 ? '@redis/client' : 'ioredis',
     }),
     ...clocks,
-    strike: (fault, wait) =>
+    inject: (fault, wait) =>
       fault.kind === 'flush' || fault.kind === 'pause' || fault.kind === 'crash'
-        ? inTurn(() => strikeServer(fault, wait))
-        : strikeConnections(proxies[fault.process], fault, wait),
+        ? inTurn(() => injectServerFault(fault, wait))
+        : injectConnectionFault(proxies[fault.process], fault, wait),
     async close() {
       await Promise.all(proxies.map((own) => own.close()))
       await server.stop()
@@ -67,17 +67,17 @@ export async function redisSite(processes, seed) {
  * Three masters, and three replicas whose clocks are behind. A killed server comes back as a replica.
  * @param {number} processes
  * @param {number} seed
- * @returns {Promise<Site>}
+ * @returns {Promise<StoreSetup>}
  */
-export async function clusterSite(processes, seed) {
-  const clocks = wrongClocks(processes, randomFrom(seed + 1))
+export async function clusterSetup(processes, seed) {
+  const clocks = clockSkews(processes, randomFrom(seed + 1))
   const cluster = await startRedisCluster(wrongServerClock(REPLICA_SKEW_MS))
   /** @type {import('./stores.js').ClusterKind} */
   const store = { name: 'redis-cluster', nodes: cluster.url.split(','), waitReplicas: 1 }
   const inTurn = oneAtATime()
 
   /** @param {import('./plan.js').Fault} fault @param {(ms: number) => Promise<void>} wait */
-  async function strikeNode({ kind, process, forMs }, wait) {
+  async function injectNodeFault({ kind, process, forMs }, wait) {
     const masters = await mastersOf(cluster.nodes)
     const victim = masters[process % masters.length]
     if (victim === undefined) throw new Error('the cluster has no masters')
@@ -103,7 +103,7 @@ export async function clusterSite(processes, seed) {
     store,
     storeOf: () => store,
     ...clocks,
-    strike: (fault, wait) => inTurn(() => strikeNode(fault, wait)),
+    inject: (fault, wait) => inTurn(() => injectNodeFault(fault, wait)),
     close: () => cluster.stop(),
   }
 }

@@ -10,7 +10,7 @@ import type { Logger } from '../../src/core/logger.js'
 import type { Run } from '../../src/core/run.js'
 import type { Store } from '../../src/core/store.js'
 import { SimulatedProcess } from '../../src/testing/simulated-process.js'
-import { type Ground, storeKinds } from './store-kinds.js'
+import { type StoreSetup, storeKinds } from './store-kinds.js'
 
 export interface LogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error'
@@ -28,8 +28,8 @@ export type InstanceOptions = Partial<Omit<BelfryOptions, 'store' | 'clock' | 'l
 /** Short, so that takeovers are quick. */
 const OPTIONS = { lease: '1s', poll: '50ms', stopGrace: '2s' } as const
 
-export class World {
-  readonly #ground: Ground
+export class TestBed {
+  readonly #setup: StoreSetup
   readonly #processes = new Map<Belfry, SimulatedProcess>()
   readonly #logs = new Map<Belfry, LogLine[]>()
   readonly #instances: Belfry[] = []
@@ -37,19 +37,19 @@ export class World {
   /** Direct access to the store, without an instance. */
   readonly store: Store
 
-  constructor(ground: Ground, store: Store) {
-    this.#ground = ground
+  constructor(setup: StoreSetup, store: Store) {
+    this.#setup = setup
     this.store = store
   }
 
   /** Makes a new instance, not started. */
   async instance({ skewMs = 0, wrap, ...options }: InstanceOptions = {}): Promise<Belfry> {
-    const handle = await this.#ground.handle()
-    const clock = this.#ground.processClock?.() ?? this.#ground.clock
+    const handle = await this.#setup.handle()
+    const clock = this.#setup.processClock?.() ?? this.#setup.clock
     const simulated = new SimulatedProcess(wrap?.(handle) ?? handle, skewed(clock, skewMs))
     const lines: LogLine[] = []
     const belfry = createBelfry({
-      ...{ ...OPTIONS, ...(this.#ground.poll === undefined ? {} : { poll: this.#ground.poll }), ...options },
+      ...{ ...OPTIONS, ...(this.#setup.poll === undefined ? {} : { poll: this.#setup.poll }), ...options },
       store: simulated.store,
       clock: simulated.clock,
       logger: recorder(lines),
@@ -85,14 +85,14 @@ export class World {
   }
 
   elapse(ms: number): Promise<void> {
-    return this.#ground.elapse(ms)
+    return this.#setup.elapse(ms)
   }
 
   /**
    * Sleeps in virtual time, for slow handlers. The test itself must not await it, because only the test advances time.
    */
   sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => this.#ground.clock.after(ms, resolve))
+    return new Promise((resolve) => this.#setup.clock.after(ms, resolve))
   }
 
   /** Advances time until a condition holds. */
@@ -125,11 +125,11 @@ export class World {
     // A crashed instance cannot stop: its store no longer answers it.
     const alive = this.#instances.filter((belfry) => !this.#crashed.has(belfry))
     await this.settled(Promise.all(alive.map((belfry) => belfry.stop({ grace: 0 }))), 30_000)
-    await this.#ground.close()
+    await this.#setup.close()
   }
 }
 
-type Behaviour = (id: string, sentence: string, test: (world: World) => Promise<void>) => void
+type Behaviour = (id: string, sentence: string, test: (bed: TestBed) => Promise<void>) => void
 
 /** Declares the behaviours of one document, for every store. */
 export function behaviours(document: string, declare: (behaviour: Behaviour) => void): void {
@@ -137,12 +137,12 @@ export function behaviours(document: string, declare: (behaviour: Behaviour) => 
     describe(`${document} (${kind.name})`, () => {
       declare((id, sentence, test) => {
         it(`${id} ${sentence}`, async () => {
-          const ground = await kind.open()
-          const world = new World(ground, await ground.handle())
+          const setup = await kind.open()
+          const bed = new TestBed(setup, await setup.handle())
           try {
-            await test(world)
+            await test(bed)
           } finally {
-            await world.close()
+            await bed.close()
           }
         })
       })

@@ -2,11 +2,11 @@ import type { Lease } from '../../src/core/lease.js'
 import type { SkipRange } from '../../src/core/plan.js'
 import type { Run } from '../../src/core/run.js'
 import type { Schedule } from '../../src/core/schedule.js'
+import type { SimulatedCluster } from './cluster.js'
 import { ALL, historyOf } from './pruned-history.js'
-import type { World } from './world.js'
 
 /** The contents of the store after the drain. */
-export interface Ending {
+export interface FinalState {
   readonly now: number
   /** Runs that were unfinished before the schedules resumed. */
   readonly unfinished: readonly Run[]
@@ -18,7 +18,7 @@ export interface Ending {
 }
 
 /** Reads the store after resuming all schedules, so that every tick up to now is accounted for. */
-export async function lookAt({ clock, store, chronicle }: World): Promise<Ending> {
+export async function readFinalState({ clock, store, chronicle }: SimulatedCluster): Promise<FinalState> {
   const now = clock.now()
   const unfinished = await store.runs.list({ states: ['waiting', 'ready', 'running'], limit: ALL })
   const leases = await store.leases.list({ limit: ALL })

@@ -1,13 +1,13 @@
 import { scheduleTimeline } from '../../src/core/schedule-timeline.js'
 import type { Chronicle, EntryOf } from './chronicle.js'
-import type { Ending } from './ending.js'
+import type { FinalState } from './final-state.js'
 import { ALL } from './pruned-history.js'
 
 /** A period in which one timeline of a schedule was in force. */
-export interface Reign {
+export interface TimelinePeriod {
   readonly schedule: string
   /** When the timeline was put. */
-  readonly begunAt: number
+  readonly putAt: number
   /** Every tick that must be accounted for. */
   readonly ticks: readonly number[]
   /** Every value of `times` during the period; infinite where there was none. */
@@ -18,12 +18,12 @@ export interface Reign {
 type Turn = EntryOf<'put' | 'removed' | 'pruned'>
 
 /** The successive timelines of a schedule, from the puts and removals that the store executed. */
-export function reigns(chronicle: Chronicle, schedule: string, ending: Ending): Reign[] {
-  const found: Reign[] = []
+export function timelinePeriods(chronicle: Chronicle, schedule: string, finalState: FinalState): TimelinePeriod[] {
+  const found: TimelinePeriod[] = []
   let put: EntryOf<'put'> | undefined
   let limits: number[] = []
   const end = (through: number) => {
-    if (put !== undefined) found.push(reign(put, through, limits))
+    if (put !== undefined) found.push(period(put, through, limits))
     put = undefined
     limits = []
   }
@@ -39,21 +39,25 @@ export function reigns(chronicle: Chronicle, schedule: string, ending: Ending): 
       limits.push(turn.definition.times ?? Number.POSITIVE_INFINITY)
     }
   }
-  const left = ending.schedules.get(schedule)
+  const left = finalState.schedules.get(schedule)
   if (put !== undefined && left === undefined) {
     chronicle.violated('no tick is lost', `${schedule} is gone, and nobody removed it`, schedule)
   }
-  end(ending.now)
-  return found.map((one, at) => withoutThoseOf(one, found[at + 1]))
+  end(finalState.now)
+  return found.map((one, at) => withoutTicksOf(one, found[at + 1]))
 }
 
 /** A tick that the next timeline contains as well is counted there. */
-function withoutThoseOf(one: Reign, next: Reign | undefined): Reign {
-  const taken = new Set(next?.ticks.filter((tick) => tick <= next.begunAt))
+function withoutTicksOf(one: TimelinePeriod, next: TimelinePeriod | undefined): TimelinePeriod {
+  const taken = new Set(next?.ticks.filter((tick) => tick <= next.putAt))
   return { ...one, ticks: one.ticks.filter((tick) => !taken.has(tick)) }
 }
 
-function reign({ schedule, definition, at, cursor }: EntryOf<'put'>, through: number, limits: number[]): Reign {
+function period(
+  { schedule, definition, at, cursor }: EntryOf<'put'>,
+  through: number,
+  limits: number[],
+): TimelinePeriod {
   const { timeline, startsAt, endsAt } = definition
   const anchor = 'every' in timeline && startsAt !== undefined ? startsAt - timeline.every : at
   const fields = {
@@ -64,7 +68,7 @@ function reign({ schedule, definition, at, cursor }: EntryOf<'put'>, through: nu
   // Ticks come after the put, or earlier when the definition names an instant that has just passed.
   const after = 'at' in timeline || startsAt !== undefined ? Math.min(cursor, at) : at
   const text = `${JSON.stringify(definition)} from ${new Date(at).toISOString()} to ${new Date(through).toISOString()}`
-  return { schedule, begunAt: at, ticks: scheduleTimeline(fields).between(after, through, ALL), limits, text }
+  return { schedule, putAt: at, ticks: scheduleTimeline(fields).between(after, through, ALL), limits, text }
 }
 
 function isSame(one: EntryOf<'put'>, other: EntryOf<'put'>): boolean {

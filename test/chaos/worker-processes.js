@@ -1,5 +1,5 @@
 // @ts-check
-/** The worker processes of a chaos run, one per place; a killed process is replaced, as by a supervisor. */
+/** The worker processes of a chaos run, one per slot; a killed process is replaced, as by a supervisor. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -14,17 +14,17 @@ const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url))
  * @typedef {{ pid: number, at: number }} Kill
  */
 
-export class Crew {
+export class WorkerProcesses {
   /** @type {Kill[]} */
   kills = []
   /** @type {Stop[]} */
   stops = []
   /** Processes that exited without being asked to. @type {string[]} */
-  deserters = []
+  unexpectedExits = []
   /** @type {{ child: Child, since: number, stopped: boolean, isUp: boolean }[]} */
-  #places = []
+  #slots = []
   /** @type {Set<Child>} */
-  #dismissed = new Set()
+  #expectedToExit = new Set()
   /** @type {Set<Child>} */
   #alive = new Set()
   #settingsOf
@@ -38,45 +38,45 @@ export class Crew {
   constructor(processes, settingsOf, environmentOf) {
     this.#settingsOf = settingsOf
     this.#environmentOf = environmentOf
-    for (let at = 0; at < processes; at += 1) this.#hire(at)
+    for (let at = 0; at < processes; at += 1) this.#spawn(at)
   }
 
   /** The processes that are not stopped and have been running for long enough. @param {number} sinceMs */
-  atWork(sinceMs) {
+  running(sinceMs) {
     const before = monotonicMs() - sinceMs
-    return this.#places
+    return this.#slots
       .filter(({ since, stopped }) => !stopped && since <= before)
       .flatMap(({ child }) => child.pid ?? [])
   }
 
   /** The processes that have reported that they are up; slow starters are left out. */
-  takingPart() {
-    return this.#places.filter(({ isUp, stopped }) => isUp && !stopped).flatMap(({ child }) => child.pid ?? [])
+  up() {
+    return this.#slots.filter(({ isUp, stopped }) => isUp && !stopped).flatMap(({ child }) => child.pid ?? [])
   }
 
   /** @param {number} pid */
-  placeOf(pid) {
-    return this.#places.findIndex(({ child }) => child.pid === pid)
+  slotOf(pid) {
+    return this.#slots.findIndex(({ child }) => child.pid === pid)
   }
 
   /** @param {number} at */
   kill(at) {
-    const place = this.#places[at]
-    if (place?.child.pid === undefined) return
-    this.#dismissed.add(place.child)
-    this.kills.push({ pid: place.child.pid, at: monotonicMs() })
-    place.child.kill('SIGKILL')
-    this.#hire(at)
+    const slot = this.#slots[at]
+    if (slot?.child.pid === undefined) return
+    this.#expectedToExit.add(slot.child)
+    this.kills.push({ pid: slot.child.pid, at: monotonicMs() })
+    slot.child.kill('SIGKILL')
+    this.#spawn(at)
   }
 
   /** @param {number} at */
   terminate(at) {
-    const place = this.#places[at]
-    if (place === undefined) return
-    this.#dismissed.add(place.child)
-    place.child.kill('SIGCONT')
-    place.child.kill('SIGTERM')
-    this.#hire(at)
+    const slot = this.#slots[at]
+    if (slot === undefined) return
+    this.#expectedToExit.add(slot.child)
+    slot.child.kill('SIGCONT')
+    slot.child.kill('SIGTERM')
+    this.#spawn(at)
   }
 
   /**
@@ -84,16 +84,16 @@ export class Crew {
    * @param {Promise<void>} over
    */
   async stop(at, over) {
-    const place = this.#places[at]
-    if (place?.child.pid === undefined) return
-    const { pid } = place.child
+    const slot = this.#slots[at]
+    if (slot?.child.pid === undefined) return
+    const { pid } = slot.child
     const from = monotonicMs()
-    place.stopped = true
-    place.child.kill('SIGSTOP')
+    slot.stopped = true
+    slot.child.kill('SIGSTOP')
     await over
-    place.child.kill('SIGCONT')
-    place.stopped = false
-    place.since = monotonicMs()
+    slot.child.kill('SIGCONT')
+    slot.stopped = false
+    slot.since = monotonicMs()
     this.stops.push({ pid, from, to: monotonicMs(), isFrozen: true })
   }
 
@@ -104,21 +104,21 @@ export class Crew {
    * @param {Promise<void>} over
    */
   async block(at, forMs, over) {
-    const place = this.#places[at]
-    if (place?.child.pid === undefined || !place.child.connected) return
-    const { pid } = place.child
+    const slot = this.#slots[at]
+    if (slot?.child.pid === undefined || !slot.child.connected) return
+    const { pid } = slot.child
     const from = monotonicMs()
-    place.stopped = true
-    place.child.send({ blockMs: forMs })
+    slot.stopped = true
+    slot.child.send({ blockMs: forMs })
     await over
-    place.stopped = false
-    place.since = monotonicMs()
+    slot.stopped = false
+    slot.since = monotonicMs()
     this.stops.push({ pid, from, to: monotonicMs(), isFrozen: false })
   }
 
-  async dismissAll() {
+  async killAll() {
     const gone = [...this.#alive].map(async (child) => {
-      this.#dismissed.add(child)
+      this.#expectedToExit.add(child)
       child.kill('SIGKILL')
       await once(child, 'exit')
     })
@@ -126,7 +126,7 @@ export class Crew {
   }
 
   /** @param {number} at */
-  #hire(at) {
+  #spawn(at) {
     const env = { ...process.env, ...this.#environmentOf(at) }
     const settings = JSON.stringify(this.#settingsOf(at))
     const child = spawn(process.execPath, [WORKER, settings], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
@@ -136,12 +136,13 @@ export class Crew {
     child.on('exit', (code, signal) => {
       this.#alive.delete(child)
       if (child.pid !== undefined) clearAfter(child.pid)
-      if (!this.#dismissed.has(child)) this.deserters.push(`process ${at} (${child.pid}) ended: ${code ?? signal}`)
+      if (!this.#expectedToExit.has(child))
+        this.unexpectedExits.push(`process ${at} (${child.pid}) ended: ${code ?? signal}`)
     })
-    const place = { child, since: monotonicMs(), stopped: false, isUp: false }
+    const slot = { child, since: monotonicMs(), stopped: false, isUp: false }
     child.on('message', () => {
-      place.isUp = true
+      slot.isUp = true
     })
-    this.#places[at] = place
+    this.#slots[at] = slot
   }
 }
