@@ -213,6 +213,11 @@ describe('the error of a misuse says what to do instead', () => {
       async ({ belfry }) => belfry.on('run:done' as never, () => {}),
       /no event "run:done"; there are .*run:succeeded/,
     ],
+    [
+      'a tick in seconds',
+      ({ belfry }) => belfry.runs.list({ tick: 1_772_355_600 }),
+      /runs\.list\(\): instant "1772355600" looks like seconds/,
+    ],
     ['a state that does not exist', ({ belfry }) => belfry.runs.list({ state: 'done' as never }), /state is "done"/],
     [
       'a filter that does not exist',

@@ -19,13 +19,14 @@ const STATES: readonly RunState[] = ['waiting', 'ready', 'running', 'succeeded',
 const isState = (state: unknown) => STATES.includes(state as RunState)
 const CHECKS = {
   look: isLook,
-  tick: Number.isInteger,
+  /** `instantMs` checks it. */
+  tick: () => true,
   state: isState,
   states: (states: unknown) => Array.isArray(states) && states.every(isState),
   waitsFor: (waitsFor: unknown) => ['key', 'overlap', 'stamp'].includes(waitsFor as string),
 }
 
-type ManyQuery = Partial<RunQuery> & { readonly state?: RunState }
+type ManyQuery = Partial<Omit<RunQuery, 'tick'>> & { readonly tick?: Instant; readonly state?: RunState }
 
 export class Runs {
   readonly #store: Store
@@ -89,8 +90,12 @@ export class Runs {
   }
 
   #many(query: ManyQuery, where: string): RunQuery {
-    const { state, ...rest } = listQuery(query, FILTERS, where, CHECKS)
-    return { ...rest, ...(state === undefined ? {} : { states: [state] }) }
+    const { state, tick, ...rest } = listQuery(query, FILTERS, where, CHECKS)
+    return {
+      ...rest,
+      ...(tick === undefined ? {} : { tick: located(where, () => instantMs(tick)) }),
+      ...(state === undefined ? {} : { states: [state] }),
+    }
   }
 
   /**
