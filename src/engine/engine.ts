@@ -14,8 +14,8 @@ import { sweeper } from './instances/sweeper.js'
 import { Loop } from './loop.js'
 import type { Attempt } from './runs/attempt.js'
 import { Attempts } from './runs/attempts.js'
-import { Rush } from './runs/burst-priority.js'
-import { Pace, UNPACED } from './runs/claim-pace.js'
+import { BurstPriority } from './runs/burst-priority.js'
+import { LearningPace, UNPACED } from './runs/claim-pace.js'
 import { Dispatcher } from './runs/dispatcher.js'
 import { pruner } from './runs/pruner.js'
 import { Settler } from './runs/settler.js'
@@ -89,8 +89,8 @@ export class Engine {
     this.#options = options
     const { store, clock, events, health, leaseMs, batch } = options
     this.#membership = new Membership(store, events, leaseMs, options.describe)
-    const rush = new Rush(clock)
-    this.#settler = new Settler(store, clock, health, batch, rush)
+    const burst = new BurstPriority(clock)
+    this.#settler = new Settler({ store, clock, health, batch, burst })
     const instance = () => this.#membership.id
     this.#attempts = new Attempts({ ...options, settler: this.#settler, instance })
     const attempts = this.#attempts
@@ -99,16 +99,16 @@ export class Engine {
     const wakeDispatcher = () => this.#loops.dispatcher.wake()
     this.#dispatcher = new Dispatcher({
       ...shared,
-      rush,
+      burst,
       starts: (job) => !isThreaded(job),
-      pace: clock.nextTurn === undefined ? UNPACED : new Pace({ ...options, onFree: wakeDispatcher }),
+      pace: clock.nextTurn === undefined ? UNPACED : new LearningPace({ ...options, onFree: wakeDispatcher }),
       onFree: wakeDispatcher,
       onUnknown: () => options.beatThread.turned(this.running),
     })
     this.#threadDispatcher = new Dispatcher({
       ...shared,
       // So few begin at a time that nothing has to wait for them.
-      rush: new Rush(clock),
+      burst: new BurstPriority(clock),
       starts: isThreaded,
       pace: UNPACED,
       concurrency: options.threads.max,
@@ -133,7 +133,7 @@ export class Engine {
     const wakeDispatchers = () => this.#wakeDispatchers()
     const steps = {
       // A store that hints has said so already.
-      ticker: ticker({ ...options, rush, onRecorded: store.supports.wakeups ? () => {} : wakeDispatchers }),
+      ticker: ticker({ ...options, burst, onRecorded: store.supports.wakeups ? () => {} : wakeDispatchers }),
       dispatcher: () => this.#startRuns(this.#dispatcher),
       'thread dispatcher': () => this.#startRuns(this.#threadDispatcher),
       'sink dispatcher': () => this.#startRuns(this.#sinks),

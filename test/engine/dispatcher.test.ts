@@ -5,7 +5,7 @@ import type { JobDefinition } from '../../src/engine/definitions.js'
 import { Events } from '../../src/engine/events.js'
 import { Health } from '../../src/engine/health.js'
 import { Attempts } from '../../src/engine/runs/attempts.js'
-import { Rush } from '../../src/engine/runs/burst-priority.js'
+import { BurstPriority } from '../../src/engine/runs/burst-priority.js'
 import { UNPACED } from '../../src/engine/runs/claim-pace.js'
 import { Dispatcher } from '../../src/engine/runs/dispatcher.js'
 import { Settler } from '../../src/engine/runs/settler.js'
@@ -44,15 +44,15 @@ async function scene({ runs = 1, concurrency = 10, batch = 10, ofJob = 10_000 } 
   await store.instances.join({ id: membership.id, host: 'h', pid: 1, zoneData: '', jobs: [] }, 1_000)
   const run = { target: { job: 'report' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' } as const
   await store.runs.enqueue(Array.from({ length: runs }, () => run))
-  const rush = new Rush(clock)
+  const burst = new BurstPriority(clock)
   const attempts = new Attempts({
     ...{ store, clock, events },
-    settler: new Settler(store, clock, new Health(clock, silentLogger, events), 10, rush),
+    settler: new Settler({ store, clock, health: new Health(clock, silentLogger, events), batch: 10, burst }),
     floor: new TokenFloor(),
     instance: () => membership.id,
   })
   const dispatcher = new Dispatcher({
-    ...{ store, clock, attempts, rush, log: silentLogger, concurrency, batch, pollMs: 1_000 },
+    ...{ store, clock, attempts, burst, log: silentLogger, concurrency, batch, pollMs: 1_000 },
     ...{ onFree: () => void freed.push(began.length), pace: UNPACED, onUnknown: () => {} },
     jobs: new Map([['report', job]]),
     starts: () => true,

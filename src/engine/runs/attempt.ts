@@ -18,27 +18,27 @@ const MESSAGES: Readonly<Record<AbortReason, string>> = {
   timeout: 'the attempt took longer than its timeout',
   cancel: 'the run was cancelled',
   stop: 'the instance is stopping; the run goes on elsewhere',
-  lost: 'the lease on this run was lost; somebody else may have it now',
+  lost: 'the lease on this run was lost; another instance may have it now',
 }
 
-/** Looks after several attempts at once: a promise and a signal for each would cost more than the work. */
+/** Observes the attempts of a sink's call, which may be hundreds: a promise and a signal for each would cost more than the work. */
 export interface AttemptObserver {
   aborted(attempt: Attempt): void
   fenced(attempt: Attempt): void
 }
 
-/** What an attempt comes to when its abort window is over and its handler has not returned. */
+/** The result of an attempt whose handler has not returned when the abort window is over. */
 export const FENCED = Symbol('fenced')
 
 /**
- * One attempt in this process. It ends when its handler returns or, once it was aborted, when the abort window has
- * passed without that: then it is fenced, which means that nothing it still does can be committed through Belfry.
+ * One attempt in this process. It ends when its handler returns, or when it was aborted and its abort window is over. In the
+ * second case it is fenced: nothing that its handler still does can be committed through Belfry.
  */
 export class Attempt {
   readonly run: ClaimedRun
   readonly startedAt: number
   readonly #clock: Clock
-  /** Made when somebody asks for the signal: most handlers never do. */
+  /** Created on first use: most handlers never read the signal. */
   #controller: AbortController | undefined
   #fence: (() => void) | undefined
   #fenced = false
@@ -65,7 +65,7 @@ export class Attempt {
     return this.#reason
   }
 
-  /** What the work comes to, or `FENCED`, whichever is first. */
+  /** The result of the work, or `FENCED` if the attempt is fenced first. */
   outcome<T>(work: Promise<T>): Promise<T | typeof FENCED> {
     return new Promise((resolve, reject) => {
       this.#fence = () => resolve(FENCED)
@@ -74,10 +74,10 @@ export class Attempt {
     })
   }
 
-  /** Asks the handler to end, and fences it when it has not after the window. The first reason counts, unless lost. */
+  /** Asks the handler to end, and fences the attempt after the window. The first reason counts, except that `lost` always does. */
   abort(reason: AbortReason, windowMs: number): void {
     const isFirst = this.#reason === undefined
-    // Work that is no longer ours has no outcome that is ours to write, whatever it was aborted for before.
+    // The outcome of a lost run is not ours to write, whatever the attempt was aborted for before.
     if (isFirst || reason === 'lost') this.#reason = reason
     if (reason === 'lost') this.#whenLost?.()
     if (!isFirst) return
@@ -90,12 +90,12 @@ export class Attempt {
     this.#observer?.aborted(this)
   }
 
-  /** Tells of an abort and a fence from now on; what was before is to be asked for. */
+  /** Reports aborts and fences from now on, none from before. */
   observe(observer: AttemptObserver | undefined): void {
     this.#observer = observer
   }
 
-  /** Calls back as soon as the lease is lost, also when the attempt was aborted for another reason before. */
+  /** Calls back when the lease is lost, even if the attempt was aborted for another reason before. */
   onLost(listener: () => void): void {
     this.#whenLost = listener
     if (this.#reason === 'lost') listener()
@@ -105,7 +105,7 @@ export class Attempt {
     this.#after(timeoutMs, () => this.abort('timeout', windowMs))
   }
 
-  /** The attempt is over: no timer of it is left behind. */
+  /** The attempt is over: cancels its timers. */
   end(): void {
     for (const cancel of this.#cancelTimers ?? []) cancel()
     this.#cancelTimers = undefined

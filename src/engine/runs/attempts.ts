@@ -1,11 +1,10 @@
 /**
- * Everything that runs in this process: claimed, at work, and not yet settled. Those who start runs share it, so that the
- * keeper has one list to beat with.
+ * The attempts of this process that are claimed and not yet settled. All dispatchers share the list, and the beat sends it.
  *
- * - A claim whose reply was lost: the runs are ours in the store and unknown here. Claims are numbered, and the beat
- *   says up to which number all were answered: the store then gives back what we do not list.
- * - A claim that is answered after this instance was given up for dead: the runs were its former life's, and somebody
- *   may be at work on them by now. They are not begun.
+ * What a claim survives:
+ * - A lost reply: the store counts the runs as ours, and this process does not know them. Claims are numbered, and the beat
+ *   carries the number up to which all claims were answered, so the store gives back runs that are not in the list.
+ * - An answer after this instance was declared dead: another instance may run these runs by now, so they are not begun.
  */
 import type { Clock } from '../../core/clock.js'
 import type { Outcome } from '../../core/run.js'
@@ -22,7 +21,7 @@ export interface AttemptsOptions {
   readonly events: Events
   readonly settler: Settler
   readonly floor: TokenFloor
-  /** The id under which this process takes part now. */
+  /** The current id of this instance. */
   readonly instance: () => string
 }
 
@@ -32,7 +31,7 @@ export class Attempts {
   readonly #options: AttemptsOptions
   readonly #all = new Map<string, Attempt>()
   #claim = 0
-  /** The claims that are under way, in the order of their numbers. */
+  /** The claims in flight, in the order of their numbers. */
   readonly #claiming = new Set<number>()
   #whenIdle: (() => void)[] = []
 
@@ -44,26 +43,25 @@ export class Attempts {
     return this.#all
   }
 
-  /** The id under which this process takes part now. */
   get instance(): string {
     return this.#options.instance()
   }
 
-  /** Every claim up to this number was answered, or has failed. */
+  /** The number up to which every claim was answered or has failed. */
   get claimsSettled(): number {
     for (const oldest of this.#claiming) return oldest - 1
     return this.#claim
   }
 
-  /** Resolves when nothing runs here any more. */
+  /** Resolves when every attempt is settled. */
   idle(): Promise<void> {
     if (this.#all.size === 0) return Promise.resolve()
     return new Promise((resolve) => this.#whenIdle.push(resolve))
   }
 
   /**
-   * Claims what is wished for, and begins it. The claim counts as answered only once its runs are listed: a beat in between
-   * would give them back.
+   * Claims runs and begins them. The claim counts as answered only once its runs are listed: a beat in between would give
+   * them back.
    */
   async claim(wish: ClaimWish, begin: (attempt: Attempt) => void): Promise<ClaimResult> {
     const { store, instance, floor } = this.#options
@@ -84,7 +82,7 @@ export class Attempts {
   #begin(run: ClaimedRun): Attempt {
     const { floor, clock, events } = this.#options
     floor.sawToken(run.token)
-    // An earlier attempt that is still at work here has lost the run: nobody else knows of it, so it is told now.
+    // An earlier attempt of this run that still works here has lost the run. Only this process knows of it.
     this.#all.get(run.id)?.abort('lost', ABORT_WINDOW_MS)
     const attempt = new Attempt(run, clock)
     this.#all.set(run.id, attempt)
@@ -92,7 +90,7 @@ export class Attempts {
     return attempt
   }
 
-  /** Writes down how an attempt ended; undefined when there is nothing of ours to write. Then its slot is free. */
+  /** Writes the outcome, or nothing when it is undefined because the run was lost; then frees the attempt's slot. */
   settle(attempt: Attempt, outcome: Outcome | undefined, free: () => void): void {
     if (outcome === undefined) {
       this.#finish(attempt, undefined, free)
@@ -104,17 +102,16 @@ export class Attempts {
     })
   }
 
-  /** Tells observers and frees the slot: only now, when the outcome is written, or refused as stale. */
   #finish(attempt: Attempt, written: Outcome | undefined, free: () => void): void {
     const { id } = attempt.run
     if (this.#all.get(id) === attempt) this.#all.delete(id)
-    tell(this.#options.events, attempt, written)
+    emitOutcome(this.#options.events, attempt, written)
     free()
     if (this.#all.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve()
   }
 }
 
-function tell(events: Events, attempt: Attempt, outcome: Outcome | undefined): void {
+function emitOutcome(events: Events, attempt: Attempt, outcome: Outcome | undefined): void {
   const { run } = attempt
   const durationMs = attempt.durationMs()
   if (outcome === undefined) events.emit('run:stale', { run })

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { manualClock } from '../../testing/manual-clock.js'
-import { RUSH_MS, Rush } from './burst-priority.js'
+import { BURST_MS, BurstPriority } from './burst-priority.js'
 
-async function isOver(rush: Rush): Promise<boolean> {
+async function isOver(burst: BurstPriority): Promise<boolean> {
   let over = false
-  void rush.over().then(() => {
+  void burst.over().then(() => {
     over = true
   })
   await Promise.resolve()
@@ -12,45 +12,45 @@ async function isOver(rush: Rush): Promise<boolean> {
   return over
 }
 
-it('nobody waits when there is no rush', async () => {
-  expect(await isOver(new Rush(manualClock()))).toBe(true)
+it('the settler and the ticker do not wait when there is no burst', async () => {
+  expect(await isOver(new BurstPriority(manualClock()))).toBe(true)
 })
 
-it('a rush is over when all that is due has been started', async () => {
-  const rush = new Rush(manualClock())
-  rush.begin()
-  expect(await isOver(rush)).toBe(false)
-  const over = rush.over()
-  rush.end()
+it('a burst is over when all that is due has been started', async () => {
+  const burst = new BurstPriority(manualClock())
+  burst.begin()
+  expect(await isOver(burst)).toBe(false)
+  const over = burst.over()
+  burst.end()
   await over
-  expect(await isOver(rush)).toBe(true)
+  expect(await isOver(burst)).toBe(true)
 })
 
-it('a rush that takes too long holds nobody up any more, until it has ended and another begins', async () => {
+it('a burst that takes too long is waited for no longer, until it has ended and another begins', async () => {
   const clock = manualClock()
-  const rush = new Rush(clock)
-  rush.begin()
-  const over = rush.over()
-  await clock.advance(RUSH_MS)
+  const burst = new BurstPriority(clock)
+  burst.begin()
+  const over = burst.over()
+  await clock.advance(BURST_MS)
   await over
-  rush.begin()
-  expect(await isOver(rush)).toBe(true)
-  rush.end()
-  rush.begin()
-  expect(await isOver(rush)).toBe(false)
-  rush.end()
+  burst.begin()
+  expect(await isOver(burst)).toBe(true)
+  burst.end()
+  burst.begin()
+  expect(await isOver(burst)).toBe(false)
+  burst.end()
 })
 
-it('a rush for which there is no room gives way, and does not begin again before it has ended', async () => {
-  const rush = new Rush(manualClock())
-  rush.begin()
-  const over = rush.over()
-  rush.giveWay()
+it('a burst for which there is no room gives way, and does not begin again before it has ended', async () => {
+  const burst = new BurstPriority(manualClock())
+  burst.begin()
+  const over = burst.over()
+  burst.giveWay()
   await over
-  rush.begin()
-  expect(await isOver(rush)).toBe(true)
-  rush.end()
-  rush.begin()
-  expect(await isOver(rush)).toBe(false)
-  rush.end()
+  burst.begin()
+  expect(await isOver(burst)).toBe(true)
+  burst.end()
+  burst.begin()
+  expect(await isOver(burst)).toBe(false)
+  burst.end()
 })

@@ -1,17 +1,16 @@
 /**
- * A rush: more is due than one claim takes. Then starting it comes first. What has ended is written down, and what is to
- * come is recorded, once all that is due has been started, or after a moment: a backlog that takes longer than that is
- * worked off with everything going on at once.
+ * Starting runs comes first when more is due than one claim takes. The settler and the ticker wait until all that is due
+ * has been started, or for `BURST_MS`: a backlog that takes longer is worked off with everything going on at once.
  */
 import type { Clock } from '../../core/clock.js'
 
-export const RUSH_MS = 300
+export const BURST_MS = 300
 
-export class Rush {
+export class BurstPriority {
   readonly #clock: Clock
-  #state: 'calm' | 'rush' | 'too long' = 'calm'
-  #cancel = () => {}
-  #whenOver: (() => void)[] = []
+  #state: 'calm' | 'burst' | 'too long' = 'calm'
+  #cancelLimit = () => {}
+  #waiting: (() => void)[] = []
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -20,13 +19,13 @@ export class Rush {
   /** There is more to start. */
   begin(): void {
     if (this.#state !== 'calm') return
-    this.#state = 'rush'
-    this.#cancel = this.#clock.after(RUSH_MS, () => this.#leave('too long'))
+    this.#state = 'burst'
+    this.#cancelLimit = this.#clock.after(BURST_MS, () => this.#leave('too long'))
   }
 
-  /** There is no room to start more: what has ended makes room. */
+  /** All slots are taken: attempts that have ended must be settled to free one. */
   giveWay(): void {
-    if (this.#state === 'rush') this.#leave('too long')
+    if (this.#state === 'burst') this.#leave('too long')
   }
 
   /** There is nothing more to start. */
@@ -34,15 +33,15 @@ export class Rush {
     if (this.#state !== 'calm') this.#leave('calm')
   }
 
-  /** Resolves when what is due has been started, or has taken too long. */
+  /** Resolves at once when there is no burst. */
   over(): Promise<void> {
-    if (this.#state !== 'rush') return Promise.resolve()
-    return new Promise((resolve) => this.#whenOver.push(resolve))
+    if (this.#state !== 'burst') return Promise.resolve()
+    return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
   #leave(state: 'calm' | 'too long'): void {
-    this.#cancel()
+    this.#cancelLimit()
     this.#state = state
-    for (const resolve of this.#whenOver.splice(0)) resolve()
+    for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Clock } from '../../core/clock.js'
 import type { ClaimedRun } from '../../core/store.js'
-import { Pace } from './claim-pace.js'
+import { LearningPace } from './claim-pace.js'
 
 /** A loop that turns when it is told to. */
 function scene() {
@@ -17,7 +17,7 @@ function scene() {
     },
   }
   const loop = { isBusy: false }
-  const pace = new Pace({ clock, isLoopBusy: () => loop.isBusy, onFree: () => void freed.push('free') })
+  const pace = new LearningPace({ clock, isLoopBusy: () => loop.isBusy, onFree: () => void freed.push('free') })
   const run = { target: { job: 'a' } } as ClaimedRun
   /** A claim that asks for all that it may, and whose handlers hold the loop for so long together. */
   function claim(heldMs: number, found = pace.most('a')): void {
@@ -49,7 +49,7 @@ describe('the pace of a job', () => {
       claim(1)
     }
     expect(most).toEqual([1, 4, 16, 64, 256, Number.POSITIVE_INFINITY])
-    expect(pace.isLight('a')).toBe(true)
+    expect(pace.isUnlimited('a')).toBe(true)
   })
 
   it('is one run at a time where each holds the loop for long', () => {

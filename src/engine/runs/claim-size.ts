@@ -1,4 +1,3 @@
-/** How much to ask for, and when: what dispatchers learn from what their claims brought. */
 import type { ClaimResult } from '../../core/store.js'
 
 /** A little more than half of a thousand that are due at once. */
@@ -41,9 +40,8 @@ export class ClaimSize {
 }
 
 /**
- * How long until a claim is to be sent so that it comes when the next run is ready, as far as the last claim can tell. That
- * one was sent so long before the store's now as the next will be, and it is not the fault of those who wait that its
- * answer took a while.
+ * How long to wait before the next claim, so that it reaches the store when the next run is ready. The claim before took as
+ * long to reach the store as the next one will, so the wait counts from when that one was sent.
  */
 export function untilReady({ now, nextReadyAt }: ClaimResult, sinceSentMs: number): number {
   return nextReadyAt === undefined ? Number.POSITIVE_INFINITY : Math.max(nextReadyAt - now - sinceSentMs, 1)

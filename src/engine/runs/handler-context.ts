@@ -5,7 +5,7 @@ import type { HandlerContext } from '../definitions.js'
 import type { Attempt } from './attempt.js'
 import type { HandlerTransaction } from './handler-transaction.js'
 
-/** What one call of a handler is given. Most handlers look at little of it, so the rest is made when it is asked for. */
+/** The context of one handler call. Most handlers read little of it, so the rest is created on first use. */
 export class CallContext implements HandlerContext<unknown> {
   readonly payload: unknown
   readonly run: ClaimedRun
@@ -39,9 +39,9 @@ export class CallContext implements HandlerContext<unknown> {
     return withFields(this.#log, { run: this.run.id, attempt: this.run.attempt })
   }
 
-  /** A function of its own, so that it can be taken out of the context. */
+  /** A function without `this`, so that handlers can destructure it. */
   get transaction(): HandlerContext<unknown>['transaction'] {
-    // The store gives its own kind of handle, and the value comes back as JSON: only the handler knows both types.
+    // Only the handler knows the type of the store's transaction handle, and of its own value after JSON.
     return <T, Tx>(work: (tx: Tx) => T | Promise<T>) =>
       this.#transaction.commit(work as (tx: unknown) => unknown) as Promise<T>
   }

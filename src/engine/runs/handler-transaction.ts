@@ -4,17 +4,17 @@ import type { RunStore } from '../../core/store.js'
 import { type Attempt, abortError } from './attempt.js'
 
 /**
- * The one transaction that an attempt may commit. Once it has, the run has succeeded with its value, whatever the
- * handler does afterwards.
+ * The one transaction that an attempt may commit. After the commit the run has succeeded with the transaction's value,
+ * whatever the handler does next.
  *
- * When the lease is lost the handler is told at once, even while the store is committing: another instance may start the
- * next run of the key in a moment, and a handler that still waited for the store would overlap it.
+ * When the lease is lost, the handler's call rejects at once, even while the store is committing: another instance may start
+ * the next run of the key in a moment, and a handler that still waited for the store would overlap it.
  */
 export class HandlerTransaction {
   readonly #store: Pick<RunStore, 'transact'>
   readonly #attempt: Attempt
   #pending: Promise<unknown> | undefined
-  /** Made when it is needed: most attempts have no transaction. */
+  /** Created on first use: most attempts have no transaction. */
   #abandoned: AbortController | undefined
   #committed: { readonly result: Json } | undefined
 
@@ -23,12 +23,11 @@ export class HandlerTransaction {
     this.#attempt = attempt
   }
 
-  /** What was committed, if anything was. */
   get committed(): { readonly result: Json } | undefined {
     return this.#committed
   }
 
-  /** Does the work and commits it with the run's completion. */
+  /** Runs the work and commits it together with the run's completion. */
   async commit(work: (tx: unknown) => unknown): Promise<Json> {
     const { id, token, attempt } = this.#attempt.run
     const { transact } = this.#store
@@ -58,21 +57,21 @@ export class HandlerTransaction {
     return answer.result
   }
 
-  /** The attempt is fenced, or lost: the handler waits no longer, and what the store is not committing yet is rolled back. */
+  /** The attempt is fenced or lost: rejects the handler's call, and rolls back unless the store is already committing. */
   abandon(reason: Error): void {
     this.#abandoned ??= new AbortController()
     this.#abandoned.abort(reason)
   }
 
-  /** Still under way: a handler that returned without waiting for it has not ended yet. Never rejects. */
+  /** Resolves when the transaction has ended; never rejects, because the handler's call does. */
   get pending(): Promise<unknown> | undefined {
     return this.#pending?.catch(() => {
-      // Whoever called it was told.
+      // The handler's call has rejected with it.
     })
   }
 }
 
-/** The work's answer, or the signal's reason, whichever comes first. */
+/** Settles as the work does, or rejects when the signal fires first. */
 function unlessAborted<Answer>(work: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason)

@@ -1,7 +1,6 @@
 /**
- * The pruner forgets old history, in steps that are bounded transactions. Most of the time there is little to forget, and
- * it looks now and then; while there is more than a step, it comes back soon, and rests in between for several times as
- * long as the step took: a history that was neglected goes away, and real work does not feel it.
+ * The pruner removes old history, in bounded transactions. While there is more than one step removes, it comes back soon,
+ * after a rest of several times the step's duration: a neglected history goes away, and real work is not slowed.
  */
 import type { Clock } from '../../core/clock.js'
 import { desynchronise } from '../../core/retry.js'
@@ -16,21 +15,20 @@ export interface PrunerOptions {
   readonly instance: () => string
 }
 
-/** Locks whose holders went away without a word. */
+/** Expired leases are kept this long: the next token of their name grows from the last one. */
 const LEASE_AGE_MS = 24 * 3_600_000
-/** How often to look, in leases. */
-const EVERY_LEASES = 2
-/** How many times as long as a step took there is none. */
+const INTERVAL_LEASES = 2
+/** The rest after a full step, in durations of that step. */
 const REST = 4
 const MIN_REST_MS = 50
 
 export function pruner({ store, clock, leaseMs, batch, history, instance }: PrunerOptions): () => Promise<number> {
   let round = 0
   return async function prune() {
-    const before = clock.monotonic()
+    const startedAt = clock.monotonic()
     const pruned = await store.runs.prune({ ...history, leaseAgeMs: LEASE_AGE_MS, limit: batch })
-    if (pruned >= batch) return Math.max((clock.monotonic() - before) * REST, MIN_REST_MS)
+    if (pruned >= batch) return Math.max((clock.monotonic() - startedAt) * REST, MIN_REST_MS)
     round += 1
-    return desynchronise(leaseMs * EVERY_LEASES, instance(), round)
+    return desynchronise(leaseMs * INTERVAL_LEASES, instance(), round)
   }
 }

@@ -1,39 +1,41 @@
 /**
- * The settler writes down how attempts ended, many at a time: whatever ends while one write is under way goes into the
- * next. It never gives up on an outcome while the instance lives: until it is written, the attempt stays in the beat's
- * list, so nobody takes the finished work over; and if the instance is declared dead meanwhile, the write comes back
- * `stale`, which is right, because then somebody did.
+ * The settler writes outcomes of attempts, many in one transaction: attempts that end during one write join the next.
+ *
+ * It retries a failed write as long as the instance lives. Until the outcome is written, the beat lists the attempt, so no
+ * other instance takes the finished work over. If the instance is declared dead meanwhile, the write returns `stale`:
+ * another instance has the run.
  */
 import { type Clock, sleep } from '../../core/clock.js'
 import { desynchronise } from '../../core/retry.js'
 import type { Settlement, SettleResult, Store } from '../../core/store.js'
 import type { Health } from '../health.js'
-import type { Rush } from './burst-priority.js'
+import type { BurstPriority } from './burst-priority.js'
+
+export interface SettlerOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly health: Health
+  /** How many outcomes one write takes at the most. */
+  readonly batch: number
+  readonly burst: BurstPriority
+}
 
 interface Pending {
   readonly settlement: Settlement
   readonly done: (result: SettleResult) => void
 }
 
-const PART = 'settler'
+const NAME = 'settler'
 const BACKOFF_MS = 200
 
 export class Settler {
-  readonly #store: Store
-  readonly #clock: Clock
-  readonly #health: Health
-  readonly #batch: number
-  readonly #rush: Rush
+  readonly #options: SettlerOptions
   #queue: Pending[] = []
   #flushing: Promise<void> | undefined
   readonly #abandon = new AbortController()
 
-  constructor(store: Store, clock: Clock, health: Health, batch: number, rush: Rush) {
-    this.#store = store
-    this.#clock = clock
-    this.#health = health
-    this.#batch = batch
-    this.#rush = rush
+  constructor(options: SettlerOptions) {
+    this.#options = options
   }
 
   /** Calls back when the outcome is written, or refused. */
@@ -42,7 +44,7 @@ export class Settler {
     this.#flushing ??= this.#flush()
   }
 
-  /** Resolves when everything handed in so far is written, or gives up when the signal fires. */
+  /** Resolves when all outcomes handed in so far are written. When the signal fires, the rest counts as stale. */
   async drain(signal: AbortSignal): Promise<void> {
     const abandon = () => this.#abandon.abort()
     signal.addEventListener('abort', abandon)
@@ -52,28 +54,30 @@ export class Settler {
   }
 
   async #flush(): Promise<void> {
+    const { clock, health, burst } = this.#options
     // Attempts that end in the same turn join the same write.
     await Promise.resolve()
     for (let failures = 0; this.#queue.length > 0 && !this.#abandon.signal.aborted; ) {
-      await this.#rush.over()
-      const batch = this.#queue.slice(0, this.#batch)
+      await burst.over()
       try {
-        const results = await this.#store.runs.settle(batch.map(({ settlement }) => settlement))
-        this.#queue = this.#queue.slice(batch.length)
-        for (const [at, { done }] of batch.entries()) done(results[at] ?? 'stale')
+        await this.#write()
         failures = 0
-        this.#health.succeeded(PART)
+        health.succeeded(NAME)
       } catch (error) {
         failures += 1
-        this.#health.failed(PART, error)
-        await sleep(
-          this.#clock,
-          desynchronise(BACKOFF_MS * Math.min(failures, 10), PART, failures),
-          this.#abandon.signal,
-        )
+        health.failed(NAME, error)
+        const backoffMs = desynchronise(BACKOFF_MS * Math.min(failures, 10), NAME, failures)
+        await sleep(clock, backoffMs, this.#abandon.signal)
       }
     }
     for (const { done } of this.#queue.splice(0)) done('stale')
     this.#flushing = undefined
+  }
+
+  async #write(): Promise<void> {
+    const batch = this.#queue.slice(0, this.#options.batch)
+    const results = await this.#options.store.runs.settle(batch.map(({ settlement }) => settlement))
+    this.#queue = this.#queue.slice(batch.length)
+    for (const [at, { done }] of batch.entries()) done(results[at] ?? 'stale')
   }
 }

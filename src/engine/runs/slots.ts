@@ -1,7 +1,7 @@
-/** The attempts of jobs that an instance may have at a time, shared by the dispatchers that start them. */
+/** The instance's concurrency, shared by its dispatchers of jobs. */
 export class Slots {
   #free: number
-  readonly #wanting = new Set<() => void>()
+  readonly #waiting = new Set<() => void>()
 
   constructor(count: number) {
     this.#free = count
@@ -11,25 +11,24 @@ export class Slots {
     return this.#free
   }
 
-  /** Reserves as many as a claim may bring: what one claim may bring, another must not ask for. */
   take(count: number): void {
     this.#free -= count
   }
 
-  /** Gives slots back, and wakes those who want one, except the one who gives. */
+  /** Gives slots back and wakes the dispatchers that wait for one, except the giver. */
   give(count: number, giver?: () => void): void {
     this.#free += count
-    for (const wake of [...this.#wanting]) {
-      if (wake !== giver && this.#wanting.delete(wake)) wake()
+    for (const wake of [...this.#waiting]) {
+      if (wake !== giver && this.#waiting.delete(wake)) wake()
     }
   }
 
-  /** Calls back once when a slot is given back: there may be runs that only lack room. */
+  /** Calls `wake` once when a slot is given back. */
   want(wake: () => void): void {
-    this.#wanting.add(wake)
+    this.#waiting.add(wake)
   }
 
   unwant(wake: () => void): void {
-    this.#wanting.delete(wake)
+    this.#waiting.delete(wake)
   }
 }

@@ -21,7 +21,7 @@ const JOB = {
 
 type Transact = NonNullable<RunStore['transact']>
 
-function groundOf(transact: Transact) {
+function contextOf(transact: Transact) {
   const threads = { run: () => Promise.reject(new Error('no threads')), end: async () => true }
   return { store: { runs: { transact } }, log: silentLogger, threads }
 }
@@ -29,7 +29,7 @@ function groundOf(transact: Transact) {
 /** One attempt of a job with this handler, and a store that commits every transaction when its work is done. */
 function attemptOf(run: (context: HandlerContext<unknown>) => unknown) {
   const transact: Transact = async (_, work) => ({ result: ((await work(undefined)) ?? null) as string })
-  return runAttempt(new Attempt(RUN, manualClock()), { ...JOB, run }, groundOf(transact))
+  return runAttempt(new Attempt(RUN, manualClock()), { ...JOB, run }, contextOf(transact))
 }
 
 describe('a pending transaction', () => {
@@ -49,7 +49,7 @@ describe('a pending transaction', () => {
         told.push(error)
         throw error
       })
-    const outcome = runAttempt(attempt, { ...JOB, run }, groundOf(transact))
+    const outcome = runAttempt(attempt, { ...JOB, run }, contextOf(transact))
     return { attempt, outcome, told, signals }
   }
 
@@ -81,14 +81,14 @@ describe('a pending transaction', () => {
       attempt.abort('lost', 5_000)
       await transaction(() => 'late')
     }
-    expect(await runAttempt(attempt, { ...JOB, run }, groundOf(transact))).toBeUndefined()
+    expect(await runAttempt(attempt, { ...JOB, run }, contextOf(transact))).toBeUndefined()
     expect(begun).toBe(0)
   })
 })
 
 describe('an attempt', () => {
-  it('is over at once when its handler returns at once', () => {
-    expect(attemptOf(() => 'done')).toEqual({ kind: 'succeeded', result: 'done' })
+  it('is over when its handler returns', async () => {
+    expect(await attemptOf(() => 'done')).toEqual({ kind: 'succeeded', result: 'done' })
   })
 
   it('waits for whatever can be waited for', async () => {

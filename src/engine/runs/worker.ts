@@ -1,9 +1,9 @@
 /**
- * Runs one attempt of a job: parses its payload, calls the handler, and turns what happened into an outcome.
+ * Runs one attempt of a job: parses its payload, calls the handler, and turns the result or error into an outcome.
  *
- * An aborted attempt has its window to return; after it the attempt is fenced and settled without it. A handler in a thread
- * is ended with its thread. Another one may go on: nothing that it does can be committed through Belfry, but it may overlap
- * its successor. One warning names it.
+ * The handler of an aborted attempt has a window in which to return. After it the attempt is fenced and settled without its
+ * handler. A handler in a thread is ended with its thread. A handler on the main thread may go on and overlap its successor,
+ * although nothing it does can be committed through Belfry. One warning names it.
  */
 import { errorRecord } from '../../core/errors.js'
 import { type Json, toJson } from '../../core/json.js'
@@ -22,68 +22,25 @@ export const ABORT_WINDOW_MS = 5_000
 /** The same when the instance stops. */
 export const STOP_WINDOW_MS = 1_000
 
-/** What attempts need of their instance. */
-export interface AttemptGround {
+/** What an attempt uses of its instance. */
+export interface AttemptContext {
   readonly store: { readonly runs: Pick<RunStore, 'transact'> }
   readonly log: Logger
   readonly threads: Pick<ThreadPool, 'run' | 'end'>
 }
 
-/**
- * Runs the attempt to its end. Undefined when it was lost: then there is nothing of ours left to settle. A handler that
- * returns at once is answered for at once: no timer and no promise is made for it.
- */
-export function runAttempt(
+/** Undefined when the lease was lost: another instance has the run, so there is no outcome of ours to write. */
+export async function runAttempt(
   attempt: Attempt,
   job: JobDefinition,
-  ground: AttemptGround,
-): Promise<Outcome | undefined> | Outcome | undefined {
-  const transaction = new HandlerTransaction(ground.store.runs, attempt)
-  const { payload } = attempt.run
-  const call = callOf(attempt, job, transaction, ground)
-  if (job.parse !== undefined) return watch(attempt, job, transaction, ground, job.parse(payload).then(call))
-  let value: unknown
-  try {
-    value = call(payload)
-    if (!isPromise(value) && transaction.pending === undefined) return returned(attempt, job, transaction, value)
-  } catch (error) {
-    value = Promise.reject(error)
-  }
-  return watch(attempt, job, transaction, ground, Promise.resolve(value))
-}
-
-/** Calls the handler with its parsed payload: here, or in a thread. */
-function callOf(
-  attempt: Attempt,
-  { name, run: handler }: JobDefinition,
-  transaction: HandlerTransaction,
-  { log, threads }: AttemptGround,
-): (payload: unknown) => unknown {
-  if (typeof handler === 'function') {
-    return (payload) => handler(new CallContext(attempt, payload, transaction, log))
-  }
-  const { id, attempt: count } = attempt.run
-  const own = withFields(log, { run: id, attempt: count })
-  return (payload) => threads.run({ attempt, job: name, module: handler, payload, log: own })
-}
-
-/** Or anything that can be waited for like one: queries of some libraries are functions with a `then`. */
-function isPromise(value: unknown): boolean {
-  return ((typeof value === 'object' && value !== null) || typeof value === 'function') && 'then' in value
-}
-
-/** Sees to it that an attempt which takes its time ends in time. */
-async function watch(
-  attempt: Attempt,
-  job: JobDefinition,
-  transaction: HandlerTransaction,
-  { log, threads }: AttemptGround,
-  work: Promise<unknown>,
+  context: AttemptContext,
 ): Promise<Outcome | undefined> {
-  attempt.abortAfter(job.timeoutMs - attempt.durationMs(), ABORT_WINDOW_MS)
+  const { store, log, threads } = context
+  const transaction = new HandlerTransaction(store.runs, attempt)
+  attempt.abortAfter(job.timeoutMs, ABORT_WINDOW_MS)
   try {
-    const value = await attempt.outcome(afterTransaction(work, transaction))
-    if (value !== FENCED) return returned(attempt, job, transaction, value)
+    const value = await attempt.outcome(callHandler(attempt, job, transaction, context))
+    if (value !== FENCED) return returnedOutcome(attempt, job, transaction, value)
     transaction.abandon(abortError(attempt.reason ?? 'lost', attempt.run))
     const hasEnded = typeof job.run !== 'function' && (await threads.end(attempt))
     return committedOutcome(attempt, transaction) ?? fencedOutcome(attempt, job, hasEnded, log)
@@ -99,14 +56,25 @@ async function watch(
   }
 }
 
-/** A handler that did not wait for its transaction has not ended before that has. */
-async function afterTransaction(work: Promise<unknown>, transaction: HandlerTransaction): Promise<unknown> {
-  const value = await work
+async function callHandler(
+  attempt: Attempt,
+  { name, run: handler, parse }: JobDefinition,
+  transaction: HandlerTransaction,
+  { log, threads }: AttemptContext,
+): Promise<unknown> {
+  const { run } = attempt
+  const payload = parse === undefined ? run.payload : await parse(run.payload)
+  if (typeof handler !== 'function') {
+    const runLog = withFields(log, { run: run.id, attempt: run.attempt })
+    return threads.run({ attempt, job: name, module: handler, payload, log: runLog })
+  }
+  const value = await handler(new CallContext(attempt, payload, transaction, log))
+  // A handler that did not await its transaction ends with that transaction.
   if (transaction.pending !== undefined) await transaction.pending
   return value
 }
 
-function returned(
+function returnedOutcome(
   attempt: Attempt,
   job: JobDefinition,
   transaction: HandlerTransaction,
@@ -116,12 +84,12 @@ function returned(
   return committedOutcome(attempt, transaction) ?? { kind: 'succeeded', result: resultOf(job, value) }
 }
 
-/** What was committed stands, however the attempt ended. */
+/** A commit stands, however the attempt ended. */
 function committedOutcome({ reason }: Attempt, { committed }: HandlerTransaction): Outcome | undefined {
   return committed === undefined || reason === 'lost' ? undefined : { kind: 'succeeded', result: committed.result }
 }
 
-/** The work is done: a result that cannot be stored is no reason to do it again. */
+/** The work is done, so a result that cannot be stored ends the run: a retry would repeat the work. */
 function resultOf(job: JobDefinition, value: unknown): Json {
   try {
     return toJson(value, `the result of job "${job.name}"`)
@@ -144,7 +112,7 @@ function failedOutcome(attempt: Attempt, job: JobDefinition, error: unknown): Ou
   return attempt.reason === undefined ? failed(job, attempt.run, error) : abortedOutcome(attempt, job)
 }
 
-/** An aborted attempt ends by the reason it was aborted for, whatever its handler then threw. */
+/** The abort's reason decides the outcome, whatever the handler threw afterwards. */
 function abortedOutcome({ reason, run }: Attempt, job: JobDefinition): Outcome | undefined {
   if (reason === 'lost' || reason === undefined) return undefined
   if (reason === 'stop') return { kind: 'released' }

@@ -4,7 +4,7 @@ import type { AdvanceResult } from '../../core/store.js'
 import { memory } from '../../stores/memory/index.js'
 import { manualClock } from '../../testing/manual-clock.js'
 import { Events } from '../events.js'
-import { Rush } from '../runs/burst-priority.js'
+import { BurstPriority } from '../runs/burst-priority.js'
 import { ticker } from './ticker.js'
 
 /** How long a ticker sleeps after a store's answer, at the instant 10,000. */
@@ -14,7 +14,7 @@ function sleepAfter(answer: Partial<AdvanceResult>, lookaheadMs = 1_000, pollMs 
   const advance = async () => ({ now: 10_000, schedules: 0, recorded: 0, skipped: 0, ...answer })
   const store = { ...whole, schedules: { ...whole.schedules, advance } }
   const events = new Events(silentLogger)
-  const options = { store, clock, events, log: silentLogger, rush: new Rush(clock), onRecorded: () => {} }
+  const options = { store, clock, events, log: silentLogger, burst: new BurstPriority(clock), onRecorded: () => {} }
   return ticker({ ...options, batch: 10, pollMs, lookaheadMs })()
 }
 
@@ -39,7 +39,7 @@ it('a ticker begins sooner where that did not do the last time, and no sooner on
   }
   const store = { ...whole, schedules: { ...whole.schedules, advance } }
   const events = new Events(silentLogger)
-  const options = { store, clock, events, log: silentLogger, rush: new Rush(clock), onRecorded: () => {} }
+  const options = { store, clock, events, log: silentLogger, burst: new BurstPriority(clock), onRecorded: () => {} }
   const step = ticker({ ...options, batch: 10, pollMs: 5_000, lookaheadMs: 1_000 })
   const sleepAfterStep = (ms: number, count: number) => {
     ;[took, schedules] = [ms, count]
