@@ -1,6 +1,7 @@
 import { failure, quote } from '../../core/errors.js'
 import type { Json } from '../../core/json.js'
 import type { RunStore } from '../../core/store.js'
+import { unlessAborted } from '../../core/unless-aborted.js'
 import { type Attempt, abortError } from './attempt.js'
 
 /**
@@ -69,13 +70,4 @@ export class HandlerTransaction {
       // The handler's call has rejected with it.
     })
   }
-}
-
-/** Settles as the work does, or rejects when the signal fires first. */
-function unlessAborted<Answer>(work: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
 }

@@ -66,6 +66,14 @@ export function rawQuery(text: string, values?: readonly unknown[]): Query {
   return { text, ...(values === undefined ? {} : { values }), rowMode: 'array', types: RAW }
 }
 
+/**
+ * A text as part of a statement, where parameters cannot be used. The alphabet of base64 holds nothing that could end it,
+ * whatever the server's settings say about backslashes.
+ */
+export function textLiteral(text: string): string {
+  return `convert_from(decode('${Buffer.from(text, 'utf8').toString('base64')}', 'base64'), 'UTF8')`
+}
+
 /** The rows of the last statement, where the text has several. */
 export function rowsOf(result: Result | readonly Result[]): readonly Row[] {
   const last = Array.isArray(result) ? (result as readonly Result[]).at(-1) : (result as Result)

@@ -1,7 +1,12 @@
 /**
- * What became of a commit whose answer was lost. The server knows: while the transaction is in progress it may still
- * commit, so nothing can be said; afterwards the run itself says whether this attempt marked it. The number alone is no
- * proof, because after a failover it may be another transaction's.
+ * The outcome of a commit whose reply was lost, asked over another connection until it is known.
+ *
+ * - The server knows the transaction's number. While the transaction is in progress it may still commit, so nothing can be
+ *   said yet.
+ * - Afterwards the run decides: it carries the attempt's mark, or not. The number alone proves nothing, because after a
+ *   failover the new primary may have given it to another transaction.
+ * - A commit that never reached the server leaves its backend idle inside the transaction. It is ended after a second of
+ *   that, instead of when its idle timeout is over.
  */
 import { sleep } from '../../../core/clock.js'
 import { failure } from '../../../core/errors.js'
@@ -16,13 +21,13 @@ export interface OpenTransaction {
 
 export type CommitOutcome = 'committed' | 'rolled back' | 'stale'
 
-/** How long a server is asked that does not answer. */
+/** How long to ask a server that gives no answer. */
 const PATIENCE_MS = 30_000
 const MAX_WAIT_MS = 500
-/** A backend that stays idle for this long in a transaction whose connection broke never got the commit. */
+/** A backend that stays idle for this long never got the commit. */
 const IDLE_MS = 1_000
 
-/** Asks until there is an answer. Throws when there is none to be had: the settlement of the run then finds out. */
+/** Throws when the outcome stays unknown: the settlement of the run then finds it. */
 export async function commitOutcome(
   db: Database,
   transaction: OpenTransaction,
@@ -45,7 +50,7 @@ export async function commitOutcome(
   )
 }
 
-/** A commit that the server never got: its backend would wait for it until its time in the transaction is over. */
+/** A commit that may never have reached the server. */
 class UnheardCommit {
   readonly #db: Database
   readonly #backend: TransactionBackend
@@ -56,7 +61,7 @@ class UnheardCommit {
     this.#backend = backend
   }
 
-  /** Ends the backend when it has stayed idle for long enough. */
+  /** Ends the backend once it has stayed idle for long enough. */
   async end(): Promise<void> {
     const state = await lookAtBackend(this.#db, this.#backend)
     const now = this.#db.clock.monotonic()
@@ -72,13 +77,13 @@ async function ask(db: Database, { run, token, backend }: OpenTransaction): Prom
   const status = await statusOf(db, backend.xid)
   if (status === 'in progress') return undefined
   const [row] = await db.read(MARK, [run, token])
-  // A run that is gone, because its history is not kept, had nobody to end it but this commit or its successor.
+  // A run whose history is not kept is deleted when it ends: by this commit, or by a successor.
   if (row === undefined) return status === 'committed' ? 'committed' : 'stale'
   if (row[0] === 't') return 'committed'
   return row[1] === 't' ? 'rolled back' : 'stale'
 }
 
-/** A server that has not come to that number yet was never told of the transaction, as after a failover. */
+/** Null for a number that the server has not reached: after a failover, it never heard of the transaction. */
 async function statusOf(db: Database, xid: string): Promise<string | null> {
   try {
     const [row] = await db.read(STATUS, [xid])

@@ -1,65 +1,65 @@
 /**
- * Watches over a connection while it owes an answer. A statement of a handler may take an hour, so it has no limit of its
- * own. But when the connection has been silent for a while, the server is asked over another one: a backend that works
- * on the statement is waited for. A backend that does not (it has answered, it never got the statement, it is gone) means
- * that the connection swallows what is sent over it.
+ * Notices a half-open connection on which statements may take any time. A handler's statement may run for an hour, so it
+ * has no limit of its own. Instead, when an answer is missing for a while, the server is asked over another connection
+ * what the backend does:
  *
- * The answer may be on its way at the moment of the look, so one look decides nothing. The connection is silent when a
- * second look, a moment later, finds the backend unchanged and the answer still missing.
+ * - It works on the statement: wait on, and ask again later.
+ * - It does not, because it has answered, never got the statement, or is gone: the answer may be on its way, so it is asked
+ *   once more, half a second later. If the backend has not changed and the answer is still missing, the network has
+ *   swallowed the statement or its answer.
  */
 import type { Clock } from '../../../core/clock.js'
 
-export interface AnswerWatchOptions {
+export interface HalfOpenWatchOptions {
   readonly clock: Clock
-  /** After how long without an answer the server is asked. */
+  /** How long an answer may be missing before the server is asked. */
   readonly limitMs: () => number
-  /** What the server says; undefined while it works on the statement. */
+  /** The backend's state; undefined while it works on the statement. */
   readonly look: () => Promise<string | undefined>
-  /** Told once. */
+  /** Called at most once. */
   readonly onSilent: () => void
 }
 
-/** Long enough for an answer that was on its way, short beside any lease. */
+/** Long enough for an answer on its way, and short beside any lease. */
 const LOOK_AGAIN_MS = 500
 
-export class AnswerWatch {
-  readonly #options: AnswerWatchOptions
-  #owed = 0
-  /** Grows with each answer, and with the end: what was seen before is out of date. */
-  #turn = 0
+export class HalfOpenWatch {
+  readonly #options: HalfOpenWatchOptions
+  #inFlight = 0
+  /** Counts statements, answers and the end, each of which makes an earlier look meaningless. */
+  #events = 0
   #seen: string | undefined
   #cancel = () => {}
 
-  constructor(options: AnswerWatchOptions) {
+  constructor(options: HalfOpenWatchOptions) {
     this.#options = options
   }
 
-  /** Watches until this is answered, one way or the other. */
+  /** Watches until the answer is there. */
   during<Answer>(answer: Promise<Answer>): Promise<Answer> {
-    const answered = this.sent()
-    return answer.finally(answered)
+    return answer.finally(this.sent())
   }
 
-  /** A statement was sent; to be called back when it is answered. */
+  /** A statement is in flight until the returned function is called. */
   sent(): () => void {
-    this.#owed += 1
-    if (this.#owed === 1) this.#begin()
+    this.#inFlight += 1
+    if (this.#inFlight === 1) this.#restart()
     return () => {
-      this.#owed -= 1
-      this.#begin()
+      this.#inFlight -= 1
+      this.#restart()
     }
   }
 
   end(): void {
-    this.#owed = Number.NEGATIVE_INFINITY
-    this.#begin()
+    this.#inFlight = Number.NEGATIVE_INFINITY
+    this.#restart()
   }
 
-  #begin(): void {
-    this.#turn += 1
+  #restart(): void {
+    this.#events += 1
     this.#seen = undefined
     this.#cancel()
-    if (this.#owed > 0) this.#lookIn(this.#options.limitMs())
+    if (this.#inFlight > 0) this.#lookIn(this.#options.limitMs())
   }
 
   #lookIn(delayMs: number): void {
@@ -67,11 +67,11 @@ export class AnswerWatch {
   }
 
   async #look(): Promise<void> {
-    const turn = this.#turn
+    const events = this.#events
     const { look, limitMs, onSilent } = this.#options
     // A server that cannot be asked proves nothing: if that lasts, the lease runs out.
     const seen = await look().catch(() => undefined)
-    if (turn !== this.#turn) return
+    if (events !== this.#events) return
     if (seen !== undefined && seen === this.#seen) {
       this.end()
       return onSilent()

@@ -1,17 +1,16 @@
 /**
- * What the callback of `transaction()` works with: the client that its transaction is open on, for as long as it is.
+ * `tx`, which the callback of `transaction()` works with: the client of its transaction, guarded.
  *
- * - A statement that would begin or end a transaction is refused before it is sent. What slips through is noticed by the
- *   transaction's number when it is to be committed.
- * - When the callback is over, every statement is refused: the client may be in somebody else's hands by then.
- * - Libraries release and end what they are given. Here that does nothing.
+ * - **`begin`, `commit` and `rollback` are refused** before they are sent. One that hides (in a procedure, say) shows when
+ *   the commit is due, because the transaction's number has changed.
+ * - **After the callback has ended, every statement is refused**: the pool may have given the client to another caller.
+ * - **`release` and `end` do nothing**: libraries call them on what they were given.
  */
 import { failure, quote } from '../../../core/errors.js'
 import type { PgClient, PgPool } from '../connection/driver.js'
 import { sqlState } from '../connection/errors.js'
-import { poolOfOne } from './single-client-pool.js'
-import { standIn, statementText } from './stand-in.js'
-import { transactionWords } from './transaction-statements.js'
+import { singleClientPool, withMembers } from './single-client-pool.js'
+import { statementText, transactionStatements } from './transaction-statements.js'
 
 /** A handler's transaction. Name the types of your driver to pass the client on: `PostgresTransaction<PoolClient>`. */
 export interface PostgresTransaction<Client = unknown, Pool = unknown> {
@@ -21,15 +20,14 @@ export interface PostgresTransaction<Client = unknown, Pool = unknown> {
   ): Promise<{ readonly rows: Row[]; readonly rowCount: number | null }>
   /** The client of `pg`, for libraries that take one. */
   readonly client: Client
-  /** The same as a pool of one, for libraries that take a pool: transactions that they begin are savepoints. */
+  /** The same as a pool of one client, for libraries that take a pool: transactions that they begin are savepoints. */
   readonly pool: Pool
 }
 
-/** The connection, as far as a callback is concerned. */
-interface Held {
+/** What is used of a `TransactionConnection`. */
+interface Connection {
   readonly client: PgClient
   readonly over: Promise<void>
-  /** Told of each statement; what it gives back, of its answer. */
   sent(): () => void
 }
 
@@ -37,50 +35,50 @@ interface Queryable {
   query(...args: readonly unknown[]): unknown
 }
 
-/** Says only that a statement before it has failed. */
+/** A consequence of an earlier statement that failed. */
 const IN_FAILED_TRANSACTION = '25P02'
 
 export class HandlerClient {
   readonly tx: PostgresTransaction
   readonly #client: Queryable
-  readonly #sent: () => () => void
-  #open = true
+  readonly #connection: Connection
+  #isOpen = true
   #problem: unknown
 
-  constructor(pool: PgPool, held: Held) {
-    const { client, over } = held
-    this.#client = client
-    this.#sent = () => held.sent()
+  constructor(pool: PgPool, connection: Connection) {
+    this.#client = connection.client
+    this.#connection = connection
     const query = (...args: readonly unknown[]) => this.#query(args)
     this.tx = {
       query: query as PostgresTransaction['query'],
-      client: standIn(client, { query, release: () => {}, end: async () => {} }),
-      pool: poolOfOne(pool, client, (args) => this.#query(args), over),
+      client: withMembers(connection.client, { query, release: () => {}, end: async () => {} }),
+      pool: singleClientPool(pool, connection.client, (args) => this.#query(args), connection.over),
     }
   }
 
-  /** The last statement's error that was not the consequence of another's. */
+  /** The error of the last statement that failed by itself. */
   get problem(): unknown {
     return this.#problem
   }
 
-  /** The callback is over. */
+  /** The callback has ended. */
   close(): void {
-    this.#open = false
+    this.#isOpen = false
   }
 
+  /** Takes all forms of `pg`: a text or an object, with a promise, a callback or a cursor for the answer. */
   #query(args: readonly unknown[]): unknown {
     const refusal = this.#refusal(statementText(args[0]))
     const callback = args.at(-1)
     if (typeof callback !== 'function') {
       if (refusal !== undefined) return refuse(args[0], refusal)
       const answer = this.#client.query(...args)
-      // Anything else is a cursor, which is answered only when it is read.
-      if (answer instanceof Promise) answer.catch(this.#note).finally(this.#sent())
+      // A cursor is not watched: it is answered when the callback reads it.
+      if (answer instanceof Promise) answer.catch(this.#note).finally(this.#connection.sent())
       return answer
     }
     if (refusal !== undefined) return queueMicrotask(() => callback(refusal))
-    const answered = this.#sent()
+    const answered = this.#connection.sent()
     return this.#client.query(...args.slice(0, -1), (error: unknown, result: unknown) => {
       answered()
       if (error) this.#note(error)
@@ -93,10 +91,10 @@ export class HandlerClient {
   }
 
   #refusal(sql: string): Error | undefined {
-    if (!this.#open) {
+    if (!this.#isOpen) {
       return failure('OPTION_INVALID', 'transaction(): its callback has ended, and with it the use of `tx`')
     }
-    const [statement] = transactionWords(sql)
+    const [statement] = transactionStatements(sql)
     if (statement === undefined) return undefined
     return failure(
       'OPTION_INVALID',
@@ -105,7 +103,7 @@ export class HandlerClient {
   }
 }
 
-/** A cursor is what was given, and no promise. */
+/** As `pg` answers: a cursor, which has a `submit`, throws, and anything else rejects. */
 function refuse(query: unknown, refusal: Error): Promise<never> {
   if (typeof (query as { readonly submit?: unknown } | null | undefined)?.submit === 'function') throw refusal
   return Promise.reject(refusal)

@@ -1,70 +1,80 @@
 /**
- * The client of a handler's transaction as a pool that has no other, for libraries that take a pool.
+ * The client of a handler's transaction as a pool, for libraries that take a pool.
  *
- * Whoever connects has it until it is released, as in any pool. A transaction that a library begins on it becomes a
- * savepoint in the handler's: its commit keeps what was written for now, and its rollback undoes just that.
+ * The pool has one client: a library that connects has it until it releases it, and others wait. A transaction that a
+ * library begins becomes a savepoint of the handler's:
+ *
+ *     begin      savepoint belfry_1
+ *     begin      savepoint belfry_2
+ *     rollback   rollback to savepoint belfry_2
+ *     commit     release savepoint belfry_1
  */
 import type { PgClient, PgPool } from '../connection/driver.js'
-import { standIn, statementText } from './stand-in.js'
-import { onlyStatement } from './transaction-statements.js'
+import { onlyStatement, statementText } from './transaction-statements.js'
 
-/** Sends a statement, in whatever form it was given. */
+/** Sends a statement, given in any form that `pg` takes. */
 type Send = (args: readonly unknown[]) => unknown
 
 const BEGIN = /^(?:begin(?: work| transaction)?|start transaction)$/i
 const COMMIT = /^(?:commit|end)(?: work| transaction)?$/i
 const ROLLBACK = /^(?:rollback|abort)(?: work| transaction)?$/i
 
-export function poolOfOne(pool: PgPool, client: PgClient, send: Send, over: Promise<void>): PgPool {
-  const turns = new Turns(over)
-  const connect = async () => nestingClient(client, send, await turns.take())
+/** `over` resolves when the transaction's connection is lost or given back: then waiting callers go on, and fail. */
+export function singleClientPool(pool: PgPool, client: PgClient, send: Send, over: Promise<void>): PgPool {
+  let last: Promise<void> = Promise.resolve()
+  /** Waits for the client. Returns what lets the next caller have it. */
+  async function take(): Promise<() => void> {
+    const before = last
+    let release = () => {}
+    last = new Promise((resolve) => {
+      release = resolve
+    })
+    await Promise.race([before, over])
+    return release
+  }
+
+  const connect = async () => savepointClient(client, send, await take())
   const query = async (...args: readonly unknown[]) => {
-    const release = await turns.take()
+    const release = await take()
     try {
       return await send(args)
     } finally {
       release()
     }
   }
-  const ignore = () => one
+  const ignore = () => self
   const events = { on: ignore, once: ignore, off: ignore, addListener: ignore, removeListener: ignore }
-  const one = standIn(pool, { connect, query: withCallback(query), end: async () => {}, ...events })
-  return one
+  const self = withMembers(pool, { connect, query: withCallback(query), end: async () => {}, ...events })
+  return self
 }
 
-function nestingClient(client: PgClient, send: Send, done: () => void): PgClient {
+function savepointClient(client: PgClient, send: Send, onRelease: () => void): PgClient {
   let depth = 0
-  const savepoint = () => `savepoint belfry_${depth}`
-  async function nested(...args: readonly unknown[]): Promise<unknown> {
-    const text = onlyStatement(statementText(args[0])) ?? ''
-    if (BEGIN.test(text)) {
-      depth += 1
-      return send([savepoint()])
-    }
-    if (COMMIT.test(text)) {
-      const answer = await send([`release ${savepoint()}`])
-      depth -= 1
-      return answer
-    }
-    const answer = send([`rollback to ${savepoint()}`])
+  async function endSavepoint(command: 'release' | 'rollback to'): Promise<unknown> {
+    const answer = await send([`${command} savepoint belfry_${depth}`])
     depth -= 1
     return answer
   }
   function query(...args: readonly unknown[]): unknown {
     const text = onlyStatement(statementText(args[0])) ?? ''
-    const nests = BEGIN.test(text) || (depth > 0 && (COMMIT.test(text) || ROLLBACK.test(text)))
-    return nests ? withCallback(nested)(...args) : send(args)
+    if (BEGIN.test(text)) {
+      depth += 1
+      return withCallback(async () => send([`savepoint belfry_${depth}`]))(...args)
+    }
+    if (depth > 0 && COMMIT.test(text)) return withCallback(() => endSavepoint('release'))(...args)
+    if (depth > 0 && ROLLBACK.test(text)) return withCallback(() => endSavepoint('rollback to'))(...args)
+    return send(args)
   }
   function release(): void {
-    // What was begun and never ended has not happened.
+    // A transaction that the library has not ended is rolled back, as by any pool.
     if (depth > 0) Promise.resolve(send(['rollback to savepoint belfry_1'])).catch(() => {})
     depth = 0
-    done()
+    onRelease()
   }
-  return standIn(client, { query, release, end: async () => {} })
+  return withMembers(client, { query, release, end: async () => {} })
 }
 
-/** Answers by a callback, too, where one was given. */
+/** Answers by a callback, where the last argument is one. */
 function withCallback(query: (...args: readonly unknown[]) => Promise<unknown>) {
   return (...args: readonly unknown[]): unknown => {
     const callback = args.at(-1)
@@ -76,23 +86,13 @@ function withCallback(query: (...args: readonly unknown[]) => Promise<unknown>) 
   }
 }
 
-/** One after the other, until all is over: then nobody has to wait for what fails anyway. */
-class Turns {
-  readonly #over: Promise<void>
-  #last: Promise<void> = Promise.resolve()
-
-  constructor(over: Promise<void>) {
-    this.#over = over
-  }
-
-  /** Resolves when it is one's turn, with what ends it. */
-  async take(): Promise<() => void> {
-    const before = this.#last
-    let end = () => {}
-    this.#last = new Promise((resolve) => {
-      end = resolve
-    })
-    await Promise.race([before, this.#over])
-    return end
-  }
+/** The same object, also to `instanceof`, with some of its members replaced. */
+export function withMembers<Target extends object>(target: Target, members: Readonly<Record<string, unknown>>): Target {
+  return new Proxy(target, {
+    get(_, name) {
+      if (typeof name === 'string' && Object.hasOwn(members, name)) return members[name]
+      const value: unknown = Reflect.get(target, name, target)
+      return typeof value === 'function' && name !== 'constructor' ? value.bind(target) : value
+    },
+  })
 }

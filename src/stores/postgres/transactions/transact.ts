@@ -1,41 +1,53 @@
 /**
- * The handler's transaction: its own writes and the fact that its run has succeeded, in one commit.
+ * `transaction()`: a handler's own writes, and the fact that its run has succeeded, in one commit.
  *
- * The last statement before the commit takes the run's row and marks it with the token that has committed, if the
- * attempt is still the one that has the run; else it fails, and everything is rolled back. It travels with the commit,
- * so that a process which is stopped in between holds nothing. The run stays running until its handler has returned, and
- * with it its key and its place in the schedule; from here on, whatever ends the attempt ends the run as succeeded.
+ *     begin.sql        begins, and looks whether the attempt still has the run
+ *     the callback     writes what it wants over `tx`: a guarded client (`handler-client.ts`)
+ *     commit-run.sql   locks the run's row and marks it with the attempt's token, or fails
+ *     commit           travels in the same message as the mark
  *
- * - The process is stopped past its lease, anywhere: the successor has another token, and the mark finds no row.
- * - The process is stopped for long: the server ends a transaction that says nothing, so that its rows come free.
- * - The answer to the commit is lost: `commit-outcome.ts` asks what became of it.
- * - The network swallows what is sent, or the answers: `held-client.ts` notices it, and closes the connection.
- * - The callback never ends: when its attempt is fenced, or lost, its connection is closed, and what it waits for is ended.
+ * The run goes on running until its handler returns, and keeps its key and its place in the schedule until then. Whatever
+ * ends a marked attempt ends its run as succeeded.
+ *
+ * What can go wrong, and what happens then:
+ * - **The process is stopped past its lease**, at any point. Its successor has another token, so the mark finds no row and
+ *   everything is rolled back: `stale`. Between the mark and the commit it cannot be stopped, because both are one message.
+ * - **The process is stopped in its callback.** The server ends a transaction that is idle for 15 s, so its rows come free.
+ * - **The reply to the commit is lost.** `commit-outcome.ts` asks the server, over another connection, what became of it.
+ * - **The call is repeated** after it had committed: the mark is there, and the recorded result is the answer.
+ * - **The connection is half-open.** `transaction-connection.ts` notices and closes it.
+ * - **The attempt is lost, or fenced, while the callback runs.** The signal fires: the connection is closed, the statement
+ *   that it waits for is ended, and the call rejects. A commit that is already under way is left to end.
  */
 import { failure } from '../../../core/errors.js'
 import type { AttemptRef } from '../../../core/instance.js'
 import { toJson } from '../../../core/json.js'
 import type { TransactResult } from '../../../core/store.js'
 import { fromText, toText } from '../../../core/stored-text.js'
+import { unlessAborted } from '../../../core/unless-aborted.js'
 import type { Database, Row } from '../connection/database.js'
+import { textLiteral } from '../connection/driver.js'
 import { sqlState, storeError } from '../connection/errors.js'
 import { runNumber } from '../run-row.js'
+import beginSql from './begin.sql'
 import { commitOutcome, type OpenTransaction } from './commit-outcome.js'
 import { ENDED_ITSELF, STALE } from './commit-run.js'
 import { HandlerClient } from './handler-client.js'
-import { textLiteral } from './text-literal.js'
-import { HeldClient } from './transaction-connection.js'
+import { TransactionConnection } from './transaction-connection.js'
 import type { TransactionSlots } from './transaction-slots.js'
 
 type Work = (tx: unknown) => unknown
 
-const IDLE_TIMEOUT_MS = 15_000
-
-const BEGIN = `begin isolation level read committed; set local idle_in_transaction_session_timeout = ${IDLE_TIMEOUT_MS};
-  select t.xid, t.pid, r.id is not null, r.settled_token = r.token, r.result
-  from (select pg_current_xact_id()::text as xid, pg_backend_pid() as pid) t left join belfry.runs r
-  on r.running and (r.key is null or exists (select 1 from belfry.leases l where l.run = r.id))`
-const COMMIT = 'select belfry.commit_run'
+/** One call of `transaction()`. */
+interface Call {
+  readonly db: Database
+  readonly run: string
+  readonly token: number
+  readonly work: Work
+  readonly signal: AbortSignal | undefined
+  /** Lets the next handler have a connection. */
+  readonly freeSlot: () => void
+}
 
 export async function transactRun(
   db: Database,
@@ -46,94 +58,71 @@ export async function transactRun(
 ): Promise<TransactResult> {
   const run = runNumber(id)
   if (run === undefined) return 'stale'
-  const free = await slots.take(signal)
+  const freeSlot = await slots.take(signal)
+  const call: Call = { db, run, token, work, signal, freeSlot }
   try {
-    // A connection that breaks before anything has happened is replaced.
-    const { held, row } = await db.attempt(() => begin(db, { run, token }, signal))
-    void held.released.then(free)
+    // Nothing has happened yet, so a connection that breaks is replaced.
+    const { connection, row } = await db.attempt(() => begin(call))
     try {
-      return await answer(db, held, { run, token }, row, work, signal)
+      return await transactOn(connection, call, row)
     } finally {
-      await held.giveBack()
+      await connection.giveBack()
     }
   } finally {
-    free()
+    freeSlot()
   }
 }
 
-async function begin(db: Database, { run, token }: AttemptRef, signal: AbortSignal | undefined) {
-  const held = await HeldClient.of(db, signal)
-  const [row = []] = await held.begin(`${db.text(BEGIN)} and r.id = ${run} and r.token = ${token}`)
-  return { held, row }
+async function begin({ db, run, token, signal }: Call) {
+  const connection = await TransactionConnection.open(db, signal)
+  const [row = []] = await connection.begin(
+    db.text(beginSql).replaceAll(':run', run).replaceAll(':token', String(token)),
+  )
+  return { connection, row }
 }
 
-async function answer(
-  db: Database,
-  held: HeldClient,
-  { run, token }: AttemptRef,
-  row: Row,
-  work: Work,
-  signal: AbortSignal | undefined,
-): Promise<TransactResult> {
-  const [xid, pid, current, committed, result] = row
-  if (current !== 't') return 'stale'
-  // Repeated after it was applied: the work is not done twice.
-  if (committed === 't') return { result: fromText(result ?? 'null') }
-  const transaction = { run, token, backend: { xid: xid ?? '', pid: Number(pid) } }
-  held.begun(transaction.backend)
-  return perform(db, held, transaction, work, signal)
-}
-
-async function perform(
-  db: Database,
-  held: HeldClient,
-  transaction: OpenTransaction,
-  work: Work,
-  signal: AbortSignal | undefined,
-): Promise<TransactResult> {
-  const client = new HandlerClient(db.pool, held)
+async function transactOn(connection: TransactionConnection, call: Call, row: Row): Promise<TransactResult> {
+  const [number, process, isCurrent, hasCommitted, result] = row
+  if (isCurrent !== 't') return 'stale'
+  if (hasCommitted === 't') return { result: fromText(result ?? 'null') }
+  const backend = { xid: number ?? '', pid: Number(process) }
+  connection.hasBegun(backend)
+  const client = new HandlerClient(call.db.pool, connection)
   try {
-    const value = await unlessAborted(signal, async () => work(client.tx))
-    client.close()
-    const result = toJson(value, 'the result of transaction()')
-    const { run, token, backend } = transaction
-    const marks = `${db.text(COMMIT)}(${run}, ${token}, '${backend.xid}', ${textLiteral(toText(result))}); commit`
-    signal?.throwIfAborted()
-    const problem = await held.commit(marks)
-    if (problem === undefined) return { result }
-    if (sqlState(problem) === STALE) return 'stale'
-    if (isDecided(problem)) throw explained(problem, client.problem)
-    const outcome = await commitOutcome(db, transaction, problem, signal)
-    if (outcome === 'stale') return 'stale'
-    if (outcome === 'committed') return { result }
-    throw held.problem ?? storeError(problem, db.schema)
+    return await workAndCommit(connection, client, call, { run: call.run, token: call.token, backend })
   } catch (error) {
-    // A callback that met a closed connection says only that; the server has said why.
-    throw held.problem ?? error
+    // The callback knows only that its connection was closed; the connection knows why.
+    throw connection.problem ?? error
   } finally {
     client.close()
   }
 }
 
-/** The work's value, or the signal's reason, whichever comes first. */
-function unlessAborted(signal: AbortSignal | undefined, work: () => Promise<unknown>): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    signal?.throwIfAborted()
-    const abort = () => reject(signal?.reason)
-    signal?.addEventListener('abort', abort, { once: true })
-    work()
-      .then(resolve, reject)
-      .finally(() => signal?.removeEventListener('abort', abort))
-  })
+async function workAndCommit(
+  connection: TransactionConnection,
+  client: HandlerClient,
+  { db, work, signal, freeSlot }: Call,
+  transaction: OpenTransaction,
+): Promise<TransactResult> {
+  signal?.throwIfAborted()
+  const value = await unlessAborted((async () => work(client.tx))(), signal)
+  client.close()
+  const result = toJson(value, 'the result of transaction()')
+  signal?.throwIfAborted()
+  const { run, token, backend } = transaction
+  const mark = `select belfry.commit_run(${run}, ${token}, '${backend.xid}', `
+  const reply = await connection.commit(`${db.text(mark)}${textLiteral(toText(result))}); commit`)
+  if (reply === 'committed') return { result }
+  if (sqlState(reply.problem) === STALE) return 'stale'
+  if (reply.isRefused) throw explained(reply.problem, client.problem)
+  freeSlot()
+  const outcome = await commitOutcome(db, transaction, reply.problem, signal)
+  if (outcome === 'stale') return 'stale'
+  if (outcome === 'committed') return { result }
+  throw storeError(reply.problem, db.schema)
 }
 
-/** The server has refused to commit. Anything else may have come after the commit. */
-function isDecided(error: unknown): boolean {
-  const state = sqlState(error)
-  return state !== undefined && !/^(08|57P|E)/.test(state)
-}
-
-/** Why the server would not commit, in words; what the user's own constraints say, as it is. */
+/** Why the server refused to commit. What the user's own constraints say is left as it is. */
 function explained(error: unknown, earlier: unknown): unknown {
   const state = sqlState(error)
   if (state === ENDED_ITSELF) {

@@ -1,33 +1,32 @@
 /**
- * The server's side of a handler's transaction, asked about over another connection. A backend has the transaction's
- * number only as long as that is open, so the answer holds through a pooler too, where a backend changes hands between
- * transactions.
+ * The backend (server process) of a handler's transaction, observed over another connection. It has the transaction's
+ * number only while that is open, so the answer is right through a pooler too, where a backend serves several clients.
  */
 import type { Database } from '../connection/database.js'
 
 export interface TransactionBackend {
-  /** The server's number of the transaction. */
+  /** The number of the transaction. */
   readonly xid: string
   readonly pid: number
 }
 
 /**
- * - `working`: at a statement; or the role of these connections may not see, which proves nothing.
+ * - `working`: on a statement, or the pool's role may not see its state, which proves nothing.
  * - `over`: the transaction is not open any more.
- * - anything else: idle inside the transaction, since the instant that it names.
+ * - otherwise idle inside the transaction, since the instant that the text names.
  */
 export type BackendState = string
 
 const WORKING = 'working'
 const OVER = 'over'
 
-const LOOK = `select backend_xid = xid($2::text::xid8), state, state_change from pg_stat_activity where pid = $1`
+const LOOK = 'select backend_xid = xid($2::text::xid8), state, state_change from pg_stat_activity where pid = $1'
 
 export async function lookAtBackend(db: Database, { xid, pid }: TransactionBackend): Promise<BackendState> {
   const [row] = await db.read(LOOK, [pid, xid])
   if (row === undefined) return OVER
-  const [isIts, state, since] = row
-  if (isIts !== 't') return state === null ? WORKING : OVER
+  const [hasTransaction, state, since] = row
+  if (hasTransaction !== 't') return state === null ? WORKING : OVER
   return state?.startsWith('idle in transaction') ? (since ?? WORKING) : WORKING
 }
 
@@ -35,9 +34,9 @@ export function isWorking(state: BackendState): boolean {
   return state === WORKING
 }
 
-/** Only if it still is at that transaction: the connection may serve another client by now. */
-const END = `select pg_terminate_backend(pid) from pg_stat_activity
-  where pid = $1 and backend_xid = xid($2::text::xid8)`
+/** Only in that transaction: a pooler may have given the backend to another client by now. */
+const END =
+  'select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and backend_xid = xid($2::text::xid8)'
 
 export async function endBackend(db: Database, { xid, pid }: TransactionBackend): Promise<void> {
   await db.read(END, [pid, xid])

@@ -1,35 +1,43 @@
 /**
- * A client out of the pool, for one transaction. However that ends, the client goes back without it, or not at all.
+ * A connection of the pool, held for one handler's transaction. However that ends, the pool gets the connection back
+ * outside of any transaction, or closed.
  *
- * No connection is waited for in vain. What Belfry sends to begin and to roll back has a limit. While the callback's
- * statements or the commit are under way, the server is asked over another connection whether it still works on them
- * (`answer-watch.ts`); if it does not, the connection is closed and its backend ended.
+ * Nothing is waited for without an end. `begin` and `rollback` have the limit of other statements. While statements of the
+ * callback or the commit are in flight, a `HalfOpenWatch` asks the server, over another connection, whether it works on
+ * them. When it does not, the network has swallowed something: the connection is closed here, and its backend ended there.
+ *
+ * When the signal fires, an open transaction is abandoned: the connection is closed, and the statement that the server may
+ * be working on ended. A commit in flight is left to end, but after the usual limit its connection is closed too.
  */
 import { failure } from '../../../core/errors.js'
-import type { Database } from '../connection/database.js'
-import { type PgClient, type Row, rawQuery } from '../connection/driver.js'
+import { unlessAborted } from '../../../core/unless-aborted.js'
+import type { Database, Row } from '../connection/database.js'
+import { type PgClient, rawQuery } from '../connection/driver.js'
 import { driven, sqlState } from '../connection/errors.js'
-import { AnswerWatch } from './half-open-watch.js'
+import { HalfOpenWatch } from './half-open-watch.js'
 import { endBackend, isWorking, lookAtBackend, type TransactionBackend } from './transaction-backend.js'
+
+/** The commit was refused, or its outcome is unknown. */
+export interface CommitFailure {
+  readonly isRefused: boolean
+  readonly problem: unknown
+}
 
 const IDLE_TOO_LONG = '25P03'
 
-export class HeldClient {
+export class TransactionConnection {
   readonly client: PgClient
   /** Resolves when the connection is lost, or given back. */
   readonly over: Promise<void>
-  /** Resolves when it is the pool's again, or closed. */
-  readonly released: Promise<void>
   readonly #db: Database
   readonly #signal: AbortSignal | undefined
-  readonly #watch: AnswerWatch
+  readonly #watch: HalfOpenWatch
+  #state: 'open' | 'committing' | 'ended' | 'released' = 'open'
   #backend: TransactionBackend | undefined
   #lost: Error | undefined
   #silence: Error | undefined
   #end = () => {}
-  #whenReleased = () => {}
   #cancelRelease = () => {}
-  #state: 'open' | 'committing' | 'ended' | 'released' = 'open'
 
   private constructor(db: Database, client: PgClient, signal: AbortSignal | undefined) {
     this.#db = db
@@ -38,46 +46,33 @@ export class HeldClient {
     this.over = new Promise((resolve) => {
       this.#end = resolve
     })
-    this.released = new Promise((resolve) => {
-      this.#whenReleased = resolve
-    })
-    this.#watch = new AnswerWatch({
+    this.#watch = new HalfOpenWatch({
       clock: db.clock,
-      limitMs: () => db.limitMs({ patience: 'prompt' }),
+      limitMs: () => this.#limitMs,
       look: () => this.#look(),
       onSilent: () => this.#gaveNoAnswer(),
     })
-    client.on('error', this.#hear)
+    client.on('error', this.#onError)
     signal?.addEventListener('abort', this.#abandon, { once: true })
   }
 
-  /** A connection that is abandoned when the signal fires. */
-  static async of(db: Database, signal: AbortSignal | undefined): Promise<HeldClient> {
+  static async open(db: Database, signal: AbortSignal | undefined): Promise<TransactionConnection> {
     signal?.throwIfAborted()
-    const connecting = db.clients.take()
-    return new Promise((resolve, reject) => {
-      const abort = () => {
-        reject(signal?.reason)
-        connecting.then(
-          (late) => db.clients.giveBack(late, false),
-          () => {},
-        )
-      }
-      signal?.addEventListener('abort', abort, { once: true })
-      connecting
-        .then((client) => signal?.aborted || resolve(new HeldClient(db, client, signal)))
-        .catch(reject)
-        .finally(() => signal?.removeEventListener('abort', abort))
-    })
+    const taken = db.clients.take()
+    try {
+      const client = await unlessAborted(taken, signal)
+      signal?.throwIfAborted()
+      return new TransactionConnection(db, client, signal)
+    } catch (error) {
+      taken.then(
+        (client) => db.clients.giveBack(client, false),
+        () => {},
+      )
+      throw error
+    }
   }
 
-  /** A connection that breaks between two statements says so only here. */
-  readonly #hear = (error: Error): void => {
-    this.#lost ??= error
-    this.#end()
-  }
-
-  /** Sends the first statements. If they fail nothing has happened, and the client is given back. */
+  /** Sends the first statements. When they fail, nothing has happened, and the connection is given back. */
   async begin(sql: string): Promise<readonly Row[]> {
     try {
       return await this.#db.sendOn(this.client, sql)
@@ -88,26 +83,29 @@ export class HeldClient {
     }
   }
 
-  begun(backend: TransactionBackend): void {
+  hasBegun(backend: TransactionBackend): void {
     this.#backend = backend
   }
 
-  /** A statement of the callback was sent; to be called back when it is answered. */
+  /** A statement of the callback is in flight until the returned function is called. */
   sent(): () => void {
     return this.#watch.sent()
   }
 
-  /** Sends the last statements. Answers with what went wrong, if anything did: then the connection is used no more. */
-  async commit(sql: string): Promise<unknown> {
-    if (this.#state !== 'open') return this.#silence ?? new Error('its connection was closed')
+  /** Sends the last statements. A connection whose commit has an unknown outcome is closed. */
+  async commit(sql: string): Promise<'committed' | CommitFailure> {
+    if (this.#state !== 'open') {
+      return { isRefused: false, problem: this.#silence ?? new Error('its connection was closed') }
+    }
     this.#state = 'committing'
     try {
       await this.#watch.during(driven(this.client.query(rawQuery(sql))))
       if (this.#state === 'committing') this.#state = 'ended'
-      return undefined
-    } catch (error) {
-      if (sqlState(error) === undefined) this.#release(true)
-      return error
+      return 'committed'
+    } catch (problem) {
+      const isRefused = provesNoCommit(problem)
+      if (!isRefused) this.#release(true)
+      return { isRefused, problem }
     }
   }
 
@@ -122,28 +120,34 @@ export class HeldClient {
     )
   }
 
-  /**
-   * Closes the connection at once, and ends the statement that the server may still be at. A commit is left to end, but
-   * its connection is not kept for that any longer than another answer would be waited for.
-   */
-  readonly #abandon = (): void => {
-    if (this.#state === 'committing') {
-      this.#cancelRelease = this.#db.clock.after(this.#db.limitMs({ patience: 'prompt' }), () => this.#release(true))
-    }
-    if (this.#state !== 'open') return
-    this.#release(true)
-    this.#endBackend()
-  }
-
   /** Rolls back what has not ended. A connection that cannot even do that is closed. */
   async giveBack(): Promise<void> {
     if (this.#state === 'released') return
     if (this.#state === 'ended') return this.#release(false)
-    const broken = await this.#db.sendOn(this.client, 'rollback').then(
+    const isBroken = await this.#db.sendOn(this.client, 'rollback').then(
       () => false,
       () => true,
     )
-    this.#release(broken)
+    this.#release(isBroken)
+  }
+
+  get #limitMs(): number {
+    return this.#db.limitMs({ patience: 'prompt' })
+  }
+
+  /** A connection that breaks between two statements tells it by this event only. */
+  readonly #onError = (error: Error): void => {
+    this.#lost ??= error
+    this.#end()
+  }
+
+  readonly #abandon = (): void => {
+    if (this.#state === 'committing') {
+      this.#cancelRelease = this.#db.clock.after(this.#limitMs, () => this.#release(true))
+    }
+    if (this.#state !== 'open') return
+    this.#release(true)
+    this.#endBackend()
   }
 
   async #look(): Promise<string | undefined> {
@@ -155,7 +159,7 @@ export class HeldClient {
   #gaveNoAnswer(): void {
     this.#silence = failure(
       'STORE_UNREACHABLE',
-      `transaction(): its connection has given no answer for ${this.#db.limitMs({ patience: 'prompt' })} ms, and the server does not work on what was sent over it: the network may have swallowed it`,
+      `transaction(): its connection has given no answer for ${this.#limitMs} ms, and the server does not work on what was sent over it: the network may have swallowed it`,
     )
     this.#db.clients.noteSilence()
     this.#release(true)
@@ -166,15 +170,20 @@ export class HeldClient {
     if (this.#backend !== undefined) endBackend(this.#db, this.#backend).catch(() => {})
   }
 
-  #release(broken: boolean): void {
+  #release(isBroken: boolean): void {
     if (this.#state === 'released') return
     this.#state = 'released'
     this.#signal?.removeEventListener('abort', this.#abandon)
     this.#cancelRelease()
     this.#watch.end()
     this.#end()
-    if (!broken) this.client.removeListener('error', this.#hear)
-    this.#db.clients.giveBack(this.client, broken)
-    this.#whenReleased()
+    if (!isBroken) this.client.removeListener('error', this.#onError)
+    this.#db.clients.giveBack(this.client, isBroken)
   }
+}
+
+/** Any error of the server, but for those of a connection that ends: they may come after the commit. */
+function provesNoCommit(error: unknown): boolean {
+  const state = sqlState(error)
+  return state !== undefined && !/^(08|57P)/.test(state)
 }

@@ -1,15 +1,16 @@
+/**
+ * How many handlers of this process may hold a connection at a time. Each transaction holds one until its callback
+ * returns. If they held all of the pool, beats and settlements could not get through, and every lease would be lost.
+ */
 import { failure } from '../../../core/errors.js'
+import { unlessAborted } from '../../../core/unless-aborted.js'
 import type { PgPool } from '../connection/driver.js'
 
-/** What `pg` makes its pools with. */
-const USUAL_POOL = 10
-/** Beats and settlements must not wait for handlers: these connections are left to them. */
-const LEFT_OVER = 2
+/** The size of a pool of `pg` that does not say otherwise. */
+const DEFAULT_POOL = 10
+/** Connections that are left to beats and settlements. */
+const RESERVED = 2
 
-/**
- * How many handlers of this process may hold a connection at a time. Each of their transactions holds one until its
- * callback returns, so as many as the pool is large would keep the beat from getting through, and lose everything.
- */
 export class TransactionSlots {
   readonly #pool: PgPool
   readonly #waiting: (() => void)[] = []
@@ -19,49 +20,48 @@ export class TransactionSlots {
     this.#pool = pool
   }
 
-  /** Resolves when there is a connection to spare, with what frees the slot. Throws the signal's reason if that is first. */
+  /** Waits for a free slot, in turn. Returns what frees it, which may be called more than once. */
   async take(signal: AbortSignal | undefined): Promise<() => void> {
-    if (this.#taken >= this.#limit()) await this.#wait(signal)
-    else this.#taken += 1
-    let free = () => this.#handOn()
-    const once = () => {
-      free()
-      free = () => {}
-    }
-    if (signal?.aborted) once()
     signal?.throwIfAborted()
-    return once
+    if (this.#taken < this.#limit()) this.#taken += 1
+    else await this.#turn(signal)
+    let isFree = false
+    return () => {
+      if (!isFree) this.#free()
+      isFree = true
+    }
   }
 
-  /** To whoever waits longest, so that nobody can come in between. */
-  #handOn(): void {
+  async #turn(signal: AbortSignal | undefined): Promise<void> {
+    let begin = () => {}
+    const turn = new Promise<void>((resolve) => {
+      begin = resolve
+    })
+    this.#waiting.push(begin)
+    try {
+      await unlessAborted(turn, signal)
+    } catch (error) {
+      const place = this.#waiting.indexOf(begin)
+      // The turn may have come in the moment of the abort.
+      if (place === -1) this.#free()
+      else this.#waiting.splice(place, 1)
+      throw error
+    }
+  }
+
+  /** Hands the slot to the handler that has waited longest, so that no other can take it first. */
+  #free(): void {
     const next = this.#waiting.shift()
     if (next === undefined) this.#taken -= 1
     else next()
   }
 
   #limit(): number {
-    const max = this.#pool.options?.max ?? USUAL_POOL
-    if (max > 1) return Math.max(1, max - LEFT_OVER)
+    const max = this.#pool.options?.max ?? DEFAULT_POOL
+    if (max > 1) return Math.max(1, max - RESERVED)
     throw failure(
       'OPTION_INVALID',
       `transaction() needs a pool of at least 2 connections, and this one has ${max}: the handler holds one, and Belfry's beats need another`,
     )
-  }
-
-  #wait(signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      signal?.throwIfAborted()
-      const go = () => {
-        signal?.removeEventListener('abort', giveUp)
-        resolve()
-      }
-      const giveUp = () => {
-        this.#waiting.splice(this.#waiting.indexOf(go), 1)
-        reject(signal?.reason)
-      }
-      signal?.addEventListener('abort', giveUp, { once: true })
-      this.#waiting.push(go)
-    })
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { onlyStatement, transactionWords } from './transaction-statements.js'
+import { onlyStatement, transactionStatements } from './transaction-statements.js'
 
 describe('statements that begin or end a transaction', () => {
   it.each([
@@ -23,7 +23,7 @@ describe('statements that begin or end a transaction', () => {
     ['select $a$ $$ $a$; commit', 'commit'],
     ['select "a""b"; rollback work', 'rollback work'],
   ])('%j is found out', (sql, found) => {
-    expect(transactionWords(sql)).toEqual([found])
+    expect(transactionStatements(sql)).toEqual([found])
   })
 
   it.each([
@@ -48,7 +48,7 @@ describe('statements that begin or end a transaction', () => {
     'create function f() returns int begin atomic select 1; end',
     "select '",
   ])('%j is let through', (sql) => {
-    expect(transactionWords(sql)).toEqual([])
+    expect(transactionStatements(sql)).toEqual([])
   })
 
   it('one that stands alone is known by itself, whatever is written around it', () => {
@@ -62,7 +62,7 @@ describe('statements that begin or end a transaction', () => {
   it('a long text is read in no time', () => {
     const values = Array.from({ length: 50_000 }, (_, at) => `(${at}, 'it''s ''commit'' -- /*')`).join(', ')
     const before = performance.now()
-    expect(transactionWords(`insert into t values ${values}`)).toEqual([])
+    expect(transactionStatements(`insert into t values ${values}`)).toEqual([])
     expect(performance.now() - before).toBeLessThan(1_000)
   })
 })

@@ -1,16 +1,20 @@
 /**
- * The statements of a text that begin or end a transaction, as far as one can tell before the server does: behind
- * comments, which may be nested, after other statements, and not in what only looks like one inside of quotes.
+ * Finds the statements of a text that begin or end a transaction, before the server sees them: behind comments (which may
+ * be nested), after other statements, but not inside quotes.
+ *
+ *     select 1; COMMIT -- done      ['COMMIT']
+ *     select '; commit'             []
+ *     rollback to savepoint a       []
  */
 const WORDS = /\b(?:begin|start|commit|end|abort|prepare|rollback)\b/i
 
 const BEGINS_OR_ENDS =
   /^(?:begin|start\s+transaction|commit|end|abort|prepare\s+transaction|rollback)\b(?!\s+(?:(?:work|transaction)\s+)?to\b)/i
 
-/** The body of a function in plain SQL, whose statements are not the text's. */
+/** Begins the body of a function in plain SQL, which contains statements that do not run now. */
 const BODY = /\bbegin\s+atomic\b/i
 
-export function transactionWords(sql: string): string[] {
+export function transactionStatements(sql: string): string[] {
   if (!WORDS.test(sql)) return []
   const text = bareText(sql)
   if (BODY.test(text)) return []
@@ -20,23 +24,28 @@ export function transactionWords(sql: string): string[] {
     .filter((statement) => BEGINS_OR_ENDS.test(statement))
 }
 
-/** A text that may be a begin, commit or rollback and nothing else; undefined for any other. */
+/** The statement that begins or ends a transaction, where the text holds nothing else. */
 export function onlyStatement(sql: string): string | undefined {
-  const words = transactionWords(sql)
-  const text =
-    words.length === 1
-      ? bareText(sql)
-          .replaceAll(/[\s;]+/g, ' ')
-          .trim()
-      : undefined
-  return text === words[0] ? text : undefined
+  const [statement, ...more] = transactionStatements(sql)
+  if (statement === undefined || more.length > 0) return undefined
+  const text = bareText(sql)
+    .replaceAll(/[\s;]+/g, ' ')
+    .trim()
+  return text === statement ? statement : undefined
 }
 
-/** What is not SQL to the server: comments, and what is quoted in any way. Escapes count where the quote has an e. */
+/** The text of a statement, in any form that `pg` takes. */
+export function statementText(query: unknown): string {
+  if (typeof query === 'string') return query
+  const text = (query as { readonly text?: unknown } | null | undefined)?.text
+  return typeof text === 'string' ? text : ''
+}
+
+/** The beginnings of comments and quotes of all kinds. A backslash escapes only in a quote that follows an `e`. */
 const NO_SQL =
   /--[^\n\r]*|\/\*|(?<![\w$])e'(?:[^'\\]|\\[\s\S]|'')*'?|'(?:[^']|'')*'?|"(?:[^"]|"")*"?|(?<![\w$])\$(?:[a-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/giu
 
-/** The text with a blank for each comment, and a pair of quotes for each thing that is quoted. */
+/** The text with a blank in place of each comment, and a pair of quotes in place of each quoted part. */
 function bareText(sql: string): string {
   let [bare, at] = ['', 0]
   for (;;) {

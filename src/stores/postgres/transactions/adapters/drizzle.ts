@@ -1,4 +1,4 @@
-import { textLiteral } from '../text-literal.js'
+import { textLiteral } from '../../connection/driver.js'
 import { type CallerTransaction, rowsIn } from './caller-transaction.js'
 
 /** What is called of a transaction of Drizzle, over any of its drivers for Postgres. */
