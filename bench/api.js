@@ -17,8 +17,8 @@ import { createBelfry } from '../dist/index.js'
 import { createServer, tokenAuthorise } from '../dist/server/index.js'
 import { INPUT } from './api/input.js'
 import { median, rateOf, ratioOf, takeTurns } from './harness/measure.js'
-import { storeArguments } from './harness/places.js'
 import { hundredths, report, reportSettings } from './harness/report.js'
+import { storeArguments } from './harness/store-locations.js'
 import { openStore, storeSettings } from './harness/stores.js'
 
 const ROUNDS = 3
@@ -84,15 +84,15 @@ async function createOne(name, title) {
  * Opens a store in which a live instance runs the schedules' job, so that any process may create them.
  * @template T
  * @param {string} name
- * @param {(place: import('./harness/places.js').Place) => Promise<T>} work
+ * @param {(location: import('./harness/store-locations.js').StoreLocation) => Promise<T>} work
  */
 async function prepared(name, work) {
-  const { store, place, close } = await openStore(name, { leaps: false })
-  if (place === undefined) throw new Error(`no other process finds a store on ${name}`)
+  const { store, location, close } = await openStore(name, { jumps: false })
+  if (location === undefined) throw new Error(`no other process finds a store on ${name}`)
   const app = { id: 'app', host: 'bench', pid: process.pid, zoneData: '', jobs: [{ name: INPUT.job }] }
   await store.instances.join(app, 60_000)
   await store.instances.leave(app.id)
-  const result = await work(place)
+  const result = await work(location)
   await close()
   return result
 }
@@ -104,8 +104,8 @@ async function prepared(name, work) {
  * @param {(said: { url: string }) => Promise<T>} work
  */
 function serving(name, work) {
-  return prepared(name, async (place) => {
-    const child = spawn(process.execPath, [BELFRY, 'serve', '--port', '0', ...storeArguments(place)], {
+  return prepared(name, async (location) => {
+    const child = spawn(process.execPath, [BELFRY, 'serve', '--port', '0', ...storeArguments(location)], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     const gone = once(child, 'exit')
@@ -133,8 +133,8 @@ function serving(name, work) {
  * @param {(said: { url: string, perSecond: number }) => T | Promise<T>} work
  */
 function contending(name, args, work) {
-  return prepared(name, async (place) => {
-    const child = fork(CONTENDER, [JSON.stringify(place), ...args])
+  return prepared(name, async (location) => {
+    const child = fork(CONTENDER, [JSON.stringify(location), ...args])
     const gone = once(child, 'exit')
     const tooSoon = gone.then(() => Promise.reject(new Error(`${args[0]} ended before it said anything`)))
     const [said] = await Promise.race([once(child, 'message'), tooSoon])
@@ -184,7 +184,7 @@ async function putAll(belfry, n) {
  * @param {(belfry: import('../dist/index.js').Belfry) => Promise<T>} work
  */
 async function opened(name, work) {
-  const bench = await openStore(name, { leaps: false })
+  const bench = await openStore(name, { jumps: false })
   const belfry = createBelfry({ store: bench.store })
   belfry.job('noop', { run: () => {} })
   try {

@@ -35,7 +35,7 @@ export default async function locks({ store = 'sqlite', n = 50, wants }) {
 async function uncontended(name, mode, clients, wants) {
   const title = `lock and unlock${mode === name ? '' : ` (${mode})`}, ${clients} in flight`
   if (!wants(title)) return
-  const bench = await openStore(mode, { leaps: false })
+  const bench = await openStore(mode, { jumps: false })
   const belfry = createBelfry({ store: bench.store })
   const raw = await openRaw(name)
   const rates = await takeTurns(ROUNDS, {
@@ -94,7 +94,7 @@ async function crowd(name, clients, processes, wants) {
  * @param {number} clients
  */
 async function crowdHere(name, clients) {
-  const bench = await openStore(name, { leaps: false })
+  const bench = await openStore(name, { jumps: false })
   const belfry = createBelfry({ store: bench.store })
   const cycles = await cycleAll(clients, CROWD_MS, () => lockAndUnlock(belfry, 'one', '30s'))
   await belfry.stop()
@@ -110,8 +110,8 @@ const CONTENDER = fileURLToPath(new URL('locks/contender.js', import.meta.url))
  * @param {number} processes
  */
 async function crowdElsewhere(name, clients, processes) {
-  const bench = await openStore(name, { leaps: false })
-  const args = [JSON.stringify(bench.place), String(clients / processes), String(CROWD_MS)]
+  const bench = await openStore(name, { jumps: false })
+  const args = [JSON.stringify(bench.location), String(clients / processes), String(CROWD_MS)]
   const children = Array.from({ length: processes }, () => fork(CONTENDER, args))
   await Promise.all(children.map((child) => once(child, 'message')))
   const exits = children.map((child) => once(child, 'exit'))

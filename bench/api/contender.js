@@ -9,11 +9,11 @@ import { createServer as createBareServer } from 'node:http'
 import { newId } from '../../dist/core/new-id.js'
 import { createBelfry } from '../../dist/index.js'
 import { inFlight } from '../harness/measure.js'
-import { storeAt } from '../harness/places.js'
+import { storeAt } from '../harness/store-locations.js'
 import { INPUT } from './input.js'
 
-const [place = '', role = '', first = '', second = ''] = process.argv.slice(2)
-const store = storeAt(JSON.parse(place))
+const [location = '', role = '', first = '', second = ''] = process.argv.slice(2)
+const store = storeAt(JSON.parse(location))
 await store.open()
 const belfry = createBelfry({ store })
 belfry.job('noop', { run: () => {} })

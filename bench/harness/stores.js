@@ -21,35 +21,35 @@ import { UsageError } from './usage-error.js'
  * @property {(ms: number) => Promise<void>} skip Moves the store's clock forward.
  * @property {() => Promise<void>} close
  * @property {string | undefined} [schema] The schema, on Postgres.
- * @property {import('./places.js').Place | undefined} [place] How other processes open the same store.
+ * @property {import('./store-locations.js').StoreLocation | undefined} [location] How other processes open the same store.
  */
 
 /**
- * @typedef {{ store: Store, skip: (ms: number) => Promise<void>, remove?: () => void | Promise<void>, schema?: string, place?: import('./places.js').Place }} Made
- * @type {Record<string, (leaps: boolean) => Promise<Made>>}
+ * @typedef {{ store: Store, skip: (ms: number) => Promise<void>, remove?: () => void | Promise<void>, schema?: string, location?: import('./store-locations.js').StoreLocation }} OpenedStore
+ * @type {Record<string, (jumps: boolean) => Promise<OpenedStore>>}
  */
 const MAKERS = {
   memory: async () => {
-    const clock = leapingClock()
-    return { store: memory({ clock }), skip: clock.leap, place: { memory: {} } }
+    const clock = jumpingClock()
+    return { store: memory({ clock }), skip: clock.jump, location: { memory: {} } }
   },
   sqlite: async () => {
     const { path, remove } = temporaryFile()
     process.once('exit', remove)
-    const clock = leapingClock()
-    return { store: sqlite({ path, clock }), skip: clock.leap, remove, place: { sqlite: { path } } }
+    const clock = jumpingClock()
+    return { store: sqlite({ path, clock }), skip: clock.jump, remove, location: { sqlite: { path } } }
   },
   postgres: () => onPostgres('lease'),
   'postgres in advisory mode': () => onPostgres('advisory'),
-  redis: async (leaps) => {
+  redis: async (jumps) => {
     const [url, prefix] = [await redisUrl(), `bench${process.pid}.${Date.now().toString(36)}:`]
-    const store = redisStore({ url, prefix }, { shifted: leaps })
-    const { leap, end } = await leapingServer(prefix)
+    const store = redisStore({ url, prefix }, { shifted: jumps })
+    const { jump, end } = await jumpingServer(prefix)
     const remove = async () => {
       end()
       await clearRedis(prefix)
     }
-    return { store, skip: leap, remove, place: { redis: { url, prefix } } }
+    return { store, skip: jump, remove, location: { redis: { url, prefix } } }
   },
 }
 
@@ -58,26 +58,26 @@ async function onPostgres(liveness) {
   const schema = await freshSchema()
   const url = await postgresUrl()
   const store = postgres({ url, schema, migrate: true, liveness })
-  const place = { postgres: { url, schema } }
-  return { store, skip: leapingDatabase(schema), remove: () => dropSchema(schema), schema, place }
+  const location = { postgres: { url, schema } }
+  return { store, skip: jumpingDatabase(schema), remove: () => dropSchema(schema), schema, location }
 }
 
 /**
  * @param {string} name
- * @param {{ leaps?: boolean }} [options] Without `leaps` the clock cannot jump, and every operation costs as much as
+ * @param {{ jumps?: boolean }} [options] Without `jumps` the clock cannot jump, and every operation costs as much as
  *   for users: on Redis, reading the clock's offset is one more command per script.
  * @returns {Promise<BenchStore>}
  */
-export async function openStore(name, { leaps = true } = {}) {
+export async function openStore(name, { jumps = true } = {}) {
   const make = MAKERS[name]
   if (make === undefined) throw new UsageError(`store "${name}" is unknown: ${Object.keys(MAKERS).join(', ')} are`)
-  const { store, skip, remove, schema, place } = await make(leaps)
+  const { store, skip, remove, schema, location } = await make(jumps)
   await store.open()
   const close = async () => {
     await store.close()
     await remove?.()
   }
-  return { name, store, skip, close, schema, place }
+  return { name, store, skip, close, schema, location }
 }
 
 /** The settings of a store's server. @param {string} name */
@@ -93,7 +93,7 @@ export function temporaryFile() {
 }
 
 /** The system's clock, which can also jump forward: a backlog of a thousand seconds takes no time. */
-function leapingClock() {
+function jumpingClock() {
   let offset = 0
   return {
     now: () => Date.now() + offset,
@@ -104,14 +104,14 @@ function leapingClock() {
       return () => clearTimeout(timer)
     },
     /** @param {number} ms */
-    leap: async (ms) => {
+    jump: async (ms) => {
       offset += ms
     },
   }
 }
 
 /** The same for a schema, whose statements all read the time from one function. @param {string} schema */
-function leapingDatabase(schema) {
+function jumpingDatabase(schema) {
   let offset = 0
   return async (/** @type {number} */ ms) => {
     offset += ms
@@ -122,10 +122,10 @@ function leapingDatabase(schema) {
 }
 
 /** The same for Redis: its scripts add an offset to the server's time. @param {string} prefix */
-async function leapingServer(prefix) {
+async function jumpingServer(prefix) {
   const client = await redisClient()
-  const leap = async (/** @type {number} */ ms) => {
+  const jump = async (/** @type {number} */ ms) => {
     await client.sendCommand(['INCRBY', `${prefix}{0}:shift`, String(Math.round(ms * 1_000))])
   }
-  return { leap, end: () => client.destroy() }
+  return { jump, end: () => client.destroy() }
 }

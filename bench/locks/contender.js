@@ -4,11 +4,11 @@
  * the lock.
  */
 import { createBelfry } from '../../dist/index.js'
-import { storeAt } from '../harness/places.js'
+import { storeAt } from '../harness/store-locations.js'
 import { cycleAll, lockAndUnlock } from './cycle-all.js'
 
-const [place = '', clients = '', forMs = ''] = process.argv.slice(2)
-const store = storeAt(JSON.parse(place))
+const [location = '', clients = '', forMs = ''] = process.argv.slice(2)
+const store = storeAt(JSON.parse(location))
 await store.open()
 const belfry = createBelfry({ store })
 process.once('message', async () => {

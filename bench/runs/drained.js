@@ -57,7 +57,7 @@ async function drain(name, n, keep, processes) {
   const run = { target: { job: 'noop' }, origin: 'enqueue', payload: null, priority: 0, keep }
   const batch = Array.from({ length: 1_000 }, () => run)
   for (let made = 0; made < n; made += batch.length) await bench.store.runs.enqueue(batch)
-  const args = [JSON.stringify(bench.place), String(CONCURRENCY), keep]
+  const args = [JSON.stringify(bench.location), String(CONCURRENCY), keep]
   const children = Array.from({ length: processes }, () => fork(DRAINER, args))
   await Promise.all(children.map((child) => once(child, 'message')))
   if (name === 'postgres') await checkpoint()

@@ -1,10 +1,10 @@
 // @ts-check
 /** A process that drains a backlog: it opens the store, reports that it is ready, starts on a message, and counts. */
 import { createBelfry } from '../../dist/index.js'
-import { storeAt } from '../harness/places.js'
+import { storeAt } from '../harness/store-locations.js'
 
-const [place = '', concurrency = '1000', keep = 'all'] = process.argv.slice(2)
-const store = storeAt(JSON.parse(place))
+const [location = '', concurrency = '1000', keep = 'all'] = process.argv.slice(2)
+const store = storeAt(JSON.parse(location))
 const belfry = createBelfry({ store, concurrency: Number(concurrency) })
 let done = 0
 let told = 0

@@ -38,9 +38,9 @@ export async function kafkaLoad(wants) {
 async function lateness(cluster, client, store) {
   const topic = await cluster.makeDestination(`load-${client}-${store}`)
   const schema = store === 'postgres' ? await freshSchema() : undefined
-  const place = schema === undefined ? {} : { postgres: { url: await postgresUrl(), schema } }
+  const location = schema === undefined ? {} : { postgres: { url: await postgresUrl(), schema } }
   const sink = cluster.sink(client, topic)
-  const load = new Load({ name: client, client, sink, perSecond: PER_SECOND, seconds: SECONDS, ...place })
+  const load = new Load({ name: client, client, sink, perSecond: PER_SECOND, seconds: SECONDS, ...location })
   try {
     await load.start()
     await load.settled(SETTLED_WITHIN_MS)

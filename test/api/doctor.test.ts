@@ -6,7 +6,7 @@ import { manualClock } from '../../src/testing/manual-clock.js'
 
 const JOBS = [{ name: 'digest' }]
 
-function scene(change: (store: Store) => Store = (store) => store) {
+function setup(change: (store: Store) => Store = (store) => store) {
   const clock = manualClock()
   const store = change(memory({ clock }))
   const own = { ...clock, now: clock.now }
@@ -20,14 +20,14 @@ function scene(change: (store: Store) => Store = (store) => store) {
 
 describe('the doctor', () => {
   it('finds nothing in a healthy store', async () => {
-    const { belfry, join, findings, clock } = scene()
+    const { belfry, join, findings, clock } = setup()
     await join('a', { clockAt: clock.now() })
     await belfry.schedules.put('digest/eu', { every: '1h', job: 'digest' })
     expect(await findings()).toEqual([])
   })
 
   it('reports that no instance is live, that ticks are late, and that the store is frozen', async () => {
-    const { belfry, findings, clock } = scene()
+    const { belfry, findings, clock } = setup()
     await belfry.schedules.put('beat', { every: '1s', to: 'kafka' })
     await belfry.freeze('moving house')
     await clock.advance(60_000)
@@ -48,7 +48,7 @@ describe('the doctor', () => {
   })
 
   it('reports clock skew and differing zone data', async () => {
-    const { join, findings, clock, own } = scene()
+    const { join, findings, clock, own } = setup()
     await join('a', { clockAt: clock.now() - 3_600_000 })
     await join('b', { zoneData: '2025b', pid: 8 })
     own.now = () => clock.now() + 5_000
@@ -60,7 +60,7 @@ describe('the doctor', () => {
   })
 
   it('names schedules whose job no live instance runs, until they are paused', async () => {
-    const { belfry, join, findings, store } = scene()
+    const { belfry, join, findings, store } = setup()
     await join('a')
     await join('b', { jobs: [{ name: 'report' }] })
     await store.instances.leave('b')
@@ -81,7 +81,7 @@ describe('the doctor', () => {
   })
 
   it('names jobs and sinks that runs wait for when there are too many schedules to check', async () => {
-    const { belfry, join, findings, store } = scene((inner) => ({
+    const { belfry, join, findings, store } = setup((inner) => ({
       ...inner,
       schedules: { ...inner.schedules, list: async () => ({ items: [] }) },
     }))
@@ -106,7 +106,7 @@ describe('the doctor', () => {
   })
 
   it('reports late runs, and a key that has waiters but no holder', async () => {
-    const { belfry, join, findings, store, clock } = scene((inner) => ({
+    const { belfry, join, findings, store, clock } = setup((inner) => ({
       ...inner,
       leases: { ...inner.leases, inspect: async () => [] },
     }))

@@ -10,7 +10,7 @@ const KEY = { name: 'k', limit: 1, whenBusy: 'wait' }
 const BEGAN = monotonicMs() - 60_000
 
 /** Ticks at the first, second and third second: two succeeded under one key, and one was skipped. */
-function scene() {
+function soundEvidence() {
   const runs = [run('1', 1, 100), run('2', 2, 200)]
   return {
     runs,
@@ -53,9 +53,9 @@ function line(kind, ms, of, pid) {
   return { kind, t: BEGAN + ms, pid, run: of.id, attempt: of.attempt, token: of.token, event: `s-${of.id}` }
 }
 
-/** @param {(of: ReturnType<typeof scene>) => void} spoil */
+/** @param {(of: ReturnType<typeof soundEvidence>) => void} spoil */
 async function found(spoil) {
-  const of = scene()
+  const of = soundEvidence()
   spoil(of)
   /** @type {any} */
   const operator = {
@@ -175,7 +175,7 @@ describe('the chaos test', () => {
 
   it('reports a run that was skipped as busy while no run of its key was running', () => {
     const skippedAt = (/** @type {number} */ ms) => {
-      const { runs } = scene()
+      const { runs } = soundEvidence()
       const times = { startedAt: undefined, finishedAt: ANCHOR + ms }
       runs.push({ ...run('3', 3, 0), state: 'skipped', reason: 'busy', attempt: 0, ...times })
       /** @type {string[]} */
@@ -198,7 +198,7 @@ describe('the chaos test', () => {
   })
 
   it('reports a slow takeover, unless the store was down', async () => {
-    /** @param {ReturnType<typeof scene>} of */
+    /** @param {ReturnType<typeof soundEvidence>} of */
     const killed = ({ lines, kills }) => {
       // Its first attempt was running when its process was killed; the second one settled.
       lines.push({ ...lines[3], pid: 11, token: 150, t: BEGAN - 10_000 })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
-import { belfry } from './ground.js'
+import { belfry } from './cli-setup.js'
 
 /** The completions that bash offers after these words. */
 async function offered(script: string, ...words: string[]): Promise<string[]> {

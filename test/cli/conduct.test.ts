@@ -9,25 +9,25 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ENTRIES } from '../../src/cli/command-list.js'
 import { program } from '../../src/cli/program.js'
 import { MAIN } from '../e2e/service.js'
-import { belfry, type Ground, ground, type Outcome } from './ground.js'
+import { belfry, type CliSetup, cliSetup, type Outcome } from './cli-setup.js'
 
-let scene: Ground
+let setup: CliSetup
 let store = ''
 let url = ''
 /** Runs a command through the service, which starts faster than a store of its own. */
 const run = (...args: string[]): Promise<Outcome> => belfry([...args, '--url', url])
-const runOnStore = (...args: string[]): Promise<Outcome> => belfry([...args, ...scene.store])
-const path = (name: string) => join(scene.folder, name)
+const runOnStore = (...args: string[]): Promise<Outcome> => belfry([...args, ...setup.store])
+const path = (name: string) => join(setup.folder, name)
 
 beforeAll(async () => {
-  scene = await ground('sqlite')
-  store = scene.store[1] ?? ''
-  await scene.instance()
-  url = (await scene.service()).url
+  setup = await cliSetup('sqlite')
+  store = setup.store[1] ?? ''
+  await setup.instance()
+  url = (await setup.service()).url
   await run('put', 'digest/eu', '--cron', '0 9 * * 1-5', '--timezone', 'Europe/Berlin', '--job', 'greet')
 }, 180_000)
 
-afterAll(() => scene.close())
+afterAll(() => setup.close())
 
 describe.concurrent('exit codes', () => {
   it.each([
@@ -128,21 +128,21 @@ describe('files', () => {
     const [applied, odd, merged, twice, empty] = await Promise.all([
       runOnStore('apply', path('a.json'), '--prune', '-o', 'json'),
       belfry(
-        ['apply', '-', ...scene.store],
+        ['apply', '-', ...setup.store],
         {},
         'schedules: { a/1: { every: 1h, jobb: x }, a/2: { every: 1x, job: x } }',
       ),
       belfry(
-        ['apply', '-', '--dry-run', ...scene.store],
+        ['apply', '-', '--dry-run', ...setup.store],
         {},
         'schedules:\n  a/3: &a { every: 1h, job: greet }\n  a/4: { <<: *a, every: 3h }\n',
       ),
       belfry(
-        ['apply', '-', ...scene.store],
+        ['apply', '-', ...setup.store],
         {},
         'schedules:\n  a/1: { every: 1h, job: greet }\n  a/1: { every: 2h }\n',
       ),
-      belfry(['apply', '-', ...scene.store], {}, 'just words'),
+      belfry(['apply', '-', ...setup.store], {}, 'just words'),
     ])
     const audit = await runOnStore('audit', '-n', '1', '-o', 'jsonl')
     expect(JSON.parse(audit.stdout)).toMatchObject({ caller: expect.stringMatching(/^command line \(.+\)$/) })

@@ -4,18 +4,18 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnv, MAIN } from '../e2e/service.js'
-import { belfry, type Ground, ground } from './ground.js'
+import { belfry, type CliSetup, cliSetup } from './cli-setup.js'
 
 const PATIENCE = { timeout: 60_000, interval: 50 }
 const LEASE_MS = 4_000
 
-let scene: Ground
+let setup: CliSetup
 
 beforeAll(async () => {
-  scene = await ground('sqlite')
+  setup = await cliSetup('sqlite')
 }, 180_000)
 
-afterAll(() => scene.close())
+afterAll(() => setup.close())
 
 /** A host that runs the crontab. */
 class Host {
@@ -33,7 +33,7 @@ class Host {
       'UTC',
       '--grace',
       '500ms',
-      ...scene.store,
+      ...setup.store,
       ...options,
     ]
     this.#child = spawn(process.execPath, [MAIN, ...args], { env: cleanEnv(), stdio: ['ignore', 'ignore', 'pipe'] })
@@ -61,7 +61,7 @@ afterEach(async () => {
   hosts.clear()
 })
 
-const path = (name: string) => join(scene.folder, name)
+const path = (name: string) => join(setup.folder, name)
 const written = (name: string) => (existsSync(path(name)) ? readFileSync(path(name), 'utf8').trim().split('\n') : [])
 
 /** The ticks that a line wrote to its file, as whole seconds since the first. */
@@ -92,13 +92,13 @@ describe('belfry crontab', () => {
       await expect.poll(() => missing(ticksIn(name).slice(0, before + 4)), PATIENCE).toEqual([])
     }
     expect(await three[1]?.end('SIGTERM')).toBe(0)
-    const log = await belfry(['runs', '--state', 'succeeded', '-n', '20', '-o', 'jsonl', ...scene.store])
+    const log = await belfry(['runs', '--state', 'succeeded', '-n', '20', '-o', 'jsonl', ...setup.store])
     const runs = log.stdout
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as { id: string; schedule: string })
     const chatty = runs.find(({ schedule }) => /echo-/.test(schedule) && schedule !== runs[0]?.schedule) ?? runs[0]
-    const shown = await Promise.all([runs[0], chatty].map((run) => belfry(['run', run?.id ?? '', ...scene.store])))
+    const shown = await Promise.all([runs[0], chatty].map((run) => belfry(['run', run?.id ?? '', ...setup.store])))
     expect(shown.map(({ stdout }) => stdout).join('\n')).toContain('log of attempt 1:\nhello you all\n')
   })
 
@@ -106,11 +106,11 @@ describe('belfry crontab', () => {
     writeFileSync(path('long.cron'), `@every 1h trap '' TERM; echo $$ >> ${path('pids')}; sleep 60\n`)
     const [first, second] = [new Host(path('long.cron')), new Host(path('long.cron'))]
     await Promise.all([first.says(/1 lines/), second.says(/1 lines/)])
-    const { stdout } = await belfry(['ls', 'crontab/long.cron/', '-o', 'jsonl', ...scene.store])
-    await belfry(['trigger', JSON.parse(stdout).id, ...scene.store])
+    const { stdout } = await belfry(['ls', 'crontab/long.cron/', '-o', 'jsonl', ...setup.store])
+    await belfry(['trigger', JSON.parse(stdout).id, ...setup.store])
     await expect.poll(() => written('pids').length, PATIENCE).toBe(1)
     const { instance } = JSON.parse(
-      (await belfry(['runs', '--state', 'running', '-o', 'jsonl', ...scene.store])).stdout,
+      (await belfry(['runs', '--state', 'running', '-o', 'jsonl', ...setup.store])).stdout,
     ) as { instance: string }
     const host = first.said.includes(instance) ? first : second
     await host.end('SIGKILL')
@@ -127,12 +127,12 @@ describe('belfry crontab', () => {
   it('never executes a command from the store', { timeout: 180_000 }, async () => {
     // Nor does it read login files: bash sources them when its stdin is a socket.
     writeFileSync(path('.bashrc'), `touch ${path('evil')}\n`)
-    const bash = `SHELL=/bin/bash\nHOME=${scene.folder}\n`
+    const bash = `SHELL=/bin/bash\nHOME=${setup.folder}\n`
     writeFileSync(path('safe.cron'), `${bash}@every 1h cat >> ${path('mine')}%mine\n`)
     const host = new Host(path('safe.cron'))
     await host.says(/1 lines/)
     const evil = { command: `touch ${path('evil')}`, line: 'x' }
-    const on = (...args: string[]) => belfry([...args, ...scene.store])
+    const on = (...args: string[]) => belfry([...args, ...setup.store])
     const { id, ...line } = JSON.parse((await on('ls', 'crontab/safe.cron/', '-o', 'jsonl')).stdout) as { id: string }
     // Other instances may record ticks while no host is live: a tick more than a minute late is skipped.
     expect(line).toMatchObject({ missed: 'skip', deadline: '1m' })
@@ -159,8 +159,8 @@ describe('belfry crontab', () => {
     writeFileSync(path('bad.cron'), '0 25 * * * true\n')
     writeFileSync(path('user.cron'), '* * * * * nobody-of-that-name true\n')
     const [bad, user, checked] = await Promise.all([
-      belfry(['crontab', path('bad.cron'), ...scene.store]),
-      belfry(['crontab', path('user.cron'), '--system-format', ...scene.store]),
+      belfry(['crontab', path('bad.cron'), ...setup.store]),
+      belfry(['crontab', path('user.cron'), '--system-format', ...setup.store]),
       belfry(['crontab', path('user.cron'), '--check', '--tz', 'Europe/Berlin']),
     ])
     expect(bad).toMatchObject({ code: 2, stdout: '' })

@@ -4,24 +4,24 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnv, MAIN } from '../e2e/service.js'
-import { belfry, type Ground, ground, KINDS, type Kind } from './ground.js'
+import { belfry, type CliSetup, cliSetup, KINDS, type Kind } from './cli-setup.js'
 
 const LEASE_MS = 3_000
 const PATIENCE = { timeout: 60_000, interval: 20 }
 
-const scenes = new Map<Kind, Ground>()
-let scene: Ground
+const setups = new Map<Kind, CliSetup>()
+let setup: CliSetup
 let made = 0
 
 beforeAll(async () => {
-  for (const kind of KINDS) scenes.set(kind, await ground(kind))
-  scene = on('sqlite')
+  for (const kind of KINDS) setups.set(kind, await cliSetup(kind))
+  setup = on('sqlite')
 }, 180_000)
 
-afterAll(() => Promise.all([...scenes.values()].map((each) => each.close())))
+afterAll(() => Promise.all([...setups.values()].map((each) => each.close())))
 
-function on(kind: Kind): Ground {
-  const found = scenes.get(kind)
+function on(kind: Kind): CliSetup {
+  const found = setups.get(kind)
   if (found === undefined) throw new Error(`there is no ${kind}`)
   return found
 }
@@ -37,7 +37,7 @@ class Holder {
 
   constructor(lock: string, script: string, where: readonly string[], ...options: string[]) {
     made += 1
-    this.log = join(scene.folder, `log-${made}`)
+    this.log = join(setup.folder, `log-${made}`)
     writeFileSync(this.log, '')
     const args = ['lock', 'exec', lock, '--ttl', `${LEASE_MS}ms`, ...options, ...where, '--', 'sh', '-c', script]
     const env = cleanEnv({ LOG: this.log, NAME: String(made) })
@@ -94,9 +94,9 @@ function isAlive(pid: number): boolean {
 
 describe('belfry lock exec', () => {
   it('never admits two holders, through the store or through the service', { timeout: 180_000 }, async () => {
-    const { url } = await scene.service()
-    const file = join(scene.folder, 'section')
-    const ways = [scene.store, ['--url', url], scene.store, ['--url', url], scene.store, scene.store]
+    const { url } = await setup.service()
+    const file = join(setup.folder, 'section')
+    const ways = [setup.store, ['--url', url], setup.store, ['--url', url], setup.store, setup.store]
     const holders = ways.map((where) => new Holder('one', SECTION(file), where, '--wait', '120s'))
     const codes = await Promise.all(holders.map(async ({ exited }) => (await exited)[0]))
     expect(codes).toEqual([0, 0, 0, 0, 0, 0])
@@ -113,7 +113,7 @@ describe('belfry lock exec', () => {
 
   it('passes on exit codes, and has its own for a program that was not started', { timeout: 180_000 }, async () => {
     const exec = (...args: string[]) => belfry(['lock', 'exec', ...args])
-    const [where, sh] = [scene.store, (script: string) => ['--', 'sh', '-c', script]]
+    const [where, sh] = [setup.store, (script: string) => ['--', 'sh', '-c', script]]
     const [seven, killed, missing, forbidden, semaphore] = await Promise.all([
       exec('a', ...where, ...sh('echo "$BELFRY_LOCK_NAME"; echo oops >&2; exit 7')),
       exec('b', ...where, ...sh('kill -KILL $$')),
@@ -126,7 +126,7 @@ describe('belfry lock exec', () => {
     expect(missing).toEqual({ code: 127, stdout: '', stderr: 'belfry: no-such-program: there is no such program\n' })
     expect(forbidden.code).toBe(126)
     expect(semaphore.code).toBe(0)
-    const holder = new Holder('busy', `${WAITER}; sleep 30`, scene.store)
+    const holder = new Holder('busy', `${WAITER}; sleep 30`, setup.store)
     await holder.writes(/token/)
     const [busy, late] = await Promise.all([
       exec('busy', ...where, '--', 'true'),
@@ -144,22 +144,22 @@ describe('belfry lock exec', () => {
     const holder = new Holder(
       'taken',
       `echo "pid $$" >> $LOG; trap 'echo asked >> $LOG; exit 0' TERM; while :; do sleep 0.1; done`,
-      scene.store,
+      setup.store,
     )
     await holder.writes(/pid/)
-    expect((await belfry(['locks', 'reset', 'taken', ...scene.store])).code).toBe(0)
+    expect((await belfry(['locks', 'reset', 'taken', ...setup.store])).code).toBe(0)
     expect((await holder.exited)[0]).toBe(1)
     expect(holder.written).toContain('asked')
     expect(holder.said).toContain('belfry: the lock "taken" was lost: ')
   })
 
   it('reports a lost lock when only the release notices it', { timeout: 180_000 }, async () => {
-    const done = join(scene.folder, 'done')
+    const done = join(setup.folder, 'done')
     // The next renewal would be long after the program ends.
     const untilDone = `echo "token $BELFRY_LOCK_TOKEN" >> $LOG; while [ ! -e ${done} ]; do sleep 0.1; done`
-    const holder = new Holder('late', untilDone, scene.store, '--ttl', '1h')
+    const holder = new Holder('late', untilDone, setup.store, '--ttl', '1h')
     await holder.writes(/token/)
-    expect((await belfry(['locks', 'reset', 'late', ...scene.store])).code).toBe(0)
+    expect((await belfry(['locks', 'reset', 'late', ...setup.store])).code).toBe(0)
     writeFileSync(done, '')
     expect((await holder.exited)[0]).toBe(1)
     expect(holder.said).toContain('belfry: the lock "late" was lost: somebody else took it before it was released')

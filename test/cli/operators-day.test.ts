@@ -6,22 +6,22 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createBelfry, silentLogger } from '../../src/index.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { cleanEnv, MAIN } from '../e2e/service.js'
-import { type Ground, ground } from './ground.js'
+import { type CliSetup, cliSetup } from './cli-setup.js'
 
 const PAGE = readFileSync(new URL('../../docs/operators-day.md', import.meta.url), 'utf8')
 const BLOCKS = [...PAGE.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, text = '']) => text)
 
-let scene: Ground
+let setup: CliSetup
 
 beforeAll(async () => {
-  scene = await ground('sqlite')
+  setup = await cliSetup('sqlite')
 }, 180_000)
 
-afterAll(() => scene.close())
+afterAll(() => setup.close())
 
 /** An app whose report fails until the file `paper` exists, and which holds a lock. */
 async function openShop() {
-  const shop = createBelfry({ store: sqlite({ path: scene.store[1] ?? '' }), app: 'shop', logger: silentLogger })
+  const shop = createBelfry({ store: sqlite({ path: setup.store[1] ?? '' }), app: 'shop', logger: silentLogger })
   let hasPaper = false
   shop.job('send-digest', { run: () => ({ sent: true }) })
   shop.job('report', {
@@ -43,13 +43,13 @@ async function openShop() {
 it('works as the documentation shows', { timeout: 180_000 }, async () => {
   expect(BLOCKS).toHaveLength(8)
   const shop = await openShop()
-  const { url } = await scene.service()
-  writeFileSync(join(scene.folder, 'belfry'), `#!/bin/sh\nexec "${process.execPath}" "${MAIN}" "$@"\n`, { mode: 0o755 })
-  const env = cleanEnv({ PATH: `${scene.folder}:${process.env.PATH ?? ''}`, BELFRY_URL: url })
+  const { url } = await setup.service()
+  writeFileSync(join(setup.folder, 'belfry'), `#!/bin/sh\nexec "${process.execPath}" "${MAIN}" "$@"\n`, { mode: 0o755 })
+  const env = cleanEnv({ PATH: `${setup.folder}:${process.env.PATH ?? ''}`, BELFRY_URL: url })
   const outputs: string[] = []
   for (const block of BLOCKS) {
     const script = ['-euo', 'pipefail', '-c', block]
-    const { stdout, stderr } = await promisify(execFile)('bash', script, { env, cwd: scene.folder })
+    const { stdout, stderr } = await promisify(execFile)('bash', script, { env, cwd: setup.folder })
     outputs.push(`${stdout}${stderr}`)
   }
   const [around, why, paused, frozen, applied, dead, lock, doctor] = outputs

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { belfry, type Ground, ground, KINDS, type Outcome } from './ground.js'
+import { belfry, type CliSetup, cliSetup, KINDS, type Outcome } from './cli-setup.js'
 
 const FILE = `
 prefix: shop/
@@ -15,26 +15,26 @@ schedules:
 `
 
 describe.each(KINDS)('the command line on %s', (kind) => {
-  let scene: Ground
+  let setup: CliSetup
   let url = ''
 
   beforeAll(async () => {
-    scene = await ground(kind)
-    await scene.instance()
-    writeFileSync(join(scene.folder, 'shop.yaml'), FILE)
+    setup = await cliSetup(kind)
+    await setup.instance()
+    writeFileSync(join(setup.folder, 'shop.yaml'), FILE)
   }, 180_000)
 
-  afterAll(() => scene.close())
+  afterAll(() => setup.close())
 
   const on = (way: 'store' | 'url') => {
-    const where = () => (way === 'store' ? scene.store : ['--url', url])
+    const where = () => (way === 'store' ? setup.store : ['--url', url])
     return (...args: string[]): Promise<Outcome> => belfry([...args, ...where()])
   }
 
   it.each(['store', 'url'] as const)('runs an operator’s commands through --%s', { timeout: 180_000 }, async (way) => {
-    if (way === 'url') url = (await scene.service()).url
+    if (way === 'url') url = (await setup.service()).url
     const run = on(way)
-    const file = join(scene.folder, 'shop.yaml')
+    const file = join(setup.folder, 'shop.yaml')
     const applied = await run('apply', file, '--prune')
     expect(applied).toMatchObject({ code: 0, stderr: '2 created, 0 updated, 0 removed, 0 unchanged\n' })
     expect(applied.stdout).toContain('+ shop/digest\n    cron: "0 9 * * 1-5"\n    timezone: "Europe/Berlin"\n')

@@ -1,24 +1,24 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { belfry, type Ground, ground } from './ground.js'
+import { belfry, type CliSetup, cliSetup } from './cli-setup.js'
 import { Screen } from './screen.js'
 
-let scene: Ground
+let setup: CliSetup
 let screen: Screen | undefined
 const ESCAPE = '\u001b'
 
 beforeAll(async () => {
-  scene = await ground('sqlite')
-  await scene.instance()
+  setup = await cliSetup('sqlite')
+  await setup.instance()
   const long = 'a-schedule-with-a-name-that-goes-on-and-on/and-on'
   const lines = [
     { id: long, cron: '0 9 * * 1-5', timezone: 'America/Argentina/Buenos_Aires', job: 'greet' },
     { id: 'short', every: '15m', job: 'break' },
   ]
-  writeFileSync(join(scene.folder, 'two.jsonl'), lines.map((line) => JSON.stringify(line)).join('\n'))
-  await belfry(['import', join(scene.folder, 'two.jsonl'), ...scene.store])
-  await belfry(['trigger', 'short', '--wait', ...scene.store])
+  writeFileSync(join(setup.folder, 'two.jsonl'), lines.map((line) => JSON.stringify(line)).join('\n'))
+  await belfry(['import', join(setup.folder, 'two.jsonl'), ...setup.store])
+  await belfry(['trigger', 'short', '--wait', ...setup.store])
 }, 180_000)
 
 afterEach(() => {
@@ -26,11 +26,11 @@ afterEach(() => {
   screen = undefined
 })
 
-afterAll(() => scene.close())
+afterAll(() => setup.close())
 
 /** A shell with the store in its environment. */
 function open(env: Record<string, string> = {}): Screen {
-  screen = new Screen(scene.folder, { BELFRY_STORE: scene.store[1] ?? '', ...env })
+  screen = new Screen(setup.folder, { BELFRY_STORE: setup.store[1] ?? '', ...env })
   return screen
 }
 
@@ -54,9 +54,9 @@ describe('in a terminal', () => {
 
   it('an import shows a progress bar and removes it at the end', { timeout: 180_000 }, async () => {
     const lines = Array.from({ length: 4_500 }, (_, at) => JSON.stringify({ id: `n/${at}`, every: '1h', job: 'greet' }))
-    writeFileSync(join(scene.folder, 'many.jsonl'), lines.join('\n'))
+    writeFileSync(join(setup.folder, 'many.jsonl'), lines.join('\n'))
     const shell = open()
-    shell.type(`belfry import ${join(scene.folder, 'many.jsonl')}; echo over=$?`)
+    shell.type(`belfry import ${join(setup.folder, 'many.jsonl')}; echo over=$?`)
     await shell.shows(/over=0/)
     expect(shell.raw).toMatch(/█+.*░.* +44%.* 2000 lines/)
     expect(shell.lines.join('\n')).toMatch(/\n4500 created, 0 updated, 0 unchanged, 0 refused\nover=0/)
@@ -66,7 +66,7 @@ describe('in a terminal', () => {
     const shell = open()
     shell.type('belfry runs -f --schedule short; echo over=$?')
     await shell.shows(/short {2}failed {2}.*out of paper/)
-    expect((await belfry(['trigger', 'short', ...scene.store])).code).toBe(0)
+    expect((await belfry(['trigger', 'short', ...setup.store])).code).toBe(0)
     await shell.shows(/short {2}failed(.|\n)*short {2}failed/)
     shell.press('C-c')
     await shell.shows(/over=0\n/)
@@ -83,7 +83,7 @@ describe('in a terminal', () => {
     await shell.shows(/Ctrl-Z does nothing here/)
     shell.press('C-c')
     await shell.shows(/over=130/)
-    expect((await belfry(['locks', '-o', 'json', ...scene.store])).stdout).toBe('[]\n')
+    expect((await belfry(['locks', '-o', 'json', ...setup.store])).stdout).toBe('[]\n')
   })
 
   it('Ctrl-C ends a wait for a lock', { timeout: 180_000 }, async () => {

@@ -14,7 +14,7 @@ import { memory } from '../../src/stores/memory/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
 
 /** A dispatcher with runs to claim; records the runs that its handler started and the limit of each claim. */
-async function scene({ runs = 1, concurrency = 10, batch = 10, ofJob = 10_000 } = {}) {
+async function setup({ runs = 1, concurrency = 10, batch = 10, ofJob = 10_000 } = {}) {
   const clock = manualClock()
   const whole = memory({ clock })
   const asked: number[] = []
@@ -64,14 +64,14 @@ async function scene({ runs = 1, concurrency = 10, batch = 10, ofJob = 10_000 } 
 
 describe('a dispatcher', () => {
   it('starts the runs that it claimed', async () => {
-    const { dispatcher, began, clock } = await scene()
+    const { dispatcher, began, clock } = await setup()
     await dispatcher.startRuns()
     await clock.settle()
     expect(began).toHaveLength(1)
   })
 
   it('starts no run that its instance claimed under an earlier id', async () => {
-    const { dispatcher, attempts, membership, began, clock } = await scene()
+    const { dispatcher, attempts, membership, began, clock } = await setup()
     const step = dispatcher.startRuns()
     membership.id = 'second'
     await step
@@ -81,7 +81,7 @@ describe('a dispatcher', () => {
   })
 
   it('starts a burst with small claims, and the remainder with large ones', async () => {
-    const { dispatcher, began, asked, clock } = await scene({ runs: 3_000, concurrency: 5_000, batch: 1_000 })
+    const { dispatcher, began, asked, clock } = await setup({ runs: 3_000, concurrency: 5_000, batch: 1_000 })
     while ((await dispatcher.startRuns()) === 0);
     await clock.settle()
     expect(asked).toEqual([512, 512, 1_000, 1_000, 512, 512])
@@ -91,7 +91,7 @@ describe('a dispatcher', () => {
   })
 
   it('sends one claim when little is due, and two at a time when one claim was not enough', async () => {
-    const { dispatcher, underWay, clock, store, run } = await scene({ runs: 5, concurrency: 5_000, batch: 1_000 })
+    const { dispatcher, underWay, clock, store, run } = await setup({ runs: 5, concurrency: 5_000, batch: 1_000 })
     const startAll = async () => {
       underWay.most = 0
       while ((await dispatcher.startRuns()) === 0);
@@ -118,7 +118,7 @@ describe('a dispatcher', () => {
   })
 
   it('never has more runs in progress than its concurrency, however many claims it sends', async () => {
-    const { dispatcher, began, asked, clock } = await scene({ runs: 5_000, concurrency: 1_300, batch: 1_000 })
+    const { dispatcher, began, asked, clock } = await setup({ runs: 5_000, concurrency: 1_300, batch: 1_000 })
     for (let step = 0; step < 2; step += 1) await dispatcher.startRuns()
     expect(asked).toEqual([512, 512, 276])
     expect(began).toHaveLength(1_300)
@@ -126,7 +126,7 @@ describe('a dispatcher', () => {
   })
 
   it('claims once more after claims that raced each other', async () => {
-    const { dispatcher, began, store, clock } = await scene({ runs: 1_300, concurrency: 5_000, batch: 1_000 })
+    const { dispatcher, began, store, clock } = await setup({ runs: 1_300, concurrency: 5_000, batch: 1_000 })
     const { claim } = store.runs
     let calls = 0
     // As with several shards: two claims see the same runs, and together leave some unclaimed.
@@ -140,19 +140,19 @@ describe('a dispatcher', () => {
   })
 
   it('calls onFree only for slots that a run may be waiting for', async () => {
-    const few = await scene({ runs: 5, concurrency: 10 })
+    const few = await setup({ runs: 5, concurrency: 10 })
     await few.dispatcher.startRuns()
     await few.clock.settle()
     expect(few.began).toHaveLength(5)
     expect(few.freed).toEqual([])
-    const crowded = await scene({ runs: 5, concurrency: 10, ofJob: 2 })
+    const crowded = await setup({ runs: 5, concurrency: 10, ofJob: 2 })
     await crowded.dispatcher.startRuns()
     await crowded.clock.settle()
     expect(crowded.freed).toEqual([2])
   })
 
   it('lets finished runs settle after it was closed, also with a claim in flight', async () => {
-    const { dispatcher, attempts, began, clock } = await scene({ runs: 3_000, concurrency: 5_000, batch: 1_000 })
+    const { dispatcher, attempts, began, clock } = await setup({ runs: 3_000, concurrency: 5_000, batch: 1_000 })
     const step = dispatcher.startRuns()
     dispatcher.close()
     await step
@@ -162,7 +162,7 @@ describe('a dispatcher', () => {
   })
 
   it('lets finished runs settle when their job has no free slot', async () => {
-    const { dispatcher, attempts, clock } = await scene({ runs: 600, concurrency: 5_000, batch: 1_000, ofJob: 512 })
+    const { dispatcher, attempts, clock } = await setup({ runs: 600, concurrency: 5_000, batch: 1_000, ofJob: 512 })
     await dispatcher.startRuns()
     await dispatcher.startRuns()
     await clock.settle()
@@ -170,7 +170,7 @@ describe('a dispatcher', () => {
   })
 
   it('claims no more runs than can start at once', async () => {
-    const { dispatcher, asked } = await scene({ runs: 20, concurrency: 7, batch: 1_000 })
+    const { dispatcher, asked } = await setup({ runs: 20, concurrency: 7, batch: 1_000 })
     await dispatcher.startRuns()
     expect(asked).toEqual([7])
   })
@@ -178,7 +178,7 @@ describe('a dispatcher', () => {
 
 describe('concurrent claims on one instance’s attempts', () => {
   it('run in parallel; a claim counts as answered after all earlier ones were answered', async () => {
-    const { attempts, store } = await scene({ runs: 2 })
+    const { attempts, store } = await setup({ runs: 2 })
     const answers: (() => void)[] = []
     const { claim } = store.runs
     store.runs.claim = async (request) => {
@@ -198,7 +198,7 @@ describe('concurrent claims on one instance’s attempts', () => {
   })
 
   it('continue after a failed claim', async () => {
-    const { attempts, store } = await scene()
+    const { attempts, store } = await setup()
     const { claim } = store.runs
     store.runs.claim = () => Promise.reject(new Error('no store'))
     const wish = { limit: 1, jobs: [{ name: 'report', limit: 1 }], sinks: [] }

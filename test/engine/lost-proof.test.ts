@@ -6,7 +6,7 @@ import type { Store } from '../../src/core/store.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
 
-function scene(options: { readonly proves: boolean }) {
+function setup(options: { readonly proves: boolean }) {
   const clock = manualClock(Date.UTC(2026, 0, 1))
   const store = memory({ clock })
   const calls = { rescue: 0, prune: 0 }
@@ -49,7 +49,7 @@ function scene(options: { readonly proves: boolean }) {
 
 describe('an instance that can no longer prove that it is alive', () => {
   it('aborts its attempts, loses its locks, and joins again under a new id', async () => {
-    const { belfry, clock, lose, listeners } = scene({ proves: true })
+    const { belfry, clock, lose, listeners } = setup({ proves: true })
     const reasons: unknown[] = []
     const job = belfry.job('work', {
       run: ({ signal }) =>
@@ -78,7 +78,7 @@ describe('an instance that can no longer prove that it is alive', () => {
   })
 
   it('gives up once, although the answer to an earlier heartbeat arrives later', async () => {
-    const { belfry, clock, late, lose } = scene({ proves: true })
+    const { belfry, clock, late, lose } = setup({ proves: true })
     const ids: string[] = []
     belfry.on('instance:lost', ({ instance }) => ids.push(instance))
     await belfry.start()
@@ -101,7 +101,7 @@ describe('an instance that can no longer prove that it is alive', () => {
 
 describe('the sweeper', () => {
   it('checks for dead instances twice a second when the store detects them at once, and does its other work no more often', async () => {
-    const [often, rarely] = [scene({ proves: true }), scene({ proves: false })]
+    const [often, rarely] = [setup({ proves: true }), setup({ proves: false })]
     for (const { belfry, clock } of [often, rarely]) {
       await belfry.start()
       await clock.advance(240_000)

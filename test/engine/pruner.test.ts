@@ -7,7 +7,7 @@ const LEASE_MS = 15_000
 const BATCH = 100
 
 /** A store with `old` rows to prune, where each step takes `stepMs`. */
-function scene(old: number, stepMs: number) {
+function setup(old: number, stepMs: number) {
   let [left, at] = [old, 0]
   const clock: Clock = { now: () => at, monotonic: () => at, after: () => () => {} }
   const store = memory({ clock })
@@ -25,7 +25,7 @@ function scene(old: number, stepMs: number) {
 
 describe('the pruner', () => {
   it('polls rarely while there is little to prune', async () => {
-    const { step } = scene(BATCH - 1, 10)
+    const { step } = setup(BATCH - 1, 10)
     for (let round = 0; round < 3; round += 1) {
       const rest = await step()
       expect(rest).toBeGreaterThanOrEqual(LEASE_MS)
@@ -34,14 +34,14 @@ describe('the pruner', () => {
   })
 
   it('returns soon while its steps are full, and rests four times as long as they took', async () => {
-    const { step, left } = scene(5 * BATCH, 100)
+    const { step, left } = setup(5 * BATCH, 100)
     for (let round = 0; round < 5; round += 1) expect(await step()).toBe(400)
     expect(left()).toBe(0)
     expect(await step()).toBeGreaterThanOrEqual(LEASE_MS)
   })
 
   it('rests briefly after steps that took no time', async () => {
-    const { step } = scene(2 * BATCH, 0)
+    const { step } = setup(2 * BATCH, 0)
     expect(await step()).toBe(50)
   })
 })

@@ -6,7 +6,7 @@ import { eachOperation } from '../../src/engine/store/each-operation.js'
 import type { Job } from '../../src/index.js'
 import { silentLogger } from '../../src/index.js'
 import { faultyStore } from '../../src/testing/faulty-store.js'
-import { type Place, placeKinds } from './real-stores.js'
+import { locationKinds, type StoreLocation } from './real-stores.js'
 
 interface Scene {
   readonly belfry: Belfry
@@ -93,25 +93,25 @@ function closedUntilOpened(store: Store): Store {
   }
 }
 
-describe.each(placeKinds)('before start(), on $name', ({ make }) => {
-  let place: Place
+describe.each(locationKinds)('before start(), on $name', ({ make }) => {
+  let location: StoreLocation
   let opened: Store
   let run = ''
 
   beforeAll(async () => {
-    place = await make()
-    const { belfry } = newInstance(place.handle())
+    location = await make()
+    const { belfry } = newInstance(location.handle())
     await belfry.schedules.put('s', HOUR)
     run = (await belfry.enqueue('other')).run
     await belfry.runs.cancel(run)
     await belfry.stop()
-    opened = place.handle()
+    opened = location.handle()
     await opened.open()
   })
 
   afterAll(async () => {
     await opened.close()
-    await place.remove()
+    await location.remove()
   })
 
   it.each(calls)('%s opens the store, and after stop() is refused as NOT_RUNNING', async (_, call) => {
@@ -125,14 +125,14 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
   })
 
   it('one instance reads what another wrote, and neither was started', async () => {
-    const [one, other] = [newInstance(place.handle()).belfry, newInstance(place.handle()).belfry]
+    const [one, other] = [newInstance(location.handle()).belfry, newInstance(location.handle()).belfry]
     await one.schedules.put('found', HOUR)
     expect((await other.schedules.list({ prefix: 'found' })).items).toMatchObject([{ id: 'found' }])
     await Promise.all([one.stop(), other.stop()])
   })
 
   it('concurrent first calls open the store once, and start() does not open it again', async () => {
-    const handle = place.handle()
+    const handle = location.handle()
     let opened = 0
     const open = () => {
       opened += 1
@@ -151,7 +151,7 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
   })
 
   it('a first call that fails to open the store rejects, and the next call tries again', async () => {
-    const handle = place.handle()
+    const handle = location.handle()
     let isUp = false
     const open = () => (isUp ? handle.open() : Promise.reject(new Error('the store is down')))
     const { belfry } = newInstance({ ...handle, open })
@@ -164,7 +164,7 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
   })
 
   it('stop() during the opening waits for it, closes the store, and refuses the waiting calls', async () => {
-    const handle = place.handle()
+    const handle = location.handle()
     let [goOn, closed] = [() => {}, 0]
     const held = new Promise<void>((resolve) => {
       goOn = resolve
@@ -189,7 +189,7 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
   })
 
   it('a lock is renewed, so it outlives its TTL while it is held', async () => {
-    const [holder, other] = [newInstance(place.handle()).belfry, newInstance(place.handle()).belfry]
+    const [holder, other] = [newInstance(location.handle()).belfry, newInstance(location.handle()).belfry]
     const lock = await holder.lock('renewed', { ttl: '2s' })
     const first = (await other.locks.inspect('renewed'))[0]?.expiresAt ?? 0
     const renewedUntil = async () => (await other.locks.inspect('renewed'))[0]?.expiresAt
@@ -201,7 +201,7 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
   })
 
   it('opening the store does not shorten the trusted time of a lock', async () => {
-    const handle = place.handle()
+    const handle = location.handle()
     const slowly = () => new Promise((resolve) => setTimeout(resolve, 1_200)).then(() => handle.open())
     const { belfry } = newInstance({ ...handle, open: slowly })
     const lock = await belfry.lock('slowly opened', { ttl: '1s', renew: false })
@@ -212,7 +212,7 @@ describe.each(placeKinds)('before start(), on $name', ({ make }) => {
   it('a lost answer does not keep the store from being opened', async () => {
     const random = { chance: () => true, integer: () => 1 }
     const faults = { failAfterApply: 1 }
-    const store = faultyStore(place.handle(), { random: random as never, clock: {} as never, faults })
+    const store = faultyStore(location.handle(), { random: random as never, clock: {} as never, faults })
     const { belfry } = newInstance(store)
     await expect(belfry.schedules.list()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
     store.setFaulty(false)

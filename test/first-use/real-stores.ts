@@ -11,7 +11,7 @@ import { sqlite } from '../../src/stores/sqlite/index.js'
 import { serverUrl } from '../servers/ask.js'
 import { temporaryFile } from '../stores/temporary-file.js'
 
-export interface Place {
+export interface StoreLocation {
   /** A new handle on the same data, as another process would open it. */
   handle(): Store
   /** The arguments with which another process opens it. */
@@ -19,10 +19,10 @@ export interface Place {
   remove(): Promise<void> | void
 }
 
-export interface PlaceKind {
+export interface LocationKind {
   readonly name: string
   /** Makes an empty store location. */
-  make(): Promise<Place>
+  make(): Promise<StoreLocation>
 }
 
 let made = 0
@@ -32,7 +32,7 @@ const fresh = () => {
   return `first_${process.pid}_${Date.now().toString(36)}_${made}`
 }
 
-async function postgresPlace(liveness: PostgresOptions['liveness'] = 'lease'): Promise<Place> {
+async function postgresLocation(liveness: PostgresOptions['liveness'] = 'lease'): Promise<StoreLocation> {
   const url = await serverUrl('postgres')
   const schema = fresh()
   return {
@@ -47,14 +47,14 @@ async function postgresPlace(liveness: PostgresOptions['liveness'] = 'lease'): P
   }
 }
 
-async function redisPlace(server: 'redis' | 'redis-cluster'): Promise<Place> {
+async function redisLocation(server: 'redis' | 'redis-cluster'): Promise<StoreLocation> {
   const url = await serverUrl(server)
   const prefix = `${fresh()}:`
   const where = server === 'redis' ? { url } : { nodes: url.split(',') }
   return { handle: () => redis({ ...where, prefix }), settings: [server, url, prefix], remove: () => {} }
 }
 
-export const placeKinds: readonly PlaceKind[] = [
+export const locationKinds: readonly LocationKind[] = [
   {
     name: 'memory',
     make: async () => {
@@ -70,8 +70,8 @@ export const placeKinds: readonly PlaceKind[] = [
       return { handle: () => sqlite({ path }), settings: ['sqlite', path], remove: file.remove }
     },
   },
-  { name: 'postgres', make: () => postgresPlace() },
-  { name: 'postgres, advisory mode', make: () => postgresPlace('advisory') },
-  { name: 'redis', make: () => redisPlace('redis') },
-  { name: 'redis cluster', make: () => redisPlace('redis-cluster') },
+  { name: 'postgres', make: () => postgresLocation() },
+  { name: 'postgres, advisory mode', make: () => postgresLocation('advisory') },
+  { name: 'redis', make: () => redisLocation('redis') },
+  { name: 'redis cluster', make: () => redisLocation('redis-cluster') },
 ]

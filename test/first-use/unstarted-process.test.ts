@@ -4,22 +4,22 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
-import { type Place, placeKinds } from './real-stores.js'
+import { locationKinds, type StoreLocation } from './real-stores.js'
 
 const UNSTARTED = fileURLToPath(new URL('unstarted.js', import.meta.url))
 
 /** The connection that proves liveness, and those of a cluster, stay open until `stop()` and keep the process alive. */
 const STAYS: ReadonlySet<string> = new Set(['postgres, advisory mode', 'redis cluster'])
 
-let place: Place | undefined
+let location: StoreLocation | undefined
 let child: ChildProcess | undefined
 
 afterEach(async () => {
   child?.kill('SIGKILL')
-  await place?.remove()
+  await location?.remove()
 })
 
-function unstarted(mode: 'enqueue' | 'hold', { settings }: Place) {
+function unstarted(mode: 'enqueue' | 'hold', { settings }: StoreLocation) {
   const spawned = spawn(process.execPath, [UNSTARTED, mode, ...settings], { stdio: ['ignore', 'pipe', 'inherit'] })
   child = spawned
   let said = ''
@@ -30,23 +30,23 @@ function unstarted(mode: 'enqueue' | 'hold', { settings }: Place) {
 }
 
 describe('a process that never starts its instance', () => {
-  it.each(placeKinds.filter(({ name }) => !STAYS.has(name)))(
+  it.each(locationKinds.filter(({ name }) => !STAYS.has(name)))(
     'and never stops it exits when its work is done, on $name',
     async ({ make }) => {
-      place = await make()
-      const { said, ended } = unstarted('enqueue', place)
+      location = await make()
+      const { said, ended } = unstarted('enqueue', location)
       expect(await ended).toEqual([0, null])
       expect(said()).toBe('enqueued\n')
     },
   )
 
-  it.each(placeKinds.filter(({ name }) => name !== 'memory'))(
+  it.each(locationKinds.filter(({ name }) => name !== 'memory'))(
     'releases its lock on SIGTERM, with `signals: true`, on $name',
     async ({ make }) => {
-      place = await make()
-      const { said, kill, ended } = unstarted('hold', place)
+      location = await make()
+      const { said, kill, ended } = unstarted('hold', location)
       await expect.poll(said, { timeout: 20_000 }).toBe('held\n')
-      const belfry = createBelfry({ store: place.handle() })
+      const belfry = createBelfry({ store: location.handle() })
       expect(await belfry.lock('held')).toBeUndefined()
       kill()
       expect(await ended).toEqual([null, 'SIGTERM'])

@@ -20,15 +20,15 @@ const finished = new Promise((resolve) => {
   finish = () => resolve(undefined)
 })
 
-/** Imports only the store it needs, because many of these processes are started. @param {any} place */
-async function storeAt(place) {
-  if (place.sqlite) return (await import('../../dist/stores/sqlite/index.js')).sqlite(place.sqlite)
-  if (place.postgres) return (await import('../../dist/stores/postgres/index.js')).postgres(place.postgres)
-  return (await import('../../dist/stores/redis/index.js')).redis(place.redis)
+/** Imports only the store it needs, because many of these processes are started. @param {any} location */
+async function storeAt(location) {
+  if (location.sqlite) return (await import('../../dist/stores/sqlite/index.js')).sqlite(location.sqlite)
+  if (location.postgres) return (await import('../../dist/stores/postgres/index.js')).postgres(location.postgres)
+  return (await import('../../dist/stores/redis/index.js')).redis(location.redis)
 }
 
 /** @param {object} message */
-const tell = (message) => process.send?.(message)
+const send = (message) => process.send?.(message)
 
 /** Blocks the event loop, as a long computation does. @param {string} path */
 function blockUntil(path) {
@@ -41,7 +41,7 @@ async function work(options, blockedUntil) {
   const work = belfry.withLock(
     'shared',
     async () => {
-      tell({ is: 'held' })
+      send({ is: 'held' })
       if (blockedUntil === undefined) await finished
       else blockUntil(blockedUntil)
       return 'done'
@@ -52,20 +52,20 @@ async function work(options, blockedUntil) {
     (value) => ({ value }),
     (error) => ({ code: error.code, value: error.value }),
   )
-  tell({ is: 'over', ...outcome, lost })
+  send({ is: 'over', ...outcome, lost })
 }
 
 /** @param {import('../../dist/index.js').LockOptions} options @param {number} times */
 async function wait(options, times) {
   const { acquire } = store.leases
-  const places = new Set()
+  const queued = new Set()
   store.leases.acquire = async (request) => {
     const result = await acquire(request)
-    if (!result.acquired && places.add(request.holder).size === times) tell({ is: 'waiting' })
+    if (!result.acquired && queued.add(request.holder).size === times) send({ is: 'waiting' })
     return result
   }
   const locks = Array.from({ length: times }, () => belfry.lock('shared', options))
-  if ((await Promise.race(locks)) !== undefined) tell({ is: 'held' })
+  if ((await Promise.race(locks)) !== undefined) send({ is: 'held' })
 }
 
 process.on('message', (/** @type {any} */ { task, options, blockedUntil, times }) => {
@@ -74,4 +74,4 @@ process.on('message', (/** @type {any} */ { task, options, blockedUntil, times }
   else finish()
 })
 process.once('disconnect', () => process.exit())
-tell({ is: 'ready' })
+send({ is: 'ready' })

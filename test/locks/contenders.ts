@@ -3,11 +3,11 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { LockOptions } from '../../src/index.js'
-import type { Place } from './places.js'
+import type { StoreLocation } from './store-locations.js'
 
 const PROGRAM = fileURLToPath(new URL('./contender.js', import.meta.url))
 
-export interface Said {
+export interface ContenderMessage {
   readonly is: 'ready' | 'held' | 'waiting' | 'over'
   readonly code?: string
   readonly value?: unknown
@@ -16,18 +16,18 @@ export interface Said {
 
 export class Contender {
   readonly #process: ChildProcess
-  readonly #said: Said[] = []
+  readonly #messages: ContenderMessage[] = []
 
-  constructor(place: Place) {
-    this.#process = fork(PROGRAM, [JSON.stringify(place)])
-    this.#process.on('message', (message) => void this.#said.push(message as Said))
+  constructor(location: StoreLocation) {
+    this.#process = fork(PROGRAM, [JSON.stringify(location)])
+    this.#process.on('message', (message) => void this.#messages.push(message as ContenderMessage))
   }
 
   /** Waits for a message of this kind from the process. */
-  async hears(is: Said['is']): Promise<Said> {
+  async received(is: ContenderMessage['is']): Promise<ContenderMessage> {
     for (;;) {
-      const said = this.#said.find((each) => each.is === is)
-      if (said !== undefined) return said
+      const message = this.#messages.find((each) => each.is === is)
+      if (message !== undefined) return message
       await Promise.race([once(this.#process, 'message'), this.#ended()])
     }
   }
@@ -44,7 +44,7 @@ export class Contender {
   /** Resolves when each of its waiters is queued. */
   async wait(options: LockOptions, times: number): Promise<void> {
     this.#process.send({ task: 'wait', options, times })
-    await this.hears('waiting')
+    await this.received('waiting')
   }
 
   finish(): void {
@@ -56,7 +56,7 @@ export class Contender {
     this.#process.kill('SIGSTOP')
   }
 
-  goOn(): void {
+  resume(): void {
     this.#process.kill('SIGCONT')
   }
 

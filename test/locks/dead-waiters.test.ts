@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/index.js'
 import { Contender } from './contenders.js'
-import { type Place, placeKinds, storeAt } from './places.js'
+import { locationKinds, type StoreLocation, storeAt } from './store-locations.js'
 
 const TTL = { ttl: '5m' } as const
 /** Far longer than any test here takes. */
@@ -11,15 +11,15 @@ const SOON_MS = 2_000
 /** Starting processes is slow on a busy machine. */
 const SLOW = { timeout: 90_000 } as const
 
-for (const kind of placeKinds) {
+for (const kind of locationKinds) {
   describe(`waiters for a lock on ${kind.name}`, () => {
-    let place: Place
+    let location: StoreLocation
     let remove = async () => {}
     const belfries: Belfry[] = []
     const contenders: Contender[] = []
 
     beforeAll(async () => {
-      ;({ place, remove } = await kind.make())
+      ;({ location, remove } = await kind.make())
     }, SLOW.timeout)
 
     afterEach(async () => {
@@ -30,7 +30,7 @@ for (const kind of placeKinds) {
     afterAll(() => remove())
 
     async function instance(): Promise<Belfry> {
-      const store = storeAt(place)
+      const store = storeAt(location)
       await store.open()
       const belfry = createBelfry({ store })
       belfries.push(belfry)
@@ -39,9 +39,9 @@ for (const kind of placeKinds) {
 
     /** A process with this many queued waiters. */
     async function waiters(times: number): Promise<Contender> {
-      const contender = new Contender(place)
+      const contender = new Contender(location)
       contenders.push(contender)
-      await contender.hears('ready')
+      await contender.received('ready')
       await contender.wait(WAIT, times)
       return contender
     }
@@ -73,9 +73,9 @@ for (const kind of placeKinds) {
       await held?.release()
       const lock = await waiting
       expect(lock).toBeDefined()
-      stopped.goOn()
+      stopped.resume()
       await lock?.release()
-      await stopped.hears('held')
+      await stopped.received('held')
     })
   })
 }

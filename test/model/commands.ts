@@ -7,14 +7,14 @@ import { plan } from '../../src/core/plan.js'
 import type { NewRun, Outcome } from '../../src/core/run.js'
 import { IDS, inOrder, lockToken, type Pair, plain, plainRun, plainSchedule, type Side } from './pair.js'
 
-export interface Clockwork {
+export interface TestClock {
   elapse(ms: number): Promise<void>
 }
 
-type Command = fc.AsyncCommand<Pair, Clockwork>
+type Command = fc.AsyncCommand<Pair, TestClock>
 
 /** Runs a command on one side; both sides must return the same. */
-type Act = (of: Side, pair: Pair) => Promise<unknown>
+type Operation = (of: Side, pair: Pair) => Promise<unknown>
 
 const JOBS = ['j1', 'j2']
 const INSTANCES = ['i1', 'i2', 'i3']
@@ -27,28 +27,28 @@ const [FIRST, SECOND] = ['s1', 's3']
 const [KEY, DEDUPE] = ['key1', 'd23']
 
 /** How stories for a sharded store differ. */
-export interface Stories {
+export interface StoryOptions {
   readonly limits: readonly number[]
   readonly stamp: RunKey | undefined
 }
 
-export const AS_ONE: Stories = { limits: [1, 2, 10], stamp: { name: KEY, limit: 1, whenBusy: 'wait' } }
+export const UNSHARDED: StoryOptions = { limits: [1, 2, 10], stamp: { name: KEY, limit: 1, whenBusy: 'wait' } }
 /**
  * In a sharded store, a claim near its limit may return fewer runs than exist: the first candidates of a shard may turn
  * out not to be startable. Runs that wait for their key to be stamped are in any shard.
  */
-export const IN_PARTS: Stories = { limits: [100], stamp: undefined }
+export const SHARDED: StoryOptions = { limits: [100], stamp: undefined }
 /** All users of a lock must pass the same number of permits. */
 const LEASE_MS = 10_000
 const PERMITS: Readonly<Record<string, number>> = { pair: 2 }
 
-function command(name: string, act: Act, after?: (pair: Pair) => void): Command {
+function command(name: string, operation: Operation, after?: (pair: Pair) => void): Command {
   return {
     check: () => true,
     toString: () => name,
     async run(pair) {
-      const expected = plain(await act(pair.model, pair))
-      const actual = plain(await act(pair.real, pair))
+      const expected = plain(await operation(pair.model, pair))
+      const actual = plain(await operation(pair.real, pair))
       expect(actual, name).toEqual(expected)
       after?.(pair)
     },
@@ -56,7 +56,7 @@ function command(name: string, act: Act, after?: (pair: Pair) => void): Command 
 }
 
 function elapse(ms: number): Command {
-  return { check: () => true, toString: () => `elapse ${ms}`, run: (_, clockwork) => clockwork.elapse(ms) }
+  return { check: () => true, toString: () => `elapse ${ms}`, run: (_, testClock) => testClock.elapse(ms) }
 }
 
 // ── Schedules ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -122,10 +122,10 @@ function settle(pick: number, outcome: Outcome): Command {
   })
 }
 
-function onRun(name: string, pick: number, act: (of: Side, run: string) => Promise<unknown>): Command {
+function onRun(name: string, pick: number, operation: (of: Side, run: string) => Promise<unknown>): Command {
   return command(`${name} run #${pick}`, async (of, { model }) => {
     const id = of.runs.nameOf(pick % Math.max(model.runs.size, 1))
-    return id === undefined ? null : act(of, id)
+    return id === undefined ? null : operation(of, id)
   })
 }
 
@@ -238,7 +238,7 @@ const ids = fc.constantFrom(...IDS)
 const picks = fc.nat(30)
 const locks = fc.tuple(fc.constantFrom(...LOCKS), fc.constantFrom('h1', 'h2', 'h3'))
 
-export const commandsFor = ({ limits, stamp }: Stories): fc.Arbitrary<Command>[] => [
+export const commandsFor = ({ limits, stamp }: StoryOptions): fc.Arbitrary<Command>[] => [
   fc.tuple(ids, inputs).map(([id, input]) => put(id, input)),
   ids.map((id) => command(`remove ${id}`, (of) => of.store.schedules.remove([id]))),
   ids.map((id) => command(`pause ${id}`, (of) => seen(of, of.store.schedules.pause(id, 'note')))),

@@ -36,12 +36,12 @@ interface Story {
   readonly overlap: Limiting
   readonly random: Random
   /** The steps so far, for the message of a failure. */
-  readonly told: string[]
+  readonly steps: string[]
 }
 
-type Act = (story: Story) => Promise<unknown>
+type Operation = (story: Story) => Promise<unknown>
 
-const ACTS: Readonly<Record<string, Act>> = {
+const OPERATIONS: Readonly<Record<string, Operation>> = {
   advance: ({ scene }) => scene.advance(),
   trigger: ({ scene, overlap }) => scene.tryEnqueue({ origin: 'trigger', schedule: 'a', overlap }),
   'claim for one': ({ scene }) => scene.claim('one'),
@@ -56,25 +56,25 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
   rescue: ({ scene }) => scene.store.runs.rescue(100),
 }
-const NAMES = Object.keys(ACTS) as [string, ...string[]]
+const NAMES = Object.keys(OPERATIONS) as [string, ...string[]]
 
-export async function tellOverlapStory(
+export async function runOverlapStory(
   open: () => Promise<OpenedStore>,
   overlap: Limiting,
   seed: number,
 ): Promise<void> {
   const opened = await open()
   await opened.store.open()
-  const story: Story = { scene: new Scene(opened), overlap, random: seededRandom(seed), told: [] }
+  const story: Story = { scene: new Scene(opened), overlap, random: seededRandom(seed), steps: [] }
   try {
-    await tell(story)
+    await run(story)
   } finally {
     await opened.store.close()
     await opened.close?.()
   }
 }
 
-async function tell(story: Story): Promise<void> {
+async function run(story: Story): Promise<void> {
   const { scene, overlap } = story
   for (const instance of ['one', 'two']) await scene.join(instance)
   const missed = { policy: 'latest', max: 1_000, graceMs: GRACE } as const
@@ -83,48 +83,48 @@ async function tell(story: Story): Promise<void> {
     await step(story)
     await checkPolicy(story)
   }
-  await endAll(story)
+  await finishAll(story)
 }
 
 /**
  * Advances the clock, and then performs several operations concurrently. A long pause makes the schedule miss ticks.
  */
 async function step(story: Story): Promise<void> {
-  const { scene, random, told } = story
+  const { scene, random, steps } = story
   const ms = random.pick([EVERY, EVERY, EVERY + 500, 3 * EVERY + GRACE])
   await scene.elapse(ms)
   const names = Array.from({ length: random.integer(1, 3) }, () => random.pick(NAMES))
   const interrupts = random.chance(0.4)
-  told.push(`after ${ms} ms ${interrupts ? 'an advance is interrupted by ' : ''}${names.join(' and ')}`)
-  const actAll = () => Promise.all(names.map((name) => ACTS[name]?.(story)))
-  if (interrupts) await scene.interrupt((other) => other.advance(), actAll)
-  else await actAll()
+  steps.push(`after ${ms} ms ${interrupts ? 'an advance is interrupted by ' : ''}${names.join(' and ')}`)
+  const runAll = () => Promise.all(names.map((name) => OPERATIONS[name]?.(story)))
+  if (interrupts) await scene.interrupt((other) => other.advance(), runAll)
+  else await runAll()
 }
 
 async function unfinished({ runsOf }: Scene): Promise<Run[]> {
   return (await runsOf('a')).filter(({ state }) => state === 'running' || state === 'ready' || state === 'waiting')
 }
 
-async function checkPolicy({ scene, overlap, told }: Story): Promise<void> {
+async function checkPolicy({ scene, overlap, steps }: Story): Promise<void> {
   const open = await unfinished(scene)
   const waiting = open.filter(({ waitsFor }) => waitsFor === 'overlap')
   const going = open.filter(({ waitsFor }) => waitsFor !== 'overlap')
   const seen = open.map(({ id, origin, state, attempt }) => `${id} ${origin} ${state} ${attempt}`)
-  const message = `${overlap}: ${seen.join(', ')}\n${told.join('\n')}`
+  const message = `${overlap}: ${seen.join(', ')}\n${steps.join('\n')}`
   expect(going.length, message).toBeLessThanOrEqual(1)
   expect(waiting.length, message).toBeLessThanOrEqual(WAITING[overlap])
 }
 
 /** Checks that each tick up to the cursor is one run or within one recorded skip, and that every waiting run starts. */
-async function endAll(story: Story): Promise<void> {
-  const { scene, told } = story
+async function finishAll(story: Story): Promise<void> {
+  const { scene, steps } = story
   await scene.store.schedules.pause('a', undefined)
   for (let left = await unfinished(scene); left.length > 0; left = await unfinished(scene)) {
     const before = left.map(({ id, state, attempt }) => `${id} ${state} ${attempt}`)
     await scene.elapse(5_000)
     await scene.claim('one')
     const run = (await unfinished(scene)).find(({ state }) => state === 'running')
-    expect(run, `nothing goes on: ${before.join(', ')}\n${told.join('\n')}`).toBeDefined()
+    expect(run, `nothing goes on: ${before.join(', ')}\n${steps.join('\n')}`).toBeDefined()
     await scene.settle({ id: run?.id ?? '', token: run?.token ?? 0 })
     await checkPolicy(story)
   }
@@ -133,5 +133,5 @@ async function endAll(story: Story): Promise<void> {
   const ranges = await scene.store.schedules.skips('a', 0, Number.MAX_SAFE_INTEGER, 1_000)
   const skipped = ranges.reduce((sum, { count }) => sum + count, 0)
   expect(new Set(ticks.map(({ tick }) => tick)).size).toBe(ticks.length)
-  expect(ticks.length + skipped, told.join('\n')).toBe(Math.floor((cursor - anchor) / EVERY))
+  expect(ticks.length + skipped, steps.join('\n')).toBe(Math.floor((cursor - anchor) / EVERY))
 }

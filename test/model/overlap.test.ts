@@ -6,7 +6,7 @@ import { freshCluster } from '../servers/fresh-cluster.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 import { freshRedis } from '../servers/fresh-redis.js'
 import { freshFile } from '../stores/fresh-file.js'
-import { LIMITING, tellOverlapStory } from './overlap-stories.js'
+import { LIMITING, runOverlapStory } from './overlap-stories.js'
 
 const STORES: Readonly<Record<string, () => Promise<OpenedStore>>> = {
   memory: async () => {
@@ -28,7 +28,7 @@ const STORIES = Math.ceil(Number(process.env.BELFRY_MODEL_RUNS ?? 100) / 50)
 for (const [name, open] of Object.entries(STORES)) {
   for (const overlap of LIMITING) {
     it(`${name} keeps to ${overlap} in every story`, { timeout: 300_000 }, async () => {
-      for (let seed = SEED; seed < SEED + STORIES; seed += 1) await tellOverlapStory(open, overlap, seed)
+      for (let seed = SEED; seed < SEED + STORIES; seed += 1) await runOverlapStory(open, overlap, seed)
     })
   }
 }

@@ -18,7 +18,7 @@ export interface Side {
   readonly lockTokens: Names<string>
   readonly versions: Names<number>
   /** Whether the store is sharded: shards record ticks concurrently. */
-  readonly apart: boolean
+  readonly isSharded: boolean
 }
 
 /** Numbers values in order of first appearance. */
@@ -43,8 +43,8 @@ export class Names<Name> {
   }
 }
 
-export function side(store: Store, apart: boolean): Side {
-  return { store, runs: new Names(), tokens: new Names(), lockTokens: new Names(), versions: new Names(), apart }
+export function side(store: Store, isSharded: boolean): Side {
+  return { store, runs: new Names(), tokens: new Names(), lockTokens: new Names(), versions: new Names(), isSharded }
 }
 
 /** A claimed attempt, by its numbers. */
@@ -74,7 +74,7 @@ export function plainRun(of: Side, run: Run): Json {
 
 /** Runs, oldest first. In a sharded store the order of different schedules' ticks of one instant is undefined. */
 export function inOrder<Item extends Run>(of: Side, runs: readonly Item[]): readonly Item[] {
-  if (!of.apart) return runs
+  if (!of.isSharded) return runs
   const placeOf = ({ createdAt, schedule = '', tick = 0 }: Run) =>
     `${createdAt} ${schedule.padEnd(2)} ${String(tick).padStart(16, '0')}`
   return [...runs].sort((one, other) => (placeOf(one) < placeOf(other) ? -1 : placeOf(one) > placeOf(other) ? 1 : 0))

@@ -18,6 +18,6 @@ it('the redis store agrees with the memory model on a cluster', { timeout: 600_0
     },
     // A fifth of the stories: the test with three shards on one server covers the rest.
     runs: Math.ceil(Number(process.env.BELFRY_MODEL_RUNS ?? 100) / 5),
-    apart: true,
+    isSharded: true,
   })
 })

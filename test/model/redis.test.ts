@@ -21,7 +21,7 @@ async function check(shards: number, runs: number): Promise<void> {
       return { store, close }
     },
     runs,
-    apart: shards > 1,
+    isSharded: shards > 1,
   })
 }
 

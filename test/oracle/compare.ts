@@ -25,7 +25,7 @@ export interface Library {
   readonly name: string
   readonly dialect: Dialect
   /** The ticks after an instant, fewer when there are no more. Throws when the library gives up. */
-  ticks(expression: Expression, at: Place, after: number): number[]
+  ticks(expression: Expression, at: ZoneClock, after: number): number[]
   /** Whether a known defect affects this local time; only there may ticks differ. */
   isKnownDefect(wall: number): boolean
   /** How long after a clock change the library's ticks may be wrong. */
@@ -34,14 +34,14 @@ export interface Library {
   readonly getsLostInRepeats: boolean
 }
 
-export interface Place {
+export interface ZoneClock {
   readonly zone: string
   readonly clock: WallClock
   readonly changes: readonly Change[]
   window(change: Change): Window
 }
 
-export function place(zone: string): Place {
+export function zoneClock(zone: string): ZoneClock {
   const clock = wallClock(zone)
   const windows = new Map<Change, Window>()
   return {
@@ -72,7 +72,7 @@ export interface Outcome {
 /** Runs the case of a seed; throws on an unexplained difference. */
 export function compareCase(
   seed: number,
-  at: Place,
+  at: ZoneClock,
   near: Change | undefined,
   library: Library,
   outcome: Outcome,
@@ -114,7 +114,7 @@ export function compareCase(
 
 type Report = (what: string, ours: unknown, theirs: unknown) => Error
 
-function ask(library: Library, made: Expression, at: Place, start: number): number[] | Error {
+function ask(library: Library, made: Expression, at: ZoneClock, start: number): number[] | Error {
   try {
     return library.ticks(made, at, start)
   } catch (error) {
@@ -126,7 +126,7 @@ function runsBackwards(ticks: readonly number[], start: number): boolean {
   return ticks.some((tick, index) => tick <= (ticks[index - 1] ?? start))
 }
 
-function isNearRepeat(at: Place, start: number, ticks: readonly number[]): boolean {
+function isNearRepeat(at: ZoneClock, start: number, ticks: readonly number[]): boolean {
   const end = ticks.at(-1) ?? KNOWN_UNTIL
   return at.changes.some((change) => change.jump < 0 && change.at > start - 2 * DAY && change.at < end + 2 * DAY)
 }
@@ -134,7 +134,7 @@ function isNearRepeat(at: Place, start: number, ticks: readonly number[]): boole
 function compareTicks(
   mine: readonly number[],
   theirs: readonly number[],
-  at: Place,
+  at: ZoneClock,
   library: Library,
   outcome: Outcome,
   report: Report,
@@ -159,7 +159,14 @@ function completeUntil(ticks: readonly number[]): number {
 }
 
 /** Checks all ticks of a window under a `dst` rule: forwards, backwards, listed and counted. */
-function proveWindow(dice: Random, made: Expression, at: Place, near: Change, outcome: Outcome, report: Report): void {
+function proveWindow(
+  dice: Random,
+  made: Expression,
+  at: ZoneClock,
+  near: Change,
+  outcome: Outcome,
+  report: Report,
+): void {
   const dst = rule(dice)
   const window = at.window(near)
   const expected = ticksInWindow(made, window, dst)
@@ -223,7 +230,7 @@ function take(line: Timeline, start: number): number[] {
 }
 
 /** The clock changes whose windows are in a range; of many, the first and the last few. */
-function reached(at: Place, start: number, end: number): Change[] {
+function reached(at: ZoneClock, start: number, end: number): Change[] {
   const found = at.changes.filter((change) => change.at + 2 * DAY > start && change.at - 2 * DAY < end)
   return found.length <= 6 ? found : [...found.slice(0, 4), ...found.slice(-2)]
 }

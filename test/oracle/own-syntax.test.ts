@@ -1,7 +1,7 @@
 /** Compares syntax that only Belfry reads (`L-3`, wrapping ranges) with the brute-force oracle. */
 import { expect, test } from 'vitest'
 import { ticksInUtc } from './brute-force.js'
-import { type Library, type Place, TICKS } from './compare.js'
+import { type Library, TICKS, type ZoneClock } from './compare.js'
 import { runCases } from './run-cases.js'
 import { plan, TIMEOUT_MS } from './size.js'
 
@@ -23,7 +23,7 @@ const bruteForce: Library = {
 }
 
 /** The instant at which the wall clock shows a time; for a time in a gap, an instant near the change. */
-function instantOf(wall: number, { clock }: Place, after: number): number {
+function instantOf(wall: number, { clock }: ZoneClock, after: number): number {
   const [earlier, later] = [wall - DAY, wall + DAY].map((near) => wall - (clock(near) - near)) as [number, number]
   return [earlier, later].find((instant) => clock(instant) === wall && instant > after) ?? earlier
 }

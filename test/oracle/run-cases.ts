@@ -1,4 +1,4 @@
-import { compareCase, type Library, type Outcome, place } from './compare.js'
+import { compareCase, type Library, type Outcome, zoneClock } from './compare.js'
 
 export interface Plan {
   /** The number of expressions to compare; each has ten ticks. */
@@ -15,7 +15,7 @@ export async function runCases(library: Library, { expressions, zones, seed }: P
   const outcome: Outcome = { equal: 0, proven: 0, explained: 0, lost: 0, refused: 0 }
   let number = 0
   for (const [index, zone] of zones.entries()) {
-    const at = place(zone)
+    const at = zoneClock(zone)
     const last = Math.round(((index + 1) * expressions) / zones.length)
     for (; number < last; number += 1) {
       const near = number % 2 === 0 ? undefined : at.changes[(number >> 1) % Math.max(at.changes.length, 1)]

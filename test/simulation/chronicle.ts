@@ -86,12 +86,12 @@ interface NoteFact {
 }
 
 /** When an event happened, and its position in the order of all events. */
-export interface Place {
+export interface Position {
   readonly at: number
   readonly order: number
 }
 
-export type Entry = Fact & Place
+export type Entry = Fact & Position
 export type EntryOf<Kind extends Fact['kind']> = Extract<Entry, { readonly kind: Kind }>
 
 export interface Violation {
@@ -127,14 +127,14 @@ export class Chronicle {
   }
 
   /** Takes the next position. An operation takes it when it executes, and writes its result there later. */
-  place(): Place {
+  nextPosition(): Position {
     this.#order += 1
     return { at: this.#clock.now(), order: this.#order }
   }
 
-  write(fact: Fact, place: Place = this.place()): void {
+  write(fact: Fact, position: Position = this.nextPosition()): void {
     if (fact.kind === 'put') this.schedules.add(fact.schedule)
-    this.#entries.push({ ...fact, ...place })
+    this.#entries.push({ ...fact, ...position })
   }
 
   note(text: string): void {

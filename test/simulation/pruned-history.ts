@@ -29,7 +29,7 @@ export async function historyOf(store: Store, chronicle: Chronicle): Promise<His
 
 export async function keepPruned(store: Store, chronicle: Chronicle, prune: () => Promise<number>): Promise<number> {
   if (!chronicle.prunes) return prune()
-  const place = chronicle.place()
+  const position = chronicle.nextPosition()
   const earlier = historyOf(store, chronicle)
   const pruned = prune()
   const later = historyOf(store, chronicle)
@@ -40,7 +40,7 @@ export async function keepPruned(store: Store, chronicle: Chronicle, prune: () =
     for (const range of ranges) if (!left.has(range.from)) chronicle.prunedSkips.push({ schedule: id, range })
   }
   for (const [id, { cursor }] of before.schedules) {
-    if (!after.schedules.has(id)) chronicle.write({ kind: 'pruned', schedule: id, cursor }, place)
+    if (!after.schedules.has(id)) chronicle.write({ kind: 'pruned', schedule: id, cursor }, position)
   }
   return pruned
 }

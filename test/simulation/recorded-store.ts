@@ -5,7 +5,7 @@
  */
 import { isFinished, type NewRun, type Run } from '../../src/core/run.js'
 import type { EnqueueResult, RunStore, ScheduleStore, Settlement, SettleResult, Store } from '../../src/core/store.js'
-import type { Chronicle, Place } from './chronicle.js'
+import type { Chronicle, Position } from './chronicle.js'
 import { keepPruned } from './pruned-history.js'
 
 export function recordedStore(store: Store, chronicle: Chronicle): Store {
@@ -28,33 +28,33 @@ function recordedSchedules(schedules: ScheduleStore, chronicle: Chronicle): Sche
   return {
     ...schedules,
     put: async (writes) => {
-      const place = chronicle.place()
+      const position = chronicle.nextPosition()
       const results = await schedules.put(writes)
       for (const [at, { id, definition }] of writes.entries()) {
         const result = results[at]
         if (result?.outcome !== 'created' && result?.outcome !== 'updated') continue
         const { cursor } = result.schedule
-        chronicle.write({ kind: 'put', schedule: id, outcome: result.outcome, definition, cursor }, place)
+        chronicle.write({ kind: 'put', schedule: id, outcome: result.outcome, definition, cursor }, position)
       }
       return results
     },
     pause: async (id, note) => {
-      const place = chronicle.place()
+      const position = chronicle.nextPosition()
       const schedule = await schedules.pause(id, note)
-      if (schedule !== undefined) chronicle.write({ kind: 'paused', schedule: id }, place)
+      if (schedule !== undefined) chronicle.write({ kind: 'paused', schedule: id }, position)
       return schedule
     },
     resume: async (id) => {
-      const place = chronicle.place()
+      const position = chronicle.nextPosition()
       const schedule = await schedules.resume(id)
-      if (schedule !== undefined) chronicle.write({ kind: 'resumed', schedule: id }, place)
+      if (schedule !== undefined) chronicle.write({ kind: 'resumed', schedule: id }, position)
       return schedule
     },
     remove: async (ids, ifVersion) => {
-      const place = chronicle.place()
+      const position = chronicle.nextPosition()
       const results = await schedules.remove(ids, ifVersion)
       const removed = ids.filter((_, at) => results[at] === 'removed')
-      for (const id of removed) chronicle.write({ kind: 'removed', schedule: id }, place)
+      for (const id of removed) chronicle.write({ kind: 'removed', schedule: id }, position)
       return results
     },
   }
@@ -73,34 +73,46 @@ function recordedRuns(store: Store, chronicle: Chronicle): RunStore {
     return run === undefined || isFinished(run) ? undefined : run
   }
 
-  function noteEnqueued(run: NewRun, result: EnqueueResult | undefined, rival: Run | undefined, place: Place): void {
+  function noteEnqueued(
+    run: NewRun,
+    result: EnqueueResult | undefined,
+    rival: Run | undefined,
+    position: Position,
+  ): void {
     if (result?.outcome !== 'enqueued') return
     const { target, origin, keep, key, dedupe, schedule } = run
-    const dueAt = Math.max(run.readyAt ?? place.at + (run.delayMs ?? 0), place.at)
+    const dueAt = Math.max(run.readyAt ?? position.at + (run.delayMs ?? 0), position.at)
     const fact = { kind: 'enqueued' as const, run: result.run, target, origin, keep, dueAt, schedule }
-    chronicle.write(key === undefined || key === 'unstamped' ? fact : { ...fact, key }, place)
+    chronicle.write(key === undefined || key === 'unstamped' ? fact : { ...fact, key }, position)
     if (dedupe !== undefined) dedupes.set(JSON.stringify([target, dedupe]), result.run)
     if (rival === undefined) return
     const text = `${result.run} was enqueued with the key "${dedupe}", which ${rival.id} (${rival.state}) has`
     chronicle.violated('a dedupe key refuses while its run is unfinished', text, result.run, rival.id)
   }
 
-  function noteClaimed(run: Run, place: Place): void {
+  function noteClaimed(run: Run, position: Position): void {
     const attempt = `${run.id}@${run.token}`
     if (claimed.has(attempt)) return
     claimed.add(attempt)
-    if (run.attempt === 1 && (run.startBy ?? place.at) < place.at) {
+    if (run.attempt === 1 && (run.startBy ?? position.at) < position.at) {
       chronicle.violated('nothing starts too late', `${run.id} was to start by ${run.startBy}`, run.id)
     }
     const { id, origin, schedule, tick, key, token = 0, attempt: number, instance } = run
-    chronicle.write({ kind: 'claimed', run: id, origin, schedule, tick, key, token, attempt: number, instance }, place)
+    chronicle.write(
+      { kind: 'claimed', run: id, origin, schedule, tick, key, token, attempt: number, instance },
+      position,
+    )
   }
 
   /** A repeated settlement with the same token is not recorded again. */
-  function noteSettled({ run, token, outcome }: Settlement, result: SettleResult | undefined, place: Place): void {
+  function noteSettled(
+    { run, token, outcome }: Settlement,
+    result: SettleResult | undefined,
+    position: Position,
+  ): void {
     if (settled.has(`${run}@${token}`)) return
     if (result === 'settled') settled.add(`${run}@${token}`)
-    chronicle.write({ kind: result === 'settled' ? 'settled' : 'refused', run, token, outcome: outcome.kind }, place)
+    chronicle.write({ kind: result === 'settled' ? 'settled' : 'refused', run, token, outcome: outcome.kind }, position)
   }
 
   function noteTouched(id: string, text: string): void {
@@ -111,22 +123,22 @@ function recordedRuns(store: Store, chronicle: Chronicle): RunStore {
   return {
     ...runs,
     enqueue: async (news, tx) => {
-      const place = chronicle.place()
+      const position = chronicle.nextPosition()
       const rivals = news.map(rivalOf)
       const results = await runs.enqueue(news, tx)
-      for (const [at, run] of news.entries()) noteEnqueued(run, results[at], await rivals[at], place)
+      for (const [at, run] of news.entries()) noteEnqueued(run, results[at], await rivals[at], position)
       return results
     },
     claim: async (request) => {
-      const place = chronicle.place()
+      const position = chronicle.nextPosition()
       const result = await runs.claim(request)
-      for (const run of result.runs) noteClaimed(run, place)
+      for (const run of result.runs) noteClaimed(run, position)
       return result
     },
     settle: async (settlements) => {
-      const place = chronicle.place()
+      const position = chronicle.nextPosition()
       const results = await runs.settle(settlements)
-      for (const [at, settlement] of settlements.entries()) noteSettled(settlement, results[at], place)
+      for (const [at, settlement] of settlements.entries()) noteSettled(settlement, results[at], position)
       return results
     },
     cancel: async (id) => {

@@ -9,7 +9,7 @@ import { startOwnNats } from '../servers/nats.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { startOwnRabbitMq } from '../servers/rabbitmq.js'
 import { startOwnRedis } from '../servers/redis.js'
-import { scene, soon, yes } from './other-end.js'
+import { scene, soon, yes } from './deliveries.js'
 
 const PASSWORD = 'right-secret'
 

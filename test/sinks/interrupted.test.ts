@@ -19,7 +19,7 @@ afterEach(() => {
 })
 
 /** Instances on one store, each of which can be paused at any point. */
-function world() {
+function setup() {
   const clock = manualClock()
   const store = memory({ clock })
   const instance = async (orders: ScriptedSink, wrap: (store: Store) => Store = (given) => given) => {
@@ -42,13 +42,13 @@ function world() {
 
 describe('an instance that is paused past its lease', () => {
   it('during a call discards the answer, and another instance has delivered', async () => {
-    const { clock, instance, put, states } = world()
+    const { clock, instance, put, states } = setup()
     const [first, second] = [new ScriptedSink(), new ScriptedSink()]
     const { belfry, simulated } = await instance(first)
     const hold = first.hold()
     await put(belfry, 'a', 'b')
     await clock.advance(2_000)
-    expect(first.underWay).toBe(2)
+    expect(first.inFlight).toBe(2)
     simulated.suspend()
     await instance(second)
     await clock.advance(30_000)
@@ -61,7 +61,7 @@ describe('an instance that is paused past its lease', () => {
   })
 
   it('while it collects a batch sends nothing that another instance may have claimed by then', async () => {
-    const { clock, instance, put, states } = world()
+    const { clock, instance, put, states } = setup()
     const [first, second] = [new ScriptedSink({ linger: '1s' }), new ScriptedSink()]
     const { belfry, simulated } = await instance(first)
     await put(belfry, 'a')
@@ -79,7 +79,7 @@ describe('an instance that is paused past its lease', () => {
 
 describe('an acknowledgement that cannot be written', () => {
   it('is written as soon as the store answers, and nothing is sent again meanwhile', async () => {
-    const { clock, instance, put, states } = world()
+    const { clock, instance, put, states } = setup()
     const orders = new ScriptedSink()
     let isDown = true
     const { belfry } = await instance(orders, (store) => ({
@@ -103,7 +103,7 @@ describe('an acknowledgement that cannot be written', () => {
   })
 
   it('is kept when it was written and only the answer was lost', async () => {
-    const { clock, instance, put, states } = world()
+    const { clock, instance, put, states } = setup()
     const orders = new ScriptedSink()
     let lost = 0
     const { belfry } = await instance(orders, (store) => ({

@@ -7,9 +7,9 @@ import { type ReceivedMessage, SinkScene, sinkContract } from '../../src/testing
 import { type Gate, gate } from '../servers/gate.js'
 import { consumeKafka, type KafkaRecord, rawKafka, startOwnKafka } from '../servers/kafka.js'
 import type { OwnServer } from '../servers/postgres.js'
+import { refused, scene, soon, yes } from './deliveries.js'
 import { kafkaWire } from './kafka-wire.js'
 import { killPublisher } from './killed-publisher.js'
-import { refused, scene, soon, yes } from './other-end.js'
 
 const wire = kafkaWire()
 let [broker, door]: [OwnServer | undefined, Gate | undefined] = [undefined, undefined]

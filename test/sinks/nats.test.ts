@@ -5,8 +5,8 @@ import { nats } from '../../src/sinks/nats/index.js'
 import { type ReceivedMessage, sinkContract } from '../../src/testing/sink-contract.js'
 import { startOwnNats } from '../servers/nats.js'
 import type { OwnServer } from '../servers/postgres.js'
+import { refused, scene, soon, yes } from './deliveries.js'
 import { killPublisher } from './killed-publisher.js'
-import { refused, scene, soon, yes } from './other-end.js'
 
 const MAX_PAYLOAD = 200_000
 let server: OwnServer | undefined

@@ -7,8 +7,8 @@ import { type ReceivedMessage, SinkScene, sinkContract } from '../../src/testing
 import { type Gate, gate } from '../servers/gate.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { MAX_MESSAGE_BYTES, startOwnRabbitMq } from '../servers/rabbitmq.js'
+import { refused, scene, soon, yes } from './deliveries.js'
 import { killPublisher } from './killed-publisher.js'
-import { refused, scene, soon, yes } from './other-end.js'
 
 let [server, door]: [OwnServer | undefined, Gate | undefined] = [undefined, undefined]
 const direct = () => server?.url ?? ''

@@ -8,8 +8,8 @@ import { gate } from '../servers/gate.js'
 import type { OwnServer } from '../servers/postgres.js'
 
 import { startOwnRedis, startOwnSentinel, tellRedis } from '../servers/redis.js'
+import { refused, scene, soon, yes } from './deliveries.js'
 import { killPublisher } from './killed-publisher.js'
-import { refused, scene, soon, yes } from './other-end.js'
 
 let server: OwnServer | undefined
 const url = () => server?.url ?? ''

@@ -23,7 +23,7 @@ export class ScriptedSink implements Sink {
   readonly delivery: DeliveryOptions
   script: Script = accept
   /** The number of unanswered messages, and its maximum so far. */
-  underWay = 0
+  inFlight = 0
   most = 0
 
   constructor(delivery: DeliveryOptions = {}) {
@@ -32,14 +32,14 @@ export class ScriptedSink implements Sink {
 
   async deliver(messages: readonly SinkMessage[], signal: AbortSignal): Promise<readonly Delivery[]> {
     this.calls.push(messages)
-    this.underWay += messages.length
-    this.most = Math.max(this.most, this.underWay)
+    this.inFlight += messages.length
+    this.most = Math.max(this.most, this.inFlight)
     try {
       const answers = await this.script(messages, signal)
       this.delivered.push(...messages.filter((_, at) => answers[at]?.delivered === true))
       return answers
     } finally {
-      this.underWay -= messages.length
+      this.inFlight -= messages.length
     }
   }
 

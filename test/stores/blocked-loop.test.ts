@@ -66,7 +66,7 @@ const KINDS = {
 const ONE_EACH = ['sqlite', 'postgres', 'redis'] as const
 
 /** An observer that runs nothing, and a function to start processes beside it. */
-async function scene(kind: keyof typeof KINDS, onFinish: OnFinish) {
+async function setup(kind: keyof typeof KINDS, onFinish: OnFinish) {
   const place = await KINDS[kind]()
   const belfry = createBelfry({ store: place.store, roles: [] })
   const cleanups = [place.close, () => belfry.stop()]
@@ -130,7 +130,7 @@ describe.concurrent.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('on %s', 
     'a handler that blocks for longer than the lease runs once, and its lock is kept',
     AGAIN,
     async ({ onTestFinished }) => {
-      const { belfry, start } = await scene(kind, onTestFinished)
+      const { belfry, start } = await setup(kind, onTestFinished)
       const blocked = await start()
       const { run } = await belfry.enqueue('hold and block', LONG_MS)
       await until(async () => (await belfry.locks.inspect('held')).length === 1)
@@ -147,7 +147,7 @@ describe.concurrent.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('on %s', 
 
 describe.concurrent.each(ONE_EACH)('on %s', (kind) => {
   it('ten blocking handlers are executed ten times, by more than one process', AGAIN, async ({ onTestFinished }) => {
-    const { belfry, start } = await scene(kind, onTestFinished)
+    const { belfry, start } = await setup(kind, onTestFinished)
     const processes = [await start(), await start()]
     const runs = await Promise.all(Array.from({ length: 10 }, () => belfry.enqueue('block', 700)))
     const ends = await Promise.all(runs.map(({ run }) => ended(belfry, run)))
@@ -160,7 +160,7 @@ describe.concurrent.each(ONE_EACH)('on %s', (kind) => {
     'a process that blocks for longer than maxBlock reports the handler, and its run is taken over',
     AGAIN,
     async ({ onTestFinished }) => {
-      const { belfry, start } = await scene(kind, onTestFinished)
+      const { belfry, start } = await setup(kind, onTestFinished)
       const processes = [await start({ maxBlock: '2s' }), await start({ maxBlock: '2s' })]
       const { run } = await belfry.enqueue('block', 60_000)
       await until(() => began(...processes) === 1)
@@ -175,7 +175,7 @@ describe.concurrent.each(ONE_EACH)('on %s', (kind) => {
 it.concurrent('a pool whose password is a function is reported once as having no beat thread', async ({
   onTestFinished,
 }) => {
-  const { launch } = await scene('postgres', onTestFinished)
+  const { launch } = await setup('postgres', onTestFinished)
   const { warned, said, child } = launch('postgres with a password function', {})
   await until(() => said().includes('started'))
   await until(() => warned().includes('has options that only this thread can use (password)'))

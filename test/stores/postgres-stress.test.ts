@@ -4,7 +4,7 @@ import type { Store } from '../../src/core/store.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
 import { seededRandom } from '../../src/testing/random.js'
 import { serverUrl } from '../servers/ask.js'
-import { comeToRest, disturb, shared } from './stress.js'
+import { finishAllRuns, runRandomOperation, shared } from './stress.js'
 
 /** A database of its own, because the server counts deadlocks by database. */
 const name = `stress_${process.pid}_${Date.now().toString(36)}`
@@ -36,7 +36,7 @@ it(
     async function work(store: Store, at: number): Promise<void> {
       const random = seededRandom(seed * 1_000 + at)
       while (performance.now() < until) {
-        await disturb(store, random, common)
+        await runRandomOperation(store, random, common)
         operations += 1
       }
     }
@@ -46,7 +46,7 @@ it(
         stores.flatMap((store, at) => [0, 1, 2].map((worker) => work(store, at * WORKERS_EACH + worker))),
       )
       const [first] = stores
-      expect(first && (await comeToRest(first, 20_000))).toEqual([])
+      expect(first && (await finishAllRuns(first, 20_000))).toEqual([])
       for (const [what, query] of Object.entries(INVARIANTS)) {
         expect((await pools[0]?.query(query))?.rows, what).toEqual([])
       }

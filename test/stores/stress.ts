@@ -73,14 +73,14 @@ const OPERATIONS: Readonly<Record<string, readonly [weight: number, operation: O
 const LOTS = Object.values(OPERATIONS).flatMap(([weight, operation]) => Array<Operation>(weight).fill(operation))
 
 /** Runs one random operation. */
-export function disturb(store: Store, random: Random, common: Shared): Promise<unknown> {
+export function runRandomOperation(store: Store, random: Random, common: Shared): Promise<unknown> {
   const operation = LOTS[random.integer(0, LOTS.length - 1)]
   if (operation === undefined) throw new Error('there is no operation to do')
   return operation(store, random, common)
 }
 
 /** Lets all runs finish, and returns what is left unfinished. */
-export async function comeToRest(store: Store, patienceMs: number): Promise<readonly string[]> {
+export async function finishAllRuns(store: Store, patienceMs: number): Promise<readonly string[]> {
   for (const id of SCHEDULES) await store.schedules.remove([id])
   const states = ['waiting', 'ready', 'running'] as const
   const until = performance.now() + patienceMs

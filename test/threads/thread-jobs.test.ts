@@ -37,7 +37,7 @@ async function endOf(belfry: Belfry, run: string): Promise<Run> {
 }
 
 /** An instance with a job whose handler runs in a thread and performs the action named in its payload. */
-async function scene(options: Partial<BelfryOptions> = {}, job: { exclusive?: true; attempts?: number } = {}) {
+async function setup(options: Partial<BelfryOptions> = {}, job: { exclusive?: true; attempts?: number } = {}) {
   const lines: Line[] = []
   const belfry = createBelfry({ store: memory(), logger: keptLog(lines), ...options })
   instances.push(belfry)
@@ -53,7 +53,7 @@ async function scene(options: Partial<BelfryOptions> = {}, job: { exclusive?: tr
 }
 
 /** The same with a clock that the test advances. */
-async function timedScene(options: { timeout?: string } = {}) {
+async function setupWithClock(options: { timeout?: string } = {}) {
   const lines: Line[] = []
   const test = createTestBelfry({ logger: keptLog(lines) })
   instances.push(test.belfry)
@@ -136,13 +136,13 @@ describe('a job whose handler is a module', () => {
   })
 
   it('has no transaction, and its error says so', async () => {
-    const { done } = await scene()
+    const { done } = await setup()
     const { error } = await done({ do: 'transaction' })
     expect(error).toMatchObject({ code: 'UNSUPPORTED', message: expect.stringContaining('transaction() works in') })
   })
 
   it('writes to its instance’s log, with the fields of its run', async () => {
-    const { lines, done } = await scene()
+    const { lines, done } = await setup()
     const { id } = await done({ do: 'log' })
     expect(lines.filter(({ fields }) => fields.run === id)).toEqual([
       { level: 'info', message: 'resized', fields: { run: id, attempt: 1, size: 3 } },
@@ -157,7 +157,7 @@ describe('a job whose handler is a module', () => {
 
 describe('an error thrown by a handler in a thread', () => {
   it('keeps its message, code and stack', async () => {
-    const { done } = await scene()
+    const { done } = await setup()
     const { state, error } = await done({ do: 'throw' })
     expect(state).toBe('failed')
     expect(error).toMatchObject({ message: 'cannot resize', code: 'E_RESIZE' })
@@ -188,7 +188,7 @@ describe('an error thrown by a handler in a thread', () => {
   })
 
   it('ends the run at once when it is not retryable', async () => {
-    const { done } = await scene({}, { attempts: 5 })
+    const { done } = await setup({}, { attempts: 5 })
     expect(await done({ do: 'throw for good' })).toMatchObject({ state: 'failed', attempt: 1 })
     const { error, attempt } = await done({ do: 'return what is no JSON' })
     expect({ error, attempt }).toMatchObject({ attempt: 1, error: { code: 'PAYLOAD_INVALID' } })
@@ -213,7 +213,7 @@ describe('a thread that dies', () => {
     ['exit', /exit code 3: something in it calls process\.exit/],
     ['throw later', /an error that nothing caught: nobody catches this/],
   ])('fails the attempt, not the process: %s', async (what, message) => {
-    const { done } = await scene({}, { attempts: 2 })
+    const { done } = await setup({}, { attempts: 2 })
     expect(await done({ do: what })).toMatchObject({
       state: 'failed',
       attempt: 2,
@@ -223,14 +223,14 @@ describe('a thread that dies', () => {
   })
 
   it('fails the attempt that exceeds its memory limit', async () => {
-    const { done } = await scene({ threads: { memoryMb: 32 } })
+    const { done } = await setup({ threads: { memoryMb: 32 } })
     const { error } = await done({ do: 'use much memory' })
     expect(error).toMatchObject({ code: 'THREAD_ENDED', message: expect.stringContaining('ran out of memory') })
     expect(await done({ do: 'tell' })).toMatchObject({ state: 'succeeded' })
   })
 
   it('harms no later run when leftover work of a handler kills it', async () => {
-    const { done, lines } = await scene({ threads: { max: 1 } })
+    const { done, lines } = await setup({ threads: { max: 1 } })
     for (let round = 0; round < 10; round += 1) {
       expect(await done({ do: 'leave a bomb' })).toMatchObject({ state: 'succeeded' })
       expect(await done({ do: 'tell' })).toMatchObject({ state: 'succeeded' })
@@ -243,7 +243,7 @@ describe('a thread that dies', () => {
 
 describe('an attempt that must end', () => {
   it('ends after its timeout and its abort window, whatever its handler does', async () => {
-    const { enqueue, state, advance, belfry, lines } = await timedScene({ timeout: '1m' })
+    const { enqueue, state, advance, belfry, lines } = await setupWithClock({ timeout: '1m' })
     const run = await enqueue({ do: 'spin for ever', key: 'a' })
     const next = await enqueue({ do: 'tell', key: 'a' })
     await expect.poll(() => state(run), SOON).toBe('running')
@@ -260,7 +260,7 @@ describe('an attempt that must end', () => {
   })
 
   it('ends soon after it was cancelled', async () => {
-    const { enqueue, state, advance, belfry } = await timedScene()
+    const { enqueue, state, advance, belfry } = await setupWithClock()
     const run = await enqueue({ do: 'spin for ever', key: 'a' })
     await expect.poll(() => state(run), SOON).toBe('running')
     await belfry.runs.cancel(run)
@@ -269,7 +269,7 @@ describe('an attempt that must end', () => {
   })
 
   it('can end itself inside a loop that never yields', async () => {
-    const { enqueue, state, advance, belfry, lines } = await timedScene({ timeout: '1m' })
+    const { enqueue, state, advance, belfry, lines } = await setupWithClock({ timeout: '1m' })
     const before = await enqueue({ do: 'tell', key: 'a' })
     await expect.poll(() => state(before), SOON).toBe('succeeded')
     for (const what of ['spin until aborted', 'wait until aborted']) {
@@ -290,7 +290,7 @@ describe('an attempt that must end', () => {
 
 describe('stop()', () => {
   it('gives a handler in a thread its grace', async () => {
-    const { belfry, enqueue } = await scene()
+    const { belfry, enqueue } = await setup()
     const run = await enqueue({ do: 'wait', ms: 300 })
     await expect.poll(async () => (await belfry.runs.get(run))?.state, SOON).toBe('running')
     const ended = new Promise<unknown>((resolve) => belfry.on('run:succeeded', ({ result }) => resolve(result)))
@@ -299,7 +299,7 @@ describe('stop()', () => {
   })
 
   it('ends handlers that do not return within the grace, and releases their runs', async () => {
-    const { belfry, enqueue } = await scene()
+    const { belfry, enqueue } = await setup()
     const run = await enqueue({ do: 'spin for ever' })
     await expect.poll(async () => (await belfry.runs.get(run))?.state, SOON).toBe('running')
     const released = new Promise<Run>((resolve) => belfry.on('run:released', (event) => resolve(event.run)))

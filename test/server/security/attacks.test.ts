@@ -1,7 +1,7 @@
 /** Attacks by a caller whose token permits less than it tries. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { everything } from './raw-service.js'
-import { bearer, outcome, type Stage, stage } from './stage.js'
+import { bearer, outcome, type SecuredService, securedService } from './secured-service.js'
 
 interface Operation {
   readonly method: string
@@ -9,19 +9,19 @@ interface Operation {
   readonly role: string | undefined
 }
 
-let scene: Stage
+let service: SecuredService
 
 beforeEach(async () => {
-  scene = await stage()
-  await scene.belfry.schedules.put('billing/1', { every: '1h', job: 'invoice', payload: { card: 'visa-4111' } })
-  await scene.belfry.schedules.put('shop/1', { every: '1h', job: 'stock' })
+  service = await securedService()
+  await service.belfry.schedules.put('billing/1', { every: '1h', job: 'invoice', payload: { card: 'visa-4111' } })
+  await service.belfry.schedules.put('shop/1', { every: '1h', job: 'stock' })
 })
 
-afterEach(() => scene.close())
+afterEach(() => service.close())
 
 /** Every operation of the OpenAPI document. */
 async function operations(): Promise<readonly Operation[]> {
-  const document = (await (await scene.ask('/openapi.json')).json()) as {
+  const document = (await (await service.ask('/openapi.json')).json()) as {
     paths: Record<string, Record<string, { 'x-role'?: string }>>
   }
   return Object.entries(document.paths).flatMap(([path, item]) =>
@@ -65,7 +65,7 @@ async function sweep(ids: readonly string[], headers: Record<string, string>): P
     if (OPEN.includes(`${operation.method} ${operation.path}`)) continue
     const wanted = (operation.path.includes('{') ? ids : ['']).flatMap((id) => BODIES.map((body) => ({ id, body })))
     for (const { id, body } of wanted) {
-      const response = await scene.ask(at(operation.path, id), asked(operation, headers, body))
+      const response = await service.ask(at(operation.path, id), asked(operation, headers, body))
       expect(response.status).toBeLessThan(500)
       if (response.headers.get('content-type') === 'text/event-stream') await response.body?.cancel()
       else {
@@ -80,11 +80,11 @@ async function sweep(ids: readonly string[], headers: Record<string, string>): P
 /** The contents that a token for shop/ must not change. */
 async function outside(): Promise<unknown> {
   const { schedules, runs, locks, ...belfry } = {
-    schedules: await scene.belfry.schedules.list({ limit: 1_000 }),
-    runs: await scene.belfry.runs.list({ limit: 1_000 }),
-    locks: await scene.belfry.locks.list({ limit: 1_000 }),
-    frozen: await scene.belfry.frozen(),
-    tokens: await scene.tokens.list({ limit: 1_000 }),
+    schedules: await service.belfry.schedules.list({ limit: 1_000 }),
+    runs: await service.belfry.runs.list({ limit: 1_000 }),
+    locks: await service.belfry.locks.list({ limit: 1_000 }),
+    frozen: await service.belfry.frozen(),
+    tokens: await service.tokens.list({ limit: 1_000 }),
   }
   const isOutside = (id: string | undefined) => !id?.startsWith('shop/')
   return {
@@ -98,20 +98,20 @@ async function outside(): Promise<unknown> {
 
 describe('without a token', () => {
   it('every operation except the open ones is refused, and changes nothing', async () => {
-    const before = await everything(scene.belfry)
+    const before = await everything(service.belfry)
     const all = await operations()
     expect(all.length).toBeGreaterThan(10)
     for (const operation of all) {
       const name = `${operation.method} ${operation.path}`
-      const answer = await outcome(await scene.ask(at(operation.path, 'billing/1'), asked(operation)))
+      const answer = await outcome(await service.ask(at(operation.path, 'billing/1'), asked(operation)))
       if (!OPEN.includes(name)) expect(`${name}: ${answer}`).toBe(`${name}: 401 UNAUTHENTICATED`)
     }
-    expect(await everything(scene.belfry)).toBe(before)
+    expect(await everything(service.belfry)).toBe(before)
   })
 
   it('existing and missing resources get the same answer', async () => {
     for (const path of ['/v1/schedules/billing%2F1', '/v1/schedules/nothing', '/v1/nowhere', '/admin', '/']) {
-      expect(await outcome(await scene.ask(path))).toBe('401 UNAUTHENTICATED')
+      expect(await outcome(await service.ask(path))).toBe('401 UNAUTHENTICATED')
     }
   })
 })
@@ -122,69 +122,69 @@ describe('a caller without the required role', () => {
   it.each(['viewer', 'operator'] as const)(
     '(%s) is refused before the request is checked any further',
     async (role) => {
-      const headers = bearer(await scene.token({ role }))
-      const before = await everything(scene.belfry)
+      const headers = bearer(await service.token({ role }))
+      const before = await everything(service.belfry)
       const higher = ranks.slice(ranks.indexOf(role) + 1)
       const beyond = (await operations()).filter((each) => higher.some((rank) => rank === each.role))
       expect(beyond.length).toBeGreaterThan(1)
       for (const operation of beyond) {
         for (const body of ['{', ...BODIES]) {
-          const response = await scene.ask(at(operation.path, 'billing/1'), asked(operation, headers, body))
+          const response = await service.ask(at(operation.path, 'billing/1'), asked(operation, headers, body))
           const name = `${operation.method} ${operation.path}`
           expect(`${name}: ${await outcome(response)}`).toBe(`${name}: 403 FORBIDDEN`)
         }
       }
-      expect(await everything(scene.belfry)).toBe(before)
+      expect(await everything(service.belfry)).toBe(before)
     },
   )
 })
 
 describe('a viewer', () => {
   it('changes nothing by any operation', async () => {
-    const token = await scene.token({ role: 'viewer' })
-    const before = await everything(scene.belfry)
+    const token = await service.token({ role: 'viewer' })
+    const before = await everything(service.belfry)
     let refused = 0
     for (const operation of await operations()) {
       if (operation.method === 'GET' || operation.path === '/v1/session') continue
-      const response = await scene.ask(at(operation.path, 'billing/1'), asked(operation, bearer(token)))
+      const response = await service.ask(at(operation.path, 'billing/1'), asked(operation, bearer(token)))
       if (response.status === 403) refused += 1
       // Read-only operations, such as a preview, may use POST.
       else expect([200, 400, 404, 415, 422]).toContain(response.status)
     }
     expect(refused).toBeGreaterThan(5)
-    expect(await everything(scene.belfry)).toBe(before)
+    expect(await everything(service.belfry)).toBe(before)
   })
 })
 
 describe('a token for shop/', () => {
   it.each(['viewer', 'operator', 'admin'] as const)('(%s) neither sees nor changes names outside', async (role) => {
-    const headers = bearer(await scene.token({ role, prefix: 'shop/' }))
-    const before = await everything(scene.belfry)
+    const headers = bearer(await service.token({ role, prefix: 'shop/' }))
+    const before = await everything(service.belfry)
     for (const operation of await operations()) {
       if (!operation.path.startsWith('/v1/schedules/{id}')) continue
       const answers: string[] = []
       // The second id does not exist; the answers must not differ.
       for (const id of ['billing/1', 'billing/2']) {
-        const response = await scene.ask(at(operation.path, id), asked(operation, headers))
+        const response = await service.ask(at(operation.path, id), asked(operation, headers))
         expect([400, 403, 404, 422]).toContain(response.status)
         answers.push((await response.text()).replaceAll(/billing(\/|%2F)\d/g, 'it'))
       }
       expect(answers[0]).toBe(answers[1])
       expect(answers[0]).not.toMatch(/visa-4111|invoice/)
     }
-    expect(await everything(scene.belfry)).toBe(before)
+    expect(await everything(service.belfry)).toBe(before)
   })
 
   it('learns and changes nothing outside, by any operation on any id', {
     timeout: 120_000,
   }, async () => {
-    const { belfry } = scene
-    const headers = bearer(await scene.token({ role: 'admin', prefix: 'shop/' }))
+    const { belfry } = service
+    const headers = bearer(await service.token({ role: 'admin', prefix: 'shop/' }))
     const triggered = await belfry.schedules.trigger('billing/1')
     const lock = await belfry.lock('billing/lock', { ttl: '10m' })
     // A token's random id cannot begin with this name.
-    const ana = await scene.token({ role: 'admin', name: 'ana-1' })
-    await scene.ask('/v1/schedules/billing%2F1/pause', { method: 'POST', headers: bearer(ana), body: {} })
+    const ana = await service.token({ role: 'admin', name: 'ana-1' })
+    await service.ask('/v1/schedules/billing%2F1/pause', { method: 'POST', headers: bearer(ana), body: {} })
     const { items } = await belfry.runs.list()
     const before = await outside()
     const ids = ['billing/1', 'billing/lock', items[0]?.id ?? '', JSON.stringify(triggered)]
@@ -208,11 +208,11 @@ describe('a token for shop/', () => {
     '\u0073hop\u002f\u0000',
     ' shop/1',
   ])('cannot create schedule %j outside its prefix by a path trick', async (id) => {
-    const headers = bearer(await scene.token({ role: 'admin', prefix: 'shop/' }))
+    const headers = bearer(await service.token({ role: 'admin', prefix: 'shop/' }))
     const body = { every: '1h', job: 'x' }
-    const put = await scene.ask(`/v1/schedules/${encodeURIComponent(id)}`, { method: 'PUT', headers, body })
-    const post = await scene.ask('/v1/schedules', { method: 'POST', headers, body: { id, ...body } })
-    const { items } = await scene.belfry.schedules.list()
+    const put = await service.ask(`/v1/schedules/${encodeURIComponent(id)}`, { method: 'PUT', headers, body })
+    const post = await service.ask('/v1/schedules', { method: 'POST', headers, body: { id, ...body } })
+    const { items } = await service.belfry.schedules.list()
     // "shop/../billing/1" is an ordinary id inside the prefix; dots have no meaning in ids.
     const inside = id.startsWith('shop/') && !id.includes('\u0000')
     expect([put.status, post.status]).toEqual(
@@ -224,18 +224,18 @@ describe('a token for shop/', () => {
   })
 
   it('lists only names inside, whatever prefix it asks for', async () => {
-    const headers = bearer(await scene.token({ role: 'admin', prefix: 'shop/' }))
+    const headers = bearer(await service.token({ role: 'admin', prefix: 'shop/' }))
     for (const query of ['', '?prefix=', '?prefix=billing/', '?prefix=s', '?job=invoice', '?prefix=shop/1']) {
-      const response = await scene.ask(`/v1/schedules${query}`, { headers })
+      const response = await service.ask(`/v1/schedules${query}`, { headers })
       expect(await response.text()).not.toContain('billing')
     }
   })
 
   it('cannot use an invented cursor', async () => {
-    const headers = bearer(await scene.token({ role: 'viewer', prefix: 'shop/' }))
+    const headers = bearer(await service.token({ role: 'viewer', prefix: 'shop/' }))
     for (const text of ['billing/', '', 'a', '{"after":"a"}', '\u0000']) {
       const cursor = Buffer.from(text).toString('base64url')
-      const response = await scene.ask(`/v1/schedules?cursor=${cursor}`, { headers })
+      const response = await service.ask(`/v1/schedules?cursor=${cursor}`, { headers })
       expect(response.status).toBeLessThan(500)
       expect(await response.text()).not.toContain('billing')
     }
@@ -244,9 +244,9 @@ describe('a token for shop/', () => {
 
 describe('a body', () => {
   const put = async (body: string, headers: Record<string, string> = {}) => {
-    const token = bearer(await scene.token({ role: 'admin' }))
+    const token = bearer(await service.token({ role: 'admin' }))
     const type = { 'content-type': 'application/json', ...headers }
-    return scene.ask('/v1/schedules/new', { method: 'PUT', headers: { ...token, ...type }, body })
+    return service.ask('/v1/schedules/new', { method: 'PUT', headers: { ...token, ...type }, body })
   }
 
   it.each([
@@ -268,12 +268,12 @@ describe('a body', () => {
     ['a list', '[]'],
     ['a text', '"__proto__"'],
   ])('%s is refused and changes nothing', async (_, body) => {
-    const before = await scene.belfry.schedules.list()
+    const before = await service.belfry.schedules.list()
     const response = await put(body)
     expect(response.status).toBeGreaterThanOrEqual(400)
     expect(response.status).toBeLessThan(500)
     expect(response.headers.get('content-type')).toBe('application/problem+json')
-    expect(await scene.belfry.schedules.list()).toEqual(before)
+    expect(await service.belfry.schedules.list()).toEqual(before)
     expect(({} as Record<string, unknown>).role).toBeUndefined()
     expect(({} as Record<string, unknown>).x).toBeUndefined()
   })
@@ -289,10 +289,10 @@ describe('a body', () => {
 
 describe('an answer', () => {
   it('never contains a header that an id injected', async () => {
-    const headers = bearer(await scene.token({ role: 'admin' }))
+    const headers = bearer(await service.token({ role: 'admin' }))
     for (const id of ['a\r\nset-cookie: x=1', 'a\nb', 'a\u0000b', 'ü/ß', '\u{1f514}', 'a b', '"quoted"', '%0d%0a']) {
       const body = { id, every: '1h', job: 'x' }
-      const response = await scene.ask('/v1/schedules', { method: 'POST', headers, body })
+      const response = await service.ask('/v1/schedules', { method: 'POST', headers, body })
       expect(response.status).toBeLessThan(500)
       expect(response.headers.get('set-cookie')).toBeNull()
       expect(response.headers.get('location') ?? '').toMatch(/^[\x21-\x7e]*$/)

@@ -5,11 +5,11 @@ import { createServer } from '../../../src/server/index.js'
 import { addressKey, RateLimit } from '../../../src/server/security/rate-limit.js'
 import { memory } from '../../../src/stores/memory/index.js'
 import { manualClock } from '../../../src/testing/index.js'
-import { bearer, outcome, type Stage, stage } from './stage.js'
+import { bearer, outcome, type SecuredService, securedService } from './secured-service.js'
 
-let scene: Stage | undefined
+let service: SecuredService | undefined
 
-afterEach(() => scene?.close())
+afterEach(() => service?.close())
 
 const HERE = '127.0.0.1'
 
@@ -26,7 +26,7 @@ describe('without a login', () => {
     'belfry.internal:9',
     'only.internal:81',
   ])('a request to the host %s from this machine is admin', async (host) => {
-    scene = await stage({ open: true, hosts: ['belfry.internal', 'only.internal:81'] })
+    service = await securedService({ open: true, hosts: ['belfry.internal', 'only.internal:81'] })
     const response = await askAs(host)
     expect(await response.json()).toEqual({ name: 'local', role: 'admin' })
   })
@@ -48,30 +48,30 @@ describe('without a login', () => {
     'localhost/..',
     ' ',
   ])('a request to the host "%s" is refused', async (host) => {
-    scene = await stage({ open: true, hosts: ['only.internal:81'] })
+    service = await securedService({ open: true, hosts: ['only.internal:81'] })
     expect(await outcome(await askAs(host))).toBe('421 HOST_REFUSED')
   })
 
   it('the host in the request line is checked as well as the Host header', async () => {
-    scene = await stage({ open: true })
-    const response = await scene.ask('/v1/session', { headers: { host: 'localhost' }, address: HERE })
+    service = await securedService({ open: true })
+    const response = await service.ask('/v1/session', { headers: { host: 'localhost' }, address: HERE })
     expect(await outcome(response)).toBe('421 HOST_REFUSED')
   })
 
   it('a request from another machine still needs a token', async () => {
-    scene = await stage({ open: true, hosts: ['belfry.test'] })
-    expect(await outcome(await scene.ask('/v1/session', { address: '192.0.2.1' }))).toBe('401 UNAUTHENTICATED')
+    service = await securedService({ open: true, hosts: ['belfry.test'] })
+    expect(await outcome(await service.ask('/v1/session', { address: '192.0.2.1' }))).toBe('401 UNAUTHENTICATED')
     for (const address of [HERE, '::1', '::ffff:127.0.0.1']) {
-      expect((await scene.ask('/v1/session', { address })).status).toBe(200)
+      expect((await service.ask('/v1/session', { address })).status).toBe(200)
     }
   })
 
   it('a given token determines the role', async () => {
-    scene = await stage({ open: true, hosts: ['belfry.test'] })
-    const token = await scene.token({ role: 'viewer', name: 'ana' })
-    const me = await scene.ask('/v1/session', { headers: bearer(token), address: HERE })
+    service = await securedService({ open: true, hosts: ['belfry.test'] })
+    const token = await service.token({ role: 'viewer', name: 'ana' })
+    const me = await service.ask('/v1/session', { headers: bearer(token), address: HERE })
     expect(await me.json()).toMatchObject({ role: 'viewer' })
-    const forged = await scene.ask('/v1/session', { headers: bearer(`${token.slice(0, -2)}AA`), address: HERE })
+    const forged = await service.ask('/v1/session', { headers: bearer(`${token.slice(0, -2)}AA`), address: HERE })
     expect(await outcome(forged)).toBe('401 UNAUTHENTICATED')
   })
 
@@ -82,9 +82,9 @@ describe('without a login', () => {
     ['a page of ours', { origin: 'http://belfry.test' }, '404 NOT_FOUND'],
     ['a program', {}, '404 NOT_FOUND'],
   ])('a change sent by %s is checked by its origin', async (_, headers, expected) => {
-    scene = await stage({ open: true, hosts: ['belfry.test'] })
+    service = await securedService({ open: true, hosts: ['belfry.test'] })
     const asked = { method: 'POST', headers, body: {}, address: HERE }
-    expect(await outcome(await scene.ask('/v1/nothing-here', asked))).toBe(expected)
+    expect(await outcome(await service.ask('/v1/nothing-here', asked))).toBe(expected)
   })
 
   it('is the default of a handler without an authoriser', async () => {
@@ -102,7 +102,7 @@ describe('without a login', () => {
 })
 
 async function askAs(host: string): Promise<Response> {
-  const { ask } = scene as Stage
+  const { ask } = service as SecuredService
   const names = URL.canParse(`http://${host}/`) && host.trim() !== '' && !/[@/,]/.test(host)
   if (!names) return ask('/v1/session', { headers: { host }, address: HERE })
   // As a server builds the request: the same host in the URL and in the header.
@@ -111,8 +111,8 @@ async function askAs(host: string): Promise<Response> {
 
 describe('probes', () => {
   it('need no token, for any host', async () => {
-    scene = await stage({ hosts: ['belfry.example'] })
-    for (const path of ['/healthz', '/readyz']) expect((await scene.ask(path)).status).toBe(200)
+    service = await securedService({ hosts: ['belfry.example'] })
+    for (const path of ['/healthz', '/readyz']) expect((await service.ask(path)).status).toBe(200)
   })
 })
 
@@ -120,8 +120,8 @@ describe('every answer', () => {
   it.each(['/healthz', '/v1/session', '/nowhere', '/v1/%zz'])(
     'tells browsers not to render, sniff, frame or cache it: %s',
     async (path) => {
-      scene = await stage()
-      const { headers } = await scene.ask(path)
+      service = await securedService()
+      const { headers } = await service.ask(path)
       expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'; frame-ancestors 'none'/)
       expect(headers.get('x-content-type-options')).toBe('nosniff')
       expect(headers.get('x-frame-options')).toBe('DENY')
@@ -129,7 +129,7 @@ describe('every answer', () => {
       expect(headers.get('cache-control')).toBe('no-store')
       expect(headers.get('access-control-allow-origin')).toBeNull()
       expect(headers.get('strict-transport-security')).toBeNull()
-      expect((await scene.ask(path, { secure: true })).headers.get('strict-transport-security')).toMatch(/^max-age=/)
+      expect((await service.ask(path, { secure: true })).headers.get('strict-transport-security')).toMatch(/^max-age=/)
     },
   )
 })
@@ -137,34 +137,35 @@ describe('every answer', () => {
 describe('rate limits', () => {
   it('apply per token, with a Retry-After header', async () => {
     const clock = manualClock(0)
-    scene = await stage({ clock, rates: { token: { perSecond: 1, burst: 5 } } })
-    const [one, other] = [await scene.token({ role: 'viewer' }), await scene.token({ role: 'viewer' })]
+    service = await securedService({ clock, rates: { token: { perSecond: 1, burst: 5 } } })
+    const [one, other] = [await service.token({ role: 'viewer' }), await service.token({ role: 'viewer' })]
     for (let at = 0; at < 5; at += 1)
-      expect((await scene.ask('/v1/session', { headers: bearer(one) })).status).toBe(200)
-    const refused = await scene.ask('/v1/session', { headers: bearer(one) })
+      expect((await service.ask('/v1/session', { headers: bearer(one) })).status).toBe(200)
+    const refused = await service.ask('/v1/session', { headers: bearer(one) })
     expect(refused.headers.get('retry-after')).toBe('1')
     expect(await outcome(refused)).toBe('429 RATE_LIMITED')
-    expect((await scene.ask('/v1/session', { headers: bearer(other) })).status).toBe(200)
+    expect((await service.ask('/v1/session', { headers: bearer(other) })).status).toBe(200)
     await clock.advance(1_000)
-    expect((await scene.ask('/v1/session', { headers: bearer(one) })).status).toBe(200)
+    expect((await service.ask('/v1/session', { headers: bearer(one) })).status).toBe(200)
   })
 
   it('apply per address', async () => {
-    scene = await stage({ clock: manualClock(0), rates: { address: { perSecond: 1, burst: 3 } } })
-    const from = async (address: string) => outcome(await (scene as Stage).ask('/v1/session', { address }))
+    service = await securedService({ clock: manualClock(0), rates: { address: { perSecond: 1, burst: 3 } } })
+    const from = async (address: string) => outcome(await (service as SecuredService).ask('/v1/session', { address }))
     for (let at = 0; at < 3; at += 1) expect(await from('192.0.2.1')).toBe('401 UNAUTHENTICATED')
     expect(await from('192.0.2.1')).toBe('429 RATE_LIMITED')
     expect(await from('::ffff:192.0.2.1')).toBe('429 RATE_LIMITED')
     expect(await from('192.0.2.2')).toBe('401 UNAUTHENTICATED')
-    const open = async (path: string) => outcome(await (scene as Stage).ask(path, { address: '192.0.2.1' }))
+    const open = async (path: string) => outcome(await (service as SecuredService).ask(path, { address: '192.0.2.1' }))
     for (const path of ['/readyz', '/openapi.json']) expect(await open(path)).toBe('429 RATE_LIMITED')
   })
 
   it('apply to failed logins, which then cost no store reads; a valid token remains accepted', async () => {
     const clock = manualClock(0)
-    scene = await stage({ clock, rates: { guesses: { perSecond: 1, burst: 10 } } })
-    const good = await scene.token({ role: 'viewer' })
-    const ask = async (token: string) => outcome(await (scene as Stage).ask('/v1/session', { headers: bearer(token) }))
+    service = await securedService({ clock, rates: { guesses: { perSecond: 1, burst: 10 } } })
+    const good = await service.token({ role: 'viewer' })
+    const ask = async (token: string) =>
+      outcome(await (service as SecuredService).ask('/v1/session', { headers: bearer(token) }))
     expect(await ask(good)).toBe('200')
     const forged = (at: number) => good.slice(0, -4) + String(at).padStart(4, '0')
     const guesses = await Promise.all(Array.from({ length: 100 }, (_, at) => ask(forged(at))))
@@ -177,7 +178,7 @@ describe('rate limits', () => {
       await Promise.all(Array.from({ length: 20 }, (_, each) => ask(forged(each))))
       expect(await ask(good)).toBe('200')
     }
-    await scene.tokens.revoke(good.split('_')[1] ?? '')
+    await service.tokens.revoke(good.split('_')[1] ?? '')
     await clock.advance(2_100)
     expect(await ask(good)).toBe('401 UNAUTHENTICATED')
     await Promise.all(Array.from({ length: 20 }, (_, each) => ask(forged(each))))
@@ -185,9 +186,9 @@ describe('rate limits', () => {
   })
 
   it('accept concurrent first requests with one valid token', async () => {
-    scene = await stage({ rates: { guesses: { perSecond: 1, burst: 2 } } })
-    const headers = bearer(await scene.token({ role: 'viewer' }))
-    const { ask } = scene
+    service = await securedService({ rates: { guesses: { perSecond: 1, burst: 2 } } })
+    const headers = bearer(await service.token({ role: 'viewer' }))
+    const { ask } = service
     const answers = await Promise.all(Array.from({ length: 100 }, () => ask('/v1/session', { headers })))
     expect(answers.filter(({ ok }) => ok)).toHaveLength(100)
   })

@@ -5,7 +5,7 @@ import { silentLogger } from '../../../src/core/logger.js'
 import { type BelfryServer, createServer, problem } from '../../../src/server/index.js'
 import type { Caller } from '../../../src/server/security/caller.js'
 import { memory } from '../../../src/stores/memory/index.js'
-import { outcome } from './stage.js'
+import { outcome } from './secured-service.js'
 
 let belfry: Belfry
 let server: BelfryServer

@@ -8,26 +8,26 @@ import { serverUrl } from '../servers/ask.js'
 import { temporaryFile } from '../stores/temporary-file.js'
 
 /** How to open a store, as data that can be passed to another process. */
-export type Place =
+export type StoreLocation =
   | { readonly sqlite: SqliteOptions }
   | { readonly postgres: PostgresOptions }
   | { readonly redis: RedisOptions }
 
-export function storeAt(place: Place): Store {
-  if ('sqlite' in place) return sqlite(place.sqlite)
-  return 'postgres' in place ? postgres(place.postgres) : redis(place.redis)
+export function storeAt(location: StoreLocation): Store {
+  if ('sqlite' in location) return sqlite(location.sqlite)
+  return 'postgres' in location ? postgres(location.postgres) : redis(location.redis)
 }
 
-export interface PlaceKind {
+export interface LocationKind {
   readonly name: string
-  make(): Promise<{ readonly place: Place; remove(): Promise<void> }>
+  make(): Promise<{ readonly location: StoreLocation; remove(): Promise<void> }>
 }
 
-const sqliteFile: PlaceKind = {
+const sqliteFile: LocationKind = {
   name: 'sqlite',
   make: async () => {
     const { path, remove } = temporaryFile()
-    return { place: { sqlite: { path } }, remove }
+    return { location: { sqlite: { path } }, remove }
   },
 }
 
@@ -38,7 +38,7 @@ function ownName(): string {
   return `lock_${process.pid}_${Date.now().toString(36)}_${made}`
 }
 
-function postgresSchema(liveness: 'lease' | 'advisory'): PlaceKind {
+function postgresSchema(liveness: 'lease' | 'advisory'): LocationKind {
   return {
     name: `postgres (${liveness})`,
     make: async () => {
@@ -50,29 +50,29 @@ function postgresSchema(liveness: 'lease' | 'advisory'): PlaceKind {
         await admin.query(`drop schema ${schema} cascade`)
         await admin.end()
       }
-      return { place: { postgres: { url, schema, liveness } }, remove }
+      return { location: { postgres: { url, schema, liveness } }, remove }
     },
   }
 }
 
 /** The servers belong to the test run and are removed with their data, so `remove` has nothing to do. */
-const redisPrefix: PlaceKind = {
+const redisPrefix: LocationKind = {
   name: 'redis',
   make: async () => {
     const url = await serverUrl('redis')
-    return { place: { redis: { url, prefix: `${ownName()}:` } }, remove: async () => {} }
+    return { location: { redis: { url, prefix: `${ownName()}:` } }, remove: async () => {} }
   },
 }
 
-const clusterPrefix: PlaceKind = {
+const clusterPrefix: LocationKind = {
   name: 'redis cluster',
   make: async () => {
     const nodes = (await serverUrl('redis-cluster')).split(',')
-    return { place: { redis: { nodes, prefix: `${ownName()}:` } }, remove: async () => {} }
+    return { location: { redis: { nodes, prefix: `${ownName()}:` } }, remove: async () => {} }
   },
 }
 
-export const placeKinds: readonly PlaceKind[] = [
+export const locationKinds: readonly LocationKind[] = [
   sqliteFile,
   postgresSchema('lease'),
   postgresSchema('advisory'),

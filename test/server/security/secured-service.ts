@@ -16,7 +16,7 @@ export interface Asked {
   readonly host?: string
 }
 
-export interface Stage {
+export interface SecuredService {
   readonly belfry: Belfry
   readonly tokens: Tokens
   ask(path: string, asked?: Asked): Promise<Response>
@@ -24,7 +24,7 @@ export interface Stage {
   close(): Promise<void>
 }
 
-export async function stage(options: AuthoriseOptions = {}): Promise<Stage> {
+export async function securedService(options: AuthoriseOptions = {}): Promise<SecuredService> {
   const belfry = createBelfry({ store: memory(), roles: [], logger: silentLogger })
   await belfry.start()
   const server = createServer(belfry, { authorise: tokenAuthorise(belfry.records, options), logger: silentLogger })

@@ -24,7 +24,7 @@ export interface Outcome {
   readonly stderr: string
 }
 
-export interface Ground {
+export interface CliSetup {
   readonly folder: string
   /** The command line options that select the store. */
   readonly store: readonly string[]
@@ -39,7 +39,7 @@ export interface Ground {
 
 let made = 0
 
-export async function ground(kind: Kind): Promise<Ground> {
+export async function cliSetup(kind: Kind): Promise<CliSetup> {
   const folder = mkdtempSync(join(tmpdir(), 'belfry-cli-'))
   made += 1
   const schema = `c${process.pid}_${Date.now().toString(36)}_${made}`
