@@ -1,9 +1,9 @@
 /**
- * Who is at the other end. Behind proxies that we were told of it is the last address before them; what anybody else
- * says about where he comes from counts for nothing.
+ * The client's address. Behind trusted proxies it is the last address in X-Forwarded-For before them; the header of any
+ * other sender is ignored.
  */
 import type { IncomingMessage } from 'node:http'
-import { BlockList, isIP, type Socket } from 'node:net'
+import { BlockList, isIP } from 'node:net'
 import { failure, quote } from '../../core/errors.js'
 import type { RequestInfo } from '../../server/index.js'
 
@@ -13,7 +13,6 @@ export type AddressOf = (request: IncomingMessage) => RequestInfo
 export function clientAddress(proxies: readonly string[]): AddressOf {
   const trusted = new BlockList()
   for (const proxy of proxies) addProxy(trusted, proxy)
-  if (proxies.length === 0) return ownAddress()
   return ({ socket, headers }) => {
     const own = plain(socket.remoteAddress ?? '')
     if (!isTrusted(trusted, own)) return own === '' ? {} : { remoteAddress: own }
@@ -33,26 +32,12 @@ export function clientAddress(proxies: readonly string[]): AddressOf {
   }
 }
 
-/** Without proxies all requests of a connection come from where it comes from. */
-function ownAddress(): AddressOf {
-  const known = new WeakMap<Socket, RequestInfo>()
-  return ({ socket }) => {
-    let info = known.get(socket)
-    if (info === undefined) {
-      const own = plain(socket.remoteAddress ?? '')
-      info = own === '' ? {} : { remoteAddress: own }
-      known.set(socket, info)
-    }
-    return info
-  }
-}
-
 function addProxy(list: BlockList, proxy: string): void {
   const [address = '', bits] = proxy.split('/')
   const version = isIP(address)
   const most = version === 4 ? 32 : 128
   if (version === 0 || (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= most))) {
-    throw failure('OPTION_INVALID', `proxies: ${quote(proxy)} is neither an address nor a network like 10.0.0.0/8`)
+    throw failure('OPTION_INVALID', `proxies: ${quote(proxy)} is neither an address nor a network such as 10.0.0.0/8`)
   }
   const family = version === 4 ? 'ipv4' : 'ipv6'
   if (bits === undefined) list.addAddress(address, family)
@@ -64,7 +49,7 @@ function isTrusted(list: BlockList, address: string): boolean {
   return version !== 0 && list.check(address, version === 4 ? 'ipv4' : 'ipv6')
 }
 
-/** IPv4 as it is written, also where it came through an IPv6 socket. */
+/** An IPv4 address without the ::ffff: that an IPv6 socket adds. */
 function plain(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '')
 }

@@ -50,7 +50,7 @@ export async function runServe(settings: ServeSettings): Promise<void> {
     const { address, port } = await listener.listen(settings.host, settings.port)
     announce(log, settings, place.name, `http://${address.includes(':') ? `[${address}]` : address}:${port}`)
     const signal = await end.asked
-    log.say(`${signal}: finishing what is under way`, { signal, underWay: listener.underWay })
+    log.say(`${signal}: finishing what is under way`, { signal, inFlight: listener.inFlight })
     const endBy = performance.now() + settings.grace
     const closed = listener.close(settings.grace)
     await server.close()

@@ -1,5 +1,6 @@
 /** Reads a JSON body. Size, time and depth are checked before anything is built from it. */
 import { systemClock } from '../../core/clock.js'
+import type { RequestInfo } from '../security/caller.js'
 import { Problem, problem } from './problem.js'
 
 const MAX_DEPTH = 64
@@ -16,8 +17,13 @@ export interface BodyLimits {
 }
 
 /** The body as JSON. An optional body that is empty reads as an empty object. */
-export async function readJson(request: Request, limits: BodyLimits, optional: boolean): Promise<unknown> {
-  const text = await readText(request, limits)
+export async function readJson(
+  request: Request,
+  { body }: RequestInfo,
+  limits: BodyLimits,
+  optional: boolean,
+): Promise<unknown> {
+  const text = decode(body ?? (await readBytes(request, limits)), limits)
   if (text.trim() === '' && optional) return {}
   checkType(request)
   return parseJson(text, 'the body')
@@ -77,10 +83,8 @@ export function mediaType(request: Request): string {
   return (request.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
 }
 
-async function readText(request: Request, { bodyBytes: maxBytes, bodyMs }: BodyLimits): Promise<string> {
-  const length = request.headers.get('content-length')
-  if (length !== null && Number(length) > maxBytes) throw tooLarge(maxBytes)
-  const bytes = await readBytes(request, maxBytes, bodyMs)
+function decode(bytes: Uint8Array, { bodyBytes: maxBytes }: BodyLimits): string {
+  if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes)
   try {
     return UTF8.decode(bytes)
   } catch {
@@ -88,7 +92,8 @@ async function readText(request: Request, { bodyBytes: maxBytes, bodyMs }: BodyL
   }
 }
 
-async function readBytes(request: Request, maxBytes: number, bodyMs: number): Promise<Uint8Array> {
+async function readBytes(request: Request, { bodyBytes: maxBytes, bodyMs }: BodyLimits): Promise<Uint8Array> {
+  if (Number(request.headers.get('content-length')) > maxBytes) throw tooLarge(maxBytes)
   if (request.body === null) return new Uint8Array()
   const reader = request.body.getReader()
   try {
@@ -131,7 +136,12 @@ function withinTime<T>(body: Promise<T>, withinMs: number): Promise<T> {
 }
 
 /** The body as it arrives. Throws a problem when it breaks off, or when nothing arrives for `idleMs`. */
-export async function* bodyParts({ body }: Request, idleMs: number): AsyncGenerator<Uint8Array> {
+export async function* bodyParts(
+  { body }: Request,
+  { body: whole }: RequestInfo,
+  idleMs: number,
+): AsyncGenerator<Uint8Array> {
+  if (whole !== undefined) return yield whole
   if (body === null) return
   const reader = body.getReader()
   try {

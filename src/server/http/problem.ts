@@ -85,7 +85,7 @@ const STATUSES: Readonly<Record<string, number>> = {
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (!(error instanceof BelfryError)) {
-    return problem(500, 'INTERNAL', 'something went wrong here that is not your fault', { cause: error })
+    return problem(500, 'INTERNAL', 'an unexpected error in the service', { cause: error })
   }
   const code = error.code as ServiceCode
   const status = STATUSES[code] ?? (code.startsWith('STORE_') ? 503 : 422)

@@ -177,7 +177,7 @@ async function checkBody(
   { body: shape, optionalBody = false }: BodySpec,
 ): Promise<unknown> {
   if (shape === undefined) return undefined
-  const checked = shape.safeParse(await readJson(c.req.raw, limits, optionalBody))
+  const checked = shape.safeParse(await readJson(c.req.raw, c.env.info, limits, optionalBody))
   if (checked.success) return checked.data
   throw invalidBody(fieldErrors(checked.error))
 }

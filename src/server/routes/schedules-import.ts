@@ -77,7 +77,7 @@ async function takeAll(c: ServerContext, into: LineImport, progress: Progress, l
   const cancelToken = new CancelToken(c)
   const { bodyBytes: maxLine, bodyMs } = limits
   try {
-    for await (const lines of textLines(bodyParts(c.req.raw, bodyMs), maxLine)) {
+    for await (const lines of textLines(bodyParts(c.req.raw, c.env.info, bodyMs), maxLine)) {
       for (const line of lines) {
         if ('text' in line) await into.take(line.text)
         else await into.refuse('BODY_TOO_LARGE', `the line is longer than ${maxLine} characters`)

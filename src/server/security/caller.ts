@@ -17,6 +17,8 @@ export interface RequestInfo {
   readonly remoteAddress?: string
   /** Whether the client's connection uses TLS. */
   readonly secure?: boolean
+  /** The whole body, if the HTTP server has read it already; the request's own body is then not read. */
+  readonly body?: Uint8Array
 }
 
 /** Authenticates a request, or throws a problem (401, 403, 421, 429). */

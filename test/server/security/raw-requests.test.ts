@@ -114,7 +114,7 @@ describe('a slow client', () => {
     const head = request('POST /v1/schedules', HOST, 'Content-Type: application/json', 'Content-Length: 100')
     const answer = await service.send(`${head}{"every":`, { waitMs: 10_000 })
     expect(statusOf(answer)).toBe(408)
-    await expect.poll(() => service?.listener.underWay).toBe(0)
+    await expect.poll(() => service?.listener.inFlight).toBe(0)
   })
 
   it('that sends the body in trickles is disconnected', async () => {
@@ -140,9 +140,9 @@ describe('a slow client', () => {
     const socket = connect(service.port, '127.0.0.1')
     socket.on('error', () => {})
     socket.write(request('GET /v1/schedules:export', HOST))
-    await expect.poll(() => service?.listener.underWay).toBe(1)
+    await expect.poll(() => service?.listener.inFlight).toBe(1)
     // The client never reads: the answer fills the socket buffers and then stalls.
-    await expect.poll(() => service?.listener.underWay, { timeout: 15_000 }).toBe(0)
+    await expect.poll(() => service?.listener.inFlight, { timeout: 15_000 }).toBe(0)
     socket.destroy()
   })
 
@@ -237,7 +237,7 @@ describe('10,000 malformed requests', () => {
     await Promise.all(Array.from({ length: 32 }, worker))
     expect(statuses.size).toBeGreaterThan(3)
     expect(await everything(belfry)).toBe(before)
-    await expect.poll(() => service?.listener.underWay, { timeout: 10_000 }).toBe(0)
+    await expect.poll(() => service?.listener.inFlight, { timeout: 10_000 }).toBe(0)
     expect(statusOf(await send(request('GET /readyz', HOST, LAST)))).toBe(200)
   })
 })
