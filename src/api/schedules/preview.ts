@@ -1,8 +1,11 @@
-/** The ticks that a schedule would have: of one that is stored, or of one that is not put yet. */
 import { failure, quote } from '../../core/errors.js'
+import { checkOptions } from '../../core/known-options.js'
 import { plan } from '../../core/plan.js'
 import { plannable, type Schedule } from '../../core/schedule.js'
 import { scheduleTimeline } from '../../core/schedule-timeline.js'
+import type { Store } from '../../core/store.js'
+import { type Instant, instantMs } from '../../time/instant.js'
+import { foundSchedule } from './found-schedule.js'
 import { parseSchedule, type ScheduleInput } from './schedule-input.js'
 
 export interface PreviewedTick {
@@ -11,21 +14,30 @@ export interface PreviewedTick {
   readonly readyAt: Date
 }
 
-/** Ticks by the planner itself, so that what is shown is what would fire. */
-export function plannedTicks(schedule: Schedule, after: number, until: number, limit: number) {
-  const { remaining: _, pausedAt: __, deadlineMs: ___, ...rest } = plannable({ ...schedule, cursor: after })
-  return plan({ ...rest, overlap: 'allow' }, [], after, until, limit).ticks
+export interface PreviewOptions {
+  /** How many ticks. Default 5. */
+  readonly count?: number
+  /** Start here instead of now. */
+  readonly from?: Instant
 }
 
-/** How many ticks a schedule has to give after an instant, when their number is limited. */
-function ticksLeft({ definition, anchor, cursor, remaining }: Schedule, after: number): number {
-  if (remaining === undefined) return Number.POSITIVE_INFINITY
-  const line = scheduleTimeline({ ...definition, anchor })
-  return Math.max(after > cursor ? remaining - line.count(cursor, after) : remaining + line.count(after, cursor), 0)
-}
+const MAX_COUNT = 100_000
 
-/** The next of them, as many as there are to give. */
-export function previewedTicks(schedule: Schedule, after: number, count: number): readonly PreviewedTick[] {
+export async function preview(
+  store: Store,
+  what: string | ScheduleInput,
+  options: PreviewOptions,
+  graceMs: number,
+): Promise<readonly PreviewedTick[]> {
+  checkOptions(options, ['count', 'from'], 'preview')
+  const { count = 5, from } = options
+  if (!Number.isInteger(count) || count < 0 || count > MAX_COUNT) {
+    throw failure('OPTION_INVALID', `preview: count is ${quote(count)}; it must be a whole number up to ${MAX_COUNT}`)
+  }
+  const now = await store.now()
+  const schedule =
+    typeof what === 'string' ? foundSchedule(what, await store.schedules.get(what)) : draft(what, graceMs, now)
+  const after = from === undefined ? now : instantMs(from) - 1
   const most = Math.min(count, ticksLeft(schedule, after))
   return plannedTicks(schedule, after, Number.POSITIVE_INFINITY, most).map(({ at, readyAt }) => ({
     at: new Date(at),
@@ -33,8 +45,21 @@ export function previewedTicks(schedule: Schedule, after: number, count: number)
   }))
 }
 
-/** A schedule as it would be if it were put now. */
-export function draft(input: ScheduleInput, graceMs: number, now: number): Schedule {
+/** Asks the planner, so that the ticks shown are those that would fire. */
+export function plannedTicks(schedule: Schedule, after: number, until: number, limit: number) {
+  const { remaining: _, pausedAt: __, deadlineMs: ___, ...rest } = plannable({ ...schedule, cursor: after })
+  return plan({ ...rest, overlap: 'allow' }, [], after, until, limit).ticks
+}
+
+/** How many ticks a schedule with `times` has left after an instant. */
+function ticksLeft({ definition, anchor, cursor, remaining }: Schedule, after: number): number {
+  if (remaining === undefined) return Number.POSITIVE_INFINITY
+  const line = scheduleTimeline({ ...definition, anchor })
+  return Math.max(after > cursor ? remaining - line.count(cursor, after) : remaining + line.count(after, cursor), 0)
+}
+
+/** A schedule as it would be if the input were put now. */
+function draft(input: ScheduleInput, graceMs: number, now: number): Schedule {
   if (typeof input !== 'object' || input === null) {
     throw failure('OPTION_INVALID', `preview: ${quote(input)} is neither the id of a schedule nor a schedule`)
   }

@@ -1,10 +1,8 @@
-/** What calls about schedules are given, checked. */
 import { failure, quote } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
 import type { Overlap } from '../../core/policies.js'
 import type { ScheduleState } from '../../core/schedule.js'
 import type { ScheduleQuery } from '../../core/store.js'
-import type { Instant } from '../../time/instant.js'
 import { isLook, listQuery } from '../list-query.js'
 import type { PutManyOptions } from './put-many.js'
 import { OVERLAPS, type ScheduleInput } from './schedule-input.js'
@@ -20,25 +18,9 @@ export function scheduleQuery(query: Partial<ScheduleQuery>): ScheduleQuery {
   })
 }
 
-export interface PreviewOptions {
-  /** How many ticks. Default 5. */
-  readonly count?: number
-  /** Start here instead of now. */
-  readonly from?: Instant
-}
-
-const MAX_PREVIEW = 100_000
-
-export function previewOptions(options: PreviewOptions): PreviewOptions & { readonly count: number } {
-  checkOptions(options, ['count', 'from'], 'preview')
-  const { count = 5 } = options
-  if (Number.isInteger(count) && count >= 0 && count <= MAX_PREVIEW) return { ...options, count }
-  throw failure('OPTION_INVALID', `preview: count is ${quote(count)}; it must be a whole number up to ${MAX_PREVIEW}`)
-}
-
 const VERSION_OPTIONS = ['ifVersion']
 
-/** `what` is done to the schedule `id`, as an error would say. */
+/** `what` names the operation in the error. */
 export function versionOf(options: { readonly ifVersion?: number }, what: string, id: string): number | undefined {
   const where = () => `${what} of ${quote(id)}`
   checkOptions(options, VERSION_OPTIONS, where)
@@ -50,7 +32,6 @@ export function versionOf(options: { readonly ifVersion?: number }, what: string
   )
 }
 
-/** What a new id begins with. */
 export function prefixOf(options: { readonly prefix?: string }): string {
   checkOptions(options, ['prefix'], 'add')
   const { prefix = '' } = options

@@ -1,56 +1,44 @@
-/** A schedule as its author could have written it: what was parsed, as text again. */
+/** The reverse of parsing: a definition as the input that its author could have written. */
 import { failure, quote } from '../../core/errors.js'
-import type { Mutable } from '../../core/mutable.js'
 import { DEFAULT_MISSED, type Missed } from '../../core/policies.js'
+import type { Target } from '../../core/run.js'
 import type { ScheduleDefinition } from '../../core/schedule.js'
 import { durationText } from '../../time/duration.js'
 import type { ParsedTimeline } from '../../time/timeline.js'
 import type { ScheduleInput } from './schedule-input.js'
 import type { SchedulePatch } from './schedules.js'
 
-/**
- * Parsed again, it is the same definition; all but the exclusive key and the app, which its author does not write.
- *
- * Field by field, here and where answers are made of it: lists have thousands of them, and spreads are ten times as slow.
- */
+/** Parsed again, it gives the same definition, except for the exclusive key and the app, which no author writes. */
 export function inputOf(definition: ScheduleDefinition): ScheduleInput {
-  return addInput({}, definition)
-}
-
-/** The same, added to what is made already. */
-export function addInput<Made extends object>(made: Made, definition: ScheduleDefinition): Made & ScheduleInput {
   const { timeline, startsAt, endsAt, target, payload, missed, deadlineMs, jitterMs, times } = definition
-  const input: Made & Mutable<ScheduleInput> = made
-  addTimeline(input, timeline)
-  if (startsAt !== undefined) input.startsAt = iso(startsAt)
-  if (endsAt !== undefined) input.endsAt = iso(endsAt)
-  if ('job' in target) input.job = target.job
-  else {
-    input.to = target.sink
-    if (target.options !== undefined) input.toOptions = target.options
+  const { overlap, priority, keep, onFinish } = definition
+  return {
+    ...timelineInput(timeline),
+    ...(startsAt === undefined ? {} : { startsAt: iso(startsAt) }),
+    ...(endsAt === undefined ? {} : { endsAt: iso(endsAt) }),
+    ...targetInput(target),
+    payload,
+    overlap,
+    missed: missedInput(missed),
+    ...(deadlineMs === undefined ? {} : { deadline: durationText(deadlineMs) }),
+    ...(jitterMs === 0 ? {} : { jitter: durationText(jitterMs) }),
+    ...(times === undefined ? {} : { times }),
+    priority,
+    keep,
+    onFinish,
   }
-  input.payload = payload
-  input.overlap = definition.overlap
-  input.missed = missedInput(missed)
-  if (deadlineMs !== undefined) input.deadline = durationText(deadlineMs)
-  if (jitterMs !== 0) input.jitter = durationText(jitterMs)
-  if (times !== undefined) input.times = times
-  input.priority = definition.priority
-  input.keep = definition.keep
-  input.onFinish = definition.onFinish
-  return input
 }
 
 const TIMELINES = ['cron', 'every', 'at'] as const
 
-/** What a schedule would be with some fields changed. */
+/** The input that a schedule would have with some fields changed. */
 export function patchedInput(id: string, definition: ScheduleDefinition, changes: SchedulePatch): ScheduleInput {
   if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
     throw failure('OPTION_INVALID', `patch of "${id}": ${quote(changes)} is no set of changes; give an object`)
   }
   const dropped = new Set<string>()
   if (TIMELINES.some((kind) => given(changes, kind))) for (const kind of TIMELINES) dropped.add(kind)
-  // Clock changes and zones belong to cron; an interval knows neither.
+  // An interval has neither a zone nor clock changes.
   if (given(changes, 'every')) dropped.add('timezone')
   if (given(changes, 'every') || given(changes, 'at')) dropped.add('dst')
   if (given(changes, 'job')) dropped.add('to').add('toOptions')
@@ -64,16 +52,16 @@ function given(changes: SchedulePatch, field: keyof SchedulePatch): boolean {
   return changes[field] !== undefined && changes[field] !== null
 }
 
-function addTimeline(input: Mutable<ScheduleInput>, timeline: ParsedTimeline): void {
-  if ('cron' in timeline) {
-    input.cron = timeline.cron
-    if (timeline.timezone !== undefined) input.timezone = timeline.timezone
-    if (timeline.dst !== undefined) input.dst = timeline.dst
-  } else if ('every' in timeline) input.every = durationText(timeline.every)
-  else {
-    const instants = timeline.at.map(iso)
-    input.at = instants.length === 1 && instants[0] !== undefined ? instants[0] : instants
-  }
+function timelineInput(timeline: ParsedTimeline): ScheduleInput {
+  if ('cron' in timeline) return timeline
+  if ('every' in timeline) return { every: durationText(timeline.every) }
+  const [first, ...others] = timeline.at.map(iso)
+  return { at: first !== undefined && others.length === 0 ? first : timeline.at.map(iso) }
+}
+
+function targetInput(target: Target): ScheduleInput {
+  if ('job' in target) return { job: target.job }
+  return { to: target.sink, ...(target.options === undefined ? {} : { toOptions: target.options }) }
 }
 
 function missedInput({ policy, withinMs, max }: Missed): NonNullable<ScheduleInput['missed']> {

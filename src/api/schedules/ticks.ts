@@ -1,14 +1,17 @@
 /** The ticks of a stretch of time: those that the timeline has, and those that happened. */
 import { failure, quote } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
+import { checkOptions } from '../../core/known-options.js'
 import type { SkipRange } from '../../core/plan.js'
 import type { SkipReason } from '../../core/policies.js'
 import type { Run, RunState } from '../../core/run.js'
 import type { Schedule } from '../../core/schedule.js'
 import { scheduleTimeline } from '../../core/schedule-timeline.js'
 import type { Store } from '../../core/store.js'
-import type { Instant } from '../../time/instant.js'
+import { type Instant, instantMs } from '../../time/instant.js'
+import { located } from '../located.js'
 import type { Explanation } from './explain.js'
+import { refuseMissing } from './found-schedule.js'
 
 export interface TicksOptions {
   readonly from: Instant
@@ -30,35 +33,38 @@ export interface Ticks {
   readonly ticks: readonly Tick[]
   /** Stretches of skipped ticks that touch the range. */
   readonly skips: readonly SkipRange[]
-  /** Where to go on, when there are more than the limit. */
+  /** Where the next page begins, when there are more than the limit. */
   readonly next?: Date
 }
 
 const LIMIT = 100
 const MAX_LIMIT = 1_000
-/** How far one look goes back in the runs of a schedule, before single ticks are asked for. */
+/** How far back the newest runs of a schedule are read, before single ticks are looked up. */
 const SCAN_PAGE = 500
 const SCAN_PAGES = 2
-/** Of a schedule that was removed no single ticks can be asked for: only looking further finds them. */
+/** Single ticks of a removed schedule cannot be looked up, because its timeline is gone: more runs are read instead. */
 const REMOVED_SCAN_PAGES = 20
 /** A tick is recorded at most this long before its instant. */
 const AHEAD_MS = 24 * 3_600_000
 
-export function ticksLimit({ limit = LIMIT }: TicksOptions, where: string): number {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT) return limit
-  throw failure(
-    'OPTION_INVALID',
-    `${where}: limit is ${quote(limit)}; it must be a whole number from 1 to ${MAX_LIMIT}`,
-  )
+export async function scheduleTicks(store: Store, id: string, options: TicksOptions): Promise<Ticks> {
+  const where = `ticks of "${id}"`
+  checkOptions(options, ['from', 'to', 'limit'], where)
+  const [from, to] = located(where, () => [instantMs(options.from), instantMs(options.to)] as const)
+  if (to < from) throw failure('OPTION_INVALID', `${where}: the range ends before it begins`)
+  const { limit = LIMIT } = options
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
+    throw failure(
+      'OPTION_INVALID',
+      `${where}: limit is ${quote(limit)}; it must be a whole number from 1 to ${MAX_LIMIT}`,
+    )
+  }
+  const schedule = await store.schedules.get(id)
+  if (schedule !== undefined) return ticksBetween(store, schedule, from, to, limit)
+  return (await ticksOfRemoved(store, id, from, to, limit)) ?? refuseMissing(id)
 }
 
-export async function ticksBetween(
-  store: Store,
-  schedule: Schedule,
-  from: number,
-  to: number,
-  limit: number,
-): Promise<Ticks> {
+async function ticksBetween(store: Store, schedule: Schedule, from: number, to: number, limit: number): Promise<Ticks> {
   const line = scheduleTimeline({ ...schedule.definition, anchor: schedule.anchor })
   const planned = line.between(from - 1, to, limit + 1)
   const end = planned[limit] ?? to
@@ -77,10 +83,10 @@ export async function ticksBetween(
 }
 
 /**
- * Of a schedule that is no longer there: what happened, without what its timeline would have had. A stretch of skipped ticks
- * is told by its first and its last. Undefined when nothing is known of such a schedule at all.
+ * The ticks that a removed schedule had, as far as history knows: its timeline is gone. Of a range of skipped ticks only the
+ * first and the last are known. Undefined when the store knows nothing of such a schedule.
  */
-export async function ticksOfRemoved(
+async function ticksOfRemoved(
   store: Store,
   id: string,
   from: number,
@@ -139,7 +145,7 @@ function whatHappened(at: number, run: Run | undefined, skips: readonly SkipRang
   return skip === undefined ? undefined : { status: 'skipped', reason: skip.reason }
 }
 
-/** The newest runs of the schedule are looked through; ticks that lie further back are asked for one by one. */
+/** Reads the newest runs of the schedule, then looks up the planned ticks that lie further back one by one. */
 async function actualTicks(
   store: Store,
   id: string,

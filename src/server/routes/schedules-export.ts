@@ -1,6 +1,6 @@
 /** GET /v1/schedules:export: all schedules as NDJSON. */
 import { z } from 'zod'
-import { addInput } from '../../api/schedules/schedule-input-of.js'
+import { inputOf } from '../../api/schedules/schedule-input-of.js'
 import type { Belfry } from '../../belfry.js'
 import { CancelToken } from '../http/cancel-token.js'
 import { content } from '../http/reply.js'
@@ -46,7 +46,7 @@ function exportedLines(
     cancelToken ??= begin()
     cancelToken.check()
     const page = await belfry.schedules.list({ prefix, limit: PAGE, ...after })
-    const lines = page.items.map(({ id, definition }) => `${JSON.stringify(addInput({ id }, definition))}\n`)
+    const lines = page.items.map(({ id, definition }) => `${JSON.stringify({ id, ...inputOf(definition) })}\n`)
     if (lines.length > 0) controller.enqueue(encoder.encode(lines.join('')))
     if (page.next !== undefined) after = { after: page.next }
     return page.next !== undefined

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { RecentRuns } from '../../api/schedules/recent-runs.js'
-import { addInput } from '../../api/schedules/schedule-input-of.js'
+import { inputOf } from '../../api/schedules/schedule-input-of.js'
 import type { ScheduleView } from '../../api/schedules/schedule-view.js'
 import {
   cron,
@@ -138,17 +138,16 @@ export function toScheduleResource(view: ScheduleView): ScheduleResource {
   const { id, version, state, description, next, definition, createdAt, updatedAt } = view
   const { remaining, pausedAt, pauseNote, finishedAt } = view
   const { app, key } = definition
-  const head = { id, version, state, description, next: next === undefined ? null : iso(next) }
-  const made = iso(createdAt)
-  const resource = addInput(head, definition) as ScheduleResource
-  resource.createdAt = made
-  resource.updatedAt = updatedAt === createdAt ? made : iso(updatedAt)
-  if (remaining !== undefined) resource.remaining = remaining
-  if (pausedAt !== undefined) resource.pausedAt = iso(pausedAt)
-  if (pauseNote !== undefined) resource.pauseNote = pauseNote
-  if (finishedAt !== undefined) resource.finishedAt = iso(finishedAt)
-  if (app !== undefined) resource.app = app
-  if (key === 'unstamped') resource.keyPending = true
-  else if (key !== undefined) resource.key = key.name
-  return resource
+  return {
+    ...{ id, version, state, description, next: next === undefined ? null : iso(next) },
+    ...inputOf(definition),
+    createdAt: iso(createdAt),
+    updatedAt: iso(updatedAt),
+    ...(remaining === undefined ? {} : { remaining }),
+    ...(pausedAt === undefined ? {} : { pausedAt: iso(pausedAt) }),
+    ...(pauseNote === undefined ? {} : { pauseNote }),
+    ...(finishedAt === undefined ? {} : { finishedAt: iso(finishedAt) }),
+    ...(app === undefined ? {} : { app }),
+    ...(key === undefined ? {} : key === 'unstamped' ? { keyPending: true } : { key: key.name }),
+  } as ScheduleResource
 }

@@ -1,0 +1,119 @@
+/** Runs of a schedule beside its timeline: triggers now, and backfills of ticks that are past. */
+import { failure } from '../../core/errors.js'
+import { type Json, toJson } from '../../core/json.js'
+import { checkOptions } from '../../core/known-options.js'
+import { checkName } from '../../core/names.js'
+import type { Overlap } from '../../core/policies.js'
+import type { NewRun } from '../../core/run.js'
+import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
+import type { Store } from '../../core/store.js'
+import type { Duration } from '../../time/duration.js'
+import { type Instant, instantMs, isoText } from '../../time/instant.js'
+import { dedupeFields, type EnqueueOutcome } from '../jobs/enqueue.js'
+import type { Catalogue } from '../jobs/job-catalogue.js'
+import { foundSchedule } from './found-schedule.js'
+import { plannedTicks } from './preview.js'
+import { checkOverlap } from './schedule-arguments.js'
+
+export interface TriggerOptions {
+  /** Instead of the schedule's own. */
+  readonly payload?: unknown
+  /** What the run does while an earlier run of the schedule is unfinished. Default allow. */
+  readonly overlap?: Overlap
+  /** At most one unfinished run of the target has a key: repeating the call adds nothing. */
+  readonly key?: string
+  /** The key refuses repetitions for this long after the run has ended. */
+  readonly keyFor?: Duration
+}
+
+export interface BackfillOptions {
+  readonly from: Instant
+  readonly to: Instant
+  /** Names the backfill: one name never runs a tick twice. Default the range itself. */
+  readonly name?: string
+  /** Default queue-all: one after another. */
+  readonly overlap?: Overlap
+}
+
+const BATCH = 1_000
+const MAX_TICKS = 100_000
+
+type Origin = Pick<NewRun, 'origin' | 'tick' | 'backfill' | 'overlap' | 'dedupe' | 'dedupeForMs'>
+
+export class ExtraRuns {
+  readonly #store: Store
+  readonly #catalogue: Catalogue
+
+  constructor(store: Store, catalogue: Catalogue) {
+    this.#store = store
+    this.#catalogue = catalogue
+  }
+
+  async trigger(id: string, options: TriggerOptions): Promise<EnqueueOutcome> {
+    const where = `trigger of "${id}"`
+    checkOptions(options, ['payload', 'overlap', 'key', 'keyFor'], where)
+    const dedupe = dedupeFields(where, options)
+    if (options.overlap !== undefined) checkOverlap(where, options.overlap)
+    const { definition } = foundSchedule(id, await this.#store.schedules.get(id))
+    const overlap = options.overlap ?? (await this.#overlapOf(definition))
+    const payload =
+      options.payload === undefined ? definition.payload : toJson(options.payload, `payload of a ${where}`)
+    const tick = await this.#store.now()
+    const run = await this.#runOf(id, definition, payload, { origin: 'trigger', tick, overlap, ...dedupe })
+    const [result] = await this.#store.runs.enqueue([run])
+    return result as EnqueueOutcome
+  }
+
+  async backfill(id: string, options: BackfillOptions): Promise<readonly EnqueueOutcome[]> {
+    const where = `backfill of "${id}"`
+    checkOptions(options, ['from', 'to', 'name', 'overlap'], where)
+    checkOverlap(where, options.overlap ?? 'queue-all')
+    if (options.name !== undefined) checkName(options.name, 'backfill name')
+    const schedule = foundSchedule(id, await this.#store.schedules.get(id))
+    const { from, to } = await this.#pastRange(where, options)
+    const { overlap = 'queue-all', name = `${isoText(from)}/${isoText(to)}` } = options
+    const { definition } = schedule
+    const ticks = plannedTicks(schedule, from - 1, to, MAX_TICKS + 1)
+    if (ticks.length > MAX_TICKS) {
+      throw failure('OPTION_INVALID', `${where}: the range has more than ${MAX_TICKS} ticks; split it`)
+    }
+    const outcomes: EnqueueOutcome[] = []
+    for (let at = 0; at < ticks.length; at += BATCH) {
+      const runs = ticks
+        .slice(at, at + BATCH)
+        .map(({ at: tick }) =>
+          this.#runOf(id, definition, definition.payload, { origin: 'backfill', tick, backfill: name, overlap }),
+        )
+      outcomes.push(...(await this.#store.runs.enqueue(await Promise.all(runs))))
+    }
+    return outcomes
+  }
+
+  /** An ordered sink gets one message after another, triggers included. */
+  async #overlapOf({ target }: ScheduleDefinition): Promise<Overlap> {
+    const order = 'sink' in target ? await this.#catalogue.sinks.orderOf(target) : undefined
+    return order?.overlap ?? 'allow'
+  }
+
+  async #runOf(
+    schedule: Schedule['id'],
+    { target, priority, keep }: ScheduleDefinition,
+    payload: Json,
+    origin: Origin,
+  ): Promise<NewRun> {
+    if ('job' in target) await this.#catalogue.jobs.get(target.job)?.parse?.(payload)
+    const key = await this.#catalogue.keyOf(target, payload)
+    return { schedule, target, payload, priority, keep, ...origin, ...(key === undefined ? {} : { key }) }
+  }
+
+  async #pastRange(where: string, options: BackfillOptions): Promise<{ readonly from: number; readonly to: number }> {
+    const from = instantMs(options.from)
+    const to = instantMs(options.to)
+    if (to < from) throw failure('OPTION_INVALID', `${where}: its end lies before its start`)
+    if (to <= (await this.#store.now())) return { from, to }
+    throw failure(
+      'OPTION_INVALID',
+      `${where}: it ends in the future, at ${isoText(to)}; those ticks come by themselves`,
+    )
+  }
+}
