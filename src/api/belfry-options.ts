@@ -1,13 +1,13 @@
 import { availableParallelism } from 'node:os'
 import { type Clock, systemClock } from '../core/clock.js'
 import { failure, quote } from '../core/errors.js'
+import { ENGINE_ROLES, type EngineRole } from '../core/instance.js'
 import { checkOptions } from '../core/known-options.js'
 import { guarded, type Logger, stderrLogger } from '../core/logger.js'
 import { checkName } from '../core/names.js'
 import { DEFAULT_MISSED } from '../core/policies.js'
 import type { Sink } from '../core/sink.js'
 import type { Store } from '../core/store.js'
-import type { EngineRole } from '../engine/engine.js'
 import { checkHeartbeat } from '../engine/instances/keeper.js'
 import { type Duration, durationMs } from '../time/duration.js'
 import { located } from './located.js'
@@ -78,15 +78,15 @@ const KNOWN = [
 
 export function parseOptions(options: BelfryOptions) {
   checkOptions(options, KNOWN, 'createBelfry')
-  const { store, app, release, roles = ['tick', 'run'], jobs, concurrency = 10, batch = 1_000, history = {} } = options
+  const { store, app, release, roles = ENGINE_ROLES, jobs, concurrency = 10, batch = 1_000, history = {} } = options
   if (typeof store?.open !== 'function')
     throw invalid('store is missing: pass memory(), sqlite(), postgres() or redis()')
   checkOptions(history, ['maxAge', 'maxRuns'], 'createBelfry: history')
   for (const [option, list] of Object.entries({ roles, jobs })) {
     if (list !== undefined && !Array.isArray(list)) throw invalid(`${option} must be a list of names`)
   }
-  const stranger = roles.find((role) => role !== 'tick' && role !== 'run')
-  if (stranger !== undefined) throw invalid(`role "${stranger}" is unknown: allowed are tick and run`)
+  const stranger = roles.find((role) => !ENGINE_ROLES.includes(role))
+  if (stranger !== undefined) throw invalid(`role "${stranger}" is unknown: allowed are ${ENGINE_ROLES.join(' and ')}`)
   const leaseMs = ms(options.lease, 15_000, 'lease', 100)
   const heartbeatMs = ms(options.heartbeat, leaseMs / 4, 'heartbeat', 1)
   checkHeartbeat(heartbeatMs, leaseMs, 'createBelfry')

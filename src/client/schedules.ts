@@ -22,7 +22,7 @@ import { type Requests, segment } from './request.js'
 
 export interface ScheduleQuery extends Paging {
   readonly prefix?: string
-  readonly state?: 'active' | 'paused' | 'finished'
+  readonly state?: ScheduleResource['state']
   readonly job?: string
   readonly sink?: string
   /** With how their newest runs went; pages have at most 100 then. */

@@ -1,5 +1,9 @@
 import type { KeyRule } from './key.js'
 
+/** What an instance does: record ticks, start runs. */
+export const ENGINE_ROLES = ['tick', 'run'] as const
+export type EngineRole = (typeof ENGINE_ROLES)[number]
+
 /** One process taking part. */
 export interface InstanceInfo {
   readonly id: string

@@ -4,13 +4,13 @@
  */
 import { createHash } from 'node:crypto'
 import { canonicalJson, type Json } from './json.js'
+import type { WhenBusy } from './policies.js'
 
 export interface RunKey {
   readonly name: string
   /** How many runs may hold it at a time. */
   readonly limit: number
-  /** What becomes of a first attempt that meets a busy key. A run that has begun before always waits. */
-  readonly whenBusy: 'skip' | 'wait'
+  readonly whenBusy: WhenBusy
 }
 
 /** How a job's keys are made, as far as data can say it. */
@@ -20,7 +20,7 @@ export interface KeyRule {
   /** Property paths of the payload; the whole payload when absent. `code` means that only the job's code can tell. */
   readonly by?: readonly string[] | 'code'
   readonly limit: number
-  readonly whenBusy: 'skip' | 'wait'
+  readonly whenBusy: WhenBusy
   readonly checkOnEnqueue: boolean
 }
 

@@ -1,35 +1,51 @@
-/** What a tick may meet, and what is then done. These are data: they live in the store with the schedule. */
+/**
+ * What a schedule's author chooses between. Each list is the only one of its words: types, checks, the choices of the
+ * command line and the enums of the HTTP API derive from it. The words are stored with the schedule.
+ */
 
 /** What happens to a tick while an earlier run of the same schedule is unfinished. */
-export type Overlap = 'allow' | 'skip' | 'queue-one' | 'queue-all' | 'cancel-running'
+export const OVERLAPS = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running'] as const
+export type Overlap = (typeof OVERLAPS)[number]
 
-/** What happens to ticks that nobody recorded in time. */
+/** What happens to ticks that were not recorded in time: drop them, keep the newest, or keep every one. */
+export const MISSED_POLICIES = ['skip', 'latest', 'all'] as const
+export type MissedPolicy = (typeof MISSED_POLICIES)[number]
+
 export interface Missed {
-  /** `skip` drops them, `latest` keeps the newest, `all` keeps every one. */
-  readonly policy: 'skip' | 'latest' | 'all'
-  /** Only ticks at most this old are caught up. */
+  readonly policy: MissedPolicy
+  /** Only ticks at most this old are recorded. */
   readonly withinMs?: number
   /** `all` keeps at most this many, the newest. */
   readonly max: number
-  /** Ticks at most this late were not missed at all. */
+  /** A tick that is at most this late was not missed. */
   readonly graceMs: number
 }
 
+/** What a first attempt does when its exclusive key is held. A run that has begun before always waits. */
+export const WHEN_BUSY = ['skip', 'wait'] as const
+export type WhenBusy = (typeof WHEN_BUSY)[number]
+
+/** What becomes of a schedule that has no tick left: it is removed together with its history, or kept. */
+export const ON_FINISH = ['remove', 'keep'] as const
+export type OnFinish = (typeof ON_FINISH)[number]
+
 /** Why a tick or a run did not happen. */
-export type SkipReason =
-  /** Nobody was up to record it, and the missed policy dropped it. */
-  | 'missed'
+export const SKIP_REASONS = [
+  /** No instance recorded it in time, and the missed policy dropped it. */
+  'missed',
   /** It could not start before its deadline. */
-  | 'deadline'
+  'deadline',
   /** An earlier run of the schedule was unfinished. */
-  | 'overlap'
+  'overlap',
   /** Its exclusive key was held. */
-  | 'busy'
+  'busy',
   /** The schedule was paused. */
-  | 'paused'
+  'paused',
   /** The schedule's timeline was changed before it started. */
-  | 'replaced'
+  'replaced',
   /** The schedule was removed before it started. */
-  | 'removed'
+  'removed',
+] as const
+export type SkipReason = (typeof SKIP_REASONS)[number]
 
 export const DEFAULT_MISSED: Missed = { policy: 'latest', max: 1_000, graceMs: 10_000 }

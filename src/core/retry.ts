@@ -2,12 +2,14 @@ import type { Duration } from '../time/duration.js'
 import { isFinal } from './errors.js'
 import { jitterMs, unitHash } from './jitter.js'
 
+export const BACKOFFS = ['fixed', 'exponential'] as const
+
 /** How something is tried again, as its author writes it. */
 export interface RetryOptions {
   /** Attempts in all, the first included. Default 3; 25 for sinks. */
   readonly attempts?: number
   /** Default exponential. A function is given how many attempts have failed, and the error. */
-  readonly backoff?: 'fixed' | 'exponential' | ((failures: number, error: unknown) => Duration)
+  readonly backoff?: (typeof BACKOFFS)[number] | ((failures: number, error: unknown) => Duration)
   /** The first delay. Default 1 s. */
   readonly delay?: Duration
   /** The longest delay of exponential backoff. Default a day; an hour for sinks. */

@@ -3,18 +3,25 @@ import type { Json } from './json.js'
 import type { RunKey } from './key.js'
 import type { Overlap, SkipReason } from './policies.js'
 
-export type RunState = 'waiting' | 'ready' | 'running' | 'succeeded' | 'failed' | 'cancelled' | 'skipped'
+/** `transitions.ts` says which state may follow which. */
+export const UNFINISHED_STATES = ['waiting', 'ready', 'running'] as const
+export const FINISHED_STATES = ['succeeded', 'failed', 'cancelled', 'skipped'] as const
+export const RUN_STATES = [...UNFINISHED_STATES, ...FINISHED_STATES] as const
+export type RunState = (typeof RUN_STATES)[number]
 
 /** Which runs stay in the history once they have ended. */
-export type Keep = 'all' | 'failures' | 'none'
+export const KEEPS = ['all', 'failures', 'none'] as const
+export type Keep = (typeof KEEPS)[number]
 
 /** Who does the work: a job's handler, or a sink that the event is delivered to. */
 export type Target = { readonly job: string } | { readonly sink: string; readonly options?: Json }
 
-export type Origin = 'tick' | 'trigger' | 'backfill' | 'enqueue'
+export const ORIGINS = ['tick', 'trigger', 'backfill', 'enqueue'] as const
+export type Origin = (typeof ORIGINS)[number]
 
 /** What a waiting run waits for: its key's name, an earlier run of its schedule, or the key itself. */
-export type WaitsFor = 'stamp' | 'overlap' | 'key'
+export const WAITS_FOR = ['stamp', 'overlap', 'key'] as const
+export type WaitsFor = (typeof WAITS_FOR)[number]
 
 export interface Run {
   /** Given by the store: opaque, unique, never used again. */
@@ -97,7 +104,7 @@ export function isUnclaimed(run: Run): boolean {
 }
 
 export function isFinished({ state }: Pick<Run, 'state'>): boolean {
-  return state === 'succeeded' || state === 'failed' || state === 'cancelled' || state === 'skipped'
+  return (FINISHED_STATES as readonly RunState[]).includes(state)
 }
 
 /** Whether a run that ended stays in the history. */

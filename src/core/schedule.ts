@@ -2,7 +2,7 @@ import type { ParsedTimeline } from '../time/timeline.js'
 import type { Json } from './json.js'
 import type { RunKey } from './key.js'
 import type { Plannable } from './plan.js'
-import type { Missed, Overlap } from './policies.js'
+import type { Missed, OnFinish, Overlap } from './policies.js'
 import type { Keep, Target } from './run.js'
 
 /** What a schedule's author decides: plain data, parsed and checked, the same on every store. */
@@ -23,7 +23,7 @@ export interface ScheduleDefinition {
   readonly priority: number
   readonly keep: Keep
   /** What becomes of the schedule when it has no tick left: it goes when its history goes, or stays. */
-  readonly onFinish: 'remove' | 'keep'
+  readonly onFinish: OnFinish
   /** The app whose code declares it. Such a schedule is never removed for being finished. */
   readonly app?: string
 }
@@ -51,7 +51,8 @@ export interface Schedule {
   readonly finishedAt?: number
 }
 
-export type ScheduleState = 'active' | 'paused' | 'finished'
+export const SCHEDULE_STATES = ['active', 'paused', 'finished'] as const
+export type ScheduleState = (typeof SCHEDULE_STATES)[number]
 
 export function scheduleState(schedule: Schedule): ScheduleState {
   if (schedule.finishedAt !== undefined) return 'finished'

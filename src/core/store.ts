@@ -73,7 +73,8 @@ export interface StoreSupports {
 }
 
 /** What to look at: due schedules, ready runs, a lock that was handed on, attempts to cancel, runs that ended. */
-export type Wake = 'schedules' | 'runs' | 'leases' | 'attempts' | 'settled'
+export const WAKES = ['schedules', 'runs', 'leases', 'attempts', 'settled'] as const
+export type Wake = (typeof WAKES)[number]
 
 export type WakeListener = (wake: Wake, holder?: string) => void
 
@@ -250,10 +251,17 @@ export interface RunStore {
   prune(request: PruneRequest): Promise<number>
 }
 
-export type EnqueueResult =
-  | { readonly outcome: 'enqueued'; readonly run: string }
-  /** Another unfinished run has the dedupe key, the exclusive key, or is the same backfill. */
-  | { readonly outcome: 'duplicate' | 'busy'; readonly run: string }
+/**
+ * `duplicate`: another unfinished run has the dedupe key, or is the same backfill. `busy`: another unfinished run has the
+ * exclusive key.
+ */
+export const ENQUEUE_OUTCOMES = ['enqueued', 'duplicate', 'busy'] as const
+
+export interface EnqueueResult {
+  readonly outcome: (typeof ENQUEUE_OUTCOMES)[number]
+  /** The new run, or the one that it lost to. */
+  readonly run: string
+}
 
 export interface ClaimRequest {
   readonly instance: string

@@ -1,6 +1,6 @@
 /** The machine: four loops and a settler around one store. Every instance runs the same ones; none leads. */
 import { type Clock, sleep } from '../core/clock.js'
-import type { InstanceInfo } from '../core/instance.js'
+import type { EngineRole, InstanceInfo } from '../core/instance.js'
 import type { Logger } from '../core/logger.js'
 import type { PruneRequest, Store, Wake } from '../core/store.js'
 import type { TokenFloor } from '../core/token.js'
@@ -26,8 +26,6 @@ import { SinkDispatcher } from './sinks/sink-dispatcher.js'
 import type { SinkOutage } from './sinks/sink-health.js'
 import { ThreadPool } from './threads/thread-pool.js'
 import { ticker } from './ticks/ticker.js'
-
-export type EngineRole = 'tick' | 'run'
 
 /** Threads for handlers that are modules. */
 export interface ThreadOptions {

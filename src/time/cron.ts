@@ -12,12 +12,15 @@ import { describeCron } from './describe.js'
 import type { Timeline } from './timeline.js'
 import { MAX_OFFSET_MS, type Segment, type Zone } from './zone.js'
 
+/** What a local time inside a gap does: fire at the gap's end (the default), or not at all. */
+export const DST_GAPS = ['shift', 'skip'] as const
+/** What a local time that comes twice does: fire at its first occurrence (the default), or at both. */
+export const DST_REPEATS = ['first', 'both'] as const
+
 /** What to do with local times that a clock change skipped or repeats. */
 export interface DstRule {
-  /** A time inside a gap: fires at the gap's end (`shift`, the default) or not at all (`skip`). */
-  readonly gap?: 'shift' | 'skip'
-  /** A time that comes twice: fires at its first occurrence (`first`, the default) or at both. */
-  readonly repeat?: 'first' | 'both'
+  readonly gap?: (typeof DST_GAPS)[number]
+  readonly repeat?: (typeof DST_REPEATS)[number]
 }
 
 /** Further from the search's start than any clock change can reach, a match rules out all local times before it. */

@@ -2,7 +2,7 @@
  * A timeline is an ordered set of instants: the nominal ticks of a schedule. Instants are epoch milliseconds.
  */
 import { MAX_INSTANT, MIN_INSTANT } from './calendar.js'
-import { CronTimeline, type DstRule } from './cron.js'
+import { CronTimeline, DST_GAPS, DST_REPEATS, type DstRule } from './cron.js'
 import { MAX_EXPRESSION, parseCron } from './cron-parse.js'
 import type { Duration } from './duration.js'
 import { quote, timeError } from './error.js'
@@ -168,7 +168,7 @@ function checkDst(dst: DstRule): Required<DstRule> {
   if (stranger !== undefined) {
     throw timeError('DST_INVALID', `dst has no ${quote(stranger)}: its fields are gap and repeat`)
   }
-  if (given && (gap === 'shift' || gap === 'skip') && (repeat === 'first' || repeat === 'both')) return { gap, repeat }
+  if (given && DST_GAPS.includes(gap) && DST_REPEATS.includes(repeat)) return { gap, repeat }
   throw timeError(
     'DST_INVALID',
     given

@@ -3,8 +3,9 @@ import type { Json } from '../../core/json.js'
 import type { KeyRule } from '../../core/key.js'
 import { checkOptions } from '../../core/known-options.js'
 import { checkName } from '../../core/names.js'
+import { WHEN_BUSY, type WhenBusy } from '../../core/policies.js'
 import { MAX_BACKOFF_MS, type RetryOptions } from '../../core/retry.js'
-import type { Keep } from '../../core/run.js'
+import { KEEPS, type Keep } from '../../core/run.js'
 import type { Exclusive, HandlerContext, JobDefinition } from '../../engine/definitions.js'
 import { type Duration, durationMs } from '../../time/duration.js'
 import { located } from '../located.js'
@@ -37,7 +38,7 @@ export interface ExclusiveOptions<Payload> {
   /** How many runs of one key may run at a time. Default 1. */
   readonly limit?: number
   /** A run that finds its key busy is skipped (default), or waits for its turn. */
-  readonly whenBusy?: 'skip' | 'wait'
+  readonly whenBusy?: WhenBusy
   /** Refuse an enqueue while the key is taken. Default on with `skip`, off with `wait`. */
   readonly checkOnEnqueue?: boolean
 }
@@ -46,7 +47,6 @@ export const DEFAULT_TIMEOUT_MS = 3_600_000
 const DEFAULT_RETRY = { attempts: 3, maxDelayMs: MAX_BACKOFF_MS }
 const KNOWN = ['payload', 'run', 'exclusive', 'retry', 'timeout', 'keep', 'concurrency']
 const KNOWN_EXCLUSIVE = ['by', 'name', 'limit', 'whenBusy', 'checkOnEnqueue']
-const KEEPS: readonly Keep[] = ['all', 'failures', 'none']
 
 /** Checks a job's options, once, when it is defined. */
 export function parseJob<Payload>(
@@ -111,8 +111,8 @@ function parseExclusive<Payload>(job: string, option: ExclusiveOption<Payload> |
     typeof option === 'function' ? { by: option } : option === true ? {} : option
   checkOptions(options, KNOWN_EXCLUSIVE, `job "${job}": exclusive`)
   const { by, name, limit = 1, whenBusy = 'skip', checkOnEnqueue = whenBusy === 'skip' } = options
-  if (whenBusy !== 'skip' && whenBusy !== 'wait')
-    throw invalid(job, `exclusive.whenBusy is ${quote(whenBusy)}; allowed are skip and wait`)
+  if (!WHEN_BUSY.includes(whenBusy))
+    throw invalid(job, `exclusive.whenBusy is ${quote(whenBusy)}; allowed are ${WHEN_BUSY.join(' and ')}`)
   if (name !== undefined) checkName(name, 'exclusive.name')
   const rule: KeyRule = {
     limit: checkCount(limit, job, 'exclusive.limit', 1_000_000),

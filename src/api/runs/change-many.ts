@@ -1,8 +1,9 @@
 /** Cancels or retries all runs that match, a bounded page at a time. */
 import { failure, quote } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
-import type { Run, RunState } from '../../core/run.js'
+import { FINISHED_STATES, type Run, type RunState, UNFINISHED_STATES } from '../../core/run.js'
 import type { CancelResult, RetryResult, RunQuery, Store } from '../../core/store.js'
+import { mayBecome } from '../../core/transitions.js'
 
 export interface ManyRunsResult {
   /** The runs that were changed, or asked to cancel. */
@@ -14,8 +15,8 @@ export interface ManyRunsResult {
 }
 
 const MAX_LIMIT = 1_000
-export const CANCELLABLE: readonly RunState[] = ['waiting', 'ready', 'running']
-export const RETRYABLE: readonly RunState[] = ['failed', 'cancelled', 'skipped']
+export const CANCELLABLE: readonly RunState[] = UNFINISHED_STATES
+export const RETRYABLE: readonly RunState[] = FINISHED_STATES.filter((state) => mayBecome(state, 'ready'))
 
 export async function changeMany(
   store: Store,

@@ -2,7 +2,7 @@ import { type Clock, sleep } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
 import { checkText } from '../../core/names.js'
-import { isFinished, type Run, type RunState } from '../../core/run.js'
+import { isFinished, RUN_STATES, type Run, type RunState, WAITS_FOR, type WaitsFor } from '../../core/run.js'
 import type { CancelResult, Page, RunQuery, Store } from '../../core/store.js'
 import { type Duration, durationMs } from '../../time/duration.js'
 import { type Instant, instantMs } from '../../time/instant.js'
@@ -15,15 +15,14 @@ const FIRST_LOOK_MS = 20
 const LOOK_MS = 1_000
 
 const FILTERS = ['after', 'schedule', 'tick', 'job', 'sink', 'key', 'state', 'states', 'waitsFor', 'look'] as const
-const STATES: readonly RunState[] = ['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped']
-const isState = (state: unknown) => STATES.includes(state as RunState)
+const isState = (state: unknown) => RUN_STATES.includes(state as RunState)
 const CHECKS = {
   look: isLook,
   /** `instantMs` checks it. */
   tick: () => true,
   state: isState,
   states: (states: unknown) => Array.isArray(states) && states.every(isState),
-  waitsFor: (waitsFor: unknown) => ['key', 'overlap', 'stamp'].includes(waitsFor as string),
+  waitsFor: (waitsFor: unknown) => WAITS_FOR.includes(waitsFor as WaitsFor),
 }
 
 type ManyQuery = Partial<Omit<RunQuery, 'tick'>> & { readonly tick?: Instant; readonly state?: RunState }

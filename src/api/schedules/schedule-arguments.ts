@@ -1,18 +1,17 @@
 import { failure, quote } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
-import type { Overlap } from '../../core/policies.js'
-import type { ScheduleState } from '../../core/schedule.js'
+import { OVERLAPS, type Overlap } from '../../core/policies.js'
+import { SCHEDULE_STATES, type ScheduleState } from '../../core/schedule.js'
 import type { ScheduleQuery } from '../../core/store.js'
 import { isLook, listQuery } from '../list-query.js'
 import type { PutManyOptions } from './put-many.js'
-import { OVERLAPS, type ScheduleInput } from './schedule-input.js'
+import type { ScheduleInput } from './schedule-input.js'
 
 const FILTERS = ['prefix', 'after', 'state', 'job', 'sink', 'app', 'unstamped', 'look'] as const
-const STATES: readonly ScheduleState[] = ['active', 'paused', 'finished']
 
 export function scheduleQuery(query: Partial<ScheduleQuery>): ScheduleQuery {
   return listQuery(query, FILTERS, 'schedules.list()', {
-    state: (state) => STATES.includes(state as ScheduleState),
+    state: (state) => SCHEDULE_STATES.includes(state as ScheduleState),
     unstamped: (unstamped) => typeof unstamped === 'boolean',
     look: isLook,
   })

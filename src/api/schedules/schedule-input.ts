@@ -3,7 +3,16 @@ import { toJson } from '../../core/json.js'
 import { checkOptions } from '../../core/known-options.js'
 import type { Mutable } from '../../core/mutable.js'
 import { checkName } from '../../core/names.js'
-import { DEFAULT_MISSED, type Missed, type Overlap } from '../../core/policies.js'
+import {
+  DEFAULT_MISSED,
+  MISSED_POLICIES,
+  type Missed,
+  type MissedPolicy,
+  ON_FINISH,
+  type OnFinish,
+  OVERLAPS,
+  type Overlap,
+} from '../../core/policies.js'
 import type { Keep, Target } from '../../core/run.js'
 import type { ScheduleDefinition } from '../../core/schedule.js'
 import type { DstRule } from '../../time/cron.js'
@@ -37,7 +46,7 @@ export interface ScheduleInput<Input = unknown> {
   /** What happens while an earlier run is unfinished. Default allow. */
   readonly overlap?: Overlap
   /** What happens to ticks that nobody could record. Default latest. */
-  readonly missed?: Missed['policy'] | MissedOptions
+  readonly missed?: MissedPolicy | MissedOptions
   /** How late a tick may start. Default: no limit. */
   readonly deadline?: Duration
   /** Spreads starts over this long after the tick. */
@@ -48,21 +57,18 @@ export interface ScheduleInput<Input = unknown> {
   readonly priority?: number
   readonly keep?: Keep
   /** When no tick is left: `remove` it with its history (default), or `keep` it. */
-  readonly onFinish?: 'remove' | 'keep'
+  readonly onFinish?: OnFinish
 }
 
 export interface MissedOptions {
-  readonly policy: Missed['policy']
+  readonly policy: MissedPolicy
   /** Only ticks at most this old. */
   readonly within?: Duration
   /** With `all`: at most this many, the newest. Default 1,000. */
   readonly max?: number
 }
 
-export const OVERLAPS: readonly Overlap[] = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running']
-const POLICIES: readonly Missed['policy'][] = ['skip', 'latest', 'all']
 const TIMELINES = ['cron', 'every', 'at'] as const
-const ENDINGS = ['remove', 'keep'] as const
 const MAX_CATCH_UP = 10_000
 const KNOWN = [
   ...['cron', 'every', 'at', 'timezone', 'dst', 'startsAt', 'endsAt', 'job', 'to', 'toOptions', 'payload', 'overlap'],
@@ -94,7 +100,7 @@ export function parseSchedule(
     jitterMs,
     priority: wholeNumber(id, 'priority', priority, -1_000_000),
     keep: checkKeep(keep, where),
-    onFinish: oneOf(id, 'onFinish', onFinish, ENDINGS),
+    onFinish: oneOf(id, 'onFinish', onFinish, ON_FINISH),
   }
   if (startsAt !== undefined) definition.startsAt = startsAt
   if (endsAt !== undefined) definition.endsAt = endsAt
@@ -141,10 +147,10 @@ function parseTarget(id: string, { job, to, toOptions }: ScheduleInput): Target 
   return toOptions === undefined ? { sink } : { sink, options: toJson(toOptions, `toOptions of schedule "${id}"`) }
 }
 
-function parseMissed(id: string, given: Missed['policy'] | MissedOptions, graceMs: number): Missed {
+function parseMissed(id: string, given: MissedPolicy | MissedOptions, graceMs: number): Missed {
   if (typeof given !== 'string') checkOptions(given, ['policy', 'within', 'max'], `schedule "${id}": missed`)
   const { policy, within, max }: MissedOptions = typeof given === 'string' ? { policy: given } : given
-  oneOf(id, 'missed.policy', policy, POLICIES)
+  oneOf(id, 'missed.policy', policy, MISSED_POLICIES)
   if (policy === 'skip' && within !== undefined)
     throw invalid(id, 'missed.within says nothing under policy skip: remove it')
   if (policy !== 'all' && max !== undefined)

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { ServiceError } from '../../client/request.js'
+import { OVERLAPS, type Overlap } from '../../core/policies.js'
 import { missingSchedule } from '../operator/missing.js'
 import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 
@@ -7,10 +8,8 @@ interface BackfillFlags extends Flags {
   readonly from: string
   readonly to: string
   readonly name?: string
-  readonly overlap?: 'allow' | 'skip' | 'queue-one' | 'queue-all' | 'cancel-running'
+  readonly overlap?: Overlap
 }
-
-const OVERLAPS = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running']
 
 export function backfillCommand(command: Command): void {
   command

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { UNFINISHED_STATES } from '../../core/run.js'
 import { eachRun, type ManyRunFlags } from '../operator/many-runs.js'
 import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 import { runFilters } from '../operator/run-filters.js'
@@ -23,7 +24,7 @@ Examples:
           one: async (id) => (await desk.client.runs.cancel(id)).outcome,
           many: (meant) => desk.client.runs.cancelMany(meant),
           outcome: 'cancelled, or asked to',
-          states: ['waiting', 'ready', 'running'],
+          states: [...UNFINISHED_STATES],
         }),
       ),
     )

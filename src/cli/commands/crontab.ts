@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { MISSED_POLICIES, type MissedPolicy, OVERLAPS, type Overlap } from '../../core/policies.js'
 
 export interface CrontabFlags {
   readonly [flag: string]: unknown
@@ -6,15 +7,13 @@ export interface CrontabFlags {
   readonly tz?: string
   readonly systemFormat?: boolean
   readonly userFormat?: boolean
-  readonly overlap: 'allow' | 'skip' | 'queue-one' | 'queue-all' | 'cancel-running'
-  readonly missed: 'skip' | 'latest' | 'all'
+  readonly overlap: Overlap
+  readonly missed: MissedPolicy
   readonly timeout: string
   readonly lease: string
   readonly grace: string
   readonly check?: boolean
 }
-
-const OVERLAPS = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running']
 
 export function crontabCommand(command: Command): void {
   command
@@ -27,7 +26,7 @@ export function crontabCommand(command: Command): void {
     .addOption(
       command
         .createOption('--missed <policy>', 'ticks while every host was down')
-        .choices(['skip', 'latest', 'all'])
+        .choices(MISSED_POLICIES)
         .default('skip'),
     )
     .option('--timeout <duration>', 'the longest a command may take', '7d')

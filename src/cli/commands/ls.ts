@@ -1,19 +1,18 @@
 import type { Command } from 'commander'
+import { SCHEDULE_STATES, type ScheduleState } from '../../core/schedule.js'
 import { firstOf, type Limited, pageSize, withLimit } from '../operator/list-limit.js'
 import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 
 interface LsFlags extends Flags, Limited {
-  readonly state?: 'active' | 'paused' | 'finished'
+  readonly state?: ScheduleState
   readonly job?: string
   readonly to?: string
 }
 
-const STATES = ['active', 'paused', 'finished'] as const
-
 export function lsCommand(command: Command): void {
   withLimit(command)
     .argument('[prefix]', 'only ids that begin with this')
-    .addOption(command.createOption('--state <state>', 'only those that are so').choices(STATES))
+    .addOption(command.createOption('--state <state>', 'only those that are so').choices(SCHEDULE_STATES))
     .option('--job <name>', 'only those that run this job')
     .option('--to <sink>', 'only those that deliver there')
   onOperator(command)

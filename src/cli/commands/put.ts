@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
 import type { ScheduleFields } from '../../client/index.js'
 import { failure, quote } from '../../core/errors.js'
+import { MISSED_POLICIES, ON_FINISH, OVERLAPS } from '../../core/policies.js'
+import { KEEPS } from '../../core/run.js'
 import { wholeNumber } from '../operator/list-limit.js'
 import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 import { quotePath } from '../terminal/quote-path.js'
@@ -39,14 +41,14 @@ export function putCommand(command: Command): void {
     .option('--to-options <json>', 'what the sink is told: topic, headers, URL')
     .option('--payload <json>', 'what the job or sink is given')
   choice('--overlap <policy>', 'while an earlier run is unfinished', OVERLAPS)
-  choice('--missed <policy>', 'ticks that nobody could record', ['skip', 'latest', 'all'])
+  choice('--missed <policy>', 'ticks that nobody could record', MISSED_POLICIES)
   command
     .option('--deadline <duration>', 'how late a tick may start')
     .option('--jitter <duration>', 'spread starts over this long')
     .option('--times <count>', 'how many ticks in all', wholeNumber(1, 1_000_000_000))
     .option('--priority <number>', 'higher starts first', ANY)
-  choice('--keep <what>', 'which runs stay in the history', ['all', 'failures', 'none'])
-  choice('--on-finish <what>', 'when no tick is left', ['remove', 'keep'])
+  choice('--keep <what>', 'which runs stay in the history', KEEPS)
+  choice('--on-finish <what>', 'when no tick is left', ON_FINISH)
   command
     .option('-f, --file <file>', 'fields from YAML or JSON; - is standard input')
     .option('--if-version <number>', 'only over this version; 0: only if new', wholeNumber(0, Number.MAX_SAFE_INTEGER))
@@ -65,8 +67,6 @@ Examples:
     )
     .action(put)
 }
-
-const OVERLAPS = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running']
 
 async function put(id: string, flags: PutFlags): Promise<void> {
   await operate(flags, async ({ client, out }) => {

@@ -4,6 +4,7 @@ import { located } from '../../api/located.js'
 import type { EnqueueOutcome, RunResource } from '../../client/index.js'
 import { ServiceError } from '../../client/request.js'
 import { failure } from '../../core/errors.js'
+import { OVERLAPS, type Overlap } from '../../core/policies.js'
 import { missingSchedule } from '../operator/missing.js'
 import { type Desk, type Flags, onOperator, operate } from '../operator/on-operator.js'
 import { EXIT } from '../terminal/exit.js'
@@ -11,10 +12,8 @@ import { EXIT } from '../terminal/exit.js'
 interface TriggerFlags extends Flags {
   readonly wait?: string | true
   readonly payload?: string
-  readonly overlap?: 'allow' | 'skip' | 'queue-one' | 'queue-all' | 'cancel-running'
+  readonly overlap?: Overlap
 }
-
-const OVERLAPS = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running']
 
 export function triggerCommand(command: Command): void {
   command

@@ -1,10 +1,8 @@
 /** Which runs are meant. */
 import type { Command } from 'commander'
-import type { RunResource } from '../../client/index.js'
 import { failure, quote } from '../../core/errors.js'
+import { RUN_STATES, type RunState } from '../../core/run.js'
 import { nearest } from './missing.js'
-
-type State = RunResource['state']
 
 export interface RunFlags {
   readonly schedule?: string
@@ -13,8 +11,6 @@ export interface RunFlags {
   readonly key?: string
   readonly state?: string
 }
-
-const STATES: readonly State[] = ['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped']
 
 export function runFilters(command: Command): Command {
   return command
@@ -35,10 +31,10 @@ export function filtersOf({ schedule, job, to, key, state }: RunFlags) {
   }
 }
 
-function stateOf(text: string): State {
-  const found = STATES.find((each) => each === text)
+function stateOf(text: string): RunState {
+  const found = RUN_STATES.find((each) => each === text)
   if (found !== undefined) return found
-  const meant = nearest(text, STATES)
-  const hint = meant === undefined ? `allowed are ${STATES.join(', ')}` : `did you mean ${meant}?`
+  const meant = nearest(text, RUN_STATES)
+  const hint = meant === undefined ? `allowed are ${RUN_STATES.join(', ')}` : `did you mean ${meant}?`
   throw failure('OPTION_INVALID', `--state: there is no state ${quote(text)}; ${hint}`)
 }

@@ -1,17 +1,17 @@
 /** Waits for a run to end, for as long as somebody wants to. */
+
 import { setTimeout as pause } from 'node:timers/promises'
 import type { BelfryClient, RunResource } from '../../client/index.js'
 import { failure } from '../../core/errors.js'
+import { isFinished } from '../../core/run.js'
 import { durationMs } from '../../time/duration.js'
 
 /** What one request may wait for. */
 export const ONE_WAIT_MS = 30_000
 const LOOK_MS = 500
 
-const ENDED: readonly RunResource['state'][] = ['succeeded', 'failed', 'cancelled', 'skipped']
-
 export function hasEnded(run: RunResource): boolean {
-  return ENDED.includes(run.state)
+  return isFinished(run)
 }
 
 /** "forever" is a duration too. */

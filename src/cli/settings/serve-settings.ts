@@ -1,4 +1,5 @@
 import { failure } from '../../core/errors.js'
+import { ENGINE_ROLES } from '../../core/instance.js'
 import { isLoopback } from '../../server/security/host-check.js'
 import {
   duration,
@@ -16,6 +17,7 @@ import {
   yes,
 } from './config.js'
 
+const SERVE_ROLES = ['api', ...ENGINE_ROLES] as const
 export const DEFAULT_STORE = 'belfry.db'
 export const DEFAULT_PORT = 7_420
 
@@ -25,7 +27,7 @@ const TABLE = {
   migrate: setting(yes, false),
   host: setting(text, '127.0.0.1'),
   port: setting(wholeNumber(0, 65_535), DEFAULT_PORT),
-  roles: setting(someOf('api', 'tick', 'run'), ['api', 'tick', 'run'] as const),
+  roles: setting(someOf(...SERVE_ROLES), SERVE_ROLES),
   auth: setting<'tokens' | 'none' | undefined>(optional(oneOf('tokens', 'none')), undefined),
   hosts: setting(texts, []),
   origins: setting(texts, []),

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import type { Run } from '../../core/run.js'
+import type { EnqueueResult } from '../../core/store.js'
 import { durationMs } from '../../time/duration.js'
 import { UNIQUE_FOR, uniqueName } from '../http/idempotency.js'
 import { problem } from '../http/problem.js'
@@ -84,7 +85,7 @@ function triggerRoute(belfry: Belfry): Route {
 export async function answerEnqueued(
   belfry: Belfry,
   c: ServerContext,
-  { outcome, run: runId }: { readonly outcome: 'enqueued' | 'duplicate' | 'busy'; readonly run: string },
+  { outcome, run: runId }: EnqueueResult,
   waitMs: number,
   made: string | undefined,
 ): Promise<Reply> {

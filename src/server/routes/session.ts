@@ -1,15 +1,17 @@
 /** /v1/session: exchanges a token for a session cookie that scripts cannot read. */
+
 import { z } from 'zod'
 import { json, noContent } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
 import type { Gate } from '../security/authorise.js'
 import type { RequestInfo } from '../security/caller.js'
+import { SERVICE_ROLES } from '../security/caller.js'
 import { endedCookie, sessionCookie, sessionOf } from '../security/sessions.js'
 
 const caller = z
   .strictObject({
     name: z.string(),
-    role: z.enum(['viewer', 'operator', 'admin']),
+    role: z.enum(SERVICE_ROLES),
     prefix: z.string().optional().meta({ description: 'Only ids that begin with this.' }),
   })
   .meta({ id: 'Caller' })

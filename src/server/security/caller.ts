@@ -2,7 +2,9 @@
 import type { Json } from '../../core/json.js'
 import { problem } from '../http/problem.js'
 
-export type ServiceRole = 'viewer' | 'operator' | 'admin'
+/** Each role may do what the roles before it may. */
+export const SERVICE_ROLES = ['viewer', 'operator', 'admin'] as const
+export type ServiceRole = (typeof SERVICE_ROLES)[number]
 
 /** The authenticated caller: its role, and the ids that it may see and change. */
 export interface Caller {
@@ -27,11 +29,9 @@ export type Authorise = (request: Request, info: RequestInfo) => Caller | Promis
 /** Adds an entry to the audit trail. */
 export type Audit = (caller: Caller, action: string, target: string, detail?: Json) => Promise<void>
 
-const RANKS: Readonly<Record<ServiceRole, number>> = { viewer: 0, operator: 1, admin: 2 }
-
 /** Throws FORBIDDEN unless the caller has at least this role. */
 export function mustBe(caller: Caller, role: ServiceRole): void {
-  if (RANKS[caller.role] >= RANKS[role]) return
+  if (SERVICE_ROLES.indexOf(caller.role) >= SERVICE_ROLES.indexOf(role)) return
   throw problem(403, 'FORBIDDEN', `this needs the role ${role}, and "${caller.name}" has the role ${caller.role}`)
 }
 

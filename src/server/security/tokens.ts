@@ -4,7 +4,7 @@ import type { Json } from '../../core/json.js'
 import { checkName } from '../../core/names.js'
 import type { StoredRecord } from '../../core/record.js'
 import type { Page, RecordStore } from '../../core/store.js'
-import type { ServiceRole } from './caller.js'
+import { SERVICE_ROLES, type ServiceRole } from './caller.js'
 import {
   type Credential,
   credentialText,
@@ -32,7 +32,6 @@ export interface NewToken {
 
 const KIND = 'token'
 const MARK = 'belfry_'
-export const ROLES: readonly ServiceRole[] = ['viewer', 'operator', 'admin']
 
 export class Tokens {
   readonly #records: RecordStore
@@ -90,16 +89,16 @@ export function tokenCredential(text: string): Credential | undefined {
 }
 
 export function checkRole(role: unknown): ServiceRole {
-  const known = ROLES.find((each) => each === role)
+  const known = SERVICE_ROLES.find((each) => each === role)
   if (known !== undefined) return known
-  throw failure('OPTION_INVALID', `the role ${quote(role)} is unknown: allowed are ${ROLES.join(', ')}`)
+  throw failure('OPTION_INVALID', `the role ${quote(role)} is unknown: allowed are ${SERVICE_ROLES.join(', ')}`)
 }
 
 /** Undefined for a malformed record: such a token is never valid. */
 function infoOf({ id, body, writtenAt, expiresAt }: StoredRecord): TokenInfo | undefined {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return undefined
   const { name, role, prefix } = body as { readonly [key: string]: Json }
-  const known = ROLES.find((each) => each === role)
+  const known = SERVICE_ROLES.find((each) => each === role)
   if (known === undefined || typeof name !== 'string') return undefined
   if (prefix !== undefined && typeof prefix !== 'string') return undefined
   return {

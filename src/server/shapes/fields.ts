@@ -3,6 +3,9 @@ import { z } from 'zod'
 import { BelfryError } from '../../core/errors.js'
 import type { Json } from '../../core/json.js'
 import { checkName } from '../../core/names.js'
+import { OVERLAPS, SKIP_REASONS, WHEN_BUSY } from '../../core/policies.js'
+import { KEEPS, RUN_STATES } from '../../core/run.js'
+import { SCHEDULE_STATES } from '../../core/schedule.js'
 import { durationMs } from '../../time/duration.js'
 import { instantMs } from '../../time/instant.js'
 import { parseTimeline } from '../../time/timeline.js'
@@ -69,11 +72,12 @@ export const note = z
   .max(2_000)
   .refine((value) => !value.includes('\u0000'), { error: 'it holds the character U+0000' })
 
-export const overlap = z.enum(['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running'])
-export const keep = z.enum(['all', 'failures', 'none'])
-export const skipReason = z.enum(['missed', 'deadline', 'overlap', 'busy', 'paused', 'replaced', 'removed'])
-export const runState = z.enum(['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped'])
-export const scheduleState = z.enum(['active', 'paused', 'finished'])
+export const overlap = z.enum(OVERLAPS)
+export const keep = z.enum(KEEPS)
+export const skipReason = z.enum(SKIP_REASONS)
+export const runState = z.enum(RUN_STATES)
+export const scheduleState = z.enum(SCHEDULE_STATES)
+export const whenBusy = z.enum(WHEN_BUSY)
 
 export function iso(instant: number | Date): string {
   return new Date(instant).toISOString()

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import type { ErrorRecord } from '../../core/errors.js'
-import type { Run } from '../../core/run.js'
+import { ORIGINS, type Run, WAITS_FOR } from '../../core/run.js'
+import { ENQUEUE_OUTCOMES } from '../../core/store.js'
 import type { Caller } from '../security/caller.js'
-import { iso, json, keep, runState, skipReason, time } from './fields.js'
+import { iso, json, keep, runState, skipReason, time, whenBusy } from './fields.js'
 
 const runError = z
   .strictObject({
@@ -16,8 +17,6 @@ const runError = z
   })
   .meta({ id: 'RunError' })
 
-const whenBusy = z.enum(['skip', 'wait'])
-
 export const runResource = z
   .strictObject({
     id: z.string(),
@@ -25,7 +24,7 @@ export const runResource = z
     job: z.string().exactOptional(),
     to: z.string().exactOptional(),
     toOptions: json.exactOptional(),
-    origin: z.enum(['tick', 'trigger', 'backfill', 'enqueue']),
+    origin: z.enum(ORIGINS),
     schedule: z.string().exactOptional(),
     tick: time.exactOptional().meta({ description: 'The nominal instant.' }),
     backfill: z.string().exactOptional(),
@@ -34,7 +33,7 @@ export const runResource = z
     keep,
     key: z.strictObject({ name: z.string(), limit: z.int(), whenBusy }).exactOptional(),
     dedupe: z.string().exactOptional().meta({ description: 'The deduplication key that it was enqueued with.' }),
-    waitsFor: z.enum(['stamp', 'overlap', 'key']).exactOptional(),
+    waitsFor: z.enum(WAITS_FOR).exactOptional(),
     reason: skipReason.exactOptional(),
     createdAt: time,
     readyAt: time.meta({ description: 'When it may start, or be retried.' }),
@@ -56,7 +55,7 @@ export type RunResource = z.output<typeof runResource>
 
 export const enqueued = z
   .strictObject({
-    outcome: z.enum(['enqueued', 'duplicate', 'busy']),
+    outcome: z.enum(ENQUEUE_OUTCOMES),
     runId: z
       .string()
       .meta({ description: 'The new run, or the run that it is a duplicate of, or that holds the key.' }),

@@ -2,6 +2,8 @@ import { z } from 'zod'
 import type { RecentRuns } from '../../api/schedules/recent-runs.js'
 import { inputOf } from '../../api/schedules/schedule-input-of.js'
 import type { ScheduleView } from '../../api/schedules/schedule-view.js'
+import { MISSED_POLICIES, ON_FINISH } from '../../core/policies.js'
+import { DST_GAPS, DST_REPEATS } from '../../time/cron.js'
 import {
   cron,
   duration,
@@ -17,7 +19,7 @@ import {
   timezone,
 } from './fields.js'
 
-const policy = z.enum(['skip', 'latest', 'all'])
+const policy = z.enum(MISSED_POLICIES)
 
 /** The fields of a schedule that its author writes. */
 const FIELDS = {
@@ -29,8 +31,8 @@ const FIELDS = {
   at: z.union([instant, z.array(instant)], { error: 'it must be an instant or a list of them' }),
   timezone: timezone.meta({ description: 'IANA name, for cron and for instants without an offset. Default UTC.' }),
   dst: z.strictObject({
-    gap: z.enum(['shift', 'skip']).exactOptional(),
-    repeat: z.enum(['first', 'both']).exactOptional(),
+    gap: z.enum(DST_GAPS).exactOptional(),
+    repeat: z.enum(DST_REPEATS).exactOptional(),
   }),
   startsAt: instant,
   endsAt: instant,
@@ -48,7 +50,7 @@ const FIELDS = {
   times: z.int().min(1),
   priority: z.int(),
   keep,
-  onFinish: z.enum(['remove', 'keep']),
+  onFinish: z.enum(ON_FINISH),
 }
 
 type Fields = typeof FIELDS

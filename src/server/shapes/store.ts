@@ -1,6 +1,8 @@
 /** Answers about the whole store: its instances, jobs, statistics, freeze, doctor and audit trail. */
+
 import { z } from 'zod'
 import type { Instance } from '../../core/instance.js'
+import { WHEN_BUSY } from '../../core/policies.js'
 import { iso, json, time } from './fields.js'
 
 export const instanceResource = z
@@ -45,7 +47,7 @@ export const jobResource = z
         name: z.string().exactOptional(),
         by: z.union([z.array(z.string()), z.literal('code')]).exactOptional(),
         limit: z.int(),
-        whenBusy: z.enum(['skip', 'wait']),
+        whenBusy: z.enum(WHEN_BUSY),
         checkOnEnqueue: z.boolean(),
       })
       .exactOptional()
