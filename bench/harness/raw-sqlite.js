@@ -4,7 +4,7 @@
  * cannot do without, the same durable settings, and as many rows in a transaction as it likes. No planning, no keys, no
  * tokens to compare, nothing to wait for.
  */
-import { openDriver } from '../../dist/stores/sqlite/connection.js'
+import { openDriver } from '../../dist/stores/sqlite/connection/driver.js'
 import { temporaryFile } from './stores.js'
 
 const SCHEMA = `

@@ -6,7 +6,8 @@ import type { ScriptSource } from '../../src/stores/redis/connection/script.js'
 import type { Server } from '../../src/stores/redis/connection/server.js'
 import { diagnose } from '../../src/stores/redis/diagnose.js'
 import { redis } from '../../src/stores/redis/index.js'
-import { Connection, openDriver } from '../../src/stores/sqlite/connection.js'
+import { Connection } from '../../src/stores/sqlite/connection/connection.js'
+import { openDriver } from '../../src/stores/sqlite/connection/driver.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { serverUrl } from '../servers/ask.js'
 import { wrongServerClock } from '../servers/faketime.js'
@@ -29,10 +30,10 @@ describe('a store’s own diagnosis', () => {
       {
         name: 'indexes',
         what: 'the index belfry_runs_claim is missing: looking there gets slow',
-        fix: "sqlite3 FILE 'create index belfry_runs_claim on belfry_runs (target, priority, ready_at, id) where state = 1'",
+        fix: `sqlite3 FILE "create index belfry_runs_claim on belfry_runs (target, priority, ready_at, id) where state = 'ready'"`,
       },
     ])
-    other.exec(/'(.*)'/.exec(found[0]?.fix ?? '')?.[1] ?? '')
+    other.exec(/"(.*)"/.exec(found[0]?.fix ?? '')?.[1] ?? '')
     expect(findings(await store.diagnose?.())).toEqual([])
     other.finish()
     await store.close()

@@ -1,5 +1,5 @@
 import type { Store } from '../../src/core/store.js'
-import { openDriver } from '../../src/stores/sqlite/connection.js'
+import { openDriver } from '../../src/stores/sqlite/connection/driver.js'
 import { type SqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
 import type { Interrupt } from '../../src/testing/store-contract.js'
@@ -19,12 +19,15 @@ function heldHandle(path: string, held: HeldWrite): { handle: SqliteHandle; clos
   const prepare = (sql: string): Statement => {
     const statement = handle.prepare(sql)
     if (!WRITES.test(sql)) return statement
-    return replacing(statement, {
-      run(...values: never[]) {
+    const holding =
+      (method: (...values: never[]) => unknown) =>
+      (...values: never[]) => {
         void held.pass()
-        return (statement.run as (...values: never[]) => ReturnType<Statement['run']>)(...values)
-      },
-    })
+        return method.apply(statement, values)
+      }
+    // Some writes answer rows.
+    const { run, get, all } = statement
+    return replacing(statement, { run: holding(run), get: holding(get), all: holding(all) } as Partial<Statement>)
   }
   return { handle: replacing(handle, { prepare } as Partial<SqliteHandle>), close: () => handle.close() }
 }

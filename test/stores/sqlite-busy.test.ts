@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { Connection, configure, openDriver } from '../../src/stores/sqlite/connection.js'
+import { Connection, configure } from '../../src/stores/sqlite/connection/connection.js'
+import { openDriver } from '../../src/stores/sqlite/connection/driver.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { temporaryFile } from './temporary-file.js'
 
@@ -10,10 +11,11 @@ it('a connection that found the file busy sees what others write after that', as
   ours.exec('create table notes (text text)')
   theirs.begin()
   expect(() => ours.begin()).toThrow()
-  expect(ours.get('select count(*) from notes')).toEqual([0])
-  theirs.run('insert into notes values (?)', 'hello')
-  theirs.run('commit')
-  expect(ours.get('select count(*) from notes')).toEqual([1])
+  const count = ours.driver.prepare('select count(*) as notes from notes')
+  expect(count.get([])).toEqual({ notes: 0 })
+  theirs.driver.prepare('insert into notes values (?)').run(['hello'])
+  theirs.exec('commit')
+  expect(count.get([])).toEqual({ notes: 1 })
   ours.close()
   theirs.close()
   await remove()
@@ -32,7 +34,7 @@ it('a waiter that asks again for a lock does not need the file to itself', async
   theirs.begin()
   // A write would wait for the other connection, which goes on only after this.
   expect(await store.leases.acquire(waiter)).toMatchObject({ ...first, now: expect.any(Number) })
-  theirs.run('commit')
+  theirs.exec('commit')
   theirs.close()
   await store.close()
   await remove()

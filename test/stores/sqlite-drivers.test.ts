@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { type Load, openDriver } from '../../src/stores/sqlite/connection.js'
-import { type Driver, nodeSqlite, type Value } from '../../src/stores/sqlite/driver.js'
-import { isBusy } from '../../src/stores/sqlite/file-errors.js'
+import {
+  betterSqlite,
+  type Driver,
+  type Load,
+  nodeSqlite,
+  openDriver,
+  type Value,
+} from '../../src/stores/sqlite/connection/driver.js'
+import { isBusy } from '../../src/stores/sqlite/connection/errors.js'
 import { temporaryFile } from './temporary-file.js'
 
 /** Stands in for `node:sqlite` where the runtime has none: answers by what it was asked. */
@@ -42,16 +48,16 @@ function answers(driver: Driver) {
 
 const EXPECTED = [
   { changes: 1, lastId: 7 },
-  [1, 'two', null],
+  { a: 1, b: 'two', c: null },
   undefined,
   [
-    [1, 'two', null],
-    [1, 'two', null],
+    { a: 1, b: 'two', c: null },
+    { a: 1, b: 'two', c: null },
   ],
 ]
 
 describe('the driver over node:sqlite', () => {
-  it('makes rows arrays and counts numbers', () => {
+  it('gives rows as objects and counts as numbers', () => {
     const database = new FakeDatabase('x')
     const driver = nodeSqlite(database)
     expect(answers(driver)).toEqual(EXPECTED)
@@ -61,22 +67,23 @@ describe('the driver over node:sqlite', () => {
     driver.close()
     expect(database.calls.slice(1)).toEqual(['begin', 'close'])
   })
+})
 
-  it('asks for arrays where the runtime gives them', () => {
-    let asked = false
+describe('the driver over better-sqlite3', () => {
+  it('asks for arrays, and makes objects of them by the names of the columns', () => {
+    const asked: boolean[] = []
     const statement = {
       run: () => ({ changes: 1, lastInsertRowid: 7 }),
-      get: (...values: Value[]) => (values[0] === 'none' ? undefined : [1, 'two', null]),
+      get: (values: readonly Value[]) => (values[0] === 'none' ? undefined : [1, 'two', null]),
       all: () => [
         [1, 'two', null],
         [1, 'two', null],
       ],
-      setReturnArrays: (on: boolean) => {
-        asked = on
-      },
+      raw: (on: boolean) => asked.push(on),
+      columns: () => ['a', 'b', 'c'].map((name) => ({ name })),
     }
-    expect(answers(nodeSqlite({ prepare: () => statement, exec() {}, close() {} }))).toEqual(EXPECTED)
-    expect(asked).toBe(true)
+    expect(answers(betterSqlite({ prepare: () => statement, exec() {}, close() {} }))).toEqual(EXPECTED)
+    expect(asked).toEqual([true])
   })
 })
 
@@ -98,7 +105,7 @@ describe('the choice of a driver', () => {
     const driver = openDriver(file.path)
     driver.exec('create table t (a integer primary key, b text)')
     expect(driver.prepare('insert into t (b) values (?)').run(['x'])).toEqual({ changes: 1, lastId: 1 })
-    expect(driver.prepare('select a, b, null from t').all([])).toEqual([[1, 'x', null]])
+    expect(driver.prepare('select a, b, null as c from t').all([])).toEqual([{ a: 1, b: 'x', c: null }])
     driver.close()
     await file.remove()
   })

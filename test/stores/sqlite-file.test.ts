@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.js'
-import { checkPath } from '../../src/stores/sqlite/check-path.js'
-import { Connection, openDriver } from '../../src/stores/sqlite/connection.js'
-import type { Row, Value } from '../../src/stores/sqlite/driver.js'
+import { checkPath } from '../../src/stores/sqlite/connection/check-path.js'
+import { Connection } from '../../src/stores/sqlite/connection/connection.js'
+import { openDriver } from '../../src/stores/sqlite/connection/driver.js'
+import { networkKind } from '../../src/stores/sqlite/connection/network-file-system.js'
 import { migrateSqlite, type SqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
-import { networkKind } from '../../src/stores/sqlite/network-file-system.js'
-import { migrate, SCHEMA_VERSION, schemaVersion } from '../../src/stores/sqlite/schema.js'
+import { migrate, SCHEMA_VERSION, schemaVersion } from '../../src/stores/sqlite/schema/migrate.js'
 import { newRun } from '../../src/testing/contract/scene.js'
 import { temporaryFile } from './temporary-file.js'
 
@@ -231,8 +231,8 @@ describe('a SQLite file that others write to', () => {
 
   it('is taken for nobody else’s while another process brings it up to date', () => {
     class RacedConnection extends Connection {
-      override get<Result extends Row>(sql: string, ...values: Value[]): Result | undefined {
-        const row = super.get<Result>(sql, ...values)
+      override get: Connection['get'] = (statement, given) => {
+        const row = super.get(statement, given)
         migrate(other, file.path)
         return row
       }
@@ -298,7 +298,7 @@ describe('a SQLite store', () => {
     await openOn(db).open()
     const connection = new Connection(openDriver(file.path))
     expect(schemaVersion(connection, file.path)).toBe(SCHEMA_VERSION)
-    expect(connection.get('pragma user_version')).toEqual([7])
+    expect(connection.driver.prepare('pragma user_version').get([])).toEqual({ user_version: 7 })
     migrate(connection, file.path)
     connection.close()
     db.close()

@@ -2,8 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import type { Logger } from '../../src/core/logger.js'
 import type { HandlerContext } from '../../src/engine/definitions.js'
-import { openDriver } from '../../src/stores/sqlite/connection.js'
-import { driverOf } from '../../src/stores/sqlite/driver.js'
+import { driverOf, openDriver } from '../../src/stores/sqlite/connection/driver.js'
 import { type SqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
 import { key, Scene } from '../../src/testing/contract/scene.js'
 import { type ManualClock, manualClock } from '../../src/testing/manual-clock.js'
@@ -39,7 +38,7 @@ function withFile<T>(work: (db: SqliteHandle) => T): T {
 
 /** What handlers have written and committed. */
 function effects(): string[] {
-  return withFile((db) => driverOf(db).prepare('select what from effects').all([])).map(([what]) => String(what))
+  return withFile((db) => driverOf(db).prepare('select what from effects').all([])).map(({ what }) => String(what))
 }
 
 function write(tx: SqliteHandle, what: string): string {
@@ -215,7 +214,7 @@ describe('transact', () => {
 
   it('holds to the foreign keys that the driver holds to', async () => {
     withFile((db) => db.exec('create table parent (id integer primary key); create table child (p references parent)'))
-    const held = withFile((db) => driverOf(db).prepare('pragma foreign_keys').get([])?.[0])
+    const held = withFile((db) => driverOf(db).prepare('pragma foreign_keys').get([])?.foreign_keys)
     await scene.enqueue()
     const run = await scene.claimOne()
     const orphan = transact(run, (tx) => driverOf(tx).prepare('insert into child values (7)').run([]).changes)

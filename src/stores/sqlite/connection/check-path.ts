@@ -1,0 +1,70 @@
+/** Checks a path before it is opened, so that the error says what is wrong: a driver's would be less clear. */
+import { accessSync, constants, existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { failure } from '../../../core/errors.js'
+import { networkKind } from './network-file-system.js'
+
+/** Whether this user may write there: `true`, or the system's code of why not. */
+type Access = (path: string) => true | string
+
+export function checkPath(path: string, access: Access = mayWrite): void {
+  if (!existsSync(dirname(path))) throw noFolder(dirname(path))
+  const file = realPath(path)
+  const folder = dirname(file)
+  if (!existsSync(folder)) throw noFolder(folder)
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (found !== undefined && !found.isFile()) {
+    throw failure(
+      'STORE_INVALID',
+      `${path} is ${found.isDirectory() ? 'a folder' : 'no file'}: give the path of a file`,
+    )
+  }
+  checkAccess(existsSync(file) ? [file, folder] : [folder], access)
+  const network = networkKind(folder)
+  if (network !== undefined) {
+    throw failure(
+      'STORE_INVALID',
+      `${folder} is on a network file system (${network}), where SQLite's locks do not hold: use a local disk, or Postgres or Redis to share a store between hosts`,
+    )
+  }
+}
+
+function checkAccess(targets: readonly string[], access: Access): void {
+  for (const target of targets) {
+    const answer = access(target)
+    if (answer === true) continue
+    const why =
+      answer === 'EROFS'
+        ? 'is on a file system that is mounted read-only: mount it for writing, or give a path elsewhere'
+        : 'cannot be written by this user: give it write access to the file and its folder, or give a path elsewhere'
+    throw failure('STORE_READ_ONLY', `${target} ${why}`)
+  }
+}
+
+function mayWrite(path: string): true | string {
+  try {
+    accessSync(path, constants.W_OK)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'EACCES'
+  }
+}
+
+/** Resolves symlinks as SQLite does, also when the file at the end does not exist yet. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ELOOP') {
+      throw failure('STORE_INVALID', `${path} is a symlink that leads back to itself: give the path of a file`)
+    }
+  }
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) {
+    return realPath(resolve(dirname(path), readlinkSync(path)))
+  }
+  return existsSync(dirname(path)) ? join(realpathSync(dirname(path)), basename(path)) : path
+}
+
+function noFolder(folder: string) {
+  return failure('STORE_UNREACHABLE', `the folder ${folder} of the SQLite file does not exist: create it first`)
+}

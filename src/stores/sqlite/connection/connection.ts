@@ -1,0 +1,79 @@
+/** A connection to the file. It prepares each statement once and keeps it. */
+import type { Driver, PreparedStatement } from './driver.js'
+import { type Given, type Statement, valuesOf } from './statements.js'
+
+export class Connection {
+  readonly driver: Driver
+  readonly #prepared = new Map<string, PreparedStatement>()
+
+  constructor(driver: Driver) {
+    this.driver = driver
+  }
+
+  exec(sql: string): void {
+    this.driver.exec(sql)
+  }
+
+  /**
+   * Begins a write transaction, or throws that the file is busy. Not prepared: libsql leaves a prepared `begin` that met a
+   * busy file unfinished, and later reads on the connection then see an old state.
+   */
+  begin(): void {
+    this.driver.exec('begin immediate')
+  }
+
+  /** Answers how many rows were changed. */
+  run<Parameters extends Given>(statement: Statement<Parameters, unknown>, given: Parameters): number {
+    return this.#prepare(statement).run(valuesOf(statement as Statement<Given, unknown>, given)).changes
+  }
+
+  /** The first row. */
+  get<Parameters extends Given, Row>(statement: Statement<Parameters, Row>, given: Parameters): Row | undefined {
+    return this.#prepare(statement).get(valuesOf(statement as Statement<Given, unknown>, given)) as Row | undefined
+  }
+
+  all<Parameters extends Given, Row>(statement: Statement<Parameters, Row>, given: Parameters): readonly Row[] {
+    return this.#prepare(statement).all(valuesOf(statement as Statement<Given, unknown>, given)) as readonly Row[]
+  }
+
+  /**
+   * Closes for good, and moves the log into the file before that unless other processes use it: libsql keeps the log open
+   * until its statements are collected, and a copy of the file would then lack what is in the log.
+   */
+  finish(): void {
+    try {
+      this.driver.exec('pragma wal_checkpoint(truncate)')
+    } catch {
+      // Other processes use the file, and the last of them does it.
+    }
+    this.close()
+  }
+
+  close(): void {
+    this.#prepared.clear()
+    this.driver.close()
+  }
+
+  #prepare({ sql }: { readonly sql: string }): PreparedStatement {
+    const known = this.#prepared.get(sql)
+    if (known !== undefined) return known
+    const prepared = this.driver.prepare(sql)
+    this.#prepared.set(sql, prepared)
+    return prepared
+  }
+}
+
+const PRAGMAS = [
+  // A wait of SQLite itself would block the event loop: `file.ts` tries a busy file again, by timers.
+  'busy_timeout = 0',
+  'journal_mode = WAL',
+  'synchronous = FULL',
+  // Enough for the inner pages of every index, so that writing at random places reads little.
+  'cache_size = -16000',
+  // 8 MB: larger checkpoints are rarer, and one still takes milliseconds.
+  'wal_autocheckpoint = 2000',
+]
+
+export function configure(db: Connection): void {
+  for (const pragma of PRAGMAS) db.exec(`pragma ${pragma}`)
+}

@@ -1,0 +1,178 @@
+/**
+ * The SQLite drivers behind one small seam: `node:sqlite`, libsql, and any handle with the calls of better-sqlite3. Values
+ * are numbers, text or null, never booleans: one of the drivers aborts the process on those. Rows are objects by column.
+ */
+import { createRequire } from 'node:module'
+import { failure } from '../../../core/errors.js'
+
+export type Value = number | string | null
+export type Row = Readonly<Record<string, Value>>
+
+export interface PreparedStatement {
+  run(values: readonly Value[]): { readonly changes: number; readonly lastId: number }
+  get(values: readonly Value[]): Row | undefined
+  all(values: readonly Value[]): readonly Row[]
+}
+
+export interface Driver {
+  prepare(sql: string): PreparedStatement
+  exec(sql: string): void
+  close(): void
+  /** Whether a transaction is open, where the driver can tell. */
+  readonly inTransaction: boolean | undefined
+  /** Whether the handle was closed. One of the drivers aborts the process when a closed handle is used. */
+  readonly closed: boolean
+  /** What a handler's transaction is given: the driver's own handle. */
+  readonly handle: unknown
+}
+
+type Info = { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint }
+
+/** A handle of better-sqlite3 or of anything that follows it, such as libsql. */
+export interface BetterSqliteHandle {
+  prepare(sql: string): {
+    run(values: readonly Value[]): Info
+    get(values: readonly Value[]): unknown
+    all(values: readonly Value[]): unknown[]
+    raw(on: boolean): unknown
+    columns(): readonly { readonly name: string }[]
+  }
+  exec(sql: string): unknown
+  close(): unknown
+  readonly inTransaction?: boolean
+  readonly open?: boolean
+}
+
+export function betterSqlite(handle: BetterSqliteHandle): Driver {
+  return {
+    handle,
+    exec: (sql) => void handle.exec(sql),
+    close: () => void handle.close(),
+    get inTransaction() {
+      return handle.inTransaction
+    },
+    get closed() {
+      return handle.open === false
+    },
+    prepare(sql) {
+      const statement = handle.prepare(sql)
+      let columns: readonly string[] | undefined
+      // libsql adds a member of its own to rows that are objects, and takes twice as long for them as for arrays. Only a
+      // statement that gives rows may be asked for arrays.
+      const asArrays = () => {
+        if (columns === undefined) statement.raw(true)
+        columns ??= statement.columns().map(({ name }) => name)
+        return statement
+      }
+      const named = (row: unknown): Row => {
+        const object: Record<string, Value> = {}
+        const values = row as readonly Value[]
+        for (const [at, name] of (columns ?? []).entries()) object[name] = values[at] ?? null
+        return object
+      }
+      return {
+        run: (values) => infoOf(statement.run(values)),
+        get: (values) => {
+          const row = asArrays().get(values)
+          return row === undefined ? undefined : named(row)
+        },
+        all: (values) => asArrays().all(values).map(named),
+      }
+    },
+  }
+}
+
+/** A `DatabaseSync` of `node:sqlite`. */
+export interface NodeSqliteHandle {
+  prepare(sql: string): {
+    run(...values: Value[]): Info
+    get(...values: Value[]): unknown
+    all(...values: Value[]): unknown[]
+  }
+  exec(sql: string): void
+  close(): void
+  readonly isTransaction?: boolean
+  readonly isOpen?: boolean
+}
+
+export function nodeSqlite(handle: NodeSqliteHandle): Driver {
+  return {
+    handle,
+    exec: (sql) => handle.exec(sql),
+    close: () => handle.close(),
+    get inTransaction() {
+      return handle.isTransaction ?? isWithinTransaction(handle)
+    },
+    get closed() {
+      return handle.isOpen === false
+    },
+    prepare(sql) {
+      const statement = handle.prepare(sql)
+      return {
+        run: (values) => infoOf(statement.run(...values)),
+        get: (values) => (statement.get(...values) ?? undefined) as Row | undefined,
+        all: (values) => statement.all(...values) as Row[],
+      }
+    },
+  }
+}
+
+/** Before Node 22.16 the handle does not say whether a transaction is open: an open one refuses another. */
+function isWithinTransaction(handle: NodeSqliteHandle): boolean {
+  try {
+    handle.exec('begin')
+  } catch {
+    return true
+  }
+  handle.exec('rollback')
+  return false
+}
+
+export type SqliteHandle = BetterSqliteHandle | NodeSqliteHandle
+
+export function isHandle(handle: unknown): handle is SqliteHandle {
+  const { prepare, exec } = (handle ?? {}) as { prepare?: unknown; exec?: unknown }
+  return typeof prepare === 'function' && typeof exec === 'function'
+}
+
+/** The driver of a handle that the user made, whichever it is. */
+export function driverOf(handle: SqliteHandle): Driver {
+  return isNodeSqlite(handle) ? nodeSqlite(handle) : betterSqlite(handle)
+}
+
+function isNodeSqlite(handle: SqliteHandle): handle is NodeSqliteHandle {
+  return 'isTransaction' in handle || handle.constructor?.name === 'DatabaseSync'
+}
+
+function infoOf({ changes, lastInsertRowid }: Info): { changes: number; lastId: number } {
+  return { changes: Number(changes), lastId: Number(lastInsertRowid) }
+}
+
+/** Loads a module of the runtime or of the user's, or throws. */
+export type Load = (module: string) => unknown
+
+const load: Load = createRequire(import.meta.url)
+
+type NodeSqlite = { readonly DatabaseSync: new (path: string) => NodeSqliteHandle }
+type Libsql = new (path: string) => BetterSqliteHandle
+
+/** Opens a file with `node:sqlite` where the runtime has it, else with libsql. */
+export function openDriver(path: string, from: Load = load): Driver {
+  const runtime = tryLoad<NodeSqlite>(from, 'node:sqlite')
+  if ('loaded' in runtime) return nodeSqlite(new runtime.loaded.DatabaseSync(path))
+  const libsql = tryLoad<Libsql>(from, 'libsql')
+  if ('loaded' in libsql) return betterSqlite(new libsql.loaded(path))
+  throw failure(
+    'UNSUPPORTED',
+    'no SQLite driver: use Node 22.5 or newer, or `npm install libsql`, or pass { database } with a better-sqlite3 handle',
+    { cause: libsql.error },
+  )
+}
+
+function tryLoad<Module>(from: Load, module: string): { readonly loaded: Module } | { readonly error: unknown } {
+  try {
+    return { loaded: from(module) as Module }
+  } catch (error) {
+    return { error }
+  }
+}

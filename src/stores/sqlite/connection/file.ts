@@ -1,0 +1,132 @@
+/**
+ * The handle on the file, and how processes share the file.
+ *
+ * SQLite has one writer at a time, and its calls are synchronous. So every write is one short transaction that begins, works
+ * and commits within a turn of the event loop (`write-queue.ts`). While another process writes, the operation is tried again
+ * after a few milliseconds, by a timer and never by a wait inside SQLite: the event loop goes on, and with it the beats.
+ */
+import { type Clock, sleep } from '../../../core/clock.js'
+import { failure } from '../../../core/errors.js'
+import type { Hint } from '../../../core/hint.js'
+import type { Connection } from './connection.js'
+import { fileError, isBusy } from './errors.js'
+import source from './file.sql'
+import { type Nothing, statement } from './statements.js'
+import type { Tx } from './tx.js'
+import { type Steps, WriteQueue } from './write-queue.js'
+
+/** The longest pause between two tries of a busy file. After the wait of `URGENT_MS` there is a try every millisecond. */
+const MAX_PAUSE_MS = 8
+const URGENT_MS = 50
+/** For how long after a busy try other writers are left gaps. */
+const CONTENDED_MS = 1_000
+
+export interface FileOptions {
+  readonly path: string
+  readonly clock: Clock
+  /** How long a busy file is tried again before an operation fails. */
+  readonly busyMs: number
+  /** Called after each commit with what changed. */
+  readonly announce: (wakes: ReadonlySet<Hint>) => void
+  /** Called at the end of each operation, before the commit. */
+  readonly beforeCommit: (tx: Tx) => void
+}
+
+export class SqliteFile {
+  readonly #options: FileOptions
+  readonly #db: Connection
+  readonly #writes: WriteQueue
+  #latest = 0
+  #busyAt = Number.NEGATIVE_INFINITY
+
+  constructor(db: Connection, options: FileOptions) {
+    this.#db = db
+    this.#options = options
+    this.#writes = new WriteQueue(db, options, this)
+  }
+
+  /**
+   * The store's time is the host's. When the clock is set back by less than a second, as time services do, time stands still
+   * meanwhile, so that nothing ends before it began. A clock that is set back by more is followed.
+   */
+  now(): number {
+    const now = this.#options.clock.now()
+    const back = this.#latest - now
+    if (back > 0 && back < 1_000) return this.#latest
+    this.#latest = now
+    return now
+  }
+
+  /** The file's own name, as SQLite has it. */
+  name(): string | undefined {
+    return fileName(this.#db)
+  }
+
+  async read<Result>(work: (db: Connection, now: number) => Result): Promise<Result> {
+    return this.apart(() => work(this.#db, this.now()))
+  }
+
+  /** Runs while no transaction of ours is open. */
+  apart<Result>(attempt: () => Result): Promise<Result> {
+    return this.patiently(() => this.#writes.between(attempt))
+  }
+
+  /** Runs in a write transaction: all of it or nothing. It may be begun more than once. */
+  write<Result>(work: (tx: Tx) => Result): Promise<Result> {
+    // biome-ignore lint/correctness/useYield: a short write is one step
+    return this.#writes.add(function* (tx) {
+      return work(tx)
+    })
+  }
+
+  /** The same for work that may take long: in one transaction, and as many turns of the event loop as it needs. */
+  writeInSteps<Result>(work: (tx: Tx) => Steps<Result>): Promise<Result> {
+    return this.#writes.add(work)
+  }
+
+  /** Tries again while the file is busy. */
+  async patiently<Result>(attempt: () => Result | Promise<Result>): Promise<Result> {
+    const { clock, busyMs, path } = this.#options
+    const startedAt = clock.monotonic()
+    for (let most = 1; ; most = Math.min(most * 2, MAX_PAUSE_MS)) {
+      try {
+        return await attempt()
+      } catch (error) {
+        if (!isBusy(error)) throw fileError(error, path)
+        this.#busyAt = clock.monotonic()
+        if (this.#busyAt - startedAt >= busyMs) throw this.#unreachable(error)
+      }
+      await sleep(clock, this.#busyAt - startedAt > URGENT_MS ? 1 : most * (0.5 + Math.random() / 2))
+    }
+  }
+
+  /** Whether other processes write too: they try every millisecond when they have waited long, and should find a gap. */
+  get contended(): boolean {
+    return this.#options.clock.monotonic() - this.#busyAt < CONTENDED_MS
+  }
+
+  /** Lets the event loop go on when this turn has taken long enough. */
+  breathe(): Promise<void> {
+    return this.#writes.breathe()
+  }
+
+  close(): Promise<void> {
+    return this.#writes.drained()
+  }
+
+  #unreachable(cause: unknown) {
+    const { path, busyMs } = this.#options
+    return failure(
+      'STORE_UNREACHABLE',
+      `the SQLite file ${path} has been locked by another process for ${busyMs} ms: a writer there is stuck or stopped`,
+      { cause },
+    )
+  }
+}
+
+const fileNameStatement = statement<Nothing, { file: string }>(source, 'fileName')
+
+/** The file of a connection, as SQLite names it. */
+export function fileName(db: Connection): string | undefined {
+  return db.get(fileNameStatement, {})?.file
+}

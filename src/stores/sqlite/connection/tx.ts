@@ -1,0 +1,20 @@
+import type { Hint } from '../../../core/hint.js'
+import type { Connection } from './connection.js'
+
+/** One operation inside a write transaction. */
+export interface Tx {
+  readonly db: Connection
+  /** The store's time for the whole operation. */
+  readonly now: number
+  /** Lock names and schedules that the operation has freed. `locks/pass-on.ts` serves their waiters before the commit. */
+  readonly freedNames: Set<string>
+  readonly freedSchedules: Set<string>
+  /** What to tell listeners after the commit. */
+  readonly wakes: Set<Hint>
+  /** How many runs became ready so far: a claim reads the queue again when it grew meanwhile. */
+  readied: number
+}
+
+export function newTx(db: Connection, now: number, wakes: Set<Hint>): Tx {
+  return { db, now, freedNames: new Set(), freedSchedules: new Set(), wakes, readied: 0 }
+}

@@ -1,0 +1,58 @@
+import type { BeatRequest, BeatResult } from '../../../core/instance.js'
+import type { Connection } from '../connection/connection.js'
+import { statement } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
+import { type RunRow, runId } from '../runs/run-codec.js'
+import { loadRun, takeOver } from '../runs/transitions.js'
+import source from './beat.sql'
+import { noteAlive } from './declarations.js'
+
+type One = { instance: string }
+type Living = { app: string | null; declarations: string | null }
+type Attempt = { id: number; token: number; claim: number; cancel_requested: number }
+
+const livingInstance = statement<One, Living>(source, 'livingInstance')
+const settleClaims = statement<One & { claim: number }>(source, 'settleClaims')
+const attemptsOf = statement<One, Attempt>(source, 'attemptsOf')
+
+/**
+ * Extends the instance's lease, and with it the keys of its runs. The beat lists what the instance runs. A run that the store
+ * gave to an answered claim and that is not in the list never arrived: it is given back.
+ */
+export function beatInstance(tx: Tx, request: BeatRequest): BeatResult {
+  const { db, now } = tx
+  const { instance, attempts, leaseMs, claimsSettled } = request
+  const living = db.get(livingInstance, { instance })
+  if (living === undefined) return { alive: false, lost: attempts.map(({ run }) => run), cancel: [], now }
+  extendInstance(tx, instance, leaseMs)
+  noteAlive(tx, living.app, living.declarations)
+  db.run(settleClaims, { instance, claim: claimsSettled })
+  const held = db.all(attemptsOf, { instance })
+  const tokens = new Map(held.map(({ id, token }) => [runId(id), token]))
+  const own = new Set(attempts.filter(({ run, token }) => tokens.get(run) === token).map(({ run }) => run))
+  for (const { id, claim } of held) {
+    const run = claim <= claimsSettled && !own.has(runId(id)) ? loadRun(db, id) : undefined
+    if (run !== undefined) takeOver(tx, run, false)
+  }
+  const cancelled = held.filter(({ id, cancel_requested }) => cancel_requested === 1 && own.has(runId(id)))
+  return {
+    alive: true,
+    lost: attempts.filter(({ run }) => !own.has(run)).map(({ run }) => run),
+    cancel: cancelled.map(({ id }) => runId(id)),
+    now,
+  }
+}
+
+const extendStatement = statement<One & { now: number; expiresAt: number }>(source, 'extendInstance')
+
+export function extendInstance({ db, now }: Tx, instance: string, leaseMs: number): void {
+  db.run(extendStatement, { instance, now, expiresAt: now + leaseMs })
+}
+
+const runningOf = statement<One & { limit: number }, RunRow>(source, 'runningOf')
+/** As SQLite has it. */
+const NO_LIMIT = -1
+
+export function runningRuns(db: Connection, instance: string, limit = NO_LIMIT): readonly RunRow[] {
+  return db.all(runningOf, { instance, limit })
+}

@@ -1,0 +1,2 @@
+-- statement: forgetInstance
+delete from belfry_instances where id = :instance;

@@ -1,0 +1,168 @@
+/**
+ * Locks, and the keys of runs: both are permits of a name, up to a limit.
+ *
+ *             acquire, claim            release, end of the run
+ *     ┌────────────────────────► held ──────────────────────────┐
+ *     │                          │  ▲                           ▼
+ *   free                 its time│  │renew, acquire        passed on: to the oldest
+ *     ▲                  is over ▼  │again                 waiter, else the oldest
+ *     │                        expired ──────────────────► waiting run, else nobody
+ *     └───────────────────────────── taken by another ──────────┘
+ *
+ * A holder that gives a lock back before its minimum hold is over is *released*: it cannot renew, and the permit is free
+ * when the hold is over.
+ *
+ * One rule decides everything: a permit is its holder's until its time is over AND somebody else took it.
+ *
+ * - Two that ask at once: the file has one writer, so one is first and takes the permit. The second finds it busy; `until`
+ *   says when to ask again, and with `waitMs` it has a place in the queue.
+ * - A holder that stalls past its time and comes back: if nobody took the permit, it renews and goes on. Otherwise its row is
+ *   gone, and renew, release and, for a run, settle are refused.
+ * - A holder that dies: the next one that asks takes its place, with a higher token. If the holder was a run's attempt, that
+ *   same transaction takes the run over.
+ * - A waiter that asks again while the lock is busy only reads, until its place has to be prolonged.
+ * - A waiter that dies: its place expires `waitMs` after it last asked, and with it a lock that was handed to it meanwhile.
+ */
+import { type AcquireRequest, type AcquireResult, isFreshPlace } from '../../../core/lease.js'
+import { nextToken } from '../../../core/token.js'
+import type { Connection } from '../connection/connection.js'
+import { statement } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
+import { loadRun, takeOver } from '../runs/transitions.js'
+import source from './acquire.sql'
+import { type LeaseRow, toLease } from './lease-codec.js'
+import { grantWaiters } from './pass-on.js'
+import { dropHolder, dropWaiter } from './release.js'
+import { extend } from './renew.js'
+
+export function acquireLease(tx: Tx, request: AcquireRequest): AcquireResult {
+  const { name, holder } = request
+  const lease = takePermit(tx, request)
+  if (lease !== undefined) {
+    dropWaiter(tx, name, holder)
+    return { acquired: true, lease: toLease(lease), now: tx.now }
+  }
+  keepPlace(tx, request)
+  return busy(liveHolders(tx, name), tx.now)
+}
+
+function takePermit(tx: Tx, request: AcquireRequest): LeaseRow | undefined {
+  const { name, holder, ttlMs, permits, instance = null, floor } = request
+  const held = extendOwn(tx, request)
+  if (held !== undefined) return held
+  // Waiters come first, and the one that asks may be the oldest of them.
+  grantWaiters(tx, name)
+  const handed = extendOwn(tx, request)
+  if (handed !== undefined) return handed
+  if (isBusy(tx, name, permits)) return undefined
+  if (holderOf(tx, name, holder) !== undefined) dropHolder(tx, name, holder)
+  return grantLock(tx, name, { holder, ttlMs, permits, instance, floor })
+}
+
+function extendOwn(tx: Tx, { name, holder, ttlMs }: AcquireRequest): LeaseRow | undefined {
+  const own = holderOf(tx, name, holder)
+  return own === undefined || own.released === 1 ? undefined : extend(tx, own, tx.now + ttlMs)
+}
+
+const selectHolders = statement<{ name: string }, LeaseRow>(source, 'holdersOf')
+const selectHolder = statement<{ name: string; holder: string }, LeaseRow>(source, 'holderOf')
+
+export function holdersOf({ db }: Pick<Tx, 'db'>, name: string): readonly LeaseRow[] {
+  return db.all(selectHolders, { name })
+}
+
+export function holderOf({ db }: Pick<Tx, 'db'>, name: string, holder: string): LeaseRow | undefined {
+  return db.get(selectHolder, { name, holder })
+}
+
+/** A holder whose time is over is not counted, but it is removed only when somebody takes its place. */
+export function liveHolders(tx: Pick<Tx, 'db' | 'now'>, name: string): LeaseRow[] {
+  return holdersOf(tx, name).filter(({ expires_at }) => expires_at > tx.now)
+}
+
+export function isBusy(tx: Pick<Tx, 'db' | 'now'>, name: string, permits: number): boolean {
+  return liveHolders(tx, name).length >= permits
+}
+
+export interface LockGrant {
+  readonly holder: string
+  readonly ttlMs: number
+  readonly permits: number
+  readonly instance: string | null
+  readonly floor: number
+}
+
+/** Gives a free permit to a lock. */
+export function grantLock(tx: Tx, name: string, { holder, ttlMs, permits, instance, floor }: LockGrant): LeaseRow {
+  makeRoom(tx, name, permits)
+  const token = leastToken(tx, name, floor)
+  const expiresAt = tx.now + ttlMs
+  addHolder(tx, { name, holder, token, run: null, instance, expiresAt })
+  return { name, holder, token, run: null, instance, acquired_at: tx.now, expires_at: expiresAt, released: 0 }
+}
+
+const selectLastToken = statement<{ name: string }, { last_token: number }>(source, 'lastToken')
+
+/** The least token that the next holder of a name may have. */
+export function leastToken({ db, now }: Tx, name: string, floor: number): number {
+  return nextToken(db.get(selectLastToken, { name })?.last_token ?? 0, now, floor)
+}
+
+type Holder = {
+  name: string
+  holder: string
+  token: number
+  run: number | null
+  instance: string | null
+  expiresAt: number | null
+}
+const insertHolder = statement<Holder & { now: number }>(source, 'addHolder')
+const noteToken = statement<{ name: string; token: number }>(source, 'noteToken')
+
+/** Writes down a new holder, and its token as the name's last. */
+export function addHolder({ db, now }: Tx, holder: Holder): void {
+  db.run(insertHolder, { ...holder, now })
+  db.run(noteToken, holder)
+}
+
+/** Removes holders whose time is over, the longest first, until there is room for one more. */
+export function makeRoom(tx: Tx, name: string, permits: number): void {
+  const holders = [...holdersOf(tx, name)].sort((one, other) => one.expires_at - other.expires_at)
+  for (const { holder, run: id, expires_at } of holders.slice(0, Math.max(holders.length - permits + 1, 0))) {
+    if (expires_at > tx.now) return
+    const run = id === null ? undefined : loadRun(tx.db, id)
+    if (run === undefined) dropHolder(tx, name, holder)
+    else takeOver(tx, run, true)
+  }
+}
+
+/**
+ * The answer for a waiter that still has to wait, without a write. Undefined when something has to be written: otherwise waiters
+ * that ask every 250 ms would keep the file's one writer busy.
+ */
+export function lookForLease(db: Connection, now: number, request: AcquireRequest): AcquireResult | undefined {
+  if (!hasFreshPlace(db, now, request)) return undefined
+  const holders = liveHolders({ db, now }, request.name)
+  return holders.length < request.permits ? undefined : busy(holders, now)
+}
+
+type Place = { name: string; holder: string; ttlMs: number; permits: number }
+const placeOf = statement<Place, { until: number }>(source, 'placeOf')
+
+/** Whether a waiter has a place that need not be prolonged yet. */
+function hasFreshPlace(db: Connection, now: number, { name, holder, ttlMs, permits, waitMs = 0 }: AcquireRequest) {
+  const place = waitMs > 0 ? db.get(placeOf, { name, holder, ttlMs, permits }) : undefined
+  return place !== undefined && isFreshPlace(place.until, now, waitMs)
+}
+
+const insertPlace = statement<Place & { instance: string | null; floor: number; until: number }>(source, 'keepPlace')
+
+function keepPlace({ db, now }: Tx, request: AcquireRequest): void {
+  const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0 } = request
+  if (waitMs <= 0 || hasFreshPlace(db, now, request)) return
+  db.run(insertPlace, { name, holder, ttlMs, permits, instance, floor, until: now + waitMs })
+}
+
+function busy(holders: readonly LeaseRow[], now: number): AcquireResult {
+  return { acquired: false, until: Math.min(...holders.map(({ expires_at }) => expires_at)), now }
+}

@@ -1,0 +1,25 @@
+import type { Lease } from '../../../core/lease.js'
+import { runId } from '../runs/run-codec.js'
+
+/** A row of the view `belfry_holders`. */
+export interface LeaseRow {
+  readonly name: string
+  readonly holder: string
+  readonly token: number
+  /** Set for a run's key. */
+  readonly run: number | null
+  readonly instance: string | null
+  readonly acquired_at: number
+  readonly expires_at: number
+  /** 1 when it was given back before its minimum hold was over. */
+  readonly released: number
+}
+
+export function toLease({ name, holder, token, acquired_at, expires_at, instance, run, released }: LeaseRow): Lease {
+  return {
+    ...{ name, holder, token, acquiredAt: acquired_at, expiresAt: expires_at },
+    ...(instance === null ? {} : { instance }),
+    ...(run === null ? {} : { run: runId(run) }),
+    ...(released === 1 ? { released: true as const } : {}),
+  }
+}

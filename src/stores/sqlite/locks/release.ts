@@ -1,0 +1,40 @@
+import type { ReleaseRequest } from '../../../core/lease.js'
+import { statement } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
+import type { RunRow } from '../runs/run-codec.js'
+import { holderOf } from './acquire.js'
+import source from './release.sql'
+import { extend } from './renew.js'
+
+/** Removes the holder's own row and its place in the queue: a release that comes twice, or late, frees nobody else's. */
+export function releaseLease(tx: Tx, { name, holder, minHoldMs = 0 }: ReleaseRequest): boolean {
+  const waited = dropWaiter(tx, name, holder)
+  const lease = holderOf(tx, name, holder)
+  const held = lease !== undefined && lease.released === 0 && lease.run === null
+  if (held) {
+    const heldUntil = lease.acquired_at + minHoldMs
+    if (heldUntil <= tx.now) dropHolder(tx, name, holder)
+    else extend(tx, lease, heldUntil, 1)
+  }
+  tx.freedNames.add(name)
+  return held || waited
+}
+
+type Holder = { name: string; holder: string }
+const dropHolderStatement = statement<Holder>(source, 'dropHolder')
+const dropRunKey = statement<{ run: number }>(source, 'dropRunKey')
+const dropWaiterStatement = statement<Holder>(source, 'dropWaiter')
+
+export function dropHolder({ db, freedNames }: Tx, name: string, holder: string): void {
+  db.run(dropHolderStatement, { name, holder })
+  freedNames.add(name)
+}
+
+/** Frees the key that an attempt holds, if it holds one. */
+export function releaseRunKey({ db, freedNames }: Tx, { id, key }: RunRow): void {
+  if (key !== null && db.run(dropRunKey, { run: id }) > 0) freedNames.add(key)
+}
+
+export function dropWaiter({ db }: Tx, name: string, holder: string): boolean {
+  return db.run(dropWaiterStatement, { name, holder }) > 0
+}

@@ -1,0 +1,250 @@
+/**
+ * Starting runs: the highest priority first, then the oldest ready instant, then the oldest run.
+ *
+ * A large claim takes several transactions under one claim number. If its reply is lost, the instance does not know these
+ * runs, and the next beat gives all of them back. The same number again starts nothing more: it gets the same runs.
+ */
+import type { Run } from '../../../core/run.js'
+import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
+import { nextToken } from '../../../core/token.js'
+import type { Connection } from '../connection/connection.js'
+import type { SqliteFile } from '../connection/file.js'
+import { statement } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
+import { runningRuns } from '../instances/beat.js'
+import { addHolder, isBusy, leastToken, makeRoom } from '../locks/acquire.js'
+import { grantWaiters, oldestDue, oldestWaiting, readyWaitingRuns } from '../locks/pass-on.js'
+import source from './claim.sql'
+import { keyLimit, type RunRow, toRun } from './run-codec.js'
+import { loadRun, makeWait, skipRun, startRuns } from './transitions.js'
+
+/** How many runs one transaction looks at: as long as it lasts, no other process can write. */
+const LOOKS = 500
+
+export async function claimRuns(file: SqliteFile, request: ClaimRequest): Promise<ClaimResult> {
+  const idle = await file.read((db, now) => nothingToStart(db, now, request))
+  if (idle !== undefined) return idle
+  const started: RunRow[] = []
+  for (let first = true; ; first = false) {
+    const step = await file.write((tx) => claimStep(tx, request, started, first))
+    started.push(...step.started)
+    if (step.done) return answer(step.now, started, step.nextAt)
+  }
+}
+
+type StatusRow = { expires_at: number; dead: number; frozen: number; repeated: number }
+const claimStatus = statement<{ instance: string; claim: number }, StatusRow>(source, 'claimStatus')
+
+type Status = 'may start' | 'may not start' | 'repeated'
+
+function statusOf(db: Connection, now: number, { instance, claim }: ClaimRequest): Status {
+  const row = db.get(claimStatus, { instance, claim })
+  if (row === undefined || row.frozen === 1 || row.dead === 1 || row.expires_at <= now) return 'may not start'
+  return row.repeated === 1 ? 'repeated' : 'may start'
+}
+
+/** Answers without a transaction when there is nothing to start, as for most polls. */
+function nothingToStart(db: Connection, now: number, request: ClaimRequest): ClaimResult | undefined {
+  const groups = readyGroups(db, targetsOf(request))
+  const status = statusOf(db, now, request)
+  if (status === 'may start' && groups.some(({ first_at }) => first_at <= now)) return undefined
+  return answer(now, status === 'repeated' ? startedBefore(db, request) : [], nextReadyAt(db, now, groups))
+}
+
+function startedBefore(db: Connection, { instance, claim }: ClaimRequest): RunRow[] {
+  return runningRuns(db, instance).filter((run) => run.claim === claim)
+}
+
+interface Step {
+  readonly now: number
+  readonly started: readonly RunRow[]
+  readonly done: boolean
+  readonly nextAt: number | undefined
+}
+
+function claimStep(tx: Tx, request: ClaimRequest, before: readonly RunRow[], first: boolean): Step {
+  const { db, now } = tx
+  const targets = targetsOf(request)
+  const status = first ? statusOf(db, now, request) : 'may start'
+  if (status !== 'may start') {
+    const started = status === 'repeated' ? startedBefore(db, request) : []
+    return { now, started, done: true, nextAt: nextReadyAt(db, now, readyGroups(db, targets)) }
+  }
+  const claim = new Claim(tx, request, before)
+  claim.start()
+  const nextAt = claim.done ? nextReadyAt(db, now, readyGroups(db, targets)) : undefined
+  return { now, started: claim.started, done: claim.done, nextAt }
+}
+
+/** The part of a claim that one transaction does. */
+class Claim {
+  readonly started: RunRow[] = []
+  /** Nothing is left to start, or no room to start it. */
+  done = false
+  readonly #tx: Tx
+  readonly #request: ClaimRequest
+  /** How many more runs of each target, in all, and in this transaction. */
+  readonly #capacities: Map<string, number>
+  #room: number
+  #looks = LOOKS
+
+  constructor(tx: Tx, request: ClaimRequest, before: readonly RunRow[]) {
+    this.#tx = tx
+    this.#request = request
+    this.#capacities = capacities(request)
+    this.#room = request.limit
+    for (const run of before) this.#take(run)
+  }
+
+  start(): void {
+    const { db, now } = this.#tx
+    const targets = targetsOf(this.#request)
+    while (!this.done && this.#looks > 0) {
+      const groups = readyGroups(db, targets).filter((group) => group.first_at <= now && this.#capacity(group) > 0)
+      if (this.#room <= 0 || groups.length === 0) this.done = true
+      else this.#startSome(groups)
+    }
+  }
+
+  /** Starts due runs of the highest priority, as far as what was read of them is complete. */
+  #startSome(groups: readonly Group[]): void {
+    const highest = Math.max(...groups.map(({ priority }) => priority))
+    const { runs, completeUpTo } = this.#read(groups.filter(({ priority }) => priority === highest))
+    const taken: DueRun[] = []
+    const started = new Map<number, RunRow>()
+    const { readied } = this.#tx
+    for (const run of runs) {
+      if (this.#room <= 0 || this.#capacity(run) <= 0) continue
+      this.#looks -= 1
+      if (isTooLate(run, this.#tx.now)) this.#skip(run)
+      else if (run.key === null || this.#startKeyed(run, run.key, started)) {
+        taken.push(run)
+        this.#take(run)
+      }
+      if (run === completeUpTo || this.#tx.readied > readied) break
+    }
+    const withoutKey = taken.filter(({ key }) => key === null).map(({ id }) => id)
+    const token = nextToken(0, this.#tx.now, this.#request.floor)
+    for (const run of startRuns(this.#tx, withoutKey, this.#request, token)) started.set(run.id, run)
+    this.started.push(...taken.flatMap(({ id }) => started.get(id) ?? []))
+  }
+
+  /** The first due runs of some groups. Beyond `completeUpTo` one of the groups may have more than was read. */
+  #read(groups: readonly Group[]): { runs: readonly DueRun[]; completeUpTo: DueRun | undefined } {
+    const { db, now } = this.#tx
+    const ends: DueRun[] = []
+    const runs = groups.flatMap((group) => {
+      const limit = Math.min(this.#room, this.#looks, this.#capacity(group))
+      const found = db.all(dueRuns, { target: group.target, priority: group.priority, now, limit })
+      const last = found.at(-1)
+      if (last !== undefined && found.length === limit) ends.push(last)
+      return found
+    })
+    return { runs: runs.sort(byOrder), completeUpTo: ends.sort(byOrder)[0] }
+  }
+
+  #skip({ id }: DueRun): void {
+    const run = loadRun(this.#tx.db, id)
+    if (run !== undefined) skipRun(this.#tx, run, 'deadline')
+  }
+
+  /** Starts a run with its key, or takes it out of the queue because the key is not its to take. */
+  #startKeyed(due: DueRun, key: string, started: Map<number, RunRow>): boolean {
+    const tx = this.#tx
+    if (!mayTakeKey(tx, due, key)) return false
+    const [run] = startRuns(tx, [due.id], this.#request, leastToken(tx, key, this.#request.floor))
+    if (run?.token == null) return false
+    const { instance } = this.#request
+    const holder = `run:${run.id}:${run.token}`
+    addHolder(tx, { name: key, holder, token: run.token, run: run.id, instance, expiresAt: null })
+    // With permits left, a run that waited only because this one stood before it is next.
+    if (keyLimit(run) > 1) readyWaitingRuns(tx, key)
+    started.set(run.id, run)
+    return true
+  }
+
+  #capacity({ target }: { readonly target: string }): number {
+    return this.#capacities.get(target) ?? 0
+  }
+
+  #take({ target }: { readonly target: string }): void {
+    this.#capacities.set(target, (this.#capacities.get(target) ?? 0) - 1)
+    this.#room -= 1
+  }
+}
+
+function isTooLate({ attempt, start_by }: DueRun, now: number): boolean {
+  return attempt === 0 && start_by !== null && now > start_by
+}
+
+/** A key is a run's to take when a permit is free and no older run of the key is due or waits. */
+function mayTakeKey(tx: Tx, due: DueRun, key: string): boolean {
+  const limit = keyLimit(due)
+  grantWaiters(tx, key)
+  const isFree = !isBusy(tx, key, limit)
+  if (isFree) {
+    makeRoom(tx, key, limit)
+    if (oldestDue(tx, key) >= due.id && (oldestWaiting(tx, key)?.id ?? due.id) >= due.id) return true
+  }
+  const run = loadRun(tx.db, due.id)
+  if (run === undefined) return false
+  if (!isFree && run.attempt === 0 && run.key_when_busy === 'skip') skipRun(tx, run, 'busy')
+  else makeWait(tx, run, 'key')
+  return false
+}
+
+/** Ready runs of one target and priority. */
+export interface Group {
+  readonly target: string
+  readonly priority: number
+  readonly first_at: number
+}
+
+const selectGroups = statement<{ targets: string }, Group>(source, 'readyGroups')
+
+/** `targets` is a JSON list. */
+export function readyGroups(db: Connection, targets: string): readonly Group[] {
+  return db.all(selectGroups, { targets })
+}
+
+type After = { target: string; priority: number; now: number }
+const nextAfter = statement<After, { at: number | null }>(source, 'nextAfter')
+
+/** The earliest instant still ahead. */
+function nextReadyAt(db: Connection, now: number, groups: readonly Group[]): number | undefined {
+  const instants = groups.map(({ target, priority, first_at }) => {
+    if (first_at > now) return first_at
+    return db.get(nextAfter, { target, priority, now })?.at ?? Number.POSITIVE_INFINITY
+  })
+  const next = Math.min(...instants)
+  return Number.isFinite(next) ? next : undefined
+}
+
+type DueRun = Pick<
+  RunRow,
+  'id' | 'target' | 'ready_at' | 'start_by' | 'attempt' | 'key' | 'key_limit' | 'key_when_busy'
+>
+const dueRuns = statement<After & { limit: number }, DueRun>(source, 'dueRuns')
+
+function byOrder(one: DueRun, other: DueRun): number {
+  return one.ready_at === other.ready_at ? one.id - other.id : one.ready_at - other.ready_at
+}
+
+function capacities({ jobs, sinks }: ClaimRequest): Map<string, number> {
+  return new Map([
+    ...jobs.map(({ name, limit }): [string, number] => [`job:${name}`, limit]),
+    ...sinks.map(({ name, limit }): [string, number] => [`sink:${name}`, limit]),
+  ])
+}
+
+function targetsOf(request: ClaimRequest): string {
+  return JSON.stringify([...capacities(request).keys()])
+}
+
+function answer(now: number, runs: readonly RunRow[], nextAt: number | undefined): ClaimResult {
+  return { now, runs: runs.map(toRun).filter(isClaimed), ...(nextAt === undefined ? {} : { nextReadyAt: nextAt }) }
+}
+
+function isClaimed(run: Run): run is ClaimedRun {
+  return run.token !== undefined && run.startedAt !== undefined
+}

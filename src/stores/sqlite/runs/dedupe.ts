@@ -1,0 +1,28 @@
+import { statement } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
+import source from './dedupe.sql'
+import type { RunRow } from './run-codec.js'
+
+type Name = { target: string; dedupe: string }
+
+const findDedupe = statement<Name & { now: number }, { run: number }>(source, 'findDedupe')
+const open = statement<Name & { run: number }>(source, 'openDedupe')
+const close = statement<Name & { run: number; until: number }>(source, 'closeDedupe')
+const drop = statement<Name & { run: number }>(source, 'dropDedupe')
+
+/** The run whose dedupe key refuses another one, if any does. */
+export function dedupeOf({ db, now }: Tx, target: string, dedupe: string): number | undefined {
+  return db.get(findDedupe, { target, dedupe, now })?.run
+}
+
+/** While the run is unfinished, its dedupe key refuses others. */
+export function openDedupe({ db }: Tx, target: string, dedupe: string | null, run: number): void {
+  if (dedupe !== null) db.run(open, { target, dedupe, run })
+}
+
+/** After its end it refuses for as long as was asked for, whether or not the run stays in the history. */
+export function closeDedupe({ db, now }: Tx, { id: run, target, dedupe, dedupe_ms }: RunRow): void {
+  if (dedupe === null) return
+  if (dedupe_ms === null || dedupe_ms <= 0) db.run(drop, { target, dedupe, run })
+  else db.run(close, { target, dedupe, run, until: now + dedupe_ms })
+}

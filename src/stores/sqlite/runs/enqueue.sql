@@ -1,0 +1,35 @@
+-- statement: insertRuns
+-- New runs, in order; none where the same tick or backfill is there already.
+insert into belfry_runs (state, waits_for, target, options, origin, schedule, tick, backfill, payload, priority, keep,
+  key, key_limit, key_when_busy, unstamped, dedupe, dedupe_ms, created_at, ready_at, engaged)
+select
+  value ->> 'state', value ->> 'waitsFor', value ->> 'target', value ->> 'options', value ->> 'origin',
+  value ->> 'schedule', value ->> 'tick', value ->> 'backfill', value ->> 'payload', value ->> 'priority', value ->> 'keep',
+  value ->> 'key', value ->> 'keyLimit', value ->> 'keyWhenBusy', value ->> 'unstamped', value ->> 'dedupe',
+  value ->> 'dedupeMs', :now, value ->> 'readyAt', value ->> 'engaged'
+from json_each(:runs) where true order by key
+on conflict do nothing
+returning id;
+
+-- statement: sameBackfill
+select id from belfry_runs where schedule = :schedule and tick = :tick and origin = 'backfill' and backfill = :backfill;
+
+-- statement: sameInstant
+-- A run of the key that has not begun and becomes ready at that instant.
+select id from belfry_runs where key = :key and state = 'ready' and ready_at = :readyAt and attempt = 0 order by id limit 1;
+
+-- statement: firstBegun
+-- A run of the key that began and has not ended: one that is running, else the oldest.
+select id, state from belfry_runs where key = :key and finished_at is null and attempt > 0
+order by state = 'running' desc, id limit 1;
+
+-- statement: firstDueWaiting
+select id from belfry_runs where key = :key and state = 'waiting' and ready_at <= :now and attempt = 0 order by id limit 1;
+
+-- statement: unfinishedOf
+-- Runs of a schedule that are due or began and have not ended, and ticks recorded ahead.
+select * from belfry_runs
+where schedule = :schedule and finished_at is null and waits_for is not 'overlap' and (engaged = 1 or ready_at <= :now)
+union all
+select * from belfry_runs where schedule = :schedule and waits_for = 'overlap'
+order by id;

@@ -1,0 +1,133 @@
+import { failure } from '../../../core/errors.js'
+import type { NewRun } from '../../../core/run.js'
+import type { EnqueueResult } from '../../../core/store.js'
+import { targetName } from '../../../core/stored-text.js'
+import { statement } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
+import type { Steps } from '../connection/write-queue.js'
+import { oldestDue, oldestWaiting } from '../locks/pass-on.js'
+import { countEngaged } from './available.js'
+import { dedupeOf, openDedupe } from './dedupe.js'
+import source from './enqueue.sql'
+import { newRunColumns, type RunRow, runId } from './run-codec.js'
+import { endRun, requestCancel, skipRun } from './transitions.js'
+
+/** A batch is one transaction: until it ends no process can write, not even a beat. */
+const MOST = 10_000
+
+/** How many runs one statement makes. */
+const BATCH = 100
+
+export function* enqueueRuns(tx: Tx, runs: readonly NewRun[]): Steps<EnqueueResult[]> {
+  if (runs.length > MOST) {
+    throw failure(
+      'OPTION_INVALID',
+      `${runs.length} runs at once are too many for a SQLite file, which has one writer: enqueue at most ${MOST} in one call`,
+    )
+  }
+  const results: EnqueueResult[] = []
+  const batch: NewRun[] = []
+  for (const run of runs) {
+    const isPlain = run.key === undefined && run.dedupe === undefined && run.schedule === undefined
+    if (isPlain) batch.push(run)
+    // Before it is decided whether a run may be made, all that stand before it are there.
+    if (!isPlain || batch.length === BATCH) results.push(...insertRuns(tx, batch.splice(0)))
+    if (!isPlain) results.push(enqueueRun(tx, run))
+    yield
+  }
+  results.push(...insertRuns(tx, batch))
+  return results
+}
+
+const insertStatement = statement<{ runs: string; now: number }, { id: number }>(source, 'insertRuns')
+
+function insertRuns({ db, now, wakes }: Tx, runs: readonly NewRun[], waits = false): EnqueueResult[] {
+  if (runs.length === 0) return []
+  const rows = runs.map((run) =>
+    newRunColumns(run, now, waits ? 'overlap' : run.key === 'unstamped' ? 'stamp' : undefined),
+  )
+  if (rows.some(({ state }) => state === 'ready')) wakes.add('runs')
+  const ids = db.all(insertStatement, { runs: JSON.stringify(rows), now }).map(({ id }) => id)
+  if (ids.length < runs.length)
+    throw new Error(`a run of ${targetName(runs[0]?.target ?? { job: '' })} is there already`)
+  return ids.sort((one, other) => one - other).map((id) => ({ outcome: 'enqueued', run: runId(id) }))
+}
+
+/** A run that another one may refuse, or that may have to wait for others of its schedule. */
+function enqueueRun(tx: Tx, run: NewRun): EnqueueResult {
+  const target = targetName(run.target)
+  const refused = refusal(tx, run, target)
+  if (refused !== undefined) return refused
+  const [result] = insertRuns(tx, [run], run.schedule !== undefined && mustWait(tx, run.schedule, run))
+  if (result === undefined) throw new Error('no run was made')
+  openDedupe(tx, target, run.dedupe ?? null, Number(result.run))
+  return result
+}
+
+type Backfill = { schedule: string; tick: number | null; backfill: string }
+const sameBackfill = statement<Backfill, { id: number }>(source, 'sameBackfill')
+
+function refusal(tx: Tx, run: NewRun, target: string): EnqueueResult | undefined {
+  const { dedupe, schedule, origin, tick = null, backfill } = run
+  const same = dedupe === undefined ? undefined : dedupeOf(tx, target, dedupe)
+  if (same !== undefined) return { outcome: 'duplicate', run: runId(same) }
+  if (origin === 'backfill' && schedule !== undefined) {
+    const known = tx.db.get(sameBackfill, { schedule, tick, backfill: String(backfill) })
+    if (known !== undefined) return { outcome: 'duplicate', run: runId(known.id) }
+  }
+  const winner = holderOfKey(tx, run) ?? (schedule === undefined ? undefined : overlapping(tx, schedule, run))
+  return winner === undefined ? undefined : { outcome: 'busy', run: runId(winner) }
+}
+
+const sameInstant = statement<{ key: string; readyAt: number }, { id: number }>(source, 'sameInstant')
+
+/** The run that has the key, when as many as its limit are due or executing, or one is ready at the same instant. */
+function holderOfKey(tx: Tx, { key, checkKey, readyAt, delayMs = 0 }: NewRun): number | undefined {
+  if (!checkKey || key === undefined || key === 'unstamped') return undefined
+  const at = readyAt ?? tx.now + delayMs
+  if (at > tx.now) return tx.db.get(sameInstant, { key: key.name, readyAt: at })?.id
+  return countEngaged(tx.db, tx.now, key.name, key.limit) < key.limit ? undefined : firstEngaged(tx, key.name)
+}
+
+const firstBegun = statement<{ key: string }, Pick<RunRow, 'id' | 'state'>>(source, 'firstBegun')
+const firstDueWaiting = statement<{ key: string; now: number }, { id: number }>(source, 'firstDueWaiting')
+
+/**
+ * A run of the key that executes, or else the oldest that is due, or else one between attempts, or else the oldest that waits
+ * for others of its schedule.
+ */
+function firstEngaged(tx: Tx, key: string): number | undefined {
+  const begun = tx.db.get(firstBegun, { key })
+  if (begun?.state === 'running') return begun.id
+  const oldest = Math.min(oldestDue(tx, key), oldestWaiting(tx, key)?.id ?? Number.POSITIVE_INFINITY)
+  if (Number.isFinite(oldest)) return oldest
+  return begun?.id ?? tx.db.get(firstDueWaiting, { key, now: tx.now })?.id
+}
+
+function overlapping(tx: Tx, schedule: string, { overlap }: NewRun): number | undefined {
+  if (overlap !== 'skip' && overlap !== 'queue-one') return undefined
+  const unfinished = unfinishedRuns(tx, schedule)
+  return (overlap === 'skip' ? unfinished[0] : unfinished.find(({ waits_for }) => waits_for === 'overlap'))?.id
+}
+
+/** Whether a run has to wait for others of its schedule. */
+function mustWait(tx: Tx, schedule: string, { overlap }: NewRun): boolean {
+  if (overlap === undefined || overlap === 'allow') return false
+  if (overlap === 'cancel-running') makeWay(tx, schedule)
+  return unfinishedRuns(tx, schedule).length > 0
+}
+
+const unfinishedOf = statement<{ schedule: string; now: number }, RunRow>(source, 'unfinishedOf')
+
+export function unfinishedRuns({ db, now }: Tx, schedule: string): readonly RunRow[] {
+  return db.all(unfinishedOf, { schedule, now })
+}
+
+/** Running runs are asked to cancel, those between attempts are cancelled, and those that never began are skipped. */
+export function makeWay(tx: Tx, schedule: string): void {
+  for (const run of unfinishedRuns(tx, schedule)) {
+    if (run.state === 'running') requestCancel(tx, run)
+    else if (run.attempt > 0) endRun(tx, run, 'cancelled')
+    else skipRun(tx, run, 'overlap')
+  }
+}

@@ -1,0 +1,24 @@
+import type { Frozen } from '../../../core/store.js'
+import type { Connection } from '../connection/connection.js'
+import { statement } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
+import source from './freeze.sql'
+
+const freezeStatement = statement<{ value: string }>(source, 'freeze')
+const thawStatement = statement(source, 'thaw')
+const frozenStatement = statement<Record<never, never>, { value: string }>(source, 'frozen')
+
+export function freeze({ db, now }: Tx, note: string | undefined): void {
+  const value: Frozen = { at: now, ...(note === undefined ? {} : { note }) }
+  db.run(freezeStatement, { value: JSON.stringify(value) })
+}
+
+export function thaw({ db, wakes }: Tx): void {
+  db.run(thawStatement, {})
+  wakes.add('runs')
+}
+
+export function frozen(db: Connection): Frozen | undefined {
+  const row = db.get(frozenStatement, {})
+  return row === undefined ? undefined : (JSON.parse(row.value) as Frozen)
+}

@@ -1,0 +1,72 @@
+import { checkPageLimit } from '../../../core/page-limit.js'
+import type { Run } from '../../../core/run.js'
+import type { Page, RunQuery } from '../../../core/store.js'
+import type { Connection } from '../connection/connection.js'
+import type { SqliteFile } from '../connection/file.js'
+import { type Given, statement, withConditions } from '../connection/statements.js'
+import source from './list.sql'
+import { type RunRow, runId, runNumber, toRun } from './run-codec.js'
+import { findRun } from './transitions.js'
+
+export function getRun(db: Connection, id: string): Run | undefined {
+  const run = findRun(db, id)
+  return run === undefined ? undefined : toRun(run)
+}
+
+type Window = { before: number; from: number; limit: number }
+
+const runBounds = statement<Record<never, never>, { oldest: number | null; newest: number | null }>(source, 'runBounds')
+const listWindow = statement<Window, RunRow>(source, 'listRuns')
+
+/** How many runs one read may pass over: a search through the whole history must not block the event loop. */
+const WINDOW = 5_000
+/** After so many windows the runs of a schedule are few among the others, and are read by the schedule's index. */
+const WINDOWS = 5
+
+/** Newest first, in windows of ids, each of which is a short read. */
+export async function listRuns(file: SqliteFile, query: RunQuery): Promise<Page<Run>> {
+  checkPageLimit(query.limit)
+  const { conditions, given, byIndex } = filters(query)
+  const select = withConditions<Window & Given, RunRow>(listWindow, conditions)
+  const found: RunRow[] = []
+  const { oldest, newest } = await file.read(bounds)
+  const most = byIndex ? Number.POSITIVE_INFINITY : (query.look ?? Number.POSITIVE_INFINITY)
+  let before = Math.min(query.after === undefined ? newest + 1 : (runNumber(query.after) ?? 0), newest + 1)
+  let windows = byIndex && query.tick !== undefined ? WINDOWS : 0
+  for (; found.length <= query.limit && before > oldest; windows += 1) {
+    if (windows * WINDOW >= most) return { items: found.map(toRun), next: runId(before) }
+    const from = byIndex && windows >= WINDOWS ? oldest : Math.max(before - WINDOW, oldest)
+    const window = { ...given, before, from, limit: query.limit + 1 - found.length }
+    found.push(...(await file.read((db) => db.all(select, window))))
+    before = from
+    await file.breathe()
+  }
+  const items = found.slice(0, query.limit).map(toRun)
+  const last = items.at(-1)
+  return found.length > query.limit && last !== undefined ? { items, next: last.id } : { items }
+}
+
+function bounds(db: Connection): { oldest: number; newest: number } {
+  const { oldest, newest } = db.get(runBounds, {}) ?? {}
+  return { oldest: oldest ?? 1, newest: newest ?? 0 }
+}
+
+/** The conditions of a query, their values, and whether an index finds all that they name. */
+function filters({ schedule, tick, job, sink, key, states, waitsFor }: RunQuery) {
+  const conditions: string[] = []
+  if (schedule !== undefined) conditions.push('schedule = :schedule')
+  if (tick !== undefined) conditions.push('tick = :tick')
+  if (job !== undefined) conditions.push('target = :job')
+  if (sink !== undefined) conditions.push('target = :sink')
+  if (key !== undefined) conditions.push('key = :key')
+  if (states !== undefined) conditions.push('state in (select value from json_each(:states))')
+  if (waitsFor !== undefined) conditions.push('waits_for = :waitsFor')
+  return {
+    conditions,
+    given: {
+      ...{ schedule: schedule ?? null, tick: tick ?? null, key: key ?? null, waitsFor: waitsFor ?? null },
+      ...{ job: `job:${job}`, sink: `sink:${sink}`, states: JSON.stringify(states ?? []) },
+    },
+    byIndex: schedule !== undefined && (tick !== undefined || conditions.length === 1),
+  }
+}

@@ -1,0 +1,15 @@
+import { isFinished } from '../../../core/run.js'
+import type { RetryResult } from '../../../core/store.js'
+import type { Tx } from '../connection/tx.js'
+import { dedupeOf } from './dedupe.js'
+import { findRun, reopenRun } from './transitions.js'
+
+export function retryRun(tx: Tx, id: string): RetryResult {
+  const run = findRun(tx.db, id)
+  if (run === undefined) return 'missing'
+  if (!isFinished(run) || run.state === 'succeeded') return 'refused'
+  const same = run.dedupe === null ? undefined : dedupeOf(tx, run.target, run.dedupe)
+  if (same !== undefined && same !== run.id) return 'refused'
+  reopenRun(tx, run)
+  return 'ready'
+}

@@ -1,0 +1,141 @@
+/** A run as a row of `belfry_runs`, and what others see of it. The only file that knows how a run is stored. */
+import type { ErrorRecord } from '../../../core/errors.js'
+import type { RunKey } from '../../../core/key.js'
+import type { Mutable } from '../../../core/mutable.js'
+import type { SkipReason } from '../../../core/policies.js'
+import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../core/run.js'
+import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/stored-text.js'
+
+/** The columns are explained in `schema/tables.sql`. Flags are 1 or 0. */
+export interface RunRow {
+  readonly id: number
+  readonly state: RunState
+  readonly waits_for: WaitsFor | null
+  readonly reason: SkipReason | null
+  readonly target: string
+  readonly options: string | null
+  readonly origin: Origin
+  readonly schedule: string | null
+  readonly tick: number | null
+  readonly backfill: string | null
+  readonly payload: string
+  readonly priority: number
+  readonly keep: Keep
+  readonly key: string | null
+  readonly key_limit: number | null
+  readonly key_when_busy: RunKey['whenBusy'] | null
+  readonly unstamped: number
+  readonly dedupe: string | null
+  readonly dedupe_ms: number | null
+  readonly created_at: number
+  readonly ready_at: number
+  readonly start_by: number | null
+  readonly attempt: number
+  readonly failures: number
+  readonly takeovers: number
+  readonly token: number | null
+  readonly instance: string | null
+  readonly claim: number | null
+  readonly started_at: number | null
+  readonly cancel_requested: number
+  readonly committed: number
+  readonly settled_token: number | null
+  readonly finished_at: number | null
+  readonly result: string | null
+  readonly error: string | null
+}
+
+/** The number behind a run's id; undefined for a text that is no id of ours. */
+export function runNumber(id: string): number | undefined {
+  return /^[1-9]\d{0,15}$/.test(id) ? Number(id) : undefined
+}
+
+export function runId(number: number): string {
+  return String(number)
+}
+
+export function toRun(row: RunRow): Run {
+  const run: Mutable<Run> = {
+    id: runId(row.id),
+    target: targetOf(row.target, row.options),
+    origin: row.origin,
+    payload: fromText(row.payload),
+    priority: row.priority,
+    keep: row.keep,
+    state: row.state,
+    createdAt: row.created_at,
+    readyAt: row.ready_at,
+    attempt: row.attempt,
+    failures: row.failures,
+    takeovers: row.takeovers,
+  }
+  const key = keyOf(row)
+  if (row.schedule !== null) run.schedule = row.schedule
+  if (row.tick !== null) run.tick = row.tick
+  if (row.backfill !== null) run.backfill = row.backfill
+  if (key !== undefined) run.key = key
+  if (row.dedupe !== null) run.dedupe = row.dedupe
+  if (row.waits_for !== null) run.waitsFor = row.waits_for
+  if (row.reason !== null) run.reason = row.reason
+  if (row.start_by !== null) run.startBy = row.start_by
+  if (row.token !== null) run.token = row.token
+  if (row.instance !== null) run.instance = row.instance
+  if (row.started_at !== null) run.startedAt = row.started_at
+  if (row.finished_at !== null) run.finishedAt = row.finished_at
+  if (row.cancel_requested === 1) run.cancelRequested = true
+  // The result of a committed transaction shows when the run has ended.
+  if (row.result !== null && row.state === 'succeeded') run.result = fromText(row.result)
+  if (row.error !== null) run.error = JSON.parse(row.error) as ErrorRecord
+  return run
+}
+
+export function keyOf({ key, key_limit, key_when_busy }: RunRow): RunKey | undefined {
+  if (key === null || key_limit === null || key_when_busy === null) return undefined
+  return { name: key, limit: key_limit, whenBusy: key_when_busy }
+}
+
+/** How many runs may have the run's key at once. */
+export function keyLimit({ key_limit }: Pick<RunRow, 'key_limit'>): number {
+  return key_limit ?? 1
+}
+
+/** The columns that a key takes, of runs and schedules. */
+export type KeyColumns = {
+  readonly key: string | null
+  readonly keyLimit: number | null
+  readonly keyWhenBusy: RunKey['whenBusy'] | null
+  readonly unstamped: number
+}
+
+export function keyColumns(key: RunKey | 'unstamped' | undefined): KeyColumns {
+  if (key === undefined || key === 'unstamped') {
+    return { key: null, keyLimit: null, keyWhenBusy: null, unstamped: flag(key === 'unstamped') }
+  }
+  return { key: key.name, keyLimit: key.limit, keyWhenBusy: key.whenBusy, unstamped: 0 }
+}
+
+/** A new run as a member of the list that `insertRuns` of `enqueue.sql` reads: what is undefined is null there. */
+export function newRunColumns(run: NewRun, now: number, waitsFor: WaitsFor | undefined) {
+  return {
+    ...keyColumns(run.key),
+    state: waitsFor === undefined ? 'ready' : 'waiting',
+    waitsFor,
+    target: targetName(run.target),
+    options: targetOptions(run.target),
+    origin: run.origin,
+    schedule: run.schedule,
+    tick: run.tick ?? (run.origin === 'trigger' ? now : undefined),
+    backfill: run.backfill,
+    payload: toText(run.payload),
+    priority: run.priority,
+    keep: run.keep,
+    dedupe: run.dedupe,
+    dedupeMs: run.dedupe === undefined ? undefined : (run.dedupeForMs ?? 0),
+    readyAt: run.readyAt ?? now + (run.delayMs ?? 0),
+    engaged: flag(waitsFor !== undefined || run.origin === 'tick'),
+  }
+}
+
+export function flag(on: boolean): number {
+  return on ? 1 : 0
+}

@@ -1,0 +1,77 @@
+import type { Outcome } from '../../../core/run.js'
+import type { Settlement, SettleResult } from '../../../core/store.js'
+import { toText } from '../../../core/stored-text.js'
+import type { Connection } from '../connection/connection.js'
+import type { SqliteFile } from '../connection/file.js'
+import { statement } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
+import { type RunRow, runNumber } from './run-codec.js'
+import source from './settle.sql'
+import {
+  attemptName,
+  type Ending,
+  endCommitted,
+  endRun,
+  findRun,
+  giveBack,
+  noteSettled,
+  retryLater,
+  succeedPlain,
+} from './transitions.js'
+
+/** How many attempts one transaction ends: as long as it lasts, no other process can write. */
+const STEP = 500
+
+export async function settleRuns(file: SqliteFile, settlements: readonly Settlement[]): Promise<SettleResult[]> {
+  const results: SettleResult[] = []
+  while (results.length < settlements.length) {
+    const step = settlements.slice(results.length, results.length + STEP)
+    results.push(...(await file.write((tx) => settleStep(tx, step))))
+  }
+  return results
+}
+
+function settleStep(tx: Tx, settlements: readonly Settlement[]): SettleResult[] {
+  const succeeded = succeedPlain(tx, settlements.flatMap(successOf))
+  return settlements.map((settlement) =>
+    succeeded.has(attemptName(settlement.run, settlement.token)) ? 'settled' : settleRun(tx, settlement),
+  )
+}
+
+function successOf({ run: id, token, outcome }: Settlement) {
+  const run = runNumber(id)
+  if (run === undefined || outcome.kind !== 'succeeded') return []
+  return [{ run, token, result: outcome.result === undefined ? null : toText(outcome.result) }]
+}
+
+function settleRun(tx: Tx, { run: id, token, outcome }: Settlement): SettleResult {
+  const run = findRun(tx.db, id)
+  if (run === undefined) return 'stale'
+  if (run.settled_token === token) return 'settled'
+  if (!isCurrent(tx.db, run, token)) return 'stale'
+  noteSettled(tx, run, outcome.kind === 'failed' && run.committed === 0)
+  if (run.committed === 1) endCommitted(tx, run)
+  else applyOutcome(tx, run, outcome)
+  return 'settled'
+}
+
+const holdsKey = statement<{ run: number; token: number }, { held: number }>(source, 'holdsKey')
+
+/** Whether the attempt still has the run. A key that has expired counts as held until somebody took it. */
+export function isCurrent(db: Connection, run: RunRow, token: number): boolean {
+  if (run.state !== 'running' || run.token !== token) return false
+  return run.key === null || db.get(holdsKey, { run: run.id, token }) !== undefined
+}
+
+function applyOutcome(tx: Tx, run: RunRow, outcome: Outcome): void {
+  const goesOn = outcome.kind === 'retry' || outcome.kind === 'released'
+  if (!goesOn) endRun(tx, run, outcome.kind, endingOf(outcome))
+  else if (run.cancel_requested === 1) endRun(tx, run, 'cancelled', endingOf(outcome))
+  else if (outcome.kind === 'released') giveBack(tx, run, tx.now)
+  else retryLater(tx, run, outcome.error, outcome.delayMs)
+}
+
+function endingOf(outcome: Outcome): Ending {
+  if ('error' in outcome && outcome.error !== undefined) return { error: outcome.error }
+  return outcome.kind === 'succeeded' && outcome.result !== undefined ? { result: toText(outcome.result) } : {}
+}

@@ -1,0 +1,242 @@
+/**
+ * How a run's state changes, and nothing else changes it:
+ *
+ *     waiting ⇄ ready → running → succeeded | failed | cancelled
+ *     waiting | ready → skipped | cancelled
+ *     running → ready | waiting              retry, takeover, release at stop
+ *     ready → failed                         its instances died with it too often
+ *     failed | cancelled | skipped → ready   retried by hand
+ *
+ * Each step writes the row at once and notes which lock name and which schedule it has freed. `locks/pass-on.ts` serves
+ * their waiters before the transaction commits.
+ */
+import { type ErrorRecord, failure } from '../../../core/errors.js'
+import { lostMessage } from '../../../core/lost.js'
+import type { SkipReason } from '../../../core/policies.js'
+import { isKept, MAX_TAKEOVERS, type RunState, type WaitsFor } from '../../../core/run.js'
+import { mayBecome } from '../../../core/transitions.js'
+import type { Connection } from '../connection/connection.js'
+import { statement } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
+import { releaseRunKey } from '../locks/release.js'
+import { addSkip } from '../schedules/skips.js'
+import { closeDedupe, openDedupe } from './dedupe.js'
+import { flag, type KeyColumns, type RunRow, runNumber } from './run-codec.js'
+import source from './transitions.sql'
+
+const runById = statement<{ run: number }, RunRow>(source, 'runById')
+
+export function loadRun(db: Connection, id: number): RunRow | undefined {
+  return db.get(runById, { run: id })
+}
+
+/** By the id that others know; undefined for one that is no id of ours. */
+export function findRun(db: Connection, id: string): RunRow | undefined {
+  const number = runNumber(id)
+  return number === undefined ? undefined : loadRun(db, number)
+}
+
+type Start = { runs: string; leastToken: number; instance: string; claim: number; now: number }
+const startStatement = statement<Start, RunRow>(source, 'startRuns')
+
+/** On whose behalf runs start. */
+export interface Starter {
+  readonly instance: string
+  readonly claim: number
+}
+
+/** Starts ready runs whose keys, if they have any, were granted. In order of `ids`. */
+export function startRuns(
+  { db, now }: Tx,
+  ids: readonly number[],
+  { instance, claim }: Starter,
+  leastToken: number,
+): RunRow[] {
+  if (ids.length === 0) return []
+  const started = db.all(startStatement, { runs: JSON.stringify(ids), leastToken, instance, claim, now })
+  const byId = new Map(started.map((run) => [run.id, run]))
+  return ids.flatMap((id) => byId.get(id) ?? [])
+}
+
+const readyStatement = statement<{ run: number; readyAt: number }>(source, 'makeReady')
+
+/** Puts a run where claims look for it, now or when its time has come. One without its key waits for that first. */
+export function makeReady(tx: Tx, run: RunRow, readyAt: number = run.ready_at): void {
+  if (run.unstamped === 1) {
+    makeWait(tx, run, 'stamp', readyAt)
+    return
+  }
+  change(tx.db.run(readyStatement, { run: run.id, readyAt }), run, 'ready')
+  tx.readied += 1
+  tx.wakes.add('runs')
+}
+
+const waitStatement = statement<{ run: number; waitsFor: WaitsFor; readyAt: number }>(source, 'makeWait')
+
+export function makeWait({ db }: Tx, run: RunRow, waitsFor: WaitsFor, readyAt: number = run.ready_at): void {
+  change(db.run(waitStatement, { run: run.id, waitsFor, readyAt }), run, 'waiting')
+}
+
+export interface Ending {
+  readonly reason?: SkipReason
+  readonly error?: ErrorRecord
+  /** JSON. */
+  readonly result?: string
+}
+
+type Kept = {
+  run: number
+  state: RunState
+  reason: string | null
+  result: string | null
+  error: string | null
+  now: number
+}
+const endKept = statement<Kept>(source, 'endKept')
+const forgetStatement = statement<{ run: number }>(source, 'forgetRun')
+
+/** Ends a run. Its key is released, and the run stays in the history or not. */
+export function endRun(tx: Tx, run: RunRow, to: RunState, { reason, error, result }: Ending = {}): void {
+  if (!mayBecome(run.state, to)) throw refused(run, to)
+  if (run.state === 'running') releaseRunKey(tx, run)
+  free(tx, run)
+  closeDedupe(tx, run)
+  tx.wakes.add('settled')
+  if (isKept(run.keep, to)) {
+    const kept = { reason: reason ?? null, result: result ?? null, error: error ? JSON.stringify(error) : null }
+    change(tx.db.run(endKept, { run: run.id, state: to, ...kept, now: tx.now }), run, to)
+    return
+  }
+  // A skipped tick that the history does not keep is recorded among the skips.
+  if (reason !== undefined && run.origin === 'tick' && run.schedule !== null && run.tick !== null) {
+    addSkip(tx, run.schedule, { from: run.tick, to: run.tick, count: 1, reason })
+  }
+  tx.db.run(forgetStatement, { run: run.id })
+}
+
+export function skipRun(tx: Tx, run: RunRow, reason: SkipReason): void {
+  endRun(tx, run, 'skipped', { reason })
+}
+
+/** Removes a run that has not begun, as if it had never been recorded. */
+export function unrecordRun(tx: Tx, run: RunRow): void {
+  free(tx, run)
+  tx.db.run(forgetStatement, { run: run.id })
+}
+
+/** A run that goes holds up neither its schedule nor its key any more. */
+function free({ freedSchedules, freedNames }: Tx, { schedule, key }: RunRow): void {
+  if (schedule !== null) freedSchedules.add(schedule)
+  if (key !== null) freedNames.add(key)
+}
+
+type Attempt = { run: number; failures: number; error: string | null; orphaned: number }
+const noteAttempt = statement<Attempt>(source, 'noteAttempt')
+
+/** A failed attempt is to be repeated after a delay. */
+export function retryLater(tx: Tx, run: RunRow, error: ErrorRecord, delayMs: number): void {
+  const noted = { failures: run.failures + 1, error: JSON.stringify(error), orphaned: 0 }
+  tx.db.run(noteAttempt, { run: run.id, ...noted })
+  giveBack(tx, run, tx.now + delayMs)
+}
+
+/** A running run becomes ready again, at once or later. */
+export function giveBack(tx: Tx, run: RunRow, readyAt: number): void {
+  releaseRunKey(tx, run)
+  makeReady(tx, run, readyAt)
+}
+
+/** Takes a run from its instance: its token settles no more, and the run is ready for another instance. */
+export function takeOver(tx: Tx, run: RunRow, died: boolean): 'ready' | 'ended' | 'lost' {
+  if (run.committed === 1) {
+    endCommitted(tx, run)
+    return 'ended'
+  }
+  if (run.cancel_requested === 1) {
+    endRun(tx, run, 'cancelled')
+    return 'ended'
+  }
+  if (died && run.takeovers >= MAX_TAKEOVERS) {
+    const message = lostMessage(run.takeovers + 1, run.instance)
+    endRun(tx, run, 'failed', { error: { code: 'LOST', message } })
+    return 'lost'
+  }
+  tx.db.run(noteAttempt, { run: run.id, failures: run.failures, error: run.error, orphaned: flag(died) })
+  giveBack(tx, run, tx.now)
+  return 'ready'
+}
+
+/** Ends a run whose handler's transaction has committed: it has succeeded, whatever came after. */
+export function endCommitted(tx: Tx, run: RunRow): void {
+  endRun(tx, run, 'succeeded', run.result === null ? {} : { result: run.result })
+}
+
+const noteSettledStatement = statement<{ run: number; failed: number }>(source, 'noteSettled')
+
+/** Remembers the token that settles the run, so that settling it twice is settling it once. */
+export function noteSettled({ db }: Tx, { id }: RunRow, failed: boolean): void {
+  db.run(noteSettledStatement, { run: id, failed: flag(failed) })
+}
+
+const requestCancelStatement = statement<{ run: number }>(source, 'requestCancel')
+
+export function requestCancel({ db, wakes }: Tx, { id }: RunRow): void {
+  db.run(requestCancelStatement, { run: id })
+  wakes.add('attempts')
+}
+
+const reopenStatement = statement<{ run: number; now: number }>(source, 'reopen')
+
+/** Makes a run that has ended ready again, with all its attempts ahead. */
+export function reopenRun(tx: Tx, run: RunRow): void {
+  openDedupe(tx, run.target, run.dedupe, run.id)
+  change(tx.db.run(reopenStatement, { run: run.id, now: tx.now }), run, 'ready')
+  tx.readied += 1
+  tx.wakes.add('runs')
+}
+
+const stampStatement = statement<{ run: number } & KeyColumns>(source, 'stamp')
+
+/** Gives a run its key, or none. One that waited for that alone becomes ready. */
+export function stampRun(tx: Tx, run: RunRow, key: KeyColumns): void {
+  tx.db.run(stampStatement, { run: run.id, ...key })
+  if (run.waits_for === 'stamp') makeReady(tx, { ...run, unstamped: 0 })
+}
+
+type Success = { successes: string; now: number }
+type Succeeded = Pick<RunRow, 'id' | 'token' | 'schedule'>
+const succeedKept = statement<Success, Succeeded>(source, 'succeedKept')
+const succeedForgotten = statement<{ successes: string }, Succeeded>(source, 'succeedForgotten')
+
+/** An attempt that has succeeded; the result is JSON. */
+export interface SuccessfulAttempt {
+  readonly run: number
+  readonly token: number
+  readonly result: string | null
+}
+
+/**
+ * Ends many attempts at once, those that succeeded and hold neither a key nor a dedupe key. Answers which, by
+ * `attemptName`; the rest is left as it is.
+ */
+export function succeedPlain(tx: Tx, attempts: readonly SuccessfulAttempt[]): ReadonlySet<string> {
+  if (attempts.length === 0) return new Set()
+  const successes = JSON.stringify(attempts)
+  const ended = [...tx.db.all(succeedKept, { successes, now: tx.now }), ...tx.db.all(succeedForgotten, { successes })]
+  for (const { schedule } of ended) if (schedule !== null) tx.freedSchedules.add(schedule)
+  if (ended.length > 0) tx.wakes.add('settled')
+  return new Set(ended.map(({ id, token }) => attemptName(id, token)))
+}
+
+/** Names an attempt among those of a batch. */
+export function attemptName(run: number | string, token: number | null): string {
+  return `${run}:${token}`
+}
+
+function change(changed: number, run: RunRow, to: RunState): void {
+  if (changed !== 1) throw refused(run, to)
+}
+
+function refused(run: RunRow, to: RunState) {
+  return failure('TRANSITION_REFUSED', `run ${run.id} is ${run.state} and cannot become ${to}`)
+}

@@ -1,0 +1,37 @@
+-- statement: nextDue
+select due_at from belfry_schedules where due_at is not null order by due_at limit 1;
+
+-- statement: dueSchedules
+-- A schedule that is due again after its step stands behind the place where the line ended, and is not taken twice.
+select * from belfry_schedules where due_at <= :horizon and line <= :lineEnd order by due_at, line limit :limit;
+
+-- statement: unfinishedBefore
+select state, attempt, origin, tick from belfry_runs
+where schedule = :schedule and finished_at is null and waits_for is not 'overlap' and (engaged = 1 or ready_at <= :now)
+order by id limit :limit;
+
+-- statement: newestWaiting
+select state, attempt, origin, tick from belfry_runs
+where schedule = :schedule and waits_for = 'overlap' order by id desc limit :limit;
+
+-- statement: recordTicks
+-- A run for each tick, with what its schedule gives to its runs. In order, because runs are numbered in it. A tick that is
+-- recorded already stays as it is.
+insert into belfry_runs (state, waits_for, target, options, origin, schedule, tick, payload, priority, keep, key, key_limit,
+  key_when_busy, unstamped, created_at, ready_at, start_by, engaged)
+select
+  iif(given.value ->> 'waits' or s.unstamped, 'waiting', 'ready'),
+  case when given.value ->> 'waits' then 'overlap' when s.unstamped then 'stamp' end,
+  s.target, s.options, 'tick', s.id, given.value ->> 'tick', s.payload, s.priority, s.keep, s.key, s.key_limit,
+  s.key_when_busy, s.unstamped, :now, given.value ->> 'readyAt', given.value ->> 'startBy', 1
+from json_each(:ticks) as given cross join belfry_schedules s on s.id = given.value ->> 'schedule'
+where true order by given.key
+on conflict do nothing;
+
+-- statement: moveCursors
+update belfry_schedules
+set cursor = given.value ->> 'cursor', remaining = given.value ->> 'remaining', next_at = given.value ->> 'nextAt',
+  due_at = given.value ->> 'dueAt', line = :line + given.key,
+  finished_at = iif(given.value ->> 'nextAt' is null, :now, null)
+from json_each(:moves) as given
+where belfry_schedules.id = given.value ->> 'schedule';

@@ -1,0 +1,147 @@
+/**
+ * Recording ticks. The file has one writer at a time, so a transaction has the due schedules to itself; the next one finds
+ * them moved on. A large step takes several transactions.
+ */
+import type { Plan, Unfinished } from '../../../core/plan.js'
+import type { AdvanceRequest, AdvanceResult } from '../../../core/store.js'
+import type { Connection } from '../connection/connection.js'
+import type { SqliteFile } from '../connection/file.js'
+import { type Nothing, statement } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
+import { makeWay } from '../runs/enqueue.js'
+import type { RunRow } from '../runs/run-codec.js'
+import { findRun, skipRun } from '../runs/transitions.js'
+import { lastNumber, nextNumber } from '../schema/counters.js'
+import source from './advance.sql'
+import { type ScheduleRow, toPlannable } from './schedule-codec.js'
+import { addSkip } from './skips.js'
+import { unclaimedTicks } from './take-back.js'
+
+/** How many schedules one transaction takes, and after how many ticks it takes no more. */
+const STEP = 500
+const MAX_TICKS = 500
+
+export async function advanceSchedules(file: SqliteFile, request: AdvanceRequest): Promise<AdvanceResult> {
+  const idle = await file.read((db, now) => nothingDue(db, now, request))
+  if (idle !== undefined) return idle
+  let [schedules, recorded, skipped] = [0, 0, 0]
+  for (let lineEnd: number | undefined; ; ) {
+    const [end, limit] = [lineEnd, request.limit - schedules]
+    const step = await file.write((tx) => advanceStep(tx, request, limit, end))
+    schedules += step.schedules
+    recorded += step.recorded
+    skipped += step.skipped
+    lineEnd = step.lineEnd
+    if (step.isMore && schedules < request.limit) continue
+    return { now: step.now, schedules, recorded, skipped, ...step.next }
+  }
+}
+
+const nextDue = statement<Nothing, { due_at: number }>(source, 'nextDue')
+
+function nextDueAt(db: Connection): { nextDueAt?: number } {
+  const row = db.get(nextDue, {})
+  return row === undefined ? {} : { nextDueAt: row.due_at }
+}
+
+/** Answers without a transaction when no schedule is due, as for most polls. */
+function nothingDue(db: Connection, now: number, { lookaheadMs }: AdvanceRequest): AdvanceResult | undefined {
+  const next = nextDueAt(db)
+  if (next.nextDueAt !== undefined && next.nextDueAt <= now + lookaheadMs) return undefined
+  return { now, schedules: 0, recorded: 0, skipped: 0, ...next }
+}
+
+type Due = { horizon: number; lineEnd: number; limit: number }
+const dueSchedules = statement<Due, ScheduleRow>(source, 'dueSchedules')
+
+/** One transaction. `end` is where the line of due schedules ended when the first one began. */
+function advanceStep(tx: Tx, { plan, lookaheadMs }: AdvanceRequest, most: number, end: number | undefined) {
+  const { db, now } = tx
+  const lineEnd = end ?? lastNumber(db, 'due line')
+  const horizon = now + lookaheadMs
+  const limit = Math.min(most, STEP)
+  const due = db.all(dueSchedules, { horizon, lineEnd, limit })
+  const ticks: TickColumns[] = []
+  const moves: MoveColumns[] = []
+  let [schedules, skipped] = [0, 0]
+  for (const row of due) {
+    if (ticks.length >= MAX_TICKS) break
+    const schedule = toPlannable(row)
+    const unfinished = schedule.overlap === 'allow' ? [] : unfinishedOf(tx, row.id)
+    const planned = plan(schedule, unfinished, now, horizon)
+    makeRoom(tx, row.id, planned)
+    ticks.push(...ticksOf(row, planned))
+    // A plan that was made from an older reading moves no cursor back.
+    if (planned.cursor >= row.cursor) moves.push(moveOf(row, planned))
+    for (const range of planned.skips) {
+      addSkip(tx, row.id, range)
+      skipped += range.count
+    }
+    if (planned.ticks.some(({ waits }) => waits)) tx.freedSchedules.add(row.id)
+    schedules += 1
+  }
+  const recorded = write(tx, ticks, moves)
+  const isMore = schedules < due.length || due.length === STEP
+  return { now, schedules, recorded, skipped, lineEnd, isMore, next: nextDueAt(db) }
+}
+
+type RunState = Pick<RunRow, 'state' | 'attempt' | 'origin' | 'tick'>
+const unfinishedBefore = statement<{ schedule: string; now: number; limit: number }, RunState>(
+  source,
+  'unfinishedBefore',
+)
+const newestWaiting = statement<{ schedule: string; limit: number }, RunState>(source, 'newestWaiting')
+
+/** A planner that knows a thousand unfinished runs, and the newest that wait, knows enough. */
+const ENOUGH = 1_000
+
+function unfinishedOf({ db, now }: Tx, schedule: string): Unfinished[] {
+  const before = db.all(unfinishedBefore, { schedule, now, limit: ENOUGH })
+  const waiting = db.all(newestWaiting, { schedule, limit: ENOUGH })
+  return [...before, ...[...waiting].reverse()].map(({ state, attempt, origin, tick }) => ({
+    state: state as Unfinished['state'],
+    started: attempt > 0,
+    ...(origin === 'tick' && tick !== null ? { tick } : {}),
+  }))
+}
+
+/** Does what a plan says about earlier runs. */
+function makeRoom(tx: Tx, schedule: string, { retractThrough, cancelUnfinished }: Plan): void {
+  for (const { run: id, tick } of retractThrough === undefined ? [] : unclaimedTicks(tx, schedule)) {
+    const run = tick <= (retractThrough ?? tick) ? findRun(tx.db, id) : undefined
+    if (run !== undefined) skipRun(tx, run, 'missed')
+  }
+  if (cancelUnfinished) makeWay(tx, schedule)
+}
+
+/** A member of the list that `recordTicks` reads. */
+type TickColumns = { schedule: string; tick: number; readyAt: number; startBy: number | undefined; waits: boolean }
+
+/** A tick is unique by its instant: while its run is known by the index, and behind the cursor for ever. */
+function ticksOf({ id, cursor }: ScheduleRow, { ticks }: Plan): TickColumns[] {
+  return ticks
+    .filter(({ at }) => at > cursor)
+    .map(({ at, readyAt, startBy, waits }) => ({ schedule: id, tick: at, readyAt, startBy, waits }))
+}
+
+/** A member of the list that `moveCursors` reads; what is undefined is null there. */
+type MoveColumns = ReturnType<typeof moveOf>
+
+function moveOf({ id }: ScheduleRow, { cursor, remaining, nextAt, dueAt }: Plan) {
+  return { schedule: id, cursor, remaining, nextAt, dueAt }
+}
+
+const recordTicks = statement<{ ticks: string; now: number }>(source, 'recordTicks')
+const moveCursors = statement<{ moves: string; line: number; now: number }>(source, 'moveCursors')
+
+/** Answers how many ticks were new. */
+function write({ db, now, wakes }: Tx, ticks: readonly TickColumns[], moves: readonly MoveColumns[]): number {
+  wakes.add('schedules')
+  if (moves.length > 0) {
+    const line = nextNumber(db, 'due line', moves.length) - moves.length + 1
+    db.run(moveCursors, { moves: JSON.stringify(moves), line, now })
+  }
+  if (ticks.length === 0) return 0
+  wakes.add('runs')
+  return db.run(recordTicks, { ticks: JSON.stringify(ticks), now })
+}

@@ -1,0 +1,71 @@
+import { checkPageLimit } from '../../../core/page-limit.js'
+import type { Schedule, ScheduleState } from '../../../core/schedule.js'
+import type { Page, ScheduleQuery } from '../../../core/store.js'
+import { afterPrefix, textOrder } from '../../../core/text-order.js'
+import type { Connection } from '../connection/connection.js'
+import type { SqliteFile } from '../connection/file.js'
+import { type Given, statement, withConditions } from '../connection/statements.js'
+import source from './list.sql'
+import { type ScheduleRow, toSchedule } from './schedule-codec.js'
+
+const selectSchedule = statement<{ id: string }, ScheduleRow>(source, 'getSchedule')
+
+export function getSchedule(db: Connection, id: string): Schedule | undefined {
+  const row = db.get(selectSchedule, { id })
+  return row === undefined ? undefined : toSchedule(row)
+}
+
+type Window = { after: string; upTo: string; prefix: string; limit: number }
+type End = { after: string; prefix: string; beyond: string; window: number }
+
+const listWindow = statement<Window, ScheduleRow>(source, 'listSchedules')
+const selectEnd = statement<End, { id: string }>(source, 'windowEnd')
+
+/** How many schedules one read may pass over: a search for the few among many must not block the event loop. */
+const WINDOW = 2_000
+
+/** In order of id, in windows of ids, each of which is a short read. */
+export async function listSchedules(file: SqliteFile, query: ScheduleQuery): Promise<Page<Schedule>> {
+  const { prefix = '', limit, look = Number.POSITIVE_INFINITY } = query
+  checkPageLimit(limit)
+  const { conditions, given } = filters(query)
+  const select = withConditions<Window & Given, ScheduleRow>(listWindow, conditions)
+  const items: Schedule[] = []
+  const beyond = afterPrefix(prefix)
+  let after = query.after === undefined || textOrder(query.after, prefix) < 0 ? beforeAll(prefix) : query.after
+  for (let looked = 0; items.length <= limit && textOrder(after, beyond) < 0; looked += WINDOW) {
+    const from = after
+    if (looked >= look) return { items, next: from }
+    const [upTo, rows] = await file.read((db) => {
+      const window = { after: from, prefix, beyond, window: WINDOW }
+      const end = conditions.length === 0 ? beyond : (db.get(selectEnd, window)?.id ?? beyond)
+      const missing = limit + 1 - items.length
+      return [end, db.all(select, { ...given, after: from, upTo: end, prefix, limit: missing })] as const
+    })
+    items.push(...rows.map((row) => toSchedule(row)))
+    after = upTo
+    await file.breathe()
+  }
+  return items.length > limit ? { items: items.slice(0, limit), next: items[limit - 1]?.id ?? '' } : { items }
+}
+
+/** The prefix itself may be an id. */
+function beforeAll(prefix: string): string {
+  return prefix === '' ? '' : prefix.slice(0, -1)
+}
+
+const STATES: Readonly<Record<ScheduleState, string>> = {
+  active: 'finished_at is null and paused_at is null',
+  paused: 'finished_at is null and paused_at is not null',
+  finished: 'finished_at is not null',
+}
+
+function filters({ state, job, sink, app, unstamped }: ScheduleQuery) {
+  const conditions: string[] = []
+  if (state !== undefined) conditions.push(STATES[state])
+  if (job !== undefined) conditions.push('target = :job')
+  if (sink !== undefined) conditions.push('target = :sink')
+  if (app !== undefined) conditions.push('app = :app')
+  if (unstamped) conditions.push('unstamped = 1')
+  return { conditions, given: { job: `job:${job}`, sink: `sink:${sink}`, app: app ?? null } }
+}

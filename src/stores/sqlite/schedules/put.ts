@@ -1,0 +1,39 @@
+import { decidePut } from '../../../core/declare.js'
+import { isSoon } from '../../../core/hint.js'
+import type { Schedule } from '../../../core/schedule.js'
+import type { PutResult, ScheduleWrite } from '../../../core/store.js'
+import { statement } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
+import { type Steps, stepwise } from '../connection/write-queue.js'
+import { lastNumber, nextNumber } from '../schema/counters.js'
+import { getSchedule } from './list.js'
+import source from './put.sql'
+import { type ScheduleColumns, scheduleColumns } from './schedule-codec.js'
+import { takeBackTicks, unclaimedTicks } from './take-back.js'
+
+/** All or none: one that throws rolls all of them back. */
+export function putSchedules(tx: Tx, writes: readonly ScheduleWrite[]): Steps<PutResult[]> {
+  return stepwise(writes, (write) => putSchedule(tx, write))
+}
+
+function putSchedule(tx: Tx, { id, definition, ifVersion }: ScheduleWrite): PutResult {
+  const { db, now } = tx
+  const existing = getSchedule(db, id)
+  if (ifVersion !== undefined && ifVersion !== (existing?.version ?? 0)) {
+    return { outcome: 'conflict', schedule: existing }
+  }
+  const unclaimed = existing === undefined ? [] : unclaimedTicks(tx, id)
+  const decision = decidePut(id, definition, existing, unclaimed, lastNumber(db, 'schedule version') + 1, now)
+  if (decision.outcome === 'unchanged') return decision
+  nextNumber(db, 'schedule version')
+  takeBackTicks(tx, id, decision.takeBack)
+  writeSchedule(tx, decision.schedule)
+  return { outcome: decision.outcome, schedule: decision.schedule }
+}
+
+const writeStatement = statement<ScheduleColumns>(source, 'writeSchedule')
+
+export function writeSchedule({ db, now, wakes }: Tx, schedule: Schedule): void {
+  if (isSoon(schedule.dueAt, now)) wakes.add('schedules')
+  db.run(writeStatement, scheduleColumns(schedule, nextNumber(db, 'due line')))
+}

@@ -1,0 +1,2 @@
+-- statement: forgetSchedule
+delete from belfry_schedules where id = :id;

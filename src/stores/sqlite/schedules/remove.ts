@@ -1,0 +1,31 @@
+import { decideRemove } from '../../../core/declare.js'
+import type { RemoveResult } from '../../../core/store.js'
+import { statement } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
+import { type Steps, stepwise } from '../connection/write-queue.js'
+import { unfinishedRuns } from '../runs/enqueue.js'
+import { endRun } from '../runs/transitions.js'
+import { getSchedule } from './list.js'
+import source from './remove.sql'
+import { takeBackTicks, unclaimedTicks } from './take-back.js'
+
+export function removeSchedules(tx: Tx, ids: readonly string[], ifVersion?: number): Steps<RemoveResult[]> {
+  return stepwise(ids, (id): RemoveResult => {
+    const schedule = getSchedule(tx.db, id)
+    if (schedule === undefined) return 'missing'
+    if (ifVersion !== undefined && ifVersion !== schedule.version) return 'conflict'
+    takeBackTicks(tx, id, decideRemove(schedule, unclaimedTicks(tx, id), tx.now))
+    // Ticks between attempts end. Runs that run, or that were asked for by hand, go on by themselves.
+    for (const run of unfinishedRuns(tx, id)) {
+      if (run.origin === 'tick' && run.attempt > 0 && run.state !== 'running') endRun(tx, run, 'cancelled')
+    }
+    forgetSchedule(tx, id)
+    return 'removed'
+  })
+}
+
+const forgetStatement = statement<{ id: string }>(source, 'forgetSchedule')
+
+export function forgetSchedule({ db }: Tx, id: string): void {
+  db.run(forgetStatement, { id })
+}

@@ -1,0 +1,26 @@
+import type { TakeBack, UnclaimedTick } from '../../../core/declare.js'
+import { statement } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
+import { runId } from '../runs/run-codec.js'
+import { findRun, skipRun, unrecordRun } from '../runs/transitions.js'
+import { addSkip } from './skips.js'
+import source from './take-back.sql'
+
+const selectUnclaimed = statement<{ schedule: string }, { id: number; tick: number }>(source, 'unclaimedTicks')
+
+export function unclaimedTicks({ db }: Tx, schedule: string): UnclaimedTick[] {
+  return db.all(selectUnclaimed, { schedule }).map(({ id, tick }) => ({ run: runId(id), tick }))
+}
+
+/** Future ticks are deleted, due ones are skipped, and due ones that nobody recorded are recorded as skipped. */
+export function takeBackTicks(tx: Tx, schedule: string, { remove, skip, reason, unrecorded }: TakeBack): void {
+  for (const range of unrecorded) addSkip(tx, schedule, range)
+  for (const id of remove) {
+    const run = findRun(tx.db, id)
+    if (run !== undefined) unrecordRun(tx, run)
+  }
+  for (const id of skip) {
+    const run = findRun(tx.db, id)
+    if (run !== undefined) skipRun(tx, run, reason)
+  }
+}

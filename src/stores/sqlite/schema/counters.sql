@@ -1,0 +1,6 @@
+-- statement: lastOf
+select value from belfry_counters where name = :counter;
+
+-- statement: advanceBy
+-- Answers the last of the numbers that were given.
+update belfry_counters set value = value + :count where name = :counter returning value;
