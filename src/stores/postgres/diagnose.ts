@@ -1,4 +1,4 @@
-/** What can be wrong with the database itself. Only catalogues and statistics are read, never tables. */
+/** Findings of `belfry doctor` about the database itself. Reads catalogues and statistics, never the tables. */
 import type { Check, Finding } from '../../core/diagnosis.js'
 import type { Database } from './connection/database.js'
 import { planMigration } from './migrate.js'
@@ -23,9 +23,9 @@ const INDEX_STATES = `select c.relname, i.indisvalid and i.indisready, pg_catalo
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where n.nspname = $1`
 
-/** An index entry of ours has some 40 to 100 bytes. With so many for each, most of the index is air. */
-const AIRY_BYTES = 500
-const MUCH_BYTES = 100 * 2 ** 20
+/** An entry has 40 to 100 bytes. An index with far more for each is mostly empty pages, and worth a reindex if it is large. */
+const BLOATED_ENTRY_BYTES = 500
+const LARGE_BYTES = 100 * 2 ** 20
 
 async function indexes(db: Database): Promise<Check> {
   const found = new Map(
@@ -41,7 +41,7 @@ async function indexes(db: Database): Promise<Check> {
       findings.push({ what: `the index ${name} is missing: looking there gets slow`, fix: `${create};` })
     } else if (isValid !== 't') {
       findings.push({ what: `the index ${name} is invalid: Postgres does not use it`, fix: reindex })
-    } else if (size > MUCH_BYTES && size / Math.max(Number(tuples), 1) > AIRY_BYTES) {
+    } else if (size > LARGE_BYTES && size / Math.max(Number(tuples), 1) > BLOATED_ENTRY_BYTES) {
       findings.push({ what: `the index ${name} has ${megabytes(size)} for ${tuples} entries`, fix: reindex })
     }
   }

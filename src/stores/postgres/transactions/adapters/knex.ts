@@ -1,6 +1,6 @@
 import { type CallerTransaction, rowsIn } from './caller-transaction.js'
 
-/** What is called of a transaction of Knex. */
+/** What Belfry calls of a Knex transaction. */
 export interface KnexTransaction {
   raw(sql: string, bindings: readonly string[]): PromiseLike<unknown>
 }
@@ -8,7 +8,7 @@ export interface KnexTransaction {
 /** `knex.transaction((trx) => job.enqueue(payload, { tx: fromKnex(trx) }))` */
 export function fromKnex(trx: KnexTransaction): CallerTransaction {
   return {
-    // Its parameters have no numbers: they are used in the order in which they stand.
+    // Knex has no numbered parameters: each `$1` becomes a `?`, with its value at that place.
     query: async (sql, values) => {
       const used: string[] = []
       const text = sql.replaceAll(/\$(\d+)/g, (_, place: string) => {

@@ -11,7 +11,7 @@ interface CompiledQuery {
   readonly queryId: { readonly queryId: string }
 }
 
-/** What is called of a transaction of Kysely. */
+/** What Belfry calls of a Kysely transaction. */
 export interface KyselyTransaction {
   executeQuery(query: CompiledQuery): PromiseLike<{ readonly rows: readonly unknown[] }>
 }

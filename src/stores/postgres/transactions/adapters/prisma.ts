@@ -1,6 +1,6 @@
 import { type CallerTransaction, rowsIn } from './caller-transaction.js'
 
-/** What is called of the client that Prisma gives to the callback of `$transaction`. */
+/** What Belfry calls of the client in Prisma's `$transaction`. */
 export interface PrismaTransaction {
   $queryRawUnsafe(sql: string, ...values: string[]): PromiseLike<unknown>
 }
