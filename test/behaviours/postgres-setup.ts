@@ -12,22 +12,22 @@
 import type { Store } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
-import { testDatabase, type Way } from '../servers/test-database.js'
-import { inTimeWith, timedPool } from '../servers/timed-pool.js'
+import { type Route, testDatabase } from '../servers/test-database.js'
 import { Traffic } from '../servers/traffic.js'
+import { clockSync, virtualTimePool } from '../servers/virtual-time-pool.js'
 import { countInFlight } from './counted-store.js'
 import type { StoreSetup } from './store-kinds.js'
 
-export async function postgresSetup(way: Way): Promise<StoreSetup> {
-  const database = await testDatabase(way)
+export async function postgresSetup(route: Route): Promise<StoreSetup> {
+  const database = await testDatabase(route)
   const { direct, schema } = database
   const traffic = new Traffic()
   const clock = manualClock(Date.UTC(2026, 0, 1), traffic.rest)
-  const inTime = inTimeWith(clock, database)
+  const syncClock = clockSync(clock, database)
   const handles: Store[] = []
   return {
     handle: () => {
-      const store = postgres({ pool: timedPool(database.pool(), inTime, traffic), direct, schema })
+      const store = postgres({ pool: virtualTimePool(database.pool(), syncClock, traffic), direct, schema })
       handles.push(store)
       return countInFlight(store, traffic)
     },

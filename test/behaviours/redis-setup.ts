@@ -7,7 +7,7 @@ import { redisStore } from '../../src/stores/redis/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
 import { seededRandom } from '../../src/testing/random.js'
 import { testCluster } from '../servers/test-cluster.js'
-import { inTimeWith, testRedis, timedClient } from '../servers/test-redis.js'
+import { clockSync, testRedis, virtualTimeClient } from '../servers/test-redis.js'
 import { Traffic } from '../servers/traffic.js'
 import { countInFlight } from './counted-store.js'
 import { withLateTimers } from './late-timers.js'
@@ -17,12 +17,12 @@ export async function redisSetup(shards = 1): Promise<StoreSetup> {
   const redis = await testRedis()
   const traffic = new Traffic()
   const clock = manualClock(Date.UTC(2026, 0, 1), traffic.rest)
-  const inTime = inTimeWith(clock, redis)
+  const syncClock = clockSync(clock, redis)
   const handles: Store[] = []
   const random = seededRandom(1)
   return {
     handle: async () => {
-      const client = timedClient(await redis.client(), inTime, traffic)
+      const client = virtualTimeClient(await redis.client(), syncClock, traffic)
       const store = redisStore({ client, prefix: redis.prefix, shards }, { handTurned: true })
       handles.push(store)
       // The test bed reads the store directly; an instance opens it again.

@@ -117,7 +117,7 @@ function oneAtATime() {
   }
 }
 
-/** @param {readonly import('../servers/own-server.js').OwnServer[]} nodes */
+/** @param {readonly import('../servers/start-server.js').OwnServer[]} nodes */
 async function mastersOf(nodes) {
   const roles = await Promise.all(nodes.map(({ url }) => tellRedis(url, 'ROLE')))
   return nodes.filter((_, at) => String(roles[at]).startsWith('master'))

@@ -13,7 +13,7 @@ import { postgres } from '../../src/stores/postgres/index.js'
 import { redis } from '../../src/stores/redis/index.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { cleanEnv, MAIN, Service } from '../e2e/service.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 
 export const KINDS = ['sqlite', 'postgres', 'redis'] as const
 export type Kind = (typeof KINDS)[number]

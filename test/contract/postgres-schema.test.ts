@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterEach, describe, expect, it } from 'vitest'
 import { migratePostgres, postgres, postgresMigrationSql } from '../../src/stores/postgres/index.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 
 const SCHEMA = `schema_${process.pid}`
 

@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { inSchema, SCHEMA_VERSION } from '../../src/stores/postgres/schema.js'
 import { TABLES } from '../../src/stores/postgres/tables.js'
 import { SCHEMA_VERSION as SQLITE_VERSION } from '../../src/stores/sqlite/schema/migrate.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const SCHEMA = `migrate_${process.pid}`

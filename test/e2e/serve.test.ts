@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { parseExposition } from '../server/exposition.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 import { curl, jsonBody, run, Service } from './service.js'
 
 const SCHEMA = `serve_${process.pid}`

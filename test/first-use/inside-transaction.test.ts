@@ -7,7 +7,7 @@ import { createBelfry } from '../../src/belfry.js'
 import { type Clock, systemClock } from '../../src/core/clock.js'
 import { silentLogger } from '../../src/index.js'
 import { postgres } from '../../src/stores/postgres/index.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 
 /** Divides delays by 20, so that the ten-second timeout passes in half a second. */
 const hasty: Clock = { ...systemClock, after: (delayMs, callback) => systemClock.after(delayMs / 20, callback) }

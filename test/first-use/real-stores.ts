@@ -8,7 +8,7 @@ import { memory } from '../../src/stores/memory/index.js'
 import { type PostgresOptions, postgres } from '../../src/stores/postgres/index.js'
 import { redis } from '../../src/stores/redis/index.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 import { temporaryFile } from '../stores/temporary-file.js'
 
 export interface StoreLocation {

@@ -4,7 +4,7 @@ import type { Store } from '../../src/index.js'
 import { migratePostgres, type PostgresOptions, postgres } from '../../src/stores/postgres/index.js'
 import { type RedisOptions, redis } from '../../src/stores/redis/index.js'
 import { type SqliteOptions, sqlite } from '../../src/stores/sqlite/index.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 import { temporaryFile } from '../stores/temporary-file.js'
 
 /** How to open a store, as data that can be passed to another process. */

@@ -1,21 +1,21 @@
 import { expect, it } from 'vitest'
 import { postgres } from '../../src/stores/postgres/index.js'
-import { testDatabase, WAYS } from '../servers/test-database.js'
-import { inTimeWith, timedPool } from '../servers/timed-pool.js'
+import { ROUTES, testDatabase } from '../servers/test-database.js'
+import { clockSync, virtualTimePool } from '../servers/virtual-time-pool.js'
 import { checkAgainstModel } from './model.js'
 
 const THROUGH = { postgres: '', pgbouncer: ' through pgbouncer' }
 
-for (const way of WAYS) {
-  it(`the postgres store${THROUGH[way]} agrees with the memory model in every story`, {
+for (const route of ROUTES) {
+  it(`the postgres store${THROUGH[route]} agrees with the memory model in every story`, {
     timeout: 300_000,
   }, async () => {
     await checkAgainstModel({
       open: async (clock) => {
-        const database = await testDatabase(way)
+        const database = await testDatabase(route)
         const { schema } = database
         const pool = database.pool()
-        const store = postgres({ pool: timedPool(pool, inTimeWith(clock, database)), schema, listen: false })
+        const store = postgres({ pool: virtualTimePool(pool, clockSync(clock, database)), schema, listen: false })
         const close = async () => {
           await store.close()
           expect(pool.waitingCount).toBe(0)
@@ -23,7 +23,7 @@ for (const way of WAYS) {
         }
         return { store, close }
       },
-      runs: Number(process.env.BELFRY_MODEL_RUNS ?? (way === 'postgres' ? 100 : 40)),
+      runs: Number(process.env.BELFRY_MODEL_RUNS ?? (route === 'postgres' ? 100 : 40)),
     })
   })
 }

@@ -1,6 +1,6 @@
 import { it } from 'vitest'
 import { redisStore } from '../../src/stores/redis/index.js'
-import { inTimeWith, testRedis, timedClient } from '../servers/test-redis.js'
+import { clockSync, testRedis, virtualTimeClient } from '../servers/test-redis.js'
 import { checkAgainstModel } from './model.js'
 
 const NEVER_MS = 1e12
@@ -10,7 +10,7 @@ async function check(shards: number, runs: number): Promise<void> {
   await checkAgainstModel({
     open: async (clock) => {
       const redis = await testRedis()
-      const client = timedClient(await redis.client(), inTimeWith(clock, redis))
+      const client = virtualTimeClient(await redis.client(), clockSync(clock, redis))
       // Virtual time passes while commands are in flight, so a timeout would not mean that the server is unreachable.
       const options = { client, prefix: redis.prefix, shards, clock, timeoutMs: NEVER_MS }
       const store = redisStore(options, { handTurned: true })

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 
-/** A server that speaks just enough of Redis to be asked what it is, and says what it was told to say. */
+/** A server that speaks enough of Redis to answer INFO, with the given text. */
 export async function fakeRedis(info: string): Promise<{ readonly url: string; close(): Promise<void> }> {
   const sockets = new Set<Socket>()
   const bulk = (text: string) => `$${Buffer.byteLength(text)}\r\n${text}\r\n`
@@ -13,7 +13,7 @@ export async function fakeRedis(info: string): Promise<{ readonly url: string; c
     sockets.add(socket)
     socket.on('error', () => {})
     socket.on('data', (chunk) => {
-      // A command begins with how many words it has; its name is the first of them.
+      // A command is `*2\r\n$4\r\nINFO\r\n…`: the number of words, then each word after its length.
       for (const [, name = ''] of chunk.toString('latin1').matchAll(/\*\d+\r\n\$\d+\r\n(\w+)/g))
         socket.write(answerTo(name))
     })

@@ -1,12 +1,12 @@
 // @ts-check
 /**
- * Wrong clocks: libfaketime, from this machine or installed. It turns the wall clock of a process and leaves the
- * monotonic one alone, as a wrong clock does.
+ * Wrong clocks, by libfaketime: found on this machine, or installed. As a wrong clock does, it shifts the wall clock of a
+ * process and leaves the monotonic clock alone.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { foundOrInstalled } from './apt.js'
+import { foundOrInstalled } from './apt-install.js'
 
 const ROOT = '/usr/lib'
 const WANTED = {
@@ -16,8 +16,8 @@ const WANTED = {
 }
 
 /**
- * The environment that puts a process's clock off. Whoever is started with it is checked once: a library that is there
- * and does nothing would be a test that cannot fail.
+ * The environment that shifts a process's clock. It is tried out first: with a library that does nothing, a test could
+ * not fail.
  * @param {number} skewMs
  * @returns {Record<string, string>}
  */
@@ -31,8 +31,8 @@ export function wrongClock(skewMs) {
 }
 
 /**
- * The same for a program with an allocator of its own, as Redis has: that asks for the time before the library is ready to
- * answer. With the C library's in its place it starts.
+ * The same for a program with its own allocator, such as Redis, which reads the time before the library is ready. It
+ * starts with the allocator of the C library instead.
  * @param {number} skewMs
  * @returns {Record<string, string>}
  */
@@ -54,7 +54,7 @@ function environment(library, skewMs) {
 }
 
 /**
- * A process that is killed leaves the library's shared memory behind.
+ * Removes the library's shared memory, which a killed process leaves behind.
  * @param {number} pid of a process that has ended
  */
 export function clearAfter(pid) {

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * A broker that speaks Kafka's protocol, for tests and benches: those that `BELFRY_TEST_KAFKA` names, else the one that
- * is built into kcat (librdkafka's own tests use it), installed if there is none. That one keeps everything in memory and
- * listens wherever there is room: after a crash it is empty, and elsewhere.
+ * A broker that speaks Kafka's protocol, for tests and benches: those at `BELFRY_TEST_KAFKA`, or the mock broker in kcat
+ * (librdkafka's own tests use it), installed if there is none. The mock keeps everything in memory and picks its port:
+ * after a crash it is empty, and has another address.
  */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,20 +11,20 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { foundOrInstalled } from './apt.js'
-import { startOwn, untilReady } from './own-server.js'
-import { program } from './program.js'
+import { foundOrInstalled } from './apt-install.js'
+import { findProgram } from './find-program.js'
+import { startServer, untilReady } from './start-server.js'
 
 const WANTED = {
   what: 'there is no Kafka broker for the tests: set BELFRY_TEST_KAFKA to brokers (host:port,…), or install kcat',
   package_: 'kcat',
-  find: () => program('kcat'),
+  find: () => findProgram('kcat'),
 }
 
-/** Consumes for ever what nobody sends, and has the broker in itself. It says where, once. */
+/** A consumer of an empty topic, which contains the broker and prints its address once. */
 const BROKER = `exec "$1" -X test.mock.num.brokers=1 -b mock -C -t belfry-none -q >/dev/null 2>"$2"`
 
-/** @returns {Promise<import('./own-server.js').RunningServer | import('./own-server.js').OwnServer>} */
+/** @returns {Promise<import('./start-server.js').RunningServer | import('./start-server.js').OwnServer>} */
 export async function startKafka() {
   const given = process.env.BELFRY_TEST_KAFKA
   if (given === undefined || given === '') return startOwnKafka()
@@ -33,21 +33,21 @@ export async function startKafka() {
 }
 
 /**
- * A broker that nobody else uses. Its URL, `host:port`, is another after each restart.
- * @returns {Promise<import('./own-server.js').OwnServer>}
+ * A broker for one test. Its URL, `host:port`, changes with each restart.
+ * @returns {Promise<import('./start-server.js').OwnServer>}
  */
 export async function startOwnKafka() {
   const kcat = foundOrInstalled(WANTED)
-  let said = ''
-  const address = () => /replaced with (\S+)/.exec(readFileSync(said, 'utf8'))?.[1] ?? ''
-  const own = await startOwn({
+  let log = ''
+  const address = () => /replaced with (\S+)/.exec(readFileSync(log, 'utf8'))?.[1] ?? ''
+  const own = await startServer({
     name: 'kafka',
     signal: 'KILL',
     crash_: 'KILL',
     url: () => '',
     prepare: ({ folder }) => {
-      said = join(folder, 'said')
-      return ['sh', '-c', BROKER, 'sh', kcat, said]
+      log = join(folder, 'log')
+      return ['sh', '-c', BROKER, 'sh', kcat, log]
     },
     ready: () => brokerAnswers(address()),
   })
@@ -66,7 +66,7 @@ export async function startOwnKafka() {
 }
 
 /**
- * All that a topic has, oldest first within each partition.
+ * All records of a topic, oldest first within each partition.
  * @param {string} brokers
  * @param {string} topic
  * @returns {Promise<import('./kafka.js').KafkaRecord[]>}
@@ -84,7 +84,7 @@ export async function consumeKafka(brokers, topic) {
 }
 
 /**
- * The bytes of all values of a topic, one after the other, with nothing in between.
+ * The bytes of all values of a topic, concatenated.
  * @param {string} brokers
  * @param {string} topic
  * @returns {Promise<Buffer>}

@@ -1,23 +1,23 @@
 // @ts-check
 /**
- * A real NATS server with JetStream for tests and benches: the one that `BELFRY_TEST_NATS` names, else one of our own,
- * installed if there is none. What it acknowledged is in its files, and there after a crash.
+ * A real NATS server with JetStream for tests and benches: the one at `BELFRY_TEST_NATS`, or one that is started here, and
+ * installed if there is none. Acknowledged messages survive a crash.
  */
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { foundOrInstalled } from './apt.js'
-import { startOwn, untilReady } from './own-server.js'
-import { program } from './program.js'
+import { foundOrInstalled } from './apt-install.js'
+import { findProgram } from './find-program.js'
+import { startServer, untilReady } from './start-server.js'
 
 const WANTED = {
   what: 'there is no NATS server for the tests: set BELFRY_TEST_NATS to a URL, or install nats-server',
   package_: 'nats-server',
-  find: () => program('nats-server'),
+  find: () => findProgram('nats-server'),
 }
 
-/** @returns {Promise<import('./own-server.js').RunningServer | import('./own-server.js').OwnServer>} */
+/** @returns {Promise<import('./start-server.js').RunningServer | import('./start-server.js').OwnServer>} */
 export async function startNats() {
   const given = process.env.BELFRY_TEST_NATS
   if (given === undefined || given === '') return startOwnNats()
@@ -26,13 +26,13 @@ export async function startNats() {
 }
 
 /**
- * A server that nobody else uses.
- * @param {{ jetstream?: boolean, maxPayload?: number, password?: string }} [settings] the password is of the user `belfry`
- * @returns {Promise<import('./own-server.js').OwnServer>}
+ * A server for one test.
+ * @param {{ jetstream?: boolean, maxPayload?: number, password?: string }} [settings] `password` is that of the user `belfry`
+ * @returns {Promise<import('./start-server.js').OwnServer>}
  */
 export async function startOwnNats({ jetstream = true, maxPayload = 1_048_576, password } = {}) {
   const server = foundOrInstalled(WANTED)
-  return startOwn({
+  return startServer({
     name: 'nats',
     signal: 'KILL',
     crash_: 'KILL',
@@ -50,15 +50,15 @@ export async function startOwnNats({ jetstream = true, maxPayload = 1_048_576, p
 }
 
 /**
- * The server speaks first.
+ * A NATS server sends the first message.
  * @param {string} url
  */
 async function natsAnswers(url) {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port || 4222), hostname)
   try {
-    const [said] = await once(socket, 'data', { signal: AbortSignal.timeout(5_000) })
-    if (!String(said).startsWith('INFO ')) throw new Error(`this is no NATS server: ${url}`)
+    const [greeting] = await once(socket, 'data', { signal: AbortSignal.timeout(5_000) })
+    if (!String(greeting).startsWith('INFO ')) throw new Error(`this is no NATS server: ${url}`)
   } finally {
     socket.destroy()
   }

@@ -1,25 +1,24 @@
 // @ts-check
 /**
- * A real PgBouncer in transaction mode before the Postgres of the tests: the one that `BELFRY_TEST_PGBOUNCER` names, else
- * one of our own, installed if there is none. It has few connections to the server, so that clients really share them.
+ * A real PgBouncer in transaction mode in front of the tests' Postgres: the one at `BELFRY_TEST_PGBOUNCER`, or one that is
+ * started here, and installed if there is none. It has few connections to the server, so that clients share them.
  */
-import { existsSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import pg from 'pg'
-import { foundOrInstalled } from './apt.js'
-import { startOwn, untilReady } from './own-server.js'
-
-const FOLDERS = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin', '/usr/bin']
+import { foundOrInstalled } from './apt-install.js'
+import { findProgram } from './find-program.js'
+import { startServer, untilReady } from './start-server.js'
 
 const WANTED = {
   what: 'there is no PgBouncer for the tests: set BELFRY_TEST_PGBOUNCER to a URL, or install pgbouncer (looked in PATH and /usr/sbin)',
   package_: 'pgbouncer',
-  find: () => FOLDERS.map((folder) => join(folder, 'pgbouncer')).find((file) => existsSync(file)),
+  find: () => findProgram('pgbouncer'),
 }
 
 /**
- * @param {string} postgresUrl where the server is that it stands before
- * @returns {Promise<import('./own-server.js').RunningServer>}
+ * @param {string} postgresUrl the server behind the pooler
+ * @returns {Promise<import('./start-server.js').RunningServer>}
  */
 export async function startPgBouncer(postgresUrl) {
   const given = process.env.BELFRY_TEST_PGBOUNCER
@@ -31,7 +30,7 @@ export async function startPgBouncer(postgresUrl) {
   const binary = foundOrInstalled(WANTED)
   const { user, password, host, port, database } = new pg.Client({ connectionString: postgresUrl })
   const name = encodeURIComponent(database ?? '')
-  return startOwn({
+  return startServer({
     name: 'pgbouncer',
     signal: 'TERM',
     url: (own) => `postgres://belfry@127.0.0.1:${own}/${name}`,
@@ -68,7 +67,7 @@ log_disconnections = 0
 }
 
 /**
- * LISTEN goes beside the pooler, so both must lead to the same database.
+ * LISTEN bypasses the pooler, so both URLs must lead to the same database.
  * @param {string} pooled
  * @param {string} direct
  */

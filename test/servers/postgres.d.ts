@@ -1,4 +1,4 @@
-/** What `postgres.js` exports: it is plain JavaScript so that the benches, which are not compiled, can start one too. */
+/** The types of `postgres.js`, which is plain JavaScript because the benches, which are not compiled, use it too. */
 export interface RunningServer {
   readonly url: string
   stop(): Promise<void>
@@ -6,7 +6,7 @@ export interface RunningServer {
 
 export function startPostgres(): Promise<RunningServer>
 
-/** A server of one's own, which may be crashed. */
+/** A server for one test, which may crash it. */
 export interface OwnServer extends RunningServer {
   crash(): Promise<void>
   restart(): Promise<void>

@@ -1,13 +1,13 @@
 // @ts-check
 /**
- * A real Postgres for tests and benches: the one that `BELFRY_TEST_POSTGRES` names, else a server of our own from the
- * binaries on this machine, which are installed if there are none. Durable as in production.
+ * A real Postgres for tests and benches: the one at `BELFRY_TEST_POSTGRES`, or one that is started here, from the newest
+ * binaries on this machine, which apt installs if there are none. As durable as in production.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { foundOrInstalled } from './apt.js'
-import { startOwn, untilReady } from './own-server.js'
+import { foundOrInstalled } from './apt-install.js'
+import { startServer, untilReady } from './start-server.js'
 
 const ROOT = '/usr/lib/postgresql'
 
@@ -27,7 +27,7 @@ const SETTINGS = {
   log_min_messages: 'fatal',
 }
 
-/** @returns {Promise<import('./own-server.js').RunningServer>} */
+/** @returns {Promise<import('./start-server.js').RunningServer>} */
 export async function startPostgres() {
   const given = process.env.BELFRY_TEST_POSTGRES
   if (given !== undefined && given !== '') {
@@ -38,12 +38,12 @@ export async function startPostgres() {
 }
 
 /**
- * A server that nobody else uses, whatever the environment names: it may be crashed.
- * @returns {Promise<import('./own-server.js').OwnServer>}
+ * A server for one test, whatever the environment names: the test may crash it.
+ * @returns {Promise<import('./start-server.js').OwnServer>}
  */
 export async function startOwnPostgres() {
   const binaries = foundOrInstalled(WANTED)
-  return startOwn({
+  return startServer({
     name: 'postgres',
     signal: 'INT',
     url: (port) => `postgres://belfry@127.0.0.1:${port}/postgres`,
@@ -58,7 +58,7 @@ export async function startOwnPostgres() {
 }
 
 /**
- * The newest version's folder.
+ * The folder of the newest version.
  * @param {string} root
  */
 function newestBinaries(root) {

@@ -1,17 +1,17 @@
 // @ts-check
 /**
- * A real RabbitMQ for tests and benches: the one that `BELFRY_TEST_RABBITMQ` names, else one of our own, installed if
- * there is none. It has a name, a home and a database of its own, and an epmd of its own (Erlang's register of nodes) on
- * a port of its own: whatever else runs on Erlang on this machine never meets it. All of them listen on loopback alone.
+ * A real RabbitMQ for tests and benches: the one at `BELFRY_TEST_RABBITMQ`, or one that is started here, and installed if
+ * there is none. It has its own name, home, database and epmd (Erlang's register of nodes), so that it cannot meet another
+ * Erlang node of this machine. All of them listen on loopback only.
  */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect } from 'amqplib'
-import { foundOrInstalled } from './apt.js'
-import { freePort, startOwn, untilReady } from './own-server.js'
-import { program } from './program.js'
+import { foundOrInstalled } from './apt-install.js'
+import { findProgram } from './find-program.js'
+import { freePort, startServer, untilReady } from './start-server.js'
 
-/** Not the one in the path: that changes the user, and knows two only. */
+/** Not the wrapper in the PATH, which switches users and accepts two users only. */
 const SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 
 const WANTED = {
@@ -20,10 +20,10 @@ const WANTED = {
   find: () => (existsSync(SERVER) ? SERVER : undefined),
 }
 
-/** Small enough for a test to go beyond. */
+/** Small enough for a test to exceed. */
 export const MAX_MESSAGE_BYTES = 200_000
 
-/** Both end together: epmd is left behind by a server that is killed. */
+/** Ends epmd with the server: a killed server would leave it behind. */
 const WITH_REGISTER = `
 epmd=$1; shift
 "$epmd" -address 127.0.0.1 & register=$!
@@ -32,7 +32,7 @@ trap 'kill -KILL $server $register 2>/dev/null; wait; exit 0' TERM
 wait $server; kill -KILL $register; wait
 `
 
-/** @returns {Promise<import('./own-server.js').RunningServer | import('./own-server.js').OwnServer>} */
+/** @returns {Promise<import('./start-server.js').RunningServer | import('./start-server.js').OwnServer>} */
 export async function startRabbitMq() {
   const given = process.env.BELFRY_TEST_RABBITMQ
   if (given === undefined || given === '') return startOwnRabbitMq()
@@ -41,15 +41,15 @@ export async function startRabbitMq() {
 }
 
 /**
- * A server that nobody else uses.
- * @returns {Promise<import('./own-server.js').OwnServer>}
+ * A server for one test.
+ * @returns {Promise<import('./start-server.js').OwnServer>}
  */
 export async function startOwnRabbitMq() {
   const server = foundOrInstalled(WANTED)
-  const epmd = program('epmd')
-  if (epmd === undefined) throw new Error('there is a RabbitMQ, and no epmd of Erlang: install erlang-base')
+  const epmd = findProgram('epmd')
+  if (epmd === undefined) throw new Error('RabbitMQ is installed without the epmd of Erlang: install erlang-base')
   const [nodes, register] = [await freePort(), await freePort()]
-  return startOwn({
+  return startServer({
     name: 'rabbitmq',
     signal: 'TERM',
     crash_: 'TERM',
@@ -89,10 +89,10 @@ function environment(folder, { port, nodes, register }) {
     RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, 'plugins'),
     RABBITMQ_FEATURE_FLAGS_FILE: join(folder, 'flags'),
     RABBITMQ_PID_FILE: join(folder, 'pid'),
-    // Schedulers that wait by spinning would take the cores from the tests.
+    // Without busy waiting, which would take the cores from the tests.
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
       '+sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}',
-    // So that the script becomes the server, and what ends it ends the server.
+    // The script then replaces itself by the server, so a signal reaches the server.
     RUNNING_UNDER_SYSTEMD: 'true',
   }
 }

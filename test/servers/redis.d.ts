@@ -1,13 +1,13 @@
 import type { OwnServer, RunningServer } from './postgres.js'
 
-export interface Whereabouts {
+export interface OwnRedisOptions {
   readonly port?: number
   readonly password?: string
   readonly env?: Readonly<Record<string, string>>
 }
 
 export function startRedis(): Promise<RunningServer>
-export function startOwnRedis(settings?: readonly string[], where?: Whereabouts): Promise<OwnServer>
+export function startOwnRedis(settings?: readonly string[], where?: OwnRedisOptions): Promise<OwnServer>
 export function startRedisCluster(
   replicaEnv?: Readonly<Record<string, string>>,
 ): Promise<RunningServer & { readonly nodes: readonly OwnServer[] }>

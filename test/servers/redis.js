@@ -1,24 +1,25 @@
 // @ts-check
 /**
- * A real Redis for tests and benches: the one that `BELFRY_TEST_REDIS` names, else a server of our own from the binary on
- * this machine, Redis or Valkey, which is installed if there is none. Its log of writes is on disk every second.
+ * A real Redis or Valkey for tests and benches: the one at `BELFRY_TEST_REDIS`, or one that is started here, and installed
+ * if there is none. Its append-only file is synced every second.
  */
 import { execFileSync } from 'node:child_process'
-import { chownSync, existsSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { chownSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { foundOrInstalled } from './apt.js'
-import { freePort, startOwn, untilReady } from './own-server.js'
+import { foundOrInstalled } from './apt-install.js'
+import { findProgram } from './find-program.js'
+import { freePort, startServer, untilReady } from './start-server.js'
 
 const WANTED = {
   what: 'there is no Redis for the tests: set BELFRY_TEST_REDIS to a URL, or install redis-server',
   package_: 'redis-server',
-  find: () => binary('redis-server') ?? binary('valkey-server'),
+  find: () => findProgram('redis-server') ?? findProgram('valkey-server'),
 }
 
 const SETTINGS = ['--bind', '127.0.0.1', '--appendonly', 'yes', '--appendfsync', 'everysec', '--save', '']
 
-/** @returns {Promise<import('./own-server.js').RunningServer>} */
+/** @returns {Promise<import('./start-server.js').RunningServer>} */
 export async function startRedis() {
   const given = process.env.BELFRY_TEST_REDIS
   if (given !== undefined && given !== '') {
@@ -29,21 +30,21 @@ export async function startRedis() {
 }
 
 /**
- * A server that nobody else uses.
+ * A server for one test.
  * @param {string[]} [settings]
- * @param {{ port?: number, password?: string, env?: Record<string, string> }} [where] where it listens, for whom, and in
- *   which environment
- * @returns {Promise<import('./own-server.js').OwnServer>}
+ * @param {{ port?: number, password?: string, env?: Record<string, string> }} [where] its port, password and
+ *   environment
+ * @returns {Promise<import('./start-server.js').OwnServer>}
  */
 export async function startOwnRedis(settings = [], { port, password, env = {} } = {}) {
   const program = foundOrInstalled(WANTED)
   const secret = password === undefined ? [] : ['--requirepass', password]
-  // Only the server's own: a shell with a wrong clock would leave things behind.
+  // Set for the server alone: a shell with a wrong clock would leave shared memory behind.
   const inEnv = ['env', ...Object.entries(env).map(([name, value]) => `${name}=${value}`), program]
-  return startOwn({
+  return startServer({
     name: 'redis',
     ...(port === undefined ? {} : { port }),
-    // Its data goes with it. Asked politely, one that is just writing its first log would refuse, and stay for ever.
+    // Killed, because its data is deleted anyway, and a server that is writing its first append-only file refuses to stop.
     signal: 'KILL',
     crash_: 'KILL',
     url: (own) => `redis://${password === undefined ? '' : `:${password}@`}127.0.0.1:${own}`,
@@ -64,7 +65,7 @@ export async function startOwnRedis(settings = [], { port, password, env = {} } 
 /**
  * Three masters with a replica each. Its URL is that of all nodes, separated by commas, the masters first.
  * @param {Record<string, string>} [replicaEnv] the environment of those that begin as replicas
- * @returns {Promise<import('./own-server.js').RunningServer & { nodes: import('./own-server.js').OwnServer[] }>}
+ * @returns {Promise<import('./start-server.js').RunningServer & { nodes: import('./start-server.js').OwnServer[] }>}
  */
 export async function startRedisCluster(replicaEnv = {}) {
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--repl-diskless-sync-delay', '0']
@@ -97,7 +98,7 @@ async function clusterPorts(count) {
       ports.push(await freePort(port), await freePort(port + 10_000))
       ports.pop()
     } catch {
-      // Somebody else's.
+      // In use.
     }
   }
   return ports
@@ -127,7 +128,7 @@ async function clusterAnswers(url) {
 export async function startOwnSentinel(name, masterUrl) {
   const program = foundOrInstalled(WANTED)
   const { hostname, port: master } = new URL(masterUrl)
-  return startOwn({
+  return startServer({
     name: 'sentinel',
     signal: 'KILL',
     crash_: 'KILL',
@@ -137,7 +138,7 @@ export async function startOwnSentinel(name, masterUrl) {
       const watch = [`monitor ${name} ${hostname} ${master} 1`, `down-after-milliseconds ${name} 1000`]
       const lines = [`port ${port}`, 'bind 127.0.0.1', `dir ${folder}`, ...watch.map((each) => `sentinel ${each}`)]
       writeFileSync(file, `${lines.join('\n')}\nsentinel failover-timeout ${name} 5000\n`)
-      // It keeps what it learns in this file.
+      // Sentinel writes its state into this file.
       if (as.uid !== undefined && as.gid !== undefined) chownSync(file, as.uid, as.gid)
       return [program, file, '--sentinel']
     },
@@ -151,7 +152,7 @@ async function redisAnswers(url) {
 }
 
 /**
- * Sends one command, over a connection that it does not outlive.
+ * Sends one command over a new connection.
  * @param {string} url
  * @param {string} command
  * @param {string[]} args
@@ -166,10 +167,4 @@ export async function tellRedis(url, command, ...args) {
   } finally {
     client.disconnect()
   }
-}
-
-/** @param {string} name */
-function binary(name) {
-  const folders = (process.env.PATH ?? '').split(delimiter)
-  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
 }

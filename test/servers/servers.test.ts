@@ -1,8 +1,8 @@
 import pg from 'pg'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { serverUrl } from './ask.js'
 import { startPgBouncer } from './pgbouncer.js'
 import { startPostgres } from './postgres.js'
+import { serverUrl } from './server-url.js'
 
 afterEach(() => vi.unstubAllEnvs())
 
@@ -46,7 +46,7 @@ describe('servers for the tests', () => {
     const client = new pg.Client({ connectionString: pooled })
     await client.connect()
     await client.query('select set_config($1, $2, false)', ['belfry.mark', own])
-    // In session mode nobody else would ever see what was set there.
+    // In session mode no other client would ever see the setting.
     const seen = () => ask(pooled, `select current_setting('belfry.mark', true)`)
     await expect.poll(seen, { timeout: 20_000, interval: 5 }).toBe(own)
     await client.end()

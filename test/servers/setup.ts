@@ -1,19 +1,19 @@
 /**
- * Servers that tests share. Nothing is started until the first test asks for it, over a loopback port that every test
- * process is told; all are stopped when the tests are over.
+ * Servers that all tests share. Test processes ask for one over HTTP on a loopback port (`server-url.ts`); it is started
+ * when the first asks, and stopped when the tests are over.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestProject } from 'vitest/node'
-import type { ServerName } from './ask.js'
 import { startPgBouncer } from './pgbouncer.js'
 import { type RunningServer, startPostgres } from './postgres.js'
 import { startRedis, startRedisCluster } from './redis.js'
+import type { ServerName } from './server-url.js'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Where to ask for a server by its name. */
+    /** The URL at which test processes ask for a server by name. */
     servers: string
   }
 }
@@ -34,9 +34,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
     running.set(name, server)
     return server
   }
-  const desk = createServer(async (request, response) => {
+  const registry = createServer(async (request, response) => {
     const name = request.url?.slice(1) ?? ''
-    // Whoever asks again after a busy while would find a connection that was kept for him just closed.
+    // A kept connection may be closed in the moment in which a busy process uses it again.
     response.setHeader('connection', 'close')
     try {
       if (!isServerName(name)) throw new Error(`there is no server called ${name}`)
@@ -46,11 +46,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
       response.end(error instanceof Error ? error.message : String(error))
     }
   })
-  desk.listen(0, '127.0.0.1')
-  await once(desk, 'listening')
-  project.provide('servers', `http://127.0.0.1:${(desk.address() as AddressInfo).port}`)
+  registry.listen(0, '127.0.0.1')
+  await once(registry, 'listening')
+  project.provide('servers', `http://127.0.0.1:${(registry.address() as AddressInfo).port}`)
   return async () => {
-    desk.close()
+    registry.close()
     const servers = await Promise.allSettled(running.values())
     for (const server of servers) if (server.status === 'fulfilled') await server.value.stop()
   }

@@ -1,6 +1,6 @@
 /**
- * One folder for all that tests put into the temp directory, their child processes too. It goes when the tests are
- * over; what a run that was killed has left goes with the next run.
+ * One folder for all temporary files of a test run and its child processes. It is removed when the tests are over; a
+ * killed run's folder is removed by the next run.
  */
 import { chmodSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,11 +14,11 @@ export default function setup(): () => void {
     if (name.startsWith(PREFIX) && !isAlive(Number(name.slice(PREFIX.length)))) remove(join(outer, name))
   }
   const own = `${PREFIX}${process.pid}`
-  // The first of several projects has made it.
+  // Another project of the same run has made it.
   if (basename(outer) === own) return () => {}
   const folder = join(outer, own)
   mkdirSync(folder, { recursive: true })
-  // Servers run as users of their own.
+  // Servers run as other users.
   chmodSync(folder, 0o755)
   process.env.TMPDIR = folder
   return () => {

@@ -1,26 +1,23 @@
-/**
- * A prefix of its own on the cluster that the tests share, with clocks that are turned by hand. Connections are kept and
- * used again by the next test.
- */
+/** A prefix on the shared cluster, with manual clocks. Connections are kept for the next tests. */
 import { createCluster } from '@redis/client'
 import { afterAll } from 'vitest'
 import type { Clock } from '../../src/core/clock.js'
 import type { NodeRedisCluster } from '../../src/stores/redis/index.js'
-import { serverUrl } from './ask.js'
+import { serverUrl } from './server-url.js'
 import type { Traffic } from './traffic.js'
 
 const freeClients: NodeRedisCluster[] = []
 let subscriber: Promise<NodeRedisCluster> | undefined
 let made = 0
 
-/** How many numbers one script may give out before the next one's begin. */
+/** How many numbers one script may take before the range of the next script begins. */
 const NUMBERS = 64
 
 export interface TestCluster {
   readonly prefix: string
-  /** The connections of one process, by which every command finds its shard's clock where it should be. */
+  /** The connections of one process. Each command finds its shard's clock in step with a virtual clock. */
   client(clock: Pick<Clock, 'now'>, traffic: Traffic): Promise<NodeRedisCluster>
-  /** Gives the connections back. Close the stores first. */
+  /** Returns the connections for other tests. Close the stores first. */
   close(): void
 }
 
@@ -29,7 +26,7 @@ export async function testCluster(): Promise<TestCluster> {
   const prefix = `v${process.pid}.${Date.now().toString(36)}.${made}:`
   const used: NodeRedisCluster[] = []
   let count = 0
-  const tell = (key: string, now: number) => {
+  const clockCommand = (key: string, now: number) => {
     count = Math.max(count + NUMBERS, Math.floor(now) * 1_000)
     return ['SET', `${key}told`, `${Math.floor(now)} ${count}`]
   }
@@ -38,7 +35,7 @@ export async function testCluster(): Promise<TestCluster> {
     async client(clock, traffic) {
       const client = freeClients.pop() ?? (await connected())
       used.push(client)
-      return timedCluster(client, traffic, (key) => tell(key, clock.now()))
+      return virtualTimeCluster(client, traffic, (key) => clockCommand(key, clock.now()))
     },
     close() {
       freeClients.push(...used)
@@ -46,12 +43,15 @@ export async function testCluster(): Promise<TestCluster> {
   }
 }
 
-/** Connecting to a cluster takes long: all who listen share one. */
-function timedCluster(cluster: NodeRedisCluster, traffic: Traffic, tell: (key: string) => string[]): NodeRedisCluster {
+function virtualTimeCluster(
+  cluster: NodeRedisCluster,
+  traffic: Traffic,
+  clockCommand: (key: string) => string[],
+): NodeRedisCluster {
   const send: NodeRedisCluster['sendCommand'] = (key, isReadonly, args) =>
     traffic.during(async () => {
-      const told = key === undefined ? undefined : cluster.sendCommand(key, false, tell(key))
-      const [reply] = await Promise.all([cluster.sendCommand(key, isReadonly, args), told])
+      const set = key === undefined ? undefined : cluster.sendCommand(key, false, clockCommand(key))
+      const [reply] = await Promise.all([cluster.sendCommand(key, isReadonly, args), set])
       return reply
     })
   return {
@@ -65,16 +65,17 @@ function timedCluster(cluster: NodeRedisCluster, traffic: Traffic, tell: (key: s
     nodeClient: (node) => cluster.nodeClient(node),
     sendCommand: send,
     connect: async () => {},
-    duplicate: () => listening(),
+    duplicate: sharedSubscriber,
     subscribe: () => Promise.reject(new Error('only a duplicate subscribes')),
     on: () => {},
     destroy: () => {},
   }
 }
 
-function listening(): NodeRedisCluster {
+/** All subscribers share one cluster client, because connecting takes long. */
+function sharedSubscriber(): NodeRedisCluster {
   let ended = false
-  const refuse = () => Promise.reject(new Error('this one only listens'))
+  const refuse = () => Promise.reject(new Error('this client only subscribes'))
   return {
     isOpen: true,
     masters: [],
@@ -82,7 +83,7 @@ function listening(): NodeRedisCluster {
     nodeClient: refuse,
     sendCommand: refuse,
     connect: async () => {},
-    duplicate: listening,
+    duplicate: sharedSubscriber,
     async subscribe(channel, listener) {
       subscriber ??= connected()
       await (await subscriber).subscribe(channel, (message) => {

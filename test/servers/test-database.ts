@@ -1,18 +1,17 @@
 /**
- * A schema of its own on the server that the tests share, with a clock that is turned by hand. Making tables and
- * connections, and compiling functions in each of those, takes longer than most tests: so what a finished test had is
- * emptied and used again by the next one.
+ * A schema on the shared server, with a manual clock. Creating tables and connections, and compiling the functions in each
+ * connection, takes longer than most tests, so a finished test's schema is emptied and used again.
  */
 import pg from 'pg'
 import { afterAll } from 'vitest'
 import { migratePostgres } from '../../src/stores/postgres/index.js'
-import { serverUrl } from './ask.js'
-import { emptySchema, notDurable, setClock, turnedByHand } from './database-clock.js'
+import { emptySchemaSql, manualClockSql, notDurableSql, setClockSql } from './database-clock.js'
+import { serverUrl } from './server-url.js'
 
-/** How the store reaches its server. */
-export type Way = 'postgres' | 'pgbouncer'
+/** How the store reaches the server. */
+export type Route = 'postgres' | 'pgbouncer'
 
-export const WAYS: readonly Way[] = ['postgres', 'pgbouncer']
+export const ROUTES: readonly Route[] = ['postgres', 'pgbouncer']
 
 export interface TestDatabase {
   readonly schema: string
@@ -23,21 +22,21 @@ export interface TestDatabase {
   setClock(now: number): Promise<unknown>
   /** Whether a statement waits for a lock. */
   isBlocked(): Promise<boolean>
-  /** Gives everything back. Close the stores first. */
+  /** Returns the schema and the connections for other tests. Close the stores first. */
   close(): Promise<void>
 }
 
-/** Few for each process, as a pooler would have it. */
+/** As few as behind a pooler. */
 const POOL_SIZE = 4
 
 const freeSchemas: string[] = []
-const freePools: Record<Way, pg.Pool[]> = { postgres: [], pgbouncer: [] }
+const freePools: Record<Route, pg.Pool[]> = { postgres: [], pgbouncer: [] }
 let admin: pg.Pool | undefined
 let made = 0
 
-export async function testDatabase(way: Way): Promise<TestDatabase> {
+export async function testDatabase(route: Route): Promise<TestDatabase> {
   const direct = await serverUrl('postgres')
-  const url = way === 'postgres' ? direct : await serverUrl(way)
+  const url = route === 'postgres' ? direct : await serverUrl(route)
   admin ??= newPool(direct, 2)
   const owner = admin
   const schema = freeSchemas.pop() ?? (await newSchema(owner))
@@ -46,20 +45,20 @@ export async function testDatabase(way: Way): Promise<TestDatabase> {
     schema,
     direct,
     pool() {
-      const pool = freePools[way].pop() ?? newPool(url, POOL_SIZE)
+      const pool = freePools[route].pop() ?? newPool(url, POOL_SIZE)
       pools.push(pool)
       return pool
     },
-    setClock: (now) => owner.query(setClock(schema, now)),
+    setClock: (now) => owner.query(setClockSql(schema, now)),
     async isBlocked() {
       const { rowCount } = await owner.query(BLOCKED, [`%${schema}%`])
       return rowCount !== 0
     },
     async close() {
-      await owner.query(emptySchema(schema))
+      await owner.query(emptySchemaSql(schema))
       freeSchemas.push(schema)
-      // The one that was first is first again, and most of its work with it.
-      freePools[way].push(...pools.reverse())
+      // In the same order, so that the next test uses the pool whose connections have compiled most functions.
+      freePools[route].push(...pools.reverse())
     },
   }
 }
@@ -76,8 +75,8 @@ async function newSchema(owner: pg.Pool): Promise<string> {
   made += 1
   const schema = `t${process.pid}_${Date.now().toString(36)}_${made}`
   await migratePostgres({ pool: owner, schema })
-  await owner.query(turnedByHand(schema))
-  await owner.query(notDurable(schema))
+  await owner.query(manualClockSql(schema))
+  await owner.query(notDurableSql(schema))
   return schema
 }
 

@@ -1,12 +1,9 @@
-/**
- * A prefix of its own on the server that the tests share, with a clock that is turned by hand. Connections are kept and
- * used again by the next test.
- */
+/** A prefix on the shared server, with a manual clock. Connections are kept for the next tests. */
 import { createClient } from '@redis/client'
 import { afterAll } from 'vitest'
 import type { Clock } from '../../src/core/clock.js'
 import type { NodeRedis } from '../../src/stores/redis/index.js'
-import { serverUrl } from './ask.js'
+import { serverUrl } from './server-url.js'
 import { Traffic } from './traffic.js'
 
 export interface TestRedis {
@@ -15,7 +12,7 @@ export interface TestRedis {
   /** The connection of one process. */
   client(): Promise<NodeRedis>
   setClock(now: number): Promise<unknown>
-  /** Gives everything back. Close the stores first. */
+  /** Removes the keys, and returns the connections for other tests. Close the stores first. */
   close(): Promise<void>
 }
 
@@ -45,7 +42,7 @@ export async function testRedis(): Promise<TestRedis> {
   }
 }
 
-/** For tests alone: a store never looks for its keys. */
+/** Only tests scan for keys: a store never does. */
 const CLEAR = `local cursor = '0'
 repeat
   local found = redis.call('SCAN', cursor, 'MATCH', ARGV[1], 'COUNT', 1000)
@@ -60,24 +57,28 @@ async function newClient(url: string): Promise<NodeRedis> {
   return client as unknown as NodeRedis
 }
 
-/** Sets the store's clock to another whenever that has moved; resolves when it is. */
-export function inTimeWith(clock: Clock, redis: TestRedis): () => Promise<unknown> {
-  let told: number | undefined
-  let telling: Promise<unknown> = Promise.resolve()
+/** Returns what moves the store's clock to the virtual time, if that has moved. */
+export function clockSync(clock: Clock, redis: TestRedis): () => Promise<unknown> {
+  let sent: number | undefined
+  let sending: Promise<unknown> = Promise.resolve()
   return () => {
-    if (told !== clock.now()) {
-      told = clock.now()
-      telling = redis.setClock(told)
+    if (sent !== clock.now()) {
+      sent = clock.now()
+      sending = redis.setClock(sent)
     }
-    return telling
+    return sending
   }
 }
 
-/** A client whose every command finds the store's clock where it should be. */
-export function timedClient(client: NodeRedis, inTime: () => Promise<unknown>, traffic = new Traffic()): NodeRedis {
+/** A client whose commands find the store's clock in step with a virtual clock. */
+export function virtualTimeClient(
+  client: NodeRedis,
+  syncClock: () => Promise<unknown>,
+  traffic = new Traffic(),
+): NodeRedis {
   return {
     isOpen: true,
-    sendCommand: (args) => traffic.during(() => inTime().then(() => client.sendCommand(args))),
+    sendCommand: (args) => traffic.during(() => syncClock().then(() => client.sendCommand(args))),
     connect: async () => {},
     duplicate: () => client.duplicate(),
     subscribe: () => Promise.reject(new Error('only a duplicate subscribes')),

@@ -1,26 +1,26 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** Counts what is under way to a server, so that virtual time can wait for it. */
+/** Counts requests in flight, so that virtual time can wait for their answers. */
 export class Traffic {
-  #underWay = 0
-  #quiet: (() => void)[] = []
+  #inFlight = 0
+  #waiting: (() => void)[] = []
 
   async during<Result>(work: () => Promise<Result>): Promise<Result> {
-    this.#underWay += 1
+    this.#inFlight += 1
     try {
       return await work()
     } finally {
-      this.#underWay -= 1
-      if (this.#underWay === 0) for (const resolve of this.#quiet.splice(0)) resolve()
+      this.#inFlight -= 1
+      if (this.#inFlight === 0) for (const resolve of this.#waiting.splice(0)) resolve()
     }
   }
 
-  /** Resolves when nothing is under way, and nothing that came of it has set out either. */
+  /** Resolves when nothing is in flight, and the answers have led to no further request. */
   rest = async (): Promise<void> => {
     for (;;) {
       await setImmediate()
-      if (this.#underWay === 0) return
-      await new Promise<void>((resolve) => this.#quiet.push(resolve))
+      if (this.#inFlight === 0) return
+      await new Promise<void>((resolve) => this.#waiting.push(resolve))
     }
   }
 }

@@ -4,29 +4,29 @@ import { Kafka, logLevel, Partitioners } from 'kafkajs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { kafka } from '../../src/sinks/kafka/index.js'
 import { type ReceivedMessage, SinkScene, sinkContract } from '../../src/testing/sink-contract.js'
-import { type Gate, gate } from '../servers/gate.js'
 import { consumeKafka, type KafkaRecord, rawKafka, startOwnKafka } from '../servers/kafka.js'
+import { type OutageProxy, outageProxy } from '../servers/outage-proxy.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { refused, scene, soon, yes } from './deliveries.js'
 import { kafkaWire } from './kafka-wire.js'
 import { killPublisher } from './killed-publisher.js'
 
 const wire = kafkaWire()
-let [broker, door]: [OwnServer | undefined, Gate | undefined] = [undefined, undefined]
+let [broker, proxy]: [OwnServer | undefined, OutageProxy | undefined] = [undefined, undefined]
 
 beforeAll(async () => {
   broker = await startOwnKafka()
-  door = await gate(() => Number(broker?.url.split(':')[1]), wire.join)
+  proxy = await outageProxy(() => Number(broker?.url.split(':')[1]), wire.join)
 })
 
 afterAll(async () => {
-  await door?.shut()
+  await proxy?.cut()
   await broker?.stop()
 })
 
 /** Connects through the proxy, whatever address the broker advertises. */
-function throughTheDoor() {
-  const socketFactory = ({ onConnect }: { onConnect: () => void }) => connect(door?.port ?? 0, '127.0.0.1', onConnect)
+function throughProxy() {
+  const socketFactory = ({ onConnect }: { onConnect: () => void }) => connect(proxy?.port ?? 0, '127.0.0.1', onConnect)
   return { brokers: async () => [broker?.url ?? ''], clientOptions: { socketFactory } }
 }
 
@@ -42,10 +42,10 @@ sinkContract({
     const [topic, other] = [`events-${randomUUID()}`, `other-${randomUUID()}`]
     wire.refuseOver(600_000, 10)
     return {
-      sink: kafka({ topic, ...throughTheDoor() }),
+      sink: kafka({ topic, ...throughProxy() }),
       received: () => arrivedIn(topic),
-      down: async () => door?.shut(),
-      up: async () => door?.open(),
+      down: async () => proxy?.cut(),
+      up: async () => proxy?.restore(),
       elsewhere: { options: { topic: other, headers: { tenant: 'one' } }, arrived: () => arrivedIn(other) },
       badOptions: [{ topic: 'no/such topic' }, { topik: 'events' }, { headers: { 'belfry-token': '1' } }, 'events'],
       tooLarge: 'x'.repeat(700_000),
@@ -57,7 +57,7 @@ sinkContract({
 describe('the Kafka sink', () => {
   it('sends the key, headers and attributes of CloudEvents, and keeps a key in one partition', async () => {
     const topic = `cloud-${randomUUID()}`
-    const options = { ...throughTheDoor(), format: 'cloudevents', mode: 'binary', headers: { team: 'shop' } } as const
+    const options = { ...throughProxy(), format: 'cloudevents', mode: 'binary', headers: { team: 'shop' } } as const
     const sink = kafka({ topic, ...options })
     const messages = ['a', 'b', 'a'].map((key) => scene.message({ key, payload: { key } }))
     await sink.deliver(messages, soon())
@@ -72,7 +72,7 @@ describe('the Kafka sink', () => {
   })
 
   it('permanently fails messages for a topic that the broker refuses', async () => {
-    const sink = kafka({ topic: `refused-${randomUUID()}`, ...throughTheDoor() })
+    const sink = kafka({ topic: `refused-${randomUUID()}`, ...throughProxy() })
     wire.refuseOver(0, 29)
     const outcomes = await sink.deliver(scene.messages(2), soon())
     wire.refuseOver(Number.POSITIVE_INFINITY, 0)
@@ -81,7 +81,7 @@ describe('the Kafka sink', () => {
   })
 
   it('does not permanently fail messages for a topic that the broker does not know yet', async () => {
-    const sink = kafka({ topic: `unknown-${randomUUID()}`, ...throughTheDoor() })
+    const sink = kafka({ topic: `unknown-${randomUUID()}`, ...throughProxy() })
     wire.refuseOver(0, 3)
     const [outcome] = await sink.deliver(scene.messages(1), soon())
     wire.refuseOver(Number.POSITIVE_INFINITY, 0)
@@ -93,7 +93,7 @@ describe('the Kafka sink', () => {
 
   it('sends again when an answer was lost', async () => {
     const topic = `lost-${randomUUID()}`
-    const sink = kafka({ topic, ...throughTheDoor() })
+    const sink = kafka({ topic, ...throughProxy() })
     await sink.deliver(scene.messages(1), soon())
     wire.loseAnswer()
     const messages = scene.messages(15)
@@ -106,7 +106,7 @@ describe('the Kafka sink', () => {
 
   it('writes events as documented, read by an independent consumer', async () => {
     const topic = `bytes-${randomUUID()}`
-    const sink = kafka({ topic, ...throughTheDoor() })
+    const sink = kafka({ topic, ...throughProxy() })
     const event = { id: 'größe-1767258000', generated_at: '2026-01-01T09:00:00.000Z', schedule_id: 'größe' }
     await sink.deliver([scene.message({ ...event, payload: { text: 'ünïcode ✓', list: [1, null] } })], soon())
     await sink.close?.()

@@ -4,25 +4,25 @@ import { connect } from 'amqplib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type AmqpChannel, type AmqpConnection, rabbitmq } from '../../src/sinks/rabbitmq/index.js'
 import { type ReceivedMessage, SinkScene, sinkContract } from '../../src/testing/sink-contract.js'
-import { type Gate, gate } from '../servers/gate.js'
+import { type OutageProxy, outageProxy } from '../servers/outage-proxy.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { MAX_MESSAGE_BYTES, startOwnRabbitMq } from '../servers/rabbitmq.js'
 import { refused, scene, soon, yes } from './deliveries.js'
 import { killPublisher } from './killed-publisher.js'
 
-let [server, door]: [OwnServer | undefined, Gate | undefined] = [undefined, undefined]
+let [server, proxy]: [OwnServer | undefined, OutageProxy | undefined] = [undefined, undefined]
 const direct = () => server?.url ?? ''
-const throughTheDoor = () => Object.assign(new URL(direct()), { port: door?.port }).href
+const throughProxy = () => Object.assign(new URL(direct()), { port: proxy?.port }).href
 
 beforeAll(async () => {
   server = await startOwnRabbitMq()
-  door = await gate(() => Number(new URL(direct()).port))
+  proxy = await outageProxy(() => Number(new URL(direct()).port))
   // Long before the kill: a broker may lose even a durable queue that was declared within the last seconds.
   await withChannel((channel) => channel.assertQueue('restarted', { durable: true }))
 }, 60_000)
 
 afterAll(async () => {
-  await door?.shut()
+  await proxy?.cut()
   await server?.stop()
 })
 
@@ -89,10 +89,10 @@ sinkContract({
       await channel.bindQueue('elsewhere', 'other', 'orders.#')
     })
     return {
-      sink: rabbitmq({ url: throughTheDoor(), queue: 'events' }),
+      sink: rabbitmq({ url: throughProxy(), queue: 'events' }),
       received: () => arrivedIn('events'),
-      down: async () => door?.shut(),
-      up: async () => door?.open(),
+      down: async () => proxy?.cut(),
+      up: async () => proxy?.restore(),
       elsewhere: {
         options: { exchange: 'other', routingKey: 'orders.new', headers: { tenant: 'one' } },
         arrived: () => arrivedIn('elsewhere'),
@@ -195,9 +195,9 @@ describe('the RabbitMQ sink', () => {
   })
 
   it('connects to the next node of a cluster when one refuses connections or hangs', async () => {
-    const shut = await gate(() => 0)
-    await shut.shut()
-    const closed = shut.port
+    const closedProxy = await outageProxy(() => 0)
+    await closedProxy.cut()
+    const closed = closedProxy.port
     const mute = createServer(() => {}).listen(0, '127.0.0.1')
     await once(mute, 'listening')
     const at = (port: number) => Object.assign(new URL(direct()), { port: String(port) }).href

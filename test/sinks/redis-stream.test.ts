@@ -3,11 +3,10 @@ import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type NodeRedis, type RedisClient, redisStream } from '../../src/sinks/redis-stream/index.js'
 import { type ReceivedMessage, SinkScene, sinkContract, sinkContractCases } from '../../src/testing/sink-contract.js'
-import { serverUrl } from '../servers/ask.js'
-import { gate } from '../servers/gate.js'
+import { outageProxy } from '../servers/outage-proxy.js'
 import type { OwnServer } from '../servers/postgres.js'
-
 import { startOwnRedis, startOwnSentinel, tellRedis } from '../servers/redis.js'
+import { serverUrl } from '../servers/server-url.js'
 import { refused, scene, soon, yes } from './deliveries.js'
 import { killPublisher } from './killed-publisher.js'
 
@@ -191,9 +190,9 @@ describe('the Redis Streams sink', () => {
     const sentinel = await startOwnSentinel('orders', primary.url)
     const knows = () => tellRedis(sentinel.url, 'SENTINEL', 'REPLICAS', 'orders').then(String)
     await expect.poll(knows, { timeout: 20_000 }).toMatch(/127\.0\.0\.1/)
-    const silent = await gate(() => 0)
-    await silent.shut()
-    const sentinels = [`redis://127.0.0.1:${silent.port}`, sentinel.url]
+    const closedProxy = await outageProxy(() => 0)
+    await closedProxy.cut()
+    const sentinels = [`redis://127.0.0.1:${closedProxy.port}`, sentinel.url]
     const own = redisStream({ url: 'redis://orders', sentinels, stream: 'own' })
     const sentinelRootNodes = [{ host: '127.0.0.1', port: Number(new URL(sentinel.url).port) }]
     const brought = createSentinel({ name: 'orders', sentinelRootNodes })
@@ -217,10 +216,10 @@ describe('the Redis Streams sink', () => {
   }, 60_000)
 
   it('reports which Sentinels failed, and why', async () => {
-    const silent = await gate(() => 0)
-    await silent.shut()
+    const closedProxy = await outageProxy(() => 0)
+    await closedProxy.cut()
     const sentinel = await startOwnSentinel('orders', url())
-    const sentinels = [`redis://127.0.0.1:${silent.port}`, sentinel.url]
+    const sentinels = [`redis://127.0.0.1:${closedProxy.port}`, sentinel.url]
     const sink = redisStream({ url: 'redis://nobody', sentinels, stream: 'a' })
     const outcomes = await sink.deliver(scene.messages(1), soon())
     await sink.close?.()
@@ -230,17 +229,17 @@ describe('the Redis Streams sink', () => {
   })
 
   it('detects a hanging server within seconds, and continues over a new connection', async () => {
-    const door = await gate(() => Number(new URL(url()).port))
-    const sink = redisStream({ url: `redis://127.0.0.1:${door.port}`, stream: 'hung' })
+    const proxy = await outageProxy(() => Number(new URL(url()).port))
+    const sink = redisStream({ url: `redis://127.0.0.1:${proxy.port}`, stream: 'hung' })
     expect(await sink.deliver(scene.messages(1), soon())).toEqual([yes])
-    door.silence()
+    proxy.swallow()
     const outcomes = await sink.deliver(scene.messages(1), AbortSignal.timeout(30_000))
     expect(outcomes).toMatchObject([
       { delivered: false, unreachable: true, error: { message: /has not answered within 5 s/ } },
     ])
     expect(await sink.deliver(scene.messages(1), soon())).toEqual([yes])
     await sink.close?.()
-    await door.shut()
+    await proxy.cut()
   }, 40_000)
 
   it('refuses invalid options', () => {

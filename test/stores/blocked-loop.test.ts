@@ -9,7 +9,7 @@ import type { Store } from '../../src/core/store.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
 import { redis } from '../../src/stores/redis/index.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 import { temporaryFile } from './temporary-file.js'
 
 const PROGRAM = fileURLToPath(new URL('blocking-process.js', import.meta.url))

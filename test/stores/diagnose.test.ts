@@ -9,9 +9,9 @@ import { redis } from '../../src/stores/redis/index.js'
 import { Connection } from '../../src/stores/sqlite/connection/connection.js'
 import { openDriver } from '../../src/stores/sqlite/connection/driver.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
-import { serverUrl } from '../servers/ask.js'
 import { wrongServerClock } from '../servers/faketime.js'
 import { startOwnRedis, tellRedis } from '../servers/redis.js'
+import { serverUrl } from '../servers/server-url.js'
 import { temporaryFile } from './temporary-file.js'
 
 const findings = (checks: readonly Check[] = []) =>

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 
 let made = 0
 

@@ -3,7 +3,7 @@ import { openDriver } from '../../src/stores/sqlite/connection/driver.js'
 import { type SqliteHandle, sqlite } from '../../src/stores/sqlite/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
 import type { Interrupt } from '../../src/testing/store-contract.js'
-import { HeldWrite, replacing } from '../servers/held-write.js'
+import { InterruptedWrite, withMethods } from '../servers/interrupted-write.js'
 import { temporaryFile } from './temporary-file.js'
 
 const WRITES = /^\s*(insert|update|delete)/i
@@ -14,22 +14,22 @@ type Statement = ReturnType<SqliteHandle['prepare']>
  * A handle that lets other operations begin before its first write. The handle is synchronous and cannot wait for them:
  * they continue when it yields, or after its transaction.
  */
-function heldHandle(path: string, held: HeldWrite): { handle: SqliteHandle; close: () => void } {
+function interruptedHandle(path: string, write: InterruptedWrite): { handle: SqliteHandle; close: () => void } {
   const handle = openDriver(path).handle as SqliteHandle
   const prepare = (sql: string): Statement => {
     const statement = handle.prepare(sql)
     if (!WRITES.test(sql)) return statement
-    const holding =
+    const interrupted =
       (method: (...values: never[]) => unknown) =>
       (...values: never[]) => {
-        void held.pass()
+        void write.beforeWrite()
         return method.apply(statement, values)
       }
-    // Some writes answer rows.
+    // Some writes return rows.
     const { run, get, all } = statement
-    return replacing(statement, { run: holding(run), get: holding(get), all: holding(all) } as Partial<Statement>)
+    return withMethods(statement, { run: interrupted(run), get: interrupted(get), all: interrupted(all) } as Partial<Statement>)
   }
-  return { handle: replacing(handle, { prepare } as Partial<SqliteHandle>), close: () => handle.close() }
+  return { handle: withMethods(handle, { prepare } as Partial<SqliteHandle>), close: () => handle.close() }
 }
 
 export interface FreshFile {
@@ -43,19 +43,19 @@ export interface FreshFile {
 export function freshFile(): FreshFile {
   const clock = manualClock()
   const file = temporaryFile()
-  const held = new HeldWrite()
+  const write = new InterruptedWrite()
   let close = () => {}
   const open = async () => {
-    const opened = heldHandle(file.path, held)
+    const opened = interruptedHandle(file.path, write)
     close = opened.close
     return sqlite({ database: opened.handle, clock })
   }
   return {
     store: sqlite({ path: file.path, clock }),
     elapse: clock.advance,
-    interrupt: held.interrupt(open),
+    interrupt: write.interrupt(open),
     async close() {
-      await held.close()
+      await write.close()
       close()
       await file.remove()
     },

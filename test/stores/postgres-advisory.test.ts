@@ -7,7 +7,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import { migratePostgres, type PostgresOptions, postgres } from '../../src/stores/postgres/index.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 import { lossyProxy } from './lossy-proxy.js'
 import { type LogLine, recorder } from './recorder.js'
 

@@ -4,7 +4,7 @@ import { plan } from '../../src/core/plan.js'
 import type { Store } from '../../src/core/store.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
 import { definition } from '../../src/testing/contract/scene.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 
 /** What happens between two statements, on the database's own clock. */
 const schema = `contention_${process.pid}_${Date.now().toString(36)}`

@@ -7,7 +7,7 @@ import type { Store } from '../../src/core/store.js'
 import { Database } from '../../src/stores/postgres/connection/database.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
 import { definition, newRun } from '../../src/testing/contract/scene.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 import { type LossyProxy, lossyProxy } from './lossy-proxy.js'
 
 const SCHEMA = `lost_${process.pid}`

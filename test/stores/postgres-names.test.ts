@@ -2,17 +2,17 @@
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { postgres } from '../../src/stores/postgres/index.js'
-import { serverUrl } from '../servers/ask.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
-import type { Way } from '../servers/test-database.js'
+import { serverUrl } from '../servers/server-url.js'
+import type { Route } from '../servers/test-database.js'
 
 const NAMES = `select count(*) as count from pg_prepared_statements where name like 'belfry_%'`
 const LOCK = { name: 'lock', ttlMs: 30_000, permits: 1, floor: 0 }
 
 /** A store over one connection, which can be looked at, or several. */
-async function scene(way: Way, max = 1) {
+async function scene(route: Route, max = 1) {
   const fresh = await freshPostgres()
-  const pool = new pg.Pool({ connectionString: await serverUrl(way), max })
+  const pool = new pg.Pool({ connectionString: await serverUrl(route), max })
   const store = postgres({ pool, schema: fresh.schema, listen: false })
   await store.open()
   const names = async () => Number((await pool.query(NAMES)).rows[0].count)

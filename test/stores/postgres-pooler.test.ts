@@ -5,8 +5,8 @@ import type { Store } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { LONG_LEASE_MS, newRun } from '../../src/testing/contract/scene.js'
 import { contractCases, type OpenedStore, runCase } from '../../src/testing/store-contract.js'
-import { serverUrl } from '../servers/ask.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
+import { serverUrl } from '../servers/server-url.js'
 
 const pools = new Map<string, pg.Pool>()
 

@@ -5,7 +5,7 @@ import { plan } from '../../src/core/plan.js'
 import type { ClaimedRun } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { key, retryIn, Scene } from '../../src/testing/contract/scene.js'
-import { turnedByHand } from '../servers/database-clock.js'
+import { manualClockSql } from '../servers/database-clock.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 
 /** Keeps everybody from a table while something else is done. */
@@ -251,7 +251,7 @@ it('a plan is not written over runs that an advance recorded after this one took
   expect(await advance()).toMatchObject({ recorded: 0, skipped: 1 })
   expect(await statesOf('a')).toEqual(['running'])
   expect(await skipsOf('a')).toEqual(['1 overlap'])
-  await gate.query(turnedByHand(schema))
+  await gate.query(manualClockSql(schema))
   await gate.end()
   await slow.close()
   await slowPool.end()

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
 import { silentLogger } from '../../src/core/logger.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 
 const NAME = `roles_${process.pid}_${Date.now().toString(36)}`
 const [OWNER, APP, SCHEMA] = [`${NAME}_owner`, `${NAME}_app`, 'jobs']

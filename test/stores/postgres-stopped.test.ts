@@ -6,7 +6,7 @@ import pg from 'pg'
 import { expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 import { effectsTable } from './effects-table.js'
 
 const PROGRAM = fileURLToPath(new URL('stopped-handler.js', import.meta.url))

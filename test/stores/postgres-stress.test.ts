@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
 import { seededRandom } from '../../src/testing/random.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 import { finishAllRuns, runRandomOperation, shared } from './stress.js'
 
 /** A database of its own, because the server counts deadlocks by database. */

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
 import { postgres } from '../../src/stores/postgres/index.js'
-import { type Cut, wireTo } from '../servers/wire.js'
+import { type Intercept, messageProxy } from '../servers/message-proxy.js'
 import { gate, type Tx, transactionScene, transactOn, type Work } from './transaction-scene.js'
 
 let at: Awaited<ReturnType<typeof transactionScene>>
@@ -50,14 +50,14 @@ async function openTransactions(): Promise<number> {
 describe('a commit whose answer is lost', () => {
   const isCommit = (said: string) => said.includes('commit_run')
 
-  async function transactOver(cut: Cut) {
+  async function transactOver(intercept: Intercept) {
     const run = await claimed()
-    const wire = await wireTo(at.direct)
-    wire.cut(cut)
-    const outcome = await withPool({ connectionString: wire.url }, (_, transact) =>
+    const proxy = await messageProxy(at.direct)
+    proxy.intercept(intercept)
+    const outcome = await withPool({ connectionString: proxy.url }, (_, transact) =>
       transact(run, (tx) => at.write(tx, 'paid')).catch((error: unknown) => error),
     )
-    await wire.close()
+    await proxy.close()
     return { run, outcome }
   }
 

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
 import { FUNCTIONS_HASH, RELEASE, releaseNumber, SCHEMA_VERSION } from '../../src/stores/postgres/schema.js'
-import { serverUrl } from '../servers/ask.js'
+import { serverUrl } from '../servers/server-url.js'
 
 const SCHEMA = `versions_${process.pid}`
 let pool: pg.Pool

@@ -6,8 +6,8 @@ import { plan } from '../../src/core/plan.js'
 import type { Store } from '../../src/core/store.js'
 import { type IoRedis, type NodeRedis, type RedisOptions, redis } from '../../src/stores/redis/index.js'
 import { key, newRun, Scene } from '../../src/testing/contract/scene.js'
-import { serverUrl } from '../servers/ask.js'
 import { startOwnRedis } from '../servers/redis.js'
+import { serverUrl } from '../servers/server-url.js'
 
 let made = 0
 

@@ -8,8 +8,8 @@ import { firstShard, shardOf } from '../../src/stores/redis/cluster/shards.js'
 import { slotOfKey } from '../../src/stores/redis/cluster/slots.js'
 import { type IoRedis, type NodeRedisCluster, type RedisOptions, redis } from '../../src/stores/redis/index.js'
 import { definition, key, newRun, Scene } from '../../src/testing/contract/scene.js'
-import { serverUrl } from '../servers/ask.js'
 import { startRedisCluster, tellRedis, untilClusterReady } from '../servers/redis.js'
+import { serverUrl } from '../servers/server-url.js'
 
 let made = 0
 

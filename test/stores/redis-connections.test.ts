@@ -8,7 +8,7 @@ import { type Clock, setAlarm, systemClock } from '../../src/core/clock.js'
 import type { Store } from '../../src/core/store.js'
 import { type IoRedis, type NodeRedis, redis } from '../../src/stores/redis/index.js'
 import { newRun, Scene } from '../../src/testing/contract/scene.js'
-import { floatingAddress } from '../servers/floating-address.js'
+import { failoverAddress } from '../servers/failover-address.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { startOwnRedis, tellRedis } from '../servers/redis.js'
 import { lossyProxy } from './lossy-proxy.js'
@@ -143,12 +143,12 @@ describe('servers that change places', () => {
     { timeout: 60_000 },
     async (_, connect) => {
       const [one, other] = urls()
-      const address = await floatingAddress(one)
+      const address = await failoverAddress(one)
       const { store, end } = connect(address.url)
       await store.open()
       const wakes: string[] = []
       store.subscribe((wake) => wakes.push(wake))
-      address.silence(other)
+      address.vanish(other)
       await expect(store.now()).rejects.toMatchObject({
         code: 'STORE_UNREACHABLE',
         message: expect.stringContaining('has not answered for 2000 ms'),
@@ -167,11 +167,11 @@ describe('servers that change places', () => {
     { timeout: 60_000 },
     async (_, connect) => {
       const [one, other] = urls()
-      const address = await floatingAddress(one)
+      const address = await failoverAddress(one)
       const { store, end } = connect(address.url)
       await store.open()
       await tellRedis(one, 'REPLICAOF', '127.0.0.1', new URL(other).port)
-      address.announce(other)
+      address.redirectNew(other)
       await expect(store.runs.enqueue([newRun()])).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
       const enqueued = () => store.runs.enqueue([newRun()]).then(([result]) => result?.outcome, String)
       await expect.poll(enqueued, { timeout: 20_000, interval: 100 }).toBe('enqueued')

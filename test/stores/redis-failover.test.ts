@@ -9,8 +9,8 @@ import { plan, type SkipRange } from '../../src/core/plan.js'
 import type { Store } from '../../src/core/store.js'
 import { redis } from '../../src/stores/redis/index.js'
 import { key, Scene } from '../../src/testing/contract/scene.js'
+import { failoverAddress } from '../servers/failover-address.js'
 import { wrongServerClock } from '../servers/faketime.js'
-import { floatingAddress } from '../servers/floating-address.js'
 import { startOwnRedis, tellRedis } from '../servers/redis.js'
 
 const BEHIND_MS = 5_000
@@ -29,7 +29,7 @@ async function withPair(work: (pair: Pair) => Promise<void>): Promise<void> {
   const { port } = new URL(primary.url)
   const replicaOf = ['--appendonly', 'no', '--replicaof', '127.0.0.1', port]
   const replica = await startOwnRedis(replicaOf, { env: wrongServerClock(-BEHIND_MS) })
-  const address = await floatingAddress(primary.url)
+  const address = await failoverAddress(primary.url)
   try {
     const follows = () => tellRedis(replica.url, 'INFO', 'replication').then(String)
     await expect.poll(follows, { timeout: 20_000 }).toMatch(/master_link_status:up/)
@@ -44,7 +44,7 @@ async function withPair(work: (pair: Pair) => Promise<void>): Promise<void> {
       },
       async failOver() {
         await primary.crash()
-        address.moveTo(replica.url)
+        address.failOver(replica.url)
       },
     })
   } finally {

@@ -11,10 +11,10 @@ import {
   redisStore,
 } from '../../src/stores/redis/index.js'
 import { Scene } from '../../src/testing/contract/scene.js'
-import { serverUrl } from '../servers/ask.js'
 import { fakeRedis } from '../servers/fake-redis.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { startOwnRedis, tellRedis } from '../servers/redis.js'
+import { serverUrl } from '../servers/server-url.js'
 
 async function refused(options: RedisOptions): Promise<unknown> {
   const store = redis({ timeoutMs: 2_000, ...options })

@@ -8,9 +8,9 @@ import { firstNext } from '../../src/stores/redis/cluster/peek.js'
 import { shardKeys, shardOf } from '../../src/stores/redis/cluster/shards.js'
 import { type NodeRedis, redisStore } from '../../src/stores/redis/index.js'
 import { failed, ids, newRun, retryIn, Scene } from '../../src/testing/contract/scene.js'
-import { serverUrl } from '../servers/ask.js'
 import { freshRedis } from '../servers/fresh-redis.js'
-import { type TestRedis, testRedis, timedClient } from '../servers/test-redis.js'
+import { serverUrl } from '../servers/server-url.js'
+import { type TestRedis, testRedis, virtualTimeClient } from '../servers/test-redis.js'
 
 const SHARDS = 3
 
@@ -167,7 +167,7 @@ function interruptible(client: NodeRedis) {
   let [left, act]: [number, (() => Promise<void>) | undefined] = [0, undefined]
   return {
     client: {
-      ...timedClient(client, async () => {}),
+      ...virtualTimeClient(client, async () => {}),
       async sendCommand(args: readonly string[]) {
         const reply = await client.sendCommand(args)
         if (args[0] === 'PUBLISH' || act === undefined) return reply
@@ -503,7 +503,7 @@ describe('keys of other shards that are checked when a run is enqueued', () => {
       const client = await redis.client()
       let left = Number.POSITIVE_INFINITY
       const dying: NodeRedis = {
-        ...timedClient(client, async () => {}),
+        ...virtualTimeClient(client, async () => {}),
         sendCommand: (args) => {
           left -= 1
           return left < 0 ? Promise.reject(new Error('gone')) : client.sendCommand(args)

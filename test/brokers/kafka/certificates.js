@@ -3,8 +3,8 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { foundOrInstalled } from '../../servers/apt.js'
-import { program } from '../../servers/program.js'
+import { foundOrInstalled } from '../../servers/apt-install.js'
+import { findProgram } from '../../servers/find-program.js'
 
 /**
  * @param {string} folder
@@ -16,7 +16,7 @@ export function makeCertificates(folder) {
   const openssl = foundOrInstalled({
     what: 'the Kafka tests make certificates by openssl',
     package_: 'openssl',
-    find: () => program('openssl'),
+    find: () => findProgram('openssl'),
   })
   const run = (/** @type {string[]} */ ...args) => execFileSync(openssl, args, { cwd: folder, stdio: 'pipe' })
   const read = (/** @type {string} */ file) => readFileSync(join(folder, file), 'utf8')

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Kafka, logLevel } from 'kafkajs'
-import { foundOrInstalled } from '../../servers/apt.js'
-import { freePort } from '../../servers/own-server.js'
-import { program } from '../../servers/program.js'
+import { foundOrInstalled } from '../../servers/apt-install.js'
+import { findProgram } from '../../servers/find-program.js'
+import { freePort } from '../../servers/start-server.js'
 import { ServerProcess } from '../server-process.js'
 import { makeCertificates } from './certificates.js'
 import { CLIENT_FOLDER, classPath, installClients, java, newerNode } from './install.js'
@@ -230,7 +230,7 @@ class KafkaCluster {
 
   /** @param {string} topic */
   async read(topic) {
-    const kcat = foundOrInstalled({ what: 'Kafka is read by kcat', package_: 'kcat', find: () => program('kcat') })
+    const kcat = foundOrInstalled({ what: 'Kafka is read by kcat', package_: 'kcat', find: () => findProgram('kcat') })
     const options = ['-b', this.#plain.join(), '-C', '-t', topic, '-o', 'beginning', '-e', '-q', '-J']
     const { stdout } = await promisify(execFile)(kcat, options, { timeout: 120_000, maxBuffer: 2 ** 30 })
     return stdout

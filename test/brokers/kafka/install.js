@@ -8,8 +8,8 @@ import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { foundOrInstalled } from '../../servers/apt.js'
-import { program } from '../../servers/program.js'
+import { foundOrInstalled } from '../../servers/apt-install.js'
+import { findProgram } from '../../servers/find-program.js'
 
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 const BROKERS = fileURLToPath(new URL('..', import.meta.url))
@@ -22,7 +22,7 @@ export function java() {
   return foundOrInstalled({
     what: 'the Kafka tests need Java 17 or newer',
     package_: 'default-jre-headless',
-    find: () => program('java'),
+    find: () => findProgram('java'),
   })
 }
 
@@ -35,7 +35,7 @@ export function classPath() {
     const maven = foundOrInstalled({
       what: "the Kafka tests need Maven, to download Kafka's jars",
       package_: 'maven',
-      find: () => program('mvn'),
+      find: () => findProgram('mvn'),
     })
     mkdirSync(LIBRARIES, { recursive: true })
     const goal = ['dependency:copy-dependencies', `-DoutputDirectory=${LIBRARIES}`, '-DincludeScope=runtime']

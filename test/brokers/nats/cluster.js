@@ -2,9 +2,9 @@
 /** NATS: three servers with JetStream, and a leaf node without it, which offers the other variants of connecting. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { foundOrInstalled } from '../../servers/apt.js'
-import { freePort } from '../../servers/own-server.js'
-import { program } from '../../servers/program.js'
+import { foundOrInstalled } from '../../servers/apt-install.js'
+import { findProgram } from '../../servers/find-program.js'
+import { freePort } from '../../servers/start-server.js'
 import { eventually, LocalCluster } from '../local-cluster.js'
 import { NatsWire } from './wire.js'
 
@@ -29,7 +29,7 @@ export const natsKind = {
 function server() {
   return foundOrInstalled({
     ...{ what: 'there is no nats-server for the tests', package_: 'nats-server' },
-    find: () => program('nats-server'),
+    find: () => findProgram('nats-server'),
   })
 }
 

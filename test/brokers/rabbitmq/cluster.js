@@ -8,9 +8,9 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { connect } from 'amqplib'
-import { foundOrInstalled } from '../../servers/apt.js'
-import { freePort } from '../../servers/own-server.js'
-import { program } from '../../servers/program.js'
+import { foundOrInstalled } from '../../servers/apt-install.js'
+import { findProgram } from '../../servers/find-program.js'
+import { freePort } from '../../servers/start-server.js'
 import { eventually, LocalCluster } from '../local-cluster.js'
 import { drain } from './stomp.js'
 
@@ -44,7 +44,7 @@ function server() {
 
 /** @returns {Promise<Cluster>} */
 export async function openRabbitCluster() {
-  const epmd = program('epmd')
+  const epmd = findProgram('epmd')
   if (epmd === undefined) throw new Error('there is a RabbitMQ, and no epmd of Erlang: install erlang-base')
   const cluster = new LocalCluster('rabbitmq', NODES)
   const register = await freePort()

@@ -1,8 +1,8 @@
 // @ts-check
 /** Redis Cluster: three masters with a replica each. */
 import { execFileSync } from 'node:child_process'
-import { freePort } from '../../servers/own-server.js'
-import { program } from '../../servers/program.js'
+import { findProgram } from '../../servers/find-program.js'
+import { freePort } from '../../servers/start-server.js'
 import { eventually, LocalCluster } from '../local-cluster.js'
 import { entriesOf, NO_STREAM, SETTINGS, server, tell, terminate } from './server.js'
 
@@ -35,7 +35,7 @@ export async function openRedisCluster() {
   await cluster.startAll(async () => {
     await eventually(() => Promise.all([...ports.values()].map((port) => tell(port, 'PING'))))
     const places = [...ports.values()].map((port) => `127.0.0.1:${port}`)
-    const cli = program('redis-cli') ?? program('valkey-cli') ?? 'redis-cli'
+    const cli = findProgram('redis-cli') ?? findProgram('valkey-cli') ?? 'redis-cli'
     execFileSync(cli, ['--cluster', 'create', ...places, '--cluster-replicas', '1', '--cluster-yes'], { stdio: 'pipe' })
     await opened.healthy()
   })

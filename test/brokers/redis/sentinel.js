@@ -2,7 +2,7 @@
 /** Redis with Sentinel: a master with two replicas, and three sentinels with a quorum of two. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort } from '../../servers/own-server.js'
+import { freePort } from '../../servers/start-server.js'
 import { eventually, LocalCluster } from '../local-cluster.js'
 import { entriesOf, NO_STREAM, SETTINGS, server, tell, terminate } from './server.js'
 

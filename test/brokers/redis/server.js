@@ -1,13 +1,13 @@
 // @ts-check
 /** Shared by Redis Cluster and Sentinel: how a server is started, sent commands, and read. */
-import { foundOrInstalled } from '../../servers/apt.js'
-import { program } from '../../servers/program.js'
+import { foundOrInstalled } from '../../servers/apt-install.js'
+import { findProgram } from '../../servers/find-program.js'
 import { tellRedis } from '../../servers/redis.js'
 
 export function server() {
   return foundOrInstalled({
     ...{ what: 'there is no Redis for the tests', package_: 'redis-server' },
-    find: () => program('redis-server') ?? program('valkey-server'),
+    find: () => findProgram('redis-server') ?? findProgram('valkey-server'),
   })
 }
 

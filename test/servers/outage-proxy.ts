@@ -1,22 +1,22 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-export interface Gate {
+export interface OutageProxy {
   readonly port: number
-  /** As a crash looks from outside: connections break, and new ones are refused. */
-  shut(): Promise<void>
-  open(): Promise<void>
-  /** As when a machine is gone: whoever is connected hears nothing more, not even that. */
-  silence(): void
+  /** Breaks all connections and refuses new ones, as a crashed server does. */
+  cut(): Promise<void>
+  restore(): Promise<void>
+  /** Swallows all bytes of open connections, as when a machine vanishes: neither side hears of a close. */
+  swallow(): void
 }
 
-/** Stands before a server, so that it can be away for a moment without being stopped. `join` puts the two ends together. */
-export async function gate(
+/** A proxy that makes a server unreachable without stopping it. `join` connects the two ends; by default it copies bytes. */
+export async function outageProxy(
   target: () => number,
   join: (client: Socket, server: Socket) => void = (client, server) => client.pipe(server).pipe(client),
-): Promise<Gate> {
+): Promise<OutageProxy> {
   const sockets = new Set<Socket>()
-  const door = createServer((client) => {
+  const proxy = createServer((client) => {
     const server = connect(target(), '127.0.0.1')
     for (const socket of [client, server]) {
       sockets.add(socket)
@@ -30,23 +30,23 @@ export async function gate(
     join(client, server)
   })
   const listen = async (port: number) => {
-    door.listen(port, '127.0.0.1')
-    await once(door, 'listening')
-    return (door.address() as AddressInfo).port
+    proxy.listen(port, '127.0.0.1')
+    await once(proxy, 'listening')
+    return (proxy.address() as AddressInfo).port
   }
   const port = await listen(0)
   return {
     port,
-    async shut() {
-      const closed = once(door, 'close')
-      door.close()
+    async cut() {
+      const closed = once(proxy, 'close')
+      proxy.close()
       for (const socket of sockets) socket.destroy()
       await closed
     },
-    async open() {
+    async restore() {
       await listen(port)
     },
-    silence() {
+    swallow() {
       for (const socket of sockets) {
         socket.unpipe()
         socket.removeAllListeners('data')

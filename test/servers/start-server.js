@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A server of our own for the tests: on a free loopback port, its data in a temp folder, not as root. It ends with the
- * process that started it, however that ends.
+ * Starts a server for the tests: on a free loopback port, with its data in a temporary folder, not as root. It ends with
+ * the process that started it, however that ends.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,31 +20,31 @@ import pg from 'pg'
  * @typedef {object} OwnServer
  * @property {string} url
  * @property {() => Promise<void>} stop
- * @property {() => Promise<void>} crash of a Postgres: as `pg_ctl stop -m immediate` does it
+ * @property {() => Promise<void>} crash like `pg_ctl stop -m immediate` of Postgres
  * @property {() => Promise<void>} restart
  *
- * @typedef {object} Place where a server may put its files, and as whom it runs
+ * @typedef {object} Place the folder, port and user of a server
  * @property {string} folder
  * @property {number} port
  * @property {{ cwd: string, uid?: number, gid?: number }} as
  *
  * @typedef {object} Recipe
  * @property {string} name
- * @property {(place: Place) => string[]} prepare writes what the server needs, and answers with its command line
- * @property {'INT' | 'TERM' | 'KILL'} signal what ends it at once and in order
- * @property {'QUIT' | 'KILL' | 'TERM'} [crash_] what makes it crash; QUIT by default
+ * @property {(place: Place) => string[]} prepare writes the server's files, and returns its command line
+ * @property {'INT' | 'TERM' | 'KILL'} signal stops it quickly and in order
+ * @property {'QUIT' | 'KILL' | 'TERM'} [crash_] crashes it; QUIT by default
  * @property {(port: number) => string} url
- * @property {number} [port] where it listens; wherever there is room, by default
- * @property {(url: string) => Promise<void>} [ready] resolves when it answers; a database's, by default
+ * @property {number} [port] a free one by default
+ * @property {(url: string) => Promise<void>} [ready] resolves when the server answers; by default as Postgres does
  */
 
 /**
- * Lets the server crash and start again when it is told to. Its input ends when whoever started it is gone; then it
- * clears everything away.
+ * The parent of the server. It reads commands to crash and to start the server. Its input ends with the process that started
+ * it: then it stops the server and removes all files.
  */
 const KEEPER = `
 start() { "$@" 1>&2 & server=$!; }
-# Whoever had a wrong clock leaves its memory behind when it is killed.
+# A killed server with a wrong clock leaves the memory of libfaketime behind.
 clear() { rm -f /dev/shm/faketime_shm_$server /dev/shm/sem.faketime_sem_$server; }
 start "$@"
 while read -r word; do
@@ -61,7 +61,7 @@ rm -rf "$BELFRY_TEST_DATA"
  * @param {Recipe} recipe
  * @returns {Promise<OwnServer>}
  */
-export async function startOwn({ name, prepare, signal, crash_ = 'QUIT', url, port: given, ready = databaseReady }) {
+export async function startServer({ name, prepare, signal, crash_ = 'QUIT', url, port: given, ready = databaseReady }) {
   const user = owner()
   const folder = mkdtempSync(join(tmpdir(), `belfry-${name}-`))
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
@@ -75,12 +75,12 @@ export async function startOwn({ name, prepare, signal, crash_ = 'QUIT', url, po
     throw error
   }
   const env = { ...process.env, BELFRY_TEST_DATA: folder, BELFRY_TEST_SIGNAL: signal, BELFRY_TEST_CRASH: crash_ }
-  // In a group of its own: what ends all of a test run at once must leave somebody to clear away.
+  // In its own process group: a signal to the whole test run must not end it before it has cleaned up.
   const options = { ...as, env, detached: true }
   const keeper = spawn('sh', ['-c', KEEPER, 'sh', ...command], { ...options, stdio: ['pipe', 'ignore', 'pipe'] })
-  let said = ''
+  let log = ''
   keeper.stderr.on('data', (chunk) => {
-    said = (said + String(chunk)).slice(-4_000)
+    log = (log + String(chunk)).slice(-4_000)
   })
   const ended = once(keeper, 'exit')
   const stop = async () => {
@@ -91,7 +91,7 @@ export async function startOwn({ name, prepare, signal, crash_ = 'QUIT', url, po
     await untilReady(url(port), 30_000, ready)
   } catch (error) {
     await stop()
-    throw new Error(`the ${name} for the tests did not start: ${said}`, { cause: error })
+    throw new Error(`the ${name} for the tests did not start: ${log}`, { cause: error })
   }
   const crash = async () => {
     keeper.stdin.write('crash\n')
@@ -118,7 +118,7 @@ async function answers(port) {
 }
 
 /**
- * These servers refuse to run as root.
+ * The user that the servers run as: they refuse root.
  * @returns {{ uid: number, gid: number } | undefined}
  */
 function owner() {
@@ -128,14 +128,14 @@ function owner() {
       const number = (/** @type {string} */ flag) => Number(execFileSync('id', [flag, user], { encoding: 'utf8' }))
       return { uid: number('-u'), gid: number('-g') }
     } catch {
-      // The next one, then.
+      // No such user: try the next one.
     }
   }
   throw new Error('the servers for the tests refuse to run as root, and there is no user postgres or nobody')
 }
 
 /**
- * A port that is free, or this one, if it is.
+ * Any free port, or the wanted one; rejects when that is in use.
  * @param {number} [wanted]
  */
 export async function freePort(wanted = 0) {
@@ -167,7 +167,7 @@ export async function untilReady(url, patienceMs, ready = databaseReady) {
 }
 
 /**
- * Which a database also does through a pooler.
+ * Works through a pooler too.
  * @param {string} url
  */
 async function databaseReady(url) {

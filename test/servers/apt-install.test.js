@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { foundOrInstalled } from './apt.js'
+import { foundOrInstalled } from './apt-install.js'
 
 let folder = ''
 
@@ -13,7 +13,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A machine whose apt does what it is told here, and notes down what it was asked for. */
+/** A machine whose `apt-get` runs the given script, and records its arguments. */
 function machine(/** @type {string} */ apt) {
   const script = (/** @type {string} */ name, /** @type {string} */ text) => {
     writeFileSync(join(folder, name), `#!/bin/sh\n${text}\n`)

@@ -1,13 +1,22 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** What to do with something that a client says: let it pass, or answer for the wire. */
-export type Cut = (said: string, wire: { readonly client: Socket; readonly server: Socket }) => 'pass' | 'swallow'
+/** Decides about a message of the client: pass it on, or swallow it and, if wanted, answer or close instead of the server. */
+export type Intercept = (
+  message: string,
+  ends: { readonly client: Socket; readonly server: Socket },
+) => 'pass' | 'swallow'
 
-/** A wire to a server that can be cut at the word. */
-export async function wireTo(url: string): Promise<{ url: string; cut: (how: Cut) => void; close(): Promise<void> }> {
+export interface MessageProxy {
+  readonly url: string
+  intercept(how: Intercept): void
+  close(): Promise<void>
+}
+
+/** A proxy that can interfere at a certain message of the client. */
+export async function messageProxy(url: string): Promise<MessageProxy> {
   const [target, own] = [new URL(url), new URL(url)]
-  let how: Cut = () => 'pass'
+  let intercept: Intercept = () => 'pass'
   const sockets = new Set<Socket>()
   const proxy = createServer((client) => {
     const server = connect(Number(target.port), target.hostname)
@@ -17,7 +26,7 @@ export async function wireTo(url: string): Promise<{ url: string; cut: (how: Cut
       socket.on('close', () => sockets.delete(socket))
     }
     client.on('data', (chunk) => {
-      if (how(chunk.toString('latin1'), { client, server }) === 'pass') server.write(chunk)
+      if (intercept(chunk.toString('latin1'), { client, server }) === 'pass') server.write(chunk)
     })
     server.on('data', (chunk) => client.write(chunk))
     server.on('end', () => client.end())
@@ -28,8 +37,8 @@ export async function wireTo(url: string): Promise<{ url: string; cut: (how: Cut
   own.port = String((proxy.address() as AddressInfo).port)
   return {
     url: own.href,
-    cut: (next) => {
-      how = next
+    intercept(how) {
+      intercept = how
     },
     async close() {
       for (const socket of sockets) socket.destroy()

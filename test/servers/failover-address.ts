@@ -1,14 +1,19 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** An address that follows whichever server is the primary, as a proxy or a virtual IP does it. */
-export async function floatingAddress(url: string): Promise<{
+export interface FailoverAddress {
   readonly url: string
-  moveTo(url: string): void
-  announce(url: string): void
-  silence(url: string): void
+  /** As a virtual IP: breaks all connections, and leads new ones to the given server. */
+  failOver(url: string): void
+  /** As a DNS name: open connections stay where they are, and new ones lead to the given server. */
+  redirectNew(url: string): void
+  /** As when a machine vanishes: open connections hear nothing more, not even a close; new ones lead to the given server. */
+  vanish(url: string): void
   close(): Promise<void>
-}> {
+}
+
+/** An address that leads to one server at a time, the first at `url`. */
+export async function failoverAddress(url: string): Promise<FailoverAddress> {
   let port = Number(new URL(url).port)
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
@@ -25,22 +30,21 @@ export async function floatingAddress(url: string): Promise<{
     client.pipe(upstream).pipe(client)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const drop = () => {
+  const redirectNew = (next: string) => {
+    port = Number(new URL(next).port)
+  }
+  const breakAll = () => {
     for (const socket of sockets) socket.destroy()
   }
   return {
     url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    moveTo(next) {
-      port = Number(new URL(next).port)
-      drop()
+    failOver(next) {
+      redirectNew(next)
+      breakAll()
     },
-    /** As a name does it: whoever is connected stays where it is. */
-    announce(next) {
-      port = Number(new URL(next).port)
-    },
-    /** As when a machine is gone: whoever is connected hears nothing more, not even that. Whoever comes is sent elsewhere. */
-    silence(next) {
-      port = Number(new URL(next).port)
+    redirectNew,
+    vanish(next) {
+      redirectNew(next)
       for (const socket of sockets) {
         socket.unpipe()
         socket.resume()
@@ -48,7 +52,7 @@ export async function floatingAddress(url: string): Promise<{
     },
     async close() {
       server.close()
-      drop()
+      breakAll()
       await once(server, 'close')
     },
   }

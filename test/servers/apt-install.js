@@ -1,13 +1,13 @@
 // @ts-check
-/** Programs that the tests need: where they are on this machine, or where they are once apt has installed them. */
+/** Programs that the tests need: found on this machine, or installed by apt. */
 import { execFileSync } from 'node:child_process'
 
 /**
  * @typedef {object} Wanted
- * @property {string} what what is missing, and what to do about it, should it be
- * @property {string} package_ what apt calls it
- * @property {() => string | undefined} find where it is
- * @property {NodeJS.ProcessEnv} [env] where `apt-get` and `sudo` are found
+ * @property {string} what the message when it is missing: what is missing, and what to do about it
+ * @property {string} package_ its apt package
+ * @property {() => string | undefined} find its path, if it is installed
+ * @property {NodeJS.ProcessEnv} [env] the environment in which `apt-get` and `sudo` are found
  */
 
 /**
@@ -33,7 +33,7 @@ export function foundOrInstalled({ what, package_, find, env = process.env }) {
  * @param {string[]} args
  */
 function apt(env, ...args) {
-  // Somebody else may be installing: that ends.
+  // Another installation may hold the lock: wait for it.
   const line = ['apt-get', '-o', 'DPkg::Lock::Timeout=300', ...args]
   const [command = '', ...rest] = process.getuid?.() === 0 ? line : ['sudo', '-n', ...line]
   execFileSync(command, rest, { env: { ...env, DEBIAN_FRONTEND: 'noninteractive' }, stdio: 'pipe' })

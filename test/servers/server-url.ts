@@ -2,7 +2,7 @@ import { inject } from 'vitest'
 
 export type ServerName = 'postgres' | 'pgbouncer' | 'redis' | 'redis-cluster'
 
-/** The URL of a server that the tests share; the first who asks has it started. */
+/** The URL of a shared server, which is started when the first test asks for it. */
 export async function serverUrl(name: ServerName): Promise<string> {
   const answer = await fetch(`${inject('servers')}/${name}`)
   const text = await answer.text()

@@ -1,32 +1,32 @@
 import type { NodeRedis, NodeRedisCluster } from '../../src/stores/redis/index.js'
 import { RECORD } from '../../src/stores/redis/schedules/record-ticks.js'
 import { WRITE_SCHEDULES } from '../../src/stores/redis/schedules/schedule-changes.js'
-import { type HeldWrite, replacing } from './held-write.js'
+import { type InterruptedWrite, withMethods } from './interrupted-write.js'
 
-/** The scripts that write what was decided on something read before. */
+/** Scripts that write a decision about what was read before. */
 const WRITES = new Set([RECORD, WRITE_SCHEDULES].flatMap(({ handTurned: { sha, text } }) => [sha, text]))
 
 function isWrite([, script = '']: readonly string[]): boolean {
   return WRITES.has(script)
 }
 
-/** A client whose writes can be held back. */
-export function heldClient(client: NodeRedis, held: HeldWrite): NodeRedis {
-  return replacing(client, {
-    // The connection outlives the test, and has its own listener.
+/** A client whose writes wait for `InterruptedWrite`. */
+export function interruptedClient(client: NodeRedis, write: InterruptedWrite): NodeRedis {
+  return withMethods(client, {
+    // The connection is shared by tests, and has a listener already.
     on: () => {},
     async sendCommand(args) {
-      if (isWrite(args)) await held.pass()
+      if (isWrite(args)) await write.beforeWrite()
       return client.sendCommand(args)
     },
   })
 }
 
 /** The same for a cluster. */
-export function heldCluster(cluster: NodeRedisCluster, held: HeldWrite): NodeRedisCluster {
-  return replacing(cluster, {
+export function interruptedCluster(cluster: NodeRedisCluster, write: InterruptedWrite): NodeRedisCluster {
+  return withMethods(cluster, {
     async sendCommand(key, isReadonly, args) {
-      if (isWrite(args)) await held.pass()
+      if (isWrite(args)) await write.beforeWrite()
       return cluster.sendCommand(key, isReadonly, args)
     },
   })

@@ -5,9 +5,9 @@ import { delimiter, join } from 'node:path'
 const FOLDERS = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin', '/usr/bin']
 
 /**
- * Where a program is on this machine. Servers are in folders that the path of a user who is not root does not have.
+ * The path of a program, also in folders of servers, which are missing in the PATH of ordinary users.
  * @param {string} name
  */
-export function program(name) {
+export function findProgram(name) {
   return FOLDERS.map((folder) => join(folder, name)).find((file) => existsSync(file))
 }

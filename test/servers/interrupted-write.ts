@@ -2,35 +2,35 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store } from '../../src/core/store.js'
 import type { Interrupt } from '../../src/testing/store-contract.js'
 
-/** Holds back the first write of an operation, for the contract's interruptions. */
-export class HeldWrite {
-  #hold: (() => Promise<void>) | undefined
+/** Interrupts an operation before its first write, and lets another handle act meanwhile (`Opened.interrupt`). */
+export class InterruptedWrite {
+  #interruption: (() => Promise<void>) | undefined
   #store: Promise<Store> | undefined
 
-  /** A wrapped client calls this before it sends a write. */
-  async pass(): Promise<void> {
-    const hold = this.#hold
-    this.#hold = undefined
-    await hold?.()
+  /** A wrapped client calls this before it sends a write. Only the first one of an operation is interrupted. */
+  async beforeWrite(): Promise<void> {
+    const interruption = this.#interruption
+    this.#interruption = undefined
+    await interruption?.()
   }
 
-  /** `open` gives a store whose writes pass here. `isBlocked` says whether any operation waits for another. */
+  /** `open` makes a store whose client calls `beforeWrite`. `isBlocked` tells whether any operation waits for a lock. */
   interrupt(open: () => Promise<Store>, isBlocked: () => Promise<boolean> = async () => false): Interrupt {
     return async (operation, meanwhile) => {
       this.#store ??= open().then((made) => made.open().then(() => made))
       const store = await this.#store
       const acts: Promise<unknown>[] = []
-      this.#hold = async () => {
+      this.#interruption = async () => {
         acts.push(meanwhile())
-        await endOf(acts, isBlocked)
+        await endOrBlock(acts, isBlocked)
       }
       try {
         const result = await operation(store)
-        if (acts.length === 0) throw new Error('the operation ended without a write to hold back')
+        if (acts.length === 0) throw new Error('the operation ended without a write to interrupt')
         await Promise.all(acts)
         return result
       } finally {
-        this.#hold = undefined
+        this.#interruption = undefined
         await Promise.allSettled(acts)
       }
     }
@@ -41,8 +41,8 @@ export class HeldWrite {
   }
 }
 
-/** Resolves when all have ended, or one of them is blocked. */
-async function endOf(acts: readonly Promise<unknown>[], isBlocked: () => Promise<boolean>): Promise<void> {
+/** Resolves when all acts have ended, or one waits for a lock, perhaps of the interrupted operation. */
+async function endOrBlock(acts: readonly Promise<unknown>[], isBlocked: () => Promise<boolean>): Promise<void> {
   let ended = false
   void Promise.allSettled(acts).then(() => {
     ended = true
@@ -51,8 +51,8 @@ async function endOf(acts: readonly Promise<unknown>[], isBlocked: () => Promise
   while (!(ended || (await isBlocked())))
 }
 
-/** An object whose methods go on working on it, with some of them replaced. */
-export function replacing<Target extends object>(target: Target, methods: Partial<Target>): Target {
+/** The object with some of its methods replaced; the others still run on the object itself. */
+export function withMethods<Target extends object>(target: Target, methods: Partial<Target>): Target {
   return new Proxy(target, {
     get(_, name) {
       const own: unknown = Reflect.get(methods, name)
