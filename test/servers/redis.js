@@ -76,7 +76,7 @@ export async function startRedisCluster(replicaEnv = {}) {
     await Promise.all(nodes.map((node) => node.stop()))
   }
   try {
-    const cli = binary('redis-cli') ?? binary('valkey-cli') ?? 'redis-cli'
+    const cli = findProgram('redis-cli') ?? findProgram('valkey-cli') ?? 'redis-cli'
     const places = ports.map((port) => `127.0.0.1:${port}`)
     execFileSync(cli, ['--cluster', 'create', ...places, '--cluster-replicas', '1', '--cluster-yes'], { stdio: 'pipe' })
     await untilClusterReady(nodes)
