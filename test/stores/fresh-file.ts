@@ -27,7 +27,11 @@ function interruptedHandle(path: string, write: InterruptedWrite): { handle: Sql
       }
     // Some writes return rows.
     const { run, get, all } = statement
-    return withMethods(statement, { run: interrupted(run), get: interrupted(get), all: interrupted(all) } as Partial<Statement>)
+    return withMethods(statement, {
+      run: interrupted(run),
+      get: interrupted(get),
+      all: interrupted(all),
+    } as Partial<Statement>)
   }
   return { handle: withMethods(handle, { prepare } as Partial<SqliteHandle>), close: () => handle.close() }
 }
