@@ -1,10 +1,15 @@
 import type { NodeRedis, NodeRedisCluster } from '../../src/stores/redis/index.js'
-import { RECORD } from '../../src/stores/redis/schedules/record-ticks.js'
-import { WRITE_SCHEDULES } from '../../src/stores/redis/schedules/schedule-changes.js'
+import { recordTicksScript } from '../../src/stores/redis/schedules/advance.js'
+import { writeSchedulesScript } from '../../src/stores/redis/schedules/change.js'
 import { type InterruptedWrite, withMethods } from './interrupted-write.js'
 
 /** Scripts that write a decision about what was read before. */
-const WRITES = new Set([RECORD, WRITE_SCHEDULES].flatMap(({ handTurned: { sha, text } }) => [sha, text]))
+const WRITES = new Set(
+  [recordTicksScript, writeSchedulesScript].flatMap(({ composed }) => [
+    composed.handTurned.sha,
+    composed.handTurned.text,
+  ]),
+)
 
 function isWrite([, script = '']: readonly string[]): boolean {
   return WRITES.has(script)

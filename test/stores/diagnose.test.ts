@@ -2,7 +2,7 @@ import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import type { Check } from '../../src/core/diagnosis.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
-import type { ScriptSource } from '../../src/stores/redis/connection/script.js'
+import type { LuaScript } from '../../src/stores/redis/connection/lua-script.js'
 import type { Server } from '../../src/stores/redis/connection/server.js'
 import { diagnose } from '../../src/stores/redis/diagnose.js'
 import { redis } from '../../src/stores/redis/index.js'
@@ -93,8 +93,8 @@ describe('a store’s own diagnosis', () => {
 
   it('distinguishes Redis from Valkey by their versions', async () => {
     const about = async (...infos: string[]) => {
-      const read = async (_: ScriptSource, shard: number) => [infos[shard], '1.000000']
-      const server = { shards: infos.length, monotonic: () => performance.now(), read }
+      const call = async (_: unknown, shard: number) => ({ info: infos[shard], now: 1_000, serverTime: 1 })
+      const server = { shards: infos.length, monotonic: () => performance.now(), call }
       return (await diagnose(server as unknown as Server))[0]?.about
     }
     const valkey = 'redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n'
@@ -114,7 +114,8 @@ describe('a store’s own diagnosis', () => {
       const server = {
         shards: urls.length,
         monotonic: () => performance.now(),
-        read: (look: ScriptSource, shard: number) => tellRedis(urls[shard] ?? '', 'EVAL', look.server.text, '0'),
+        call: async (look: LuaScript<unknown, unknown>, shard: number) =>
+          look.answer(await tellRedis(urls[shard] ?? '', 'EVAL', look.composed.server.text, '0')).gives,
       }
       return findings(await diagnose(server as unknown as Server))
     }

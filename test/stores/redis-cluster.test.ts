@@ -4,9 +4,10 @@ import { createCluster } from '@redis/client'
 import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Store } from '../../src/core/store.js'
-import { firstShard, shardOf } from '../../src/stores/redis/cluster/shards.js'
+import { shardOf } from '../../src/stores/redis/cluster/shards.js'
 import { slotOfKey } from '../../src/stores/redis/cluster/slots.js'
 import { type IoRedis, type NodeRedisCluster, type RedisOptions, redis } from '../../src/stores/redis/index.js'
+import { firstShard } from '../../src/stores/redis/schema/keys.js'
 import { definition, key, newRun, Scene } from '../../src/testing/contract/scene.js'
 import { startRedisCluster, tellRedis, untilClusterReady } from '../servers/redis.js'
 import { serverUrl } from '../servers/server-url.js'
@@ -89,7 +90,7 @@ describe('Redis Cluster', () => {
       cluster.masters.map(async (master) => {
         const client = await cluster.nodeClient(master)
         let count = 0
-        for (const found of await client.keys(`${prefix}*:s`)) count += await client.hLen(found)
+        for (const found of await client.keys(`${prefix}*:schedules`)) count += await client.hLen(found)
         return count
       }),
     )

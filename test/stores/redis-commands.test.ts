@@ -31,6 +31,7 @@ const SINCE: Readonly<Record<string, string>> = {
   SADD: '1.0',
   SET: '1.0',
   SISMEMBER: '1.0',
+  SMEMBERS: '1.0',
   SRANDMEMBER: '1.0',
   SREM: '1.0',
   TIME: '2.6',
@@ -61,7 +62,7 @@ function sources(folder: string): readonly { readonly file: string; readonly tex
 }
 
 /** Commands inside scripts, those that scripts send under another name, and those that are sent as lists of words. */
-const SENT = [/\bcall\('([A-Za-z]+)'/g, /batch\('([A-Za-z]+)'/g, /'(Z[A-Z]+BYLEX)'/g, /\['([A-Z]{3,})',/g]
+const SENT = [/\bcall\('([A-Za-z]+)'/g, /(?:batch|readMany)\('([A-Za-z]+)'/g, /'(Z[A-Z]+BYLEX)'/g, /\['([A-Z]{3,})',/g]
 /** By a name that stands for one of those. */
 const BY_NAME = 'call(command,'
 

@@ -77,7 +77,7 @@ describe('locks on Redis', () => {
     const store = redisStore({ client, prefix: server.prefix }, {})
     await store.open()
     await store.leases.acquire(ask('name 1500 is held', 'a'))
-    const index = `${server.prefix}{0}:names`
+    const index = `${server.prefix}{0}:lock-names`
     const expired = Array.from({ length: 3_000 }, (_, at) => ['0', `name ${at}`]).flat()
     await client.sendCommand(['ZADD', index, ...expired])
     const prune = () => store.runs.prune({ maxAgeMs: 1e9, maxRuns: 1e6, leaseAgeMs: 1e9, limit: 1_000 })

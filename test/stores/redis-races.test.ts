@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { plan } from '../../src/core/plan.js'
 import type { Planner, Store } from '../../src/core/store.js'
 import { type NodeRedis, redisStore } from '../../src/stores/redis/index.js'
-import { RECORD } from '../../src/stores/redis/schedules/record-ticks.js'
+import { recordTicksScript } from '../../src/stores/redis/schedules/advance.js'
 import { Scene } from '../../src/testing/contract/scene.js'
 import { testRedis } from '../servers/test-redis.js'
 
@@ -97,7 +97,8 @@ it('whoever plans while another does looks behind what that one has read', async
 /** A client that lets something happen before it writes what was planned. */
 function beforeWriting(client: NodeRedis, act: () => Promise<unknown>): NodeRedis {
   const sendCommand: NodeRedis['sendCommand'] = async (args) => {
-    if (args[1] === RECORD.handTurned.sha || args[1] === RECORD.handTurned.text) await act()
+    const { sha, text } = recordTicksScript.composed.handTurned
+    if (args[1] === sha || args[1] === text) await act()
     return client.sendCommand(args)
   }
   return new Proxy(client, {

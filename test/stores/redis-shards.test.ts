@@ -150,7 +150,7 @@ describe('runs whose keys are in other shards', () => {
     await admin.connect()
     // As a failover would have it that lost the last writes of one shard.
     const lost = shardKeys(prefix, SHARDS)[shardOf(key.name, SHARDS)] ?? ''
-    expect(await admin.del([`${lost}runs`, `${lost}q:0:job:work`])).toBe(2)
+    expect(await admin.del([`${lost}runs`, `${lost}queue:0:job:work`])).toBe(2)
     admin.destroy()
     expect(await scene.claim()).toEqual([])
     await scene.elapse(31_000)
@@ -549,7 +549,7 @@ describe('keys of other shards that are checked when a run is enqueued', () => {
     await admin.connect()
     // As a failover would have it that lost the last writes of one shard.
     const home = shardKeys(opened.prefix, SHARDS)[shardOf(schedule, SHARDS)] ?? ''
-    for (const set of ['runs', 'sent', 'out']) await admin.del(`${home}${set}`)
+    for (const set of ['runs', 'ticket-sent', 'ticket-wanted']) await admin.del(`${home}${set}`)
     admin.destroy()
     await scene.elapse(121_000)
     await scene.store.runs.rescue(100)

@@ -1,12 +1,8 @@
 /** What can be wrong with the servers: their settings, their memory, and clocks that differ between masters. */
 import type { Check, Finding } from '../../core/diagnosis.js'
 import { everywhere } from './cluster/shards.js'
-import { script } from './connection/script.js'
-import { type Server, textsOf } from './connection/server.js'
-
-const LOOK = script(`
-local time = redis.call('TIME')
-return { redis.call('INFO'), time[1] .. '.' .. string.format('%06d', time[2]) }`)
+import { lookScript } from './connection/check-server.js'
+import type { Server } from './connection/server.js'
 
 interface Look {
   readonly field: (name: string) => string
@@ -29,10 +25,10 @@ export async function diagnose(server: Server): Promise<readonly Check[]> {
 
 async function look(server: Server, shard: number): Promise<Look> {
   const sentAt = server.monotonic()
-  const [info = '', time] = textsOf(await server.read(LOOK, shard))
+  const { info, serverTime } = await server.call(lookScript, shard, {})
   const gotAt = server.monotonic()
   const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
-  return { field, aheadMs: Number(time) * 1_000 - (sentAt + gotAt) / 2, unsureMs: (gotAt - sentAt) / 2 }
+  return { field, aheadMs: serverTime * 1_000 - (sentAt + gotAt) / 2, unsureMs: (gotAt - sentAt) / 2 }
 }
 
 /** Valkey also names the version of Redis that it stands in for. */

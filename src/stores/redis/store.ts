@@ -1,44 +1,56 @@
-/** The operations of the Redis store, over a server. */
+/** The operations of the Redis store: the table of contents of this folder. */
 import type { Store } from '../../core/store.js'
-import { script } from './connection/script.js'
+import { luaScript } from './connection/lua-script.js'
+import nowSource from './connection/now.lua'
 import type { Server } from './connection/server.js'
+import { number } from './connection/shapes.js'
 import { diagnose } from './diagnose.js'
-import {
-  beatInstance,
-  declareSet,
-  joinInstance,
-  leaveInstance,
-  listDeclared,
-  listInstances,
-  listJobs,
-} from './instances/instances.js'
+import { beatInstance } from './instances/beat.js'
+import { declareSet, listDeclared } from './instances/declarations.js'
+import { joinInstance } from './instances/join.js'
+import { leaveInstance } from './instances/leave.js'
+import { listInstances, listJobs } from './instances/list.js'
+import { Acquisitions } from './locks/acquire.js'
 import { inspectLease, listLeases } from './locks/list.js'
-import { LockCalls } from './locks/lock-calls.js'
-import { renewLeases, resetLease } from './locks/renew.js'
+import { Releases } from './locks/release.js'
+import { renewLeases } from './locks/renew.js'
+import { resetLease } from './locks/reset.js'
 import { getRecord, listRecords, putRecord, removeRecord } from './records/records.js'
+import { isAvailable } from './runs/available.js'
 import { readyBacklog } from './runs/backlog.js'
+import { cancelRun } from './runs/cancel.js'
 import { claimRuns } from './runs/claim.js'
-import { isAvailable } from './runs/enqueue.js'
-import { EnqueueCalls } from './runs/enqueue-calls.js'
+import { Enqueues } from './runs/enqueue.js'
 import { freezeStore, frozenSince, thawStore } from './runs/freeze.js'
-import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs/list.js'
+import { getRun, listRuns } from './runs/list.js'
 import { pruneHistory } from './runs/prune.js'
 import { rescueRuns } from './runs/rescue.js'
+import { retryRun } from './runs/retry.js'
 import { settleRuns } from './runs/settle.js'
+import { stampRuns } from './runs/stamp.js'
 import { advanceSchedules } from './schedules/advance.js'
+import { applySchedules } from './schedules/apply.js'
 import { Definitions } from './schedules/definitions.js'
-import { getSchedule, listSchedules, skippedRanges } from './schedules/list.js'
-import { applySchedules, pauseSchedule, removeSchedules, resumeSchedule } from './schedules/put.js'
-import { PutCalls } from './schedules/put-calls.js'
+import { getSchedule, listSchedules } from './schedules/list.js'
+import { pauseSchedule, resumeSchedule } from './schedules/pause.js'
+import { Puts } from './schedules/put.js'
+import { removeSchedules } from './schedules/remove.js'
+import { skippedRanges } from './schedules/skips.js'
 
-const NOW = script('return int(now)')
+const nowScript = luaScript({
+  name: 'connection/now',
+  source: nowSource,
+  takes: {},
+  gives: { now: number },
+})
 
 /** All but opening and closing, which are the handle's. */
 export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
-  const locks = new LockCalls(server)
-  const puts = new PutCalls(server)
-  const enqueues = new EnqueueCalls(server)
+  const acquisitions = new Acquisitions(server)
+  const releases = new Releases(server)
+  const puts = new Puts(server)
+  const enqueues = new Enqueues(server)
   const { time } = server
 
   /** Answers tell the store's time, which tokens go by. */
@@ -79,9 +91,9 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       prune: op(pruneHistory),
     },
     leases: {
-      acquire: (request) => locks.acquire(request),
+      acquire: (request) => acquisitions.acquire(request),
       renew: op(renewLeases),
-      release: (request) => locks.release(request),
+      release: (request) => releases.release(request),
       inspect: op(inspectLease),
       list: op(listLeases),
       reset: op(resetLease),
@@ -101,7 +113,7 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       list: op(listRecords),
       remove: op(removeRecord),
     },
-    now: async () => Number(await server.read(NOW, 0)),
+    now: async () => (await server.call(nowScript, 0, {})).now,
     freeze: op(freezeStore),
     thaw: op(thawStore),
     frozen: op(frozenSince),

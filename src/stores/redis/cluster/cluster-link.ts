@@ -5,8 +5,8 @@
  */
 import type { Clock } from '../../../core/clock.js'
 import { inTime } from '../../../core/in-time.js'
-import { type Heard, hearErrors } from '../connection/client-errors.js'
-import type { Ear, Link, NodeRedisCluster } from '../connection/driver.js'
+import { type ClientErrors, hearErrors } from '../connection/client-errors.js'
+import type { Link, NodeRedisCluster, Subscription } from '../connection/driver.js'
 import { errorWord } from '../connection/errors.js'
 import { CONNECT_MS } from '../connection/node-redis-link.js'
 import { slotOfKey } from './slots.js'
@@ -19,7 +19,7 @@ const FAREWELL_MS = 5_000
 export class ClusterLink implements Link {
   readonly isCluster = true
   readonly keepsOrder = true
-  readonly heard: Heard
+  readonly heard: ClientErrors
   readonly #owned: boolean
   readonly #clock: Clock
   #cluster: NodeRedisCluster
@@ -60,7 +60,7 @@ export class ClusterLink implements Link {
     this.#failed(key)
   }
 
-  async listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<Ear> {
+  async listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<Subscription> {
     let [listener, ended]: [NodeRedisCluster | undefined, boolean] = [undefined, false]
     this.#listenAgain = async () => {
       const fresh = this.#cluster.duplicate()

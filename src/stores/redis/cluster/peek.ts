@@ -3,9 +3,12 @@
  * nothing: it only tells how much to ask each shard for, and together never more than was asked for.
  */
 
-import { script } from '../connection/script.js'
-import { listOf, type Reply, type Server, textsOf } from '../connection/server.js'
-import { word } from '../schema/words.js'
+import { luaScript } from '../connection/lua-script.js'
+import type { Server } from '../connection/server.js'
+import { flag, listOf, maybe, named, number, text } from '../connection/shapes.js'
+import dueSource from './peek-due.lua'
+import endedSource from './peek-ended.lua'
+import readySource from './peek-ready.lua'
 import { everywhere } from './shards.js'
 
 /** Of so many candidates in each shard, how many come from each when the first of all are taken. */
@@ -41,11 +44,12 @@ export function firstNext(
   return nexts.length === 0 ? undefined : Math.min(...nexts)
 }
 
-const DUE = script(`
-local due = redis.call('ZRANGEBYSCORE', KEYS[1] .. 'due', '-inf', '(' .. int(now + ARGV[1] + 1), 'WITHSCORES', 'LIMIT', 0, ARGV[2])
-local scores = {}
-for at = 2, #due, 2 do scores[#scores + 1] = due[at] end
-return { int(now), scores, redis.call('ZRANGE', KEYS[1] .. 'due', 0, 0, 'WITHSCORES')[2] or '-' }`)
+const dueScript = luaScript({
+  name: 'cluster/peek-due',
+  source: dueSource,
+  takes: { lookaheadMs: number, limit: number },
+  gives: { now: number, dueAt: listOf(number), nextDueAt: maybe(number) },
+})
 
 export interface DuePeek {
   readonly now: number
@@ -55,41 +59,33 @@ export interface DuePeek {
 
 /** How many schedules to take from each shard, those due longest first. */
 export async function peekDue(server: Server, lookaheadMs: number, limit: number): Promise<DuePeek> {
-  const replies = await everywhere(server, (shard) => server.read(DUE, shard, [lookaheadMs, limit]))
-  const read = replies.map(listOf)
-  const scores = read.map((reply) => textsOf(reply[1]).map(Number))
-  const now = Math.max(...read.map((reply) => Number(reply[0])))
-  const firsts = read.map((reply) => ({ now: Number(reply[0]), next: floorOf(reply[2]) }))
+  const read = await everywhere(server, (shard) => server.call(dueScript, shard, { lookaheadMs, limit }))
+  const now = Math.max(...read.map((each) => each.now))
   return {
     now,
-    shares: sharesOf(scores, limit, (one, other) => one - other),
-    nextDueAt: firstNext(now, firsts),
+    shares: sharesOf(
+      read.map(({ dueAt }) => dueAt),
+      limit,
+      (one, other) => one - other,
+    ),
+    nextDueAt: firstNext(
+      now,
+      read.map((each) => ({ now: each.now, next: each.nextDueAt })),
+    ),
   }
 }
 
-/** An instant, when there is one. */
-function floorOf(score: Reply | undefined): number | undefined {
-  const instant = Math.floor(Number(score))
-  return Number.isNaN(instant) ? undefined : instant
-}
-
-const READY = script(`
-local inst, claim, limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local found, nextReadyAt = {}, nil
-for at = 4, #ARGV, 2 do
-  local target, most = ARGV[at], math.min(limit, tonumber(ARGV[at + 1]))
-  for _, prio in ipairs(redis.call('ZRANGE', KEYS[1] .. 'p:' .. target, 0, -1)) do
-    local key = KEYS[1] .. 'q:' .. prio .. ':' .. target
-    local members = most > 0 and redis.call('ZRANGEBYSCORE', key, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most) or {}
-    for place = 1, #members, 2 do
-      found[#found + 1] = (at - 4) / 2 .. ' ' .. prio .. ' ' .. members[place + 1] .. ' ' .. members[place]
-    end
-    local later = redis.call('ZRANGEBYSCORE', key, '(' .. int(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    if later[2] then nextReadyAt = math.min(nextReadyAt or math.huge, tonumber(later[2])) end
-  end
-end
-local known = redis.call('ZSCORE', KEYS[1] .. 'ic:' .. inst, claim) and 1 or 0
-return { int(now), found, nextReadyAt and int(nextReadyAt) or '-', known }`)
+const readyScript = luaScript({
+  name: 'cluster/peek-ready',
+  source: readySource,
+  takes: { instance: text, claim: number, limit: number, targets: listOf(named({ name: text, limit: number })) },
+  gives: {
+    now: number,
+    ready: listOf(named({ target: number, priority: number, readyAt: number, number: text })),
+    nextReadyAt: maybe(number),
+    known: flag,
+  },
+})
 
 interface Ready {
   readonly target: number
@@ -116,16 +112,15 @@ export interface ReadyPeek {
 export async function peekReady(
   server: Server,
   { instance, claim, limit }: { readonly instance: string; readonly claim: number; readonly limit: number },
-  asked: readonly Asked[],
+  targets: readonly Asked[],
 ): Promise<ReadyPeek> {
-  const args = [word(instance), claim, limit, ...asked.flatMap(({ name, limit: most }) => [word(name), most])]
-  const read = (await everywhere(server, (shard) => server.read(READY, shard, args))).map(listOf)
-  const now = Math.max(...read.map((reply) => Number(reply[0])))
-  const nexts = read.map((reply) => ({ now: Number(reply[0]), next: floorOf(reply[2]) }))
-  const candidates = read.flatMap((reply, shard) => textsOf(reply[1]).map((text) => ({ shard, ...toReady(text) })))
+  const read = await everywhere(server, (shard) => server.call(readyScript, shard, { instance, claim, limit, targets }))
+  const now = Math.max(...read.map((each) => each.now))
+  const nexts = read.map((each) => ({ now: each.now, next: each.nextReadyAt }))
+  const candidates = read.flatMap(({ ready }, shard) => ready.map((each) => ({ shard, ...each })))
   candidates.sort((one, other) => claimOrder(one, other) || one.shard - other.shard)
-  const shares = read.map(() => asked.map(() => 0))
-  const left = asked.map((each) => each.limit)
+  const shares = read.map(() => targets.map(() => 0))
+  const left = targets.map((each) => each.limit)
   let taken = 0
   for (const { shard, target } of candidates) {
     const share = shares[shard]
@@ -134,17 +129,7 @@ export async function peekReady(
     share[target] = (share[target] ?? 0) + 1
     taken += 1
   }
-  return {
-    now,
-    shares,
-    nextReadyAt: firstNext(now, nexts),
-    known: read.some((reply) => Number(reply[3]) === 1),
-  }
-}
-
-function toReady(text: string): Ready {
-  const [target, priority, readyAt, number = ''] = text.split(' ')
-  return { target: Number(target), priority: Number(priority), readyAt: Number(readyAt), number }
+  return { now, shares, nextReadyAt: firstNext(now, nexts), known: read.some(({ known }) => known) }
 }
 
 function claimOrder(one: Ready, other: Ready): number {
@@ -153,25 +138,25 @@ function claimOrder(one: Ready, other: Ready): number {
   return one.number < other.number ? -1 : one.number > other.number ? 1 : 0
 }
 
-const ENDED = script(`
-local kept = redis.call('ZCARD', KEYS[1] .. 'ended')
-local scores = {}
-if ARGV[1] ~= '0' then
-  local oldest = redis.call('ZRANGE', KEYS[1] .. 'ended', 0, ARGV[1] - 1, 'WITHSCORES')
-  for at = 2, #oldest, 2 do scores[#scores + 1] = oldest[at] end
-end
-return { kept, scores }`)
+const endedScript = luaScript({
+  name: 'cluster/peek-ended',
+  source: endedSource,
+  takes: { limit: number },
+  gives: { kept: number, oldest: listOf(number) },
+})
 
 /** How many ended runs each shard may keep, so that the newest of all are kept. */
 export async function peekEnded(server: Server, maxRuns: number, limit: number): Promise<number[]> {
-  const counted = (await everywhere(server, (shard) => server.read(ENDED, shard, [0]))).map(listOf)
-  const kept = counted.map((reply) => Number(reply[0]))
-  const tooMany = kept.reduce((sum, count) => sum + count, 0) - maxRuns
+  const counted = await everywhere(server, (shard) => server.call(endedScript, shard, { limit: 0 }))
+  const tooMany = counted.reduce((sum, { kept }) => sum + kept, 0) - maxRuns
   // Not what each has now: runs that end before it is pruned would push others out.
-  if (tooMany <= 0) return kept.map(() => maxRuns)
+  if (tooMany <= 0) return counted.map(() => maxRuns)
   const most = Math.min(tooMany, limit)
-  const read = (await everywhere(server, (shard) => server.read(ENDED, shard, [most]))).map(listOf)
-  const scores = read.map((reply) => textsOf(reply[1]).map(Number))
-  const goes = sharesOf(scores, most, (one, other) => one - other)
-  return kept.map((count, shard) => count - (goes[shard] ?? 0))
+  const read = await everywhere(server, (shard) => server.call(endedScript, shard, { limit: most }))
+  const goes = sharesOf(
+    read.map(({ oldest }) => oldest),
+    most,
+    (one, other) => one - other,
+  )
+  return counted.map(({ kept }, shard) => kept - (goes[shard] ?? 0))
 }

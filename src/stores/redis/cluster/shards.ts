@@ -8,39 +8,40 @@
  */
 import { failure } from '../../../core/errors.js'
 import type { RunKey } from '../../../core/key.js'
-import { script } from '../connection/script.js'
+import { luaScript } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
+import { number, text } from '../connection/shapes.js'
+import { runPlace } from '../runs/run-codec.js'
+import { firstShard } from '../schema/keys.js'
+import agreeSource from './agree-on-shards.lua'
 import { SLOTS, slotOf } from './slots.js'
 
 export const MAX_SHARDS = 256
 /** Divisible by the usual numbers of masters. */
 export const CLUSTER_SHARDS = 12
 
-const OPEN = script(`
-if ARGV[1] ~= '-' then redis.call('HSETNX', KEYS[1] .. 'meta', 'shards', ARGV[1]) end
-redis.call('HSETNX', KEYS[1] .. 'meta', 'shards', ARGV[2])
-return redis.call('HGET', KEYS[1] .. 'meta', 'shards')`)
+const agreeScript = luaScript({
+  name: 'cluster/agree-on-shards',
+  source: agreeSource,
+  writes: true,
+  takes: { shards: number },
+  gives: { shards: number, channel: text },
+})
 
-/** The first shard's keys: they are where the number of the others is found. */
-export function firstShard(prefix: string): string {
-  return `${prefix}{0}:`
+interface Agreed {
+  /** The number of shards of a store, which is now fixed. */
+  readonly shards: number
+  /** Where hints are published, as scripts name it: a client may put a prefix of its own before every key. */
+  readonly channel: string
 }
 
-/** The number of shards of a store, which is now fixed. */
-export async function agreeOnShards(server: Server, asked: number | undefined, usual: number): Promise<number> {
-  const found = Number(await server.run(OPEN, firstShard(server.prefix), [asked ?? '-', usual]))
-  if (asked === undefined || asked === found) return found
+export async function agreeOnShards(server: Server, asked: number | undefined, usual: number): Promise<Agreed> {
+  const agreed = await server.callAt(agreeScript, firstShard(server.prefix), { shards: asked ?? usual })
+  if (asked === undefined || asked === agreed.shards) return agreed
   throw failure(
     'OPTION_INVALID',
-    `the Redis store "${server.prefix}" was made with ${found} shards, and cannot be opened with ${asked}: leave \`shards\` out, or use another prefix`,
+    `the Redis store "${server.prefix}" was made with ${agreed.shards} shards, and cannot be opened with ${asked}: leave \`shards\` out, or use another prefix`,
   )
-}
-
-const CHANNEL = script(`return string.match(KEYS[1], '^(.*){') .. 'wakes'`)
-
-/** Where hints are told, as scripts name it: a client may put a prefix of its own before every key. */
-export async function wakesChannel(server: Server): Promise<string> {
-  return String(await server.run(CHANNEL, firstShard(server.prefix), []))
 }
 
 /** The beginnings of the keys of all shards, whose slots are spread evenly over a cluster. */
@@ -68,6 +69,12 @@ export function shardOf(name: string, count: number): number {
   for (let at = 0; at < name.length; at += 1) hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193)
   hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
   return (hash >>> 8) % count
+}
+
+/** The shard that an id names. An id that the store did not give out is in none, and is looked for in the first. */
+export function homeOf(server: Server, run: string): number {
+  const shard = runPlace(run)?.shard ?? 0
+  return shard < server.shards ? shard : 0
 }
 
 /** The shard of a run's key, when it is not the run's own. */

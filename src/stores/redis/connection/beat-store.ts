@@ -1,9 +1,9 @@
 /** The beats and renewals of the Redis store, from the beat thread: over a client of its own. */
 import type { BeatStore } from '../../../core/beat-store.js'
 import { systemClock } from '../../../core/clock.js'
-import { deliverTickets } from '../cluster/deliver-tickets.js'
 import { shardKeys } from '../cluster/shards.js'
-import { beatInstance } from '../instances/instances.js'
+import { deliverTickets } from '../cluster/tickets/deliver.js'
+import { beatInstance } from '../instances/beat.js'
 import { renewLeases } from '../locks/renew.js'
 import { linkTo } from './driver.js'
 import { clientLike } from './load-client.js'

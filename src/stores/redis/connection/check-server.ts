@@ -1,15 +1,22 @@
 /** Refuses servers on which the promise cannot be kept, before anything is written there. */
 import { failure } from '../../../core/errors.js'
-import { script } from './script.js'
-import { type Server, textsOf } from './server.js'
+import source from './look-at-server.lua'
+import { luaScript } from './lua-script.js'
+import type { Server } from './server.js'
+import { number, text } from './shapes.js'
 
-const INFO = script(`return { redis.call('INFO'), int(now) }`)
+export const lookScript = luaScript({
+  name: 'connection/look-at-server',
+  source,
+  takes: {},
+  gives: { info: text, now: number, serverTime: number },
+})
 
 const OLDEST = [6, 2] as const
 
 export async function checkServer(server: Server, key: string, asCluster: boolean): Promise<void> {
-  const [info, now] = textsOf(await server.run(INFO, key, []))
-  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info ?? '')?.[1]
+  const { info, now } = await server.callAt(lookScript, key, {})
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1]
   if (field('role') === 'slave') {
     throw failure('STORE_READ_ONLY', 'this Redis server is a replica: connect to its primary')
   }
@@ -18,7 +25,7 @@ export async function checkServer(server: Server, key: string, asCluster: boolea
   }
   checkVersion(field('redis_version') ?? '')
   checkPolicy(field('maxmemory_policy') ?? 'noeviction')
-  server.time.heard(Number(now))
+  server.time.heard(now)
 }
 
 function checkVersion(version: string): void {

@@ -1,18 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { SharedCalls } from './coalesced-writes.js'
+import { CoalescedWrites } from './coalesced-writes.js'
 
 /** Scripts that are answered when the test says so. */
-function scene(sharing = { most: 3, atOnce: 2 }, sendOne?: (item: string) => Promise<string>) {
+function scene(sharing = { most: 3, atOnce: 2 }) {
   const scripts: { readonly items: readonly string[]; answer(): void; refuse(error: Error): void }[] = []
-  const shared = new SharedCalls<string, string>(
-    (items) => {
-      return new Promise((resolve, reject) => {
-        scripts.push({ items, answer: () => resolve(items.map((item) => `${item}!`)), refuse: reject })
-      })
-    },
-    sharing,
-    sendOne,
-  )
+  const shared = new CoalescedWrites<string, string>((items) => {
+    return new Promise((resolve, reject) => {
+      scripts.push({ items, answer: () => resolve(items.map((item) => `${item}!`)), refuse: reject })
+    })
+  }, sharing)
   const sent = () => scripts.map(({ items }) => items.join(''))
   return { shared, scripts, sent }
 }
@@ -36,27 +32,6 @@ describe('calls that share a script', () => {
     scripts[0]?.answer()
     scripts[2]?.answer()
     expect(await Promise.all(results)).toEqual([...'abcdefgh'].map((item) => `${item}!`))
-  })
-
-  it('take the shorter way when there is one and nothing is under way, and share while something is', async () => {
-    const alone: { readonly item: string; answer(): void }[] = []
-    const { shared, scripts, sent } = scene(undefined, (item) => {
-      return new Promise((resolve) => {
-        alone.push({ item, answer: () => resolve(`${item}?`) })
-      })
-    })
-    const results = [...'abc'].map((item) => shared.call(item))
-    expect(alone.map(({ item }) => item)).toEqual(['a'])
-    await expect.poll(sent).toEqual(['bc'])
-    alone[0]?.answer()
-    expect(await results[0]).toBe('a?')
-    const later = shared.call('d')
-    await expect.poll(sent).toEqual(['bc', 'd'])
-    for (const script of scripts) script.answer()
-    expect(await Promise.all([...results, later])).toEqual(['a?', 'b!', 'c!', 'd!'])
-    const again = shared.call('e')
-    alone[1]?.answer()
-    expect(await again).toBe('e?')
   })
 
   it('are all told of a failure, and those that come later are not', async () => {

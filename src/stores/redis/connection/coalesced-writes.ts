@@ -1,9 +1,8 @@
 /**
- * Calls that come while others are under way share the next script: what a command costs on both sides is then paid once
- * for all of them. The first call that finds room goes at once, so sharing costs nobody any time. Where there is a shorter
- * way for one alone, a call that finds nothing under way takes it.
+ * Calls that come while others are in flight share the next script: what a command costs on both sides is then paid once
+ * for all of them. The first call that finds room goes at once, so sharing delays no call.
  *
- * A script that fails may have been carried out or not: all who shared it are told so, as each would have been alone.
+ * A script that fails may have been carried out or not: all calls that shared it fail, as each would have alone.
  */
 
 import { setImmediate } from 'node:timers'
@@ -16,37 +15,29 @@ interface Call<Item, Result> {
   readonly reject: (error: unknown) => void
 }
 
-/** Answers one result for each item, in order. One that takes longer than the others keeps nobody waiting. */
-export type Send<Item, Result> = (items: readonly Item[]) => Promise<readonly (Result | Promise<Result>)[]>
+/** Answers one result for each item, in order. */
+export type Send<Item, Result> = (items: readonly Item[]) => Promise<readonly Result[]>
 
 export interface SharingOptions {
   /** How many calls share a script at the most. */
   readonly most: number
-  /** How many scripts may be under way. */
+  /** How many scripts may be in flight. */
   readonly atOnce: number
 }
 
-export class SharedCalls<Item, Result> {
+export class CoalescedWrites<Item, Result> {
   readonly #send: Send<Item, Result>
   readonly #options: SharingOptions
-  readonly #sendOne: ((item: Item) => Promise<Result>) | undefined
   #waiting: Call<Item, Result>[] = []
-  #underWay = 0
+  #inFlight = 0
   #starting = false
 
-  constructor(send: Send<Item, Result>, options: SharingOptions, sendOne?: (item: Item) => Promise<Result>) {
+  constructor(send: Send<Item, Result>, options: SharingOptions) {
     this.#send = send
     this.#options = options
-    this.#sendOne = sendOne
   }
 
   call(item: Item): Promise<Result> {
-    if (this.#sendOne !== undefined && this.#underWay === 0 && this.#waiting.length === 0) {
-      this.#underWay = 1
-      const answer = this.#sendOne(item)
-      answer.then(this.#ended, this.#ended)
-      return answer
-    }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject })
       // Calls of the same turn join.
@@ -55,19 +46,16 @@ export class SharedCalls<Item, Result> {
   }
 
   #mayStart(): boolean {
-    if (this.#starting || this.#waiting.length === 0 || this.#underWay >= this.#options.atOnce) return false
+    if (this.#starting || this.#waiting.length === 0 || this.#inFlight >= this.#options.atOnce) return false
     this.#starting = true
     return true
   }
 
-  /**
-   * What is left goes with the next turn: the server answers what came by itself by itself, and works on the rest while
-   * the first are already at work here.
-   */
+  /** The rest goes with the next turn of the event loop: Redis answers together what it has read together. */
   readonly #start = (): void => {
     this.#starting = false
     const calls = this.#waiting.splice(0, this.#options.most)
-    this.#underWay += 1
+    this.#inFlight += 1
     this.#send(calls.map(({ item }) => item)).then(
       (results) => {
         calls.forEach(({ resolve }, at) => {
@@ -84,7 +72,7 @@ export class SharedCalls<Item, Result> {
   }
 
   readonly #ended = (): void => {
-    this.#underWay -= 1
+    this.#inFlight -= 1
     if (this.#mayStart()) this.#start()
   }
 }

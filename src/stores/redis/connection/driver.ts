@@ -5,7 +5,7 @@
 import type { Clock } from '../../../core/clock.js'
 import { failure } from '../../../core/errors.js'
 import { ClusterLink } from '../cluster/cluster-link.js'
-import type { Heard } from './client-errors.js'
+import type { ClientErrors } from './client-errors.js'
 import { ioredisLink } from './ioredis-link.js'
 import { nodeRedisLink } from './node-redis-link.js'
 
@@ -57,7 +57,7 @@ export interface IoRedis {
 export type RedisClient = NodeRedis | NodeRedisCluster | IoRedis
 
 /** What listens to a channel. */
-export interface Ear {
+export interface Subscription {
   /** Listens over a new connection: nothing arrives over this one any more. */
   renew(): void
   end(): void
@@ -69,7 +69,7 @@ export interface Link {
   /** Whether a command can be made to follow another on the same connection. */
   readonly keepsOrder: boolean
   /** What the client last said of its connections. */
-  readonly heard: Heard
+  readonly heard: ClientErrors
   open(): Promise<void>
   /**
    * From now on a connection of our own keeps no process alive: a script that is done may end. What waits for an answer
@@ -88,7 +88,7 @@ export interface Link {
    */
   doubt(key: string, silences: number): void
   /** Listens on a connection of its own; `gap` is called when it was lost in between. */
-  listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<Ear>
+  listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<Subscription>
   close(): void
 }
 

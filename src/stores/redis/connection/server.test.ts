@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { manualClock } from '../../../testing/manual-clock.js'
 import type { Link } from './driver.js'
-import { bareScript } from './script.js'
+import { luaScript } from './lua-script.js'
 import { Server } from './server.js'
 
 it('a script that turns out to be unknown after it was given up is not sent again, where nobody would hear of it', async () => {
@@ -29,7 +29,9 @@ it('a script that turns out to be unknown after it was given up is not sent agai
     ...answers,
   })
   server.useShards(['{b}'])
-  const given = server.read(bareScript('return 1'), 0).catch((error: unknown) => error)
+  const given = server
+    .call(luaScript({ name: 'test', source: 'return 1', takes: {}, gives: {} }), 0, {})
+    .catch((error: unknown) => error)
   await clock.advance(2_000)
   expect(await given).toMatchObject({ code: 'STORE_UNREACHABLE' })
   refuse(new Error('NOSCRIPT No matching script'))

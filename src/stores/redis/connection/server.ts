@@ -1,5 +1,5 @@
 /**
- * How operations reach the server: by scripts, each the whole of a step that nobody can come between. A script that the
+ * How operations reach the server: by scripts, each the whole of a step that no other command can come between. A script that the
  * server does not know, because it is new to it or its scripts were flushed, is sent as text once.
  *
  * A command that is not answered in time has failed, as far as this side can tell. It may still be carried out: every
@@ -8,16 +8,12 @@
 import { setImmediate } from 'node:timers'
 import type { Clock } from '../../../core/clock.js'
 import { failure } from '../../../core/errors.js'
-import { HeldTickets } from '../cluster/held-tickets.js'
+import { HeldTickets } from '../cluster/tickets/held-tickets.js'
 import type { Link } from './driver.js'
 import { errorWord, storeError } from './errors.js'
-import { Sent, UnderWay } from './in-flight.js'
-import type { ClockKind, ScriptSource } from './script.js'
+import type { ClockKind, LuaScript } from './lua-script.js'
 import { StoreTime } from './store-time.js'
-import { WAKE_TICKETS } from './wakes.js'
-
-/** What a script answers: texts, numbers and lists of them. */
-export type Reply = null | string | number | readonly Reply[]
+import type { Woken } from './wakes.js'
 
 export interface ServerOptions {
   readonly link: Link
@@ -28,13 +24,19 @@ export interface ServerOptions {
   readonly waitReplicas: number
   /** Which clock the scripts read. */
   readonly clockKind: ClockKind
-  /** Told what changed, as bits. */
-  readonly announce: (wakes: number) => void
+  /** Told what others should look at. */
+  readonly announce: (woken: Woken) => void
   /** Sends the tickets that a shard has for others. */
   readonly deliver: (shard: number) => Promise<void>
 }
 
-const DAY_MS = 86_400_000
+/** A command that is not answered yet. */
+interface Sent {
+  readonly key: string
+  readonly at: number
+  readonly reject: (error: unknown) => void
+}
+
 const LEAVE_EVERY_MS = 1_000
 
 export class Server {
@@ -44,10 +46,11 @@ export class Server {
   #turn = 0
   readonly tickets = new HeldTickets()
   readonly time: StoreTime
-  readonly #underWay = new UnderWay()
+  /** Oldest first. */
+  readonly #inFlight = new Set<Sent>()
   #watching: (() => void) | undefined
   #leftAt = Number.NEGATIVE_INFINITY
-  /** How often in a row something was waited for in vain. */
+  /** How often in a row an answer was waited for in vain. */
   #silences = 0
 
   constructor(options: ServerOptions) {
@@ -79,17 +82,12 @@ export class Server {
     this.#shards = keys
   }
 
-  /** After how long the text of a lock may go: long after its time is over, and never while time is turned by hand. */
-  keepMs(ttlMs: number): number {
-    return this.#options.clockKind === 'handTurned' ? DAY_MS : Math.max(Math.ceil(ttlMs * 3), 1_000)
-  }
-
   /** The least that a new number of runs and versions may be, as with tokens: those that a failover lost do not come again. */
   numbersFrom(): number {
     return this.#options.clockKind === 'server' ? this.time.floor(0) : 0
   }
 
-  /** Watches no more over what is under way. */
+  /** Stops watching over what is in flight. */
   close(): void {
     this.#watching?.()
     this.#watching = undefined
@@ -100,27 +98,13 @@ export class Server {
     return this.#options.clock.monotonic()
   }
 
-  announce(wakes: number): void {
-    if (wakes > 0) this.#options.announce(wakes)
+  call<Takes, Gives>(script: LuaScript<Takes, Gives>, shard: number, takes: Takes): Promise<Gives> {
+    return this.#call(script, this.#key(shard), takes, shard)
   }
 
-  /** A script that only looks. */
-  read(script: ScriptSource, shard: number, args: readonly (string | number)[] = []): Promise<Reply> {
-    return this.run(script, this.#key(shard), args)
-  }
-
-  /** A script that changes something. The last that it answers is what to hint at. */
-  async write(script: ScriptSource, shard: number, args: readonly (string | number)[] = []): Promise<readonly Reply[]> {
-    const reply = listOf(await this.change(script, shard, args))
-    const bits = Number(reply.at(-1))
-    this.announce(bits & ~WAKE_TICKETS)
-    if ((bits & WAKE_TICKETS) !== 0) await this.#options.deliver(shard)
-    return reply
-  }
-
-  /** A script that changes something and leaves the hints to the caller. */
-  change(script: ScriptSource, shard: number, args: readonly (string | number)[]): Promise<Reply> {
-    return this.run(script, this.#key(shard), args, this.#options.waitReplicas > 0)
+  /** Before the shards are known. */
+  callAt<Takes, Gives>(script: LuaScript<Takes, Gives>, key: string, takes: Takes): Promise<Gives> {
+    return this.#call(script, key, takes)
   }
 
   /**
@@ -128,10 +112,20 @@ export class Server {
    * sends the script on to the new one, which refuses it (TRYAGAIN) until the slot is its own. With one key it would carry
    * it out, on as many keys as have arrived by then.
    */
-  run(script: ScriptSource, key: string, args: readonly (string | number)[], waits = false): Promise<Reply> {
-    const { sha, text } = script[this.#options.clockKind]
-    const head = this.#options.link.isCluster ? ['EVALSHA', sha, '2', key, `${key}whole`] : ['EVALSHA', sha, '1', key]
-    return this.#answer(key, head.concat(args.map(String)), waits, text)
+  async #call<Takes, Gives>(
+    script: LuaScript<Takes, Gives>,
+    key: string,
+    takes: Takes,
+    shard?: number,
+  ): Promise<Gives> {
+    const { link, clockKind, waitReplicas, announce, deliver } = this.#options
+    const { sha, text } = script.composed[clockKind]
+    const keys = link.isCluster ? ['2', key, `${key}whole`] : ['1', key]
+    const command = ['EVALSHA', sha, ...keys, script.argument(takes)]
+    const { gives, woken } = script.answer(await this.#answer(key, command, script.writes && waitReplicas > 0, text))
+    if (woken.length > 0) announce(woken.filter((what) => what !== 'tickets') as Woken)
+    if (shard !== undefined && woken.includes('tickets')) await deliver(shard)
+    return gives
   }
 
   #key(shard: number): string {
@@ -156,30 +150,27 @@ export class Server {
     )
   }
 
-  send(key: string, args: readonly string[]): Promise<Reply> {
+  send(key: string, args: readonly string[]): Promise<unknown> {
     return this.#answer(key, args, false)
   }
 
-  /**
-   * What is answered in time; a script that the server does not know is sent again as text. One promise and one timer for
-   * all, because more of either would cost more than the rest of sending a command.
-   */
-  #answer(key: string, command: readonly string[], waits: boolean, text?: string): Promise<Reply> {
+  /** What is answered in time. A script that the server does not know is sent again as text. */
+  #answer(key: string, command: readonly string[], waits: boolean, text?: string): Promise<unknown> {
     const { clock, prefix } = this.#options
     return new Promise((resolve, reject) => {
       const answer = this.#sendAndWait(key, command, waits)
-      const sent = new Sent(key, clock.monotonic(), reject)
-      this.#underWay.add(sent)
+      const sent: Sent = { key, at: clock.monotonic(), reject }
+      this.#inFlight.add(sent)
       this.#watch()
       answer.then(
         (value) => {
-          this.#underWay.delete(sent)
+          this.#inFlight.delete(sent)
           this.#silences = 0
-          resolve(value as Reply)
+          resolve(value)
         },
         (error: unknown) => {
-          // Whoever asked was told that there was no answer: nobody would hear what becomes of a second try.
-          const isAwaited = this.#underWay.delete(sent)
+          // If the caller was told already that there is no answer, it would not hear what becomes of a second try.
+          const isAwaited = this.#inFlight.delete(sent)
           if (isAwaited && text !== undefined && isUnknownScript(error))
             return resolve(this.#answer(key, ['EVAL', text, ...command.slice(2)], waits))
           if (errorWord(error) === 'READONLY') this.#leave(key)
@@ -189,7 +180,7 @@ export class Server {
     })
   }
 
-  /** A primary that has become a replica keeps its connections: where the new one is, only a new connection can tell. */
+  /** A primary that has become a replica keeps its connections: only a new connection can tell where the new one is. */
   #leave(key: string): void {
     const now = this.#options.clock.monotonic()
     if (now - this.#leftAt < LEAVE_EVERY_MS) return
@@ -210,14 +201,15 @@ export class Server {
     const { clock, timeoutMs, prefix, link } = this.#options
     const late = clock.monotonic() - timeoutMs
     const doubted = new Set<string>()
-    for (let sent = this.#underWay.oldest; sent !== undefined && sent.at <= late; sent = this.#underWay.oldest) {
-      this.#underWay.delete(sent)
+    for (const sent of this.#inFlight) {
+      if (sent.at > late) break
+      this.#inFlight.delete(sent)
       doubted.add(sent.key)
       sent.reject(failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${timeoutMs} ms`))
     }
     if (doubted.size > 0) this.#silences += 1
     for (const key of doubted) link.doubt(key, this.#silences)
-    if (this.#underWay.oldest !== undefined) this.#watch()
+    if (this.#inFlight.size > 0) this.#watch()
   }
 }
 
@@ -227,13 +219,4 @@ function notOpen(): Error {
 
 function isUnknownScript(error: unknown): boolean {
   return errorWord(error) === 'NOSCRIPT' || errorWord((error as Error).cause) === 'NOSCRIPT'
-}
-
-/** A list among what a script answered. */
-export function listOf(reply: Reply | undefined): readonly Reply[] {
-  return Array.isArray(reply) ? reply : []
-}
-
-export function textsOf(reply: Reply | undefined): readonly string[] {
-  return listOf(reply).map((text) => (text === null ? '' : String(text)))
 }

@@ -5,22 +5,22 @@
  */
 import { type Clock, NO_ALARM, setAlarm } from '../../../core/clock.js'
 
-export interface EarWatchOptions {
+export interface SubscriptionWatchOptions {
   readonly clock: Clock
-  readonly speak: () => void
+  readonly publish: () => void
   /** Told that nothing was heard. */
-  readonly onDeaf: () => void
+  readonly onSilence: () => void
 }
 
 const SPEAK_EVERY_MS = 10_000
 const HEAR_WITHIN_MS = 5_000
 
-export class EarWatch {
-  readonly #options: EarWatchOptions
+export class SubscriptionWatch {
+  readonly #options: SubscriptionWatchOptions
   #heard = true
   #alarm = NO_ALARM
 
-  constructor(options: EarWatchOptions) {
+  constructor(options: SubscriptionWatchOptions) {
     this.#options = options
   }
 
@@ -39,9 +39,9 @@ export class EarWatch {
   }
 
   #listenFor(): void {
-    if (!this.#heard) this.#options.speak()
+    if (!this.#heard) this.#options.publish()
     this.#later(HEAR_WITHIN_MS, () => {
-      if (!this.#heard) this.#options.onDeaf()
+      if (!this.#heard) this.#options.onSilence()
       this.start()
     })
   }

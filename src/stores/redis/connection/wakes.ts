@@ -1,49 +1,55 @@
 /**
- * Hints. In the scripts they are bits. What was done through this handle is hinted at here at once, and to the other
- * processes by PUBLISH, at most every few milliseconds for everything that happened in between. Only a lock that is
- * handed to somebody who waits is published by the script itself, at once and with his name: he sits there and waits, and
- * nobody else has to look.
+ * Hints. What was done through this handle is hinted at here at once, and to the other processes by PUBLISH, at most every
+ * few milliseconds for everything that happened in between. A lock that is handed to a waiter is published by the script
+ * itself, at once and with the holder's name (locks/pass-on.lua): nobody else has to look.
  */
 import type { Clock } from '../../../core/clock.js'
 import type { Wake, WakeListener } from '../../../core/store.js'
 
-const WAKES: readonly Wake[] = ['schedules', 'runs', 'leases', 'attempts', 'settled']
-export const WAKE_LEASES = 4
-export const EVERYTHING = 31
-/** Not a hint for anybody: runs and tickets of different shards have something to tell each other. */
-export const WAKE_TICKETS = 32
+export const EVERYTHING: Woken = ['schedules', 'runs', 'leases', 'attempts', 'settled']
+
+export type Woken = readonly Wake[]
+
+/** What is said on the channel, as JSON: what a process has changed, a lock that was handed over, or only that it is heard. */
+export type Hint =
+  | { readonly from: string; readonly woken: Woken }
+  | { readonly holder: string }
+  | { readonly test: true }
 
 const PUBLISH_EVERY_MS = 10
 
 export class Wakes {
   readonly #clock: Clock
-  readonly #publish: (bits: number) => void
+  readonly #publish: (woken: Woken) => void
   readonly #listening = new Set<WakeListener>()
-  #local = 0
-  #remote = 0
+  readonly #local = new Set<Wake>()
+  readonly #remote = new Set<Wake>()
   #resting: (() => void) | undefined
 
-  constructor(clock: Clock, publish: (bits: number) => void) {
+  constructor(clock: Clock, publish: (woken: Woken) => void) {
     this.#clock = clock
     this.#publish = publish
   }
 
   /** Something was changed through this handle. */
-  announce = (bits: number): void => {
-    if (this.#local === 0) queueMicrotask(() => this.#tell())
-    this.#local |= bits
-    this.#remote |= bits
+  announce = (woken: Woken): void => {
+    if (woken.length === 0) return
+    if (this.#local.size === 0) queueMicrotask(() => this.#tell())
+    for (const wake of woken) {
+      this.#local.add(wake)
+      this.#remote.add(wake)
+    }
     if (this.#resting === undefined) this.#send()
   }
 
   /** Something was changed by another process. */
-  heard(bits: number): void {
-    for (const [at, wake] of WAKES.entries()) {
-      if ((bits & (1 << at)) !== 0) for (const listener of [...this.#listening]) listener(wake)
+  heard(woken: Woken): void {
+    for (const wake of woken) {
+      for (const listener of [...this.#listening]) listener(wake)
     }
   }
 
-  /** A lock was handed to somebody, who may wait in this process. */
+  /** A lock was handed to a holder, which may wait in this process. */
   handedTo(holder: string): void {
     for (const listener of [...this.#listening]) listener('leases', holder)
   }
@@ -59,21 +65,21 @@ export class Wakes {
 
   close(): void {
     this.#resting?.()
-    this.#remote = 0
+    this.#remote.clear()
   }
 
   #tell(): void {
-    const bits = this.#local
-    this.#local = 0
-    this.heard(bits)
+    const woken = [...this.#local]
+    this.#local.clear()
+    this.heard(woken)
   }
 
   #send(): void {
-    const bits = this.#remote
-    this.#remote = 0
+    const woken = [...this.#remote]
+    this.#remote.clear()
     this.#resting = undefined
-    if (bits === 0) return
-    this.#publish(bits)
+    if (woken.length === 0) return
+    this.#publish(woken)
     this.#resting = this.#clock.after(PUBLISH_EVERY_MS, () => this.#send())
   }
 }

@@ -1,25 +1,24 @@
-/** Leases as scripts tell of them. */
+/** Leases as scripts tell of them: `lease-codec.lua` has the text of a lock. */
 import type { Lease } from '../../../core/lease.js'
+import { flag, maybe, named, number, text, type ValueOf } from '../connection/shapes.js'
 import { runId } from '../runs/run-codec.js'
-import { fromWord } from '../schema/words.js'
 
-/** How a holder is told of: as in its line, with its end by its instance's where it is a run. */
-export const TOLD = `
-local function told(m, h)
-  return h.holder .. ' ' .. int(h.token) .. ' ' .. int(h.acquired) .. ' ' .. int(endOf(h)) .. ' ' .. h.released .. ' ' ..
-    h.inst .. ' ' .. h.run
-end`
+export const toldLease = named({
+  holder: text,
+  token: number,
+  acquiredAt: number,
+  expiresAt: number,
+  released: flag,
+  instance: maybe(text),
+  run: maybe(text),
+})
 
-export function toLease(shard: number, name: string, line: string): Lease {
-  const [holder = '', token, acquired, expires, released, instance = '-', run = '-'] = line.split(' ')
+export function toLease(shard: number, name: string, told: ValueOf<typeof toldLease>): Lease {
+  const { holder, token, acquiredAt, expiresAt, released, instance, run } = told
   return {
-    name,
-    holder: fromWord(holder) ?? '',
-    token: Number(token),
-    acquiredAt: Number(acquired),
-    expiresAt: Number(expires),
-    ...(instance === '-' ? {} : { instance: fromWord(instance) ?? '' }),
-    ...(run === '-' ? {} : { run: runId(shard, run) }),
-    ...(released === '1' ? { released: true as const } : {}),
+    ...{ name, holder, token, acquiredAt, expiresAt },
+    ...(instance === undefined ? {} : { instance }),
+    ...(run === undefined ? {} : { run: runId(shard, run) }),
+    ...(released ? { released } : {}),
   }
 }

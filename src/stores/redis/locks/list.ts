@@ -5,32 +5,36 @@ import type { Page } from '../../../core/store.js'
 import { textOrder } from '../../../core/text-order.js'
 import { firstOf } from '../cluster/pages.js'
 import { everywhere, shardOf } from '../cluster/shards.js'
-import { runScript, script } from '../connection/script.js'
-import { type Server, textsOf } from '../connection/server.js'
-import { fromWord, word } from '../schema/words.js'
-import { TOLD, toLease } from './lease-codec.js'
+import { luaScript } from '../connection/lua-script.js'
+import type { Server } from '../connection/server.js'
+import { listOf, named, number, text } from '../connection/shapes.js'
+import inspectSource from './inspect.lua'
+import { toLease, toldLease } from './lease-codec.js'
+import namesSource from './names.lua'
 
-const INSPECT = runScript(`${TOLD}
-local found = {}
-for at = 1, #ARGV do
-  local m = name(ARGV[at])
-  for _, h in ipairs(m.holders) do if endOf(h) > now then found[#found + 1] = ARGV[at] .. ' ' .. told(m, h) end end
-end
-return found`)
+const inspectScript = luaScript({
+  name: 'locks/inspect',
+  source: inspectSource,
+  takes: { names: listOf(text) },
+  gives: { leases: listOf(named({ name: text, lease: toldLease })) },
+})
 
 async function inspectAll(server: Server, shard: number, names: readonly string[]): Promise<Lease[]> {
-  const lines = textsOf(await server.read(INSPECT, shard, names.map(word)))
-  return lines.map((line) => {
-    const space = line.indexOf(' ')
-    return toLease(shard, fromWord(line.slice(0, space)) ?? '', line.slice(space + 1))
-  })
+  const { leases } = await server.call(inspectScript, shard, { names })
+  return leases.map(({ name, lease }) => toLease(shard, name, lease))
 }
 
 export function inspectLease(server: Server, name: string): Promise<Lease[]> {
   return inspectAll(server, shardOf(name, server.shards), [name])
 }
 
-const NAMES_FROM = script(`return redis.call('ZRANGEBYLEX', KEYS[1] .. 'names', ARGV[1], '+', 'LIMIT', 0, ARGV[2])`)
+const namesScript = luaScript({
+  name: 'locks/names',
+  source: namesSource,
+  takes: { from: text, limit: number },
+  gives: { names: listOf(text) },
+})
+
 const CHUNK = 200
 
 interface LeaseQuery {
@@ -56,7 +60,7 @@ async function listShard(server: Server, shard: number, query: LeaseQuery): Prom
   const afterName = after?.slice(0, after.indexOf('\n'))
   let from = afterName === undefined || textOrder(afterName, prefix) < 0 ? `[${prefix}` : `[${afterName}`
   for (let more = true; more && found.length <= limit; ) {
-    const names = textsOf(await server.read(NAMES_FROM, shard, [from, CHUNK]))
+    const { names } = await server.call(namesScript, shard, { from, limit: CHUNK })
     const wanted = names.filter((name) => name.startsWith(prefix))
     more = names.length === CHUNK && wanted.length === names.length
     from = `(${names.at(-1) ?? ''}`

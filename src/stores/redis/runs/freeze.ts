@@ -1,30 +1,36 @@
 import type { Frozen } from '../../../core/store.js'
 import { everywhere } from '../cluster/shards.js'
-import { script } from '../connection/script.js'
+import { luaScript } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
+import { flag, maybe, text } from '../connection/shapes.js'
+import freezeSource from './freeze.lua'
+import frozenSource from './frozen.lua'
 
-const FREEZE = script(`
-redis.call('HSETNX', KEYS[1] .. 'meta', 'frozen', int(now) .. ' ' .. ARGV[1])
-return { 0 }`)
+const freezeScript = luaScript({
+  name: 'runs/freeze',
+  source: freezeSource,
+  writes: true,
+  takes: { frozen: flag, note: maybe(text) },
+  gives: {},
+})
 
-const THAW = script(`
-redis.call('HDEL', KEYS[1] .. 'meta', 'frozen')
-return { RUNS }`)
-
-const FROZEN = script(`return redis.call('HGET', KEYS[1] .. 'meta', 'frozen')`)
+const frozenScript = luaScript({
+  name: 'runs/frozen',
+  source: frozenSource,
+  takes: {},
+  gives: { frozen: maybe(text) },
+})
 
 export async function freezeStore(server: Server, note: string | undefined): Promise<void> {
-  const text = note === undefined ? '' : JSON.stringify(note)
-  await everywhere(server, (shard) => server.write(FREEZE, shard, [text]))
+  const given = { frozen: true, ...(note === undefined ? {} : { note }) }
+  await everywhere(server, (shard) => server.call(freezeScript, shard, given))
 }
 
 export async function thawStore(server: Server): Promise<void> {
-  await everywhere(server, (shard) => server.write(THAW, shard))
+  await everywhere(server, (shard) => server.call(freezeScript, shard, { frozen: false }))
 }
 
 export async function frozenSince(server: Server): Promise<Frozen | undefined> {
-  const text = await server.read(FROZEN, 0)
-  if (text === null) return undefined
-  const [, at, note = ''] = /^(\d+) (.*)$/s.exec(String(text)) ?? []
-  return { at: Number(at), ...(note === '' ? {} : { note: JSON.parse(note) as string }) }
+  const { frozen } = await server.call(frozenScript, 0, {})
+  return frozen === undefined ? undefined : (JSON.parse(frozen) as Frozen)
 }

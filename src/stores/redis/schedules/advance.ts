@@ -1,32 +1,73 @@
 /**
  * Recording ticks. One script reads a batch of due schedules, the planner plans them here, and another script writes
  * ticks, skips and cursors. What a plan rests on travels with it and is compared before anything of it is written: the
- * schedule's first line, with its version and its cursor, and, where ticks may not overlap, its unfinished runs. One that
- * somebody else has moved on meanwhile is left alone. So a tick is recorded once, whoever plans at the same time.
- *
- * Server and planner work at the same time: while one part is written, the next is planned, and the one after that has
- * been asked for already, because a server that finds several commands at once answers none of them before it has done
- * them all. The first part is small, so that the server soon has something to write.
- *
- * Two who plan at once would plan the same. A mark, which lasts half a second and is gone with the batch, makes the
- * second one look behind the batch of the first. Nothing but the sharing of work rests on it.
+ * schedule's first line, with its version and its cursor, and, where ticks may not overlap, its unfinished runs. A schedule
+ * that another instance has moved on meanwhile is left alone. So a tick is recorded once, whoever plans at the same time.
  */
-import { setImmediate } from 'node:timers/promises'
+import type { Mutable } from '../../../core/mutable.js'
+import type { Plan, Plannable, Unfinished } from '../../../core/plan.js'
 import type { AdvanceRequest, AdvanceResult } from '../../../core/store.js'
 import { peekDue } from '../cluster/peek.js'
-import type { Reply, Server } from '../connection/server.js'
-import { numberOf } from '../schema/words.js'
-import type { Definitions } from './definitions.js'
-import { type Due, type DueBatch, readDue } from './due-schedules.js'
-import { PlanArgs } from './plan-args.js'
-import { RECORD } from './record-ticks.js'
+import { luaScript } from '../connection/lua-script.js'
+import type { Server } from '../connection/server.js'
+import { flag, listOf, maybe, named, number, type Shape, text } from '../connection/shapes.js'
+import { skipRange } from './change.js'
+import type { Definitions, Known, Template } from './definitions.js'
+import dueSource from './read-due.lua'
+import recordSource from './record-ticks.lua'
+import { goesAt, type Head, movingFrom, movingText, toHead } from './schedule-codec.js'
 
-/**
- * How many schedules are read and written first, and how many at a time after that. What is read of as many with a small
- * payload fits into what a server sends in one go (64 KiB): the rest of a longer answer waits until the next command is done.
- */
-const FIRST = 100
-const PART = 300
+const readDueScript = luaScript({
+  name: 'schedules/read-due',
+  source: dueSource,
+  writes: true,
+  takes: { planner: text, lookaheadMs: number, limit: number, behind: number },
+  gives: {
+    now: number,
+    found: number,
+    due: listOf(named({ id: text, text, unfinished: text })),
+    nextDueAt: maybe(number),
+  },
+})
+
+const templates: Shape<readonly Template[]> = {
+  read: (answer) => answer as readonly Template[],
+  names: ['run', 'options'],
+}
+
+export const recordTicksScript = luaScript({
+  name: 'schedules/record-ticks',
+  source: recordSource,
+  writes: true,
+  takes: {
+    startFrom: number,
+    planner: text,
+    /** This is the last batch. */
+    removesMark: flag,
+    templates,
+    plans: listOf(
+      named({
+        id: text,
+        /** The schedule's first line before and after. */
+        from: text,
+        to: text,
+        unfinished: text,
+        /** Its place among the templates, from 1 on. */
+        template: number,
+        dueAt: maybe(number),
+        goesAt: maybe(number),
+        retractThrough: maybe(number),
+        cancelsUnfinished: flag,
+        ticks: listOf(named({ at: number, readyAt: number, startBy: maybe(number), mayBeKnown: flag, waits: flag })),
+        skips: listOf(skipRange),
+      }),
+    ),
+  },
+  gives: { recorded: number, skipped: number, nextDueAt: maybe(number) },
+})
+
+/** How many schedules are read and written at a time. */
+const BATCH = 300
 
 export async function advanceSchedules(
   server: Server,
@@ -39,9 +80,7 @@ export async function advanceSchedules(
     limit === 0 ? undefined : advanceShard(server, shard, definitions, { ...request, limit }),
   )
   const results = (await Promise.all(steps)).filter((step) => step !== undefined)
-  if (results.length === 0)
-    return { now, schedules: 0, recorded: 0, skipped: 0, ...(nextDueAt === undefined ? {} : { nextDueAt }) }
-  const after = await peekDue(server, 0, 0)
+  const after = results.length === 0 ? { now, nextDueAt } : await peekDue(server, 0, 0)
   return {
     now: after.now,
     schedules: results.reduce((sum, each) => sum + each.schedules, 0),
@@ -55,90 +94,117 @@ async function advanceShard(
   server: Server,
   shard: number,
   definitions: Definitions,
-  request: AdvanceRequest,
+  { lookaheadMs, limit, plan }: AdvanceRequest,
 ): Promise<AdvanceResult> {
-  const { lookaheadMs, limit } = request
-  const step = new Step(server, shard, definitions.self, request)
-  const ahead: Promise<DueBatch>[] = []
-  let [asked, written] = [0, 0]
-  const askForMore = () => {
-    const count = Math.min(asked === 0 ? FIRST : PART, limit - asked)
-    if (count === 0) return
-    // Those that were asked for and are not written yet stand before them.
-    const query = { lookaheadMs, offset: asked - written, count, limit }
-    ahead.push(underWay(readDue(server, shard, definitions, query)))
-    asked += count
-  }
-  // Two from the start: a server that has something to write while the next is planned is never idle.
-  askForMore()
-  askForMore()
-  for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
-    const part = await next
-    await step.record(part, !part.full || ahead.length === 0)
-    written += part.count
-    if (part.full) askForMore()
-  }
-  return step.result()
-}
-
-/** What one call has recorded. A write is under way while the next is planned. */
-class Step {
-  readonly #server: Server
-  readonly #shard: number
-  readonly #self: string
-  readonly #request: AdvanceRequest
-  readonly #seen = new Set<string>()
-  #writing: Promise<readonly Reply[]> | undefined
-  #now = 0
-  #next: number | undefined
-  #recorded = 0
-  #skipped = 0
-
-  constructor(server: Server, shard: number, self: string, request: AdvanceRequest) {
-    this.#server = server
-    this.#shard = shard
-    this.#self = self
-    this.#request = request
-  }
-
-  async record({ now, due, nextDueAt }: DueBatch, last: boolean): Promise<void> {
-    this.#now = now
-    this.#next = nextDueAt
+  const planner = definitions.self
+  const seen = new Set<string>()
+  let [now, recorded, skipped, isLast] = [0, 0, 0, false]
+  let nextDueAt: number | undefined
+  while (!isLast) {
+    const count = Math.min(BATCH, limit - seen.size)
+    const read = await server.call(readDueScript, shard, { planner, lookaheadMs, limit: count, behind: limit })
     // One that is due again after its step is not taken twice.
-    const fresh = due.filter(({ id }) => !this.#seen.has(id))
-    for (const { id } of fresh) this.#seen.add(id)
-    if (fresh.length === 0) return
-    const writing = underWay(this.#write(fresh, last ? this.#self : ''))
-    // So that it is on its way while the next is planned.
-    await setImmediate()
-    await this.#written()
-    this.#writing = writing
+    const due = read.due.filter(({ id }) => !seen.has(id)).map((each) => toDue(server, shard, definitions, each))
+    for (const { id } of due) seen.add(id)
+    now = read.now
+    nextDueAt = read.nextDueAt
+    isLast = due.length === 0 || read.found < count || seen.size >= limit
+    if (due.length === 0) break
+    const used = [...new Set(due.map(({ known }) => known.template))]
+    const plans = due.map((each) => {
+      const made = plan(plannableOf(each), unfinishedRuns(each.unfinished), now, now + lookaheadMs)
+      return { ...planned(each, made, now), template: used.indexOf(each.known.template) + 1 }
+    })
+    const written = await server.call(recordTicksScript, shard, {
+      ...{ startFrom: server.numbersFrom(), planner, removesMark: isLast },
+      ...{ templates: used, plans },
+    })
+    recorded += written.recorded
+    skipped += written.skipped
+    nextDueAt = written.nextDueAt
   }
+  return { now, schedules: seen.size, recorded, skipped, ...(nextDueAt === undefined ? {} : { nextDueAt }) }
+}
 
-  async result(): Promise<AdvanceResult> {
-    await this.#written()
-    const next = this.#next === undefined ? {} : { nextDueAt: this.#next }
-    return { now: this.#now, schedules: this.#seen.size, recorded: this.#recorded, skipped: this.#skipped, ...next }
-  }
+interface Due {
+  readonly id: string
+  /** Its first line, which tells whether anything has changed. */
+  readonly line: string
+  readonly head: Head
+  readonly known: Known
+  readonly unfinished: string
+}
 
-  #write(batch: readonly Due[], mark: string): Promise<readonly Reply[]> {
-    const plans = new PlanArgs()
-    for (const due of batch) plans.add(due, this.#request, this.#now)
-    return this.#server.write(RECORD, this.#shard, plans.args(this.#server.numbersFrom(), mark))
-  }
-
-  async #written(): Promise<void> {
-    if (this.#writing === undefined) return
-    const [recorded, skipped, next] = await this.#writing
-    this.#writing = undefined
-    this.#recorded += Number(recorded)
-    this.#skipped += Number(skipped)
-    this.#next = numberOf(String(next))
+function toDue(
+  server: Server,
+  shard: number,
+  definitions: Definitions,
+  each: { readonly id: string; readonly text: string; readonly unfinished: string },
+): Due {
+  const [line = '', body = ''] = each.text.split('\n')
+  const head = toHead(line)
+  return {
+    id: each.id,
+    line,
+    head,
+    known: definitions.of(server, shard, body, head.overlap),
+    unfinished: each.unfinished,
   }
 }
 
-/** A promise that is waited for later, or not at all if something else fails first. */
-function underWay<Value>(promise: Promise<Value>): Promise<Value> {
-  promise.catch(() => {})
-  return promise
+/** A due schedule as the planner sees it. */
+function plannableOf({ id, head, known: { body } }: Due): Plannable {
+  const { anchor, cursor, overlap, remaining, pausedAt } = head
+  const { timeline, startsAt, endsAt, jitterMs, missed, deadlineMs } = body
+  return {
+    ...{ id, timeline, anchor, cursor, overlap, missed, jitterMs },
+    ...(startsAt === undefined ? {} : { startsAt }),
+    ...(endsAt === undefined ? {} : { endsAt }),
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
+    ...(remaining === undefined ? {} : { remaining }),
+    ...(pausedAt === undefined ? {} : { pausedAt }),
+  }
+}
+
+/** As `unfinished.lua` writes them: `running:begun:1700000000000`. */
+function unfinishedRuns(words: string): readonly Unfinished[] {
+  if (words === '') return []
+  return words.split(' ').map((each) => {
+    const [state, started, tick = '-'] = each.split(':')
+    const run = { state: state as Unfinished['state'], started: started === 'begun' }
+    return tick === '-' ? run : { ...run, tick: Number(tick) }
+  })
+}
+
+function planned({ id, line, head, known, unfinished }: Due, plan: Plan, now: number) {
+  // A plan made from an older reading moves nothing back: cursors only grow.
+  const moved = plan.cursor < head.cursor ? head : movedBy(head, plan, now)
+  const { dueAt, finishedAt } = moved
+  const goes = goesAt({ definition: known.body, ...(finishedAt === undefined ? {} : { finishedAt }) })
+  return {
+    ...{ id, from: line, to: line.slice(0, movingFrom(line)) + movingText(moved), unfinished },
+    ...(dueAt === undefined ? {} : { dueAt }),
+    ...(goes === undefined ? {} : { goesAt: goes }),
+    ...(plan.retractThrough === undefined ? {} : { retractThrough: plan.retractThrough }),
+    cancelsUnfinished: plan.cancelUnfinished === true,
+    // A tick is unique by its instant: while its run is known, and behind the cursor for ever.
+    ticks: plan.ticks
+      .filter(({ at }) => at > head.cursor)
+      .map(({ at, readyAt, startBy, waits }) => ({
+        ...{ at, readyAt, mayBeKnown: at <= head.createdAt, waits: waits === true },
+        ...(startBy === undefined ? {} : { startBy }),
+      })),
+    skips: plan.skips,
+  }
+}
+
+function movedBy(head: Head, { cursor, remaining, nextAt, dueAt }: Plan, now: number): Head {
+  const { overlap, version, anchor, createdAt, updatedAt, pausedAt } = head
+  const moved: Mutable<Head> = { overlap, version, anchor, createdAt, updatedAt, cursor }
+  if (pausedAt !== undefined) moved.pausedAt = pausedAt
+  if (remaining !== undefined) moved.remaining = remaining
+  if (nextAt === undefined) moved.finishedAt = now
+  else moved.nextAt = nextAt
+  if (dueAt !== undefined) moved.dueAt = dueAt
+  return moved
 }

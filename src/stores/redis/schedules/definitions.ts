@@ -4,7 +4,7 @@ import type { Overlap } from '../../../core/policies.js'
 import { targetOptions } from '../../../core/stored-text.js'
 import { keyElsewhere } from '../cluster/shards.js'
 import type { Server } from '../connection/server.js'
-import { kindOf, madeParts } from '../runs/run-codec.js'
+import { type MadeRun, madeRun } from '../runs/run-codec.js'
 import { type Body, toBody } from './schedule-codec.js'
 
 /** How many are remembered. */
@@ -16,18 +16,14 @@ export interface Known {
   readonly template: Template
 }
 
-/** What all runs of a schedule have in common, as scripts are told. */
+/** What all runs of a schedule have in common. */
 export interface Template {
-  readonly args: readonly string[]
-  /** Whether its runs have a key. */
-  readonly keyed: boolean
+  readonly run: MadeRun
+  readonly options: string
 }
 
-/** How many arguments a template is. */
-export const TEMPLATE_ARGS = 6
-
 export class Definitions {
-  /** Who plans, for those who plan at the same time. */
+  /** Names this planner among those that plan at the same time. */
   readonly self = randomUUID()
   readonly #known = new Map<number, Map<string, Known>>()
 
@@ -38,18 +34,15 @@ export class Definitions {
     const known = own.get(text)
     if (known !== undefined && known.overlap === overlap) return known
     const body = toBody(text)
-    const read = { body, overlap, template: templateOf(body, keyElsewhere(server, shard, body.key)) }
+    const { target, priority, keep, key } = body
+    const made = { origin: 'tick', target, priority, keep, ...(key === undefined ? {} : { key }) } as const
+    const template = {
+      run: madeRun(made, keyElsewhere(server, shard, key)),
+      options: targetOptions(target) ?? '',
+    }
+    const read = { body, overlap, template }
     if (own.size >= CAPACITY) own.clear()
     own.set(text, read)
     return read
   }
-}
-
-function templateOf({ target, priority, keep, key }: Body, elsewhere: number | undefined): Template {
-  const made = { origin: 'tick', target, priority, keep, ...(key === undefined ? {} : { key }) } as const
-  const [before, after] = madeParts(made, elsewhere)
-  const [, , , targetWord = ''] = before.split(' ')
-  const kind = kindOf({ ...made, schedule: '-' })
-  const args = [String(priority), targetWord, kind, before, after, targetOptions(target) ?? '']
-  return { args, keyed: key !== undefined }
 }

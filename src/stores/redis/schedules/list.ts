@@ -1,30 +1,35 @@
-/** Looking at schedules: one, many in order of their ids, and what was skipped of one. */
+/** One schedule, and many in order of their ids. */
 import { checkPageLimit } from '../../../core/page-limit.js'
-import type { SkipRange } from '../../../core/plan.js'
-import type { SkipReason } from '../../../core/policies.js'
 import { type Schedule, scheduleState } from '../../../core/schedule.js'
 import type { Page, ScheduleQuery } from '../../../core/store.js'
 import { textOrder } from '../../../core/text-order.js'
 import { firstOf } from '../cluster/pages.js'
 import { everywhere, shardOf } from '../cluster/shards.js'
-import { script } from '../connection/script.js'
-import { listOf, type Server, textsOf } from '../connection/server.js'
-import { word } from '../schema/words.js'
+import { luaScript } from '../connection/lua-script.js'
+import type { Server } from '../connection/server.js'
+import { flag, listOf, maybe, named, number, text } from '../connection/shapes.js'
+import getSource from './get.lua'
+import listSource from './list.lua'
 import { toSchedule } from './schedule-codec.js'
 
-const GET = script(`return redis.call('HGET', KEYS[1] .. 's', ARGV[1])`)
+const getScript = luaScript({
+  name: 'schedules/get',
+  source: getSource,
+  takes: { id: text },
+  gives: { text: maybe(text) },
+})
 
 export async function getSchedule(server: Server, id: string): Promise<Schedule | undefined> {
-  const text = await server.read(GET, shardOf(id, server.shards), [id])
-  return text === null ? undefined : toSchedule(id, String(text))
+  const { text: stored } = await server.call(getScript, shardOf(id, server.shards), { id })
+  return stored === undefined ? undefined : toSchedule(id, stored)
 }
 
-const LIST = script(`
-local ids = redis.call('ZRANGEBYLEX', KEYS[1] .. ARGV[1], ARGV[2], '+', 'LIMIT', 0, ARGV[3])
-if #ids == 0 then return { {}, {} } end
-local texts = redis.call('HMGET', KEYS[1] .. 's', unpack(ids))
-for at = 1, #ids do texts[at] = texts[at] or '' end
-return { ids, texts }`)
+const listScript = luaScript({
+  name: 'schedules/list',
+  source: listSource,
+  takes: { from: text, limit: number, unstamped: flag },
+  gives: { schedules: listOf(named({ id: text, text: maybe(text) })) },
+})
 
 const CHUNK = 500
 
@@ -42,22 +47,21 @@ export async function listSchedules(server: Server, query: ScheduleQuery): Promi
 
 async function listShard(server: Server, shard: number, query: ScheduleQuery): Promise<Page<Schedule>> {
   const { prefix = '', after, limit, look = Number.POSITIVE_INFINITY } = query
-  const index = query.unstamped ? 'unstamped' : 'ids'
+  const unstamped = query.unstamped === true
   const items: Schedule[] = []
   let from = after === undefined || textOrder(after, prefix) < 0 ? `[${prefix}` : `(${after}`
   for (let looked = 0; ; ) {
     const size = looked === 0 ? Math.min(CHUNK, limit + 1) : CHUNK
-    const [ids, texts] = listOf(await server.read(LIST, shard, [index, from, size])).map(textsOf)
-    looked += ids?.length ?? 0
-    for (const [at, id] of (ids ?? []).entries()) {
+    const { schedules } = await server.call(listScript, shard, { from, limit: size, unstamped })
+    looked += schedules.length
+    for (const { id, text: stored } of schedules) {
       if (!id.startsWith(prefix)) return { items }
-      const text = texts?.[at] ?? ''
-      const schedule = text === '' ? undefined : toSchedule(id, text)
+      const schedule = stored === undefined ? undefined : toSchedule(id, stored)
       if (schedule === undefined || !matches(schedule, query)) continue
       if (items.length === limit) return { items, next: items.at(-1)?.id ?? '' }
       items.push(schedule)
     }
-    const last = ids?.at(-1)
+    const last = schedules.at(-1)?.id
     if (last === undefined) return { items }
     if (looked >= look) return { items, next: last }
     from = `(${last}`
@@ -72,23 +76,4 @@ function matches(schedule: Schedule, { state, job, sink, app }: ScheduleQuery): 
     (sink === undefined || ('sink' in target && target.sink === sink)) &&
     (app === undefined || app === owner)
   )
-}
-
-const SKIPS = script(
-  `return redis.call('ZRANGEBYSCORE', KEYS[1] .. 'sk:' .. ARGV[1], ARGV[2], '+inf', 'LIMIT', 0, ARGV[3])`,
-)
-
-export async function skippedRanges(
-  server: Server,
-  schedule: string,
-  from: number,
-  to: number,
-  limit: number,
-): Promise<SkipRange[]> {
-  const members = textsOf(await server.read(SKIPS, shardOf(schedule, server.shards), [word(schedule), from, limit]))
-  const ranges = [...members].sort().map((member) => {
-    const [, first, last, count, reason] = member.split(' ')
-    return { from: Number(first), to: Number(last), count: Number(count), reason: reason as SkipReason }
-  })
-  return ranges.filter((range) => range.from <= to).sort((one, other) => one.from - other.from)
 }

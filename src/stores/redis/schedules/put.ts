@@ -1,57 +1,70 @@
-import {
-  decidePause,
-  decidePut,
-  decideRemove,
-  decideResume,
-  type TakeBack,
-  type UnclaimedTick,
-} from '../../../core/declare.js'
-import { failure } from '../../../core/errors.js'
+/**
+ * Puts of single schedules that come at the same time share the scripts that read and write: each by itself would have the
+ * server set up as much as a thousand.
+ *
+ * - They share within a shard: what goes wrong with another is not theirs to hear of.
+ * - Two that speak of the same schedule do not share: the second builds on what the first has made.
+ * - A put that throws because of what it asks for has written nothing, but neither have those who shared with it: then each
+ *   is done by itself, and only the one that was wrong hears of it.
+ */
+import { decidePut, type TakeBack, type UnclaimedTick } from '../../../core/declare.js'
+import { BelfryError } from '../../../core/errors.js'
 import type { Schedule } from '../../../core/schedule.js'
-import type { PutResult, RemoveResult, ScheduleWrite } from '../../../core/store.js'
+import type { PutResult, ScheduleWrite } from '../../../core/store.js'
 import { inShards, shardOf } from '../cluster/shards.js'
+import { CoalescedWrites } from '../connection/coalesced-writes.js'
 import type { Server } from '../connection/server.js'
-import { type Found, readSchedules, type ScheduleChange, writeSchedules } from './schedule-changes.js'
+import { change, type Decide, type Decision, decideOn, type Found, NO_TICKS, type ScheduleChange } from './change.js'
 
-/** How often a write is decided anew because others were faster: more than that is no coincidence. */
-const MAX_TRIES = 100
+const SHARING = { most: 50, atOnce: 2 }
 
-const NO_TICKS: TakeBack = { remove: [], skip: [], reason: 'replaced', unrecorded: [] }
+type Put = { readonly result: PutResult | undefined } | { readonly error: unknown }
 
-interface Decision<Result> {
-  readonly changes: readonly ScheduleChange[]
-  /** What is answered once all is written: versions count from this one on. */
-  readonly result: (base: number) => Result
-}
+export class Puts {
+  readonly #server: Server
+  /** By shard. */
+  readonly #calls: CoalescedWrites<ScheduleWrite, Put>[] = []
 
-type Decide<Result> = (found: readonly Found[], now: number) => Decision<Result>
-
-/** Decides on what is there. */
-async function decided<Result>(
-  server: Server,
-  shard: number,
-  ids: readonly string[],
-  decide: Decide<Result>,
-): Promise<Decision<Result>> {
-  const { now, found } = await readSchedules(server, shard, ids)
-  return decide(found, now)
-}
-
-/** Writes if what was decided on is still there, and decides anew if not: as often as it takes. */
-async function change<Result>(
-  server: Server,
-  shard: number,
-  ids: readonly string[],
-  decide: Decide<Result>,
-  first?: Decision<Result>,
-): Promise<Result> {
-  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const known = tries === 0 ? first : undefined
-    const { changes, result } = known ?? (await decided(server, shard, ids, decide))
-    const base = changes.length === 0 ? 0 : await writeSchedules(server, shard, changes)
-    if (base !== undefined) return result(base)
+  constructor(server: Server) {
+    this.#server = server
   }
-  throw failure('STORE_UNREACHABLE', `schedule "${ids[0]}" and others are written by too many at once: try again`)
+
+  async put(writes: readonly ScheduleWrite[]): Promise<readonly PutResult[]> {
+    const [only] = writes
+    if (only === undefined || writes.length > 1) return putSchedules(this.#server, writes)
+    const shard = shardOf(only.id, this.#server.shards)
+    this.#calls[shard] ??= new CoalescedWrites((all) => this.#putInTurn(all), SHARING)
+    const put = await this.#calls[shard].call(only)
+    if ('error' in put) throw put.error
+    return put.result === undefined ? [] : [put.result]
+  }
+
+  async #putInTurn(writes: readonly ScheduleWrite[]): Promise<Put[]> {
+    const puts = new Map<ScheduleWrite, Put>()
+    for (let left = writes; left.length > 0; ) {
+      const first = new Map<string, ScheduleWrite>()
+      const later: ScheduleWrite[] = []
+      for (const write of left) {
+        if (first.has(write.id)) later.push(write)
+        else first.set(write.id, write)
+      }
+      const together = [...first.values()]
+      const answers = await this.#putTogether(together)
+      for (const [at, write] of together.entries()) puts.set(write, answers[at] ?? { result: undefined })
+      left = later
+    }
+    return writes.map((write) => puts.get(write) ?? { result: undefined })
+  }
+
+  async #putTogether(writes: readonly ScheduleWrite[]): Promise<Put[]> {
+    try {
+      return (await putSchedules(this.#server, writes)).map((result) => ({ result }))
+    } catch (error) {
+      const isOfTheStore = error instanceof BelfryError && error.code.startsWith('STORE_')
+      if (writes.length === 1 || isOfTheStore) return writes.map(() => ({ error }))
+      return (await Promise.all(writes.map((write) => this.#putTogether([write])))).flat()
+    }
+  }
 }
 
 /** What a write would find and leave behind, while the batch is not written yet. */
@@ -67,7 +80,7 @@ export async function putSchedules(server: Server, writes: readonly ScheduleWrit
   const home = ({ id }: ScheduleWrite) => shardOf(id, server.shards)
   const first = new Map<number, Decision<PutResult[]>>()
   await inShards(writes, home, async (shard, own) => {
-    first.set(shard, await decided(server, shard, idsOf(own), decidePuts(own)))
+    first.set(shard, await decideOn(server, shard, idsOf(own), decidePuts(own)))
     return []
   })
   return inShards(writes, home, (shard, own) => change(server, shard, idsOf(own), decidePuts(own), first.get(shard)))
@@ -83,7 +96,7 @@ function decidePuts(writes: readonly ScheduleWrite[]): Decide<PutResult[]> {
     const results = writes.map((write) => batch.decide(write))
     return {
       changes: batch.changes(),
-      result: (base) => results.map(({ result, place }) => withVersion(result, place, base)),
+      result: (versionsFrom) => results.map(({ result, place }) => withVersion(result, place, versionsFrom)),
     }
   }
 }
@@ -136,75 +149,7 @@ class PutBatch {
 }
 
 /** Versions are the store's to give: they are known once all is written. */
-function withVersion(result: PutResult, place: number | undefined, base: number): PutResult {
+function withVersion(result: PutResult, place: number | undefined, versionsFrom: number): PutResult {
   if (place === undefined || result.outcome === 'conflict') return result
-  return { outcome: result.outcome, schedule: { ...result.schedule, version: base + place } }
-}
-
-export function removeSchedules(server: Server, ids: readonly string[], ifVersion?: number): Promise<RemoveResult[]> {
-  return inShards(
-    ids,
-    (id) => shardOf(id, server.shards),
-    (shard, own) => change(server, shard, [...new Set(own)], decideRemovals(own, ifVersion)),
-  )
-}
-
-/** Shards share nothing: all of it is decided first, then each is written by itself, and only then others are removed. */
-export async function applySchedules(
-  server: Server,
-  writes: readonly ScheduleWrite[],
-  removals: readonly string[],
-): Promise<PutResult[]> {
-  const results = await putSchedules(server, writes)
-  await removeSchedules(server, removals)
-  return results
-}
-
-function decideRemovals(ids: readonly string[], ifVersion: number | undefined): Decide<RemoveResult[]> {
-  return (found, now) => {
-    const left = new Map(found.map((each) => [each.id, each]))
-    const changes: ScheduleChange[] = []
-    const results = ids.map((id): RemoveResult => {
-      const each = left.get(id)
-      if (each?.schedule === undefined) return 'missing'
-      if (ifVersion !== undefined && ifVersion !== each.schedule.version) return 'conflict'
-      left.delete(id)
-      const takeBack = decideRemove(each.schedule, each.unclaimed, now)
-      changes.push({ found: each, schedule: undefined, place: 0, takeBack })
-      return 'removed'
-    })
-    return { changes, result: () => results }
-  }
-}
-
-/** Decides on one schedule: answers it as it is, or as it becomes. */
-function changeOne(
-  server: Server,
-  id: string,
-  decide: (found: Found, schedule: Schedule, now: number) => { schedule: Schedule; takeBack: TakeBack } | undefined,
-): Promise<Schedule | undefined> {
-  return change<Schedule | undefined>(server, shardOf(id, server.shards), [id], ([found], now) => {
-    const decision = found?.schedule === undefined ? undefined : decide(found, found.schedule, now)
-    if (found === undefined || decision === undefined) return { changes: [], result: () => found?.schedule }
-    const { schedule, takeBack } = decision
-    return {
-      changes: [{ found, schedule, place: 1, takeBack }],
-      result: (base) => ({ ...schedule, version: base + 1 }),
-    }
-  })
-}
-
-export function pauseSchedule(server: Server, id: string, note: string | undefined): Promise<Schedule | undefined> {
-  return changeOne(server, id, ({ unclaimed }, schedule, now) => {
-    if (schedule.pausedAt !== undefined && schedule.pauseNote === note) return undefined
-    return decidePause(schedule, unclaimed, 0, now, note)
-  })
-}
-
-export function resumeSchedule(server: Server, id: string): Promise<Schedule | undefined> {
-  return changeOne(server, id, (_, before, now) => {
-    if (before.pausedAt === undefined) return undefined
-    const { schedule, skips } = decideResume(before, 0, now)
-    return { schedule, takeBack: { ...NO_TICKS, unrecorded: skips } }
-  })
+  return { outcome: result.outcome, schedule: { ...result.schedule, version: versionsFrom + place } }
 }

@@ -39,6 +39,17 @@ export function overlapLetter({ overlap }: ScheduleDefinition): string {
   return LETTERS[overlap]
 }
 
+/** Since when a schedule is finished that goes with its history. */
+export function goesAt({
+  finishedAt,
+  definition,
+}: {
+  readonly finishedAt?: number
+  readonly definition: Pick<ScheduleDefinition, 'onFinish' | 'app'>
+}): number | undefined {
+  return definition.onFinish === 'remove' && definition.app === undefined ? finishedAt : undefined
+}
+
 /** The second and third line. */
 export function definitionText(schedule: Pick<Schedule, 'definition' | 'pauseNote'>): string {
   return `${JSON.stringify(short(schedule))}\n${toText(schedule.definition.payload)}`
@@ -172,15 +183,7 @@ export function toHead(line: string): Head {
   return head
 }
 
-/** The last that was read: schedules that are due together often stand at the same instants. */
-let last: { readonly text: string; readonly moving: ReturnType<typeof readMoving> } | undefined
-
 function toMoving(text: string) {
-  if (last?.text !== text) last = { text, moving: readMoving(text) }
-  return last.moving
-}
-
-function readMoving(text: string) {
   const [cursor, next, due, remaining, paused, finished] = text.split(' ')
   const nextAt = read(next)
   return {

@@ -1,0 +1,70 @@
+// @ts-check
+/**
+ * Lints every script of the Redis store as the server gets it, with its clock and all that it includes, by luacheck: Lua 5.1
+ * with what Redis adds. A warning is an error. luacheck is Debian's lua-check, and is installed when it is missing.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { rolldown } from 'rolldown'
+import { foundOrInstalled } from '../test/servers/apt.js'
+import { textModules } from './text-modules.js'
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+// Where packages are found, because what declares the scripts imports some.
+const folder = mkdtempSync(join(root, 'node_modules/.lint-lua-'))
+const GLOBALS = ['redis', 'cjson', 'KEYS', 'ARGV']
+
+try {
+  const files = (await composedScripts()).map(({ name, composed }) => {
+    const file = join(folder, `${name.replaceAll('/', '.')}.lua`)
+    writeFileSync(file, composed.server.text)
+    return file
+  })
+  const luacheck = foundOrInstalled({
+    what: 'luacheck is missing',
+    package_: 'lua-check',
+    find: () => ['/usr/bin/luacheck', '/usr/local/bin/luacheck'].find((path) => existsSync(path)),
+  })
+  const options = [
+    '--std',
+    'lua51',
+    '--read-globals',
+    ...GLOBALS,
+    '--no-max-line-length',
+    '--no-cache',
+    '--no-color',
+    '-q',
+  ]
+  const { status, stdout, stderr } = spawnSync(luacheck, [...options, '--', ...files], { encoding: 'utf8' })
+  if (status !== 0) {
+    console.error(`${stdout}${stderr}`.replaceAll(`${folder}/`, ''))
+    process.exitCode = 1
+  } else console.log(`luacheck: ${files.length} scripts, no warnings`)
+} finally {
+  rmSync(folder, { recursive: true })
+}
+
+/** @returns {Promise<readonly { name: string, composed: { server: { text: string } } }[]>} */
+async function composedScripts() {
+  const store = join(root, 'src/stores/redis')
+  const modules = readdirSync(store, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    /(?<!\.test)\.ts$/.test(file),
+  )
+  const entry = join(folder, 'entry.ts')
+  const imports = modules.map((file) => `import '${join(store, file)}'`)
+  writeFileSync(entry, [...imports, `export { scripts } from '${store}/connection/lua-script.ts'`, ''].join('\n'))
+  const bundle = await rolldown({
+    input: entry,
+    platform: 'node',
+    treeshake: false,
+    external: (id) => !id.startsWith('.') && !id.startsWith('/') && !id.includes('@oxc-project/runtime'),
+    resolve: { extensionAlias: { '.js': ['.ts'] } },
+    plugins: [textModules()],
+  })
+  const file = join(folder, 'scripts.mjs')
+  await bundle.write({ file, format: 'esm' })
+  await bundle.close()
+  return (await import(pathToFileURL(file).href)).scripts
+}

@@ -1,0 +1,28 @@
+-- include: locks/pass-on
+-- cluster/tickets/confirm-started.lua: the claimer says which of its tickets' runs have started (tickets.ts). A ticket whose
+-- run has not is over. Keys: runs, key-skipping, lines and locks of keys. Safe to repeat.
+
+-- How many copies one script ends that waited to learn whether their key is busy. The rest run when it is free.
+local MOST_COPIES = 1000
+
+local function confirm(ticket)
+  ticket.unconfirmed = nil
+  runs.change(ticket)
+  local lock = permits.of(ticket.key)
+  if tickets.mayBeFree(lock) or not permits.isBusy(lock, ticket.permits) then return end
+  for _, number in ipairs(redis.call('SRANDMEMBER', key('key-skipping', ticket.key), MOST_COPIES)) do
+    local copy = runs.load(number)
+    if copy and copy.skipsIfBusy then transitions.finish(copy, 'skipped', { reason = 'busy' })
+    else redis.call('SREM', key('key-skipping', ticket.key), number) end
+  end
+end
+
+for _, each in ipairs(given.tickets) do
+  local ticket = runs.load(each.ticket)
+  if ticket and ticket.state == 'running' and ticket.token == each.token then
+    if not each.hasStarted then transitions.finish(ticket, 'cancelled')
+    elseif ticket.unconfirmed then confirm(ticket) end
+  end
+end
+commit()
+return reply({})

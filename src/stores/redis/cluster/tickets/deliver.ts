@@ -1,0 +1,92 @@
+/** Carries what runs and their tickets in other shards have to tell each other (tickets.ts). Each step is safe to repeat. */
+import type { Json } from '../../../../core/json.js'
+import { luaScript } from '../../connection/lua-script.js'
+import type { Server } from '../../connection/server.js'
+import { flag, listOf, maybe, named, number, type Shape, text } from '../../connection/shapes.js'
+import { runId } from '../../runs/run-codec.js'
+import deliveredSource from './delivered.lua'
+import outboxSource from './outbox.lua'
+import receiveSource from './receive.lua'
+
+/** A ticket that is wanted goes from one script to the other as it is. */
+interface Wanted {
+  readonly shard: number
+  readonly run: string
+  readonly state: string
+  readonly [field: string]: Json
+}
+const wanted: Shape<Wanted> = { read: (each) => each as Wanted, names: [] }
+
+const outboxScript = luaScript({
+  name: 'cluster/tickets/outbox',
+  source: outboxSource,
+  writes: true,
+  takes: {},
+  gives: {
+    wanted: listOf(wanted),
+    unwanted: listOf(named({ shard: number, run: text, attempt: number })),
+    skipped: listOf(named({ ticket: text, reason: text })),
+  },
+})
+
+const receiveScript = luaScript({
+  name: 'cluster/tickets/receive',
+  source: receiveSource,
+  writes: true,
+  takes: {
+    unwanted: listOf(named({ ticket: text, attempt: number })),
+    wanted: listOf(wanted),
+    skipped: listOf(named({ run: text, reason: text })),
+  },
+  gives: { received: listOf(named({ isThere: flag, winner: maybe(text) })) },
+})
+
+const deliveredScript = luaScript({
+  name: 'cluster/tickets/delivered',
+  source: deliveredSource,
+  writes: true,
+  takes: {
+    sent: listOf(named({ run: text, state: text })),
+    refused: listOf(named({ run: text, winner: text })),
+    unwanted: listOf(text),
+    skipped: listOf(text),
+  },
+  gives: {},
+})
+
+/** Sends the tickets of a shard's runs, and tells runs of other shards what became of theirs. */
+export async function deliverTickets(server: Server, shard: number): Promise<void> {
+  const outbox = await server.call(outboxScript, shard, {})
+  const skipped = outbox.skipped.map((each) => ({ ...each, shard: runShard(each.ticket) }))
+  const shards = new Set([...outbox.wanted, ...outbox.unwanted, ...skipped].map((each) => each.shard))
+  await Promise.all(
+    [...shards].map(async (other) => {
+      const isTheirs = (each: { readonly shard: number }) => each.shard === other
+      const theirs = {
+        wanted: outbox.wanted.filter(isTheirs),
+        unwanted: outbox.unwanted.filter(isTheirs),
+        skipped: skipped.filter(isTheirs),
+      }
+      const ticketOf = (run: string) => `${run}t${shard}`
+      const { received } = await server.call(receiveScript, other, {
+        wanted: theirs.wanted.map((each) => ({ ...each, ticket: ticketOf(each.run) })),
+        unwanted: theirs.unwanted.map(({ run, attempt }) => ({ ticket: ticketOf(run), attempt })),
+        skipped: theirs.skipped.map(({ ticket, reason }) => ({ run: ticket.slice(0, 16), reason })),
+      })
+      await server.call(deliveredScript, shard, {
+        sent: theirs.wanted.filter((_, at) => received[at]?.isThere),
+        refused: theirs.wanted.flatMap(({ run }, at) => {
+          const winner = received[at]?.winner
+          return winner === undefined ? [] : [{ run, winner: runId(other, winner) }]
+        }),
+        unwanted: theirs.unwanted.map(({ run }) => run),
+        skipped: theirs.skipped.map(({ ticket }) => ticket),
+      })
+    }),
+  )
+}
+
+/** The shard of the run that a ticket stands for. */
+function runShard(ticket: string): number {
+  return Number(/t(\d+)/.exec(ticket)?.[1])
+}

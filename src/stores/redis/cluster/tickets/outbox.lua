@@ -1,0 +1,31 @@
+-- include: runs/loaded-runs
+-- cluster/tickets/outbox.lua: what the runs and tickets of a shard have to say to those of other shards (tickets.ts).
+-- It removes nothing: delivered.lua does, when it was said. Keys: ticket-wanted, ticket-sent, ticket-unwanted,
+-- ticket-skipped, ticket-checked, runs.
+
+-- A ticket that was sent this long ago and is still not claimed is sent again: it may be lost.
+local RESEND_MS = 30000
+
+for _, number in ipairs(redis.call('ZRANGEBYSCORE', key('ticket-sent'), '-inf', now - RESEND_MS, 'LIMIT', 0, 200)) do
+  redis.call('ZREM', key('ticket-sent'), number)
+  redis.call('ZADD', key('ticket-wanted'), now, number)
+end
+
+local wanted, unwanted, skipped = {}, {}, {}
+for _, number in ipairs(redis.call('ZRANGE', key('ticket-wanted'), 0, 499)) do
+  local run = runs.load(number)
+  if run and (run.state == 'ready' or run.state == 'waiting') and run.keyShard then
+    wanted[#wanted + 1] = { shard = run.keyShard, run = number, attempt = run.attempt, readyAt = int(run.readyAt),
+      startBy = run.startBy and int(run.startBy), priority = run.priority, target = run.target, key = run.key,
+      permits = run.permits, whenBusy = run.whenBusy, state = run.state,
+      isChecked = redis.call('SISMEMBER', key('ticket-checked'), number) == 1 }
+  else redis.call('ZREM', key('ticket-wanted'), number) end
+end
+local gone = redis.call('HGETALL', key('ticket-unwanted'))
+for at = 1, #gone, 2 do
+  local shard, attempt = string.match(gone[at + 1], '^(%d+) (%d+)$')
+  unwanted[#unwanted + 1] = { shard = tonumber(shard), run = gone[at], attempt = tonumber(attempt) }
+end
+local reasons = redis.call('HGETALL', key('ticket-skipped'))
+for at = 1, #reasons, 2 do skipped[#skipped + 1] = { ticket = reasons[at], reason = reasons[at + 1] } end
+return reply({ wanted = wanted, unwanted = unwanted, skipped = skipped })

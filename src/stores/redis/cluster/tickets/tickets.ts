@@ -1,0 +1,197 @@
+/**
+ * Keys of other shards. A run is in the shard of its schedule, its key in the shard of the key's name, and no script sees
+ * both. So a ticket stands for the run in the key's shard: it queues, waits in line, is claimed and holds the key there,
+ * like any run with a key. Whoever has claimed the ticket starts the run in its own shard, with the ticket's token.
+ *
+ * A run that waits for others of its schedule has its ticket, too, which waits for nothing but that run: it counts against
+ * the key. One that was enqueued on condition that its key is free has its ticket on that condition, and goes without it.
+ *
+ * - Ticket not sent, or lost on the way: the run stands in `ticket-wanted` until its ticket is known to be there. Sweeps send what is
+ *   left, and send again what has had no answer for long; a ticket that is there already is left as it is.
+ * - Ticket claimed, run not started (crash, lost reply): the beat does not list it, or the instance dies: it is given back.
+ *   Until its claimer has said that the run started, the key may be free after all: a copy that would skip because of it
+ *   waits, and skips as soon as the start is confirmed. A claim whose confirmation was lost is repeated with its number.
+ * - The run has ended, or was taken back: it stands in `ticket-unwanted` until its ticket is gone. If that is claimed before, it is
+ *   thrown away by its claimer or by the drop, whichever comes first, and the key is free. One that waits is never claimed: if it is not sent again for long, it has no run.
+ * - The key is taken from the ticket (lease over, reset): it is claimed anew, with a higher token, and starting the run
+ *   with that fences the attempt before it.
+ * - Settle asks for the ticket first, settles the run (refused when its lease has run out in its own shard, which it does
+ *   before the ticket's), and then frees the key. After a crash in between, the ticket outlives its run until it is claimed.
+ */
+import type { NewRun } from '../../../../core/run.js'
+import type { ClaimedRun, ClaimRequest, EnqueueResult, Settlement, SettleResult } from '../../../../core/store.js'
+import { luaScript } from '../../connection/lua-script.js'
+import type { Server } from '../../connection/server.js'
+import { flag, listOf, maybe, named, number, text } from '../../connection/shapes.js'
+import checkSource from '../../runs/check-key.lua'
+import { numberIn, runId, runPlace, ticketOf, toldRun } from '../../runs/run-codec.js'
+import { inShards, keyElsewhere } from '../shards.js'
+import confirmSource from './confirm-started.lua'
+import { deliverTickets } from './deliver.js'
+import finishSource from './finish.lua'
+import heldSource from './held.lua'
+import refusedSource from './refused.lua'
+import settledSource from './settled-before.lua'
+import startSource from './start-runs.lua'
+
+const startScript = luaScript({
+  name: 'cluster/tickets/start-runs',
+  source: startSource,
+  writes: true,
+  takes: { instance: text, claim: number, runs: listOf(named({ run: text, token: text })) },
+  gives: { runs: listOf(maybe(text)) },
+})
+
+const confirmScript = luaScript({
+  name: 'cluster/tickets/confirm-started',
+  source: confirmSource,
+  writes: true,
+  takes: { tickets: listOf(named({ ticket: text, token: text, hasStarted: flag })) },
+  gives: {},
+})
+
+/** Starts the runs whose tickets were claimed, and confirms that. One that cannot be started gives its key back at once. */
+export async function startTickets(
+  server: Server,
+  shard: number,
+  { instance, claim }: ClaimRequest,
+  tickets: readonly ClaimedRun[],
+): Promise<ClaimedRun[]> {
+  const started = await inShards(
+    tickets,
+    ({ id }) => homeShard(id),
+    async (home, own): Promise<readonly (ClaimedRun | undefined)[]> => {
+      const asked = own.map(({ id, token }) => ({ run: numberIn(id), token: String(token) }))
+      const { runs } = await server.call(startScript, home, { instance, claim, runs: asked })
+      return own.map((ticket, at) => {
+        const told = runs[at]
+        if (told === undefined) return undefined
+        return { ...toldRun(home, told), token: ticket.token, startedAt: ticket.startedAt }
+      })
+    },
+  )
+  const runs = started.filter((run) => run !== undefined)
+  for (const { id, token } of runs) server.tickets.add({ run: id, token }, shard)
+  await server.call(confirmScript, shard, {
+    tickets: tickets.map(({ id, token }, at) => {
+      return { ticket: ticketOf(id), token: String(token), hasStarted: started[at] !== undefined }
+    }),
+  })
+  const useless = tickets.filter((_, at) => started[at] === undefined)
+  for (const home of new Set(useless.map(({ id }) => homeShard(id)))) await deliverTickets(server, home)
+  return runs
+}
+
+const heldScript = luaScript({
+  name: 'cluster/tickets/held',
+  source: heldSource,
+  takes: { tickets: listOf(named({ ticket: text, token: text })) },
+  gives: { held: listOf(flag) },
+})
+
+const settledScript = luaScript({
+  name: 'cluster/tickets/settled-before',
+  source: settledSource,
+  takes: { attempts: listOf(named({ run: text, token: text })) },
+  gives: { settled: listOf(flag) },
+})
+
+const finishScript = luaScript({
+  name: 'cluster/tickets/finish',
+  source: finishSource,
+  writes: true,
+  takes: { tickets: listOf(named({ ticket: text, token: text })) },
+  gives: {},
+})
+
+/** Settles runs whose keys are in other shards: asks for the tickets, settles, and frees the keys. */
+export async function settleTickets(
+  server: Server,
+  settlements: readonly Settlement[],
+  settle: (confirmed: readonly Settlement[]) => Promise<readonly SettleResult[]>,
+): Promise<SettleResult[]> {
+  const keyShard = (each: Settlement) => server.tickets.shardOf(each) ?? 0
+  const ticketsOf = (own: readonly Settlement[]) =>
+    own.map(({ run, token }) => ({ ticket: ticketOf(run), token: String(token) }))
+  const held = await inShards(settlements, keyShard, async (shard, own) => {
+    return (await server.call(heldScript, shard, { tickets: ticketsOf(own) })).held
+  })
+  const confirmed = settlements.filter((_, at) => held[at])
+  const [results, before] = await Promise.all([
+    settle(confirmed),
+    settledBefore(
+      server,
+      settlements.filter((_, at) => !held[at]),
+    ),
+  ])
+  await inShards(confirmed, keyShard, async (shard, own) => {
+    await server.call(finishScript, shard, { tickets: ticketsOf(own) })
+    return []
+  })
+  for (const each of settlements) server.tickets.remove(each)
+  // A run that is tried again had to wait with its next ticket until this one was gone.
+  for (const home of new Set(confirmed.map(({ run }) => homeShard(run)))) await deliverTickets(server, home)
+  const known = new Map(confirmed.map((each, at) => [each, results[at] ?? 'stale']))
+  return settlements.map((each) => known.get(each) ?? (before.has(each) ? 'settled' : 'stale'))
+}
+
+/** Those whose tickets are gone because they were settled: the answer to that was lost. */
+async function settledBefore(server: Server, settlements: readonly Settlement[]): Promise<ReadonlySet<Settlement>> {
+  const settled = await inShards(
+    settlements,
+    ({ run }) => homeShard(run),
+    async (shard, own) => {
+      const attempts = own.map(({ run, token }) => ({ run: numberIn(run), token: String(token) }))
+      return (await server.call(settledScript, shard, { attempts })).settled
+    },
+  )
+  return new Set(settlements.filter((_, at) => settled[at]))
+}
+
+function homeShard(run: string): number {
+  return runPlace(run)?.shard ?? 0
+}
+
+const checkScript = luaScript({
+  name: 'runs/check-key',
+  source: checkSource,
+  takes: { key: text, permits: number, readyAt: maybe(number), delayMs: number },
+  gives: { winner: maybe(text) },
+})
+
+/**
+ * The run that has a checked key in another shard, as far as can be seen from here. Of two that ask at once both may pass:
+ * the key's shard decides when they get their tickets there.
+ */
+export async function winnerElsewhere(server: Server, shard: number, run: NewRun): Promise<string | undefined> {
+  const { key, checkKey, readyAt, delayMs = 0 } = run
+  const home = keyElsewhere(server, shard, key)
+  if (!checkKey || home === undefined || key === undefined || key === 'unstamped') return undefined
+  const asked = { key: key.name, permits: key.limit, delayMs, ...(readyAt === undefined ? {} : { readyAt }) }
+  const { winner } = await server.call(checkScript, home, asked)
+  return winner === undefined ? undefined : runId(home, winner)
+}
+
+const refusedScript = luaScript({
+  name: 'cluster/tickets/refused',
+  source: refusedSource,
+  takes: { runs: listOf(text) },
+  gives: { winners: listOf(maybe(text)) },
+})
+
+/** The results of an enqueue: those that met a busy key when they got their tickets were not enqueued after all. */
+export async function refusedElsewhere(
+  server: Server,
+  shard: number,
+  runs: readonly NewRun[],
+  results: readonly EnqueueResult[],
+): Promise<readonly EnqueueResult[]> {
+  const isChecked = ({ checkKey, key }: NewRun) => checkKey === true && keyElsewhere(server, shard, key) !== undefined
+  if (!runs.some(isChecked)) return results
+  const { winners } = await server.call(refusedScript, shard, { runs: results.map(({ run }) => numberIn(run)) })
+  return results.map((result, at): EnqueueResult => {
+    const [run, winner] = [runs[at], winners[at]]
+    if (run === undefined || winner === undefined || !isChecked(run) || result.outcome !== 'enqueued') return result
+    return { outcome: 'busy', run: winner }
+  })
+}

@@ -1,0 +1,81 @@
+/** That scripts and the side that calls them speak of the same things. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { SOON_MS } from '../../../core/hint.js'
+import { FRESH_PLACE } from '../../../core/lease.js'
+import { LOST_MESSAGE } from '../../../core/lost.js'
+import { MAX_TAKEOVERS } from '../../../core/run.js'
+import { KEYS } from '../schema/keys.js'
+import '../store.js'
+import { luaScript, scripts } from './lua-script.js'
+import { listOf, maybe, number, text } from './shapes.js'
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..')
+
+const sources = new Map(
+  readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.lua'))
+    .map((file) => [file.replace(/\.lua$/, ''), readFileSync(join(ROOT, file), 'utf8')]),
+)
+
+const all = (pattern: RegExp, source: string) => new Set([...source.matchAll(pattern)].map(([, name = '']) => name))
+
+it('a script reads the parameters that it declares, and no others', () => {
+  expect(scripts.length).toBeGreaterThan(40)
+  for (const { name, names, composed } of scripts) {
+    const source = sources.get(name) ?? ''
+    const read = [...all(/\bgiven\.(\w+)/g, source)]
+    expect([name, read.filter((each) => !names.takes.includes(each))]).toEqual([name, []])
+    const unread = names.takes.filter((each) => !new RegExp(`\\.${each}\\b`).test(composed.server.text))
+    expect([name, unread]).toEqual([name, []])
+  }
+})
+
+it('a script answers the results that it declares, and no others', () => {
+  for (const { name, names } of scripts) {
+    const source = sources.get(name) ?? ''
+    for (const [, fields = ''] of source.matchAll(/\breply\(\{([^}]*)\}/g)) {
+      const answered = [...all(/(\w+) = /g, fields)]
+      expect([name, answered.filter((each) => !names.gives.includes(each))]).toEqual([name, []])
+    }
+  }
+})
+
+it('scripts name the keys of the list, and all of them', () => {
+  const text = [...sources.values()].join('\n')
+  const named = new Set([
+    ...all(/\bkey\('([a-z-]+)'/g, text),
+    ...all(/'((?:key|schedule)-[a-z-]+)'/g, text),
+    'runs-all',
+  ])
+  expect([...named].sort()).toEqual(Object.keys(KEYS).sort())
+})
+
+it('scripts have the limits and messages of core', () => {
+  const has = (script: string, line: string) => expect(sources.get(script)).toContain(line)
+  has('runs/transitions', `local MAX_TAKEOVERS = ${MAX_TAKEOVERS}\n`)
+  expect(sources.get('runs/transitions')?.replace(/' \.\.\s+'/g, '')).toContain(
+    `local LOST_MESSAGE = '${LOST_MESSAGE}'`,
+  )
+  has('schedules/write', `local SOON_MS = ${SOON_MS}\n`)
+  has('locks/acquire', 'local FRESH_PLACE = 2 / 3\n')
+  expect(FRESH_PLACE).toBe(2 / 3)
+})
+
+it('what a script gives is made right: empty lists, long numbers, and what is absent', () => {
+  const script = luaScript({
+    name: 'test',
+    source: '',
+    takes: { names: listOf(text) },
+    gives: { list: listOf(text), token: number, none: maybe(text) },
+  })
+  scripts.pop()
+  expect(script.answer('runs settled\n{"list":{},"token":"1700000000000123"}')).toEqual({
+    gives: { list: [], token: 1_700_000_000_000_123 },
+    woken: ['runs', 'settled'],
+  })
+  // Half a character is no text, and would be refused as JSON. What only looks like one is left alone.
+  expect(script.argument({ names: ['a\ud800b', '\\ud800', '😀'] })).toBe('{"names":["a\ufffdb","\\\\ud800","😀"]}')
+})

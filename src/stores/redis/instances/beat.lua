@@ -1,0 +1,35 @@
+-- include: instances/declared-alive
+-- include: locks/pass-on
+-- instances/beat.lua: an instance proves life, and says what it runs (contract: instances.beat).
+--
+-- What runs under its name and is not in its list never arrived, if the claim that started it was answered: it goes back to
+-- ready. What is in its list and does not run under its name is lost to it. Keys: instance, instances, instance-running,
+-- instance-claims, and those of each run. Reply lost: the next beat says the same.
+local instance = instances.load(given.instance)
+if not instance or instance.dead then return reply({ now = now, alive = false }) end
+
+instance.expiresAt, instance.beatAt = now + given.leaseMs, now
+instance.claimsSettled = math.max(instance.claimsSettled, given.claimsSettled)
+instances.save(given.instance, instance)
+redis.call('ZADD', key('instances'), instance.expiresAt, given.instance)
+redis.call('ZREMRANGEBYSCORE', key('instance-claims', given.instance), '-inf', given.claimsSettled)
+noteDeclarationsAlive(instance)
+
+local listed, lost, cancel, unheard = {}, {}, {}, {}
+for _, attempt in ipairs(given.attempts) do
+  listed[attempt.run] = listed[attempt.run] or {}
+  listed[attempt.run][attempt.token] = true
+end
+local running = redis.call('SMEMBERS', key('instance-running', given.instance))
+table.sort(running)
+for _, run in ipairs(runs.loadMany(running)) do
+  local tokens = listed[run.number]
+  if tokens and tokens[run.token] then
+    listed[run.number] = nil
+    if run.cancelRequested then cancel[#cancel + 1] = run.number end
+  elseif run.claim <= given.claimsSettled then unheard[#unheard + 1] = run end
+end
+for number in pairs(listed) do lost[#lost + 1] = number end
+for _, run in ipairs(unheard) do transitions.takeOver(run, false) end
+commit()
+return reply({ now = now, alive = true, lost = lost, cancel = cancel })

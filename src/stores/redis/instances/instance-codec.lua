@@ -1,0 +1,49 @@
+-- An instance's text: a line of JSON with how it stands, then a line with what it said of itself (InstanceInfo).
+--
+--   {"expiresAt":…,"claimsSettled":7,"joinedAt":…,"beatAt":…,"app":"shop","declarations":"3f2a"}
+--   {"id":"3b1c","host":"web-1","pid":4711,…}
+--
+-- `dead` is there once another instance has declared it dead: it may beat no more, whatever its lease says.
+local instances = {}
+do
+  local known = {}
+
+  function instances.load(id)
+    local instance = known[id]
+    if instance == nil then
+      local text = redis.call('GET', key('instance', id))
+      if text then
+        local lineEnd = string.find(text, '\n', 1, true)
+        instance = cjson.decode(string.sub(text, 1, lineEnd - 1))
+        instance.info = string.sub(text, lineEnd + 1)
+      else instance = false end
+      known[id] = instance
+    end
+    return instance or nil
+  end
+
+  function instances.save(id, instance)
+    known[id] = instance
+    local info = instance.info
+    instance.info = nil
+    redis.call('SET', key('instance', id), cjson.encode(instance) .. '\n' .. info)
+    instance.info = info
+  end
+
+  function instances.isAlive(id)
+    local instance = instances.load(id)
+    return instance ~= nil and not instance.dead and instance.expiresAt > now
+  end
+
+  -- When the lease of what an instance runs is over: at once, if it is not known any more.
+  function instances.expiresAt(id)
+    local instance = instances.load(id)
+    return instance and instance.expiresAt or 0
+  end
+
+  -- The same for its tickets. A key outlives the lease of a run in another shard, whose beat may have come a moment later.
+  function instances.ticketsExpireAt(id)
+    local instance = instances.load(id)
+    return instance and instance.expiresAt + (instance.expiresAt - instance.beatAt) / 10 or 0
+  end
+end

@@ -1,0 +1,39 @@
+import type { InstanceInfo } from '../../../core/instance.js'
+import { everywhere } from '../cluster/shards.js'
+import { luaScript } from '../connection/lua-script.js'
+import type { Server } from '../connection/server.js'
+import { listOf, maybe, named, number, text } from '../connection/shapes.js'
+import source from './join.lua'
+
+const joinScript = luaScript({
+  name: 'instances/join',
+  source,
+  writes: true,
+  takes: {
+    instance: text,
+    leaseMs: number,
+    app: maybe(text),
+    declarations: maybe(text),
+    info: text,
+    jobs: listOf(named({ name: text, text })),
+  },
+  gives: { now: number },
+})
+
+/** Every shard is told: each goes by the beats that it has seen itself. */
+export async function joinInstance(
+  server: Server,
+  info: InstanceInfo,
+  leaseMs: number,
+): Promise<{ readonly now: number }> {
+  const { id, app, declarations } = info
+  const given = {
+    ...{ instance: id, leaseMs, info: JSON.stringify(info) },
+    jobs: info.jobs.map((job) => ({ name: job.name, text: JSON.stringify(job) })),
+    ...(app === undefined ? {} : { app }),
+    ...(declarations === undefined ? {} : { declarations }),
+  }
+  const joined = await everywhere(server, (shard) => server.call(joinScript, shard, given))
+  for (const { now } of joined) server.time.heard(now)
+  return { now: joined[0]?.now ?? 0 }
+}

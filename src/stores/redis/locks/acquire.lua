@@ -1,0 +1,96 @@
+-- include: locks/pass-on
+-- locks/acquire.lua: takes permits of locks (contract: leases.acquire).
+--
+-- The protocol of all locks, of users and of runs' keys alike. One rule decides: a lease is its holder's until its time is
+-- over AND somebody else took it.
+--
+--            acquire                    release, or taken by the next
+--   free ───────────────► held ◄──────────────────────────────┐
+--    ▲                     │ │                                 │
+--    │ release, nobody     │ └─ time is over ─► expired ───────┤ renew: held by the same holder again
+--    │ waits               │                      │            │
+--    └─────────────────────┤                      └─ acquire ──┘ by another: the old token is stale
+--                          │
+--                          └─ release, a waiter is there ─► handed off to the oldest waiter (pass-on.lua)
+--
+--   A caller that finds no permit waits for one: it has a place in lock-waiters for `waitMs`, and keeps it by asking again.
+--   handed off: the lease lasts until the waiter's place would have expired; asking again makes it last its full time.
+--
+-- - Two ask at once: scripts run one after the other, so the first takes the permit and the second finds it busy.
+-- - A holder stalls past its time and comes back: if nobody took the lease, it renews and goes on. If somebody did, its line
+--   is gone, and renew, release and (for a run) settle are refused.
+-- - A holder dies: nothing has to notice. The next that asks takes its place, with a higher token.
+-- - A waiter dies: its place expires, and with it a lease that was handed to it meanwhile.
+-- - The reply is lost: asking again with the same holder finds the lease its own, or its place kept.
+-- - A failover loses the last writes: the lease may be given to another while its holder still trusts it, until its next
+--   renewal fails. The new token is higher all the same, by the clock and by what clients have seen.
+--
+-- Keys: lock (text, see lease-codec.lua), lock-names, lock-waiters, lock-waiter-terms, lock-blocked.
+
+-- A place with this part of its time left is not written again: waiters ask often.
+local FRESH_PLACE = 2 / 3
+
+-- The holder's own lease, extended. A run's lease lasts as long as its instance's.
+local function extendOwn(lock, asked)
+  local own = permits.leaseOf(lock, asked.holder)
+  if not own or own.released then return nil end
+  if not own.run then
+    own.expiresAt = now + asked.ttlMs
+    permits.change(lock)
+  end
+  return own
+end
+
+local function take(lock, asked)
+  local own = extendOwn(lock, asked)
+  if own then return own end
+  passOn.toLocks(lock)
+  own = extendOwn(lock, asked)
+  if own then return own end
+  if permits.isBusy(lock, asked.permits) then return nil end
+  local released = permits.leaseOf(lock, asked.holder)
+  if released then permits.remove(lock, released) end
+  return permits.grant(lock, asked.permits, { holder = asked.holder, instance = asked.instance,
+    token = permits.nextToken(lock.lastToken, given.floor), expiresAt = now + asked.ttlMs })
+end
+
+local function keepPlace(lock, asked)
+  if asked.waitMs <= 0 then return end
+  local terms = redis.call('HGET', key('lock-waiter-terms', lock.name), asked.holder)
+  terms = terms and cjson.decode(terms)
+  if terms and terms.ttlMs == asked.ttlMs and terms.permits == asked.permits
+    and terms.placeUntil - now >= asked.waitMs * FRESH_PLACE then return end
+  if not lock.waiters then
+    lock.waiters = true
+    permits.change(lock)
+    redis.call('SADD', key('lock-blocked'), lock.name)
+  end
+  redis.call('ZADD', key('lock-waiters', lock.name), 'NX', int(numbers.next()), asked.holder)
+  redis.call('HSET', key('lock-waiter-terms', lock.name), asked.holder, cjson.encode({ ttlMs = asked.ttlMs,
+    permits = asked.permits, instance = asked.instance, floor = int(given.floor), placeUntil = now + asked.waitMs }))
+end
+
+local function soonestEnd(lock)
+  local soonest
+  for _, lease in ipairs(lock.holders) do
+    local expiresAt = permits.expiresAt(lease)
+    if expiresAt > now then soonest = math.min(soonest or expiresAt, expiresAt) end
+  end
+  return soonest or now
+end
+
+local results = {}
+for at, asked in ipairs(given.requests) do
+  local lock = permits.of(asked.name)
+  local lease = take(lock, asked)
+  if lease then
+    if lock.waiters then passOn.dropWaiter(lock, asked.holder) end
+    results[at] = { lease = leaseCodec.tell(lease, permits.expiresAt(lease)) }
+  else
+    keepPlace(lock, asked)
+    results[at] = { busyUntil = soonestEnd(lock) }
+  end
+  permits.mayBeFree(asked.name)
+end
+commit()
+return reply({ now = now, results = results })

@@ -1,0 +1,10 @@
+-- include: locks/permits
+-- locks/inspect.lua: who holds each of some names now (contract: leases.inspect). Keys: lock. It only looks.
+local leases = {}
+for _, name in ipairs(given.names) do
+  for _, lease in ipairs(permits.of(name).holders) do
+    local expiresAt = permits.expiresAt(lease)
+    if expiresAt > now then leases[#leases + 1] = { name = name, lease = leaseCodec.tell(lease, expiresAt) } end
+  end
+end
+return reply({ leases = leases })

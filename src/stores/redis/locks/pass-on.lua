@@ -1,0 +1,90 @@
+-- include: cluster/tickets/requests
+-- include: runs/transitions
+-- The only place that gives what was freed to the next: a name's permits to the locks and then the runs that wait for it, a
+-- schedule to the oldest of its waiting runs. Every script that frees something ends with `commit`.
+local passOn = {}
+do
+  function passOn.dropWaiter(lock, holder)
+    redis.call('HDEL', key('lock-waiter-terms', lock.name), holder)
+    return redis.call('ZREM', key('lock-waiters', lock.name), holder) == 1
+  end
+
+  -- Gives free permits to the locks that wait, oldest first, and tells each of them. A lease lasts until the waiter's place
+  -- would have expired: only asking again proves that the waiter still lives. Places that have expired are gone.
+  function passOn.toLocks(lock)
+    while lock.waiters do
+      local holder = redis.call('ZRANGE', key('lock-waiters', lock.name), 0, 0)[1]
+      if not holder then
+        lock.waiters = nil
+        permits.change(lock)
+        return
+      end
+      local terms = cjson.decode(redis.call('HGET', key('lock-waiter-terms', lock.name), holder) or '{"placeUntil":0}')
+      if terms.placeUntil > now then
+        if permits.isBusy(lock, terms.permits) then return end
+        permits.grant(lock, terms.permits, { holder = holder, instance = terms.instance,
+          token = permits.nextToken(lock.lastToken, tonumber(terms.floor)), expiresAt = math.min(now + terms.ttlMs, terms.placeUntil) })
+        redis.call('PUBLISH', string.match(KEYS[1], '^(.*){') .. 'wakes', cjson.encode({ holder = holder }))
+      end
+      passOn.dropWaiter(lock, holder)
+    end
+  end
+
+  -- Makes as many waiting runs ready as there are free permits, oldest first. One that waits behind an older run which is
+  -- ready and not claimed yet stays where it is: it could not start.
+  function passOn.toRuns(lock)
+    if not lock.runs then return end
+    keyLine.ripen(lock.name)
+    local before, taken = keyLine.firstReady(lock.name), permits.countLive(lock)
+    while true do
+      local number = keyLine.firstWaiting(lock.name)
+      if not number then
+        lock.runs = nil
+        permits.change(lock)
+        return
+      end
+      if before and number > before then return end
+      local run = runs.load(number)
+      if not run then redis.call('ZREM', key('key-waiting', lock.name), number)
+      else
+        if taken >= run.permits then return end
+        taken = taken + 1
+        transitions.makeReady(run)
+      end
+    end
+  end
+
+  -- Locks come before runs: their callers are waiting for the answer.
+  local function name(lock)
+    local waited = lock.waiters or lock.runs
+    passOn.toLocks(lock)
+    passOn.toRuns(lock)
+    if waited and not lock.waiters and not lock.runs then redis.call('SREM', key('lock-blocked'), lock.name) end
+  end
+
+  -- When all that is left of a schedule's runs waits, the oldest goes on.
+  local function schedule(id)
+    local number = overlap.firstWaiting(id)
+    if not number or overlap.firstEngaged(id) then return end
+    local run = runs.load(number)
+    if run then transitions.makeReady(run) else redis.call('ZREM', key('schedule-waiting', id), number) end
+  end
+
+  function passOn.everything()
+    local names, schedules = permits.takeFreed(), overlap.takeFreed()
+    while #names > 0 or #schedules > 0 do
+      for _, each in ipairs(names) do name(permits.of(each)) end
+      for _, each in ipairs(schedules) do schedule(each) end
+      names, schedules = permits.takeFreed(), overlap.takeFreed()
+    end
+  end
+end
+
+-- Ends a script: passes on what it freed, and writes what it changed.
+local function commit()
+  passOn.everything()
+  queues.save()
+  runs.save()
+  permits.save()
+  numbers.save()
+end

@@ -1,0 +1,132 @@
+-- include: instances/instance-codec
+-- include: locks/lease-codec
+-- include: runs/loaded-runs
+-- Permits of a name: who has one, until when, and what a new holder is given. Locks of users and keys of runs are the same.
+--
+-- A holder whose time is over is not counted, but it stays until somebody else takes its place, and may renew until then. If
+-- it was a run's attempt, that run is fenced in the same step. Lock time is compared with the clock: that the text itself
+-- expires, long after, only keeps the store tidy.
+local permits = {}
+-- runs/transitions.lua fills it: a permit that is taken from a run ends that run's attempt.
+local transitions = {}
+do
+  local DAY_MS = 86400000
+  local known, changed, isChanged, freed, isFreed = {}, {}, {}, {}, {}
+
+  function permits.of(name)
+    local lock = known[name]
+    if not lock then
+      lock = leaseCodec.parse(name, redis.call('GET', key('lock', name)))
+      known[name] = lock
+    end
+    return lock
+  end
+
+  function permits.change(lock)
+    if isChanged[lock] then return end
+    isChanged[lock] = true
+    changed[#changed + 1] = lock
+  end
+
+  -- A permit may have become free: pass-on.lua looks who is next before the script ends.
+  function permits.mayBeFree(name)
+    if isFreed[name] then return end
+    isFreed[name] = true
+    freed[#freed + 1] = name
+  end
+
+  function permits.takeFreed()
+    local list = freed
+    freed, isFreed = {}, {}
+    return list
+  end
+
+  -- A ticket stands for a run of another shard: its number has that shard behind it.
+  function permits.isTicket(number) return #number > 16 end
+
+  function permits.expiresAt(lease)
+    if not lease.run then return lease.expiresAt end
+    if permits.isTicket(lease.run) then return instances.ticketsExpireAt(lease.instance) end
+    return instances.expiresAt(lease.instance)
+  end
+
+  function permits.countLive(lock)
+    local live = 0
+    for _, lease in ipairs(lock.holders) do
+      if permits.expiresAt(lease) > now then live = live + 1 end
+    end
+    return live
+  end
+
+  function permits.isBusy(lock, limit) return #lock.holders >= limit and permits.countLive(lock) >= limit end
+
+  function permits.leaseOf(lock, holder)
+    for _, lease in ipairs(lock.holders) do
+      if lease.holder == holder then return lease end
+    end
+  end
+
+  function permits.leaseOfRun(lock, number)
+    for _, lease in ipairs(lock.holders) do
+      if lease.run == number then return lease end
+    end
+  end
+
+  function permits.remove(lock, lease)
+    for at, other in ipairs(lock.holders) do
+      if other == lease then
+        table.remove(lock.holders, at)
+        break
+      end
+    end
+    permits.change(lock)
+    permits.mayBeFree(lock.name)
+  end
+
+  -- Takes a permit from whoever has it. `died`: its time is over.
+  function permits.revoke(lock, lease, died)
+    local run = lease.run and runs.load(lease.run)
+    if run then transitions.takeOver(run, died) else permits.remove(lock, lease) end
+  end
+
+  -- Removes leases that have run out, the oldest first, until there is room for one more.
+  function permits.makeRoom(lock, limit)
+    while #lock.holders >= limit do
+      local first = lock.holders[1]
+      for _, lease in ipairs(lock.holders) do
+        if permits.expiresAt(lease) < permits.expiresAt(first) then first = lease end
+      end
+      if permits.expiresAt(first) > now then return end
+      permits.revoke(lock, first, true)
+    end
+  end
+
+  -- Tokens only grow, whatever was lost: by the last of the name, the clock, and what the client has seen.
+  function permits.nextToken(last, floor) return math.max(last + 1, clock.nowUs, floor) end
+
+  -- The caller has seen that the lock is not busy.
+  function permits.grant(lock, limit, lease)
+    permits.makeRoom(lock, limit)
+    lease.acquiredAt = now
+    lock.lastToken = lease.token
+    lock.holders[#lock.holders + 1] = lease
+    permits.change(lock)
+    return lease
+  end
+
+  local function save(lock)
+    local longest, stays = 0, lock.waiters or lock.runs
+    for _, lease in ipairs(lock.holders) do
+      if lease.run then stays = true else longest = math.max(longest, lease.expiresAt) end
+    end
+    if not lock.isStored then redis.call('ZADD', key('lock-names'), 0, lock.name) end
+    local name, text = key('lock', lock.name), leaseCodec.write(lock)
+    if stays then redis.call('SET', name, text)
+    elseif #lock.holders == 0 then redis.call('SET', name, text, 'PX', DAY_MS)
+    else redis.call('SET', name, text, 'PX', int(clock.keepForMs(longest - now))) end
+  end
+
+  function permits.save()
+    for _, lock in ipairs(changed) do save(lock) end
+  end
+end

@@ -1,0 +1,22 @@
+-- include: locks/pass-on
+-- locks/release.lua: gives leases, or places in the queue, back (contract: leases.release).
+--
+-- Each only ever removes the holder's own lease: one that comes twice, or late, finds nothing. A lease that was held for less
+-- than its minimum stays until then, for nobody. Keys: lock, lock-waiters, lock-waiter-terms.
+-- Reply lost: the repetition answers false, as for a lease that somebody else took.
+local results = {}
+for at, asked in ipairs(given.requests) do
+  local lock = permits.of(asked.name)
+  local lease = permits.leaseOf(lock, asked.holder)
+  local held = lease ~= nil and not lease.run and not lease.released
+  local waited = lock.waiters and passOn.dropWaiter(lock, asked.holder)
+  if held and lease.acquiredAt + asked.minHoldMs <= now then permits.remove(lock, lease)
+  elseif held then
+    lease.released, lease.expiresAt = true, lease.acquiredAt + asked.minHoldMs
+    permits.change(lock)
+  end
+  permits.mayBeFree(asked.name)
+  results[at] = held or waited or false
+end
+commit()
+return reply({ results = results })

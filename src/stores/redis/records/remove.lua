@@ -1,0 +1,5 @@
+-- include: records/stored
+-- records/remove.lua: forgets a record (contract: records.remove). Reply lost: the repetition answers that there was none.
+local removed = records.live(given.kind, given.id) ~= nil
+records.forget(given.kind, given.id)
+return reply({ removed = removed })

@@ -1,0 +1,16 @@
+import { shardOf } from '../cluster/shards.js'
+import { luaScript } from '../connection/lua-script.js'
+import type { Server } from '../connection/server.js'
+import { number, text } from '../connection/shapes.js'
+import source from './available.lua'
+
+const availableScript = luaScript({
+  name: 'runs/available',
+  source,
+  takes: { key: text },
+  gives: { count: number },
+})
+
+export async function isAvailable(server: Server, key: string, limit: number): Promise<boolean> {
+  return (await server.call(availableScript, shardOf(key, server.shards), { key })).count < limit
+}

@@ -1,0 +1,137 @@
+-- include: locks/pass-on
+-- runs/claim.lua: starts runs that are ready (contract: runs.claim).
+--
+-- The queues of all targets that were asked for are read from their beginning, in the order of claiming. A run with a key
+-- takes its key's permit in the same step, under the protocol of locks/acquire.lua.
+--
+-- Crash or lost reply: the claim's number is kept in instance-claims until a beat says that it was answered. The same number
+-- once more answers what it started; and what the instance does not list in its beat goes back to ready.
+-- Keys: queue, queue-priorities, queue-targets, instance, instance-claims, meta (frozen); lines and lock of each key.
+
+-- How many runs one script looks at that cannot start after all.
+local MOST_LOOKS = 2000
+
+local targets, started, looks = {}, {}, 0
+local allQueues = {}
+for _, target in ipairs(given.targets) do
+  targets[target.name] = target.limit
+  for _, priority in ipairs(redis.call('ZRANGE', key('queue-priorities', target.name), 0, -1)) do
+    allQueues[#allQueues + 1] =
+      { name = key('queue', priority, target.name), priority = tonumber(priority), target = target.name }
+  end
+end
+
+local function inClaimOrder(one, other)
+  if one.priority ~= other.priority then return one.priority > other.priority end
+  if one.readyAt ~= other.readyAt then return one.readyAt < other.readyAt end
+  return one.number < other.number
+end
+
+-- The first of every queue, in the order of claiming.
+local function candidates()
+  queues.save()
+  local found = {}
+  for _, queue in ipairs(allQueues) do
+    local most = math.min(given.limit - #started, targets[queue.target])
+    local members = most > 0 and redis.call('ZRANGEBYSCORE', queue.name, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most) or {}
+    for at = 1, #members, 2 do
+      found[#found + 1] = { number = members[at], readyAt = tonumber(members[at + 1]), priority = queue.priority, queue = queue }
+    end
+  end
+  table.sort(found, inClaimOrder)
+  local first = {}
+  for at = 1, math.min(#found, given.limit - #started) do first[at] = found[at].number end
+  runs.loadMany(first)
+  return found
+end
+
+-- A key is free for a run when a permit is, and no older run that is due stands before it.
+local function mayTakeKey(run, lock)
+  passOn.toLocks(lock)
+  if permits.isBusy(lock, run.permits) then
+    if run.attempt > 0 or run.whenBusy ~= 'skip' then transitions.makeWait(run, 'key')
+    elseif tickets.mayBeFree(lock) then transitions.makeWait(run, 'key', true)
+    else transitions.finish(run, 'skipped', { reason = 'busy' }) end
+    return false
+  end
+  permits.makeRoom(lock, run.permits)
+  keyLine.ripen(lock.name)
+  if not keyLine.isBehind(lock.name, run.number) then return true end
+  transitions.makeWait(run, 'key')
+  return false
+end
+
+-- Answers whether the run was started. Otherwise it is no longer ready.
+local function start(run)
+  if run.attempt == 0 and run.startBy and now > run.startBy then
+    transitions.finish(run, 'skipped', { reason = 'deadline' })
+    return false
+  end
+  local lock = run.key and permits.of(run.key)
+  if lock and not mayTakeKey(run, lock) then return false end
+  local last = math.max(tonumber(run.token) or 0, lock and lock.lastToken or 0)
+  local token = permits.nextToken(last, given.floor)
+  transitions.start(run, token, given.instance, given.claim)
+  if not lock then return true end
+  run.unconfirmed = permits.isTicket(run.number) or nil
+  permits.grant(lock, run.permits, { holder = 'run:' .. run.number .. ':' .. run.token, token = token, expiresAt = now,
+    instance = given.instance, run = run.number })
+  keyLine.count(lock.name, run.number)
+  -- With permits left, runs that waited only because this one stood before them are next.
+  if run.permits > 1 then passOn.toRuns(lock) end
+  return true
+end
+
+local function isFull() return #started >= given.limit or looks >= MOST_LOOKS end
+
+-- Answers whether there may be more: a run that could not start made room for another, or made one ready.
+local function startSome()
+  local more, additions = false, queues.additions
+  for _, candidate in ipairs(candidates()) do
+    local queue = candidate.queue
+    if isFull() then return false end
+    if targets[queue.target] > 0 then
+      local run = runs.load(candidate.number)
+      if not run then
+        redis.call('ZREM', queue.name, candidate.number)
+        more = true
+      elseif start(run) then
+        started[#started + 1] = run
+        targets[queue.target] = targets[queue.target] - 1
+      else
+        looks = looks + 1
+        more = true
+      end
+      if queues.additions ~= additions then return true end
+    end
+  end
+  return more
+end
+
+local function startedBefore()
+  for _, run in ipairs(runs.loadMany(redis.call('SMEMBERS', key('instance-running', given.instance)))) do
+    if run.claim == given.claim then started[#started + 1] = run end
+  end
+end
+
+if instances.isAlive(given.instance) and not redis.call('HGET', key('meta'), 'frozen') then
+  local isRepeated = given.claim <= instances.load(given.instance).claimsSettled
+    or redis.call('ZADD', key('instance-claims', given.instance), 'NX', given.claim, given.claim) == 0
+  if isRepeated then startedBefore() else repeat local more = startSome() until not more end
+end
+commit()
+
+local told, nextReadyAt = {}, nil
+for at, run in ipairs(started) do told[at] = runs.tell(run) end
+for _, queue in ipairs(allQueues) do
+  local later = redis.call('ZRANGEBYSCORE', queue.name, '(' .. int(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  if later[2] then nextReadyAt = math.min(nextReadyAt or math.huge, tonumber(later[2]))
+  elseif redis.call('EXISTS', queue.name) == 0 then
+    redis.call('ZREM', key('queue-priorities', queue.target), queue.priority)
+    if redis.call('EXISTS', key('queue-priorities', queue.target)) == 0 then
+      redis.call('ZREM', key('queue-targets'), queue.target)
+    end
+  end
+end
+if looks >= MOST_LOOKS then nextReadyAt = now end
+return reply({ now = now, runs = told, nextReadyAt = nextReadyAt })

@@ -1,0 +1,45 @@
+-- Dedupe keys: one refuses other runs of its target while its run is unfinished, and after the end for as long as was asked.
+-- The text is `<run> <until>`; until is 0 while the run is unfinished.
+local dedupe = {}
+do
+  local function fieldOf(target, name) return cjson.encode({ target, name }) end
+
+  -- The run that refuses others, if there is one.
+  function dedupe.holder(target, name)
+    local number, untilAt =
+      string.match(redis.call('HGET', key('dedupe'), fieldOf(target, name)) or '', '^([^ ]+) ([^ ]+)')
+    if number and (untilAt == '0' or tonumber(untilAt) > now) then return number end
+  end
+
+  local function isHeldBy(field, run)
+    return string.match(redis.call('HGET', key('dedupe'), field) or '', '^[^ ]+') == run.number
+  end
+
+  function dedupe.open(run)
+    if not run.dedupe then return end
+    local field = fieldOf(run.target, run.dedupe)
+    redis.call('ZREM', key('dedupe-expiry'), field)
+    redis.call('HSET', key('dedupe'), field, run.number .. ' 0')
+  end
+
+  function dedupe.close(run)
+    if not run.dedupe then return end
+    local field = fieldOf(run.target, run.dedupe)
+    if not isHeldBy(field, run) then return end
+    local untilAt = now + (run.dedupeForMs or 0)
+    if untilAt <= now then
+      redis.call('ZREM', key('dedupe-expiry'), field)
+      redis.call('HDEL', key('dedupe'), field)
+    else
+      redis.call('HSET', key('dedupe'), field, run.number .. ' ' .. int(untilAt))
+      redis.call('ZADD', key('dedupe-expiry'), untilAt, field)
+    end
+  end
+
+  -- As if there had never been such a run.
+  function dedupe.forget(run)
+    if not run.dedupe then return end
+    local field = fieldOf(run.target, run.dedupe)
+    if isHeldBy(field, run) then redis.call('HDEL', key('dedupe'), field) end
+  end
+end

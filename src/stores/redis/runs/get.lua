@@ -1,0 +1,2 @@
+-- runs/get.lua: one run (contract: runs.get). Keys: runs.
+return reply({ text = redis.call('HGET', key('runs'), given.number) or nil })

@@ -1,0 +1,80 @@
+-- include: locks/permits
+-- include: runs/loaded-runs
+-- Runs in line for their key. They are sorted by number, so by age.
+--
+--   key-due             due, or began: these count against the key
+--   key-ready           of these, ready: no younger run may start before one of them
+--   key-waiting         of these, waiting until the key is free
+--   key-skipping        of the waiting, those that are skipped once the key is known to be busy
+--   key-later           ready and not due yet; moves to due and ready when somebody looks
+--   key-later-waiting   not due yet, and waits for something else
+local keyLine = {}
+do
+  -- A ticket is as old as its run.
+  local function age(number) return string.sub(number, 1, 16) end
+
+  -- The key, if it is in this shard. A run whose key is elsewhere has a ticket in line there.
+  function keyLine.of(run) return not run.keyShard and run.key or nil end
+
+  function keyLine.ripen(name)
+    for _, set in ipairs({ 'key-later', 'key-later-waiting' }) do
+      for _, number in ipairs(redis.call('ZRANGEBYSCORE', key(set, name), '-inf', now, 'LIMIT', 0, 1000)) do
+        redis.call('ZREM', key(set, name), number)
+        redis.call('ZADD', key('key-due', name), age(number), number)
+        if set == 'key-later' then redis.call('ZADD', key('key-ready', name), age(number), number) end
+      end
+    end
+  end
+
+  function keyLine.count(name, number) redis.call('ZADD', key('key-due', name), age(number), number) end
+
+  function keyLine.addReady(name, run)
+    if run.readyAt <= now then
+      keyLine.count(name, run.number)
+      redis.call('ZADD', key('key-ready', name), age(run.number), run.number)
+    elseif run.attempt == 0 then redis.call('ZADD', key('key-later', name), run.readyAt, run.number) end
+  end
+
+  function keyLine.removeReady(name, run)
+    redis.call('ZREM', key('key-ready', name), run.number)
+    if run.attempt == 0 then redis.call('ZREM', key('key-later', name), run.number) end
+  end
+
+  -- It waits for its key, or for something else.
+  function keyLine.addWaiting(name, run)
+    if run.readyAt <= now then keyLine.count(name, run.number)
+    else redis.call('ZADD', key('key-later-waiting', name), run.readyAt, run.number) end
+    if run.waitsFor ~= 'key' then return end
+    redis.call('ZADD', key('key-waiting', name), age(run.number), run.number)
+    if run.skipsIfBusy then redis.call('SADD', key('key-skipping', name), run.number) end
+    local lock = permits.of(name)
+    if not lock.runs then
+      lock.runs = true
+      permits.change(lock)
+      redis.call('SADD', key('lock-blocked'), name)
+    end
+  end
+
+  function keyLine.removeWaiting(name, run)
+    redis.call('ZREM', key('key-later-waiting', name), run.number)
+    if run.waitsFor ~= 'key' then return end
+    redis.call('ZREM', key('key-waiting', name), run.number)
+    if run.skipsIfBusy then redis.call('SREM', key('key-skipping', name), run.number) end
+  end
+
+  -- The run is over, or was taken back.
+  function keyLine.leave(name, run)
+    redis.call('ZREM', key('key-due', name), run.number)
+    permits.mayBeFree(name)
+  end
+
+  function keyLine.firstReady(name) return redis.call('ZRANGE', key('key-ready', name), 0, 0)[1] end
+
+  function keyLine.firstWaiting(name) return redis.call('ZRANGE', key('key-waiting', name), 0, 0)[1] end
+
+  -- Whether an older run that is due stands before this one.
+  function keyLine.isBehind(name, number)
+    local ready, waiting = keyLine.firstReady(name), keyLine.firstWaiting(name)
+    return (ready ~= nil and ready < number) or (waiting ~= nil and waiting < number)
+  end
+end

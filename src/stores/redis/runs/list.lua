@@ -1,0 +1,27 @@
+-- runs/list.lua: runs, newest first, from the smallest set that holds all that were asked for (contract: runs.list).
+-- Answers them as number and text, where to go on, and how many runs of the shard have not ended.
+-- Keys: runs, runs-all, runs-ended, runs-unstamped, and the sets of a schedule. It only looks.
+local from = given.before and '(' .. given.before or '+inf'
+local newest = {}
+local function add(name)
+  for _, number in ipairs(redis.call('ZREVRANGEBYSCORE', name, from, '-inf', 'LIMIT', 0, given.limit)) do
+    newest[#newest + 1] = number
+  end
+end
+
+if given.schedule then
+  for _, set in ipairs({ 'schedule-engaged', 'schedule-waiting', 'schedule-ended' }) do add(key(set, given.schedule)) end
+  -- Sorted by their instants.
+  for _, number in ipairs(redis.call('ZRANGE', key('schedule-later', given.schedule), 0, -1)) do
+    if not given.before or number < given.before then newest[#newest + 1] = number end
+  end
+  table.sort(newest, function(one, other) return one > other end)
+else add(key(given.unstamped and 'runs-unstamped' or 'runs-all')) end
+
+local found = {}
+for at = 1, math.min(#newest, given.limit) do
+  local text = redis.call('HGET', key('runs'), newest[at])
+  if text then found[#found + 1] = newest[at] .. '\n' .. text end
+end
+local open = redis.call('ZCARD', key('runs-all')) - redis.call('ZCARD', key('runs-ended'))
+return reply({ runs = found, next = #newest >= given.limit and newest[given.limit] or nil, open = open })

@@ -1,0 +1,70 @@
+-- include: runs/loaded-runs
+-- Runs of one schedule, which may have to wait for each other.
+--
+--   schedule-engaged   due, running or between attempts: others wait for these
+--   schedule-waiting   waits for those
+--   schedule-later     not due yet: it moves to the engaged ones when somebody looks
+--   schedule-ended     what the history keeps
+local overlap = {}
+do
+  local freed, isFreed = {}, {}
+
+  function overlap.ripen(schedule)
+    for _, number in ipairs(redis.call('ZRANGEBYSCORE', key('schedule-later', schedule), '-inf', now, 'LIMIT', 0, 1000)) do
+      redis.call('ZREM', key('schedule-later', schedule), number)
+      redis.call('ZADD', key('schedule-engaged', schedule), number, number)
+    end
+  end
+
+  function overlap.engage(run)
+    redis.call('ZREM', key('schedule-later', run.schedule), run.number)
+    redis.call('ZADD', key('schedule-engaged', run.schedule), run.number, run.number)
+  end
+
+  function overlap.wait(run)
+    redis.call('ZREM', key('schedule-later', run.schedule), run.number)
+    redis.call('ZREM', key('schedule-engaged', run.schedule), run.number)
+    redis.call('ZADD', key('schedule-waiting', run.schedule), run.number, run.number)
+  end
+
+  function overlap.stopWaiting(run) redis.call('ZREM', key('schedule-waiting', run.schedule), run.number) end
+
+  function overlap.delay(run) redis.call('ZADD', key('schedule-later', run.schedule), run.readyAt, run.number) end
+
+  -- The run is over, or was taken back.
+  function overlap.leave(run)
+    redis.call('ZREM', key('schedule-engaged', run.schedule), run.number)
+    redis.call('ZREM', key('schedule-later', run.schedule), run.number)
+    overlap.mayBeFree(run.schedule)
+  end
+
+  -- pass-on.lua looks whether one that waits is next before the script ends.
+  function overlap.mayBeFree(schedule)
+    if isFreed[schedule] then return end
+    isFreed[schedule] = true
+    freed[#freed + 1] = schedule
+  end
+
+  function overlap.takeFreed()
+    local list = freed
+    freed, isFreed = {}, {}
+    return list
+  end
+
+  function overlap.firstWaiting(schedule) return redis.call('ZRANGE', key('schedule-waiting', schedule), 0, 0)[1] end
+
+  function overlap.firstEngaged(schedule)
+    overlap.ripen(schedule)
+    return redis.call('ZRANGE', key('schedule-engaged', schedule), 0, 0)[1]
+  end
+
+  -- What a schedule has unfinished that is due, waits, or began; at the most so many of each, and of the waiting the newest.
+  function overlap.unfinished(schedule, most)
+    overlap.ripen(schedule)
+    local them = redis.call('ZRANGE', key('schedule-engaged', schedule), 0, most and most - 1 or -1)
+    for _, number in ipairs(redis.call('ZRANGE', key('schedule-waiting', schedule), most and -most or 0, -1)) do
+      them[#them + 1] = number
+    end
+    return runs.loadMany(them)
+  end
+end

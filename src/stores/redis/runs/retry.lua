@@ -1,0 +1,13 @@
+-- include: locks/pass-on
+-- runs/retry.lua: makes an ended run ready again, by hand (contract: runs.retry). It is refused to runs that succeeded or
+-- have not ended, and while another run has its dedupe key. Keys: runs, runs-ended, dedupe, queues and lines.
+-- Reply lost: the repetition answers 'refused', because the run is ready.
+local RETRIED = { failed = true, cancelled = true, skipped = true }
+
+local run = runs.load(given.number)
+if not run then return reply({ result = 'missing' }) end
+local same = run.dedupe and dedupe.holder(run.target, run.dedupe)
+if not RETRIED[run.state] or (same and same ~= run.number) then return reply({ result = 'refused' }) end
+transitions.revive(run)
+commit()
+return reply({ result = 'ready' })

@@ -1,0 +1,142 @@
+/**
+ * Changing schedules. What a change does is decided here, from what one script read; another script writes it if all is
+ * still as it was read, and nothing at all otherwise. Then it is read and decided again.
+ */
+import type { TakeBack } from '../../../core/declare.js'
+import { failure } from '../../../core/errors.js'
+import type { Schedule } from '../../../core/schedule.js'
+import { luaScript } from '../connection/lua-script.js'
+import type { Server } from '../connection/server.js'
+import { flag, listOf, maybe, named, number, text } from '../connection/shapes.js'
+import { numberIn, runId } from '../runs/run-codec.js'
+import readSource from './read.lua'
+import { definitionText, goesAt, overlapLetter, progressText, toSchedule } from './schedule-codec.js'
+import writeSource from './write.lua'
+
+const readScript = luaScript({
+  name: 'schedules/read',
+  source: readSource,
+  writes: true,
+  takes: { ids: listOf(text) },
+  gives: { now: number, found: listOf(named({ text, unclaimed: text })) },
+})
+
+export const skipRange = named({ from: number, to: number, count: number, reason: text })
+
+export const writeSchedulesScript = luaScript({
+  name: 'schedules/write',
+  source: writeSource,
+  writes: true,
+  takes: {
+    startFrom: number,
+    changes: listOf(
+      named({
+        id: text,
+        /** What it was decided on. */
+        text,
+        unclaimed: text,
+        takeBack: named({ remove: listOf(text), skip: listOf(text), reason: text, unrecorded: listOf(skipRange) }),
+        /** What it becomes; nothing to forget it. */
+        to: maybe(
+          named({
+            place: number,
+            overlap: text,
+            progress: text,
+            definition: text,
+            dueAt: maybe(number),
+            goesAt: maybe(number),
+            unstamped: flag,
+          }),
+        ),
+      }),
+    ),
+  },
+  gives: { written: flag, now: number, versionsFrom: number },
+})
+
+/** A schedule as it was read, with the ticks that can still be taken back. */
+export interface Found {
+  readonly id: string
+  readonly text: string
+  readonly schedule: Schedule | undefined
+  readonly unclaimedText: string
+  readonly unclaimed: readonly { readonly run: string; readonly tick: number }[]
+}
+
+export interface ScheduleChange {
+  readonly found: Found
+  /** What it becomes, with its place among the versions that the write gives out; undefined to forget it. */
+  readonly schedule: Omit<Schedule, 'version'> | undefined
+  readonly place: number
+  readonly takeBack: TakeBack
+}
+
+export const NO_TICKS: TakeBack = { remove: [], skip: [], reason: 'replaced', unrecorded: [] }
+
+export interface Decision<Result> {
+  readonly changes: readonly ScheduleChange[]
+  /** What is answered once all is written: versions count from this one on. */
+  readonly result: (versionsFrom: number) => Result
+}
+
+export type Decide<Result> = (found: readonly Found[], now: number) => Decision<Result>
+
+/** How often a change is decided again because others were faster: more than that is no coincidence. */
+const MAX_TRIES = 100
+
+export async function decideOn<Result>(
+  server: Server,
+  shard: number,
+  ids: readonly string[],
+  decide: Decide<Result>,
+): Promise<Decision<Result>> {
+  const { now, found } = await server.call(readScript, shard, { ids })
+  const schedules = ids.map((id, at) => foundIn(shard, id, found[at]?.text ?? '', found[at]?.unclaimed ?? ''))
+  return decide(schedules, now)
+}
+
+function foundIn(shard: number, id: string, stored: string, unclaimedText: string): Found {
+  const unclaimed = unclaimedText === '' ? [] : unclaimedText.split(' ')
+  return {
+    ...{ id, text: stored, unclaimedText },
+    schedule: stored === '' ? undefined : toSchedule(id, stored),
+    unclaimed: unclaimed.map((each) => {
+      const [run = '', tick] = each.split(':')
+      return { run: runId(shard, run), tick: Number(tick) }
+    }),
+  }
+}
+
+export async function change<Result>(
+  server: Server,
+  shard: number,
+  ids: readonly string[],
+  decide: Decide<Result>,
+  first?: Decision<Result>,
+): Promise<Result> {
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    const known = tries === 0 ? first : undefined
+    const { changes, result } = known ?? (await decideOn(server, shard, ids, decide))
+    if (changes.length === 0) return result(0)
+    const given = { startFrom: server.numbersFrom(), changes: changes.map(toGiven) }
+    const { written, versionsFrom } = await server.call(writeSchedulesScript, shard, given)
+    if (written) return result(versionsFrom)
+  }
+  throw failure('STORE_UNREACHABLE', `schedule "${ids[0]}" and others are written by too many at once: try again`)
+}
+
+function toGiven({ found, schedule, place, takeBack }: ScheduleChange) {
+  const { remove, skip, reason, unrecorded } = takeBack
+  const taken = { remove: remove.map(numberIn), skip: skip.map(numberIn), reason, unrecorded }
+  const given = { id: found.id, text: found.text, unclaimed: found.unclaimedText, takeBack: taken }
+  if (schedule === undefined) return given
+  const { definition, dueAt } = schedule
+  const goes = goesAt(schedule)
+  const to = {
+    ...{ place, overlap: overlapLetter(definition), progress: progressText(schedule) },
+    ...{ definition: definitionText(schedule), unstamped: definition.key === 'unstamped' },
+    ...(dueAt === undefined ? {} : { dueAt }),
+    ...(goes === undefined ? {} : { goesAt: goes }),
+  }
+  return { ...given, to }
+}

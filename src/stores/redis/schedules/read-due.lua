@@ -1,0 +1,30 @@
+-- include: schedules/unfinished
+-- schedules/read-due.lua: schedules that are due, with what planning them takes (contract: schedules.advance, first step).
+--
+-- Two that plan at once would plan the same. A mark in `planners`, which lasts half a second and is removed with the last
+-- plan, makes the second one look behind the schedules of the first. Only the sharing of work depends on it.
+-- Keys: schedules, schedule-due, planners, and the runs of each schedule.
+local MARK_MS = 500
+
+local offset, marks = 0, redis.call('HGETALL', key('planners'))
+for at = 1, #marks, 2 do
+  if tonumber(marks[at + 1]) <= now then redis.call('HDEL', key('planners'), marks[at])
+  elseif marks[at] ~= given.planner then offset = offset + given.behind end
+end
+
+local horizon = int(now + given.lookaheadMs + 1)
+local ids = redis.call('ZRANGEBYSCORE', key('schedule-due'), '-inf', '(' .. horizon, 'LIMIT', offset, given.limit)
+local due = {}
+if #ids > 0 then
+  redis.call('HSET', key('planners'), given.planner, int(now + MARK_MS))
+  for at, text in ipairs(readMany('HMGET', key('schedules'), ids)) do
+    if text then
+      -- The planner does not read the payload, which is the last line.
+      local definitionEnd = string.find(text, '\n', string.find(text, '\n', 1, true) + 1, true)
+      due[#due + 1] = { id = ids[at], text = string.sub(text, 1, definitionEnd - 1),
+        unfinished = allowsOverlap(text) and '' or unfinishedText(ids[at]) }
+    end
+  end
+end
+local first = redis.call('ZRANGE', key('schedule-due'), 0, 0, 'WITHSCORES')[2]
+return reply({ now = now, found = #ids, due = due, nextDueAt = first and math.floor(first) })

@@ -1,0 +1,78 @@
+-- include: locks/pass-on
+-- include: schedules/unfinished
+-- schedules/record-ticks.lua: writes plans: ticks, skips and cursors (contract: schedules.advance, second step).
+--
+-- A plan is written only over what it was made from: the schedule's first line, with its version and cursor, and where ticks
+-- may not overlap its unfinished runs. One that another instance has moved on is left alone, so a tick is recorded once.
+-- Keys: schedules, schedule-due, schedules-finished, planners; runs, queues and lines.
+-- Crash: all of it or nothing was written. Reply lost: the schedules are no longer due.
+numbers.startFrom(given.startFrom)
+if given.removesMark then redis.call('HDEL', key('planners'), given.planner) end
+
+local recorded, skipped, texts, due = 0, 0, {}, {}
+
+-- A former schedule of this id may have had a tick at an instant that this one reaches back to.
+local function isKnown(schedule, tick)
+  for _, set in ipairs({ 'schedule-engaged', 'schedule-waiting', 'schedule-ended' }) do
+    for _, run in ipairs(runs.loadMany(redis.call('ZREVRANGE', key(set, schedule), 0, 999))) do
+      if run.tick == tick and run.origin == 'tick' then return true end
+    end
+  end
+  return false
+end
+
+local function record(plan, template, payload, tick)
+  if tick.mayBeKnown and isKnown(plan.id, tick.at) then return end
+  local run = { origin = 'tick', schedule = plan.id, tick = tick.at, readyAt = tick.readyAt, startBy = tick.startBy }
+  for field, value in pairs(template.run) do run[field] = value end
+  runs.add(run, template.options .. '\n' .. payload)
+  recorded = recorded + 1
+  if tick.waits then
+    transitions.makeWait(run, 'overlap')
+    overlap.mayBeFree(plan.id)
+  else transitions.makeReady(run) end
+end
+
+-- Under a policy that drops what was missed, older ticks that never began are taken back.
+local function retract(schedule, through)
+  for _, run in ipairs(overlap.unfinished(schedule)) do
+    if run.attempt == 0 and run.origin == 'tick' and run.tick <= through then
+      transitions.finish(run, 'skipped', { reason = 'missed' })
+    end
+  end
+end
+
+local function apply(plan, text)
+  if plan.retractThrough then retract(plan.id, plan.retractThrough) end
+  if plan.cancelsUnfinished then transitions.makeWay(plan.id) end
+  if #plan.ticks > 0 then
+    local payload = string.match(text, '^[^\n]*\n[^\n]*\n(.*)$')
+    for _, tick in ipairs(plan.ticks) do record(plan, given.templates[plan.template], payload, tick) end
+  end
+  for _, range in ipairs(plan.skips) do
+    transitions.addSkip(plan.id, range.from, range.to, range.count, range.reason)
+    skipped = skipped + range.count
+  end
+  texts[#texts + 1] = plan.id
+  texts[#texts + 1] = plan.to .. string.sub(text, #plan.from + 1)
+  if plan.dueAt then
+    due[#due + 1] = numbers.inLine(plan.dueAt)
+    due[#due + 1] = plan.id
+  else redis.call('ZREM', key('schedule-due'), plan.id) end
+  if plan.goesAt then redis.call('ZADD', key('schedules-finished'), plan.goesAt, plan.id) end
+end
+
+local ids = {}
+for at, plan in ipairs(given.plans) do ids[at] = plan.id end
+for at, text in ipairs(readMany('HMGET', key('schedules'), ids)) do
+  local plan = given.plans[at]
+  -- With the end of the line, so that no line is taken for a longer one.
+  local isSame = text and string.sub(text, 1, #plan.from + 1) == plan.from .. '\n'
+  if isSame and (allowsOverlap(text) or unfinishedText(plan.id) == plan.unfinished) then apply(plan, text) end
+end
+batch('HSET', key('schedules'), texts)
+batch('ZADD', key('schedule-due'), due)
+if #due > 0 then wake('schedules') end
+commit()
+local first = redis.call('ZRANGE', key('schedule-due'), 0, 0, 'WITHSCORES')[2]
+return reply({ recorded = recorded, skipped = skipped, nextDueAt = first and math.floor(first) })

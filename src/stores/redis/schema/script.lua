@@ -1,0 +1,45 @@
+-- What every script begins with, behind its clock.
+--
+--   given           the parameters by name, as lua-script.ts declares them
+--   reply(answer)   the results by name, and what was woken
+--   now             the store's time, in milliseconds
+--   key(name, ...)  the only place that makes the name of a key: keys.ts lists all of them
+--
+-- A script cannot be rolled back: it looks and decides before it writes.
+-- luacheck: push ignore 211
+local now = math.floor(clock.nowUs / 1000)
+local given = ARGV[1] and cjson.decode(ARGV[1])
+
+local function key(name, one, other)
+  if other then return KEYS[1] .. name .. ':' .. one .. ':' .. other end
+  if one then return KEYS[1] .. name .. ':' .. one end
+  return KEYS[1] .. name
+end
+
+-- Whole numbers as text. cjson writes 14 digits of a number, and a token has 16: texts and replies have tokens as strings.
+local function int(number) return string.format('%.0f', number) end
+
+-- What others should look at: 'schedules', 'runs', 'leases', 'attempts', 'settled'; and 'tickets', which this process delivers.
+local woken, isWoken = {}, {}
+local function wake(what)
+  if isWoken[what] then return end
+  isWoken[what] = true
+  woken[#woken + 1] = what
+end
+
+local function reply(answer) return table.concat(woken, ' ') .. '\n' .. cjson.encode(answer) end
+
+-- One command for many arguments. A Lua function takes no more than some 8,000.
+local BATCH = 2000
+local function batch(command, name, args)
+  for first = 1, #args, BATCH do redis.call(command, name, unpack(args, first, math.min(first + BATCH - 1, #args))) end
+end
+local function readMany(command, name, fields)
+  local found = {}
+  for first = 1, #fields, BATCH do
+    local part = redis.call(command, name, unpack(fields, first, math.min(first + BATCH - 1, #fields)))
+    for at = 1, #part do found[first + at - 1] = part[at] end
+  end
+  return found
+end
+-- luacheck: pop
