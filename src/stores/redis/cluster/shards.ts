@@ -23,7 +23,6 @@ export const CLUSTER_SHARDS = 12
 const agreeScript = luaScript({
   name: 'cluster/agree-on-shards',
   source: agreeSource,
-  writes: true,
   takes: { shards: number },
   gives: { shards: number, channel: text },
 })

@@ -19,7 +19,7 @@ interface Composed {
 
 export interface LuaScript<Takes, Gives> {
   readonly name: string
-  /** It changes something: replicas are waited for if that was asked for, and what it woke is announced. */
+  /** It changes what others rely on: replicas are waited for, if that was asked for. */
   readonly writes: boolean
   /** For each kind of clock. */
   readonly composed: Readonly<Record<ClockKind, Composed>>

@@ -20,7 +20,6 @@ import { goesAt, type Head, movingFrom, movingText, toHead } from './schedule-co
 const readDueScript = luaScript({
   name: 'schedules/read-due',
   source: dueSource,
-  writes: true,
   takes: { planner: text, lookaheadMs: number, limit: number, behind: number },
   gives: {
     now: number,

@@ -16,7 +16,6 @@ import writeSource from './write.lua'
 const readScript = luaScript({
   name: 'schedules/read',
   source: readSource,
-  writes: true,
   takes: { ids: listOf(text) },
   gives: { now: number, found: listOf(named({ text, unclaimed: text })) },
 })

@@ -20,7 +20,6 @@ const wanted: Shape<Wanted> = { read: (each) => each as Wanted, names: [] }
 const outboxScript = luaScript({
   name: 'cluster/tickets/outbox',
   source: outboxSource,
-  writes: true,
   takes: {},
   gives: {
     wanted: listOf(wanted),
