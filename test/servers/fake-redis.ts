@@ -6,7 +6,7 @@ export async function fakeRedis(info: string): Promise<{ readonly url: string; c
   const sockets = new Set<Socket>()
   const bulk = (text: string) => `$${Buffer.byteLength(text)}\r\n${text}\r\n`
   const answerTo = (command: string) => {
-    if (/^eval/i.test(command)) return `*2\r\n${bulk(info)}${bulk('1767225600000')}`
+    if (/^eval/i.test(command)) return bulk(`\n${JSON.stringify({ info, now: 1_767_225_600_000, serverTime: 0 })}`)
     return /^info/i.test(command) ? bulk(info) : '+OK\r\n'
   }
   const server = createServer((socket) => {
