@@ -4,11 +4,12 @@
  * with what Redis adds. A warning is an error. luacheck is Debian's lua-check, and is installed when it is missing.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { rolldown } from 'rolldown'
-import { foundOrInstalled } from '../test/servers/apt.js'
+import { foundOrInstalled } from '../test/servers/apt-install.js'
+import { findProgram } from '../test/servers/find-program.js'
 import { textModules } from './text-modules.js'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
@@ -25,7 +26,7 @@ try {
   const luacheck = foundOrInstalled({
     what: 'luacheck is missing',
     package_: 'lua-check',
-    find: () => ['/usr/bin/luacheck', '/usr/local/bin/luacheck'].find((path) => existsSync(path)),
+    find: () => findProgram('luacheck'),
   })
   const options = [
     '--std',
