@@ -66,10 +66,10 @@ async function importLines(name, n) {
  */
 async function createOne(name, title) {
   const rates = await takeTurns(ROUNDS, {
-    ours: () => serving(name, createMany),
+    ours: () => withService(name, createMany),
     alone: () => putting(name, 1),
     together: () => putting(name, CLIENTS),
-    bare: () => contending(name, ['bare'], createMany),
+    bare: () => withContender(name, ['bare'], createMany),
   })
   const { ours, together, alone, bare } = rates
   reportRatio(title, name, ours, together, `schedules.put, ${CLIENTS} in flight`, {
@@ -81,12 +81,12 @@ async function createOne(name, title) {
 }
 
 /**
- * Opens a store in which a live instance runs the schedules' job, so that any process may create them.
+ * Opens a store in which an instance has declared the schedules' job, so that any process may create them.
  * @template T
  * @param {string} name
  * @param {(location: import('./harness/store-locations.js').StoreLocation) => Promise<T>} work
  */
-async function prepared(name, work) {
+async function withStore(name, work) {
   const { store, location, close } = await openStore(name, { jumps: false })
   if (location === undefined) throw new Error(`no other process finds a store on ${name}`)
   const app = { id: 'app', host: 'bench', pid: process.pid, zoneData: '', jobs: [{ name: INPUT.job }] }
@@ -103,8 +103,8 @@ async function prepared(name, work) {
  * @param {string} name
  * @param {(said: { url: string }) => Promise<T>} work
  */
-function serving(name, work) {
-  return prepared(name, async (location) => {
+function withService(name, work) {
+  return withStore(name, async (location) => {
     const child = spawn(process.execPath, [BELFRY, 'serve', '--port', '0', ...storeArguments(location)], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
@@ -132,8 +132,8 @@ function serving(name, work) {
  * @param {readonly string[]} args
  * @param {(said: { url: string, perSecond: number }) => T | Promise<T>} work
  */
-function contending(name, args, work) {
-  return prepared(name, async (location) => {
+function withContender(name, args, work) {
+  return withStore(name, async (location) => {
     const child = fork(CONTENDER, [JSON.stringify(location), ...args])
     const gone = once(child, 'exit')
     const tooSoon = gone.then(() => Promise.reject(new Error(`${args[0]} ended before it said anything`)))
@@ -147,7 +147,7 @@ function contending(name, args, work) {
 
 /** @param {string} name @param {number} clients */
 function putting(name, clients) {
-  return contending(name, ['put', String(clients), String(TURN_MS)], ({ perSecond }) => perSecond)
+  return withContender(name, ['put', String(clients), String(TURN_MS)], ({ perSecond }) => perSecond)
 }
 
 /** @param {{ url: string }} server */

@@ -12,7 +12,7 @@ import { cycleAll, lockAndUnlock } from './locks/cycle-all.js'
 
 const ROUNDS = 5
 const TURN_MS = 2_000
-const CROWD_MS = 3 * TURN_MS
+const CONTENDED_MS = 3 * TURN_MS
 
 const RAW_REDIS = 'raw SET NX PX, and a script that compares and deletes'
 
@@ -63,7 +63,7 @@ async function uncontended(name, mode, clients, wants) {
  */
 async function contended(name, clients, wants) {
   const inProcesses = name === 'postgres' ? [2] : name === 'redis' ? [1, 2] : [1]
-  for (const processes of inProcesses) await crowd(name, clients, processes, wants)
+  for (const processes of inProcesses) await contendOnOneLock(name, clients, processes, wants)
 }
 
 /**
@@ -72,19 +72,21 @@ async function contended(name, clients, wants) {
  * @param {number} processes
  * @param {(title: string) => boolean} wants
  */
-async function crowd(name, clients, processes, wants) {
+async function contendOnOneLock(name, clients, processes, wants) {
   const title = `${clients} clients on one lock${processes === 1 ? '' : `, in ${processes} processes`}`
   if (!wants(title)) return
   /** @type {number[][]} */
   const rounds = []
   for (let round = 0; round < ROUNDS; round += 1) {
-    rounds.push(processes === 1 ? await crowdHere(name, clients) : await crowdElsewhere(name, clients, processes))
+    rounds.push(
+      processes === 1 ? await contendInProcess(name, clients) : await contendInProcesses(name, clients, processes),
+    )
   }
   report({
     bench: 'locks',
     case: title,
     store: name,
-    perSecond: Math.round(median(rounds.map(sum)) / (CROWD_MS / 1_000)),
+    perSecond: Math.round(median(rounds.map(sum)) / (CONTENDED_MS / 1_000)),
     fairness: hundredths(median(rounds.map(fairness))),
   })
 }
@@ -93,10 +95,10 @@ async function crowd(name, clients, processes, wants) {
  * @param {string} name
  * @param {number} clients
  */
-async function crowdHere(name, clients) {
+async function contendInProcess(name, clients) {
   const bench = await openStore(name, { jumps: false })
   const belfry = createBelfry({ store: bench.store })
-  const cycles = await cycleAll(clients, CROWD_MS, () => lockAndUnlock(belfry, 'one', '30s'))
+  const cycles = await cycleAll(clients, CONTENDED_MS, () => lockAndUnlock(belfry, 'one', '30s'))
   await belfry.stop()
   await bench.close()
   return cycles
@@ -109,9 +111,9 @@ const CONTENDER = fileURLToPath(new URL('locks/contender.js', import.meta.url))
  * @param {number} clients
  * @param {number} processes
  */
-async function crowdElsewhere(name, clients, processes) {
+async function contendInProcesses(name, clients, processes) {
   const bench = await openStore(name, { jumps: false })
-  const args = [JSON.stringify(bench.location), String(clients / processes), String(CROWD_MS)]
+  const args = [JSON.stringify(bench.location), String(clients / processes), String(CONTENDED_MS)]
   const children = Array.from({ length: processes }, () => fork(CONTENDER, args))
   await Promise.all(children.map((child) => once(child, 'message')))
   const exits = children.map((child) => once(child, 'exit'))

@@ -30,7 +30,7 @@ async function contents(belfry: Belfry) {
 }
 
 /** An instance whose store holds one schedule, job, run and lock. */
-async function inhabited() {
+async function populated() {
   const kit = createTestBelfry({ now: '2026-01-01T00:00:00Z' })
   const job = kit.belfry.job('mail', { exclusive: { by: ['to'] }, run: () => null })
   await kit.belfry.start()
@@ -78,7 +78,7 @@ const names: readonly Case[] = [
 
 describe('a payload', () => {
   it.each(payloads)('with %s is refused by enqueue, trigger and put', async (_, payload, code, message) => {
-    const { belfry, job } = await inhabited()
+    const { belfry, job } = await populated()
     const before = await contents(belfry)
     const acts = [
       () => job.enqueue({ to: 'bob', payload } as Json),
@@ -110,7 +110,7 @@ describe('a payload', () => {
 
 describe('a name', () => {
   it.each(names)('that is %s is refused everywhere', async (_, given, code, message) => {
-    const { belfry, job } = await inhabited()
+    const { belfry, job } = await populated()
     const name = given as string
     const before = await contents(belfry)
     const acts = [
@@ -139,7 +139,7 @@ describe('a name', () => {
   })
 
   it('of 1 and of 255 characters is accepted', async () => {
-    const { belfry, job } = await inhabited()
+    const { belfry, job } = await populated()
     for (const name of ['a', 'é'.repeat(255), 'a b/c:d"e']) {
       expect(await belfry.lock(name)).toBeDefined()
       expect(await belfry.schedules.put(name, { every: '1h', job })).toMatchObject({ id: name })
@@ -252,7 +252,7 @@ describe('a schedule', () => {
   it.each([...schedules, ...odd])(
     'with %s is refused by put, putMany, apply and start',
     async (_, input, code, message) => {
-      const { belfry, instance } = await inhabited()
+      const { belfry, instance } = await populated()
       const schedule = input as ScheduleInput
       const before = await contents(belfry)
       const declaring = instance()
@@ -346,7 +346,7 @@ describe('an enqueue', () => {
     ['a negative delay', { in: -1 }, 'DURATION_OUT_OF_RANGE', /^enqueue of job "mail": .*-1/],
     ['a broken instant', { at: 'tomorrow' }, 'INSTANT_SYNTAX', /^enqueue of job "mail": .*tomorrow/],
   ])('with %s is refused', async (_, options, code, message) => {
-    const { belfry, job } = await inhabited()
+    const { belfry, job } = await populated()
     const before = await contents(belfry)
     const refused = job.enqueue({ to: 'bob' }, options)
     await expect(refused).rejects.toMatchObject({ code })
@@ -380,7 +380,7 @@ describe('a lock', () => {
     ['no permits', { permits: 0 }, 'OPTION_INVALID', /permits is 0; it must be a whole number/],
     ['a broken TTL', { ttl: 'long' }, 'DURATION_SYNTAX', /^lock "a": duration "long"/],
   ])('with %s is refused', async (_, options, code, message) => {
-    const { belfry } = await inhabited()
+    const { belfry } = await populated()
     const before = await contents(belfry)
     const refused = belfry.lock('a', options)
     await expect(refused).rejects.toMatchObject({ code })

@@ -23,14 +23,14 @@ function recorder() {
 }
 
 /** Ends when its signal fires. */
-function obedient({ signal }: HandlerContext<unknown>): Promise<never> {
+function endsOnSignal({ signal }: HandlerContext<unknown>): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason))
   })
 }
 
 /** Ignores its signal. */
-function deaf(): Promise<never> {
+function ignoresSignal(): Promise<never> {
   return new Promise(() => {})
 }
 
@@ -44,7 +44,7 @@ describe('a timeout', () => {
       retry: { attempts: 2, backoff: 'fixed', delay: '1m' },
       run: (context) => {
         context.signal.addEventListener('abort', () => reasons.push(context.signal.reason))
-        return obedient(context)
+        return endsOnSignal(context)
       },
     })
     await belfry.start()
@@ -81,7 +81,7 @@ describe('a timeout', () => {
       retry: { attempts: 1 },
       run: ({ payload }) => {
         starts.push(clock.now())
-        return payload === 1 ? deaf() : 'done'
+        return payload === 1 ? ignoresSignal() : 'done'
       },
     })
     // Both runs have the same key.
@@ -114,7 +114,7 @@ describe('a timeout', () => {
       run: ({ payload }) => {
         const { at } = payload as { at: number }
         starts.set(at, clock.now())
-        return at === 0 ? deaf() : 'done'
+        return at === 0 ? ignoresSignal() : 'done'
       },
     })
     await job.enqueue({ key: 'a', at: 0 })
@@ -171,7 +171,7 @@ describe('a cancel', () => {
       retry: { attempts: 5 },
       run: (context) => {
         context.signal.addEventListener('abort', () => reasons.push(context.signal.reason))
-        return obedient(context)
+        return endsOnSignal(context)
       },
     })
     worker.on('run:cancelled', ({ run }) => told.push(run.id))
@@ -191,7 +191,7 @@ describe('a cancel', () => {
   it('fences a running attempt that ignores it for 5 s', async () => {
     const { logger, warnings } = recorder()
     const { belfry, advance } = createTestBelfry({ logger })
-    const job = belfry.job('deaf', { run: deaf })
+    const job = belfry.job('deaf', { run: ignoresSignal })
     await belfry.start()
     const { run } = await job.enqueue(null)
     await advance('1s')
@@ -246,7 +246,7 @@ describe('stop', () => {
       retry: { attempts: 1 },
       run: (context) => {
         context.signal.addEventListener('abort', () => reasons.push(context.signal.reason))
-        return obedient(context)
+        return endsOnSignal(context)
       },
     })
     belfry.on('run:released', ({ run }) => released.push(run.id))
@@ -278,7 +278,7 @@ describe('stop', () => {
   it('fences a handler that ignores the signal for 1 s, and hands its run over', async () => {
     const { logger, warnings } = recorder()
     const { belfry, instance, advance, runs, clock } = createTestBelfry({ logger })
-    const job = belfry.job('deaf', { run: deaf })
+    const job = belfry.job('deaf', { run: ignoresSignal })
     const other = instance()
     const startedAt: number[] = []
     other.job('deaf', { run: () => void startedAt.push(clock.now()) })

@@ -3,7 +3,7 @@ import type { Overlap } from '../../src/index.js'
 import { createTestBelfry } from '../../src/testing/index.js'
 
 /** An hourly schedule whose first run takes two and a half hours and whose other runs take a minute. */
-async function play(overlap: Overlap, handler: 'obedient' | 'deaf' = 'obedient') {
+async function runHourly(overlap: Overlap, handler: 'endsOnSignal' | 'ignoresSignal' = 'endsOnSignal') {
   const { belfry, advance, clock, runs } = createTestBelfry({ now: '2026-01-01T00:00:00Z' })
   const at = () => new Date(clock.now()).toISOString().slice(11, 19)
   const starts: string[] = []
@@ -20,7 +20,7 @@ async function play(overlap: Overlap, handler: 'obedient' | 'deaf' = 'obedient')
         clock.after(worksMs, resolve)
         signal.addEventListener('abort', () => {
           aborted.push(at())
-          if (handler === 'obedient') resolve()
+          if (handler === 'endsOnSignal') resolve()
         })
       })
       now -= 1
@@ -42,27 +42,27 @@ async function play(overlap: Overlap, handler: 'obedient' | 'deaf' = 'obedient')
 
 describe('overlap', () => {
   it('allow: every tick starts on time, in parallel with earlier ones', async () => {
-    const { starts, most } = await play('allow')
+    const { starts, most } = await runHourly('allow')
     expect(starts).toEqual([1, 2, 3, 4, 5].map((hour) => `0${hour}:00 at 0${hour}:00:00`))
     expect(most).toBe(2)
   })
 
   it('skip: a tick is skipped while an earlier run is unfinished, and does not count as a tick', async () => {
-    const { starts, most, reasons } = await play('skip')
+    const { starts, most, reasons } = await runHourly('skip')
     expect(starts).toEqual([1, 4, 5, 6, 7].map((hour) => `0${hour}:00 at 0${hour}:00:00`))
     expect(reasons).toEqual([undefined, 'overlap', 'overlap', undefined, undefined])
     expect(most).toBe(1)
   })
 
   it('queue-one: one run waits; later ticks are skipped until it starts', async () => {
-    const { starts, most, reasons } = await play('queue-one')
+    const { starts, most, reasons } = await runHourly('queue-one')
     expect(starts.slice(0, 3)).toEqual(['01:00 at 01:00:00', '02:00 at 03:30:00', '04:00 at 04:00:00'])
     expect(reasons).toEqual([undefined, undefined, 'overlap', undefined, undefined])
     expect(most).toBe(1)
   })
 
   it('queue-all: all runs wait, oldest first', async () => {
-    const { starts, most, ends } = await play('queue-all')
+    const { starts, most, ends } = await runHourly('queue-all')
     expect(starts).toEqual([
       '01:00 at 01:00:00',
       '02:00 at 03:30:00',
@@ -75,14 +75,14 @@ describe('overlap', () => {
   })
 
   it('cancel-running: the running attempt is asked to end, and the new run starts after it', async () => {
-    const { starts, most, aborted } = await play('cancel-running')
+    const { starts, most, aborted } = await runHourly('cancel-running')
     expect(aborted).toEqual(['02:00:00'])
     expect(starts.slice(0, 2)).toEqual(['01:00 at 01:00:00', '02:00 at 02:00:00'])
     expect(most).toBe(1)
   })
 
   it('cancel-running: an attempt that does not end is fenced after 5 s', async () => {
-    const { starts, ends } = await play('cancel-running', 'deaf')
+    const { starts, ends } = await runHourly('cancel-running', 'ignoresSignal')
     expect(starts.slice(0, 2)).toEqual(['01:00 at 01:00:00', '02:00 at 02:00:05'])
     expect(ends[0]).toBe('01:00 cancelled')
     expect(ends[1]).toBe('02:00 succeeded')

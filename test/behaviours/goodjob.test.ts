@@ -41,7 +41,7 @@ behaviours("GoodJob's cron", (behaviour) => {
       const second = new Date((await bed.now()) + 2 * HOUR_MS)
       await putByHand(bed, 'bell', { at: [first, second] })
       await putByHand(bed, 'gong', { at: [first] })
-      const heldUp = replaying(1.5 * HOUR_MS)
+      const heldUp = replayingPlanner(1.5 * HOUR_MS)
       const taken = await bed.store.schedules.advance({ limit: 10, lookaheadMs: 1.5 * HOUR_MS, plan: heldUp })
       expect(taken.recorded).toBe(2)
       const again = await bed.store.schedules.advance({ limit: 10, lookaheadMs: 2.5 * HOUR_MS, plan: heldUp })
@@ -75,7 +75,10 @@ behaviours("GoodJob's cron", (behaviour) => {
     async (bed) => {
       const recorders = await openHandles(bed, 5)
       await putByHand(bed, 'bell', { every: '1h' })
-      const results = await advanceAll(recorders, { lookaheadMs: 2.5 * HOUR_MS, planner: replaying(1.5 * HOUR_MS) })
+      const results = await advanceAll(recorders, {
+        lookaheadMs: 2.5 * HOUR_MS,
+        planner: replayingPlanner(1.5 * HOUR_MS),
+      })
       expect(results.map(({ recorded }) => recorded).sort()).toEqual([0, 0, 0, 0, 1])
     },
   )
@@ -88,7 +91,7 @@ behaviours("GoodJob's cron", (behaviour) => {
       const { anchor } = await putByHand(bed, 'bell', { every: '1h' })
       for (let number = 1; number <= 3; number += 1) {
         // All recorders read the schedule, and all plan the same next tick, again after each recording.
-        const planner = replaying((number + 0.5) * HOUR_MS)
+        const planner = replayingPlanner((number + 0.5) * HOUR_MS)
         await advanceAll(recorders, { lookaheadMs: (number + 1.5) * HOUR_MS, planner })
         expect(await recordedTicks(bed, 'bell')).toEqual(ticksAfter(anchor, HOUR_MS, number))
       }
@@ -100,7 +103,7 @@ behaviours("GoodJob's cron", (behaviour) => {
     'No application lock, leader or existence check decides: the recording itself does. (held up for two ticks)',
     async (bed) => {
       const { anchor } = await putByHand(bed, 'bell', { every: '1h' })
-      const heldUp = replaying(1.5 * HOUR_MS)
+      const heldUp = replayingPlanner(1.5 * HOUR_MS)
       const advance = (hours: number, planner: Planner) =>
         bed.store.schedules.advance({ limit: 10, lookaheadMs: hours * HOUR_MS, plan: planner })
       await advance(1.5, heldUp)
@@ -118,7 +121,7 @@ behaviours("GoodJob's cron", (behaviour) => {
     'No application lock, leader or existence check decides: the recording itself does. (what a recorder asks of the store)',
     async (bed) => {
       const asked = new Set<string>()
-      const recorder = await bed.instance({ roles: ['tick'], wrap: (store) => listening(store, asked) })
+      const recorder = await bed.instance({ roles: ['tick'], wrap: (store) => recordingCalls(store, asked) })
       await recorder.start()
       await putByHand(bed, 'bell')
       await bed.until(async () => (await recordedTicks(bed, 'bell')).length >= 3, 'three ticks')
@@ -171,7 +174,7 @@ behaviours("GoodJob's cron", (behaviour) => {
     'A late or clock-skewed instance cannot record a tick again after its run has finished and been pruned. (the recording itself comes late)',
     async (bed) => {
       const { anchor } = await putByHand(bed, 'bell')
-      const heldUp = replaying(1_500)
+      const heldUp = replayingPlanner(1_500)
       await bed.store.schedules.advance({ limit: 10, lookaheadMs: 1_500, plan: heldUp })
       const { fired } = await startChimers(bed, 1, { roles: ['run'] })
       await bed.until(() => finished(bed, 'bell', 1), 'the tick to have run')
@@ -295,7 +298,7 @@ function advanceAll(
 }
 
 /** A planner that returns its first plan of each schedule again, however late it writes. */
-function replaying(lookaheadMs: number): Planner {
+function replayingPlanner(lookaheadMs: number): Planner {
   const plans = new Map<string, Plan>()
   return (schedule, unfinished, now) => {
     const planned = plans.get(schedule.id) ?? plan(schedule, unfinished, now, now + lookaheadMs)
@@ -305,7 +308,7 @@ function replaying(lookaheadMs: number): Planner {
 }
 
 /** Records which operations an instance calls. */
-function listening(store: Store, asked: Set<string>): Store {
+function recordingCalls(store: Store, asked: Set<string>): Store {
   const part = <Part extends object>(area: string, operations: Part): Part =>
     new Proxy(operations, {
       get(target, name, receiver) {

@@ -10,7 +10,7 @@ import { rabbitKind } from './rabbitmq/cluster.js'
 import { redisClusterKind } from './redis/cluster.js'
 import { redisSentinelKind } from './redis/sentinel.js'
 import { SCENARIOS, SHORT_SCENARIOS } from './scenarios.js'
-import { tryOut } from './trial.js'
+import { runTrial } from './trial.js'
 
 /** @type {readonly import('./cluster.js').BrokerKind[]} */
 const KINDS = [kafkaKind, natsKind, rabbitKind, redisClusterKind, redisSentinelKind]
@@ -36,7 +36,7 @@ const failed = []
 // In the short form, light clusters run concurrently.
 const light = values.short ? kinds.filter(({ isLight }) => isLight === true) : []
 const groups = [...kinds.filter((kind) => !light.includes(kind)).map((kind) => [kind]), light]
-for (const group of groups) failed.push(...(await Promise.all(group.map(tryKind))).flat())
+for (const group of groups) failed.push(...(await Promise.all(group.map(runScenarios))).flat())
 if (failed.length > 0) {
   console.error(`failed: ${failed.join('; ')}`)
   process.exit(1)
@@ -44,7 +44,7 @@ if (failed.length > 0) {
 console.log('nothing lost, no id with two contents, order kept')
 
 /** @param {import('./cluster.js').BrokerKind} kind */
-async function tryKind(kind) {
+async function runScenarios(kind) {
   const clients = kind.clients.filter((client) => values.client === undefined || client === values.client)
   if (clients.length === 0) refuse(`--client ${values.client}: ${kind.name} has ${kind.clients.join(', ')}`)
   await kind.prepare(clients)
@@ -53,13 +53,13 @@ async function tryKind(kind) {
   const failures = []
   try {
     for (const scenario of scenarios) {
-      if (!canBeTried(scenario, kind, cluster)) continue
+      if (!canRun(scenario, kind, cluster)) continue
       // At a high rate the clients run one after another; together they would measure the machine.
       const turns = scenario.isHeavy ? clients.map((client) => [client]) : [clients]
       for (const turn of turns) {
         const rate = values.rate === undefined ? {} : { perSecond: Number(values.rate) }
         const trial = { broker: kind.name, cluster, scenario, clients: turn, ...rate }
-        if (!(await isFine(trial))) failures.push(`${kind.name}, ${turn.join(', ')}: ${scenario.name}`)
+        if (!(await passes(trial))) failures.push(`${kind.name}, ${turn.join(', ')}: ${scenario.name}`)
       }
     }
   } finally {
@@ -73,17 +73,17 @@ async function tryKind(kind) {
  * @param {import('./cluster.js').BrokerKind} kind
  * @param {import('./cluster.js').Cluster} cluster
  */
-function canBeTried({ only, everyWayIn, refusedWayIn, asksForRefusals }, kind, cluster) {
+function canRun({ only, everyVariant, withRefusedVariant, asksForRefusals }, kind, cluster) {
   if (only !== undefined && only !== kind.name) return false
-  if (everyWayIn && cluster.variants === undefined) return false
-  if (refusedWayIn && cluster.refusedVariant === undefined) return false
+  if (everyVariant && cluster.variants === undefined) return false
+  if (withRefusedVariant && cluster.refusedVariant === undefined) return false
   return !asksForRefusals || cluster.refusals !== undefined
 }
 
 /** A scenario that could not be carried out counts as failed. @param {import('./trial.js').Trial} trial */
-async function isFine(trial) {
+async function passes(trial) {
   try {
-    return (await tryOut(trial)).length === 0
+    return (await runTrial(trial)).length === 0
   } catch (error) {
     console.error(error)
     return false

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * @typedef {object} Stage
+ * @typedef {object} FaultContext
  * @property {import('./cluster.js').Cluster} cluster
  * @property {readonly import('./load.js').Load[]} loads
  * @property {string} destination one of the loads' destinations
@@ -17,10 +17,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * @property {string} [only] the only kind of broker to run it on
  * @property {boolean} [isHeavy] clients run one after another
  * @property {boolean} [asksForRefusals] with events that the broker refuses
- * @property {boolean} [everyWayIn] once per variant of the cluster
- * @property {number} [ways] only the last so many variants
- * @property {boolean} [refusedWayIn] with wrong credentials: no event arrives or fails permanently, and the log names the reason
- * @property {(stage: Stage) => Promise<void>} fault
+ * @property {boolean} [everyVariant] once per variant of the cluster
+ * @property {number} [variantCount] only the last so many variants
+ * @property {boolean} [withRefusedVariant] with wrong credentials: no event arrives or fails permanently, and the log names the reason
+ * @property {(context: FaultContext) => Promise<void>} fault
  */
 
 /** The prefix of schedules that the broker refuses, in addition to the load's. */
@@ -30,16 +30,16 @@ export const REFUSED = 'refused/'
 export const SCENARIOS = [
   { name: 'nothing happens', seconds: 10, fault: async () => {} },
   { name: 'missing topic and a message that is too large', seconds: 20, asksForRefusals: true, fault: refusals },
-  { name: 'TLS, passwords and certificates', seconds: 5, perSecond: 50, everyWayIn: true, fault: async () => {} },
-  { name: 'wrong credentials', seconds: 3, perSecond: 5, refusedWayIn: true, fault: async () => {} },
+  { name: 'TLS, passwords and certificates', seconds: 5, perSecond: 50, everyVariant: true, fault: async () => {} },
+  { name: 'wrong credentials', seconds: 3, perSecond: 5, withRefusedVariant: true, fault: async () => {} },
   { name: 'rolling restart', seconds: 45, fault: rollingRestart },
   { name: 'leader killed', seconds: 30, fault: leaderKilled },
-  { name: 'leader frozen for 20 s', seconds: 45, fault: (stage) => leaderFrozen(stage, 20_000) },
+  { name: 'leader frozen for 20 s', seconds: 45, fault: (context) => leaderFrozen(context, 20_000) },
   {
     name: 'leader frozen for 20 s, ordered',
     seconds: 45,
     ordered: true,
-    fault: (stage) => leaderFrozen(stage, 20_000),
+    fault: (context) => leaderFrozen(context, 20_000),
   },
   { name: 'two of three killed', seconds: 45, fault: twoKilled },
   { name: 'Belfry killed six times', seconds: 40, fault: belfryKilled },
@@ -69,14 +69,14 @@ export const SHORT_SCENARIOS = [
     name: 'TLS, passwords and certificates',
     seconds: 3,
     perSecond: 20,
-    everyWayIn: true,
-    ways: 2,
+    everyVariant: true,
+    variantCount: 2,
     fault: async () => {},
   },
-  { name: 'wrong credentials', seconds: 2, perSecond: 5, refusedWayIn: true, fault: async () => {} },
+  { name: 'wrong credentials', seconds: 2, perSecond: 5, withRefusedVariant: true, fault: async () => {} },
 ]
 
-/** @param {Stage} stage */
+/** @param {FaultContext} context */
 async function refusals({ cluster, loads, say }) {
   for (const load of loads) {
     for (const { name, ...options } of (await cluster.refusals?.(load.client)) ?? []) {
@@ -86,7 +86,7 @@ async function refusals({ cluster, loads, say }) {
   }
 }
 
-/** @param {Stage} stage */
+/** @param {FaultContext} context */
 async function rollingRestart({ cluster, say }) {
   for (const node of cluster.nodes) {
     say(`restarts ${node}`)
@@ -96,7 +96,7 @@ async function rollingRestart({ cluster, say }) {
   }
 }
 
-/** @param {Stage} stage */
+/** @param {FaultContext} context */
 async function leaderKilled({ cluster, destination, say }) {
   const leader = await cluster.leaderOf(destination)
   say(`kills ${leader}`)
@@ -106,7 +106,7 @@ async function leaderKilled({ cluster, destination, say }) {
   await cluster.healthy()
 }
 
-/** @param {Stage} stage @param {number} forMs */
+/** @param {FaultContext} context @param {number} forMs */
 async function leaderFrozen({ cluster, destination, say }, forMs) {
   const leader = await cluster.leaderOf(destination)
   say(`freezes ${leader}`)
@@ -116,7 +116,7 @@ async function leaderFrozen({ cluster, destination, say }, forMs) {
   await cluster.healthy()
 }
 
-/** @param {Stage} stage */
+/** @param {FaultContext} context */
 async function twoKilled({ cluster, say }) {
   const two = cluster.nodes.slice(0, 2)
   say(`kills ${two.join(' and ')}`)
@@ -126,7 +126,7 @@ async function twoKilled({ cluster, say }) {
   await cluster.healthy()
 }
 
-/** @param {Stage} stage */
+/** @param {FaultContext} context */
 async function belfryKilled({ loads, say }) {
   for (let kill = 0; kill < 6; kill += 1) {
     await sleep(5_000)
@@ -138,18 +138,18 @@ async function belfryKilled({ loads, say }) {
   }
 }
 
-/** @param {Stage} stage */
-async function badMinute(stage) {
-  await refusals(stage)
-  await leaderFrozen(stage, 12_000)
-  for (const load of stage.loads) {
+/** @param {FaultContext} context */
+async function badMinute(context) {
+  await refusals(context)
+  await leaderFrozen(context, 12_000)
+  for (const load of context.loads) {
     await load.killProcess()
     load.startProcess()
   }
-  const leader = await stage.cluster.leaderOf(stage.destination)
-  stage.say(`kills ${leader}`)
-  await stage.cluster.kill(leader)
-  await stage.cluster.start(leader)
-  await stage.cluster.healthy()
-  await rollingRestart(stage)
+  const leader = await context.cluster.leaderOf(context.destination)
+  context.say(`kills ${leader}`)
+  await context.cluster.kill(leader)
+  await context.cluster.start(leader)
+  await context.cluster.healthy()
+  await rollingRestart(context)
 }

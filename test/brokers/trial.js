@@ -24,7 +24,7 @@ const SETTLED_WITHIN_MS = 180_000
  */
 
 /** @param {Trial} trial @returns {Promise<readonly string[]>} what was wrong */
-export async function tryOut(trial) {
+export async function runTrial(trial) {
   const { broker, cluster, scenario, clients } = trial
   const say = (/** @type {string} */ line) => console.error(`${new Date().toISOString()} ${broker}: ${line}`)
   say(`${scenario.name}: ${clients.join(', ')}`)
@@ -35,10 +35,10 @@ export async function tryOut(trial) {
     const loads = parts.map(({ load }) => load)
     await Promise.all(loads.map((load) => load.start()))
     await Promise.all(loads.map((load) => load.underWay()))
-    if (scenario.refusedWayIn) return await wrongs(parts, (part) => outsideProblems(cluster, part))
+    if (scenario.withRefusedVariant) return await allProblems(parts, (part) => credentialProblems(cluster, part))
     await scenario.fault({ cluster, loads, destination: parts[0]?.destination ?? '', say })
     await Promise.all(loads.map((load) => load.settled(SETTLED_WITHIN_MS)))
-    return await wrongs(parts, (part) => problems(trial, part))
+    return await allProblems(parts, (part) => problems(trial, part))
   } finally {
     await Promise.all(parts.map(({ load }) => load.stop()))
   }
@@ -49,14 +49,14 @@ async function prepare({ cluster, scenario, clients, perSecond }, parts) {
   const {
     seconds,
     ordered = false,
-    everyWayIn = false,
-    ways = Number.POSITIVE_INFINITY,
-    refusedWayIn = false,
+    everyVariant = false,
+    variantCount = Number.POSITIVE_INFINITY,
+    withRefusedVariant = false,
   } = scenario
   /** @type {readonly (string | undefined)[]} */
-  const variants = everyWayIn
-    ? (cluster.variants ?? []).slice(-ways)
-    : [refusedWayIn ? cluster.refusedVariant : undefined]
+  const variants = everyVariant
+    ? (cluster.variants ?? []).slice(-variantCount)
+    : [withRefusedVariant ? cluster.refusedVariant : undefined]
   for (const client of clients) {
     for (const variant of variants) {
       const name = variant === undefined ? client : `${client}-${variant}`
@@ -69,7 +69,7 @@ async function prepare({ cluster, scenario, clients, perSecond }, parts) {
 }
 
 /** @param {readonly Part[]} parts @param {(part: Part) => Promise<readonly string[]>} find */
-async function wrongs(parts, find) {
+async function allProblems(parts, find) {
   const all = []
   for (const part of parts) {
     const found = await find(part)
@@ -101,7 +101,7 @@ async function problems({ broker, cluster, scenario }, { name, destination, load
  * With wrong credentials no event may arrive or fail permanently, and the log must name the reason.
  * @param {import('./cluster.js').Cluster} cluster @param {Part} part
  */
-async function outsideProblems(cluster, { destination, load }) {
+async function credentialProblems(cluster, { destination, load }) {
   const found = []
   const saidWhy = await load.says(/credentials|authenticat|password|not authorized/i)
   if (!saidWhy) found.push('the log does not say that the credentials are refused')

@@ -60,7 +60,7 @@ const folder = mkdtempSync(join(tmpdir(), 'belfry-chaos-store-'))
 console.log(`seed ${settings.seed}; to repeat it: ${repeatCommand(settings)}`)
 const { violations, late, counts } = await chaos({
   ...settings,
-  store: siteKind(),
+  store: setupKind(),
   say: (line) => console.log(`${new Date().toISOString()} ${line}`),
 })
 rmSync(folder, { recursive: true, force: true })
@@ -74,7 +74,7 @@ if (wrong.length > 0) {
 console.log('nothing lost, nothing twice, nothing overlapping')
 
 /** @returns {import('./store-setups.js').StoreSetupKind} */
-function siteKind() {
+function setupKind() {
   if (store === 'sqlite') return { name: store, path: join(folder, 'belfry.db') }
   if (store === 'postgres')
     return { name: store, ...(liveness === undefined ? {} : { liveness }), isPooled: values.pgbouncer }

@@ -38,7 +38,7 @@ const inTime: Await = async (response) => {
 }
 
 /** Advances the clock only while a request waits for it. */
-function turning(kit: TestBelfry): Await {
+function advancingClock(kit: TestBelfry): Await {
   return async (response) => {
     let isDone = false
     const done = response.finally(() => {
@@ -89,7 +89,7 @@ it.each([
     const statuses = new Map<number, number>()
     await fc.assert(
       fc.asyncProperty(oddRequests(server.document), async (odd) => {
-        const status = await checkOne(kit.store, server, odd, turning(kit))
+        const status = await checkOne(kit.store, server, odd, advancingClock(kit))
         statuses.set(status, (statuses.get(status) ?? 0) + 1)
       }),
       { seed: seed * LONGER, numRuns: 1_500 * LONGER, endOnFailure: true },

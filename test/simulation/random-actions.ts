@@ -11,7 +11,7 @@ const ACTIONS: readonly (readonly [weight: number, Action])[] = [
   [10, enqueue],
   [4, trigger],
   [3, changeTimeline],
-  [5, changeRest],
+  [5, changeOtherFields],
   [3, putRandomSchedule],
   [3, pause],
   [5, resume],
@@ -116,7 +116,7 @@ function changeTimeline(cluster: SimulatedCluster): void {
   change(cluster, (random, now) => ({ timeline: 'new', job: job.name, ...randomTimeline(random, job, now, false) }))
 }
 
-function changeRest(cluster: SimulatedCluster): void {
+function changeOtherFields(cluster: SimulatedCluster): void {
   change(cluster, (random) =>
     random.pick<object>([
       { payload: randomPayload(random) },

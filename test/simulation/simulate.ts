@@ -34,7 +34,7 @@ export async function simulate(seed: number, tamper: (store: Store) => Store = (
   const onRejection = (error: unknown) => chronicle.violated('no rejection is unhandled', String(error))
   process.on('unhandledRejection', onRejection)
   try {
-    await live(cluster)
+    await runWithFaults(cluster)
     await calmDown(cluster)
     await drain(cluster)
     const finalState = await readFinalState(cluster)
@@ -57,7 +57,7 @@ function checkAll(chronicle: Chronicle, finalState: FinalState): void {
   checkFreeze(chronicle)
 }
 
-async function live(cluster: SimulatedCluster): Promise<void> {
+async function runWithFaults(cluster: SimulatedCluster): Promise<void> {
   const { clock, random, settings, slots } = cluster
   const endsAt = clock.now() + settings.faultyMs
   for (const slot of slots) clock.after(random.integer(0, 2_000), () => slot.open())

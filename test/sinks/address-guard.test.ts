@@ -123,17 +123,17 @@ describe('a webhook that tries to reach internal addresses', () => {
   })
 
   it('does not follow a redirect', async () => {
-    const door = createServer((_, response) =>
+    const redirecting = createServer((_, response) =>
       response.writeHead(307, { location: `http://127.0.0.2:${inside.port}/secret` }).end('elsewhere'),
     )
-    const port = await listen(door)
+    const port = await listen(redirecting)
     const sink = webhook({ url: `http://127.0.0.1:${port}/`, allow: ['127.0.0.1'] })
     const before = inside.requests.length
     const [outcome] = await sink.deliver([message], AbortSignal.timeout(5_000))
     expect(outcome).toMatchObject({ delivered: false, error: { code: 'SINK_REFUSED', message: /307.*not followed/ } })
     expect(inside.requests.length).toBe(before)
     await sink.close?.()
-    await new Promise((resolve) => door.close(resolve))
+    await new Promise((resolve) => redirecting.close(resolve))
   })
 
   it('never receives the sink’s credentials, nor an answer from inside', async () => {

@@ -38,7 +38,7 @@ export function records(state: MemoryState): RunRecord[] {
 }
 
 /** Runs an operation, then makes the runs that it started wait again. */
-export async function withoutHandingOn<Result>(
+export async function withoutHandOff<Result>(
   state: MemoryState,
   waitsFor: 'key' | 'overlap',
   act: () => Promise<Result>,

@@ -1,5 +1,5 @@
 import type { NewRun } from '../../../src/core/run.js'
-import { type BrokenStore, records, withoutHandingOn } from './broken-store.js'
+import { type BrokenStore, records, withoutHandOff } from './broken-store.js'
 
 function withoutLimit({ key, ...run }: NewRun): NewRun {
   return typeof key === 'object'
@@ -65,7 +65,7 @@ export const brokenRuns: readonly BrokenStore[] = [
     fault: 'frees a key without handing it on',
     caughtBy: 'a settle hands the key to the oldest that waits, in the same step',
     breaks: (store, state) => ({
-      runs: { settle: (settlements) => withoutHandingOn(state, 'key', () => store.runs.settle(settlements)) },
+      runs: { settle: (settlements) => withoutHandOff(state, 'key', () => store.runs.settle(settlements)) },
     }),
   },
   {

@@ -5,7 +5,7 @@ import type { Planner } from '../../../src/core/store.js'
 import { withdraw } from '../../../src/stores/memory/run-changes.js'
 import { forgetRun } from '../../../src/stores/memory/run-endings.js'
 import { forgetSchedule, writeSchedule } from '../../../src/stores/memory/schedule-changes.js'
-import { type BrokenStore, records, withoutHandingOn } from './broken-store.js'
+import { type BrokenStore, records, withoutHandOff } from './broken-store.js'
 
 function again({ target, payload, priority, keep, schedule, tick }: Run): NewRun {
   const of = { ...(schedule === undefined ? {} : { schedule }), ...(tick === undefined ? {} : { tick }) }
@@ -158,7 +158,7 @@ export const brokenSchedules: readonly BrokenStore[] = [
     fault: 'never lets go on what waits for an earlier run of its schedule',
     caughtBy: 'queue-all: all wait, and go on one by one, oldest first',
     breaks: (store, state) => ({
-      runs: { settle: (settlements) => withoutHandingOn(state, 'overlap', () => store.runs.settle(settlements)) },
+      runs: { settle: (settlements) => withoutHandOff(state, 'overlap', () => store.runs.settle(settlements)) },
     }),
   },
   {

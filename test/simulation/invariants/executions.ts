@@ -27,7 +27,7 @@ function checkIds(chronicle: Chronicle): void {
 }
 
 function checkAlone(chronicle: Chronicle): void {
-  const held = heldSeats(chronicle)
+  const held = heldSlots(chronicle)
   const last = new Map<string, Execution>()
   for (const execution of executions(chronicle)) {
     const { began } = execution
@@ -57,7 +57,7 @@ function executions(chronicle: Chronicle): Execution[] {
   return ended.sort((one, other) => one.began.order - other.began.order)
 }
 
-function heldSeats(chronicle: Chronicle): Set<string> {
+function heldSlots(chronicle: Chronicle): Set<string> {
   const held = chronicle.of('note').flatMap(({ text }) => /^(\S+) is held$/.exec(text)?.[1] ?? [])
   return new Set(held)
 }

@@ -47,7 +47,7 @@ function checkKey(
     chronicle.violated(APART, `${key}: ${runs.join(', ')} all held it, the limit is ${limit}`, ...runs)
   }
   if (limit === 1) checkRegister(chronicle, key, claims, spans)
-  checkTurns(chronicle, key, claims)
+  checkOrder(chronicle, key, claims)
 }
 
 function isWithin(order: number, { claim, settled }: Span): boolean {
@@ -64,7 +64,7 @@ function checkRegister(chronicle: Chronicle, key: string, claims: readonly Entry
 }
 
 /** Checks the order of runs that no operator touched and that were claimed only once. */
-function checkTurns(chronicle: Chronicle, key: string, claims: readonly EntryOf<'claimed'>[]): void {
+function checkOrder(chronicle: Chronicle, key: string, claims: readonly EntryOf<'claimed'>[]): void {
   const began = new Map<string, EntryOf<'claimed'>>()
   for (const claim of claims) if (!began.has(claim.run)) began.set(claim.run, claim)
   const waited = chronicle

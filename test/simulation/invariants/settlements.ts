@@ -9,7 +9,7 @@ export function checkSettlements(chronicle: Chronicle): void {
   const accepted = new Set<string>()
   for (const entry of chronicle.of('settled', 'claimed', 'emitted')) {
     const first = succeeded.get(entry.run)
-    if (entry.kind === 'emitted') checkTold(chronicle, entry, accepted)
+    if (entry.kind === 'emitted') checkEmitted(chronicle, entry, accepted)
     else if (entry.kind === 'claimed') {
       if (first !== undefined) chronicle.violated(ONCE, `${entry.run} was claimed after it had succeeded`, entry.run)
     } else {
@@ -22,7 +22,11 @@ export function checkSettlements(chronicle: Chronicle): void {
   }
 }
 
-function checkTold(chronicle: Chronicle, { event, run, token, slot }: EntryOf<'emitted'>, accepted: Set<string>): void {
+function checkEmitted(
+  chronicle: Chronicle,
+  { event, run, token, slot }: EntryOf<'emitted'>,
+  accepted: Set<string>,
+): void {
   if (event === 'run:stale' || accepted.has(`${run}@${token}`)) return
   chronicle.violated(HONEST, `${slot} told ${event} of ${run}, which the store had refused`, run)
 }

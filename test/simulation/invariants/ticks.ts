@@ -19,7 +19,7 @@ export function checkTicks(chronicle: Chronicle, finalState: FinalState): void {
     const runs = tickRuns(id, chronicle, finalState)
     const found = timelinePeriods(chronicle, id, finalState)
     const skips = skipsOf(chronicle, id, found, finalState.skips.get(id) ?? [])
-    for (const period of found) checkReign(chronicle, period, runs, skips.get(period) ?? [])
+    for (const period of found) checkPeriod(chronicle, period, runs, skips.get(period) ?? [])
   }
 }
 
@@ -58,7 +58,7 @@ function counts({ from, to, count }: SkipRange, ticks: readonly number[]): boole
   return inside.length === count && inside[0] === from && inside.at(-1) === to
 }
 
-function checkReign(chronicle: Chronicle, period: TimelinePeriod, runs: TickRuns, skips: readonly SkipRange[]): void {
+function checkPeriod(chronicle: Chronicle, period: TimelinePeriod, runs: TickRuns, skips: readonly SkipRange[]): void {
   const { schedule, ticks, limits } = period
   let [recorded, accounted, hole] = [0, 0, Number.POSITIVE_INFINITY]
   for (const tick of ticks) {
