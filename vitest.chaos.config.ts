@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-/** Chaos brings many processes of its own and measures time: one at a time, and beside nothing else. */
+/** Chaos tests start many processes and measure time, so they run one at a time and with nothing else. */
 export default defineConfig({
   test: {
     include: ['test/chaos/**/*.test.js'],

@@ -2,19 +2,22 @@ import { configDefaults, defineConfig } from 'vitest/config'
 import { textModules } from './scripts/text-modules.js'
 import { workerEntries } from './scripts/worker-entries.js'
 
-/** What has no server of its own, and leaves nothing behind: to load it anew for each file would take most of its time. */
+/**
+ * Tests without a server or leftovers share their module cache: loading the modules again for each file would take most
+ * of their time.
+ */
 const LIGHT = ['src/**', 'test/{api,architecture,engine,oracle,server,simulation}/**']
 
 const TESTS = '*.test.{ts,js}'
 
-// Chaos has a run of its own: vitest.chaos.config.ts.
+// The chaos tests run separately: vitest.chaos.config.ts.
 const exclude = [...configDefaults.exclude, 'test/chaos/**']
 
 export default defineConfig({
   plugins: [textModules(), workerEntries()],
   test: {
     testTimeout: 30_000,
-    // Many of them wait more than they work.
+    // Many tests mostly wait.
     maxWorkers: 4,
     globalSetup: ['test/servers/temporary-folder.ts', 'test/servers/setup.ts'],
     setupFiles: ['test/regular-expressions.ts'],

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Compiles `src/` to `dist/`, a module for a module, with SQL and Lua embedded. Types are checked and declared by tsc
- * afterwards: it cannot import texts.
+ * Compiles `src/` to `dist/`, one output module per source module, with SQL and Lua embedded. tsc checks types and
+ * emits declarations afterwards; it cannot import texts.
  */
 import { readdirSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
@@ -17,7 +17,7 @@ const input = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
 const bundle = await rolldown({
   input,
   platform: 'node',
-  // What lowers `using` comes from rolldown itself, and is embedded.
+  // The helper that lowers `using` comes from rolldown itself, and is embedded.
   external: (id) => !id.startsWith('.') && !isAbsolute(id) && !id.includes('@oxc-project/runtime'),
   resolve: { extensionAlias: { '.js': ['.ts'] } },
   transform: { target: 'es2023' },
@@ -29,7 +29,8 @@ await bundle.write({
   sourcemap: true,
   preserveModules: true,
   preserveModulesRoot: 'src',
-  // As a function: the pattern drops the ending of a text, so that claim.sql and claim.ts would collide.
+  // A function instead of a pattern: the pattern drops a text's extension, so that claim.sql and claim.ts would
+  // collide.
   entryFileNames: ({ name }) => `${name}.js`,
 })
 await bundle.close()

@@ -1,6 +1,6 @@
 /**
- * Makes one file of `belfry next` and what it loads. It is asked dozens of times a day, and most of its time went into
- * finding and reading thirty modules. Errors stay outside: who catches one must know its class.
+ * Bundles `belfry next` and its imports into one file. The command is called often, and most of its time went into
+ * finding and reading thirty modules. The error class stays external, because `instanceof` needs a single class.
  */
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
@@ -15,7 +15,7 @@ const inside = [
 const bundle = await rolldown({
   input: file,
   platform: 'node',
-  // Asked twice of each: by the name that is imported, and by the file that it was found to be.
+  // Called twice per import: with the imported name, and with the resolved file.
   external: (id, _importer, isFile) =>
     (isFile || !/^(\.|cronstrue\/)/.test(id)) && !inside.some((path) => path.test(id)),
 })

@@ -1,4 +1,4 @@
-/** What `text-modules.js` exports: it is plain JavaScript so that Node can run the build. */
+/** The types of `text-modules.js`, which is plain JavaScript so that Node can run the build. */
 export interface TextModules {
   readonly name: string
   load(id: string): { readonly code: string; readonly moduleType: 'js' } | undefined

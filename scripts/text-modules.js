@@ -1,14 +1,14 @@
 // @ts-check
 /**
- * SQL and Lua as modules: `import text from './claim.sql'` gives the text of the file. The build and the tests both use
- * this plugin, so that nothing reads a file at run time and bundlers need no configuration for it.
+ * SQL and Lua as modules: `import text from './claim.sql'` imports the text of the file. The build and the tests both
+ * use this plugin, so nothing reads a file at run time and bundlers need no configuration for it.
  *
- * A script of several parts names them in comments, one in a line:
+ * A script includes other files by comments, one per line:
  *
  *     -- include: lua/run-record
  *
- * stands for the text of `lua/run-record.lua`, looked up from the folder of the store (the folder below `stores/`).
- * A part that is included twice, by whatever way, is there once, where it is first needed.
+ * is replaced by the text of `lua/run-record.lua`, looked up from the store's folder (the folder below `stores/`). A
+ * file that is included twice, directly or indirectly, appears once, where it is first needed.
  */
 import { readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
@@ -30,7 +30,7 @@ export function textModules() {
 }
 
 /**
- * The text of a file with all that it includes.
+ * The text of a file with all its includes.
  * @param {string} file
  * @param {Set<string>} [included]
  * @returns {string}

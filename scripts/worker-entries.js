@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * Lets tests start worker threads from the sources. A thread loads plain JavaScript, and the sources are TypeScript: the
- * module in `startThread(new URL('./x.js', import.meta.url)` is bundled when a test first loads the one that starts it. The
- * build needs none of this: there the files are side by side.
+ * Lets tests start worker threads from the sources. A thread loads plain JavaScript, and the sources are TypeScript:
+ * the module in `startThread(new URL('./x.js', import.meta.url)` is bundled when a test first loads the module that
+ * starts it. The build does not need this plugin, because there the files are side by side.
  */
 import { createHash } from 'node:crypto'
 import { tmpdir } from 'node:os'

@@ -2,7 +2,7 @@
 export default function countPrimes({ payload, signal }) {
   let count = 0
   for (let number = 2; number < payload.below; number += 1) {
-    // In a thread this works in a loop that never waits, too.
+    // In a worker thread the signal also fires during a loop that never yields.
     signal.throwIfAborted()
     if (isPrime(number)) count += 1
   }

@@ -1,4 +1,4 @@
-// A job that keeps the CPU runs in a thread of its own: the main thread goes on, here to print a line ten times a second.
+// A CPU-bound job runs in its own thread: the main thread stays free, here to print a line ten times a second.
 import { createBelfry } from 'belfry'
 import { sqlite } from 'belfry/sqlite'
 

@@ -1,5 +1,5 @@
 // Several processes of this program share one file; every tick runs once, in one of them.
-// Try it: run it in two terminals.
+// To try it, run it in two terminals.
 import { createBelfry } from 'belfry'
 import { sqlite } from 'belfry/sqlite'
 
