@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os'
 import { type Clock, systemClock } from '../core/clock.js'
+import { DEFAULTS } from '../core/defaults.js'
 import { failure, quote } from '../core/errors.js'
 import { ENGINE_ROLES, type EngineRole } from '../core/instance.js'
 import { checkOptions } from '../core/known-options.js'
 import { guarded, type Logger, stderrLogger } from '../core/logger.js'
 import { checkName } from '../core/names.js'
-import { DEFAULT_MISSED } from '../core/policies.js'
 import type { Sink } from '../core/sink.js'
 import type { Store } from '../core/store.js'
 import { checkHeartbeat } from '../engine/instances/keeper.js'
@@ -69,8 +69,7 @@ export interface ThreadOptions {
 
 export type ParsedOptions = ReturnType<typeof parseOptions>
 
-const DAY_MS = 24 * 3_600_000
-
+const INSTANCE = DEFAULTS.instance
 const KNOWN = [
   ...['store', 'app', 'release', 'roles', 'jobs', 'sinks', 'concurrency', 'lease', 'heartbeat', 'poll', 'lookahead'],
   ...['maxBlock', 'grace', 'batch', 'history', 'stopGrace', 'signals', 'logger', 'clock', 'threads'],
@@ -78,7 +77,8 @@ const KNOWN = [
 
 export function parseOptions(options: BelfryOptions) {
   checkOptions(options, KNOWN, 'createBelfry')
-  const { store, app, release, roles = ENGINE_ROLES, jobs, concurrency = 10, batch = 1_000, history = {} } = options
+  const { store, app, release, roles = ENGINE_ROLES, jobs, history = {} } = options
+  const { concurrency = INSTANCE.concurrency, batch = INSTANCE.batch } = options
   if (typeof store?.open !== 'function')
     throw invalid('store is missing: pass memory(), sqlite(), postgres() or redis()')
   checkOptions(history, ['maxAge', 'maxRuns'], 'createBelfry: history')
@@ -87,10 +87,10 @@ export function parseOptions(options: BelfryOptions) {
   }
   const stranger = roles.find((role) => !ENGINE_ROLES.includes(role))
   if (stranger !== undefined) throw invalid(`role "${stranger}" is unknown: allowed are ${ENGINE_ROLES.join(' and ')}`)
-  const leaseMs = ms(options.lease, 15_000, 'lease', 100)
-  const heartbeatMs = ms(options.heartbeat, leaseMs / 4, 'heartbeat', 1)
+  const leaseMs = ms(options.lease, INSTANCE.leaseMs, 'lease', 100)
+  const heartbeatMs = ms(options.heartbeat, leaseMs * INSTANCE.heartbeatShare, 'heartbeat', 1)
   checkHeartbeat(heartbeatMs, leaseMs, 'createBelfry')
-  const pollMs = ms(options.poll, 1_000, 'poll', 1)
+  const pollMs = ms(options.poll, INSTANCE.pollMs, 'poll', 1)
   return {
     store,
     roles,
@@ -98,7 +98,7 @@ export function parseOptions(options: BelfryOptions) {
     pollMs,
     leaseMs,
     heartbeatMs,
-    maxBlockMs: ms(options.maxBlock, 300_000, 'maxBlock', 1_000),
+    maxBlockMs: ms(options.maxBlock, INSTANCE.maxBlockMs, 'maxBlock', 1_000),
     clock: options.clock ?? systemClock,
     log: parseLogger(options.logger),
     sinks: parseSinks(options.sinks ?? {}),
@@ -106,12 +106,12 @@ export function parseOptions(options: BelfryOptions) {
     concurrency: atLeast(1, concurrency, 'concurrency'),
     threads: parseThreads(options.threads ?? {}),
     batch: atLeast(1, batch, 'batch'),
-    lookaheadMs: ms(options.lookahead, 1_000, 'lookahead', 0),
-    graceMs: ms(options.grace, DEFAULT_MISSED.graceMs, 'grace', 0),
-    stopGraceMs: ms(options.stopGrace, 10_000, 'stopGrace', 0),
+    lookaheadMs: ms(options.lookahead, INSTANCE.lookaheadMs, 'lookahead', 0),
+    graceMs: ms(options.grace, INSTANCE.graceMs, 'grace', 0),
+    stopGraceMs: ms(options.stopGrace, INSTANCE.stopGraceMs, 'stopGrace', 0),
     history: {
-      maxAgeMs: ms(history.maxAge, 7 * DAY_MS, 'history.maxAge', 0),
-      maxRuns: atLeast(0, history.maxRuns ?? 1_000_000, 'history.maxRuns'),
+      maxAgeMs: ms(history.maxAge, INSTANCE.history.maxAgeMs, 'history.maxAge', 0),
+      maxRuns: atLeast(0, history.maxRuns ?? INSTANCE.history.maxRuns, 'history.maxRuns'),
     },
     signals: parseSignals(options.signals ?? false),
     ...(app === undefined ? {} : { app: checkName(app, 'app') }),
@@ -124,7 +124,7 @@ function parseThreads(threads: ThreadOptions) {
   const { max = availableParallelism(), idle, memoryMb } = threads
   return {
     max: atLeast(1, max, 'threads.max'),
-    idleMs: ms(idle, 30_000, 'threads.idle', 0),
+    idleMs: ms(idle, INSTANCE.threads.idleMs, 'threads.idle', 0),
     // Less than this, and a thread dies before it has loaded anything.
     memoryMb: memoryMb === undefined ? undefined : atLeast(16, memoryMb, 'threads.memoryMb'),
   }

@@ -1,7 +1,6 @@
+import { DEFAULTS } from '../core/defaults.js'
 import { failure, quote } from '../core/errors.js'
 import { checkOptions } from '../core/known-options.js'
-
-const LIMIT = 100
 
 /** How many a page may look through. */
 export function isLook(look: unknown): boolean {
@@ -16,7 +15,7 @@ export function listQuery<Query extends object>(
   others: Readonly<Record<string, (value: unknown) => boolean>> = {},
 ): Query & { readonly limit: number } {
   checkOptions(query, [...known, 'limit'], where)
-  const { limit = LIMIT } = query as { readonly limit?: unknown }
+  const { limit = DEFAULTS.list.limit } = query as { readonly limit?: unknown }
   if (!Number.isInteger(limit) || (limit as number) < 1) {
     throw failure('OPTION_INVALID', `${where}: limit is ${quote(limit)}; it must be a whole number of at least 1`)
   }

@@ -1,18 +1,17 @@
+import { LIMITS } from './defaults.js'
 import { failure } from './errors.js'
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
-export const MAX_PAYLOAD_BYTES = 256 * 1024
-const MAX_DEPTH = 64
 /** Every value takes at least two bytes of text, with its comma: more values than this cannot fit. */
-const MAX_VALUES = MAX_PAYLOAD_BYTES / 2
+const MAX_VALUES = LIMITS.payloadBytes / 2
 
 /** Checks that a value is JSON and within the limits, and returns a copy that shares nothing with it. */
 export function toJson(value: unknown, what = 'payload'): Json {
   if (value === undefined) return null
   const copy = new Copier(what).copy(value, '', 0) ?? null
   const bytes = Buffer.byteLength(JSON.stringify(copy))
-  if (bytes > MAX_PAYLOAD_BYTES) throw tooLarge(what, `${bytes} bytes of JSON`)
+  if (bytes > LIMITS.payloadBytes) throw tooLarge(what, `${bytes} bytes of JSON`)
   return copy
 }
 
@@ -29,7 +28,7 @@ class Copier {
   copy(value: unknown, path: string, depth: number): Json | undefined {
     this.#values += 1
     if (this.#values > MAX_VALUES) throw tooLarge(this.#what, `more than ${MAX_VALUES} values`)
-    if (depth > MAX_DEPTH) throw this.#invalid(path, `nested more than ${MAX_DEPTH} deep`)
+    if (depth > LIMITS.jsonDepth) throw this.#invalid(path, `nested more than ${LIMITS.jsonDepth} deep`)
     if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
     if (typeof value === 'number') {
       if (Number.isFinite(value)) return value
@@ -65,7 +64,7 @@ class Copier {
 function tooLarge(what: string, size: string) {
   return failure(
     'PAYLOAD_INVALID',
-    `${what} is ${size}: at most ${MAX_PAYLOAD_BYTES} bytes are allowed; store large data elsewhere and pass a reference`,
+    `${what} is ${size}: at most ${LIMITS.payloadBytes} bytes are allowed; store large data elsewhere and pass a reference`,
   )
 }
 

@@ -2,7 +2,9 @@
  * Exclusive keys. A key is the name of the lease that a run must hold while it runs, and it is data: it stands on the
  * run before the run can be claimed, so a store never needs the job's code to keep runs apart.
  */
+
 import { createHash } from 'node:crypto'
+import { LIMITS } from './defaults.js'
 import { canonicalJson, type Json } from './json.js'
 import type { WhenBusy } from './policies.js'
 
@@ -23,8 +25,6 @@ export interface KeyRule {
   readonly whenBusy: WhenBusy
   readonly checkOnEnqueue: boolean
 }
-
-const MAX_NAME = 255
 
 /** The key of a payload, or undefined when only the job's code can compute it. */
 export function keyOf(job: string, rule: KeyRule, payload: Json): RunKey | undefined {
@@ -47,7 +47,7 @@ export function orderKey(sink: string, key: string): RunKey {
 /** Readable while short. A long one becomes a 256-bit digest: distinct keys never share a lease. */
 function keyName(prefix: string, value: Json): string {
   const text = `${prefix}:${canonicalJson(value)}`
-  if (text.length <= MAX_NAME) return text
+  if (text.length <= LIMITS.nameLength) return text
   return `${prefix.slice(0, 150)}#${createHash('sha256').update(text).digest('hex')}`
 }
 

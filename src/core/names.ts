@@ -1,6 +1,6 @@
+import { LIMITS } from './defaults.js'
 import { failure, quote } from './errors.js'
 
-const MAX_NAME = 255
 // Control characters break logs, keys and terminals; lone surrogates are no text.
 const FORBIDDEN = /[\p{Cc}\p{Cs}]/u
 /** Most names are like this, and asking is quicker than looking for all that is forbidden. */
@@ -10,8 +10,8 @@ const PLAIN = /^[\w/:-]{1,255}$/
 export function checkName(name: unknown, what: string): string {
   if (typeof name !== 'string') throw invalid(what, name, 'it must be text')
   if (PLAIN.test(name)) return name
-  if (name.length < 1 || name.length > MAX_NAME) {
-    throw invalid(what, name, `it has ${name.length} characters, and 1 to ${MAX_NAME} are allowed`)
+  if (name.length < 1 || name.length > LIMITS.nameLength) {
+    throw invalid(what, name, `it has ${name.length} characters, and 1 to ${LIMITS.nameLength} are allowed`)
   }
   if (name.trim() !== name) throw invalid(what, name, 'it begins or ends with white space')
   if (FORBIDDEN.test(name)) throw invalid(what, name, 'it holds control characters')

@@ -2,6 +2,7 @@
  * What a schedule's author chooses between. Each list is the only one of its words: types, checks, the choices of the
  * command line and the enums of the HTTP API derive from it. The words are stored with the schedule.
  */
+import { DEFAULTS } from './defaults.js'
 
 /** What happens to a tick while an earlier run of the same schedule is unfinished. */
 export const OVERLAPS = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running'] as const
@@ -48,4 +49,4 @@ export const SKIP_REASONS = [
 ] as const
 export type SkipReason = (typeof SKIP_REASONS)[number]
 
-export const DEFAULT_MISSED: Missed = { policy: 'latest', max: 1_000, graceMs: 10_000 }
+export const DEFAULT_MISSED: Missed = { ...DEFAULTS.schedule.missed, graceMs: DEFAULTS.instance.graceMs }

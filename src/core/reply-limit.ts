@@ -2,9 +2,10 @@
  * How long a store waits for an answer before it takes the connection for dead: a third of the lease, so that an operation
  * whose answer was lost is repeated over another connection while the lease still runs.
  */
+import { DEFAULTS } from './defaults.js'
 
 /** Of stores that have not been told of a lease: locks and single calls of a process that does not take part. */
-export const USUAL_LEASE_MS = 15_000
+export const USUAL_LEASE_MS = DEFAULTS.instance.leaseMs
 
 /** However short the lease is: a loaded server takes this long now and then. */
 const LEAST_MS = 1_000

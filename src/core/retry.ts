@@ -1,4 +1,5 @@
 import type { Duration } from '../time/duration.js'
+import { LIMITS } from './defaults.js'
 import { isFinal } from './errors.js'
 import { jitterMs, unitHash } from './jitter.js'
 
@@ -24,14 +25,12 @@ export interface RetryPolicy {
   readonly delayMs: (failures: number, error: unknown) => number
 }
 
-export const MAX_BACKOFF_MS = 24 * 3_600_000
-
 export function fixedBackoff(delayMs: number): RetryPolicy['delayMs'] {
   return () => delayMs
 }
 
 /** 1 s, 2 s, 4 s, …: doubles from the first delay up to a day. */
-export function exponentialBackoff(firstMs: number, maxMs = MAX_BACKOFF_MS): RetryPolicy['delayMs'] {
+export function exponentialBackoff(firstMs: number, maxMs = LIMITS.backoffMs): RetryPolicy['delayMs'] {
   return (failures) => Math.min(firstMs * 2 ** Math.min(failures - 1, 40), maxMs)
 }
 
@@ -52,7 +51,7 @@ export function decideRetry(policy: RetryPolicy, run: string, failures: number, 
   if (failures >= policy.attempts || isFinal(error)) return { retry: false }
   const delayMs = delayOf(policy, failures, error)
   if (delayMs === undefined) return { retry: false }
-  return { retry: true, delayMs: spread(Math.min(delayMs, MAX_BACKOFF_MS), run, failures) }
+  return { retry: true, delayMs: spread(Math.min(delayMs, LIMITS.backoffMs), run, failures) }
 }
 
 /** A backoff function of the user's that throws, or makes no sense, ends the run: its own error is what counts. */

@@ -1,3 +1,4 @@
+import { LIMITS } from './defaults.js'
 import type { ErrorRecord } from './errors.js'
 import type { Json } from './json.js'
 import type { RunKey } from './key.js'
@@ -112,4 +113,4 @@ export function isKept(keep: Keep, state: RunState): boolean {
   return keep === 'all' || (keep === 'failures' && state !== 'succeeded')
 }
 
-export const MAX_TAKEOVERS = 3
+export const MAX_TAKEOVERS = LIMITS.takeovers

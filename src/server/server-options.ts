@@ -1,3 +1,4 @@
+import { DEFAULTS } from '../core/defaults.js'
 import { failure, quote } from '../core/errors.js'
 import { checkOptions } from '../core/known-options.js'
 import { guarded, type Logger, stderrLogger } from '../core/logger.js'
@@ -50,10 +51,13 @@ export function parseServerOptions(options: ServerOptions) {
     audit,
     log: guarded(logger),
     limits: {
-      bodyBytes: wholeNumber(limits.bodyBytes ?? 1_048_576, 'limits.bodyBytes'),
-      bodyMs: wholeNumber(limits.bodyMs ?? 30_000, 'limits.bodyMs'),
-      batch: wholeNumber(limits.batch ?? 1_000, 'limits.batch'),
-      requestsPerSecond: wholeNumber(limits.requestsPerSecond ?? 2_000, 'limits.requestsPerSecond'),
+      bodyBytes: wholeNumber(limits.bodyBytes ?? DEFAULTS.server.bodyBytes, 'limits.bodyBytes'),
+      bodyMs: wholeNumber(limits.bodyMs ?? DEFAULTS.server.bodyMs, 'limits.bodyMs'),
+      batch: wholeNumber(limits.batch ?? DEFAULTS.server.batch, 'limits.batch'),
+      requestsPerSecond: wholeNumber(
+        limits.requestsPerSecond ?? DEFAULTS.server.requestsPerSecond,
+        'limits.requestsPerSecond',
+      ),
     },
     ...(authorise === undefined ? {} : { authorise }),
   }

@@ -1,4 +1,5 @@
 /** Making runs of a job by its name, with its code at hand or without. */
+import { LIMITS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
 import { toJson } from '../../core/json.js'
 import { checkOptions } from '../../core/known-options.js'
@@ -55,14 +56,13 @@ export async function newRun(
 }
 
 const KNOWN = ['in', 'at', 'key', 'keyFor', 'priority', 'tx']
-const MAX_PRIORITY = 1_000_000
 
 function enqueueFields(job: string, options: EnqueueOptions) {
   checkOptions(options, KNOWN, `enqueue of job "${job}"`)
   const { in: delay, at, priority = 0 } = options
   if (delay !== undefined && at !== undefined) throw invalid(job, 'give `in` or `at`, not both')
-  if (!Number.isInteger(priority) || Math.abs(priority) > MAX_PRIORITY) {
-    throw invalid(job, `priority is ${String(priority)}; it must be a whole number of at most ${MAX_PRIORITY}`)
+  if (!Number.isInteger(priority) || Math.abs(priority) > LIMITS.priority) {
+    throw invalid(job, `priority is ${String(priority)}; it must be a whole number of at most ${LIMITS.priority}`)
   }
   const where = `enqueue of job "${job}"`
   return located(where, () => ({

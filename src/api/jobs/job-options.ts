@@ -1,10 +1,11 @@
+import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
 import type { Json } from '../../core/json.js'
 import type { KeyRule } from '../../core/key.js'
 import { checkOptions } from '../../core/known-options.js'
 import { checkName } from '../../core/names.js'
 import { WHEN_BUSY, type WhenBusy } from '../../core/policies.js'
-import { MAX_BACKOFF_MS, type RetryOptions } from '../../core/retry.js'
+import type { RetryOptions } from '../../core/retry.js'
 import { KEEPS, type Keep } from '../../core/run.js'
 import type { Exclusive, HandlerContext, JobDefinition } from '../../engine/definitions.js'
 import { type Duration, durationMs } from '../../time/duration.js'
@@ -43,8 +44,7 @@ export interface ExclusiveOptions<Payload> {
   readonly checkOnEnqueue?: boolean
 }
 
-export const DEFAULT_TIMEOUT_MS = 3_600_000
-const DEFAULT_RETRY = { attempts: 3, maxDelayMs: MAX_BACKOFF_MS }
+const JOB = DEFAULTS.job
 const KNOWN = ['payload', 'run', 'exclusive', 'retry', 'timeout', 'keep', 'concurrency']
 const KNOWN_EXCLUSIVE = ['by', 'name', 'limit', 'whenBusy', 'checkOnEnqueue']
 
@@ -61,7 +61,7 @@ export function parseJob<Payload>(
   }
   checkHandler(name, options.run)
   const where = `job "${name}"`
-  const timeoutMs = located(where, () => durationMs(options.timeout ?? DEFAULT_TIMEOUT_MS))
+  const timeoutMs = located(where, () => durationMs(options.timeout ?? JOB.timeoutMs))
   if (timeoutMs < 1) throw invalid(name, 'timeout must be longer than 0')
   const exclusive = parseExclusive(name, options.exclusive)
   return {
@@ -70,9 +70,9 @@ export function parseJob<Payload>(
     ...(schema === undefined
       ? {}
       : { parse: (payload: Json) => parsePayload(schema, payload, `payload of job "${name}"`) }),
-    retry: located(where, () => parseRetry(where, options.retry ?? {}, DEFAULT_RETRY)),
+    retry: located(where, () => parseRetry(where, options.retry ?? {}, JOB.retry)),
     timeoutMs,
-    keep: checkKeep(options.keep ?? 'all', where),
+    keep: checkKeep(options.keep ?? JOB.keep, where),
     concurrency: checkCount(options.concurrency ?? Number.POSITIVE_INFINITY, name, 'concurrency'),
     ...(exclusive === undefined ? {} : { exclusive }),
   }
@@ -110,12 +110,13 @@ function parseExclusive<Payload>(job: string, option: ExclusiveOption<Payload> |
   const options: ExclusiveOptions<Payload> =
     typeof option === 'function' ? { by: option } : option === true ? {} : option
   checkOptions(options, KNOWN_EXCLUSIVE, `job "${job}": exclusive`)
-  const { by, name, limit = 1, whenBusy = 'skip', checkOnEnqueue = whenBusy === 'skip' } = options
+  const { by, name, limit = JOB.exclusive.limit, whenBusy = JOB.exclusive.whenBusy } = options
+  const { checkOnEnqueue = whenBusy === 'skip' } = options
   if (!WHEN_BUSY.includes(whenBusy))
     throw invalid(job, `exclusive.whenBusy is ${quote(whenBusy)}; allowed are ${WHEN_BUSY.join(' and ')}`)
   if (name !== undefined) checkName(name, 'exclusive.name')
   const rule: KeyRule = {
-    limit: checkCount(limit, job, 'exclusive.limit', 1_000_000),
+    limit: checkCount(limit, job, 'exclusive.limit', LIMITS.permits),
     whenBusy,
     checkOnEnqueue,
     ...(name === undefined ? {} : { name }),

@@ -1,3 +1,4 @@
+import { DEFAULTS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
 import { exponentialBackoff, fixedBackoff, type RetryOptions, type RetryPolicy } from '../../core/retry.js'
@@ -8,13 +9,12 @@ export interface RetryDefaults {
   readonly maxDelayMs: number
 }
 
-const DEFAULT_DELAY_MS = 1_000
 const KNOWN = ['attempts', 'backoff', 'delay', 'maxDelay']
 
 /** How a job or a sink is tried again; `where` names it. */
 export function parseRetry(where: string, options: RetryOptions, defaults: RetryDefaults): RetryPolicy {
   checkOptions(options, KNOWN, `${where}: retry`)
-  const { attempts = defaults.attempts, backoff = 'exponential', delay, maxDelay } = options
+  const { attempts = defaults.attempts, backoff = DEFAULTS.retry.backoff, delay, maxDelay } = options
   if (attempts !== Number.POSITIVE_INFINITY && !(Number.isInteger(attempts) && attempts >= 1)) {
     throw invalid(where, `retry.attempts is ${quote(attempts)}; it must be a whole number of at least 1`)
   }
@@ -23,7 +23,7 @@ export function parseRetry(where: string, options: RetryOptions, defaults: Retry
       throw invalid(where, 'retry.backoff is a function, so delay and maxDelay say nothing: remove them')
     return { attempts, delayMs: (failures, error) => durationMs(backoff(failures, error)) }
   }
-  const firstMs = delay === undefined ? DEFAULT_DELAY_MS : durationMs(delay)
+  const firstMs = delay === undefined ? DEFAULTS.retry.delayMs : durationMs(delay)
   if (backoff === 'fixed') return { attempts, delayMs: fixedBackoff(firstMs) }
   if (backoff !== 'exponential')
     throw invalid(where, `retry.backoff is ${quote(backoff)}; allowed are fixed, exponential or a function`)

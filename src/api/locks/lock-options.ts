@@ -1,3 +1,4 @@
+import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
 import { checkHeartbeat } from '../../engine/instances/keeper.js'
@@ -24,24 +25,22 @@ export interface LockOptions {
   readonly timeout?: Duration
 }
 
-const DEFAULT_TTL_MS = 15_000
-const MAX_PERMITS = 1_000_000
 const KNOWN = ['ttl', 'wait', 'permits', 'minHold', 'holder', 'renew', 'heartbeat', 'timeout']
 
 /** Checked lock options. */
 export type LockTerms = ReturnType<typeof parse>
 
 export function parseLockOptions(name: string, options?: LockOptions): LockTerms {
-  if (options === undefined) return DEFAULTS
+  if (options === undefined) return DEFAULT_TERMS
   checkOptions(options, KNOWN, () => `lock "${name}"`)
   return located(`lock "${name}"`, () => parse(name, options))
 }
 
 function parse(name: string, options: LockOptions) {
-  const { ttl, wait, permits = 1, minHold, holder, renew = true, heartbeat, timeout } = options
-  const ttlMs = ttl === undefined ? DEFAULT_TTL_MS : checkTtl(name, durationMs(ttl))
-  if (!Number.isInteger(permits) || permits < 1 || permits > MAX_PERMITS) {
-    throw invalid(name, `permits is ${String(permits)}; it must be a whole number from 1 to ${MAX_PERMITS}`)
+  const { ttl, wait, permits = DEFAULTS.lock.permits, minHold, holder, renew = true, heartbeat, timeout } = options
+  const ttlMs = ttl === undefined ? DEFAULTS.lock.ttlMs : checkTtl(name, durationMs(ttl))
+  if (!Number.isInteger(permits) || permits < 1 || permits > LIMITS.permits) {
+    throw invalid(name, `permits is ${String(permits)}; it must be a whole number from 1 to ${LIMITS.permits}`)
   }
   if (holder !== undefined && !(holder instanceof Lock))
     throw invalid(name, 'holder must be a lock that lock() gave you')
@@ -62,12 +61,12 @@ function parse(name: string, options: LockOptions) {
     permits,
     renew,
     heartbeatMs,
-    waitMs: wait === undefined ? 0 : durationMs(wait),
+    waitMs: wait === undefined ? DEFAULTS.lock.waitMs : durationMs(wait),
     minHoldMs: minHold === undefined ? 0 : durationMs(minHold),
   }
 }
 
-const DEFAULTS = parse('', {})
+const DEFAULT_TERMS = parse('', {})
 
 export function checkTtl(name: string, ttlMs: number): number {
   if (ttlMs >= 1) return ttlMs

@@ -1,4 +1,5 @@
 /** Runs of a schedule beside its timeline: triggers now, and backfills of ticks that are past. */
+import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
 import { type Json, toJson } from '../../core/json.js'
 import { checkOptions } from '../../core/known-options.js'
@@ -36,7 +37,6 @@ export interface BackfillOptions {
 }
 
 const BATCH = 1_000
-const MAX_TICKS = 100_000
 
 type Origin = Pick<NewRun, 'origin' | 'tick' | 'backfill' | 'overlap' | 'dedupe' | 'dedupeForMs'>
 
@@ -67,15 +67,15 @@ export class ExtraRuns {
   async backfill(id: string, options: BackfillOptions): Promise<readonly EnqueueOutcome[]> {
     const where = `backfill of "${id}"`
     checkOptions(options, ['from', 'to', 'name', 'overlap'], where)
-    checkOverlap(where, options.overlap ?? 'queue-all')
+    checkOverlap(where, options.overlap ?? DEFAULTS.backfill.overlap)
     if (options.name !== undefined) checkName(options.name, 'backfill name')
     const schedule = foundSchedule(id, await this.#store.schedules.get(id))
     const { from, to } = await this.#pastRange(where, options)
-    const { overlap = 'queue-all', name = `${isoText(from)}/${isoText(to)}` } = options
+    const { overlap = DEFAULTS.backfill.overlap, name = `${isoText(from)}/${isoText(to)}` } = options
     const { definition } = schedule
-    const ticks = plannedTicks(schedule, from - 1, to, MAX_TICKS + 1)
-    if (ticks.length > MAX_TICKS) {
-      throw failure('OPTION_INVALID', `${where}: the range has more than ${MAX_TICKS} ticks; split it`)
+    const ticks = plannedTicks(schedule, from - 1, to, LIMITS.backfillTicks + 1)
+    if (ticks.length > LIMITS.backfillTicks) {
+      throw failure('OPTION_INVALID', `${where}: the range has more than ${LIMITS.backfillTicks} ticks; split it`)
     }
     const outcomes: EnqueueOutcome[] = []
     for (let at = 0; at < ticks.length; at += BATCH) {

@@ -1,3 +1,4 @@
+import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
 import { plan } from '../../core/plan.js'
@@ -21,8 +22,6 @@ export interface PreviewOptions {
   readonly from?: Instant
 }
 
-const MAX_COUNT = 100_000
-
 export async function preview(
   store: Store,
   what: string | ScheduleInput,
@@ -30,9 +29,12 @@ export async function preview(
   graceMs: number,
 ): Promise<readonly PreviewedTick[]> {
   checkOptions(options, ['count', 'from'], 'preview')
-  const { count = 5, from } = options
-  if (!Number.isInteger(count) || count < 0 || count > MAX_COUNT) {
-    throw failure('OPTION_INVALID', `preview: count is ${quote(count)}; it must be a whole number up to ${MAX_COUNT}`)
+  const { count = DEFAULTS.preview.count, from } = options
+  if (!Number.isInteger(count) || count < 0 || count > LIMITS.previewTicks) {
+    throw failure(
+      'OPTION_INVALID',
+      `preview: count is ${quote(count)}; it must be a whole number up to ${LIMITS.previewTicks}`,
+    )
   }
   const now = await store.now()
   const schedule =

@@ -1,3 +1,4 @@
+import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
 import { toJson } from '../../core/json.js'
 import { checkOptions } from '../../core/known-options.js'
@@ -69,7 +70,7 @@ export interface MissedOptions {
 }
 
 const TIMELINES = ['cron', 'every', 'at'] as const
-const MAX_CATCH_UP = 10_000
+const SCHEDULE = DEFAULTS.schedule
 const KNOWN = [
   ...['cron', 'every', 'at', 'timezone', 'dst', 'startsAt', 'endsAt', 'job', 'to', 'toOptions', 'payload', 'overlap'],
   ...['missed', 'deadline', 'jitter', 'times', 'priority', 'keep', 'onFinish'],
@@ -89,7 +90,8 @@ export function parseSchedule(
   const { startsAt, endsAt } = located(where, () => parseBounds(id, input))
   const { jitterMs, deadlineMs } = located(where, () => parseTiming(input))
   // Only what is left out has a default: null is a value, and a wrong one.
-  const { overlap = 'allow', missed = 'latest', priority = 0, keep = 'all', onFinish = 'remove' } = input
+  const { overlap = SCHEDULE.overlap, missed = SCHEDULE.missed.policy, priority = SCHEDULE.priority } = input
+  const { keep = SCHEDULE.keep, onFinish = SCHEDULE.onFinish } = input
   // Field by field: a hundred thousand of them are put at a time, and spreads are ten times as slow.
   const definition: Mutable<ScheduleDefinition> = {
     timeline,
@@ -98,7 +100,7 @@ export function parseSchedule(
     overlap: oneOf(id, 'overlap', overlap, OVERLAPS),
     missed: located(where, () => parseMissed(id, missed, graceMs)),
     jitterMs,
-    priority: wholeNumber(id, 'priority', priority, -1_000_000),
+    priority: wholeNumber(id, 'priority', priority, -LIMITS.priority),
     keep: checkKeep(keep, where),
     onFinish: oneOf(id, 'onFinish', onFinish, ON_FINISH),
   }
@@ -157,7 +159,7 @@ function parseMissed(id: string, given: MissedPolicy | MissedOptions, graceMs: n
     throw invalid(id, `missed.max says nothing under policy ${policy}: remove it`)
   return {
     policy,
-    max: max === undefined ? DEFAULT_MISSED.max : wholeNumber(id, 'missed.max', max, 1, MAX_CATCH_UP),
+    max: max === undefined ? DEFAULT_MISSED.max : wholeNumber(id, 'missed.max', max, 1, LIMITS.missed),
     graceMs,
     ...(within === undefined ? {} : { withinMs: durationMs(within) }),
   }

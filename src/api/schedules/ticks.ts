@@ -1,4 +1,5 @@
 /** The ticks of a stretch of time: those that the timeline has, and those that happened. */
+import { DEFAULTS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
 import { checkOptions } from '../../core/known-options.js'
@@ -37,7 +38,6 @@ export interface Ticks {
   readonly next?: Date
 }
 
-const LIMIT = 100
 const MAX_LIMIT = 1_000
 /** How far back the newest runs of a schedule are read, before single ticks are looked up. */
 const SCAN_PAGE = 500
@@ -52,7 +52,7 @@ export async function scheduleTicks(store: Store, id: string, options: TicksOpti
   checkOptions(options, ['from', 'to', 'limit'], where)
   const [from, to] = located(where, () => [instantMs(options.from), instantMs(options.to)] as const)
   if (to < from) throw failure('OPTION_INVALID', `${where}: the range ends before it begins`)
-  const { limit = LIMIT } = options
+  const { limit = DEFAULTS.list.limit } = options
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
     throw failure(
       'OPTION_INVALID',

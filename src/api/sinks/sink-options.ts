@@ -1,3 +1,4 @@
+import { DEFAULTS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
 import { checkName } from '../../core/names.js'
@@ -7,12 +8,8 @@ import { type Duration, durationMs } from '../../time/duration.js'
 import { parseRetry } from '../jobs/retry-options.js'
 import { located } from '../located.js'
 
-const CONCURRENCY = 4
-const BATCH = 100
-const TIMEOUT_MS = 30_000
+const SINK = DEFAULTS.sink
 const MAX_LINGER_MS = 10_000
-/** 1 s, 2 s, 4 s … up to an hour apart: about 14 hours in all. */
-const RETRY = { attempts: 25, maxDelayMs: 3_600_000 }
 
 /** Checks sinks and how each wants to be used. */
 export function parseSinks(sinks: Readonly<Record<string, Sink>>): Map<string, SinkDefinition> {
@@ -32,10 +29,10 @@ function parseSink(name: string, sink: Sink): SinkDefinition {
   const { delivery = {} } = sink
   checkOptions(delivery, DELIVERY_OPTIONS, where)
   const {
-    concurrency = CONCURRENCY,
-    batch = BATCH,
-    linger = 0,
-    timeout = TIMEOUT_MS,
+    concurrency = SINK.concurrency,
+    batch = SINK.batch,
+    linger = SINK.lingerMs,
+    timeout = SINK.timeoutMs,
     retry = {},
     ordered = false,
   } = delivery
@@ -51,7 +48,7 @@ function parseSink(name: string, sink: Sink): SinkDefinition {
     batch,
     inFlight,
     ordered,
-    retry: located(where, () => parseRetry(where, retry, RETRY)),
+    retry: located(where, () => parseRetry(where, retry, SINK.retry)),
     timeoutMs: within(where, 'timeout', timeout, 1, 3_600_000),
     lingerMs: within(where, 'linger', linger, 0, MAX_LINGER_MS),
   }

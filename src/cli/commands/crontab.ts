@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
+import { DEFAULTS } from '../../core/defaults.js'
 import { MISSED_POLICIES, type MissedPolicy, OVERLAPS, type Overlap } from '../../core/policies.js'
+import { durationText } from '../../time/duration.js'
 
 export interface CrontabFlags {
   readonly [flag: string]: unknown
@@ -15,6 +17,8 @@ export interface CrontabFlags {
   readonly check?: boolean
 }
 
+const CRONTAB = DEFAULTS.crontab
+
 export function crontabCommand(command: Command): void {
   command
     .argument('<file>', 'an ordinary crontab')
@@ -22,16 +26,21 @@ export function crontabCommand(command: Command): void {
     .option('--tz <zone>', 'where CRON_TZ says nothing (this host’s zone)')
     .option('--system-format', 'a user stands before each command')
     .option('--user-format', 'no user does')
-    .addOption(command.createOption('--overlap <policy>', 'while a line still runs').choices(OVERLAPS).default('allow'))
+    .addOption(
+      command
+        .createOption('--overlap <policy>', 'while a line still runs')
+        .choices(OVERLAPS)
+        .default(DEFAULTS.schedule.overlap),
+    )
     .addOption(
       command
         .createOption('--missed <policy>', 'ticks while every host was down')
         .choices(MISSED_POLICIES)
-        .default('skip'),
+        .default(CRONTAB.missed),
     )
-    .option('--timeout <duration>', 'the longest a command may take', '7d')
-    .option('--lease <duration>', 'after which a silent host is given up', '15s')
-    .option('--grace <duration>', 'for commands that run when this ends', '10s')
+    .option('--timeout <duration>', 'the longest a command may take', durationText(CRONTAB.timeoutMs))
+    .option('--lease <duration>', 'after which a silent host is given up', durationText(DEFAULTS.instance.leaseMs))
+    .option('--grace <duration>', 'for commands that run when this ends', durationText(CRONTAB.graceMs))
     .option('--check', 'only show what would run, and when')
     .optionsGroup('Where:')
     .option('--store <where>', 'postgres://…, redis://… or a file (belfry.db)')

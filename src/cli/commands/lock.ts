@@ -1,4 +1,6 @@
 import type { Command } from 'commander'
+import { DEFAULTS, LIMITS } from '../../core/defaults.js'
+import { durationText } from '../../time/duration.js'
 import { wholeNumber } from '../operator/list-limit.js'
 import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 
@@ -14,9 +16,9 @@ export function lockCommand(command: Command): void {
   exec
     .argument('<name>', 'of the lock')
     .argument('<command...>', 'the program and its arguments, after --')
-    .option('--ttl <duration>', 'how long it lasts without renewal', '15s')
+    .option('--ttl <duration>', 'how long it lasts without renewal', durationText(DEFAULTS.lock.ttlMs))
     .option('--wait <duration>', 'how long to wait for it; "forever"')
-    .option('--permits <count>', 'how many may hold it (1)', wholeNumber(1, 1_000_000))
+    .option('--permits <count>', `how many may hold it (${DEFAULTS.lock.permits})`, wholeNumber(1, LIMITS.permits))
     .option('--kill-after <duration>', 'SIGKILL so long after SIGTERM, at the most', '5s')
   onOperator(exec)
     .addHelpText(

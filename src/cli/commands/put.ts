@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { ScheduleFields } from '../../client/index.js'
+import { LIMITS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
 import { MISSED_POLICIES, ON_FINISH, OVERLAPS } from '../../core/policies.js'
 import { KEEPS } from '../../core/run.js'
@@ -23,7 +24,7 @@ interface PutFlags extends Flags {
   readonly ifVersion?: number
 }
 
-const ANY = wholeNumber(-1_000_000, 1_000_000)
+const ANY = wholeNumber(-LIMITS.priority, LIMITS.priority)
 
 export function putCommand(command: Command): void {
   const choice = (flags: string, description: string, choices: readonly string[]) =>

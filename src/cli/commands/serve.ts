@@ -1,12 +1,16 @@
 import type { Command } from 'commander'
+import { DEFAULTS } from '../../core/defaults.js'
+import { durationText } from '../../time/duration.js'
+
+const { server: SERVER, serve: SERVE } = DEFAULTS
 
 export function serveCommand(command: Command): Command {
   return command
-    .option('--store <where>', 'postgres://…, redis://… or a file (belfry.db)')
+    .option('--store <where>', `postgres://…, redis://… or a file (${SERVE.store})`)
     .option('--schema <name>', 'the Postgres schema, or what Redis keys begin with')
     .option('--migrate', 'make the tables first, or bring them up to date')
-    .option('--host <address>', 'where to listen (127.0.0.1)')
-    .option('--port <number>', 'where to listen (7420; 0 takes a free one)')
+    .option('--host <address>', `where to listen (${SERVE.host})`)
+    .option('--port <number>', `where to listen (${SERVE.port}; 0 takes a free one)`)
     .option('--roles <list>', 'of api, tick and run (all of them)')
     .option('--auth <how>', 'tokens or none (none on this machine alone)')
     .option('--hosts <list>', 'names that this service is asked by')
@@ -15,12 +19,12 @@ export function serveCommand(command: Command): Command {
     .option('--open-metrics', 'let /metrics be read without a token')
     .option('--log <format>', 'text or json (text)')
     .option('--log-level <level>', 'debug, info, warn or error (info)')
-    .option('--grace <duration>', 'how long ending may take (10s)')
-    .option('--max-body <bytes>', 'of a request (1048576)')
-    .option('--max-batch <count>', 'schedules or runs in one request (1000)')
-    .option('--rate <count>', 'requests a second with one token (2000)')
-    .option('--address-rate <count>', 'requests a second from one address (5000)')
-    .option('--guess-rate <count>', 'wrong tokens a second from one address (2)')
+    .option('--grace <duration>', `how long ending may take (${durationText(SERVE.graceMs)})`)
+    .option('--max-body <bytes>', `of a request (${SERVER.bodyBytes})`)
+    .option('--max-batch <count>', `schedules or runs in one request (${SERVER.batch})`)
+    .option('--rate <count>', `requests a second with one token (${SERVER.requestsPerSecond})`)
+    .option('--address-rate <count>', `requests a second from one address (${SERVE.requestsPerSecondOfAddress})`)
+    .option('--guess-rate <count>', `wrong tokens a second from one address (${SERVE.wrongTokensPerSecond})`)
     .option('--app <name>', 'the app that this process belongs to')
     .option('--release <name>', 'the release that it belongs to')
     .option('--config <file>', 'JSON, YAML or code (belfry.config.*)')

@@ -1,3 +1,4 @@
+import { DEFAULTS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
 import { ENGINE_ROLES } from '../../core/instance.js'
 import { isLoopback } from '../../server/security/host-check.js'
@@ -18,14 +19,14 @@ import {
 } from './config.js'
 
 const SERVE_ROLES = ['api', ...ENGINE_ROLES] as const
-export const DEFAULT_STORE = 'belfry.db'
-export const DEFAULT_PORT = 7_420
+export const DEFAULT_STORE = DEFAULTS.serve.store
+export const DEFAULT_PORT = DEFAULTS.serve.port
 
 const TABLE = {
   store: setting(text, DEFAULT_STORE),
   schema: setting<string | undefined>(optional(text), undefined),
   migrate: setting(yes, false),
-  host: setting(text, '127.0.0.1'),
+  host: setting(text, DEFAULTS.serve.host),
   port: setting(wholeNumber(0, 65_535), DEFAULT_PORT),
   roles: setting(someOf(...SERVE_ROLES), SERVE_ROLES),
   auth: setting<'tokens' | 'none' | undefined>(optional(oneOf('tokens', 'none')), undefined),
@@ -37,12 +38,12 @@ const TABLE = {
   release: setting<string | undefined>(optional(text), undefined),
   log: setting(oneOf('text', 'json'), 'text'),
   logLevel: setting(oneOf('debug', 'info', 'warn', 'error'), 'info'),
-  grace: setting(duration, 10_000),
-  maxBody: setting(wholeNumber(1_024, 1_073_741_824), 1_048_576),
-  maxBatch: setting(wholeNumber(1, 1_000_000), 1_000),
-  rate: setting(wholeNumber(1, 1_000_000), 2_000),
-  addressRate: setting(wholeNumber(1, 1_000_000), 5_000),
-  guessRate: setting(wholeNumber(1, 1_000_000), 2),
+  grace: setting(duration, DEFAULTS.serve.graceMs),
+  maxBody: setting(wholeNumber(1_024, 1_073_741_824), DEFAULTS.server.bodyBytes),
+  maxBatch: setting(wholeNumber(1, 1_000_000), DEFAULTS.server.batch),
+  rate: setting(wholeNumber(1, 1_000_000), DEFAULTS.server.requestsPerSecond),
+  addressRate: setting(wholeNumber(1, 1_000_000), DEFAULTS.serve.requestsPerSecondOfAddress),
+  guessRate: setting(wholeNumber(1, 1_000_000), DEFAULTS.serve.wrongTokensPerSecond),
   sinks: setting(object, {}),
 }
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/clock.js'
+import { DEFAULTS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
 import type { Lease } from '../../core/lease.js'
 import type { RenewedLock } from '../instances/beat-messages.js'
@@ -99,7 +100,7 @@ export class HeldLock {
 
   /** A heartbeat that is too slow for a TTL that `extend()` shortened is ignored. */
   get #renewEveryMs(): number {
-    const quarterMs = this.#ttlMs / 4
+    const quarterMs = this.#ttlMs * DEFAULTS.instance.heartbeatShare
     const heartbeatMs = this.#options.heartbeatMs ?? quarterMs
     return heartbeatMs * 3 <= this.#ttlMs ? heartbeatMs : quarterMs
   }

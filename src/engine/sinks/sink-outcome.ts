@@ -1,8 +1,9 @@
 /** What a delivery comes to for its run, and what a sink is told of a run. */
+import { LIMITS } from '../../core/defaults.js'
 import { errorRecord, failure } from '../../core/errors.js'
 import { eventId, messageOf, nominalTime } from '../../core/event.js'
 import type { Json } from '../../core/json.js'
-import { decideRetry, MAX_BACKOFF_MS } from '../../core/retry.js'
+import { decideRetry } from '../../core/retry.js'
 import type { Outcome } from '../../core/run.js'
 import type { Delivery, SinkMessage, Undelivered } from '../../core/sink.js'
 import type { SinkDefinition } from '../definitions.js'
@@ -64,5 +65,5 @@ export function noAnswer(sink: SinkDefinition, { run, reason }: Attempt): Undeli
 /** What a broker or a sink of the user's asks for, as far as it makes sense. */
 function askedDelay({ retryAfterMs }: Undelivered): number {
   if (retryAfterMs === undefined || !Number.isFinite(retryAfterMs)) return 0
-  return Math.min(Math.max(retryAfterMs, 0), MAX_BACKOFF_MS)
+  return Math.min(Math.max(retryAfterMs, 0), LIMITS.backoffMs)
 }

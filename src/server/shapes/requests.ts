@@ -1,5 +1,8 @@
 /** Request bodies besides the schedule itself. */
+
 import { z } from 'zod'
+import { DEFAULTS, LIMITS } from '../../core/defaults.js'
+import { describeDuration } from '../../time/duration.js'
 import { MAX_HOLDER } from '../security/lock-holder.js'
 import { duration, instant, json, name, overlap, runState, text } from './fields.js'
 import { scheduleId, scheduleInput } from './schedule.js'
@@ -85,13 +88,15 @@ export const holder = name('holder').max(MAX_HOLDER)
 
 export const acquisition = z
   .strictObject({
-    ttl: duration.exactOptional().meta({ description: 'Default 15 s.' }),
+    ttl: duration.exactOptional().meta({ description: `Default ${describeDuration(DEFAULTS.lock.ttlMs)}.` }),
     permits: z
       .int()
       .min(1)
-      .max(1_000_000)
+      .max(LIMITS.permits)
       .exactOptional()
-      .meta({ description: 'How many may hold it at once; all holders must give the same number. Default 1.' }),
+      .meta({
+        description: `How many may hold it at once; all holders must give the same number. Default ${DEFAULTS.lock.permits}.`,
+      }),
     wait: wait
       .exactOptional()
       .meta({ description: 'Wait up to this long for the lock, at most a minute. Default: do not wait.' }),
@@ -105,7 +110,7 @@ export const acquisition = z
 export const renewal = z
   .strictObject({
     token,
-    ttl: duration.exactOptional().meta({ description: 'Default 15 s.' }),
+    ttl: duration.exactOptional().meta({ description: `Default ${describeDuration(DEFAULTS.lock.ttlMs)}.` }),
     holder: holder.exactOptional().meta({
       description: 'With it, an expired lease that nobody else has acquired is renewed too.',
     }),

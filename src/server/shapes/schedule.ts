@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { RecentRuns } from '../../api/schedules/recent-runs.js'
 import { inputOf } from '../../api/schedules/schedule-input-of.js'
 import type { ScheduleView } from '../../api/schedules/schedule-view.js'
+import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { MISSED_POLICIES, ON_FINISH } from '../../core/policies.js'
 import { DST_GAPS, DST_REPEATS } from '../../time/cron.js'
 import {
@@ -39,8 +40,10 @@ const FIELDS = {
   job: name('job name').meta({ description: 'The job to run. Either this or `to` is needed.' }),
   to: name('sink name').meta({ description: 'The sink to deliver to.' }),
   toOptions: json.meta({ description: 'Options of this schedule for its sink: topic, headers, URL.' }),
-  payload: json.meta({ description: 'Any JSON of at most 256 KiB.' }),
-  overlap: overlap.meta({ description: 'What a tick does while an earlier run is unfinished. Default allow.' }),
+  payload: json.meta({ description: `Any JSON of at most ${LIMITS.payloadBytes / 1_024} KiB.` }),
+  overlap: overlap.meta({
+    description: `What a tick does while an earlier run is unfinished. Default ${DEFAULTS.schedule.overlap}.`,
+  }),
   missed: z.union(
     [policy, z.strictObject({ policy, within: duration.exactOptional(), max: z.int().exactOptional() })],
     { error: 'it must be skip, latest or all, or an object with a policy of those' },
