@@ -1,4 +1,4 @@
-/** Q7: a holder whose connection dies frees what it held at once, with no heartbeat and no TTL to wait for. */
+/** Q7: when a holder's connection dies, its locks and runs are free at once, before any heartbeat or TTL expires. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,7 +13,7 @@ import { type LogLine, recorder } from './recorder.js'
 
 const SCHEMA = `advisory_${process.pid}`
 const HOLDER = fileURLToPath(new URL('./postgres-holder.js', import.meta.url))
-/** Far below any lease here, and far above what a busy machine needs. */
+/** Far below the leases of these tests, and more than a busy machine needs. */
 const SOON_MS = 5_000
 
 let url = ''
@@ -54,12 +54,12 @@ function instance(options: Partial<PostgresOptions> = {}, lines: LogLine[] = [])
 async function holder(liveness: 'advisory' | 'lease', what: 'lock' | 'run'): Promise<ChildProcess> {
   const child = spawn(process.execPath, [HOLDER, url, SCHEMA, liveness, what], { stdio: ['ignore', 'pipe', 'inherit'] })
   children.push(child)
-  const [said] = await once(child.stdout as NonNullable<typeof child.stdout>, 'data')
-  expect(String(said)).toBe('held\n')
+  const [output] = await once(child.stdout as NonNullable<typeof child.stdout>, 'data')
+  expect(String(output)).toBe('held\n')
   return child
 }
 
-/** Cuts the connections that hold a lock as proof, as a server does that is told to. */
+/** Terminates the backends that hold an advisory lock as proof of life. */
 async function cutDirectConnections(): Promise<void> {
   const { rowCount } = await admin.query(
     `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted
@@ -75,7 +75,7 @@ async function msUntil(condition: () => unknown): Promise<number> {
 }
 
 describe('Q7 in the advisory mode of the postgres store', () => {
-  it('a lock of a process that was killed is free at once, with a lease of a minute', async () => {
+  it('the lock of a killed process is free at once, although its lease is a minute', async () => {
     const child = await holder('advisory', 'lock')
     const belfry = instance()
     await belfry.start()
@@ -91,7 +91,7 @@ describe('Q7 in the advisory mode of the postgres store', () => {
     expect(lock?.token).toBeGreaterThan(held?.token ?? Number.POSITIVE_INFINITY)
   })
 
-  it('a killed process’ exclusive run goes on elsewhere at once, with a lease of a minute', async () => {
+  it('the exclusive run of a killed process is taken over at once, although its lease is a minute', async () => {
     const child = await holder('advisory', 'run')
     const attempts: number[] = []
     const belfry = instance()
@@ -119,7 +119,7 @@ describe('Q7 in the advisory mode of the postgres store', () => {
     expect(await msUntil(() => started.includes('next'))).toBeLessThan(SOON_MS)
   })
 
-  it('whoever waits in line for the lock of a killed process gets it at once', async () => {
+  it('a waiter gets the lock of a killed process at once', async () => {
     const child = await holder('advisory', 'lock')
     const belfry = instance()
     await belfry.start()
@@ -131,7 +131,7 @@ describe('Q7 in the advisory mode of the postgres store', () => {
     expect(performance.now() - killedAt).toBeLessThan(SOON_MS)
   })
 
-  it('nobody sees a lock of a killed process in the list', async () => {
+  it('the lock of a killed process is not listed', async () => {
     const child = await holder('advisory', 'lock')
     const belfry = instance()
     await belfry.start()
@@ -140,7 +140,7 @@ describe('Q7 in the advisory mode of the postgres store', () => {
     expect(await msUntil(async () => (await belfry.locks.list()).items.length === 0)).toBeLessThan(SOON_MS)
   })
 
-  it('a lock of a process that lives is not free, whoever asks', async () => {
+  it('the lock of a live process is taken by no other process, in either mode', async () => {
     const [one, other] = [instance(), instance({ liveness: 'lease' })]
     await one.start()
     await other.start()
@@ -150,7 +150,7 @@ describe('Q7 in the advisory mode of the postgres store', () => {
   })
 })
 
-it('a lock that was granted to somebody elsewhere outlives the process that granted or renewed it', async () => {
+it('a lock granted to a remote holder outlives the process that granted or renewed it', async () => {
   const [granting, renewing, looking] = [instance(), instance(), instance()]
   const plain = await granting.locks.grant('plain', { ttl: '60s' })
   const waited = await granting.locks.grant('waited', { ttl: '60s', wait: '1s' })
@@ -165,7 +165,7 @@ it('a lock that was granted to somebody elsewhere outlives the process that gran
   expect(await looking.locks.grant('plain')).toBeDefined()
 })
 
-it('in the lease mode a lock and a run of a killed process are waited for', async () => {
+it('in the lease mode the lock and the run of a killed process are free when its lease expires', async () => {
   const holders = [await holder('lease', 'lock'), await holder('lease', 'run')]
   const attempts: number[] = []
   const belfry = instance()
@@ -178,7 +178,7 @@ it('in the lease mode a lock and a run of a killed process are waited for', asyn
 })
 
 describe('an instance whose direct connection is cut', () => {
-  it('gives up its locks and its runs, joins anew, and goes on', async () => {
+  it('gives up its locks and runs, joins under a new id, and goes on', async () => {
     const lines: LogLine[] = []
     const [one, other] = [instance({}, lines), instance()]
     const reasons: string[] = []
@@ -212,7 +212,7 @@ describe('an instance whose direct connection is cut', () => {
     ])
   })
 
-  it('may hold on to a lock that nobody took, if it asks', async () => {
+  it('may extend a lock that no other process took', async () => {
     const belfry = instance()
     await belfry.start()
     const lock = await belfry.lock('a', { ttl: '60s' })
@@ -225,7 +225,7 @@ describe('an instance whose direct connection is cut', () => {
     expect(await other.lock('a')).toBeUndefined()
   })
 
-  it('keeps its place in the line for a lock', async () => {
+  it('keeps its place in the waiter queue of a lock', async () => {
     const [one, other] = [instance(), instance({ liveness: 'lease' })]
     await one.start()
     await other.start()
@@ -240,7 +240,7 @@ describe('an instance whose direct connection is cut', () => {
     expect(await other.lock('a')).toBeUndefined()
   })
 
-  it('finds out although nobody tells it', async () => {
+  it('finds out although its connection stays open', async () => {
     const proxy = await lossyProxy(new URL(url))
     cleanups.push(() => proxy.close())
     const pool = new pg.Pool({ connectionString: url })
@@ -276,7 +276,7 @@ it('a minimum hold outlives the process that asked for it', async () => {
   expect(await other.lock('a')).toBeUndefined()
 })
 
-it('an instance that stops in order leaves nothing to take over, and loses nothing by it', async () => {
+it('an instance that stops in order leaves nothing to take over, and logs no loss', async () => {
   const lines: LogLine[] = []
   const belfry = instance({}, lines)
   await belfry.start()
@@ -288,11 +288,11 @@ it('an instance that stops in order leaves nothing to take over, and loses nothi
 })
 
 describe('the advisory mode is refused', () => {
-  it('without a connection to prove anything with', () => {
+  it('without a URL for the direct connection', () => {
     expect(() => postgres({ pool: admin, liveness: 'advisory' })).toThrow(/pass `direct` with a URL/)
   })
 
-  it('when it is misspelt', () => {
+  it('when its name is misspelt', () => {
     expect(() => postgres({ pool: admin, liveness: 'advice' as never })).toThrow(/allowed are lease and advisory/)
   })
 
@@ -306,7 +306,7 @@ describe('the advisory mode is refused', () => {
     await store.close()
   })
 
-  it('when a pooler stands in between', async () => {
+  it('when the direct connection leads through a pooler', async () => {
     const direct = await serverUrl('pgbouncer')
     const store = postgres({ pool: admin, direct, schema: SCHEMA, liveness: 'advisory' })
     await expect(store.open()).rejects.toMatchObject({ code: 'OPTION_INVALID', message: /a pooler in between/ })
@@ -323,7 +323,7 @@ describe('the advisory mode is refused', () => {
     await admin.query(`drop database ${name} with (force)`)
   })
 
-  it('when the direct connection cannot be made', async () => {
+  it('when the direct connection cannot be opened', async () => {
     const direct = 'postgres://nobody@127.0.0.1:1/none'
     const store = postgres({ pool: admin, direct, schema: SCHEMA, liveness: 'advisory' })
     await expect(store.open()).rejects.toMatchObject({

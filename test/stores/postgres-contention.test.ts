@@ -6,7 +6,7 @@ import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
 import { definition } from '../../src/testing/contract/scene.js'
 import { serverUrl } from '../servers/server-url.js'
 
-/** What happens between two statements, on the database's own clock. */
+/** Operations between another operation's statements, on the database's own clock. */
 const schema = `contention_${process.pid}_${Date.now().toString(36)}`
 let pool: pg.Pool
 let store: Store
@@ -23,7 +23,7 @@ afterAll(async () => {
 })
 
 describe('schedules that tick all the time', () => {
-  it('can be changed together, while others record their ticks and start their runs', async () => {
+  it('can be changed in one batch while other processes record their ticks and start their runs', async () => {
     const ids = Array.from({ length: 100 }, (_, at) => `busy/${at}`)
     const write = (payload: number) =>
       ids.map((id) => ({ id, definition: definition({ timeline: { every: 50 }, payload, keep: 'none' }) }))
@@ -59,7 +59,7 @@ describe('schedules that tick all the time', () => {
   })
 })
 
-describe('a lock that has run out', () => {
+describe('a lock whose lease has expired', () => {
   it('is either renewed or taken by another, never both', async () => {
     for (let round = 0; round < 150; round += 1) {
       const name = `lock/${round}`

@@ -1,4 +1,4 @@
-/** D10 on Postgres, by counting: the server says how many rows were read, however busy the machine is. */
+/** D10 on Postgres, by the number of rows read, which does not depend on how busy the machine is. */
 import pg from 'pg'
 import { expect, it } from 'vitest'
 import type { ClaimedRun } from '../../src/core/store.js'
@@ -12,8 +12,8 @@ const TICKS = 20
 const READ = `select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) as read, sum(n_tup_upd) as updated
   from pg_stat_user_tables where schemaname = $1 and relname in ('schedules', 'definitions', 'runs')`
 
-/** A store of its own, with somebody beside it who looks at its tables. */
-async function onlooked(work: (opened: FreshPostgres, observer: pg.Client) => Promise<void>): Promise<void> {
+/** Runs `work` with a fresh store and a client that reads its tables. */
+async function withObserver(work: (opened: FreshPostgres, observer: pg.Client) => Promise<void>): Promise<void> {
   const opened = await freshPostgres()
   const observer = new pg.Client({ connectionString: opened.direct })
   await observer.connect()
@@ -23,7 +23,7 @@ async function onlooked(work: (opened: FreshPostgres, observer: pg.Client) => Pr
   await opened.close()
 }
 
-/** Does something over connections of its own, and answers how many rows that read. Counts come when those end. */
+/** Counts the rows that some work reads. The server publishes the counts when the connections of the work end. */
 function counter({ schema, direct, elapse }: FreshPostgres, observer: pg.Client) {
   return async (updates: number, work: (scene: Scene) => Promise<void>): Promise<number> => {
     const look = async () => (await observer.query(READ, [schema])).rows[0]
@@ -39,7 +39,7 @@ function counter({ schema, direct, elapse }: FreshPostgres, observer: pg.Client)
   }
 }
 
-/** Makes 5,000 runs that wait: what for, and their key, schedule and tick. */
+/** Inserts 5,000 waiting runs; `values` are what they wait for, and their key, schedule and tick. */
 function waiting(schema: string, values: string): string {
   return `insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state, unstamped, engaged, target,
     payload, key_limit, key_waits, waits_for, key, schedule, tick) select nextval('${schema}.run_ids'), 0, 0, 0, 0, 0, 0, false,
@@ -84,8 +84,8 @@ it('D10 the cost of a tick, or of a page of a list, does not grow with the numbe
   await close()
 })
 
-it('no plan that is made while the tables are empty goes through a whole table: it is kept when they have grown', async () => {
-  // The server may get round to counting the rows of tables that tests before used. Of new ones it knows nothing.
+it('no plan made while the tables are empty scans a whole table, because sessions keep it when they have grown', async () => {
+  // New tables, because autovacuum may have analysed those of earlier tests.
   const used = await freshPostgres()
   const { store, schema, direct, elapse, close } = await freshPostgres()
   await used.close()
@@ -115,7 +115,7 @@ it('no plan that is made while the tables are empty goes through a whole table: 
   }
   const whole = Object.entries(plans).filter(([, plan]) => /Seq Scan on (schedules|definitions|runs)/.test(plan))
   expect(whole).toEqual([])
-  // Without an instant it goes through all ticks that there are.
+  // A scan of this index without an instant reads all ticks.
   const ticks = Object.entries(plans).filter(([, plan]) => /runs_tick(?![^\n]*\n *Index Cond: [^\n]*tick =)/.test(plan))
   expect(ticks).toEqual([])
   await own.close()
@@ -123,12 +123,12 @@ it('no plan that is made while the tables are empty goes through a whole table: 
   await close()
 })
 
-it('what was missed is found without going through the ticks of others', { timeout: 60_000 }, async () => {
+it('missed ticks are found without reading the ticks of other schedules', { timeout: 60_000 }, async () => {
   const { store, schema, direct, elapse, close } = await freshPostgres()
   await store.close()
   const observer = new pg.Client({ connectionString: direct })
   await observer.connect()
-  /** Does something over a connection of its own, which tells what it has done to the index of ticks when it ends. */
+  /** Counts the blocks of the tick index that some work reads; published when its connection ends. */
   const blocksReadBy = async (runs: number, work: (scene: Scene) => Promise<void>): Promise<number> => {
     const look = async () =>
       (
@@ -155,7 +155,7 @@ it('what was missed is found without going through the ticks of others', { timeo
     }
   })
   const afterAnOutage = await blocksReadBy(1_000, async (scene) => {
-    // Later than ticks may be: older ones that nobody began are taken back.
+    // Beyond the grace for late ticks: older ones that have not started are taken back.
     await elapse(90_000)
     expect(await scene.advance({ limit: 1_000 })).toMatchObject({ recorded: 1_000 })
     expect((await scene.store.runs.list({ limit: 10, schedule: 'bell/7', states: ['skipped'] })).items).toHaveLength(5)
@@ -165,7 +165,7 @@ it('what was missed is found without going through the ticks of others', { timeo
   await close()
 })
 
-it('what waits, is ready or runs is found without going through the history', async () => {
+it('waiting, ready and running runs are found without reading the history', async () => {
   const { store, schema, direct, close } = await freshPostgres()
   const pool = new pg.Pool({ connectionString: direct, max: 1 })
   await pool.query(`insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state, unstamped, engaged,
@@ -181,8 +181,8 @@ it('what waits, is ready or runs is found without going through the history', as
   await close()
 })
 
-it('what runs is found without going through all that is ready', { timeout: 60_000 }, () =>
-  onlooked(async (opened, observer) => {
+it('running runs are found without reading all ready runs', { timeout: 60_000 }, () =>
+  withObserver(async (opened, observer) => {
     const { store, schema } = opened
     await store.runs.enqueue(Array.from({ length: 3 }, () => newRun()))
     await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
@@ -197,8 +197,8 @@ it('what runs is found without going through all that is ready', { timeout: 60_0
   }),
 )
 
-it('the run that has a key is found without going through all that wait for it', { timeout: 60_000 }, () =>
-  onlooked(async (opened, observer) => {
+it('the run that holds a key is found without reading all that wait for it', { timeout: 60_000 }, () =>
+  withObserver(async (opened, observer) => {
     const { schema } = opened
     const { join, enqueue, claim } = new Scene(opened)
     await join()
@@ -214,11 +214,11 @@ it('the run that has a key is found without going through all that wait for it',
   }),
 )
 
-it('what is enqueued with a dedupe key is looked for nowhere but among those keys', { timeout: 60_000 }, () =>
-  onlooked(async (opened, observer) => {
+it('a dedupe key is looked up among dedupe keys only', { timeout: 60_000 }, () =>
+  withObserver(async (opened, observer) => {
     const { store, schema } = opened
     await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
-    // The server takes what waits for next to nothing.
+    // The planner expects next to no waiting runs.
     await observer.query(`analyze ${schema}.runs; ${waiting(schema, "3, 'busy', null, null")}`)
     const read = await counter(opened, observer)(1, async ({ join, enqueue, claimOne }) => {
       await join()
@@ -229,8 +229,8 @@ it('what is enqueued with a dedupe key is looked for nowhere but among those key
   }),
 )
 
-it('the end of a run costs nothing for what waits in other lines', { timeout: 60_000 }, () =>
-  onlooked(async (opened, observer) => {
+it('the cost of ending a run does not depend on what waits for other keys', { timeout: 60_000 }, () =>
+  withObserver(async (opened, observer) => {
     const { schema } = opened
     await observer.query(waiting(schema, "2, null, 'long', n"))
     const read = await counter(opened, observer)(2, async ({ join, enqueue, claimOne, settle }) => {
@@ -242,11 +242,11 @@ it('the end of a run costs nothing for what waits in other lines', { timeout: 60
   }),
 )
 
-it('a line moves on without going through all that wait in it', { timeout: 60_000 }, () =>
-  onlooked(async (opened, observer) => {
+it('a waiter queue advances without reading all that wait in it', { timeout: 60_000 }, () =>
+  withObserver(async (opened, observer) => {
     const { store, schema } = opened
     await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
-    // The server takes what has a schedule for next to nothing.
+    // The planner expects next to no runs with a schedule.
     await observer.query(`analyze ${schema}.runs; ${waiting(schema, "2, null, 'bell', n")}`)
     const read = await counter(opened, observer)(3, async ({ join, enqueue, claimOne, settle }) => {
       await join()
@@ -264,7 +264,7 @@ it(
     timeout: 60_000,
   },
   () =>
-    onlooked(async (opened, observer) => {
+    withObserver(async (opened, observer) => {
       const { store, schema } = opened
       await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
       await observer.query(`${waiting(schema, "3, 'busy', null, null")}; analyze ${schema}.runs`)
@@ -280,7 +280,7 @@ it(
     }),
 )
 
-it('a beat costs in proportion to what runs here', { timeout: 60_000 }, async () => {
+it('the cost of a beat is proportional to the runs of its instance', { timeout: 60_000 }, async () => {
   const { store, elapse, close } = await freshPostgres()
   const scene = new Scene({ store, elapse })
   await scene.join('one')
@@ -291,7 +291,7 @@ it('a beat costs in proportion to what runs here', { timeout: 60_000 }, async ()
     while (running.length < count)
       running.push(...(await scene.claim('one', { limit: 1_000, jobs: [{ name: 'work', limit: 1_000 }] })))
   }
-  /** The shortest of several: what else the machine does only adds to it. */
+  /** The shortest of several, because other load only adds to it. */
   const beatMs = async () => {
     const took: number[] = []
     for (let turn = 0; turn < 9; turn += 1) {
@@ -304,13 +304,13 @@ it('a beat costs in proportion to what runs here', { timeout: 60_000 }, async ()
   await claimUpTo(1_000)
   const few = await beatMs()
   await claimUpTo(10_000)
-  // Ten times as many. If each were compared with each, it would be nearly a hundred.
+  // Ten times as many runs. Comparing each with each would take a hundred times as long.
   expect(await beatMs()).toBeLessThan(30 * few)
   await store.close()
   await close()
 })
 
-it('a beat costs in proportion to what was claimed since the last one, also where that was one by one', {
+it('the cost of a beat is proportional to the claims since the last one, also when each claimed one run', {
   timeout: 60_000,
 }, async () => {
   const { store, elapse, close, direct, schema } = await freshPostgres()
@@ -338,7 +338,7 @@ it('a beat costs in proportion to what was claimed since the last one, also wher
   }
   for (const ends of [true, false]) {
     const few = await beatMs(`few ${ends}`, 1_000, ends)
-    // If each were compared with each, it would be four hundred times as much.
+    // Comparing each with each would take four hundred times as long.
     expect(await beatMs(`many ${ends}`, 20_000, ends)).toBeLessThan(30 * few + 500)
   }
   await client.end()
@@ -366,7 +366,7 @@ it('the cost of ending a run does not grow with the number of keys that runs wer
   await observer.connect()
   await observer.query(`insert into ${schema}.dedupes select 'job:work', g, 0, 0 from generate_series(1, 60000) g`)
   await observer.end()
-  // If each looked at all keys, it would be seconds.
+  // Reading all keys for each run would take seconds.
   expect(await settleMs('many')).toBeLessThan(3 * few + 300)
   await store.close()
   await close()

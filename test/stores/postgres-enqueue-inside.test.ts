@@ -41,7 +41,7 @@ it('a job takes the caller’s transaction, for one run and for many', async () 
   await belfry.stop()
 })
 
-it('the run is hinted at when it is there, to the process that made it too', async () => {
+it('the hint arrives when the run can be seen, also in the process that enqueued it', async () => {
   const heard: string[] = []
   at.scene.store.subscribe((wake) => heard.push(wake))
   await client.query('begin')
@@ -52,7 +52,7 @@ it('the run is hinted at when it is there, to the process that made it too', asy
   await expect.poll(() => heard).toEqual(['runs'])
 })
 
-it('what is no transaction is refused, and nothing is made', async () => {
+it('anything but an open transaction is refused, and no run is created', async () => {
   const refused = { code: 'OPTION_INVALID' }
   for (const tx of [{}, null, 1, 'tx', { query: {} }]) await expect(enqueue(tx)).rejects.toMatchObject(refused)
   await expect(enqueue(client)).rejects.toMatchObject({ ...refused, message: /no transaction open/ })
@@ -71,7 +71,7 @@ it('a transaction on a database without the store’s tables is refused', async 
   await client.query('rollback')
 })
 
-it('no connection of the pool is needed: the caller may hold the last one', async () => {
+it('no connection of the pool is needed, so the caller may hold the last one', async () => {
   const pool = new pg.Pool({ connectionString: at.direct, max: 1 })
   const store = postgres({ pool, schema: at.schema, listen: false })
   const last = await pool.connect()
@@ -98,7 +98,7 @@ it('two transactions with the same key: the second waits for the first, and lose
   }
 })
 
-it('a key that is checked needs to see what others have committed', async () => {
+it('a run with `checkKey` needs read committed, to see what other transactions have committed', async () => {
   for (const level of ['repeatable read', 'serializable']) {
     await client.query(`begin isolation level ${level}`)
     const checked = enqueue(client, { key: key('k'), checkKey: true })

@@ -1,6 +1,6 @@
 /**
- * Half-open connections: open as far as both ends can tell, while the network swallows what is sent one way. Nobody gets
- * an error, so every wait needs a limit. A lease of 3 s gives statements one of 1 s.
+ * Half-open connections: open as far as both ends can tell, while the network swallows the bytes of one direction. No side
+ * gets an error, so every wait needs a limit. With a lease of 3 s, statements have a limit of 1 s.
  */
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -17,12 +17,12 @@ import { gate, type Tx, transactOn } from './transaction-scene.js'
 
 const SCHEMA = `half_open_${process.pid}`
 const LEASE_MS = 3_000
-/** Statements had 30 s before; with the lease's limit even a slow machine is done long before. */
+/** Half of the patient limit of 30 s. With the limit that follows from the lease, a slow machine also needs less. */
 const SOON_MS = 15_000
 const SLOW = { timeout: 60_000 }
 
 interface Scene {
-  /** Of this scene alone: all share a schema. */
+  /** Names of this scene only, because all scenes share a schema. */
   readonly instance: string
   readonly job: string
   readonly proxy: LossyProxy
@@ -76,7 +76,7 @@ afterAll(async () => {
 
 afterEach(() => at.close())
 
-/** Opens all connections of the pool, so that all of them are there to go silent. */
+/** Opens all connections of the pool before they go silent. */
 async function openAll(): Promise<void> {
   const clients = await Promise.all(Array.from({ length: 5 }, () => at.pool.connect()))
   for (const client of clients) client.release()
@@ -104,7 +104,7 @@ async function within<Result>(limitMs: number, work: () => Promise<Result>): Pro
 }
 
 describe.each(['answers', 'requests'] as const)('a pool of half-open connections that swallow %s', (what) => {
-  it('delays a beat, a claim and a settlement by about a third of the lease, and by that once', SLOW, async () => {
+  it('delays a beat, a claim and a settlement by about a third of the lease, and only once', SLOW, async () => {
     await at.store.runs.enqueue([newRun({ target: { job: at.job } })])
     const claim = claimOf()
     await openAll()
@@ -125,7 +125,7 @@ describe.each(['answers', 'requests'] as const)('a pool of half-open connections
     expect(await within(SOON_MS, () => at.store.runs.settle([settlement]))).toEqual(['settled'])
   })
 
-  it('delays an advance no longer, and its rows come free at once', SLOW, async () => {
+  it('delays an advance no longer, and its row locks are released at once', SLOW, async () => {
     await openAll()
     at.proxy.swallow(what)
     const plan = () => {
@@ -161,7 +161,7 @@ describe('transaction() on a half-open connection', () => {
     transactOn(at.store, run, work)
   const write = (tx: Tx, what: string) => tx.query(`insert into ${at.table.name} (what) values ($1)`, [what])
 
-  /** Backends that are inside of a transaction on the table. */
+  /** How many backends hold locks on the table. */
   async function openTransactions(): Promise<number> {
     const { rows } = await at.table.pool.query(
       `select count(*)::integer as count from pg_locks l join pg_class c on c.oid = l.relation
@@ -171,7 +171,7 @@ describe('transaction() on a half-open connection', () => {
     return rows[0].count
   }
 
-  it('finds out that the commit happened when its answer is swallowed', SLOW, async () => {
+  it('finds the commit when its answer was swallowed', SLOW, async () => {
     const run = await claimed()
     const outcome = await within(SOON_MS, () =>
       transact(run, async (tx) => {
@@ -184,7 +184,7 @@ describe('transaction() on a half-open connection', () => {
     expect(await at.table.effects()).toEqual(['paid'])
   })
 
-  it('finds out that the commit never arrived, and ends its backend', SLOW, async () => {
+  it('finds that the commit never arrived, and ends its backend', SLOW, async () => {
     const run = await claimed()
     const outcome = within(SOON_MS, () =>
       transact(run, async (tx) => {
@@ -233,7 +233,7 @@ describe('transaction() on a half-open connection', () => {
     expect(await within(SOON_MS, () => transact(run, () => 'begun'))).toEqual({ result: 'begun' })
   })
 
-  it('frees its slot when the connection is given up, before the outcome is known', SLOW, async () => {
+  it('frees its slot when the connection is closed, before the outcome is known', SLOW, async () => {
     // A pool of three leaves one slot to handlers.
     const pool = new pg.Pool({ connectionString: at.proxy.url, max: 3 })
     const store = postgres({ pool, schema: SCHEMA, listen: false })
@@ -246,7 +246,7 @@ describe('transaction() on a half-open connection', () => {
     await pool.end()
   })
 
-  it('is over for its handler before the next run of the key begins elsewhere', SLOW, async () => {
+  it('ends for its handler before the next run of the key begins in another process', SLOW, async () => {
     const order: string[] = []
     const [committing, done] = [gate(), gate()]
     const exclusive = { by: () => at.job, limit: 1, whenBusy: 'wait' } as const
@@ -257,7 +257,7 @@ describe('transaction() on a half-open connection', () => {
       run: async ({ transaction }) => {
         await transaction(async (tx: Tx) => {
           await write(tx, 'paid')
-          // From here on the process hears nothing, and no new connection helps.
+          // From here on the process receives nothing, and cannot connect again.
           at.proxy.swallow('answers')
           at.proxy.refuse()
           committing.open()
@@ -288,16 +288,16 @@ describe('transaction() on a half-open connection', () => {
   })
 })
 
-describe('a connection that only listens', () => {
-  it('is replaced when nothing arrives over it any more, and hints come again', SLOW, async () => {
-    // Asks for a sign of life every second instead of every ten.
+describe('the connection that listens', () => {
+  it('is replaced when it is half-open, and hints arrive again', SLOW, async () => {
+    // Probes the connection every second instead of every ten.
     const clock: Clock = { ...systemClock, after: (delayMs, callback) => systemClock.after(delayMs / 10, callback) }
     const store = postgres({ pool: at.table.pool, direct: at.proxy.url, schema: SCHEMA, clock })
     const wakes: string[] = []
     store.subscribe((wake) => wakes.push(wake))
     await store.open()
     at.proxy.swallow('answers')
-    // After a gap everything is hinted at.
+    // A new connection hints at every kind of change.
     await expect.poll(() => new Set(wakes).size, { timeout: SOON_MS }).toBe(5)
     wakes.length = 0
     const other = postgres({ url: direct, schema: SCHEMA })
@@ -308,7 +308,7 @@ describe('a connection that only listens', () => {
 })
 
 describe('transaction() through PgBouncer', () => {
-  it('notices that the way to the pooler is half-open, and frees the backend', SLOW, async () => {
+  it('notices a half-open connection to the pooler, and frees the backend', SLOW, async () => {
     await at.close()
     at = await halfOpenScene(await serverUrl('pgbouncer'))
     const run = await claimed()

@@ -1,4 +1,4 @@
-/** A pool that is shared with an app which gives clients back in the middle of a transaction. */
+/** A pool shared with an app that releases clients inside a transaction. */
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.js'
@@ -22,15 +22,15 @@ afterEach(async () => {
 
 const storeOn = (pool: PgPool) => postgres({ pool, schema: fresh.schema, listen: false })
 
-/** What an app does that forgets to end a transaction. */
+/** Releases a client without ending its transaction. */
 async function leaveOpen(...statements: string[]): Promise<void> {
   const client = await pool.connect()
   for (const statement of ['begin', ...statements]) await client.query(statement).catch(() => {})
   client.release()
 }
 
-/** A driver from before clients said what becomes of their transaction. */
-function silent(): PgPool {
+/** A pool of an older driver, whose clients do not expose the transaction status. */
+function olderDriver(): PgPool {
   const connect = async () => {
     const client = await pool.connect()
     const get = (_: unknown, name: string | symbol) => {
@@ -54,44 +54,44 @@ async function runsSeen(): Promise<number> {
 
 const DRIVERS: readonly (readonly [string, () => PgPool])[] = [
   ['', () => pool],
-  [', with a driver that says nothing of transactions', silent],
+  [', with a driver that says nothing of transactions', olderDriver],
 ]
 
-describe.each(DRIVERS)('a connection that was given back in the middle of a transaction%s', (_, driver) => {
+describe.each(DRIVERS)('a connection that was released inside a transaction%s', (_, driver) => {
   let store: Store
 
   beforeEach(() => {
     store = storeOn(driver())
   })
 
-  it('is not written to, and the app is told to look for its begin', async () => {
+  it('is not written to, and the error says to look for the `begin`', async () => {
     await leaveOpen('select 1')
     await expect(store.runs.enqueue([newRun()])).rejects.toMatchObject(LEFT)
     expect(await runsSeen()).toBe(0)
   })
 
-  it('is closed, so that the next call finds a good one', async () => {
+  it('is closed, so the next call gets another one', async () => {
     await leaveOpen()
     await expect(store.now()).rejects.toMatchObject(LEFT)
     await store.runs.enqueue([newRun()])
     expect(await runsSeen()).toBe(1)
   })
 
-  it('is told apart from one whose transaction was ended', async () => {
+  it('is distinguished from one whose transaction has ended', async () => {
     await leaveOpen('select 1', 'commit')
     await leaveOpen('no such statement', 'rollback')
     await store.runs.enqueue([newRun()])
     expect(await runsSeen()).toBe(1)
   })
 
-  it('is known too when the transaction has failed', async () => {
+  it('is recognised also when the transaction has failed', async () => {
     await leaveOpen('no such statement')
     await expect(store.runs.enqueue([newRun()])).rejects.toMatchObject(LEFT)
     await store.runs.enqueue([newRun()])
     expect(await runsSeen()).toBe(1)
   })
 
-  it('is no connection for what needs a transaction either', async () => {
+  it('is not used for operations in a transaction either', async () => {
     await leaveOpen('no such statement')
     const request = { limit: 1, lookaheadMs: 0, plan: () => ({ ticks: [], skips: [], cursor: 0 }) }
     await expect(store.schedules.advance(request as never)).rejects.toMatchObject(LEFT)
@@ -99,7 +99,7 @@ describe.each(DRIVERS)('a connection that was given back in the middle of a tran
   })
 })
 
-it('a statement that the server refuses costs no connection', async () => {
+it('a statement that the server refuses does not close the connection', async () => {
   const store = storeOn(pool)
   const pid = async () => (await pool.query('select pg_backend_pid() as pid')).rows[0].pid
   const before = await pid()

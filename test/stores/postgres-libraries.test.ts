@@ -24,7 +24,7 @@ describe.each(LIBRARIES)('%s', (name, open) => {
 
   const listed = async (): Promise<readonly Run[]> => (await at.scene.store.runs.list({ limit: 10 })).items
 
-  it('enqueues with the commit of its transaction, and all that was given arrives', async () => {
+  it('enqueues with the commit of its transaction, with all options and the payload', async () => {
     const payload = { quote: `'"\\?$1`, emoji: '🛎️', list: [1, null, true] }
     await library.transaction(async (tx, write) => {
       await write('paid')
@@ -40,7 +40,7 @@ describe.each(LIBRARIES)('%s', (name, open) => {
     expect(await at.effects()).toEqual(['paid'])
   })
 
-  it('enqueues nothing when it rolls back', async () => {
+  it('enqueues nothing when its transaction rolls back', async () => {
     const before = await listed()
     const broken = library.transaction(async (tx, write) => {
       await write('undone')
@@ -53,14 +53,14 @@ describe.each(LIBRARIES)('%s', (name, open) => {
     expect(await at.scene.tryEnqueue({ dedupe: 'undone' })).toMatchObject({ outcome: 'enqueued' })
   })
 
-  it('is refused outside of a transaction, and nothing is made', async () => {
+  it('is refused outside of a transaction, and no run is created', async () => {
     const before = await listed()
     const refused = at.scene.store.runs.enqueue([run], library.outside)
     await expect(refused).rejects.toMatchObject({ code: 'OPTION_INVALID', message: /no transaction open/ })
     expect(await listed()).toEqual(before)
   })
 
-  it('writes in the transaction of a handler, which decides about it', async () => {
+  it('writes in the transaction of a handler, and commits or rolls back with it', async () => {
     const belfry = createBelfry({ store: postgres({ url: at.direct, schema: at.schema }) })
     const job = belfry.job<string>('pay', {
       retry: { attempts: 1 },
@@ -83,7 +83,7 @@ describe.each(LIBRARIES)('%s', (name, open) => {
     expect(await at.effects()).toEqual(['paid', `by ${name}`])
   })
 
-  it('nests a transaction of its own in that of a handler', async () => {
+  it('nests its own transaction in that of a handler', async () => {
     await at.scene.enqueue({ priority: 1 })
     const attempt = await at.scene.claimOne()
     const before = await at.effects()

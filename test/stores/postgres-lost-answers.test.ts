@@ -1,4 +1,4 @@
-/** What happens when the server did it, and its answer never came. */
+/** Operations that the server carried out, and whose answer was lost. */
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/clock.js'
@@ -50,13 +50,13 @@ async function runsOf(job: string): Promise<number> {
 }
 
 describe('an operation of the postgres store whose answer was lost', () => {
-  it('is not repeated when it would make another run, and says that nobody knows', async () => {
+  it('is not repeated when a repetition would create another run, and fails with an unknown outcome', async () => {
     proxy.loseAnswer()
     await expect(store.runs.enqueue([runOf('plain')])).rejects.toMatchObject(unreachable)
     expect(await runsOf('plain')).toBe(1)
   })
 
-  it('is repeated when a key makes the run unique', async () => {
+  it('is repeated when a dedupe key makes the run unique', async () => {
     proxy.loseAnswer()
     const [result] = await store.runs.enqueue([runOf('keyed', { dedupe: 'a' })])
     expect(result?.run).toBeDefined()
@@ -69,7 +69,7 @@ describe('an operation of the postgres store whose answer was lost', () => {
     expect(await runsOf('many')).toBe(2)
   })
 
-  it('gives the same lease, claim and settlement when it is repeated', async () => {
+  it('returns the same lease, claim and settlement when it is repeated', async () => {
     const request = { name: 'a', holder: 'me', ttlMs: 60_000, permits: 1, floor: 0 }
     proxy.loseAnswer()
     const first = await store.leases.acquire(request)
@@ -88,9 +88,9 @@ describe('an operation of the postgres store whose answer was lost', () => {
     expect(await store.runs.settle([settlement])).toEqual(['settled'])
   })
 
-  it('is not repeated when it would take itself for somebody else’s', async () => {
+  it('is not repeated when a repetition would conflict with its own write', async () => {
     const write = (id: string) => ({ id, definition: definition() })
-    // The first answer is what it looked at, the second that it was written.
+    // The first answer is of the read, the second of the write.
     proxy.loseAnswer(2)
     const conditional = store.schedules.put([{ ...write('conditional'), ifVersion: 0 }])
     await expect(conditional).rejects.toMatchObject(unreachable)
@@ -99,7 +99,7 @@ describe('an operation of the postgres store whose answer was lost', () => {
     expect(await store.schedules.put([write('plain')])).toMatchObject([{ outcome: 'unchanged' }])
   })
 
-  it('says that nobody knows whether a lock was still held, when its release is repeated in vain', async () => {
+  it('fails when a repeated release cannot tell whether the lock was still held', async () => {
     const request = { permits: 1, floor: 0, ttlMs: 60_000 }
     const [held, queued] = [
       { ...request, name: 'released', holder: 'me' },
@@ -127,7 +127,7 @@ describe('a transaction of the postgres store', () => {
   const database = (from: pg.Pool) =>
     new Database({ pool: from, schema: SCHEMA, clock: systemClock, announce: () => {} })
 
-  it('survives that its connection is cut between two statements, and is done again', async () => {
+  it('is repeated when its connection is cut between two statements', async () => {
     const admin = new pg.Pool({ connectionString: url })
     let tries = 0
     const answer = await database(pool).transaction('select pg_backend_pid()', async ([row], tx) => {
@@ -143,7 +143,7 @@ describe('a transaction of the postgres store', () => {
     await admin.end()
   })
 
-  it('is not done again because of an error that is not the database’s, which comes out as it was', async () => {
+  it('is not repeated for an error that is not the database’s, which is thrown unchanged', async () => {
     let tries = 0
     const mistake = new Error('out of paper')
     const failing = database(pool).transaction('select 1', async () => {

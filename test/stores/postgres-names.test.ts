@@ -1,4 +1,4 @@
-/** Prepared statements by name: where sessions are the store's own, and nowhere else. */
+/** Named prepared statements: used only where connections reach the server itself. */
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { postgres } from '../../src/stores/postgres/index.js'
@@ -9,7 +9,7 @@ import type { Route } from '../servers/test-database.js'
 const NAMES = `select count(*) as count from pg_prepared_statements where name like 'belfry_%'`
 const LOCK = { name: 'lock', ttlMs: 30_000, permits: 1, floor: 0 }
 
-/** A store over one connection, which can be looked at, or several. */
+/** A store on a pool, and a count of its prepared statements. */
 async function scene(route: Route, max = 1) {
   const fresh = await freshPostgres()
   const pool = new pg.Pool({ connectionString: await serverUrl(route), max })
@@ -26,7 +26,7 @@ async function scene(route: Route, max = 1) {
 }
 
 describe('the statements of the postgres store', () => {
-  it('have names on the server itself', async () => {
+  it('have names on a direct connection', async () => {
     const { store, names, close } = await scene('postgres')
     expect(await store.leases.acquire({ ...LOCK, holder: 'a' })).toMatchObject({ acquired: true })
     expect(await names()).toBeGreaterThan(0)
@@ -40,7 +40,7 @@ describe('the statements of the postgres store', () => {
     await close()
   })
 
-  it('go on without names when the server has forgotten them', async () => {
+  it('work without names when the server has forgotten them', async () => {
     const { store, pool, names, close } = await scene('postgres')
     const ask = () => store.leases.acquire({ ...LOCK, holder: 'a' })
     const first = await ask()
@@ -52,7 +52,7 @@ describe('the statements of the postgres store', () => {
     await close()
   })
 
-  it('go on without names when several are refused at once', async () => {
+  it('work without names when several are refused at once', async () => {
     const { store, pool, close } = await scene('postgres', 2)
     const both = () => Promise.all([store.leases.inspect('lock'), store.leases.inspect('lock')])
     await both()
@@ -63,7 +63,7 @@ describe('the statements of the postgres store', () => {
     await close()
   })
 
-  it('are not so many that queries put together from conditions fill the session', async () => {
+  it('have no names when their text depends on filters', async () => {
     const { store, names, close } = await scene('postgres')
     const states = ['waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped'] as const
     for (let subset = 0; subset < 2 ** states.length; subset += 1) {

@@ -8,20 +8,20 @@ const pool = new pg.Pool()
 
 afterAll(() => pool.end())
 
-describe('options of postgres() are refused up front', () => {
+describe('postgres() refuses options', () => {
   it.each<[string, unknown, RegExp]>([
     ['that do not exist', { pool, retries: 3 }, /"retries" is not an option; known are pool, url/],
     ['that are misspelt', { pool, lisen: true }, /"lisen" is not an option; did you mean "listen"\?/],
-    ['that are no object', 'postgres://localhost', /options must be an object/],
+    ['that are not an object', 'postgres://localhost', /options must be an object/],
     ['without a place', {}, /needs either a pool or a url/],
-    ['with two places', { pool, url: 'postgres://localhost' }, /needs either a pool or a url/],
-    ['with nonsense for a URL', { url: 'nonsense' }, /url must be a URL like postgres:\/\/.*, and is "nonsense"/],
-    ['with the URL of something else', { url: 'https://example.com' }, /url must be a URL like postgres:/],
+    ['with both a pool and a URL', { pool, url: 'postgres://localhost' }, /needs either a pool or a url/],
+    ['with a URL that is none', { url: 'nonsense' }, /url must be a URL like postgres:\/\/.*, and is "nonsense"/],
+    ['with a URL of another scheme', { url: 'https://example.com' }, /url must be a URL like postgres:/],
     ['with a URL that cannot be read', { url: 'postgres://host:port/db' }, /url must be a URL like postgres:/],
     ['with an empty URL', { url: '' }, /url must be a URL like postgres:.*, and is ""/],
     ['with a number for a URL', { url: 5432 }, /url must be a URL like postgres:.*, and is "5432"/],
     ['with nonsense for the direct URL', { pool, direct: 'nonsense' }, /direct must be a URL like postgres:/],
-    ['with something else for a pool', { pool: 'postgres://localhost' }, /pool is no pool of `pg`/],
+    ['with a pool that is none', { pool: 'postgres://localhost' }, /pool is no pool of `pg`/],
     ['with a liveness that there is none', { pool, liveness: 'pulse' }, /liveness is "pulse": allowed are/],
     ['with a word for a switch', { pool, migrate: 'yes' }, /migrate is "yes"; it must be true or false/],
     ['with a schema that needs quotes', { pool, schema: 'My Jobs' }, /schema "My Jobs" is not allowed/],
@@ -29,12 +29,12 @@ describe('options of postgres() are refused up front', () => {
     expect(() => postgres(options as never)).toThrow(message)
   })
 
-  it('and no password is shown', () => {
+  it('without showing a password', () => {
     const url = 'postgres://me:secret@host:port/db'
     expect(() => postgres({ url })).toThrow(/^(?!.*secret)/)
   })
 
-  it('and those of migratePostgres() too', async () => {
+  it('of migratePostgres() too', async () => {
     await expect(migratePostgres({ pool, dry: true } as never)).rejects.toThrow(/"dry" is not an option/)
     await expect(migratePostgres({ url: 'nonsense' })).rejects.toThrow(/migratePostgres\(\): url must be a URL/)
   })
@@ -51,7 +51,7 @@ describe('options of postgres() are refused up front', () => {
   })
 })
 
-it('more runs in one call than one transaction should make are refused, and nothing is enqueued', async () => {
+it('more than 10,000 runs in one call are refused, and nothing is enqueued', async () => {
   const { store, close, direct } = await freshPostgres()
   const runs = Array.from({ length: 10_001 }, (_, at) => newRun({ dedupe: String(at) }))
   const refusal = { code: 'OPTION_INVALID', message: /10001 runs at once are too many .* at most 10000 in one call/ }

@@ -1,4 +1,4 @@
-/** What a pooler does to the connections behind it, and that it does nothing to the store. */
+/** The store behind a pooler, where other clients have used the same connections. */
 import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.js'
@@ -12,14 +12,14 @@ const pools = new Map<string, pg.Pool>()
 
 afterAll(() => Promise.all([...pools.values()].map((pool) => pool.end())))
 
-/** A store on connections on which somebody else has set something, as happens behind a pooler in transaction mode. */
+/** A store on connections with settings of other clients, as behind a pooler in transaction mode. */
 async function onLeftovers(settings: Readonly<Record<string, string>>): Promise<OpenedStore> {
   const fresh = await freshPostgres()
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value.replaceAll(' ', '\\ ')}`)
   const pool = poolWith(fresh.direct, options.join(' '))
   await fresh.store.close()
   const store = postgres({ pool, schema: fresh.schema, listen: false })
-  // Opening looks at what a session defaults to. What is left there afterwards, nobody looks at.
+  // Opening checks the defaults of a session. Settings that are left there later go unnoticed.
   return { ...fresh, store: { ...store, open: async () => {} } }
 }
 
@@ -38,25 +38,25 @@ const LEFT = {
   extra_float_digits: '-15',
   enable_indexscan: 'off',
   enable_bitmapscan: 'off',
-  // Without any index a lock's plan looks so dear that it would be compiled, for half a second each time.
+  // Without an index a plan looks so expensive that the server would compile it, for half a second each time.
   jit: 'off',
   synchronous_commit: 'off',
 }
 
 describe('the postgres store', () => {
   for (const { area, name, ...test } of contractCases.filter(({ area }) => ['leases', 'keys'].includes(area))) {
-    it(`minds no settings that others left on a connection: ${name}`, () =>
+    it(`ignores settings that other clients left on a connection: ${name}`, () =>
       runCase({ area, name, ...test }, () => onLeftovers(LEFT)))
   }
 
   for (const { area, name, ...test } of contractCases.filter(({ name }) => /at once|moment/.test(name))) {
     for (const level of ['repeatable read', 'serializable']) {
-      it(`minds no isolation level (${level}) that others left on a connection: ${name}`, () =>
+      it(`ignores the isolation level ${level} that another client left on a connection: ${name}`, () =>
         runCase({ area, name, ...test }, () => onLeftovers({ default_transaction_isolation: level })))
     }
   }
 
-  it('lets no operation begin at an isolation level that shows it the past, and begins it anew', async () => {
+  it('refuses to begin an operation at an isolation level other than read committed, and repeats it at that level', async () => {
     const { store, schema, direct, close } = await freshPostgres()
     const pool = poolWith(direct, '-c default_transaction_isolation=repeatable\\ read')
     const asked = pool.query(`select * from ${schema}.release('l', 'a', 0, '{}', '')`)
@@ -68,7 +68,7 @@ describe('the postgres store', () => {
     await close()
   })
 
-  it('holds nothing of the database between two operations', async () => {
+  it('holds no locks or transactions between operations', async () => {
     const { store, schema, direct, close } = await freshPostgres('pgbouncer')
     const observer = new pg.Client({ connectionString: direct })
     await observer.connect()
@@ -78,7 +78,7 @@ describe('the postgres store', () => {
     }
     for (const [what, operation] of everyLockOperation(store)) {
       await operation()
-      // A hint to others may still be on its way, for a moment; what is held on to stays.
+      // A NOTIFY may be in flight for a moment; anything else would stay.
       await expect.poll(held, { message: `after ${what}`, timeout: 10_000 }).toEqual([])
     }
     await observer.end()
@@ -86,7 +86,7 @@ describe('the postgres store', () => {
     await close()
   })
 
-  it('hears hints over a direct connection beside the pooler', async () => {
+  it('receives hints over a direct connection beside the pooler', async () => {
     const { store: one, schema, direct, close } = await freshPostgres('pgbouncer')
     const other = postgres({ url: await serverUrl('pgbouncer'), direct, schema })
     await one.open()
@@ -100,7 +100,7 @@ describe('the postgres store', () => {
     await close()
   })
 
-  it('goes on by asking when its LISTEN went through the pooler by mistake', async () => {
+  it('finds changes by polling when LISTEN went through the pooler by mistake', async () => {
     const { store: one, schema, close } = await freshPostgres('pgbouncer')
     const other = postgres({ url: await serverUrl('pgbouncer'), schema })
     await other.open()
@@ -114,7 +114,7 @@ describe('the postgres store', () => {
     await close()
   })
 
-  it('listens to the errors of a pool once, however many stores it serves, and no more when they are closed', async () => {
+  it('adds one error listener to a pool that several stores share, and removes it when all are closed', async () => {
     const pool = new pg.Pool({ connectionString: await serverUrl('postgres') })
     const stores = Array.from({ length: 20 }, () => postgres({ pool, listen: false }))
     expect(pool.listenerCount('error')).toBe(1)
@@ -124,7 +124,7 @@ describe('the postgres store', () => {
   })
 })
 
-/** Locks of any kind that clients hold on anything of a schema, and transactions that were left open after it was used. */
+/** Locks that sessions hold on objects of a schema, and open transactions that have used it. */
 const HELD = `select c.relname || ' ' || l.mode as what from pg_locks l join pg_class c on c.oid = l.relation
     join pg_stat_activity a on a.pid = l.pid
     where c.relnamespace = $1::regnamespace and a.backend_type = 'client backend' and a.pid <> pg_backend_pid()

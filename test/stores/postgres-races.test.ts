@@ -1,4 +1,4 @@
-/** Races that only chance would bring about are held open here, by locks that stop one side in mid-operation. */
+/** Races, forced by locks that stop one side in the middle of its operation. */
 import pg from 'pg'
 import { expect, it } from 'vitest'
 import { plan } from '../../src/core/plan.js'
@@ -8,7 +8,7 @@ import { key, retryIn, Scene } from '../../src/testing/contract/scene.js'
 import { manualClockSql } from '../servers/database-clock.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 
-/** Keeps everybody from a table while something else is done. */
+/** Locks a table while `work` runs. */
 async function whileLocked<Result>(direct: string, table: string, work: () => Promise<Result>): Promise<Result> {
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
@@ -21,8 +21,8 @@ async function whileLocked<Result>(direct: string, table: string, work: () => Pr
   }
 }
 
-/** Waits until somebody stands before the lock. */
-async function untilSomebodyWaits(direct: string, table: string): Promise<void> {
+/** Waits until a session waits for the table lock. */
+async function untilTableIsWaitedFor(direct: string, table: string): Promise<void> {
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
   const waiting = `select 1 from pg_locks where relation = '${table}'::regclass and not granted`
@@ -30,8 +30,8 @@ async function untilSomebodyWaits(direct: string, table: string): Promise<void> 
   await client.end()
 }
 
-/** Waits until so many of a statement stand before any lock. By a session of its own: a transaction sees one moment only. */
-async function untilItWaits(direct: string, statement: string, times = 1): Promise<void> {
+/** Waits until so many executions of a statement wait for a lock. In its own session, because statistics are kept for the length of a transaction. */
+async function untilStatementWaits(direct: string, statement: string, times = 1): Promise<void> {
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
   const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like $1`
@@ -40,7 +40,7 @@ async function untilItWaits(direct: string, statement: string, times = 1): Promi
   await client.end()
 }
 
-it('a key is not taken from an instance whose beat is under way', async () => {
+it('a key is not taken from an instance whose beat is in flight', async () => {
   const opened = await freshPostgres()
   const { direct, schema } = opened
   const { join, enqueue, claimOne, beat, tryAcquire, claim, elapse, settle, store } = new Scene(opened)
@@ -53,9 +53,9 @@ it('a key is not taken from an instance whose beat is under way', async () => {
   const table = `${schema}.declarations`
   let beating: Promise<unknown> | undefined
   await whileLocked(direct, table, async () => {
-    // The beat has written that the instance lives, and nobody can see it yet.
+    // The beat has extended the lease, and has not committed yet.
     beating = beat('slow', [run])
-    await untilSomebodyWaits(direct, table)
+    await untilTableIsWaitedFor(direct, table)
     expect(await tryAcquire('k', 'thief')).toMatchObject({ acquired: false })
     expect(await claim('quick')).toEqual([])
   })
@@ -67,7 +67,7 @@ it('a key is not taken from an instance whose beat is under way', async () => {
   await opened.close()
 })
 
-it('a beat that comes after somebody who took its run’s key says that the run is lost', async () => {
+it('a beat that follows a takeover of its run’s key reports the run as lost', async () => {
   const opened = await freshPostgres()
   const { direct, schema } = opened
   const { join, enqueue, claimOne, beat, elapse, settle, store } = new Scene(opened)
@@ -79,7 +79,7 @@ it('a beat that comes after somebody who took its run’s key says that the run 
   await thief.connect()
   await thief.query(`begin; select from ${schema}.instances for update`)
   const beating = beat('slow', [run])
-  await untilItWaits(direct, `%${schema}%beat%`)
+  await untilStatementWaits(direct, `%${schema}%beat%`)
   await thief.query(`select from ${schema}.acquire('k', 'thief', 60000, 1, null, 0, 0, null)`)
   await thief.query('commit')
   await thief.end()
@@ -90,7 +90,7 @@ it('a beat that comes after somebody who took its run’s key says that the run 
   await opened.close()
 })
 
-it('a key that nothing holds up is found, however many others wait for theirs', async () => {
+it('a free key with waiters is found among many keys that are held', async () => {
   const opened = await freshPostgres()
   const { acquire, enqueue, claim, elapse, join, store } = new Scene(opened)
   await join()
@@ -114,7 +114,7 @@ it('a key that nothing holds up is found, however many others wait for theirs', 
   await opened.close()
 })
 
-it('a claim that is carried out after its instance gave it up is found by the next beat, and what it took is given back', async () => {
+it('the runs of a claim that is carried out after its instance gave it up are given back by the next beat', async () => {
   const opened = await freshPostgres()
   const { direct, schema } = opened
   const { join, enqueue, claim, beat, stateOf, store } = new Scene(opened)
@@ -123,9 +123,9 @@ it('a claim that is carried out after its instance gave it up is found by the ne
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
   await client.query(`begin; select from ${schema}.instances for no key update`)
-  // It has seen what the instance runs, and stands before the instance's row.
+  // It has read the runs of the instance, and waits for the instance's row.
   const beating = store.instances.beat({ instance: 'one', leaseMs: 60_000, attempts: [], claimsSettled: 1 })
-  await untilItWaits(direct, `%${schema}%beat%`)
+  await untilStatementWaits(direct, `%${schema}%beat%`)
   expect(await claim('one')).toHaveLength(1)
   await client.query('commit')
   await client.end()
@@ -137,7 +137,7 @@ it('a claim that is carried out after its instance gave it up is found by the ne
   await opened.close()
 })
 
-it('what a claim gave is forgotten once it no longer runs, and no sooner', async () => {
+it('the row of a claim is deleted when its last run has ended, and no sooner', async () => {
   const opened = await freshPostgres()
   const { direct, schema } = opened
   const { join, enqueue, claim, claimOne, beat, settle, stateOf, elapse, store } = new Scene(opened)
@@ -166,7 +166,7 @@ it('what a claim gave is forgotten once it no longer runs, and no sooner', async
   await opened.close()
 })
 
-it('what another has begun again is not taken over with what its former instance ran', async () => {
+it('a run that another instance has restarted is not taken over together with the others of its former instance', async () => {
   const opened = await freshPostgres()
   const { direct, schema } = opened
   const { join, enqueue, claim, claimOne, settle, elapse, store } = new Scene(opened)
@@ -179,9 +179,9 @@ it('what another has begun again is not taken over with what its former instance
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
   await client.query(`begin; select from ${schema}.names for update`)
-  // It has seen what the late one runs, and stands before the key.
+  // It has read the runs of the late instance, and waits for the key.
   const rescuing = store.runs.rescue(100)
-  await untilItWaits(direct, `%${schema}%rescue%`)
+  await untilStatementWaits(direct, `%${schema}%rescue%`)
   expect(await settle(mine, retryIn(0))).toBe('settled')
   const again = await claimOne('other')
   expect(again.id).toBe(id)
@@ -193,7 +193,7 @@ it('what another has begun again is not taken over with what its former instance
   await opened.close()
 })
 
-it('a beat puts what runs for long where no claim passes, and it ends and is taken over as anything else', async () => {
+it('a beat moves long runs out of the way of claims, and they end and are taken over as usual', async () => {
   const opened = await freshPostgres()
   const { direct, schema } = opened
   const { join, enqueue, claim, beat, settle, elapse, stateOf, store } = new Scene(opened)
@@ -219,7 +219,7 @@ it('a beat puts what runs for long where no claim passes, and it ends and is tak
   await opened.close()
 })
 
-/** Makes sessions of the name `slow` stop where a statement asks for the time, which is after it has its snapshot. */
+/** Stops sessions of the name `slow` where a statement reads the time, which is after it took its snapshot. */
 function slowClock(schema: string): string {
   return `create or replace function ${schema}.now_us() returns bigint language plpgsql volatile as $$
     begin
@@ -242,7 +242,7 @@ it('a plan is not written over runs that an advance recorded after this one took
   await putTicks('a', [-10, 500, 90_000_000], { overlap: 'skip' })
   await gate.query('select pg_advisory_lock(20)')
   const advancing = slow.schedules.advance({ limit: 10, lookaheadMs: 0, plan })
-  await untilItWaits(direct, `%${schema}%schedules%due_at%`)
+  await untilStatementWaits(direct, `%${schema}%schedules%due_at%`)
   await advance()
   await claimOne()
   await elapse(600)
@@ -259,18 +259,18 @@ it('a plan is not written over runs that an advance recorded after this one took
   await opened.close()
 })
 
-it('of two triggers that skip, the second sees the first, however long the first takes', async () => {
+it('of two triggers with overlap `skip`, the second sees the first, however long the first takes', async () => {
   const opened = await freshPostgres()
   const { direct, schema } = opened
   const { put, tryEnqueue, store } = new Scene(opened)
   await put('a')
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
-  // Both can look for runs of the schedule, and neither can write one.
+  // Both can read the runs of the schedule, and neither can insert one.
   await client.query(`begin; lock table ${schema}.runs in share mode`)
   const trigger = () => tryEnqueue({ origin: 'trigger', schedule: 'a', overlap: 'skip' })
   const both = Promise.all([trigger(), trigger()])
-  await untilItWaits(direct, `%${schema}%enqueue%`, 2)
+  await untilStatementWaits(direct, `%${schema}%enqueue%`, 2)
   await client.query('commit')
   await client.end()
   const outcomes = (await both).map(({ outcome }) => outcome)
@@ -279,7 +279,7 @@ it('of two triggers that skip, the second sees the first, however long the first
   await opened.close()
 })
 
-it('a tick that an advance passed over because a trigger had its schedule is recorded when the trigger is done', async () => {
+it('a tick that an advance skipped because a trigger had locked its schedule is recorded after the trigger', async () => {
   const opened = await freshPostgres()
   const { direct, schema } = opened
   const { putTicks, tryEnqueue, advance, store } = new Scene(opened)
@@ -291,7 +291,7 @@ it('a tick that an advance passed over because a trigger had its schedule is rec
   await client.connect()
   await client.query(`begin; lock table ${table} in share mode`)
   const triggering = tryEnqueue({ origin: 'trigger', schedule: 'a', overlap: 'skip' })
-  await untilItWaits(direct, `%${schema}%enqueue%`)
+  await untilStatementWaits(direct, `%${schema}%enqueue%`)
   expect(await advance()).toMatchObject({ schedules: 0 })
   woken.length = 0
   await client.query('commit')

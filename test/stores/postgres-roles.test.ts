@@ -1,4 +1,4 @@
-/** Roles that may do little, and schemas that are not Belfry's. */
+/** Roles with few rights, and schemas that belong to others. */
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
@@ -38,7 +38,7 @@ function urlOf(url: string, role?: string): string {
 
 const as = async (role: string) => urlOf(await serverUrl('postgres'), role)
 
-/** What docs/postgres.md says. */
+/** The grants in docs/postgres.md. */
 const GRANTS = `
   grant usage on schema ${SCHEMA} to ${APP};
   grant select, insert, update, delete on all tables in schema ${SCHEMA} to ${APP};
@@ -49,7 +49,7 @@ const GRANTS = `
   alter default privileges for role ${OWNER} in schema ${SCHEMA} grant execute on functions to ${APP}`
 
 describe('belfry migrate', () => {
-  it('needs no right on the database when the schema is there', async () => {
+  it('needs no right on the database when the schema exists', async () => {
     await admin.query(`create schema ${SCHEMA} authorization ${OWNER}`)
     const url = await as(OWNER)
     expect(await migratePostgres({ url, schema: SCHEMA, dryRun: true })).not.toMatchObject({
@@ -58,7 +58,7 @@ describe('belfry migrate', () => {
     expect(await migratePostgres({ url, schema: SCHEMA })).toMatchObject({ from: 0 })
   })
 
-  it('says which grant is missing when the schema is not there', async () => {
+  it('names the missing grant when the schema does not exist', async () => {
     const asked = migratePostgres({ url: await as(OWNER), schema: SCHEMA })
     await expect(asked).rejects.toMatchObject({
       code: 'STORE_INVALID',
@@ -68,7 +68,7 @@ describe('belfry migrate', () => {
     })
   })
 
-  it('says which grant is missing when the schema is somebody else’s', async () => {
+  it('names the missing grant when the schema belongs to another role', async () => {
     await admin.query(`create schema ${SCHEMA}`)
     const asked = migratePostgres({ url: await as(OWNER), schema: SCHEMA })
     await expect(asked).rejects.toThrow(`grant usage, create on schema "${SCHEMA}" to "${OWNER}"`)
@@ -76,7 +76,7 @@ describe('belfry migrate', () => {
     expect(await migratePostgres({ url: await as(OWNER), schema: SCHEMA })).toMatchObject({ from: 0 })
   })
 
-  it('says who may when the tables are somebody else’s', async () => {
+  it('names the role that may migrate when the tables belong to another', async () => {
     await migratePostgres({ pool: admin, schema: SCHEMA })
     await admin.query(`update ${SCHEMA}.meta set value = 0 where name in ('functions', 'release')`)
     await admin.query(GRANTS)
@@ -85,7 +85,7 @@ describe('belfry migrate', () => {
   })
 
   for (const table of ['meta', 'runs', 'names']) {
-    it(`refuses a schema in which somebody has a table "${table}" of their own`, async () => {
+    it(`refuses a schema that contains a foreign table "${table}"`, async () => {
       await admin.query(`create schema ${SCHEMA}; create table ${SCHEMA}.${table} (mine int)`)
       const refusal = {
         code: 'STORE_INVALID',
@@ -97,7 +97,7 @@ describe('belfry migrate', () => {
     })
   }
 
-  it('is not deceived by a table that only looks like its own', async () => {
+  it('is not misled by a table that only looks like its own', async () => {
     await admin.query(`create schema ${SCHEMA}; create table ${SCHEMA}.meta (name text, value bigint)`)
     await expect(migratePostgres({ pool: admin, schema: SCHEMA })).rejects.toThrow(
       /has a "meta" that Belfry did not make/,
@@ -105,8 +105,8 @@ describe('belfry migrate', () => {
   })
 })
 
-describe('a role without the right to make anything', () => {
-  it('runs everything with the grants that the documentation names, in both modes', async () => {
+describe('a role without the right to create anything', () => {
+  it('runs everything with the documented grants, in both modes', async () => {
     await migratePostgres({ pool: admin, schema: SCHEMA })
     await admin.query(GRANTS)
     for (const liveness of ['lease', 'advisory'] as const) {
@@ -128,7 +128,7 @@ describe('a role without the right to make anything', () => {
     }
   })
 
-  it('is told which grants it lacks', async () => {
+  it('gets an error that names the missing grants', async () => {
     await migratePostgres({ pool: admin, schema: SCHEMA })
     const store = postgres({ url: await as(APP), schema: SCHEMA, listen: false })
     await expect(store.open()).rejects.toMatchObject({

@@ -1,4 +1,4 @@
-/** What calls of one process share on Postgres: transactions when they write, looks when they wait. */
+/** What concurrent calls of one process share on Postgres: transactions for writes, and reads of waiters. */
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { definition, newRun } from '../../src/testing/contract/scene.js'
@@ -6,7 +6,7 @@ import { freshPostgres } from '../servers/fresh-postgres.js'
 
 const COMMITS = `select count(distinct xmin::text) as transactions, count(*) as rows`
 
-/** A fresh store, and a client that looks at its tables. */
+/** A fresh store, and a client that reads its tables. */
 async function scene() {
   const fresh = await freshPostgres()
   await fresh.store.open()
@@ -21,8 +21,8 @@ async function scene() {
   return { ...fresh, look, close }
 }
 
-describe('on Postgres, what is under way at once', () => {
-  it('is put in few transactions', async () => {
+describe('concurrent calls on Postgres', () => {
+  it('put schedules in few transactions', async () => {
     const { store, look, close } = await scene()
     const ids = Array.from({ length: 50 }, (_, at) => `s/${at}`)
     const results = await Promise.all(ids.map((id) => store.schedules.put([{ id, definition: definition() }])))
@@ -35,7 +35,7 @@ describe('on Postgres, what is under way at once', () => {
     await close()
   })
 
-  it('is decided by the time of the database', async () => {
+  it('are decided by the database’s time', async () => {
     const { store, elapse, close } = await scene()
     const start = await store.now()
     await elapse(-3_600_000)
@@ -48,7 +48,7 @@ describe('on Postgres, what is under way at once', () => {
     await close()
   })
 
-  it('gives every put of one schedule a version of its own', async () => {
+  it('give each put of one schedule its own version', async () => {
     const { store, close } = await scene()
     const intervals = [1, 2, 3, 4].map((minutes) => definition({ timeline: { every: minutes * 60_000 } }))
     const puts = intervals.map((each) => store.schedules.put([{ id: 'one', definition: each }]))
@@ -58,7 +58,7 @@ describe('on Postgres, what is under way at once', () => {
     await close()
   })
 
-  it('is refused alone when it can never fire', async () => {
+  it('are refused one by one when a schedule can never fire', async () => {
     const { store, close } = await scene()
     const never = definition({ timeline: { at: [1_000] } })
     const [one, other, third] = await Promise.allSettled([
@@ -71,7 +71,7 @@ describe('on Postgres, what is under way at once', () => {
     await close()
   })
 
-  it('is enqueued in few transactions, and each caller gets the run that is his', async () => {
+  it('enqueue in few transactions, and each caller gets its own run', async () => {
     const { store, look, close } = await scene()
     const payloads = Array.from({ length: 50 }, (_, at) => ({ quoted: `"${at}\\`, at }))
     const results = await Promise.all(payloads.map((payload) => store.runs.enqueue([newRun({ payload })])))
@@ -83,10 +83,10 @@ describe('on Postgres, what is under way at once', () => {
   })
 })
 
-describe('on Postgres, one who waits for a lock', () => {
+describe('a waiter for a lock on Postgres', () => {
   const WAIT = { name: 'lock', ttlMs: 30_000, permits: 1, floor: 0, waitMs: 2_000 }
 
-  it('finds it his when it was handed to him, with the token that it was handed with', async () => {
+  it('gets the lock that was handed to it, with the same token', async () => {
     const { store, look, close } = await scene()
     const { leases } = store
     await leases.acquire({ ...WAIT, holder: 'first' })
@@ -106,7 +106,7 @@ describe('on Postgres, one who waits for a lock', () => {
     await close()
   })
 
-  it('has it for its full time, however late he comes for it', async () => {
+  it('has the lock for its full TTL, however late it asks', async () => {
     const { store, elapse, close } = await scene()
     const { leases } = store
     await leases.acquire({ ...WAIT, holder: 'first' })
@@ -118,7 +118,7 @@ describe('on Postgres, one who waits for a lock', () => {
     await close()
   })
 
-  it('keeps his place by asking again, and takes over what has run out', async () => {
+  it('keeps its place by asking again, and takes over an expired lease', async () => {
     const { store, elapse, look, close } = await scene()
     const { leases } = store
     await leases.acquire({ ...WAIT, holder: 'first', ttlMs: 3_000 })
@@ -134,10 +134,10 @@ describe('on Postgres, one who waits for a lock', () => {
   })
 })
 
-describe('on Postgres, locks that are asked for at once', () => {
+describe('concurrent requests for locks on Postgres', () => {
   const LOCK = { ttlMs: 30_000, permits: 1, floor: 0 }
 
-  it('are taken and given back in few transactions', async () => {
+  it('acquire and release in few transactions', async () => {
     const { store, look, close } = await scene()
     const names = Array.from({ length: 50 }, (_, at) => `lock/${at}`)
     const ask = (holder: string) => Promise.all(names.map((name) => store.leases.acquire({ ...LOCK, name, holder })))
@@ -155,7 +155,7 @@ describe('on Postgres, locks that are asked for at once', () => {
     await close()
   })
 
-  it('go to one each, also when several ask for the same', async () => {
+  it('give each lock to one holder, also when several ask for the same', async () => {
     const { store, close } = await scene()
     const asked = Array.from({ length: 60 }, (_, at) => ({ ...LOCK, name: `lock/${at % 20}`, holder: `h${at}` }))
     const results = await Promise.all(asked.map((request) => store.leases.acquire(request)))
@@ -165,7 +165,7 @@ describe('on Postgres, locks that are asked for at once', () => {
     await close()
   })
 
-  it('are handed on to who waits, although they are given back together', async () => {
+  it('hand locks to their waiters, although they are released together', async () => {
     const { store, close } = await scene()
     const names = ['a', 'b', 'c']
     await Promise.all(names.map((name) => store.leases.acquire({ ...LOCK, name, holder: 'first' })))
@@ -179,10 +179,10 @@ describe('on Postgres, locks that are asked for at once', () => {
   })
 })
 
-describe('on Postgres, a lock that somebody is just taking', () => {
+describe('a lock that another session is acquiring on Postgres', () => {
   for (const crowd of [[], ['x', 'y']]) {
     const alone = crowd.length === 0 ? 'alone' : 'with others'
-    it(`is not taken by one who began to ask before that was committed, ${alone}`, async () => {
+    it(`is not given to a request that began before that was committed, ${alone}`, async () => {
       const { store, schema, direct, look, close } = await scene()
       const lock = { ttlMs: 30_000, permits: 1, floor: 0 }
       await store.leases.acquire({ ...lock, name: 'lock', holder: 'before' })

@@ -11,7 +11,7 @@ import { effectsTable } from './effects-table.js'
 
 const PROGRAM = fileURLToPath(new URL('stopped-handler.js', import.meta.url))
 
-it('a process that is stopped in its transaction past its lease cannot commit when it comes back', async () => {
+it('a process that is stopped in its transaction past its lease cannot commit when it continues', async () => {
   const url = await serverUrl('postgres')
   const schema = `stopped_${process.pid}`
   const table = await effectsTable()
@@ -40,7 +40,7 @@ it('a process that is stopped in its transaction past its lease cannot commit wh
     const said = once(lines, 'line')
     stopped.stdin.write('go on\n')
     stopped.kill('SIGCONT')
-    // The store refuses it, or its own process knows before the store is asked.
+    // The store refuses the commit, or the process itself notices first.
     expect(await said).toEqual([expect.toBeOneOf(['STALE', 'LEASE_LOST'])])
     expect(await belfry.runs.get(run)).toMatchObject({ state: 'succeeded', result: 2, attempt: 2 })
     expect(await table.effects()).toEqual(['attempt 2'])

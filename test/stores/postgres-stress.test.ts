@@ -6,7 +6,7 @@ import { seededRandom } from '../../src/testing/random.js'
 import { serverUrl } from '../servers/server-url.js'
 import { finishAllRuns, runRandomOperation, shared } from './stress.js'
 
-/** A database of its own, because the server counts deadlocks by database. */
+/** A separate database, because the server counts deadlocks per database. */
 const name = `stress_${process.pid}_${Date.now().toString(36)}`
 const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
 const seconds = Number(process.env.BELFRY_STRESS_SECONDS ?? 12)
@@ -61,7 +61,7 @@ it(
   (seconds + 60) * 1_000,
 )
 
-/** What must not be there once everything has come to rest: each selects what breaks it. */
+/** Invariants when all operations have ended. Each query selects the rows that violate one. */
 const INVARIANTS = {
   'a lease is held by no run that has ended': `select l.* from belfry.leases l left join belfry.runs r on r.id = l.run
     where l.run is not null and r.running is not true`,
@@ -77,7 +77,7 @@ const INVARIANTS = {
     full join belfry.definitions d on d.id = s.definition where s.id is null or d.id is null`,
 }
 
-/** Sessions tell the server what they saw when they end, which is soon after their connection has. */
+/** The server counts a session's deadlocks when the session ends, soon after its connection. */
 async function deadlocksSeen(): Promise<number> {
   for (;;) {
     const [row] = await onServer(`select deadlocks,

@@ -20,7 +20,7 @@ async function claimed() {
   return at.scene.claimOne()
 }
 
-/** A pool of its own, on which the store is opened, so that one can look at what becomes of its clients. */
+/** Opens the store on a separate pool, so that a test can check what becomes of its clients. */
 async function withPool<Result>(
   options: pg.PoolConfig,
   work: (
@@ -38,7 +38,7 @@ async function withPool<Result>(
   }
 }
 
-/** How many connections are inside of a transaction, and said or say something about the table. */
+/** How many sessions are inside a transaction whose last statement names the table. */
 async function openTransactions(): Promise<number> {
   const { rows } = await at.table.pool.query(
     `select count(*)::integer as count from pg_stat_activity
@@ -47,8 +47,8 @@ async function openTransactions(): Promise<number> {
   return rows[0].count
 }
 
-describe('a commit whose answer is lost', () => {
-  const isCommit = (said: string) => said.includes('commit_run')
+describe('a commit whose reply is lost', () => {
+  const isCommit = (message: string) => message.includes('commit_run')
 
   async function transactOver(intercept: Intercept) {
     const run = await claimed()
@@ -61,9 +61,9 @@ describe('a commit whose answer is lost', () => {
     return { run, outcome }
   }
 
-  it('is found to have happened', async () => {
-    const { run, outcome } = await transactOver((said, { client, server }) => {
-      if (!isCommit(said)) return 'pass'
+  it('is found to be committed', async () => {
+    const { run, outcome } = await transactOver((message, { client, server }) => {
+      if (!isCommit(message)) return 'pass'
       server.removeAllListeners('data')
       server.on('data', () => client.destroy())
       return 'pass'
@@ -74,21 +74,21 @@ describe('a commit whose answer is lost', () => {
     expect(await at.scene.run(run.id)).toMatchObject({ state: 'succeeded', result: 'paid' })
   })
 
-  it('is waited for while the server is still at it', async () => {
-    const { outcome } = await transactOver((said, { client, server }) => {
-      if (!isCommit(said)) return 'pass'
+  it('is waited for while the server still works on it', async () => {
+    const { outcome } = await transactOver((message, { client, server }) => {
+      if (!isCommit(message)) return 'pass'
       client.removeAllListeners('end')
       client.destroy()
-      void sleep(300).then(() => server.end(Buffer.from(said, 'latin1')))
+      void sleep(300).then(() => server.end(Buffer.from(message, 'latin1')))
       return 'swallow'
     })
     expect(outcome).toEqual({ result: 'paid' })
     expect(await at.effects()).toEqual(['paid'])
   })
 
-  it('is found not to have happened, and nothing of it is there', async () => {
-    const { run, outcome } = await transactOver((said, { client, server }) => {
-      if (!isCommit(said)) return 'pass'
+  it('is found not to be committed, and nothing was written', async () => {
+    const { run, outcome } = await transactOver((message, { client, server }) => {
+      if (!isCommit(message)) return 'pass'
       server.destroy()
       client.destroy()
       return 'swallow'
@@ -98,7 +98,7 @@ describe('a commit whose answer is lost', () => {
     expect(await at.transact(run, (tx) => at.write(tx, 'paid'))).toEqual({ result: 'paid' })
   })
 
-  it('is stale when somebody else has the run by then', async () => {
+  it('is stale when another instance has the run by then', async () => {
     await at.scene.join('mortal', 300)
     await at.scene.enqueue()
     const run = await at.scene.claimOne('mortal')
@@ -156,7 +156,7 @@ describe('a callback that misuses its transaction', () => {
     expect(await at.effects()).toEqual(['kept', 'also kept'])
   })
 
-  it('is told which error it swallowed', async () => {
+  it('gets the error that it swallowed', async () => {
     const swallowed = at.transact(await claimed(), async (tx) => {
       await at.write(tx, 'twice')
       await at.write(tx, 'twice').catch(() => {})
@@ -171,7 +171,7 @@ describe('a callback that misuses its transaction', () => {
     expect(await at.effects()).toEqual([])
   })
 
-  it('is told of a statement that it did not wait for', async () => {
+  it('gets the error of a statement that it did not wait for', async () => {
     const careless = at.transact(await claimed(), (tx) => {
       void tx.query('select 1 / 0')
       return 'fine'
@@ -184,7 +184,7 @@ describe('a callback that misuses its transaction', () => {
     expect(await at.effects()).toEqual(['unawaited'])
   })
 
-  it('cannot use the client any more when it is over', async () => {
+  it('cannot use the client after it has ended', async () => {
     let kept: Tx | undefined
     await at.transact(await claimed(), (tx) => {
       kept = tx
@@ -197,7 +197,7 @@ describe('a callback that misuses its transaction', () => {
     await expect(byCallback).rejects.toMatchObject(over)
   })
 
-  it('hears from its own deferred constraints', async () => {
+  it('gets the errors of its own deferred constraints', async () => {
     const { table } = at
     await table.pool.query(
       `create table ${table.name}_of (effect integer references ${table.name} deferrable initially deferred)`,
@@ -211,7 +211,7 @@ describe('a callback that misuses its transaction', () => {
     await table.pool.query(`drop table ${table.name}_of`)
   })
 
-  it('is told that it took too long between two statements', async () => {
+  it('gets an error that says that it took too long between two statements', async () => {
     const idle = at.transact(await claimed(), async (tx) => {
       await tx.query(`set local idle_in_transaction_session_timeout = 100 /* ${at.table.name} */`)
       await expect.poll(openTransactions).toBe(0)
@@ -227,8 +227,8 @@ describe('a callback that misuses its transaction', () => {
   })
 })
 
-describe('the pool of one that a callback gets', () => {
-  it('serves one after the other, and refuses what is no savepoint', async () => {
+describe('the pool with a single client that a callback gets', () => {
+  it('serves callers in turn, and refuses transactions that are not savepoints', async () => {
     const answer = await at.transact(await claimed(), async ({ pool }) => {
       const first = await pool.connect()
       const order: string[] = []
@@ -250,7 +250,7 @@ describe('the pool of one that a callback gets', () => {
     expect(await at.effects()).toEqual(['one'])
   })
 
-  it('lets a commit that failed be rolled back', async () => {
+  it('allows a rollback after a commit that failed', async () => {
     const answer = await at.transact(await claimed(), async ({ pool }) => {
       const client = await pool.connect()
       await client.query('begin')
@@ -262,7 +262,7 @@ describe('the pool of one that a callback gets', () => {
     expect(answer).toEqual({ result: 'after' })
   })
 
-  it('keeps nobody waiting when the connection is lost', async () => {
+  it('rejects its waiters when the connection is lost', async () => {
     const stuck = at.transact(await claimed(), async ({ pool }) => {
       const client = await pool.connect()
       await client.query(`set local idle_in_transaction_session_timeout = 100`)
@@ -273,7 +273,7 @@ describe('the pool of one that a callback gets', () => {
 })
 
 describe('the clients of handlers’ transactions', () => {
-  it('go back to the pool without a transaction, or not at all', async () => {
+  it('are returned to the pool outside of a transaction, or closed', async () => {
     await withPool({ max: 2 }, async (pool, transact) => {
       const works: Work[] = [
         (tx) => at.write(tx, 'fine'),
@@ -293,7 +293,7 @@ describe('the clients of handlers’ transactions', () => {
       await transact({ id: '999999', token: 1 }, () => 1)
       const clients = await Promise.all([pool.connect(), pool.connect()])
       for (const client of clients) {
-        // Outside of a transaction each statement has a number of its own.
+        // Outside of a transaction each statement has its own transaction number.
         const number = async () => (await client.query('select pg_current_xact_id()::text as xid')).rows[0].xid
         expect(await number()).not.toBe(await number())
         client.release()
@@ -301,7 +301,7 @@ describe('the clients of handlers’ transactions', () => {
     })
   })
 
-  it('leave connections to the beats, however many handlers there are', async () => {
+  it('leave connections for the beats, however many handlers there are', async () => {
     await withPool({ max: 4 }, async (pool, transact) => {
       const go = gate()
       let [inside, most] = [0, 0]
@@ -322,7 +322,7 @@ describe('the clients of handlers’ transactions', () => {
     })
   })
 
-  it('need a pool that has one to spare', async () => {
+  it('need a pool of at least two connections', async () => {
     await withPool({ max: 1 }, async (_, transact) => {
       await expect(transact(await claimed(), () => 1)).rejects.toMatchObject({
         code: 'OPTION_INVALID',
@@ -331,7 +331,7 @@ describe('the clients of handlers’ transactions', () => {
     })
   })
 
-  it('are not waited for after the signal', async () => {
+  it('are not waited for after the signal has fired', async () => {
     await withPool({ max: 2 }, async (pool, transact) => {
       const [stop, go, begun] = [new AbortController(), gate(), gate()]
       const holder = transact(await claimed(), async () => {
@@ -344,7 +344,7 @@ describe('the clients of handlers’ transactions', () => {
       await expect(queued).rejects.toThrow('enough')
       go.open()
       expect(await holder).toEqual({ result: null })
-      // Others have all of the pool: one waits for them, but not longer than for the signal.
+      // All connections are in use: the call waits for one until the signal fires.
       const others = await Promise.all([pool.connect(), pool.connect()])
       const again = new AbortController()
       const starved = transact(await claimed(), () => 1, again.signal)

@@ -48,7 +48,7 @@ describe('transact on postgres', () => {
     },
   )
 
-  it('carries any JSON over, byte by byte', async () => {
+  it('returns any JSON unchanged', async () => {
     const { scene, transact } = at
     const value = { quote: `'"\\'); rollback; --`, nul: '\u0000', emoji: '🛎️', deep: [[null, 1.5, true]], $1: '$1 ?' }
     const id = await scene.enqueue()
@@ -58,7 +58,7 @@ describe('transact on postgres', () => {
     expect((await scene.run(id)).result).toEqual(value)
   })
 
-  it('answers null for a callback without a value', async () => {
+  it('returns null for a callback without a value', async () => {
     await at.scene.enqueue()
     expect(await at.transact(await at.scene.claimOne(), () => undefined)).toEqual({ result: null })
   })
@@ -106,7 +106,7 @@ describe('transact on postgres', () => {
     expect(await at.effects()).toEqual([])
   })
 
-  it('lets one of two attempts commit that work at the same time', async () => {
+  it('lets only one of two concurrent attempts commit', async () => {
     const { scene, transact, write } = at
     await scene.join('mortal', 300)
     await scene.enqueue({ key: key('k') })
@@ -130,7 +130,7 @@ describe('transact on postgres', () => {
     expect(await at.effects()).toEqual(['second'])
   })
 
-  it('is decided by whoever comes to the run first, the commit or the takeover', async () => {
+  it('is decided by the first to lock the run: the commit or the takeover', async () => {
     const { scene, transact, write } = at
     for (let round = 0; round < 20; round += 1) {
       await scene.join(`mortal ${round}`, 100)
@@ -151,7 +151,7 @@ describe('transact on postgres', () => {
     }
   })
 
-  it('rolls back when the work throws, and the attempt may go on', async () => {
+  it('rolls back when the work throws, and the attempt may continue', async () => {
     const { scene, transact, write } = at
     await scene.enqueue()
     const run = await scene.claimOne()
@@ -181,7 +181,7 @@ describe('transact on postgres', () => {
     expect(await scene.stateOf(next)).toBe('ready')
   })
 
-  it('stands when the instance dies after the commit: the run has succeeded, and its key is free', async () => {
+  it('counts when the instance dies after the commit: the run has succeeded, and its key is free', async () => {
     const { scene, transact, write } = at
     await scene.join('mortal', 300)
     const id = await scene.enqueue({ key: key('k') })
@@ -196,7 +196,7 @@ describe('transact on postgres', () => {
     expect(await scene.settle(run)).toBe('settled')
   })
 
-  it('answers a repetition with the first value, and does the work once', async () => {
+  it('returns the first value when it is repeated, and does the work once', async () => {
     const { scene, transact, write } = at
     await scene.enqueue()
     const run = await scene.claimOne()
@@ -205,7 +205,7 @@ describe('transact on postgres', () => {
     expect(await at.effects()).toEqual(['first'])
   })
 
-  it('settles a run that the history does not keep', async () => {
+  it('settles a run whose history is not kept', async () => {
     const { scene, transact, write } = at
     for (const over of [{}, { key: key('k') }]) {
       const id = await scene.enqueue({ keep: 'none', ...over })
@@ -223,7 +223,7 @@ it('a handler’s transaction is on disk when it is acknowledged, whatever its c
   const schema = `durable_${process.pid}`
   const store = postgres({ url: direct, schema, migrate: true, listen: false })
   const scene = new Scene({ store, elapse: async () => {} })
-  // A trigger that is deferred runs with the commit itself.
+  // A deferred trigger runs with the commit.
   await table.pool.query(`
     create function ${table.name}_note() returns trigger language plpgsql as $$
     begin insert into ${table.name} (what) values (current_setting('synchronous_commit')); return null; end $$;
@@ -248,7 +248,7 @@ describe('transaction() in a handler on postgres', () => {
 
   const receiptJob = (belfry: ReturnType<typeof createBelfry>) => belfry.job('receipt', { run: () => 'sent' })
 
-  /** Runs one handler to the end of its first attempt. */
+  /** Runs a handler until its first attempt has ended. */
   async function outcomeOf(
     handler: (context: HandlerContext<unknown>, receipt: ReturnType<typeof receiptJob>) => unknown,
   ) {
@@ -272,7 +272,7 @@ describe('transaction() in a handler on postgres', () => {
     expect(await at.effects()).toEqual(['paid'])
   })
 
-  it('is there once per attempt', async () => {
+  it('can be called once per attempt', async () => {
     const errors: unknown[] = []
     await outcomeOf(async ({ transaction }) => {
       await transaction((tx: Tx) => at.write(tx, 'one'))
@@ -282,7 +282,7 @@ describe('transaction() in a handler on postgres', () => {
     expect(await at.effects()).toEqual(['one'])
   })
 
-  it('stands when the handler throws afterwards, which is logged', async () => {
+  it('counts when the handler throws afterwards, which is logged', async () => {
     const run = await outcomeOf(async ({ transaction }) => {
       await transaction((tx: Tx) => at.write(tx, 'paid'))
       throw new Error('afterwards')
@@ -291,7 +291,7 @@ describe('transaction() in a handler on postgres', () => {
     expect(warnings).toEqual([expect.stringContaining('failed after its transaction had committed')])
   })
 
-  it('is waited for when the handler does not', async () => {
+  it('is waited for although the handler does not', async () => {
     const run = await outcomeOf(({ transaction }) => {
       void transaction((tx: Tx) => at.write(tx, 'paid'))
     })
@@ -299,7 +299,7 @@ describe('transaction() in a handler on postgres', () => {
     expect(await at.effects()).toEqual(['paid'])
   })
 
-  it('leaves the run to fail when its work throws', async () => {
+  it('lets the run fail when its work throws', async () => {
     const run = await outcomeOf(({ transaction }) =>
       transaction(async (tx: Tx) => {
         await at.write(tx, 'half')
@@ -310,7 +310,7 @@ describe('transaction() in a handler on postgres', () => {
     expect(await at.effects()).toEqual([])
   })
 
-  it('can enqueue what is to come next, with everything else', async () => {
+  it('can enqueue a follow-up run in the same commit', async () => {
     const run = await outcomeOf(({ transaction }, receipt) =>
       transaction(async (tx: Tx) => {
         await at.write(tx, 'paid')

@@ -1,4 +1,4 @@
-/** A server that goes away, comes back, refuses and fails over, under an instance that is at work. */
+/** Outages of the server, refusals and failovers, while an instance works. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -17,9 +17,9 @@ let server: OwnPostgres
 const belfries: Belfry[] = []
 
 beforeAll(async () => {
-  // What nobody waits for on the disk is not there when the server crashes.
+  // Writes that are not waited for on the disk are lost when the server crashes.
   server = await ownPostgres({ max_connections: '30', wal_writer_delay: '10s' })
-  // Superusers may use the connections that are kept for them, and are held to no limit.
+  // Not a superuser, who may use reserved connections and ignores limits.
   await server.sql('create role app login; grant create on database postgres to app')
   await migratePostgres({ url: appUrl() })
 }, 120_000)
@@ -41,7 +41,7 @@ interface Work {
   readonly done: () => number
 }
 
-/** An instance with something to do every second, and whatever else is enqueued. */
+/** An instance with a schedule that ticks every second, and a job. */
 async function atWork(options: Partial<PostgresOptions> = {}, lease = '30s'): Promise<Work> {
   const lines: LogLine[] = []
   const where = options.pool === undefined ? { url: appUrl() } : {}
@@ -68,19 +68,19 @@ async function goesOn({ done }: Work): Promise<void> {
   await expect.poll(done, PATIENT).toBeGreaterThan(before)
 }
 
-/** What was said about the store, in order: how often and how loudly. */
-function said(lines: readonly LogLine[]): string[] {
+/** The log lines about the store: their levels and messages, in order. */
+function logged(lines: readonly LogLine[]): string[] {
   return lines.filter(({ level }) => level !== 'debug').map(({ level, message }) => `${level}: ${message}`)
 }
 
-async function untilSaid({ lines }: Work, message: string): Promise<void> {
+async function untilLogged({ lines }: Work, message: string): Promise<void> {
   await expect.poll(() => lines.some((line) => line.message === message), PATIENT).toBe(true)
 }
 
 const ONCE_AND_OVER = [`warn: ${UNREACHABLE}`, `info: ${RECOVERED}`]
 
-/** A lock is handed to somebody by another process, without his hearing of it. What he is told when he then asks. */
-async function handedUnheard(): Promise<Lease | undefined> {
+/** Hands a lock to a waiter over another process while the waiter gets no hint, and returns the lease that it then gets. */
+async function handedWithoutHint(): Promise<Lease | undefined> {
   const stores = [postgres({ url: appUrl(), listen: false }), postgres({ url: appUrl(), listen: false })] as const
   const ask = (at: 0 | 1, holder: string, ttlMs: number) =>
     stores[at].leases.acquire({ name: 'line', holder, ttlMs, permits: 1, floor: 0, waitMs: 60_000 })
@@ -93,87 +93,87 @@ async function handedUnheard(): Promise<Lease | undefined> {
 }
 
 describe('an instance at work on Postgres', () => {
-  it('says nothing when its connections are cut now and then, and loses nothing', async () => {
+  it('logs nothing when its connections are cut now and then, and loses nothing', async () => {
     const work = await atWork()
     for (let round = 0; round < 5; round += 1) {
       await server.sql(CUT)
       await goesOn(work)
     }
-    expect(said(work.lines)).toEqual([])
+    expect(logged(work.lines)).toEqual([])
     const { items } = await work.belfry.runs.list({ schedule: 'every-second', limit: 1_000 })
     expect(items.filter(({ attempt }) => attempt > 1)).toEqual([])
   })
 
-  it('says once that a crashed server is gone, and once that it is back', async () => {
+  it('logs the outage of a crashed server once, and its recovery once', async () => {
     const work = await atWork()
     await server.stop('immediate')
-    await untilSaid(work, UNREACHABLE)
+    await untilLogged(work, UNREACHABLE)
     await sleep(3_000)
     await server.start()
-    await untilSaid(work, RECOVERED)
+    await untilLogged(work, RECOVERED)
     await goesOn(work)
-    expect(said(work.lines)).toEqual(ONCE_AND_OVER)
+    expect(logged(work.lines)).toEqual(ONCE_AND_OVER)
   })
 
-  it('gives its work up in time when the server stays away for longer than the lease, and says so once', async () => {
+  it('gives up its work in time when an outage outlasts the lease, and logs that once', async () => {
     const work = await atWork({}, '1s')
     await server.stop('fast')
     await expect.poll(() => work.lines.some(({ message }) => message.startsWith('lost the lease')), PATIENT).toBe(true)
     await sleep(2_000)
     await server.start()
-    await untilSaid(work, RECOVERED)
+    await untilLogged(work, RECOVERED)
     await goesOn(work)
     const given = work.lines.filter(({ message }) =>
       message.startsWith('lost the lease: no beat has reached the store'),
     )
     expect(given).toHaveLength(1)
-    // Whatever it was at when the server went away it takes over from its former self.
+    // It takes over the runs of its former id.
     const others = work.lines.filter((line) => !given.includes(line) && !line.message.startsWith('took over runs'))
-    expect(said(others)).toEqual(ONCE_AND_OVER)
+    expect(logged(others)).toEqual(ONCE_AND_OVER)
   })
 
-  it('goes on when a crashed server is back before anybody had to be told', async () => {
+  it('continues when a crashed server recovers before the outage is logged', async () => {
     const work = await atWork({ liveness: 'advisory' })
     await server.stop('immediate')
     await server.start()
     await goesOn(work)
-    expect(said(work.lines).filter((line) => line.startsWith('error'))).toEqual([])
-    // A server that recovers answers, and is gone again for a moment: that may be said, each time once.
-    expect(said(work.lines).filter((line) => line.includes(UNREACHABLE)).length).toBeLessThanOrEqual(3)
+    expect(logged(work.lines).filter((line) => line.startsWith('error'))).toEqual([])
+    // A server in recovery answers, and is unreachable again for a moment: each may be logged once.
+    expect(logged(work.lines).filter((line) => line.includes(UNREACHABLE)).length).toBeLessThanOrEqual(3)
   })
 
-  it('takes a server that has become read-only for one that is gone, until it is not', async () => {
+  it('treats a read-only server as unreachable until it is writable', async () => {
     const work = await atWork()
     await server.sql('alter role app set default_transaction_read_only = on')
     await server.sql(CUT)
-    await untilSaid(work, UNREACHABLE)
+    await untilLogged(work, UNREACHABLE)
     const [line] = work.lines.filter(({ level }) => level === 'warn')
     expect(line?.fields).toMatchObject({ err: { message: /is read-only, as after a failover/ } })
     await sleep(1_000)
-    // Nobody cuts anything now: connections to a server that cannot be used are given up by themselves.
+    // No connection is cut from outside: the store closes connections to a server that it cannot use.
     await server.sql('alter role app reset default_transaction_read_only')
-    await untilSaid(work, RECOVERED)
+    await untilLogged(work, RECOVERED)
     await goesOn(work)
-    expect(said(work.lines)).toEqual(ONCE_AND_OVER)
+    expect(logged(work.lines)).toEqual(ONCE_AND_OVER)
   })
 
-  it('takes a server that has no connection left for one that is gone, until it has', async () => {
+  it('treats a server without free connections as unreachable until it has one', async () => {
     const work = await atWork()
     await server.sql('alter role app connection limit 0')
     await server.sql(CUT)
-    await untilSaid(work, UNREACHABLE)
+    await untilLogged(work, UNREACHABLE)
     const [line] = work.lines.filter(({ level }) => level === 'warn')
     expect(line?.fields).toMatchObject({ err: { message: /has no connection left/ } })
     await sleep(1_000)
     await server.sql('alter role app connection limit -1')
-    await untilSaid(work, RECOVERED)
+    await untilLogged(work, RECOVERED)
     await goesOn(work)
-    expect(said(work.lines)).toEqual(ONCE_AND_OVER)
+    expect(logged(work.lines)).toEqual(ONCE_AND_OVER)
   })
 })
 
 describe('a postgres store', () => {
-  it('says what to do when max_connections are used up, and goes on when they are not', async () => {
+  it('explains an exhausted max_connections, and continues when connections are free', async () => {
     const hogs: pg.Client[] = []
     for (;;) {
       const hog = new pg.Client({ connectionString: appUrl() })
@@ -192,14 +192,14 @@ describe('a postgres store', () => {
     await store.close()
   })
 
-  it('knows after a crash what was taken, and what was given back is free as soon as its time is over', async () => {
+  it('keeps acquired locks after a crash, and frees released ones at the latest when their time is over', async () => {
     const belfry = createBelfry({ store: postgres({ url: appUrl() }) })
     belfries.push(belfry)
     await belfry.lock('taken', { ttl: '5m' })
     const first = await belfry.lock('back', { ttl: '2s' })
     const held = await belfry.lock('held on to', { ttl: '2s', minHold: '5m' })
     await held?.release()
-    const told = await handedUnheard()
+    const told = await handedWithoutHint()
     await first?.release()
     await server.stop('immediate')
     await server.start()
@@ -210,14 +210,14 @@ describe('a postgres store', () => {
     expect(await belfry.locks.inspect('line')).toMatchObject([told])
   })
 
-  it('waits a moment for a server that lets nobody in, instead of failing', async () => {
+  it('waits a moment for a server that accepts no connections, instead of failing', async () => {
     await server.sql('alter role app connection limit 0')
     const letIn = server.sql.bind(undefined, 'alter role app connection limit -1')
     const waits: number[] = []
     const clock: Clock = {
       ...systemClock,
       after: (delayMs, callback) => {
-        // A limit, not a pause between two tries.
+        // The limit of a statement, not a pause between two tries.
         if (delayMs > 1_000) return systemClock.after(delayMs, callback)
         waits.push(delayMs)
         void (waits.length === 2 ? letIn() : Promise.resolve()).then(callback)
@@ -230,20 +230,20 @@ describe('a postgres store', () => {
     await store.close()
   })
 
-  it('refuses a database in which not every result could be written down', async () => {
+  it('refuses a database whose encoding cannot store every text', async () => {
     await server.sql(`create database latin encoding 'LATIN1' template template0`)
     const store = postgres({ url: appUrl().replace('/postgres', '/latin'), migrate: true })
     await expect(store.open()).rejects.toMatchObject({ code: 'UNSUPPORTED', message: /UTF8, and this one has LATIN1/ })
     await store.close()
   })
 
-  it('never ends a pool that it was given, and leaves its listeners as they were', async () => {
+  it('never ends the user’s pool, and leaves its listeners as they were', async () => {
     const pool = new pg.Pool({ connectionString: appUrl() })
     const heard: Error[] = []
     pool.on('error', (error) => heard.push(error))
     const store = postgres({ pool, listen: false })
     await store.now()
-    // The user's own handler hears of it, as if there were no store.
+    // The user's own listener is still called.
     await server.sql(CUT)
     await expect.poll(() => heard.length, PATIENT).toBe(1)
     await store.close()
@@ -252,7 +252,7 @@ describe('a postgres store', () => {
     await pool.end()
   })
 
-  it('lets a process live whose pool has no listener when an idle connection is cut', async () => {
+  it('keeps the process alive when an idle connection of a pool without listeners is cut', async () => {
     const pool = new pg.Pool({ connectionString: appUrl() })
     const store = postgres({ pool, listen: false })
     await store.now()
@@ -264,7 +264,7 @@ describe('a postgres store', () => {
     await pool.end()
   })
 
-  it('ends the pool and the connection that it made itself', async () => {
+  it('ends the pool and the connection that it opened itself', async () => {
     const store = postgres({ url: appUrl(), liveness: 'advisory' })
     await store.open()
     const connections = `select 1 from pg_stat_activity where usename = 'app'`

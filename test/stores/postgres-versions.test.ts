@@ -31,7 +31,7 @@ async function open(): Promise<void> {
   }
 }
 
-it('a schema that a newer release has added to is still opened, so that the release before can be restarted', async () => {
+it('a schema that a newer release has extended is still opened, so that the release before can be restarted', async () => {
   await pretend(SCHEMA_VERSION + 1, SCHEMA_VERSION)
   await open()
 })
@@ -46,7 +46,7 @@ it('an older release migrates nothing back', async () => {
   await expect(migratePostgres({ pool, schema: SCHEMA })).rejects.toThrow(/written by a newer Belfry/)
 })
 
-/** As if a release with other functions had migrated last. */
+/** Pretends that a release with other functions has migrated last. */
 async function pretendFunctions(release: number): Promise<void> {
   await pretend(SCHEMA_VERSION, SCHEMA_VERSION)
   await pool.query(`update ${SCHEMA}.meta set value = case name when 'functions' then 1 else ${release} end
@@ -59,7 +59,7 @@ async function functionsNow(): Promise<number> {
   return Number(rows[0].value)
 }
 
-it('functions of an older release are refused, and made anew by migrating, though no table has changed', async () => {
+it('functions of an older release are refused, and replaced by migrating, although no table has changed', async () => {
   await pretendFunctions(RELEASE - 1)
   await expect(open()).rejects.toThrow(/has the functions of an older release: run `belfry migrate`/)
   const report = await migratePostgres({ pool, schema: SCHEMA })
@@ -72,14 +72,14 @@ it('functions of an older release are refused, and made anew by migrating, thoug
   await open()
 })
 
-it('functions of a newer release are used, and never put back by an older one', async () => {
+it('functions of a newer release are used, and never replaced by an older one', async () => {
   await pretendFunctions(RELEASE + 1)
   await open()
   expect(await migratePostgres({ pool, schema: SCHEMA })).toMatchObject({ sql: '' })
   expect(await functionsNow()).toBe(1)
 })
 
-it('ten processes that find older functions make them anew once', async () => {
+it('ten processes that find older functions replace them once', async () => {
   await pretendFunctions(RELEASE - 1)
   const all = await Promise.all(Array.from({ length: 10 }, () => migratePostgres({ pool, schema: SCHEMA })))
   expect(all.filter(({ sql }) => sql !== '')).toHaveLength(1)
