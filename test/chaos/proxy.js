@@ -17,7 +17,8 @@ class Connection {
   /** @type {Break | undefined} */
   pendingBreak
   #asked = false
-  #dueAt = { request: 0, reply: 0 }
+  /** @type {Record<Way, { to: Socket, chunk: Buffer, dueAt: number }[]>} */
+  #delayed = { request: [], reply: [] }
   /** Whether data was dropped: then the rest of the stream would be garbled, so it is dropped as well. */
   #isSilent = { request: false, reply: false }
   #random
@@ -85,11 +86,23 @@ class Connection {
       this.#faults.swallowed += 1
       return
     }
-    const now = monotonicMs()
-    const dueAt = Math.max(this.#dueAt[way], now + this.#faults.delayMs)
-    this.#dueAt[way] = dueAt
-    if (dueAt <= now) to.write(chunk)
-    else setTimeout(() => to.write(chunk), dueAt - now)
+    const queue = this.#delayed[way]
+    queue.push({ to, chunk, dueAt: monotonicMs() + this.#faults.delayMs })
+    if (queue.length === 1) this.#forwardDue(way)
+  }
+
+  /** One timer for each way: the timers of two chunks may fire in the wrong order. @param {Way} way */
+  #forwardDue(way) {
+    const queue = this.#delayed[way]
+    for (let next = queue[0]; next !== undefined; next = queue[0]) {
+      const waitMs = next.dueAt - monotonicMs()
+      if (waitMs > 0) {
+        setTimeout(() => this.#forwardDue(way), waitMs)
+        return
+      }
+      next.to.write(next.chunk)
+      queue.shift()
+    }
   }
 }
 
