@@ -3,7 +3,7 @@ import { copyData } from './copied-data.js'
 
 const NOTHING = new Set<string>()
 
-it('copies plain data with what is hidden in it, without the members named', () => {
+it('copies plain data, including non-enumerable members, without the named ones', () => {
   const options = { host: 'h', ssl: { ca: Buffer.from('ca') }, hosts: ['a', { port: 1 }], max: 10 }
   Object.defineProperty(options.ssl, 'key', { value: 'secret', enumerable: false })
   const { value, strange } = copyData(options, new Set(['max']))
@@ -14,7 +14,7 @@ it('copies plain data with what is hidden in it, without the members named', () 
   })
 })
 
-it('names what cannot be copied', () => {
+it('names a member that cannot be copied', () => {
   const options = { password: () => 'p', ssl: { checkServerIdentity: () => undefined }, list: [Symbol('s')] }
   expect(copyData(options, NOTHING).strange).toEqual(['password', 'ssl.checkServerIdentity', 'list[0]'])
 })

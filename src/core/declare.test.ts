@@ -18,23 +18,23 @@ const minutely: ScheduleDefinition = {
   onFinish: 'keep',
 }
 
-/** A schedule that was put at noon, and of which nobody has recorded anything since. */
+/** A schedule that was put at noon, with no tick recorded since. */
 function behind(over: Partial<Schedule> = {}): Schedule {
   const at = { anchor: NOON, cursor: NOON, createdAt: NOON, updatedAt: NOON }
   return { id: 'digest', version: 1, definition: minutely, ...at, ...over }
 }
 
-/** What is left of the old timeline when another is put. */
+/** The skipped ranges of the old timeline when another is put. */
 function owed(existing: Schedule, timeline: ScheduleDefinition['timeline'], now: number) {
   const decision = decidePut('digest', { ...minutely, timeline }, existing, [], 2, now)
   return decision.outcome === 'updated' ? decision.takeBack.unrecorded : undefined
 }
 
-describe('a timeline that ends while ticks of it are due and not recorded', () => {
+describe('a timeline that ends while due ticks are unrecorded', () => {
   const now = NOON + 200 * SECOND
   const range = { from: NOON + 60 * SECOND, to: NOON + 180 * SECOND, count: 3 }
 
-  it('leaves them behind as replaced, removed or paused', () => {
+  it('skips them as replaced, removed or paused', () => {
     expect(owed(behind(), { every: 5 * SECOND }, now)).toEqual([{ ...range, reason: 'replaced' }])
     expect(decideRemove(behind(), [], now).unrecorded).toEqual([{ ...range, reason: 'removed' }])
     const paused = behind({ pausedAt: NOON + 90 * SECOND })
@@ -47,23 +47,23 @@ describe('a timeline that ends while ticks of it are due and not recorded', () =
     expect(decided).toEqual([{ from: again - 60 * SECOND, to: again - 60 * SECOND, count: 1, reason: 'replaced' }])
   })
 
-  it('owes nothing when it had no tick left to give, or goes on', () => {
+  it('skips nothing when no tick was left, or when the timeline continues', () => {
     expect(decideRemove(behind({ remaining: 0 }), [], now).unrecorded).toEqual([])
     const decision = decidePut('digest', { ...minutely, payload: 1 }, behind(), [], 2, now)
     expect(decision).toMatchObject({ outcome: 'updated', schedule: { cursor: NOON }, takeBack: { unrecorded: [] } })
   })
 })
 
-describe('a timeline that takes the place of another', () => {
+describe('a timeline that replaces another', () => {
   const ticked = behind({ anchor: NOON + 900, cursor: NOON + 60_900 })
 
-  it('has no tick in the second of the last one, because their events would share an id', () => {
+  it('has no tick in the same second as the old one’s last, because their events would share an id', () => {
     const at = [NOON + 60_950, NOON + 61_100]
     const decision = decidePut('digest', { ...minutely, timeline: { at } }, ticked, [], 2, NOON + 60_920)
     expect(decision.schedule.nextAt).toBe(NOON + 61_100)
   })
 
-  it('may begin in the same second when the other never ticked', () => {
+  it('may begin in the same second when the old one never ticked', () => {
     const timeline = { at: [NOON + 950] }
     const decision = decidePut(
       'digest',

@@ -3,11 +3,11 @@ import { expect, it } from 'vitest'
 import { systemClock } from './clock.js'
 import { inTime, Silence } from './in-time.js'
 
-it('an answer that does not come in time is a silence', async () => {
+it('an answer after the limit counts as none', async () => {
   await expect(inTime(systemClock, 10, new Promise(() => {}))).rejects.toThrow(Silence)
 })
 
-it('an answer that came while the event loop was blocked is in time', async () => {
+it('an answer that arrived while the event loop was blocked counts as in time', async () => {
   const server = createServer((socket) => void socket.end('answer')).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   const { port } = server.address() as { readonly port: number }

@@ -115,7 +115,7 @@ describe('after an outage', () => {
     expect(result.skips).toEqual([{ from: NOON + MINUTE, to: NOON + 59 * MINUTE, count: 59, reason: 'missed' }])
   })
 
-  it('latest takes back what was recorded before and never began', () => {
+  it('latest takes back earlier ticks that were recorded and have not started', () => {
     const result = plan(minutely({ overlap: 'skip' }), [queued], now, now)
     expect(result.retractThrough).toBeGreaterThanOrEqual(NOON)
     expect(instants(result)).toEqual([NOON + HOUR])
@@ -149,7 +149,7 @@ describe('after an outage', () => {
     expect(instants(recent)).toEqual([NOON + 59 * MINUTE, NOON + HOUR])
   })
 
-  it('goes on at now, behind the others, when one step cannot hold all', () => {
+  it('continues at now, with the oldest ticks first, when one step cannot hold all', () => {
     const result = plan(minutely({ missed: allMissed() }), [], now, now, 10)
     expect(result.ticks).toHaveLength(10)
     expect(result.dueAt).toBe(now)
@@ -194,7 +194,7 @@ describe('deadlines', () => {
 describe('overlap', () => {
   const now = NOON + MINUTE
 
-  it('allow records whatever is unfinished', () => {
+  it('allow records ticks whatever is unfinished', () => {
     expect(plan(minutely(), [running], now, now).ticks[0]?.waits).toBe(false)
   })
 
@@ -204,18 +204,18 @@ describe('overlap', () => {
     expect(result.skips).toEqual([{ from: now, to: now, count: 1, reason: 'overlap' }])
   })
 
-  it('queue-one lets one wait and drops later ones until it starts', () => {
+  it('queue-one lets one run wait and drops later ticks until it starts', () => {
     expect(plan(minutely({ overlap: 'queue-one' }), [running], now, now).ticks[0]?.waits).toBe(true)
     const full = plan(minutely({ overlap: 'queue-one' }), [running, { state: 'waiting', started: false }], now, now)
     expect(full.skips[0]?.reason).toBe('overlap')
   })
 
-  it('queue-all lets all wait', () => {
+  it('queue-all lets all runs wait', () => {
     const result = plan(minutely({ overlap: 'queue-all' }), [running, queued], now, now)
     expect(result.ticks[0]?.waits).toBe(true)
   })
 
-  it('cancel-running asks runs to make way, and waits only for one that is running', () => {
+  it('cancel-running asks running runs to end, and waits for one', () => {
     const over = plan(minutely({ overlap: 'cancel-running' }), [running], now, now)
     expect(over).toMatchObject({ cancelUnfinished: true, ticks: [{ waits: true }] })
     const unstarted = plan(minutely({ overlap: 'cancel-running' }), [queued], now, now)
@@ -308,7 +308,7 @@ const schedules: fc.Arbitrary<Plannable> = fc
   )
   .map((parts) => Object.assign(minutely(), ...parts) as Plannable)
 
-/** Successive calls: later and later, with some look-ahead. */
+/** Successive calls at later and later times, with some look-ahead. */
 const calls = fc.array(
   fc.record({
     elapsed: fc.integer({ min: 0, max: 20 * HOUR }),
@@ -363,7 +363,7 @@ describe('planning', () => {
     )
   })
 
-  it('leaves no due tick unplanned unless it says that it is behind', () => {
+  it('leaves no due tick unplanned unless it reports that it is behind', () => {
     fc.assert(
       fc.property(
         schedules,
@@ -384,7 +384,7 @@ describe('planning', () => {
       overlap: 'allow' as const,
       missed: allMissed({ max: 10_000 }),
     }))
-    // Both together have no more seconds than ticks are made up for.
+    // The range has at most as many seconds as ticks may be caught up.
     const hours = fc.integer({ min: 0, max: 5_000_000 })
     fc.assert(
       fc.property(everything, hours, hours, (schedule, first, second) => {

@@ -22,7 +22,7 @@ function pairsIn(diagram: readonly string[]): Set<string> {
 const diagramOf = (text: string) =>
   text.split('\n').flatMap((line) => /^(?: \* {4,}| {0,4})(\w.*[→⇄].*)$/.exec(line)?.[1] ?? [])
 
-it('the diagram shows exactly the transitions that are allowed', () => {
+it('the diagram shows exactly the permitted transitions', () => {
   const allowed = RUN_STATES.flatMap((from) =>
     RUN_STATES.filter((to) => mayBecome(from, to)).map((to) => `${from} ${to}`),
   )

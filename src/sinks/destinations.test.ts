@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { manualClock } from '../testing/manual-clock.js'
 import { Destinations } from './destinations.js'
 
-describe('a refusal without a reason', () => {
-  it('is about the destination while others take messages, and about the broker when none does', async () => {
+describe('a failure without a reason', () => {
+  it('is blamed on the destination while others accept messages, and on the broker when none does', async () => {
     const clock = manualClock()
     const destinations = new Destinations(clock)
     expect(destinations.refused('full')).toBe(true)

@@ -6,8 +6,8 @@ import { Link, type Settle } from './link.js'
 const never = new Promise<never>(() => {})
 const inTime = () => new AbortController().signal
 
-/** A clock that is turned by hand, and a broker that can be away. */
-function world({ owned = true, patienceMs }: { owned?: boolean; patienceMs?: number } = {}) {
+/** A clock that the test advances, and a broker that can be unreachable. */
+function setup({ owned = true, patienceMs }: { owned?: boolean; patienceMs?: number } = {}) {
   let now = 0
   const timers = new Map<() => void, number>()
   const after = (delayMs: number, callback: () => void) => {
@@ -40,16 +40,16 @@ function world({ owned = true, patienceMs }: { owned?: boolean; patienceMs?: num
 }
 
 describe('the link to a broker', () => {
-  it('is made when it is first needed, once for all who wait', async () => {
-    const { link, broker, send } = world()
+  it('connects when it is first needed, once for all waiting calls', async () => {
+    const { link, broker, send } = setup()
     expect(broker.connections).toBe(0)
     await Promise.all([link.deliver(1, inTime(), send), link.deliver(1, inTime(), send), link.open()])
     expect(broker.connections).toBe(1)
     expect(send.mock.calls.map(([connection]) => connection)).toEqual([1, 1])
   })
 
-  it('is made again after it was lost, and ended when it is closed', async () => {
-    const { link, broker, send } = world()
+  it('reconnects after a loss, and disconnects when it is closed', async () => {
+    const { link, broker, send } = setup()
     await link.deliver(1, inTime(), send)
     broker.lose()
     expect(await link.deliver(1, inTime(), send)).toEqual([DELIVERED])
@@ -58,8 +58,8 @@ describe('the link to a broker', () => {
     expect(broker.ended).toBe(2)
   })
 
-  it('is tried again after a pause that grows; until then the answer comes at once, with the reason', async () => {
-    const { link, broker, send, pass } = world()
+  it('retries with a growing delay; meanwhile calls fail at once with the reason', async () => {
+    const { link, broker, send, pass } = setup()
     broker.away = true
     for (let calls = 0; calls < 1_000; calls += 1) {
       const [outcome] = (await link.deliver(1, inTime(), send)) as Undelivered[]
@@ -74,8 +74,8 @@ describe('the link to a broker', () => {
     expect(await link.deliver(1, inTime(), send)).toEqual([DELIVERED])
   })
 
-  it('keeps what was acknowledged when the signal fires, and answers the rest as not delivered', async () => {
-    const { link } = world()
+  it('keeps acknowledged messages when the signal fires, and reports the others as not delivered', async () => {
+    const { link } = setup()
     const enough = new AbortController()
     const answer = link.deliver(2, enough.signal, async (_, settle) => {
       settle(1, DELIVERED)
@@ -85,8 +85,8 @@ describe('the link to a broker', () => {
     expect(await answer).toMatchObject([{ delivered: false, error: { code: 'SINK_UNREACHABLE' } }, DELIVERED])
   })
 
-  it('is given up when a call hears nothing for longer than its patience, however long the call may take', async () => {
-    const { link, broker, send, pass } = world({ patienceMs: 5_000 })
+  it('is replaced when a call gets no answer within its limit, however long the call itself may take', async () => {
+    const { link, broker, send, pass } = setup({ patienceMs: 5_000 })
     let settle: Settle = () => {}
     const answer = link.deliver(3, inTime(), (_, tell) => {
       settle = tell
@@ -107,8 +107,8 @@ describe('the link to a broker', () => {
     expect([broker.connections, broker.ended]).toEqual([2, 1])
   })
 
-  it('is as good as lost when a call got no answer at all for long', async () => {
-    const { link, broker, pass } = world()
+  it('counts as lost when a call got no answer for a long time', async () => {
+    const { link, broker, pass } = setup()
     const enough = new AbortController()
     const answer = link.deliver(1, enough.signal, () => never)
     await link.open()
@@ -119,8 +119,8 @@ describe('the link to a broker', () => {
     expect(broker).toMatchObject({ connections: 2, ended: 1 })
   })
 
-  it('is as good as lost when short calls got no answer one after the other, and no other did', async () => {
-    const { link, broker, send, pass } = world()
+  it('counts as lost when successive short calls got no answer, and no other call did', async () => {
+    const { link, broker, send, pass } = setup()
     const silence = async () => {
       const enough = new AbortController()
       const answer = link.deliver(1, enough.signal, () => never)
@@ -138,8 +138,8 @@ describe('the link to a broker', () => {
     expect(broker).toMatchObject({ connections: 2, ended: 1 })
   })
 
-  it("gives a client of the user's nothing more while it has many calls to answer", async () => {
-    const { link, broker, send } = world({ owned: false })
+  it('sends nothing more to the caller’s client while that has many unanswered calls', async () => {
+    const { link, broker, send } = setup({ owned: false })
     for (let calls = 0; calls < 50; calls += 1) {
       const enough = new AbortController()
       const answer = link.deliver(1, enough.signal, () => never)

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { civilFromDays, daysFromCivil, daysInMonth, MAX_INSTANT, MIN_INSTANT, weekdayOf } from './calendar.js'
 
-test('every day of the years 1 to 9999 has the date and the weekday that Date gives it', () => {
+test('every day of the years 1 to 9999 has the same date and weekday as in Date', () => {
   const last = Math.floor(MAX_INSTANT / 86_400_000)
-  // 97 is no multiple of a week, a month or a year, so the days visited are of all kinds.
+  // 97 is no multiple of a week, a month or a year, so the visited days are of all kinds.
   for (let day = MIN_INSTANT / 86_400_000; day <= last; day += 97) {
     const date = new Date(day * 86_400_000)
     const packed = civilFromDays(day)
@@ -14,6 +14,6 @@ test('every day of the years 1 to 9999 has the date and the weekday that Date gi
   }
 })
 
-test('February has 29 days in leap years, which most centuries are not', () => {
+test('February has 29 days in leap years, and most century years are not leap years', () => {
   expect([2024, 2023, 1900, 2000, 2100].map((year) => daysInMonth(year, 2))).toEqual([29, 28, 28, 29, 28])
 })

@@ -23,15 +23,15 @@ describe('the fields', () => {
     expect(days('0 0 0 1 1 * 2026-2030/2', 9)).toEqual(['2026-01-01', '2028-01-01', '2030-01-01'])
   })
 
-  it('begin at second 0 where none is written', () => {
+  it('default to second 0', () => {
     expect(times('15 10 * * *', 1)).toEqual(['10:15'])
   })
 
-  it('stand apart by any number of blanks and tabs', () => {
+  it('are separated by any number of blanks and tabs', () => {
     expect(times(' \t15   10\t* * *  ', 1)).toEqual(['10:15'])
   })
 
-  test('of a year with a step are the years that the step divides', () => {
+  test('a year with a step matches the years divisible by the step', () => {
     expect(days('0 0 0 1 1 * */2', 2)).toEqual(['2026-01-01', '2028-01-01'])
     expect(days('0 0 0 1 1 * */4', 2)).toEqual(['2028-01-01', '2032-01-01'])
   })
@@ -61,7 +61,7 @@ describe('values', () => {
     expect(times('0,30-32,50-59/5 9 * * *', 6)).toEqual(['09:00', '09:30', '09:31', '09:32', '09:50', '09:55'])
   })
 
-  it('wrap around where a range runs backwards', () => {
+  it('wrap around when a range runs backwards', () => {
     expect(times('0 22-2 * * *', 6)).toEqual(['00:00', '01:00', '02:00', '22:00', '23:00', '00:00'])
     expect(times('0 22-3/2 * * *', 4)).toEqual(['00:00', '02:00', '22:00', '00:00'])
     expect(days('0 0 1 NOV-FEB *', 5)).toEqual(['2026-01-01', '2026-02-01', '2026-11-01', '2026-12-01', '2027-01-01'])
@@ -69,14 +69,14 @@ describe('values', () => {
     expect(days('0 0 * * FRI-MON', 5)).toEqual(['2026-01-02', '2026-01-03', '2026-01-04', '2026-01-05', '2026-01-09'])
   })
 
-  it('name months and weekdays, in any case', () => {
+  it('accept names of months and weekdays, in any case', () => {
     expect(days('30 8 * jan Mon', 2)).toEqual(['2026-01-05', '2026-01-12'])
     expect(days('0 0 1 Jul,DEC *', 2)).toEqual(['2026-07-01', '2026-12-01'])
     expect(days('0 0 * * mOn-wEd', 3)).toEqual(['2026-01-05', '2026-01-06', '2026-01-07'])
     expect(days('0 0 * * sun-sat/3', 3)).toEqual(['2026-01-03', '2026-01-04', '2026-01-07'])
   })
 
-  it('know Sunday as 0 and as 7', () => {
+  it('accept Sunday as 0 and as 7', () => {
     for (const sunday of ['0', '7', 'SUN', '7-7', 'SUN-SUN'])
       expect(days(`0 0 * * ${sunday}`, 2)).toEqual(['2026-01-04', '2026-01-11'])
     expect(days('0 0 * * 5-7', 3)).toEqual(['2026-01-02', '2026-01-03', '2026-01-04'])
@@ -134,7 +134,7 @@ describe('days of the week', () => {
     expect(days('0 0 * * 7L', 2)).toEqual(['2026-01-25', '2026-02-22'])
   })
 
-  test('a list may mix them', () => {
+  test('a list may mix these forms', () => {
     expect(days('0 0 * * MON#1,FRI#L,WED', 4)).toEqual(['2026-01-05', '2026-01-07', '2026-01-14', '2026-01-21'])
   })
 })
@@ -152,7 +152,7 @@ describe('both day fields', () => {
     expect(days('0 0 L * +FRI#L', 1)).toEqual(['2026-07-31'])
   })
 
-  test('an unrestricted field leaves the decision to the other', () => {
+  test('with an unrestricted field only the other decides', () => {
     for (const any of ['*', '?', '*,1']) {
       expect(days(`0 0 ${any} * MON`, 2)).toEqual(['2026-01-05', '2026-01-12'])
       expect(days(`0 0 13 * ${any}`, 2)).toEqual(['2026-01-13', '2026-02-13'])
@@ -213,7 +213,7 @@ describe('a bad expression', () => {
       'EXPRESSION_SYNTAX',
       monthDay('"/30": a step needs "*" or a range before it, such as "1-31/30" (at character 5)'),
     ],
-    // Text that is no value.
+    // Invalid text.
     ['1, * * * *', 'EXPRESSION_SYNTAX', minute('an entry is missing beside a comma (at character 3)')],
     [
       'a * * * *',
@@ -227,7 +227,7 @@ describe('a bad expression', () => {
     ],
     ['0 0 * * FO', 'EXPRESSION_SYNTAX', weekday(`"FO" is not understood; allowed: ${weekdays} (at character 9)`)],
     ['0 0 * * +', 'EXPRESSION_SYNTAX', weekday(`"" is not understood; allowed: ${weekdays} (at character 10)`)],
-    // To Unicode, "ſ" is a small S.
+    // Unicode upper-cases "ſ" to "S".
     ['0 0 * * ſun', 'EXPRESSION_SYNTAX', weekday(`"ſUN" is not understood; allowed: ${weekdays} (at character 9)`)],
     [
       '? 12 * * *',
@@ -267,7 +267,7 @@ describe('a bad expression', () => {
       'EXPRESSION_UNSUPPORTED',
       '"@reboot" names no instant and is not supported: run the work when your app starts, or enqueue it then',
     ],
-    // Dates that no year has.
+    // Dates that exist in no year.
     [
       '0 0 30 2 *',
       'EXPRESSION_NEVER_FIRES',
@@ -303,7 +303,7 @@ describe('a bad expression', () => {
     )
   })
 
-  it('names no property of an object by chance', () => {
+  it('does not match properties of an object by chance', () => {
     for (const cron of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) {
       expect(() => timeline(cron)).toThrowError(expect.objectContaining({ code: 'EXPRESSION_SYNTAX' }))
     }

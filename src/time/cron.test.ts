@@ -20,7 +20,7 @@ describe('where the clock is turned forward (Berlin, 29 March 2026, 02:00 to 03:
     expect(spring('30 2 * * *', { gap: 'shift' })).toEqual(['2026-03-29T01:00:00'])
   })
 
-  it('drops it under gap: skip', () => {
+  it('drops a skipped time under gap: skip', () => {
     expect(spring('30 2 * * *', { gap: 'skip' })).toEqual([])
   })
 
@@ -29,7 +29,7 @@ describe('where the clock is turned forward (Berlin, 29 March 2026, 02:00 to 03:
     expect(spring('30 59 2 * * *')).toEqual(['2026-03-29T01:00:00'])
   })
 
-  it('merges them with a tick that falls there anyway', () => {
+  it('merges them with a regular tick at that instant', () => {
     expect(spring('0,30 2-3 * * *')).toEqual(['2026-03-29T01:00:00', '2026-03-29T01:30:00'])
     expect(
       timeline({ cron: '0,30 2-3 * * *', timezone: 'Europe/Berlin' }).count(
@@ -39,7 +39,7 @@ describe('where the clock is turned forward (Berlin, 29 March 2026, 02:00 to 03:
     ).toBe(2)
   })
 
-  it('follows real time where the minute or the hour begins with *', () => {
+  it('follows real time when the minute or the hour begins with *', () => {
     expect(spring('30 * * * *').slice(0, 3)).toEqual([
       '2026-03-28T23:30:00',
       '2026-03-29T00:30:00',
@@ -59,7 +59,7 @@ describe('where the clock is turned forward (Berlin, 29 March 2026, 02:00 to 03:
     expect(spring('15 */2 * * *', { gap: 'skip' })).toEqual(['2026-03-28T23:15:00', '2026-03-29T02:15:00'])
   })
 
-  it('takes a wildcard second for no wildcard', () => {
+  it('does not treat a wildcard second as a wildcard', () => {
     expect(spring('* 30 2 * * *')).toEqual(['2026-03-29T01:00:00'])
   })
 
@@ -78,11 +78,11 @@ describe('where the clock is turned back (Berlin, 25 October 2026, 03:00 to 02:0
     expect(autumn('0,30 2-3 * * *')).toEqual(['2026-10-25T00:00:00', '2026-10-25T00:30:00', '2026-10-25T02:00:00'])
   })
 
-  it('fires it at both under repeat: both', () => {
+  it('fires a repeated time at both occurrences under repeat: both', () => {
     expect(autumn('30 2 * * *', { repeat: 'both' })).toEqual(['2026-10-25T00:30:00', '2026-10-25T01:30:00'])
   })
 
-  it('follows real time where the minute or the hour begins with *', () => {
+  it('follows real time when the minute or the hour begins with *', () => {
     expect(autumn('*/30 * * * *')).toEqual([
       '2026-10-24T23:30:00',
       '2026-10-25T00:00:00',
@@ -100,14 +100,14 @@ describe('where the clock is turned back (Berlin, 25 October 2026, 03:00 to 02:0
     expect(autumn('*/30 2 * * *', { gap: 'skip' })).toHaveLength(2)
   })
 
-  it('finds its way from the middle of the repeat, in both directions', () => {
+  it('searches correctly from the middle of the repeat, in both directions', () => {
     const once = timeline({ cron: '30 2 * * *', timezone: 'Europe/Berlin' })
     expect(iso(once.next(at('2026-10-25T01:10:00Z')))).toBe('2026-10-26T01:30:00')
     expect(iso(once.previous(at('2026-10-25T01:10:00Z')))).toBe('2026-10-25T00:30:00')
     expect(iso(once.previous(at('2026-10-25T01:50:00Z')))).toBe('2026-10-25T00:30:00')
   })
 
-  it('finds the last and the first tick of all there', () => {
+  it('finds the last and the first tick of the calendar there', () => {
     const both = timeline({ cron: '0 30 2 25 10 * 2026', timezone: 'Europe/Berlin', dst: { repeat: 'both' } })
     expect(iso(both.next(at('2026-10-25T00:45:00Z')))).toBe('2026-10-25T01:30:00')
     expect(iso(both.previous(at('2026-10-25T01:10:00Z')))).toBe('2026-10-25T00:30:00')
@@ -129,7 +129,7 @@ describe('zones with unusual clocks', () => {
     ])
   })
 
-  test('Pacific/Apia skipped 30 December 2011, and it stays skipped', () => {
+  test('Pacific/Apia skipped 30 December 2011, and its ticks are skipped', () => {
     const noon = ticks('0 12 * * *', 'Pacific/Apia', '2011-12-29T00:00:00Z', '2012-01-01T00:00:00Z')
     expect(noon).toEqual(['2011-12-29T22:00:00', '2011-12-30T22:00:00', '2011-12-31T22:00:00'])
     const thirtieth = timeline({ cron: '0 12 30 12 *', timezone: 'Pacific/Apia', dst: { gap: 'shift' } })
@@ -140,7 +140,7 @@ describe('zones with unusual clocks', () => {
   test('Africa/Cairo has no midnight on the day that summer time begins', () => {
     const daily = ticks('@daily', 'Africa/Cairo', '2026-04-22T12:00:00Z', '2026-04-25T12:00:00Z')
     expect(daily).toEqual(['2026-04-22T22:00:00', '2026-04-23T22:00:00', '2026-04-24T21:00:00'])
-    // On 29 October 2026 the hour before midnight comes twice.
+    // On 29 October 2026 the hour before midnight occurs twice.
     expect(ticks('30 23 * * *', 'Africa/Cairo', '2026-10-29T12:00:00Z', '2026-10-30T12:00:00Z')).toEqual([
       '2026-10-29T20:30:00',
     ])
@@ -149,7 +149,7 @@ describe('zones with unusual clocks', () => {
     ])
   })
 
-  test('America/Havana has none either, and two in autumn', () => {
+  test('America/Havana has no midnight in spring, and two in autumn', () => {
     expect(ticks('15 0 * * *', 'America/Havana', '2026-03-08T00:00:00Z', '2026-03-09T00:00:00Z')).toEqual([
       '2026-03-08T05:00:00',
     ])
@@ -161,7 +161,7 @@ describe('zones with unusual clocks', () => {
     ).toEqual(['2026-11-01T04:00:00', '2026-11-01T05:00:00'])
   })
 
-  test('Asia/Beirut has none either', () => {
+  test('Asia/Beirut has no midnight in spring', () => {
     expect(ticks('0 0 29 3 *', 'Asia/Beirut', '2026-01-01T00:00:00Z', '2026-12-31T00:00:00Z')).toEqual([
       '2026-03-28T22:00:00',
     ])
@@ -170,7 +170,7 @@ describe('zones with unusual clocks', () => {
     )
   })
 
-  test('Europe/Dublin keeps its summer time though its law calls the winter the exception', () => {
+  test('Europe/Dublin has summer time, although its law calls the winter the exception', () => {
     expect(ticks('30 1 * * *', 'Europe/Dublin', '2026-03-28T12:00:00Z', '2026-03-29T12:00:00Z')).toEqual([
       '2026-03-29T01:00:00',
     ])
@@ -224,7 +224,7 @@ describe('the ends of the calendar', () => {
     expect(everySecond.previous(Number.NEGATIVE_INFINITY)).toBeUndefined()
   })
 
-  test('are instants: no zone reaches beyond them', () => {
+  test('are instants: local times of a zone do not extend them', () => {
     for (const timezone of ['America/New_York', 'Asia/Tokyo']) {
       const daily = timeline({ cron: '@daily', timezone })
       const [earliest, latest] = [daily.next(Number.NEGATIVE_INFINITY), daily.previous(Number.POSITIVE_INFINITY)]
@@ -236,7 +236,7 @@ describe('the ends of the calendar', () => {
     }
   })
 
-  test('are where an expression without more years has no tick', () => {
+  test('leave an expression without further years without a tick', () => {
     const once = timeline('0 0 0 1 1 * 2030')
     expect(once.previous(at('2020-01-01T00:00:00Z'))).toBeUndefined()
     expect(once.next(at('2030-01-01T00:00:00Z'))).toBeUndefined()
@@ -244,7 +244,7 @@ describe('the ends of the calendar', () => {
     expect(once.count(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY)).toBe(1)
   })
 
-  test('no number at all has no tick', () => {
+  test('a NaN or infinite instant has no tick', () => {
     for (const timezone of ['UTC', 'Europe/Berlin']) {
       const daily = timeline({ cron: '@daily', timezone })
       expect(daily.next(Number.NaN)).toBeUndefined()
@@ -264,7 +264,7 @@ describe('next and previous', () => {
     expect(daily.previous(nine)).toBe(nine - 86_400_000)
   })
 
-  it('mind the milliseconds', () => {
+  it('respect milliseconds', () => {
     expect(daily.next(nine - 1)).toBe(nine)
     expect(daily.next(nine - 0.5)).toBe(nine)
     expect(daily.previous(nine + 1)).toBe(nine)
@@ -304,7 +304,7 @@ describe('over two years of clock changes', () => {
   ]
   const [from, to] = [at('2010-06-01T00:00:00Z'), at('2012-06-01T00:00:00Z')]
 
-  it.each(zones)('previous mirrors next, and count is what between lists, in %s', (timezone) => {
+  it.each(zones)('previous mirrors next, and count equals the length of between, in %s', (timezone) => {
     for (const cron of expressions) {
       for (const dst of rules) {
         const line = timeline({ cron, timezone, ...(dst === undefined ? {} : { dst }) })
@@ -324,17 +324,17 @@ describe('over two years of clock changes', () => {
 describe('between', () => {
   const hourly = timeline('@hourly')
 
-  it('takes what comes after the start, up to and including the end', () => {
+  it('lists ticks after the start, up to and including the end', () => {
     expect(hourly.between(0, 3 * 3_600_000, 10)).toEqual([3_600_000, 7_200_000, 10_800_000])
   })
 
-  it('takes no more than the limit', () => {
+  it('returns at most the limit', () => {
     expect(hourly.between(0, Number.POSITIVE_INFINITY, 2)).toEqual([3_600_000, 7_200_000])
     expect(hourly.between(0, 1e12, 0)).toEqual([])
     expect(hourly.between(0, 1e12, -1)).toEqual([])
   })
 
-  it('is empty where the end is not after the start', () => {
+  it('is empty when the end is not after the start', () => {
     expect(hourly.between(1e12, 0, 10)).toEqual([])
     expect(hourly.count(1e12, 0)).toBe(0)
     expect(hourly.count(1e12, 1e12)).toBe(0)

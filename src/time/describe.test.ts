@@ -20,13 +20,13 @@ it.each([
   ['0 0 *,1 * MON', 'At 00:00, only on Monday'],
   ['0 0 0 1 1 ? 2030-2035', 'At 00:00, on day 1 of the month, only in January, 2030 through 2035'],
   ['0 22-2 * * FRI-MON', 'Every hour, between 22:00 and 02:00, Friday through Monday'],
-  // What has no plain words is quoted.
+  // An expression without a plain description is quoted.
   ['0 0 1,15W * *', 'At the times of "0 0 1,15W * *"'],
   ['0 0 * * mon#2,fri', 'At the times of "0 0 * * MON#2,FRI"'],
 ])('%s reads "%s"', (cron, words) => {
   expect(timeline(cron).describe()).toBe(`${words}, UTC`)
 })
 
-test('the zone is named, in its own spelling', () => {
+test('the zone is named, in its given spelling', () => {
   expect(timeline({ cron: '0 9 * * *', timezone: 'europe/berlin' }).describe()).toBe('At 09:00, Europe/Berlin time')
 })

@@ -68,12 +68,12 @@ describe('a duration', () => {
     )
   })
 
-  it.each([null, undefined, {}, [], true])('%j is no duration', (value) => {
+  it.each([null, undefined, {}, [], true])('%j is not a duration', (value) => {
     expect(() => durationMs(value as never)).toThrowError(expect.objectContaining({ code: 'DURATION_SYNTAX' }))
   })
 })
 
-test('durations are told in words', () => {
+test('durations are described in words', () => {
   const words = [0, 1, 1_000, 5_400_000, 86_400_000, 604_800_000, 8 * 86_400_000, 3_600_500].map(describeDuration)
   expect(words).toEqual([
     '0 seconds',

@@ -2,10 +2,13 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { BelfryError, durationMs, instantMs, timeline } from './index.js'
 
-/** What any one call may take, in milliseconds. */
+/** The time limit of a single call, in milliseconds. */
 const FEW = 5
 
-/** The time of a call that may throw only an error of ours. Asked again when slow: the machine may have been busy. */
+/**
+ * The duration of a call, which may throw only Belfry errors. A slow call is repeated, because the machine may have
+ * been busy.
+ */
 function timed(call: () => void): number {
   let fastest = Number.POSITIVE_INFINITY
   for (let round = 0; round < 5 && fastest > FEW; round += 1) {
@@ -38,7 +41,7 @@ const cronish = fc.string({
   maxLength: 300,
 })
 
-/** Five to seven fields of plausible text, which gets further into the parser than noise does. */
+/** Five to seven fields of plausible text, which gets further into the parser than random text. */
 const value = fc.oneof(
   fc.integer({ min: 0, max: 62 }).map(String),
   fc.constantFrom('*', '?', 'L', 'LW', 'L-3', '15W', 'FRI', 'fri#2', '5L', '5#L', '+MON', 'JAN', '2030', '9999', ''),
@@ -98,7 +101,7 @@ test('no duration and no instant takes long, or throws anything but an error wit
   )
 })
 
-test('the expressions that search furthest do not take long either', () => {
+test('the expressions with the longest searches are fast, too', () => {
   for (const cron of [
     '0 0 29 2 +MON',
     '0 0 0 29 2 +MON 9000-9999',

@@ -5,7 +5,7 @@ import { timeline } from './index.js'
 
 const COUNT = 40_000
 
-/** The heap in use once nothing more can be freed. */
+/** The heap in use after garbage collection. */
 function settledHeap(): number {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
@@ -13,7 +13,7 @@ function settledHeap(): number {
   return process.memoryUsage().heapUsed
 }
 
-test('a parsed expression takes at most 1 kB of heap, its place in the cache included', () => {
+test('a parsed expression takes at most 1 kB of heap, including its cache entry', () => {
   const spec = (number: number) => ({
     cron: `${number % 60} ${Math.floor(number / 60) % 24} ${1 + (Math.floor(number / 1_440) % 28)} * MON-FRI`,
     timezone: 'Europe/Berlin',
@@ -22,7 +22,7 @@ test('a parsed expression takes at most 1 kB of heap, its place in the cache inc
   const before = settledHeap()
   for (let number = 0; number < COUNT; number += 1) timeline(spec(number)).next(1.7e12)
   const each = (settledHeap() - before) / COUNT
-  // Still in the cache, so they were measured.
+  // Still in the cache, so the measurement includes them.
   expect(timeline(spec(17))).toBe(timeline(spec(17)))
   expect(each).toBeLessThan(1_024)
   expect(each).toBeGreaterThan(100)

@@ -34,7 +34,7 @@ describe('an instant', () => {
     )
   })
 
-  it('without an offset is a local time of the zone, and refused when there is none', () => {
+  it('without an offset is a local time of the zone, and refused without a zone', () => {
     const berlin = zone('Europe/Berlin')
     expect(instantMs('2026-03-01T10:00:00', berlin)).toBe(nine)
     expect(instantMs('2026-03-29T02:30', berlin)).toBe(Date.parse('2026-03-29T01:00:00Z'))
@@ -60,7 +60,7 @@ describe('an instant', () => {
     expect(() => instantMs(text)).toThrowError(expect.objectContaining({ code: 'INSTANT_SYNTAX' }))
   })
 
-  it.each([null, undefined, {}, [], true, Object.create(null)])('%j is no instant', (value) => {
+  it.each([null, undefined, {}, [], true, Object.create(null)])('%j is not an instant', (value) => {
     expect(() => instantMs(value as never)).toThrowError(expect.objectContaining({ code: 'INSTANT_SYNTAX' }))
   })
 

@@ -67,7 +67,7 @@ describe('a bad list', () => {
   })
 })
 
-test('a list is told in words', () => {
+test('a list is described in words', () => {
   expect(timeline({ at: '0' }).describe()).toBe('Once at 1970-01-01T00:00:00Z')
   expect(timeline({ at: ['0', '60'] }).describe()).toBe('Once at 1970-01-01T00:00:00Z, and at 1 more instant')
   expect(timeline({ at: ['0', '60', '120'] }).describe()).toBe('Once at 1970-01-01T00:00:00Z, and at 2 more instants')

@@ -18,7 +18,7 @@ describe('@every', () => {
     let tick = line.next(created)
     for (let number = 1; number <= 10_000; number += 1) {
       expect(tick).toBe(created + number * 5_400_000)
-      // Asked late, and at no round moment.
+      // Searched from a later, uneven instant.
       tick = line.next((tick ?? 0) + 1_234.5)
     }
   })
@@ -29,7 +29,7 @@ describe('@every', () => {
     }
   })
 
-  it('knows the tick before an instant', () => {
+  it('finds the tick before an instant', () => {
     const line = timeline('@every 10s', 0)
     expect(line.previous(10_000)).toBeUndefined()
     expect(line.previous(10_001)).toBe(10_000)
@@ -56,7 +56,7 @@ describe('@every', () => {
     expect(line.count(last - 1, Number.POSITIVE_INFINITY)).toBe(1)
   })
 
-  it('has whole milliseconds whatever its anchor has', () => {
+  it('has whole milliseconds even if its anchor has not', () => {
     expect(timeline('@every 1s', 0.75).next(0)).toBe(1_000)
   })
 })
@@ -94,7 +94,7 @@ describe('a bad interval', () => {
   })
 })
 
-test('an interval is told in words', () => {
+test('an interval is described in words', () => {
   const words = ['1h', '15m', '90m', '1d', '2w'].map((every) => timeline({ every }).describe())
   expect(words).toEqual(['Every hour', 'Every 15 minutes', 'Every 1 hour 30 minutes', 'Every day', 'Every 2 weeks'])
 })

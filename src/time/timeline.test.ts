@@ -9,7 +9,7 @@ describe('a spec', () => {
     expect(kinds).toEqual(['cron', 'cron', 'every', 'every', 'at', 'at'])
   })
 
-  it('becomes plain data, which opens to the same timeline', () => {
+  it('becomes plain data, which parses to the same timeline', () => {
     const specs = [
       '0 9 * * *',
       { cron: '@daily', timezone: 'Asia/Tokyo', dst: { gap: 'skip' } },
@@ -38,7 +38,7 @@ describe('a spec', () => {
     ],
     [{ cron: 5 }, 'TIMELINE_INVALID', 'cron must be text, not "5"'],
     [{ cron: null }, 'TIMELINE_INVALID', 'cron must be text, not "null"'],
-    // As JSON may have it: an object that cannot be made text.
+    // JSON may contain an object that cannot be converted to text.
     [{ cron: { toString: 1 } }, 'TIMELINE_INVALID', 'cron must be text, not "object"'],
     [{ cron: '@daily', timezone: null }, 'ZONE_UNKNOWN', undefined],
     [{ cron: '@daily', timezone: ['UTC'] }, 'ZONE_UNKNOWN', undefined],
@@ -62,7 +62,7 @@ describe('a spec', () => {
     ],
     [{ cron: '@daily', dst: [] }, 'DST_INVALID', undefined],
   ])('%j is refused', (spec, code, message) => {
-    // Known to the cache, so that a bad spec cannot pass by resembling a good one.
+    // Cached, so that an invalid spec must not pass by matching a valid one’s cache key.
     timeline({ cron: '@daily', dst: {} })
     timeline('@daily')
     expect(() => timeline(spec as never)).toThrowError(
@@ -72,7 +72,7 @@ describe('a spec', () => {
 })
 
 describe('parsed expressions', () => {
-  it('are shared by all who ask for the same expression, zone and dst', () => {
+  it('are shared for the same expression, zone and dst', () => {
     const spec = { cron: '7 7 * * *', timezone: 'Europe/Berlin' }
     expect(timeline({ ...spec })).toBe(timeline({ ...spec }))
     expect(timeline('7 7 * * *')).toBe(timeline({ cron: '7 7 * * *', timezone: 'UTC' }))
@@ -81,7 +81,7 @@ describe('parsed expressions', () => {
     )
   })
 
-  it('are not shared by others', () => {
+  it('are not shared for different ones', () => {
     const spec = { cron: '7 7 * * *', timezone: 'Europe/Berlin' }
     const others = [
       timeline({ ...spec, timezone: 'Europe/Paris' }),
@@ -93,7 +93,7 @@ describe('parsed expressions', () => {
     expect(new Set([timeline(spec), ...others]).size).toBe(6)
   })
 
-  it('are not found under a spec that only spells the same key', () => {
+  it('are not found by a spec that only produces the same key text', () => {
     timeline({ cron: '7 7 * * *', timezone: 'Europe/Berlin', dst: { gap: 'shift', repeat: 'first' } })
     for (const spec of [
       { cron: '7 7 * * *|Europe/Berlin' },
@@ -106,7 +106,7 @@ describe('parsed expressions', () => {
   })
 })
 
-test('an error is quoted short, on one line', () => {
+test('an error quotes its input shortened, on one line', () => {
   const error = (() => {
     try {
       timeline(`${'\n'.repeat(50)}${'x'.repeat(100)}`)

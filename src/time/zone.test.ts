@@ -5,7 +5,7 @@ const at = (iso: string) => Date.parse(iso)
 const DAY = 86_400_000
 const HOUR = 3_600_000
 
-/** The long mode looks at every zone, and more often. */
+/** The long mode checks every zone, with more samples. */
 const { BELFRY_ORACLE_CASES } = process.env
 const LONG = BELFRY_ORACLE_CASES !== undefined
 
@@ -23,7 +23,7 @@ const SAMPLE = [
   'Pacific/Kwajalein',
 ]
 
-/** What the wall clock shows, less the instant: offsets asked from Intl in another way than the zones do. */
+/** The wall clock minus the instant: offsets read from Intl in a different way than the zones do. */
 function offsets(name: string): (instant: number) => number {
   const format = new Intl.DateTimeFormat('en-US', {
     timeZone: name,
@@ -68,7 +68,7 @@ function changesOf(of: Zone, from: number, to: number): Segment[] {
   return changes
 }
 
-test('segments follow one another without a hole', () => {
+test('segments are contiguous', () => {
   const berlin = zone('Europe/Berlin')
   let instant = at('1970-01-01T00:00:00Z')
   while (instant < at('2030-01-01T00:00:00Z')) {
@@ -89,7 +89,7 @@ test('an offset may have seconds', () => {
   expect(zone('Africa/Monrovia').segmentAt(at('1970-01-01T00:00:00Z')).offset).toBe(-(44 * 60 + 30) * 1_000)
 })
 
-test('names are read in any case, and each zone is opened once', () => {
+test('names are case-insensitive, and each zone is opened once', () => {
   expect(zone('europe/berlin')).toBe(zone('Europe/Berlin'))
   expect(zone('EUROPE/BERLIN').name).toBe('Europe/Berlin')
   expect(zone('Etc/UTC')).toBe(zone('UTC'))
@@ -132,7 +132,7 @@ describe('a local time', () => {
     expect(instant('2026-03-29T03:00')).toBe('2026-03-29T01:00')
   })
 
-  it('that comes twice is the first of the two', () => {
+  it('that occurs twice is the first of the two', () => {
     expect(instant('2026-10-25T02:30')).toBe('2026-10-25T00:30')
     expect(instant('2026-10-25T03:00')).toBe('2026-10-25T02:00')
   })

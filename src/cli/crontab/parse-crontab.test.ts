@@ -33,25 +33,25 @@ CRON_TZ=Europe/Berlin
     )
   })
 
-  it('gives a command what stands after the first %, and takes \\% for %', () => {
+  it('passes the text after the first % as input to the command, and reads \\% as %', () => {
     expect(parse('* * * * * mail -s "50\\% off" ana%Dear Ana,%%bye')[0]).toMatchObject({
       command: 'mail -s "50% off" ana',
       stdin: 'Dear Ana,\n\nbye\n',
     })
   })
 
-  it('names lines by what they are, not by where they stand', () => {
+  it('identifies lines by their content, not by their position', () => {
     const hashes = (text: string) => parse(text).map(({ hash }) => hash)
     const [a, b] = hashes('* * * * * a\n* * * * * b')
     expect(hashes('# moved\n* * * * * b\n\n* * * * * a')).toEqual([b, a])
     expect(hashes('X=1\n* * * * * a')).not.toEqual([a])
     expect(hashes('CRON_TZ=Asia/Tokyo\n* * * * * a')).not.toEqual([a])
     expect(hashes('MAILTO=ana\n* * * * * a')).toEqual([a])
-    // The same line twice is two lines, as for cron.
+    // The same line twice counts as two lines, as for cron.
     expect(new Set(hashes('* * * * * a\n* * * * * a')).size).toBe(2)
   })
 
-  it('says which line is wrong, and what it leaves out', () => {
+  it('reports which line is invalid, and names what is unsupported', () => {
     expect(() => parse('\n\nnonsense')).toThrow('line 3 of the crontab: it has no time and command')
     expect(() => parse('61 * * * * a')).toThrow('line 1 of the crontab: field 1 (minute): 61 is out of range')
     const { lines, notes } = parseCrontab('MAILTO=ana\n@reboot a\n@hourly b\n-5 * * * * c\n0 0 31 2 * d', USER)

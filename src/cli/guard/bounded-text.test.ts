@@ -7,11 +7,11 @@ function textOf(...chunks: string[]) {
   return text.whole
 }
 
-it('keeps little as it is', () => {
+it('keeps short text unchanged', () => {
   expect(textOf('a\n', 'b\n')).toEqual({ text: 'a\nb\n', omitted: 0 })
 })
 
-it.each([1, 1_000, 100_000])('keeps the beginning and the end of much, in chunks of %i', (size) => {
+it.each([1, 1_000, 100_000])('keeps the beginning and the end of long text, in chunks of %i', (size) => {
   const all = Array.from({ length: 100_000 }, (_, at) => String(at % 10)).join('')
   const chunks = Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.slice(at * size, (at + 1) * size))
   const { text, omitted } = textOf(...chunks)

@@ -3,7 +3,7 @@ import { relative, wallClock } from './human-time.js'
 
 const NOW = Date.parse('2026-11-15T14:30:00Z')
 
-describe('how far an instant is from now', () => {
+describe('the distance of an instant from now', () => {
   it.each([
     ['2026-11-15T14:30:00.400Z', 'now'],
     ['2026-11-15T14:30:45Z', 'in 45 s'],
@@ -20,11 +20,11 @@ describe('how far an instant is from now', () => {
     ['2026-11-15T11:30:00Z', '3 h ago'],
     ['2026-11-14T23:00:00Z', 'yesterday, 15 h 30 min ago'],
     ['2020-11-15T00:00:00Z', '6 years ago'],
-  ])('%s is said as %s', (instant, words) => {
+  ])('%s is printed as %s', (instant, words) => {
     expect(relative(Date.parse(instant), NOW, 'UTC')).toBe(words)
   })
 
-  it('goes by the days of the zone', () => {
+  it('uses the days of the zone', () => {
     const instant = Date.parse('2026-11-15T23:30:00Z')
     expect(relative(instant, NOW, 'UTC')).toBe('in 9 h')
     expect(relative(instant, NOW, 'Europe/Berlin')).toBe('tomorrow, in 9 h')

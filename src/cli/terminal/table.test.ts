@@ -10,14 +10,14 @@ const COLUMNS: readonly Column<readonly [string, string, string]>[] = [
 const lines = (rows: readonly (readonly [string, string, string])[], width: number) =>
   tableLines(rows, COLUMNS, styleFor({}), width)
 
-it('is as wide as what is in it', () => {
+it('is as wide as its contents', () => {
   expect(lines([['a', 'Every hour', '12 ms']], Number.POSITIVE_INFINITY)).toEqual([
     'ID  WHEN          P95',
     'a   Every hour  12 ms',
   ])
 })
 
-it('cuts the widest of those that may be cut, down to what they need', () => {
+it('shortens the widest column that may be cut, as far as needed', () => {
   expect(lines([['a'.repeat(30), 'Every hour of every day', '12 ms']], 30)).toEqual([
     'ID          WHEN           P95',
     'aaaaaaaaa…  Every hour…  12 ms',
@@ -25,11 +25,11 @@ it('cuts the widest of those that may be cut, down to what they need', () => {
   expect(lines([['a'.repeat(30), 'Every hour', '12 ms']], 10)[1]).toBe('aaaaa…  Every…  12 ms')
 })
 
-it('keeps control characters of others from the terminal', () => {
+it('escapes control characters in values', () => {
   expect(lines([['a\u001b[2J', 'b\nc', '']], 80)[1]).toBe('a\\u001b[2J  b c')
 })
 
-it('counts columns of the terminal, not letters: those of East Asia take two, marks take none', () => {
+it('counts terminal columns, not letters: East Asian letters take two, combining marks none', () => {
   expect(
     lines(
       [

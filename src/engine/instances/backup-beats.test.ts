@@ -37,7 +37,7 @@ function scene() {
   })
   const onDead = () => void said.push('dead')
   const backup = new BackupBeats({ clock, open, turnedAt, maxBlockMs: MAX_BLOCK_MS, onDead })
-  /** As its loop does: again when it is due. */
+  /** Calls the step again whenever it is due, as its loop does. */
   async function pass(ms: number): Promise<void> {
     const until = clock.monotonic() + ms
     while (clock.monotonic() < until) {
@@ -59,7 +59,7 @@ function life(): { life: Life; main: SharedInstant; thread: SharedInstant } {
 const lock: RenewedLock = { name: 'a', holder: 'h', token: 1, ttlMs: 16_000, everyMs: 4_000, sentAt: 0 }
 
 describe('backup beats', () => {
-  it('are sent when the main thread is late, and judge nothing', async () => {
+  it('are sent when the main thread is late, and decide nothing about leases', async () => {
     const { backup, beats, pass } = scene()
     const { life: one, thread } = life()
     backup.live(one)
@@ -81,7 +81,7 @@ describe('backup beats', () => {
     expect(beats).toEqual([])
   })
 
-  it('end when the store refuses one, and when the instance takes part no more', async () => {
+  it('stop when the store refuses one, and when the instance leaves', async () => {
     const refused = scene()
     refused.backup.live(life().life)
     refused.state.alive = false
@@ -94,7 +94,7 @@ describe('backup beats', () => {
     expect(left.beats).toEqual([])
   })
 
-  it('renew a lock that is late, until it is dropped', async () => {
+  it('renew a lock that is late, until it is removed from the list', async () => {
     const { backup, renewals, pass } = scene()
     backup.hold(lock)
     await pass(4_000 * 1.6)
@@ -104,7 +104,7 @@ describe('backup beats', () => {
     expect(renewals).toHaveLength(1)
   })
 
-  it('forget a lock that somebody else has', async () => {
+  it('forget a lock that another holder has', async () => {
     const { backup, renewals, state, pass } = scene()
     state.held = false
     backup.hold(lock)
@@ -112,7 +112,7 @@ describe('backup beats', () => {
     expect(renewals).toHaveLength(1)
   })
 
-  it('connect in good time, never for a lock that was given back, and not for longer than needed', async () => {
+  it('connect early enough, never for a released lock, and no longer than needed', async () => {
     const { backup, state, turnedAt, clock, pass } = scene()
     backup.hold(lock)
     await pass(1_000)
@@ -127,7 +127,7 @@ describe('backup beats', () => {
     expect(state.closed).toBe(1)
   })
 
-  it('end when the loop has been silent for longer than maxBlock, which is said once, and go on when it turns', async () => {
+  it('stop when the event loop was blocked for longer than maxBlock, which is logged once, and resume afterwards', async () => {
     const { backup, beats, turnedAt, said, clock, pass } = scene()
     backup.live(life().life)
     backup.hold(lock)

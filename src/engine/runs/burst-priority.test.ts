@@ -16,7 +16,7 @@ it('the settler and the ticker do not wait when there is no burst', async () => 
   expect(await isOver(new BurstPriority(manualClock()))).toBe(true)
 })
 
-it('a burst is over when all that is due has been started', async () => {
+it('a burst ends when all due runs have been started', async () => {
   const burst = new BurstPriority(manualClock())
   burst.begin()
   expect(await isOver(burst)).toBe(false)
@@ -26,7 +26,7 @@ it('a burst is over when all that is due has been started', async () => {
   expect(await isOver(burst)).toBe(true)
 })
 
-it('a burst that takes too long is waited for no longer, until it has ended and another begins', async () => {
+it('a burst that takes too long no longer delays the others, until it has ended and another begins', async () => {
   const clock = manualClock()
   const burst = new BurstPriority(clock)
   burst.begin()
@@ -41,7 +41,7 @@ it('a burst that takes too long is waited for no longer, until it has ended and 
   burst.end()
 })
 
-it('a burst for which there is no room gives way, and does not begin again before it has ended', async () => {
+it('a burst without free slots delays nothing, and does not begin again before it has ended', async () => {
   const burst = new BurstPriority(manualClock())
   burst.begin()
   const over = burst.over()

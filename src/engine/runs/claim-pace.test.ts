@@ -3,8 +3,8 @@ import type { Clock } from '../../core/clock.js'
 import type { ClaimedRun } from '../../core/store.js'
 import { LearningPace } from './claim-pace.js'
 
-/** A loop that turns when it is told to. */
-function scene() {
+/** An event loop whose turns the test controls. */
+function setup() {
   let now = 0
   let turn = () => {}
   const freed: string[] = []
@@ -19,7 +19,7 @@ function scene() {
   const loop = { isBusy: false }
   const pace = new LearningPace({ clock, isLoopBusy: () => loop.isBusy, onFree: () => void freed.push('free') })
   const run = { target: { job: 'a' } } as ClaimedRun
-  /** A claim that asks for all that it may, and whose handlers hold the loop for so long together. */
+  /** Claims as many runs as allowed; their handlers together block the loop for this long. */
   function claim(heldMs: number, found = pace.most('a')): void {
     const jobs = [{ name: 'a', limit: pace.most('a') }]
     pace.asked(jobs)
@@ -41,8 +41,8 @@ function scene() {
 }
 
 describe('the pace of a job', () => {
-  it('begins with one run, and grows while its handlers leave the loop free', () => {
-    const { pace, claim } = scene()
+  it('begins with one run, and grows while its handlers do not block the loop', () => {
+    const { pace, claim } = setup()
     const most: number[] = []
     for (let at = 0; at < 6; at += 1) {
       most.push(pace.most('a'))
@@ -52,23 +52,23 @@ describe('the pace of a job', () => {
     expect(pace.isUnlimited('a')).toBe(true)
   })
 
-  it('is one run at a time where each holds the loop for long', () => {
-    const { pace, claim } = scene()
+  it('is one run at a time when each blocks the loop for long', () => {
+    const { pace, claim } = setup()
     for (let at = 0; at < 4; at += 1) {
       claim(2_000)
       expect(pace.most('a')).toBe(1)
     }
   })
 
-  it('falls to what fits when handlers begin to hold the loop', () => {
-    const { pace, claim } = scene()
+  it('drops when handlers begin to block the loop', () => {
+    const { pace, claim } = setup()
     for (let at = 0; at < 5; at += 1) claim(0)
     claim(2_000, 100)
     expect(pace.most('a')).toBe(10)
   })
 
-  it('allows no second claim before the first was judged, and tells when that is done', () => {
-    const { pace, freed, run, endTurn } = scene()
+  it('allows no second claim before the first was measured, and signals when that is done', () => {
+    const { pace, freed, run, endTurn } = setup()
     const jobs = [{ name: 'a', limit: 1 }]
     pace.asked(jobs)
     expect(pace.most('a')).toBe(0)
@@ -80,15 +80,15 @@ describe('the pace of a job', () => {
     expect(freed).toEqual(['free'])
   })
 
-  it('stays when a claim found nothing', () => {
-    const { pace, claim, freed } = scene()
+  it('is unchanged when a claim found nothing', () => {
+    const { pace, claim, freed } = setup()
     claim(0, 0)
     expect(pace.most('a')).toBe(1)
     expect(freed).toEqual([])
   })
 
   it('is one run at a time while the loop is late', () => {
-    const { pace, claim, loop } = scene()
+    const { pace, claim, loop } = setup()
     for (let at = 0; at < 5; at += 1) claim(0)
     loop.isBusy = true
     expect(pace.most('a')).toBe(1)

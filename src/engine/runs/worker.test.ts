@@ -26,7 +26,7 @@ function contextOf(transact: Transact) {
   return { store: { runs: { transact } }, log: silentLogger, threads }
 }
 
-/** One attempt of a job with this handler, and a store that commits every transaction when its work is done. */
+/** One attempt of a job with this handler, on a store that commits every transaction at the end of its work. */
 function attemptOf(run: (context: HandlerContext<unknown>) => unknown) {
   const transact: Transact = async (_, work) => ({ result: ((await work(undefined)) ?? null) as string })
   return runAttempt(new Attempt(RUN, manualClock()), { ...JOB, run }, contextOf(transact))
@@ -35,7 +35,7 @@ function attemptOf(run: (context: HandlerContext<unknown>) => unknown) {
 describe('a pending transaction', () => {
   const lost = { code: 'LEASE_LOST' }
 
-  /** An attempt whose transaction the store never answers, and what its handler was told. */
+  /** An attempt whose transaction the store never answers, and the error that its handler gets. */
   function pendingAttempt() {
     const attempt = new Attempt(RUN, manualClock())
     const signals: AbortSignal[] = []
@@ -53,7 +53,7 @@ describe('a pending transaction', () => {
     return { attempt, outcome, told, signals }
   }
 
-  it('rejects as soon as the lease is lost, and the store is told to roll back', async () => {
+  it('rejects as soon as the lease is lost, and the store rolls back', async () => {
     const { attempt, outcome, told, signals } = pendingAttempt()
     attempt.abort('lost', 5_000)
     expect(await outcome).toBeUndefined()
@@ -61,7 +61,7 @@ describe('a pending transaction', () => {
     expect(signals.map(({ reason }) => reason)).toMatchObject([lost])
   })
 
-  it('rejects when the lease is lost after the attempt was cancelled, whose window would let it commit', async () => {
+  it('rejects when the lease is lost during the abort window of a cancelled attempt', async () => {
     const { attempt, outcome, told, signals } = pendingAttempt()
     attempt.abort('cancel', 5_000)
     expect(signals.map(({ aborted }) => aborted)).toEqual([false])
@@ -70,7 +70,7 @@ describe('a pending transaction', () => {
     expect(told).toMatchObject([lost])
   })
 
-  it('is not begun after the lease is lost', async () => {
+  it('does not begin after the lease is lost', async () => {
     const attempt = new Attempt(RUN, manualClock())
     let begun = 0
     const transact: Transact = async () => {
@@ -87,18 +87,18 @@ describe('a pending transaction', () => {
 })
 
 describe('an attempt', () => {
-  it('is over when its handler returns', async () => {
+  it('ends when its handler returns', async () => {
     expect(await attemptOf(() => 'done')).toEqual({ kind: 'succeeded', result: 'done' })
   })
 
-  it('waits for whatever can be waited for', async () => {
+  it('awaits any thenable', async () => {
     const then = (resolve: (value: string) => void) => resolve('done')
     for (const value of [Promise.resolve('done'), { then }, Object.assign(() => {}, { then })]) {
       expect(await attemptOf(() => value)).toEqual({ kind: 'succeeded', result: 'done' })
     }
   })
 
-  it('waits for a transaction that its handler did not wait for', async () => {
+  it('waits for a transaction that its handler did not await', async () => {
     const outcome = attemptOf(({ transaction }) => {
       void transaction(async () => 'committed')
       return 'returned'
@@ -106,7 +106,7 @@ describe('an attempt', () => {
     expect(await outcome).toEqual({ kind: 'succeeded', result: 'committed' })
   })
 
-  it('fails with what its handler throws, at once or later', async () => {
+  it('fails with the error of its handler, whether it throws or rejects', async () => {
     const fail = () => {
       throw new Error('no')
     }

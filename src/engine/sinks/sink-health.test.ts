@@ -34,7 +34,7 @@ describe('the health of a sink', () => {
     expect(lines).toEqual([])
   })
 
-  it('is an outage after a second failure: since when, why, and when the sink is tried next', async () => {
+  it('is an outage after a second failure: since when, why, and the time of the next probe', async () => {
     const { health, clock, lines } = doubtful()
     await clock.advance(1_000)
     health.failed(new Error('no quorum'), health.epoch)
@@ -52,7 +52,7 @@ describe('the health of a sink', () => {
     expect(lines).toHaveLength(2)
   })
 
-  it('is an outage when no other message comes in a while', async () => {
+  it('is an outage when no other message is sent for a while', async () => {
     const { health, clock } = doubtful()
     let decided = 0
     health.onDecided = () => {

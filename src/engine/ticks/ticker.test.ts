@@ -7,7 +7,7 @@ import { Events } from '../events.js'
 import { BurstPriority } from '../runs/burst-priority.js'
 import { ticker } from './ticker.js'
 
-/** How long a ticker sleeps after a store's answer, at the instant 10,000. */
+/** How long a ticker sleeps after this answer of the store, at the instant 10,000. */
 function sleepAfter(answer: Partial<AdvanceResult>, lookaheadMs = 1_000, pollMs = 1_000): Promise<number> {
   const clock = manualClock()
   const whole = memory({ clock })
@@ -18,18 +18,18 @@ function sleepAfter(answer: Partial<AdvanceResult>, lookaheadMs = 1_000, pollMs 
   return ticker({ ...options, batch: 10, pollMs, lookaheadMs })()
 }
 
-it('a ticker looks again 0.7 of the look-ahead before the next tick', async () => {
+it('a ticker wakes 0.7 of the look-ahead before the next tick', async () => {
   expect(await sleepAfter({ schedules: 1, nextDueAt: 11_300 })).toBe(600)
   expect(await sleepAfter({ nextDueAt: 11_300 })).toBe(600)
   expect(await sleepAfter({ nextDueAt: 10_001 }, 0)).toBe(1)
 })
 
-it('a ticker looks twice a minute at the least, because what is not due soon is not hinted at', async () => {
+it('a ticker wakes at least twice a minute, because distant ticks send no hint', async () => {
   expect(await sleepAfter({}, 1_000, 86_400_000)).toBe(30_000)
   expect(await sleepAfter({ nextDueAt: 1_000_000 }, 1_000, 86_400_000)).toBe(30_000)
 })
 
-it('a ticker begins sooner where that did not do the last time, and no sooner once there is less', async () => {
+it('a ticker wakes earlier after it was late, and later again when fewer ticks are due', async () => {
   const clock = manualClock()
   const whole = memory({ clock })
   let [took, schedules] = [0, 0]
@@ -47,13 +47,13 @@ it('a ticker begins sooner where that did not do the last time, and no sooner on
   }
   expect(await sleepAfterStep(400, 10)).toBe(0)
   expect(await sleepAfterStep(200, 5)).toBe(2_000 - 900)
-  // To find nothing tells nothing.
+  // A step that finds nothing says nothing about lateness.
   expect(await sleepAfterStep(1, 0)).toBe(2_000 - 900)
   expect(await sleepAfterStep(700, 9)).toBe(2_000 - 1_000)
   expect(await sleepAfterStep(10, 9)).toBe(2_000 - 700)
 })
 
-it('a ticker does not ask over and over for what others are recording', async () => {
+it('a ticker does not busy-poll for ticks that others are recording', async () => {
   expect(await sleepAfter({ nextDueAt: 9_000 })).toBe(20)
   expect(await sleepAfter({ nextDueAt: 10_400 })).toBe(20)
   expect(await sleepAfter({ schedules: 1, nextDueAt: 9_000 })).toBe(1)

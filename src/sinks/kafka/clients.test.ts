@@ -7,12 +7,12 @@ import { kafkaCode, troubleOf } from './trouble.js'
 const PEM = '-----BEGIN CERTIFICATE-----\nMII…\n-----END CERTIFICATE-----'
 
 describe('a client of Kafka', () => {
-  it('is @platformatic/kafka only where the runtime can run it', () => {
+  it('is @platformatic/kafka only where the runtime supports it', () => {
     const versions = ['20.20.2', '22.21.1', '22.22.0', '23.11.0', '24.5.0', '24.6.0', '26.0.0']
     expect(versions.filter(runsPlatformatic)).toEqual(['22.22.0', '24.6.0', '26.0.0'])
   })
 
-  it('gets settings that mean the same for all of them', () => {
+  it('gets settings with the same meaning for all of them', () => {
     expect(clientSettings({}, 'kafka()')).toEqual({
       ...{ clientId: 'belfry', compression: 'none', acks: -1, tls: undefined, sasl: undefined },
       ...{ requestTimeoutMs: 10_000, replicaTimeoutMs: 9_000, connectionTimeoutMs: 3_000, more: {} },
@@ -37,7 +37,7 @@ describe('a client of Kafka', () => {
     expect([await sasl.token(), await sasl.token()]).toEqual(['token 1', 'token 2'])
   })
 
-  it('may be a producer of @platformatic/kafka, which gets bytes and names what was written', async () => {
+  it('may be the caller’s producer of @platformatic/kafka, which gets bytes and names what was written', async () => {
     const sent: unknown[] = []
     const client = await connectOwnProducer({
       metadata: async () => ({ topics: new Map([['events', { partitionsCount: 12 }]]) }),
@@ -56,7 +56,7 @@ describe('a client of Kafka', () => {
   })
 })
 
-describe('what a client says of a failure', () => {
+describe('an error of a client', () => {
   it.each([
     [
       'of kafkajs',
@@ -76,11 +76,11 @@ describe('what a client says of a failure', () => {
     ['of librdkafka', { code: -188 }, 'missing'],
     ['of librdkafka', { code: -192 }, 'unanswered'],
     ['of nobody', undefined, 'unanswered'],
-  ])('%s is understood (%j)', (_, error, trouble) => {
+  ])('%s is classified (%j)', (_, error, trouble) => {
     expect(troubleOf(error)).toBe(trouble)
   })
 
-  it('is found at any depth, and a cycle ends', () => {
+  it('is found at any depth, also in a cycle', () => {
     const cycle: { cause?: unknown } = {}
     cycle.cause = cycle
     expect(kafkaCode(cycle)).toBe(0)

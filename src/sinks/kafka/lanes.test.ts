@@ -13,10 +13,10 @@ const BESIDE = 'order/3'
 
 type Answer = 'written' | 'left out' | 'hangs' | { readonly code: number }
 
-/** A cluster that answers as it is told, by topic and partition. */
+/** A cluster with scripted answers, by topic and partition. */
 class ScriptedCluster {
   readonly clock: ManualClock = manualClock()
-  /** Keys that were written, by partition. */
+  /** The written keys, by partition. */
   readonly written: Record<string, string[]> = {}
   readonly answers = new Map<string, Answer>()
   readonly hanging: (() => void)[] = []
@@ -35,7 +35,7 @@ class ScriptedCluster {
     this.lanes = new Lanes(link, this.clock)
   }
 
-  /** Sends messages with these keys, and answers with their outcomes as they come in. */
+  /** Sends messages with these keys, and returns their outcomes as they arrive. */
   deliver(topic: string, ...keys: readonly string[]): (Delivery | undefined)[] {
     const outcomes: (Delivery | undefined)[] = keys.map(() => undefined)
     const items = keys.map((key, at) => ({
@@ -80,7 +80,7 @@ class ScriptedCluster {
 const yes = { delivered: true }
 
 describe('lanes to Kafka', () => {
-  it('deliver nothing that the answer does not name, and try it again', async () => {
+  it('deliver nothing that the answer omits, and retry it', async () => {
     const cluster = new ScriptedCluster()
     cluster.answers.set('events 0', 'left out')
     const outcomes = cluster.deliver('events', ...KEYS)
@@ -92,7 +92,7 @@ describe('lanes to Kafka', () => {
     expect(cluster.written).toEqual({ 'events 0': [KEYS[0]], 'events 1': [KEYS[1]], 'events 2': [KEYS[2]] })
   })
 
-  it('give up a partition that is silent while others answer, and leave it alone until it answers', async () => {
+  it('abandon a partition that is silent while others answer, until it answers again', async () => {
     const cluster = new ScriptedCluster()
     cluster.answers.set('events 0', 'hangs')
     const first = cluster.deliver('events', KEYS[0])
@@ -113,7 +113,7 @@ describe('lanes to Kafka', () => {
     expect(third).toEqual([yes])
   })
 
-  it('remember what a slow partition acknowledges after it was given up, and write it no second time', async () => {
+  it('remember messages that a slow partition acknowledges late, and do not write them again', async () => {
     const cluster = new ScriptedCluster()
     cluster.answers.set('events 0', 'hangs')
     const first = cluster.deliver('events', KEYS[0])
@@ -129,7 +129,7 @@ describe('lanes to Kafka', () => {
     expect(cluster.written['events 0']).toEqual([KEYS[0]])
   })
 
-  it('wait while nothing is answered anywhere', async () => {
+  it('wait while no partition answers', async () => {
     const cluster = new ScriptedCluster()
     for (const partition of [0, 1, 2]) cluster.answers.set(`events ${partition}`, 'hangs')
     const outcomes = cluster.deliver('events', ...KEYS)
@@ -140,7 +140,7 @@ describe('lanes to Kafka', () => {
     expect(outcomes).toEqual([yes, yes, yes])
   })
 
-  it('try a leader that has moved again at once, and keep the order of its messages', async () => {
+  it('retry at once when a leader has moved, and keep the order of its messages', async () => {
     const cluster = new ScriptedCluster()
     cluster.answers.set('events 0', { code: 6 })
     const first = cluster.deliver('events', KEYS[0])
@@ -153,7 +153,7 @@ describe('lanes to Kafka', () => {
     expect(cluster.clients).toBe(1)
   })
 
-  it('say after a while that replicas are missing, so that the engine counts it as an outage', async () => {
+  it('report missing replicas after a while, so that the engine counts an outage', async () => {
     const cluster = new ScriptedCluster()
     for (const partition of [0, 1, 2]) cluster.answers.set(`events ${partition}`, { code: 19 })
     const outcomes = cluster.deliver('events', ...KEYS)
@@ -161,7 +161,7 @@ describe('lanes to Kafka', () => {
     expect(outcomes).toMatchObject(Array(3).fill({ delivered: false, unreachable: true }))
   })
 
-  it('take a new client when a broker does not answer', async () => {
+  it('replace the client when a broker does not answer', async () => {
     const cluster = new ScriptedCluster()
     cluster.answers.set('events 0', { code: 0 })
     const outcomes = cluster.deliver('events', KEYS[0])
@@ -183,7 +183,7 @@ describe('lanes to Kafka', () => {
 })
 
 describe('a topic that does not exist', () => {
-  it('keeps no message of another waiting, and is looked up now and then', async () => {
+  it('delays no messages for other topics, and is looked up occasionally', async () => {
     const cluster = new ScriptedCluster()
     cluster.missing.add('missing')
     for (let second = 0; second < 4; second += 1) {
@@ -196,7 +196,7 @@ describe('a topic that does not exist', () => {
     expect(cluster.lookups).toBe(2)
   })
 
-  it('may come a little later, and fails its messages for good after a while', async () => {
+  it('may appear a little later; after a while its messages fail permanently', async () => {
     const cluster = new ScriptedCluster()
     cluster.missing.add('late').add('never')
     cluster.deliver('late', KEYS[0])

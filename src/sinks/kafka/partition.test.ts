@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { partitionOf } from './partition.js'
 
 describe('the partition of a key', () => {
-  it("is the one that Kafka's own producer would choose", () => {
+  it('is the one that Kafka’s own producer chooses', () => {
     const partitioner = Partitioners.DefaultPartitioner()
     const partitionMetadata = Array.from({ length: 12 }, (_, partitionId) => ({ partitionId, leader: 1 }))
     const chosen = (key: string) =>

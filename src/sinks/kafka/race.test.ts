@@ -23,7 +23,7 @@ function brokers(answers: Readonly<Record<string, number | Error | undefined>>) 
 }
 
 describe('connecting to Kafka', () => {
-  it('asks one broker, and no other while that one answers soon', async () => {
+  it('connects to one broker, and tries no other while that one answers soon', async () => {
     const { clock, asked, connection } = brokers({ 'one:9092': 100 })
     await clock.advance(5_000)
     expect(await connection).toBe('one:9092')
@@ -38,7 +38,7 @@ describe('connecting to Kafka', () => {
     expect(ended).toEqual(['one:9092'])
   })
 
-  it('asks the next broker at once when one refuses, and fails with the last reason when all do', async () => {
+  it('tries the next broker at once when one refuses, and fails with the last reason when all do', async () => {
     const refused = new Error('refused')
     const { clock, asked, connection } = brokers({ 'one:9092': refused, 'two:9092': refused, 'three:9092': refused })
     const failed = expect(connection).rejects.toBe(refused)
@@ -47,7 +47,7 @@ describe('connecting to Kafka', () => {
     expect(asked).toEqual(BROKERS)
   })
 
-  it('begins each attempt with another broker, and knows all of them', async () => {
+  it('begins each attempt with another broker, and tries all of them', async () => {
     const lists: (readonly string[])[] = []
     await raceBrokers(
       BROKERS,

@@ -27,13 +27,13 @@ async function ask(how: 'answered' | 'silent'): Promise<void> {
   for (const turn of await beginAll(1)) turns.over(turn, how)
 }
 
-/** Silent as often in a row as it takes to be left alone. */
+/** Lets as many calls in a row time out as it takes to be left alone. */
 async function fallSilent(): Promise<void> {
   for (let at = 0; at < 3; at += 1) await ask('silent')
 }
 
-describe('a receiver that schedules name', () => {
-  it('has its share of the calls while it is silent; who comes beyond is told to come back, and others do not notice', async () => {
+describe('a receiver named by schedules', () => {
+  it('has a limited share of the calls while it does not answer; further messages are deferred, and other receivers are not affected', async () => {
     await beginAll(SHARE)
     const beyond = begin()
     await beginAll(1, other)
@@ -43,7 +43,7 @@ describe('a receiver that schedules name', () => {
     expect(await begin()).toMatchObject(notNow)
   })
 
-  it('has as many as it likes once it has answered', async () => {
+  it('has no limit once it has answered', async () => {
     const [first] = await beginAll(SHARE)
     const beyond = begin()
     turns.over(first as Turn, 'answered')
@@ -51,7 +51,7 @@ describe('a receiver that schedules name', () => {
     await beginAll(10 * SHARE)
   })
 
-  it('is left alone when it was silent several times in a row, longer each time, and asked by one at a time', async () => {
+  it('is left alone after several timeouts in a row, longer each time, and probed by one call', async () => {
     await fallSilent()
     expect(await begin()).toMatchObject({ retryAfterMs: 1_000 })
     await beginAll(1, other)
@@ -62,14 +62,14 @@ describe('a receiver that schedules name', () => {
     expect(await begin()).toMatchObject({ retryAfterMs: 2_000 })
   })
 
-  it('is as any other again when it answers', async () => {
+  it('is treated normally again when it answers', async () => {
     await fallSilent()
     await clock.advance(1_000)
     await ask('answered')
     await beginAll(SHARE)
   })
 
-  it('is not silent while it answers others', async () => {
+  it('does not count as silent while it answers other calls', async () => {
     const slow = await beginAll(SHARE)
     turns.over(slow.pop() as Turn, 'answered')
     slow.push(...(await beginAll(4)))
@@ -79,7 +79,7 @@ describe('a receiver that schedules name', () => {
     await beginAll(SHARE)
   })
 
-  it('keeps nobody who is not waited for any more', async () => {
+  it('ends a deferred call when its signal fires', async () => {
     await beginAll(SHARE)
     const controller = new AbortController()
     const beyond = begin(dead, controller.signal)
