@@ -75,7 +75,7 @@ export function openRawSqlite(schedules = 0) {
       /** @type {number[]} */
       let claimed = []
       transaction(() => {
-        claimed = find.all([RAW_BATCH]).map(([id]) => Number(id))
+        claimed = find.all([RAW_BATCH]).map(({ id }) => Number(id))
         for (const id of claimed) start.run([id, 'raw', id])
       })
       transaction(() => {
