@@ -1,26 +1,26 @@
-/** What a store found due for one job or sink and one priority. */
 import type { Backlog, TargetBacklog } from './store.js'
 import { targetOf } from './stored-text.js'
 
+/** The due runs of one job or sink at one priority. */
 export interface QueueBacklog {
-  /** As stores write it: `job:` or `sink:`, and the name. */
+  /** As stores write it, by `targetName`: `job:send-digest`, `sink:kafka`. */
   readonly target: string
   readonly due: number
   readonly more: boolean
   readonly oldestReadyAt: number
 }
 
-/** Adds up what was found of the same job or sink: at other priorities, or in other shards. */
+/** Adds up the queues of each job and sink: a store counts them by priority, Redis also by shard. */
 export function backlogOf(now: number, queues: Iterable<QueueBacklog>): Backlog {
   const found = new Map<string, TargetBacklog>()
   for (const { target, due, more, oldestReadyAt } of queues) {
     if (due === 0) continue
-    const other = found.get(target)
+    const earlier = found.get(target)
     found.set(target, {
       target: targetOf(target, null),
-      due: due + (other?.due ?? 0),
-      more: more || (other?.more ?? false),
-      oldestReadyAt: Math.min(oldestReadyAt, other?.oldestReadyAt ?? oldestReadyAt),
+      due: due + (earlier?.due ?? 0),
+      more: more || (earlier?.more ?? false),
+      oldestReadyAt: Math.min(oldestReadyAt, earlier?.oldestReadyAt ?? oldestReadyAt),
     })
   }
   return { now, targets: [...found.values()] }

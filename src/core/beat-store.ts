@@ -1,11 +1,11 @@
 /**
- * What another thread of this process needs of a store to prove that the process lives while its main thread is blocked.
- * Such a thread shares no objects with the main one, so it opens the store again, from data.
+ * The part of a store that the beat thread uses to send beats and renew locks while the main thread is blocked. Threads
+ * share no objects, so the beat thread opens the store itself, from data.
  */
 import type { BeatRequest, BeatResult } from './instance.js'
 import type { Lease, RenewRequest } from './lease.js'
 
-/** How to open a store again. */
+/** How another thread opens the same store. */
 export interface StoreSource {
   /** The URL of a module that exports an `openBeatStore`. */
   readonly module: string
@@ -13,14 +13,13 @@ export interface StoreSource {
   readonly options: unknown
 }
 
-/** Why a store cannot be opened again. The reason ends a sentence, and says what to do about it. */
+/** Why another thread cannot open the store. The reason completes a log line and says what to change. */
 export interface NoSource {
   readonly because: string
 }
 
-/** A second way into a store. */
 export interface BeatStore {
-  /** Connects. An operation that comes before it does the same, and takes longer. */
+  /** Connects ahead of time. Without it the first operation connects. */
   open(): Promise<void>
   beat(request: BeatRequest): Promise<BeatResult>
   renew(requests: readonly RenewRequest[]): Promise<readonly (Lease | undefined)[]>

@@ -1,24 +1,24 @@
 /**
- * Time, injected. Nothing else in the project asks the runtime for the time or sets a timer, so that tests can turn
- * the clock and a day takes milliseconds.
+ * The only source of time and timers. Everything else takes a `Clock`, so tests can use a manual one, on which a day takes
+ * milliseconds.
  */
 export interface Clock {
   /** Wall-clock time in epoch milliseconds. Instances' clocks may be wrong: decisions use the store's time instead. */
   now(): number
-  /** Milliseconds that only grow, for measuring. The system clock's are the same in all threads of the process. */
+  /** Milliseconds that never go back, for measuring. On the system clock all threads of a process have the same count. */
   monotonic(): number
   /** Calls back after a delay; the returned function cancels. */
   after(delayMs: number, callback: () => void): () => void
-  /** As `after`, for a timer that stays set while what it is for comes and goes. Clocks that keep no process alive need none. */
+  /** As `after`, for a timer that keeps the process alive only part of the time. A clock whose timers never do can omit it. */
   alarm?(delayMs: number, callback: () => void): Alarm
   /**
-   * Calls back in the next turn of the event loop. Only a clock of the runtime has it: where it is absent, time stands
-   * still while code runs, so that no code can block the loop.
+   * Calls back in the next turn of the event loop. A manual clock has none: its time does not pass while code runs, so code
+   * cannot block its loop.
    */
   nextTurn?(callback: () => void): void
 }
 
-/** A timer that keeps the process alive only while it is told to, as it is at first. */
+/** A timer that keeps the process alive until `unref`, and again after `ref`. */
 export interface Alarm {
   ref(): void
   unref(): void
@@ -30,12 +30,12 @@ export const NO_ALARM: Alarm = { ref() {}, unref() {}, close() {} }
 /** Timers of the runtime overflow at 2^31 ms and would fire at once. */
 const MAX_DELAY_MS = 2 ** 31 - 1
 
-/** What this thread's own count of milliseconds lacks to the process's. */
-const THREAD_BEGAN_AT = Number(process.hrtime.bigint()) / 1e6 - performance.now()
+/** `performance.now()` starts at 0 in each thread. Adding this makes the count the same in all threads. */
+const THREAD_OFFSET_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now()
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  monotonic: () => THREAD_BEGAN_AT + performance.now(),
+  monotonic: () => THREAD_OFFSET_MS + performance.now(),
   after(delayMs, callback) {
     const timer = setTimeout(callback, wholeMs(delayMs))
     return () => clearTimeout(timer)
@@ -44,7 +44,7 @@ export const systemClock: Clock = {
   nextTurn: (callback) => void setImmediate(callback),
 }
 
-/** In whole milliseconds: the runtime keeps timers of equal length together, and fractions would all be apart. */
+/** Node.js keeps timers of equal length in one list; fractional delays would make a list each. */
 function wholeMs(delayMs: number): number {
   return Math.min(Math.max(Math.ceil(delayMs), 0), MAX_DELAY_MS)
 }

@@ -1,11 +1,14 @@
-/** Options of somebody's client as data that another thread can have. */
+/** A copy of a client's options that can be sent to another thread. */
 export interface CopiedData {
   readonly value: unknown
-  /** Where something stands that cannot be copied, such as a function: `ssl.checkServerIdentity`. */
+  /** Paths of values that cannot be copied, such as functions: `ssl.checkServerIdentity`. */
   readonly strange: readonly string[]
 }
 
-/** Copies plain objects and lists member by member, hidden ones too, since secrets often are; without those named here. */
+/**
+ * Copies plain objects and lists member by member, but for the names in `without`. Members that are not enumerable are copied
+ * too: clients hide passwords that way.
+ */
 export function copyData(value: unknown, without: ReadonlySet<string>): CopiedData {
   const strange: string[] = []
   return { value: copied(value, '', without, strange), strange }

@@ -1,6 +1,6 @@
 /**
- * What a write to a schedule does, decided in one place for all stores: they read, ask here, and write the answer in
- * one transaction. Nothing here looks at a clock or at code: all it knows is what the store has and the store's now.
+ * Decides what a put, pause, resume or removal does to a schedule, for all stores. A store reads the schedule, calls one of
+ * these pure functions with its own time, and writes the result in one transaction.
  */
 import type { Timeline } from '../time/timeline.js'
 import { failure } from './errors.js'
@@ -17,12 +17,12 @@ export interface UnclaimedTick {
   readonly tick: number
 }
 
-/** What becomes of unclaimed ticks: those still in the future are deleted, those already due are skipped. */
+/** What happens to unclaimed ticks: those still in the future are deleted, those already due are skipped. */
 export interface TakeBack {
   readonly remove: readonly string[]
   readonly skip: readonly string[]
   readonly reason: SkipReason
-  /** Ticks that were due and that nobody had recorded yet: their timeline ends here, so this is where they are. */
+  /** Due ticks that no instance has recorded yet. Their timeline ends with this write, so it records them as skipped. */
   readonly unrecorded: readonly SkipRange[]
 }
 
@@ -35,9 +35,11 @@ const NOTHING: TakeBack = { remove: [], skip: [], reason: 'replaced', unrecorded
 /**
  * Creates or replaces a schedule.
  *
- * Equal in everything, it writes nothing. With an equal timeline it keeps anchor and cursor, and due ticks stay as they
- * were recorded; future ones are taken back so that they are recorded again with what is new. A changed timeline starts
- * at now. A pause is the operator's and outlives a put.
+ * - An equal definition writes nothing.
+ * - An equal timeline keeps anchor and cursor. Due ticks stay as they were recorded. Future ticks are taken back, and
+ *   recorded again with the new payload and options.
+ * - A changed timeline starts at now.
+ * - A paused schedule stays paused: operators pause, and deploys put.
  */
 export function decidePut(
   id: string,
@@ -48,7 +50,11 @@ export function decidePut(
   now: number,
 ): PutDecision {
   if (existing === undefined) {
-    return { outcome: 'created', schedule: start({ id, definition, version, createdAt: now }, now), takeBack: NOTHING }
+    return {
+      outcome: 'created',
+      schedule: startTimeline({ id, definition, version, createdAt: now }, now),
+      takeBack: NOTHING,
+    }
   }
   return replace(existing, withKnownKey(definition, existing.definition), unclaimed, version, now)
 }
@@ -63,10 +69,14 @@ function replace(
   const { id } = existing
   if (sameDefinition(existing.definition, definition)) return { outcome: 'unchanged', schedule: existing }
   const keepsTimeline = sameTimeline(existing.definition, definition)
-  const { schedule: rewound, takeBack } = rewind(existing, unclaimed, now, 'replaced')
+  const { schedule: rewound, takeBack } = takeBackUnclaimed(existing, unclaimed, now, 'replaced')
   if (!keepsTimeline) {
-    const schedule = start({ id, definition, version, createdAt: existing.createdAt }, now, rewound)
-    return { outcome: 'updated', schedule, takeBack: { ...takeBack, unrecorded: passedOver(rewound, now, schedule) } }
+    const schedule = startTimeline({ id, definition, version, createdAt: existing.createdAt }, now, rewound)
+    return {
+      outcome: 'updated',
+      schedule,
+      takeBack: { ...takeBack, unrecorded: unrecordedTicks(rewound, now, schedule) },
+    }
   }
   const { anchor, cursor, createdAt } = rewound
   const remaining = definition.times === existing.definition.times ? rewound.remaining : definition.times
@@ -77,7 +87,7 @@ function replace(
   return { outcome: 'updated', schedule: withNext(withPause(kept, existing), now), takeBack: { ...takeBack, skip: [] } }
 }
 
-/** Stops firing. The pause begins now; ticks that were recorded and never claimed are taken back. */
+/** The pause begins now. Ticks that were recorded and never claimed are taken back. */
 export function decidePause(
   schedule: Schedule,
   unclaimed: readonly UnclaimedTick[],
@@ -85,14 +95,14 @@ export function decidePause(
   now: number,
   note: string | undefined,
 ): { readonly schedule: Schedule; readonly takeBack: TakeBack } {
-  const { schedule: rewound, takeBack } = rewind(schedule, unclaimed, now, 'paused')
+  const { schedule: rewound, takeBack } = takeBackUnclaimed(schedule, unclaimed, now, 'paused')
   const { dueAt: _, pauseNote: __, ...rest } = rewound
   const pausedAt = schedule.pausedAt ?? now
   const paused = { ...rest, version, pausedAt, updatedAt: now, ...(note === undefined ? {} : { pauseNote: note }) }
   return { schedule: withNext(paused, now), takeBack }
 }
 
-/** Fires again. The ticks inside the pause are skipped as one range. */
+/** Ends a pause. The ticks inside it are skipped as one range. */
 export function decideResume(
   schedule: Schedule,
   version: number,
@@ -103,16 +113,16 @@ export function decideResume(
   return { schedule: withNext({ ...rest, cursor, version, updatedAt: now }, now), skips }
 }
 
-/** What a removal does to ticks that were recorded and never claimed. */
+/** Skips or deletes the ticks that were recorded and never claimed. */
 export function decideRemove(schedule: Schedule, unclaimed: readonly UnclaimedTick[], now: number): TakeBack {
-  const { schedule: rewound, takeBack } = rewind(schedule, unclaimed, now, 'removed')
-  return { ...takeBack, unrecorded: passedOver(rewound, now) }
+  const { schedule: rewound, takeBack } = takeBackUnclaimed(schedule, unclaimed, now, 'removed')
+  return { ...takeBack, unrecorded: unrecordedTicks(rewound, now) }
 }
 
-/** The schedule after a plan was recorded. One made from an older reading moves nothing back: cursors only grow. */
+/** The schedule after a plan was recorded. A plan that was made from an older cursor changes nothing: cursors only grow. */
 export function applyPlan(schedule: Schedule, { cursor, remaining, nextAt, dueAt }: Plan, now: number): Schedule {
   if (cursor < schedule.cursor) return schedule
-  // Field by field: this is done once a tick, and leaving fields out by rest is ten times as slow.
+  // Field by field: this runs once a tick, and a rest pattern takes ten times as long.
   const { id, version, definition, anchor, createdAt, updatedAt, pausedAt, pauseNote } = schedule
   return {
     ...{ id, version, definition, anchor, cursor, createdAt, updatedAt },
@@ -124,7 +134,7 @@ export function applyPlan(schedule: Schedule, { cursor, remaining, nextAt, dueAt
   }
 }
 
-/** Whoever writes without the job's code keeps the key that the code computed for the same payload. */
+/** A writer without the job's code cannot compute a function key. It keeps the key that was computed for the same payload. */
 function withKnownKey(definition: ScheduleDefinition, existing: ScheduleDefinition): ScheduleDefinition {
   if (definition.key !== 'unstamped' || existing.key === 'unstamped') return definition
   const { key: _, ...rest } = definition
@@ -133,7 +143,7 @@ function withKnownKey(definition: ScheduleDefinition, existing: ScheduleDefiniti
   return existing.key === undefined ? rest : { ...rest, key: existing.key }
 }
 
-/** Timeline fields: what a put must leave alone to keep anchor and cursor. */
+/** Whether a put from one to the other keeps anchor and cursor. */
 export function sameTimeline(one: ScheduleDefinition, other: ScheduleDefinition): boolean {
   return timelineText(one) === timelineText(other)
 }
@@ -148,13 +158,13 @@ function timelineText({ timeline, startsAt, endsAt }: ScheduleDefinition): strin
 
 type Identity = Pick<Schedule, 'id' | 'definition' | 'version' | 'createdAt'>
 
-/** A schedule whose timeline begins now, in the place of another one if there was one. */
-function start({ id, definition, version, createdAt }: Identity, now: number, replaced?: Schedule): Schedule {
+/** A schedule whose timeline begins now. `replaced` is the schedule before, if there was one. */
+function startTimeline({ id, definition, version, createdAt }: Identity, now: number, replaced?: Schedule): Schedule {
   const { timeline, startsAt, times } = definition
-  // The user who names the first instant of an interval means a tick, so the anchor lies one interval before it.
+  // `startsAt` of an interval is its first tick, so the anchor lies one interval before it.
   const anchor = 'every' in timeline && startsAt !== undefined ? startsAt - timeline.every : now
-  const earliest = replaced === undefined ? Number.NEGATIVE_INFINITY : ending(replaced, now)
-  const cursor = Math.max(Math.min(beginning(definition, now), now), earliest)
+  const earliest = replaced === undefined ? Number.NEGATIVE_INFINITY : lowestCursor(replaced, now)
+  const cursor = Math.max(Math.min(firstCursor(definition, now), now), earliest)
   const begun: Mutable<Schedule> = { id, version, definition, anchor, cursor, createdAt, updatedAt: now }
   if (times !== undefined) begun.remaining = times
   const schedule = withNext(replaced === undefined ? begun : withPause(begun, replaced), now)
@@ -165,18 +175,18 @@ function start({ id, definition, version, createdAt }: Identity, now: number, re
   )
 }
 
-/** Where the cursor of a new timeline stands. An instant that its author named and that has just passed still fires. */
-function beginning({ timeline, startsAt, missed }: ScheduleDefinition, now: number): number {
+/** The cursor of a new timeline. An instant that the author named and that passed within `grace` still fires. */
+function firstCursor({ timeline, startsAt, missed }: ScheduleDefinition, now: number): number {
   const justPassed = now - missed.graceMs - 1
   if ('at' in timeline) return justPassed
   return 'every' in timeline && startsAt !== undefined && startsAt > justPassed ? startsAt - 1 : now
 }
 
 /**
- * What a new timeline may not go back behind: the ticks of the one that it replaces, and the rest of the second of the
- * last one, because ids of events tell ticks apart by the second.
+ * The lowest cursor of a new timeline: after the ticks of the replaced one, and after the second of its last tick, because
+ * ids of events have a resolution of one second.
  */
-function ending(replaced: Schedule, now: number): number {
+function lowestCursor(replaced: Schedule, now: number): number {
   if (replaced.cursor > now) return now
   const line = scheduleTimeline({ ...replaced.definition, anchor: replaced.anchor })
   const endsWithTick = line.next(replaced.cursor - 1) === replaced.cursor
@@ -184,10 +194,10 @@ function ending(replaced: Schedule, now: number): number {
 }
 
 /**
- * Takes back ticks that were never claimed. For those still in the future the cursor moves back before the first of
- * them and `remaining` is given back, so that nothing is lost if the timeline goes on.
+ * Takes back ticks that were never claimed. The cursor moves back before the first future one, and `remaining` grows by their
+ * number, so they are recorded again if the timeline goes on.
  */
-function rewind(
+function takeBackUnclaimed(
   schedule: Schedule,
   unclaimed: readonly UnclaimedTick[],
   now: number,
@@ -203,10 +213,10 @@ function rewind(
 }
 
 /**
- * The ticks that a timeline which ends now still owes, as ranges. An instant that its successor begins with is left out:
- * there it fires.
+ * The due ticks of an ending timeline that no instance has recorded, as ranges to skip. Instants at which the successor
+ * fires are left out.
  */
-function passedOver(ended: Schedule, now: number, successor?: Schedule): SkipRange[] {
+function unrecordedTicks(ended: Schedule, now: number, successor?: Schedule): SkipRange[] {
   if (ended.remaining === 0) return []
   const reason = ended.pausedAt !== undefined ? 'paused' : successor === undefined ? 'removed' : 'replaced'
   const line = lineOf(ended)
@@ -230,7 +240,7 @@ function withPause(schedule: Schedule, { pausedAt, pauseNote }: Schedule): Sched
   return { ...schedule, pausedAt, ...(pauseNote === undefined ? {} : { pauseNote }) }
 }
 
-/** Works out when the schedule ticks next, and whether it still does. Field by field, as in `applyPlan`. */
+/** The schedule with its next tick, or finished if it has none. Field by field, as in `applyPlan`. */
 function withNext(schedule: Schedule, now: number): Schedule {
   const { id, version, definition, anchor, cursor, createdAt, updatedAt, remaining, pausedAt, pauseNote } = schedule
   const next: Mutable<Schedule> = { id, version, definition, anchor, cursor, createdAt, updatedAt }

@@ -1,14 +1,14 @@
-/** What a doctor looks at, and what he found: each finding says what to do about it. */
+/** One check of `belfry doctor`. */
 export interface Check {
   readonly name: string
-  /** What was seen, in a few words, well or not. */
+  /** What the check saw, in a few words, whether good or bad. */
   readonly about: string
-  /** Empty when all is well. */
+  /** Empty when nothing is wrong. */
   readonly findings: readonly Finding[]
 }
 
 export interface Finding {
   readonly what: string
-  /** A command to run, or what to change. */
+  /** The command to run, or the setting to change. */
   readonly fix: string
 }

@@ -8,30 +8,30 @@ export type ErrorCode =
   | 'OPTION_INVALID'
   /** A schedule, job, lock or app name is empty, too long, or holds control characters. */
   | 'NAME_INVALID'
-  /** A payload is no JSON, too large, too deep, or fails the job's schema. */
+  /** A payload is not JSON, too large, too deep, or fails the job's schema. */
   | 'PAYLOAD_INVALID'
   | 'JOB_UNKNOWN'
   | 'JOB_DUPLICATE'
-  /** A schedule names a sink that nobody has. */
+  /** A schedule names a sink that no live instance has. */
   | 'SINK_UNKNOWN'
-  /** A webhook's address is not one that may be called. */
+  /** The address guard does not allow this address of a webhook. */
   | 'ADDRESS_REFUSED'
   | 'SCHEDULE_DUPLICATE'
   | 'SCHEDULE_NOT_FOUND'
   /** A write was based on a version that is no longer the newest. */
   | 'VERSION_CONFLICT'
-  /** More would be changed at once than is allowed. */
+  /** One call would change more than the limit. */
   | 'BATCH_TOO_LARGE'
   | 'RUN_NOT_FOUND'
   /** A run cannot go from its state to the one asked for. */
   | 'TRANSITION_REFUSED'
-  /** The attempt's token is no longer the newest: somebody else has taken the work over. */
+  /** The attempt's token is no longer the newest: another instance has taken the run over. */
   | 'STALE'
   /** The lease was lost: not renewed in time, taken, reset, or its instance was declared dead. */
   | 'LEASE_LOST'
   /** The lock was not obtained within `wait`. */
   | 'LOCK_BUSY'
-  /** The lock of `withLock` was lost before its callback was done. */
+  /** The lock of `withLock` was lost before its callback returned. */
   | 'LOCK_LOST'
   | 'TIMEOUT'
   | 'CANCELLED'
@@ -41,7 +41,7 @@ export type ErrorCode =
   | 'HANDLER_INVALID'
   /** The thread of a handler has died: `process.exit()`, an uncaught error, or no memory left. */
   | 'THREAD_ENDED'
-  /** Its instances died with it too often. */
+  /** Too many instances in a row died while they ran it. */
   | 'LOST'
   | 'WAIT_TIMEOUT'
   /** Belfry was stopped, or not started yet. */
@@ -51,12 +51,12 @@ export type ErrorCode =
   | 'UNSUPPORTED'
   /** The store does not answer. */
   | 'STORE_UNREACHABLE'
-  /** What is there is not a store of this version: damaged, written by a newer one, or in a place that cannot work. */
+  /** The store is damaged, was written by a newer version, or lies where it cannot work, such as a network file system. */
   | 'STORE_INVALID'
-  /** The file that was opened is no longer where it was: deleted, moved away or replaced. */
+  /** The SQLite file was deleted, moved or replaced while it was open. */
   | 'STORE_MOVED'
   | 'STORE_READ_ONLY'
-  /** Nothing can be written until there is space again. */
+  /** The disk or the memory of the store is full. */
   | 'STORE_FULL'
   /** The broker of a sink does not answer. */
   | 'SINK_UNREACHABLE'
@@ -80,18 +80,18 @@ export class LockLostError extends BelfryError<'LOCK_LOST'> {
   }
 }
 
-/** Throw this, or anything with `retryable: false`, from a handler to end the run at once, whatever attempts are left. */
+/** A handler that throws this, or any error with `retryable: false`, ends its run: the attempts that are left are not used. */
 export class NonRetryableError extends Error {
   override readonly name = 'NonRetryableError'
   readonly retryable = false
 }
 
-/** An error as it is stored with a run: bounded, and no more than what a reader needs. */
+/** An error as it is stored with a run, cut to a bounded size. */
 export interface ErrorRecord {
   readonly message: string
   readonly code?: string
   readonly stack?: string
-  /** The first words of what a receiver answered: others' data, for operators alone. */
+  /** The beginning of a receiver's answer. It may hold users' data, so only operators see it. */
   readonly excerpt?: string
 }
 
@@ -99,7 +99,7 @@ const MAX_MESSAGE = 2_000
 const MAX_STACK = 8_000
 const MAX_EXCERPT = 256
 
-/** Never throws, whatever was thrown: anything can be, with getters and proxies that do as they please. */
+/** Never throws, although `error` may be anything, such as a proxy or an object whose getters throw. */
 export function errorRecord(error: unknown): ErrorRecord {
   const message = textOf(error, 'message') || textOf(error, 'name') || describe(error)
   const code = textOf(error, 'code')
@@ -113,7 +113,7 @@ export function errorRecord(error: unknown): ErrorRecord {
   }
 }
 
-/** Whether whoever threw this says that another attempt would be in vain. */
+/** Whether the error says that it must not be retried. */
 export function isFinal(error: unknown): boolean {
   return member(error, 'retryable') === false
 }
@@ -138,7 +138,7 @@ function describe(value: unknown): string {
       const text: unknown = attempt()
       if (typeof text === 'string' && text !== '') return text
     } catch {
-      // The next attempt asks less of it.
+      // The next way needs less of the value.
     }
   }
   return 'something was thrown that cannot be described'

@@ -1,13 +1,15 @@
 /**
- * What others see of a run: the message that a handler or a sink gets. All four fields are the same in every attempt,
- * so that a receiver can tell a repetition from something new by the id.
+ * The message of a run, which its handler or its sink gets. All four fields are the same in every attempt, so a receiver
+ * recognises a repeated delivery by the id.
+ *
+ *     { "id": "digest/eu-1772355600", "generated_at": "2026-03-01T09:00:00.000Z", "schedule_id": "digest/eu", "payload": … }
  */
 import type { Json } from './json.js'
 import type { Run } from './run.js'
 
 export interface Message {
   readonly id: string
-  /** The nominal tick, not the time of publishing. ISO 8601, UTC. */
+  /** The nominal tick, not the time of delivery. ISO 8601, UTC. */
   readonly generated_at: string
   readonly schedule_id?: string
   readonly payload: Json
@@ -19,7 +21,7 @@ export function messageOf(run: Run): Message {
   return schedule === undefined ? { id, generated_at, payload } : { id, generated_at, schedule_id: schedule, payload }
 }
 
-/** Many ticks fall on one instant, and writing it out costs more than the rest of a message. */
+/** The newest text: many ticks fall on the same instant, and `toISOString` costs more than the rest of a message. */
 let last = { at: Number.NaN, text: '' }
 
 export function nominalTime({ tick, createdAt }: Run): string {

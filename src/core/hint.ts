@@ -1,12 +1,12 @@
 import type { Wake, WakeListener } from './store.js'
 
-/** A hint as a store keeps it until it is told: what to look at, or to whom a lock was handed. */
+/** A hint that a store has still to send: what changed, or which holder a lock was handed to. */
 export type Hint = Wake | { readonly handedTo: string }
 
-/** How far ahead schedules are hinted at. Those due later are no news: whoever records ticks looks twice as often as this. */
+/** A schedule that is due later than this needs no hint: tickers look at least twice in this time. */
 export const SOON_MS = 60_000
 
-/** Whether a schedule is worth a hint: most are put long before they are due, and nobody should be woken for each of them. */
+/** Whether a put schedule needs a hint. Most are put long before they are due, and a hint for each would wake every ticker. */
 export function isSoon(dueAt: number | undefined, now: number): boolean {
   return dueAt !== undefined && dueAt <= now + SOON_MS
 }

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.js'
 
-/** The other end gave no answer in time. Nobody knows what it did. */
+/** The server did not answer in time. Whether it did what was asked is unknown. */
 export class Silence extends Error {
   constructor(limitMs: number) {
     super(`no answer for ${Math.round(limitMs)} ms`)
@@ -8,8 +8,8 @@ export class Silence extends Error {
 }
 
 /**
- * The answer, or a `Silence` when it does not come in time. A process whose event loop was blocked finds its timers due
- * before it has read what arrived meanwhile, so what has arrived is read before the answer counts as missing.
+ * Resolves to the answer, or rejects with a `Silence` after the limit. After a blocked event loop timers run before sockets
+ * are read, so the rejection waits one turn: an answer that has already arrived counts.
  */
 export function inTime<Answer>(clock: Clock, limitMs: number, answer: Promise<Answer>): Promise<Answer> {
   return new Promise((resolve, reject) => {

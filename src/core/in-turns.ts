@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** So many go into one turn: checking one takes tens of microseconds. */
+/** Items in one turn of the event loop. A step takes tens of microseconds, so a turn takes a few milliseconds. */
 const SLICE = 100
 
-/** Does something for each of many, however many they are, and lets the event loop have its turns between. */
+/** Runs a step for each item, and lets the event loop turn in between, so that a long list does not block it. */
 export async function inTurns<Item, Result>(
   items: readonly Item[],
   step: (item: Item) => Promise<Result>,

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 
-/** A package that the user installs beside Belfry, if it is there. What is wrong inside of it is not hidden. */
+/** Loads an optional package. Undefined when it is not installed; an error inside the package is thrown. */
 export function installedPackage<Package>(name: string): Package | undefined {
   const require = createRequire(import.meta.url)
   try {

@@ -1,10 +1,10 @@
 import type { KeyRule } from './key.js'
 
-/** What an instance does: record ticks, start runs. */
+/** `tick` records ticks, `run` starts runs. */
 export const ENGINE_ROLES = ['tick', 'run'] as const
 export type EngineRole = (typeof ENGINE_ROLES)[number]
 
-/** One process taking part. */
+/** A process that takes part, as it describes itself when it joins. */
 export interface InstanceInfo {
   readonly id: string
   readonly host: string
@@ -13,9 +13,9 @@ export interface InstanceInfo {
   readonly release?: string
   /** Names the set of schedules that its code declares. */
   readonly declarations?: string
-  /** The runtime's zone data, so that differing ones can be told. */
+  /** The version of the runtime's zone data. `belfry doctor` warns when instances differ. */
   readonly zoneData: string
-  /** What its own clock said when it joined, so that wrong ones can be told. */
+  /** Its own clock when it joined, to measure clock skew. */
   readonly clockAt?: number
   readonly jobs: readonly JobInfo[]
   /** The sinks that it delivers to. */
@@ -28,7 +28,7 @@ export interface SinkInfo {
   readonly ordered?: boolean
 }
 
-/** A job as data: what others need to know of it without its code. */
+/** The parts of a job that other instances need without its code. */
 export interface JobInfo {
   readonly name: string
   readonly exclusive?: KeyRule
@@ -40,7 +40,7 @@ export interface Instance extends InstanceInfo {
   readonly expiresAt: number
 }
 
-/** An attempt as its instance knows it. */
+/** An attempt: a run and the fencing token of its claim. */
 export interface AttemptRef {
   readonly run: string
   readonly token: number
@@ -49,7 +49,7 @@ export interface AttemptRef {
 export interface BeatRequest {
   readonly instance: string
   readonly leaseMs: number
-  /** Everything that the instance runs. */
+  /** All attempts that the instance runs. */
   readonly attempts: readonly AttemptRef[]
   /** Every claim of the instance up to this number has been answered, or has failed. */
   readonly claimsSettled: number
@@ -58,9 +58,9 @@ export interface BeatRequest {
 export interface BeatResult {
   /** False when the instance was declared dead: it must abort everything and join anew. */
   readonly alive: boolean
-  /** Attempts that are no longer its own. */
+  /** Runs of the request that other instances have taken over. */
   readonly lost: readonly string[]
-  /** Attempts that somebody asked to cancel. */
+  /** Runs of the request that were asked to cancel. */
   readonly cancel: readonly string[]
   readonly now: number
 }

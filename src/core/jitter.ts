@@ -1,6 +1,6 @@
 /**
- * Spreads equal instants by a hash of what they belong to: the same schedule and tick always get the same delay, on
- * every instance and in every retry, so a preview can show it.
+ * A delay below `spreadMs`, by a hash of schedule and tick. Every instance computes the same delay for the same tick, so a
+ * preview can show it.
  */
 export function jitterMs(spreadMs: number, schedule: string, tick: number): number {
   return spreadMs === 0 ? 0 : Math.floor(unitHash(`${schedule}@${tick}`) * spreadMs)

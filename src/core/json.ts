@@ -3,10 +3,10 @@ import { failure } from './errors.js'
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
-/** Every value takes at least two bytes of text, with its comma: more values than this cannot fit. */
+/** Every value takes at least two bytes with its comma, so more values than this exceed the size limit. */
 const MAX_VALUES = LIMITS.payloadBytes / 2
 
-/** Checks that a value is JSON and within the limits, and returns a copy that shares nothing with it. */
+/** Checks that a value is JSON within the limits, and returns a deep copy. */
 export function toJson(value: unknown, what = 'payload'): Json {
   if (value === undefined) return null
   const copy = new Copier(what).copy(value, '', 0) ?? null
@@ -15,7 +15,7 @@ export function toJson(value: unknown, what = 'payload'): Json {
   return copy
 }
 
-/** Copies as `JSON.stringify` would see it, asking each object once: what was checked is what is kept. */
+/** Copies what `JSON.stringify` would write. Each member is read once, so a getter cannot change what was checked. */
 class Copier {
   readonly #what: string
   #values = 0
@@ -24,7 +24,7 @@ class Copier {
     this.#what = what
   }
 
-  /** Undefined for what JSON leaves out. */
+  /** Undefined for values that JSON leaves out. */
   copy(value: unknown, path: string, depth: number): Json | undefined {
     this.#values += 1
     if (this.#values > MAX_VALUES) throw tooLarge(this.#what, `more than ${MAX_VALUES} values`)

@@ -1,6 +1,8 @@
 /**
- * Exclusive keys. A key is the name of the lease that a run must hold while it runs, and it is data: it stands on the
- * run before the run can be claimed, so a store never needs the job's code to keep runs apart.
+ * Exclusive keys. A key names the lease that a run must hold while it runs. It is stored with the run before the run can be
+ * claimed, so a store needs no code of the job to keep runs apart.
+ *
+ *     job send-digest, by ['region'], payload { region: 'eu' }   →   job:send-digest:["eu"]
  */
 
 import { createHash } from 'node:crypto'
@@ -15,9 +17,9 @@ export interface RunKey {
   readonly whenBusy: WhenBusy
 }
 
-/** How a job's keys are made, as far as data can say it. */
+/** How a job's keys are made, as data. */
 export interface KeyRule {
-  /** The lease's name, shared by all jobs that give the same; by default each job has its own. */
+  /** Jobs with the same name share a lease. By default each job has its own. */
   readonly name?: string
   /** Property paths of the payload; the whole payload when absent. `code` means that only the job's code can tell. */
   readonly by?: readonly string[] | 'code'
@@ -32,19 +34,19 @@ export function keyOf(job: string, rule: KeyRule, payload: Json): RunKey | undef
   return keyFrom(job, rule, rule.by === undefined ? payload : rule.by.map((path) => valueAt(payload, path)))
 }
 
-/** The key of a value that stands for the payload: what `by` picked, or what the job's function returned. */
+/** The key of the value that `by` picked, or that the job's function returned. */
 export function keyFrom(job: string, { name, limit, whenBusy, by }: KeyRule, value: Json): RunKey {
-  // A shared name without `by` is one lease for all of it; otherwise the value tells leases apart.
+  // A shared name without `by` is one lease, whatever the payload.
   const whole = name !== undefined && by === undefined
   return { name: whole ? name : keyName(name ?? `job:${job}`, value), limit, whenBusy }
 }
 
-/** The key that messages hold which go to an ordered sink and share an order: one after the other. */
+/** The key of messages that an ordered sink must deliver one after the other. */
 export function orderKey(sink: string, key: string): RunKey {
   return { name: keyName(`sink:${sink}`, key), limit: 1, whenBusy: 'wait' }
 }
 
-/** Readable while short. A long one becomes a 256-bit digest: distinct keys never share a lease. */
+/** A name that would be too long ends in a SHA-256 digest instead, so distinct keys have distinct names. */
 function keyName(prefix: string, value: Json): string {
   const text = `${prefix}:${canonicalJson(value)}`
   if (text.length <= LIMITS.nameLength) return text

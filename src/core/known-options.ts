@@ -1,6 +1,6 @@
 import { failure, quote } from './errors.js'
 
-/** Refuses what is no object, and options that do not exist: a typo must not be an option that is silently ignored. */
+/** Refuses unknown options, so that a misspelt one is not silently ignored. */
 export function checkOptions(options: unknown, known: readonly string[], place: string | (() => string)): void {
   const where = () => (typeof place === 'string' ? place : place())
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
@@ -13,7 +13,7 @@ export function checkOptions(options: unknown, known: readonly string[], place: 
   throw failure('OPTION_INVALID', `${where()}: ${quote(stranger)} is not an option; ${hint}`)
 }
 
-/** One letter wrong, missing, added, or two swapped. */
+/** Whether one text becomes the other by changing, adding or dropping one letter, or by swapping two neighbours. */
 function isClose(one: string, other: string): boolean {
   if (Math.abs(one.length - other.length) > 1) return false
   let start = 0

@@ -6,10 +6,10 @@ export interface Lease {
   readonly token: number
   readonly acquiredAt: number
   readonly expiresAt: number
-  /** Who holds it, for people who look: the instance, and the run when a run's key is meant. */
+  /** For display: the instance that holds it, and the run if the lease is the key of a run. */
   readonly instance?: string
   readonly run?: string
-  /** Given back before its minimum hold was over: nobody can renew it, and nobody has it until it expires. */
+  /** Released before its minimum hold was over: it cannot be renewed, and nobody can acquire it until it expires. */
   readonly released?: true
 }
 
@@ -20,24 +20,24 @@ export interface AcquireRequest {
   /** How many holders there may be, this one included. */
   readonly permits: number
   readonly instance?: string
-  /** The client's token floor. */
+  /** See `TokenFloor`. */
   readonly floor: number
   /**
-   * Keep a place in the queue for this long when it is busy: by asking again in time the waiter proves that it lives. A
-   * lease that is handed to it lasts no longer than its place until it asks again.
+   * When the lease is busy, keep a place in the waiter queue for this long. The waiter asks again in time to prove that it
+   * lives. A lease that is handed to it lasts only as long as its place until it asks again.
    */
   readonly waitMs?: number
-  /** The holder is no part of this process: where life is proven by more than the lease, its lease counts alone. */
+  /** The holder is outside of this process, so the process's proof of life does not count for it. Only its lease does. */
   readonly remote?: boolean
 }
 
 /**
- * The part of its time that a place must have left to be left alone when its waiter asks again: waiters ask often, and most
- * of them should not write.
+ * A place in the waiter queue with at least this part of its time left is not prolonged. Waiters ask often, so most asks
+ * need no write.
  */
 export const FRESH_PLACE = 2 / 3
 
-/** Whether a place that lasts until then need not be prolonged. */
+/** Whether a place that lasts until `until` need not be prolonged. */
 export function isFreshPlace(until: number, now: number, waitMs: number): boolean {
   return until - now >= waitMs * FRESH_PLACE
 }

@@ -1,4 +1,4 @@
-/** The few calls of a pino-shaped logger: an object with fields first, then the message. */
+/** The calls of a pino-shaped logger that Belfry makes: fields first, then the message. */
 export interface Logger {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -14,7 +14,7 @@ export const silentLogger: Logger = {
   error() {},
 }
 
-/** What is worth knowing when nobody has set up logging: warnings and errors, a line each, on standard error. */
+/** The default: warnings and errors, a line each, on standard error. */
 export const stderrLogger: Logger = {
   ...silentLogger,
   warn: (fields, message) => writeLine('warning', fields, message),
@@ -25,11 +25,11 @@ function writeLine(level: string, fields: object, message: string): void {
   process.stderr.write(`belfry ${level}: ${message} ${JSON.stringify(fields)}\n`)
 }
 
-/** A logger whose lines carry these fields too, whether the given one can make children or not. */
+/** A child logger with these fields, also for a logger without `child`. */
 export function withFields(log: Logger, fields: object): Logger {
   if (log.child !== undefined) return log.child(fields)
   const line = (level: Level) => {
-    // A logger that hears nothing must still be known as one.
+    // `isSilent` compares by identity.
     if (isSilent(log, level)) return silentLogger[level]
     return (own: object, message: string) => log[level]({ ...fields, ...own }, message)
   }
@@ -44,12 +44,12 @@ export function withFields(log: Logger, fields: object): Logger {
 
 type Level = 'debug' | 'info' | 'warn' | 'error'
 
-/** Whether nobody would hear: then what is to be said need not be made. */
+/** Whether lines of this level are dropped, so that the caller need not compose them. */
 export function isSilent(log: Logger, level: Level): boolean {
   return log[level] === silentLogger[level]
 }
 
-/** A logger that throws must not take the engine with it. */
+/** A logger whose errors are ignored: a logger that throws must not stop the engine. */
 export function guarded(log: Logger): Logger {
   const guard = (level: Level) => (isSilent(log, level) ? silentLogger[level] : guardedCall(log, level))
   return {
@@ -66,7 +66,7 @@ function guardedCall(log: Logger, level: Level) {
     try {
       log[level](fields, message)
     } catch {
-      // There is nowhere left to say so.
+      // There is no other place to report it.
     }
   }
 }

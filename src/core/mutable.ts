@@ -1,2 +1,2 @@
-/** What is read-only for others, for whoever makes it. */
+/** A type without `readonly`, for the code that builds the object. */
 export type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] }

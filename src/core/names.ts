@@ -1,9 +1,9 @@
 import { LIMITS } from './defaults.js'
 import { failure, quote } from './errors.js'
 
-// Control characters break logs, keys and terminals; lone surrogates are no text.
+// Control characters break logs, keys and terminals. Lone surrogates cannot be written as UTF-8.
 const FORBIDDEN = /[\p{Cc}\p{Cs}]/u
-/** Most names are like this, and asking is quicker than looking for all that is forbidden. */
+/** Most names match this, and it is faster than FORBIDDEN. */
 const PLAIN = /^[\w/:-]{1,255}$/
 
 /** Names of schedules, jobs, locks, apps and sinks: 1 to 255 characters of text. */
@@ -19,7 +19,7 @@ export function checkName(name: unknown, what: string): string {
   return name
 }
 
-/** Ids to look something up by. Text that is no allowed name finds nothing; anything else is a mistake. */
+/** An id to look up. Text that is not an allowed name finds nothing; a value that is not text is refused. */
 export function checkText(text: unknown, what: string): string {
   if (typeof text === 'string') return text
   throw failure('NAME_INVALID', `${what} must be text, not ${quote(text)}`)

@@ -1,9 +1,14 @@
 /**
- * The planner: one pure function that turns a schedule and the time into ticks to record. Firing, catch-up, preview,
- * backfill and the simulation's oracle all call it, so what is previewed is what fires.
+ * The planner: one pure function from a schedule and the time to the ticks to record. The ticker, preview, backfill and the
+ * simulation's oracle all call it, so a preview shows what will fire.
  *
- * It decides, for every tick after the cursor, whether it becomes a run or a skip with a reason, and never says
- * anything about a tick at or before the cursor. Work is bounded: long stretches are counted, not enumerated.
+ * It decides for every tick after the cursor whether it becomes a run or a skip with a reason. Ticks at or before the cursor
+ * are accounted for already. Long stretches of missed ticks are counted, not enumerated.
+ *
+ *     cursor         now        horizon
+ *     ──┬─────×────×──┼────×───────┼────×──→ ticks
+ *       │   due ticks │   ahead    │    └ nextAt
+ *       └ planDue     └ planAhead
  */
 import type { Timeline } from '../time/timeline.js'
 import { jitterMs } from './jitter.js'
@@ -39,11 +44,11 @@ export interface PlannedTick {
   readonly readyAt: number
   /** When it is too late to start. */
   readonly startBy?: number
-  /** Whether it has to wait for an earlier run of the schedule. */
+  /** Whether its run waits for an earlier run of the schedule. */
   readonly waits: boolean
 }
 
-/** Ticks that became no run: `count` of them, the first at `from`, the last at `to`. */
+/** `count` skipped ticks, the first at `from` and the last at `to`. */
 export interface SkipRange {
   readonly from: number
   readonly to: number
@@ -62,11 +67,11 @@ export interface Plan {
   readonly dueAt?: number
   /** Ticks up to this instant that were recorded and never claimed are taken back as `missed`. */
   readonly retractThrough?: number
-  /** Unfinished runs make way: running ones are asked to cancel, others are skipped as `overlap`. */
+  /** Running runs of the schedule are asked to cancel, and its other unfinished runs are skipped as `overlap`. */
   readonly cancelUnfinished?: true
 }
 
-/** Ticks that one call returns at the most. */
+/** The most ticks that one call returns. */
 export const PLAN_LIMIT = 1_000
 
 export function plan(
@@ -86,21 +91,21 @@ export function plan(
   if (behind) return draft.finish(now)
   const blocked = planAhead(draft, schedule, line, horizon, limit)
   const nextAt = draft.nextAt()
-  // A tick that may not be recorded ahead is looked at again at its instant, not each time the horizon passes it.
+  // A tick that overlap keeps from being recorded ahead is planned at its instant, so `dueAt` lies beyond it by the look-ahead.
   return draft.finish(nextAt === undefined ? undefined : blocked ? nextAt + horizon - now : nextAt)
 }
 
-/** Plans ticks up to now; answers whether some are left for another call. */
+/** Plans ticks up to now. Returns whether more are left for another call. */
 function planDue(draft: Draft, schedule: Plannable, line: Timeline, now: number, limit: number): boolean {
   const oldest = line.next(schedule.cursor)
-  if (oldest === undefined || oldest > now || draft.isFull()) return false
+  if (oldest === undefined || oldest > now || draft.isUsedUp()) return false
   if (now - oldest > schedule.missed.graceMs) draft.catchUp(lastMissed(schedule, line, now))
   const ticks = line.between(draft.cursor, now, limit)
   for (const tick of ticks) if (!draft.decide(tick)) return false
   return ticks.length === limit && (line.next(draft.cursor) ?? Number.POSITIVE_INFINITY) <= now
 }
 
-/** After an outage: the instant up to which the missed policy drops every tick. */
+/** The instant up to which the missed policy drops all ticks after an outage. */
 function lastMissed({ cursor, missed }: Plannable, line: Timeline, now: number): number {
   const newest = line.previous(now + 1) ?? cursor
   const oldestKept = missed.policy === 'skip' ? missed.graceMs : (missed.withinMs ?? Number.POSITIVE_INFINITY)
@@ -113,13 +118,13 @@ function lastMissed({ cursor, missed }: Plannable, line: Timeline, now: number):
   return kept - 1
 }
 
-/** Records ticks up to the horizon; answers whether overlap forbade it. */
+/** Records ticks up to the horizon. Returns whether the overlap policy forbids it. */
 function planAhead(draft: Draft, schedule: Plannable, line: Timeline, horizon: number, limit: number): boolean {
   if (schedule.overlap === 'allow') {
     for (const tick of line.between(draft.cursor, horizon, limit)) if (!draft.decide(tick)) break
     return false
   }
-  // Overlap is decided at the tick's instant, unless nothing is unfinished: then a single tick cannot overlap.
+  // Overlap is decided at the tick's instant. Only when no run is unfinished can one tick be recorded ahead: it cannot overlap.
   if (draft.isBusy()) return true
   const [tick] = line.between(draft.cursor, horizon, 1)
   if (tick === undefined) return false
@@ -149,7 +154,7 @@ class Draft {
     this.#remaining = schedule.remaining ?? Number.POSITIVE_INFINITY
   }
 
-  isFull(): boolean {
+  isUsedUp(): boolean {
     return this.#remaining === 0
   }
 
@@ -158,21 +163,21 @@ class Draft {
   }
 
   nextAt(): number | undefined {
-    return this.isFull() ? undefined : this.#line.next(this.cursor)
+    return this.isUsedUp() ? undefined : this.#line.next(this.cursor)
   }
 
-  /** Records or skips one tick; answers false when the schedule has no more to give. */
+  /** Records or skips one tick. Returns false when `times` is used up. */
   decide(tick: number): boolean {
-    if (this.isFull()) return false
+    if (this.isUsedUp()) return false
     this.cursor = tick
     const readyAt = tick + jitterMs(this.#schedule.jitterMs, this.#schedule.id, tick)
-    const startBy = readyAt + patienceMs(this.#schedule)
+    const startBy = readyAt + startWindowMs(this.#schedule)
     if (startBy < this.#now) this.#skip(tick, tick, 1, 'deadline')
-    else this.#meet({ at: tick, readyAt, ...(Number.isFinite(startBy) ? { startBy } : {}), waits: false })
+    else this.#applyOverlap({ at: tick, readyAt, ...(Number.isFinite(startBy) ? { startBy } : {}), waits: false })
     return true
   }
 
-  /** After an outage: drops what the missed policy drops, and under `latest` what was recorded before and never began. */
+  /** Skips what the missed policy drops; under `latest` also ticks that were recorded before the outage and never started. */
   catchUp(dropThrough: number): void {
     this.skipThrough(dropThrough, 'missed')
     if (this.#schedule.missed.policy !== 'latest') return
@@ -184,7 +189,7 @@ class Draft {
 
   /** Skips every tick up to an instant as one range, by counting. */
   skipThrough(instant: number, reason: SkipReason): void {
-    const range = this.isFull() ? undefined : skipRange(this.#line, this.cursor, instant, reason)
+    const range = this.isUsedUp() ? undefined : skipRange(this.#line, this.cursor, instant, reason)
     if (range === undefined) return
     this.#skip(range.from, range.to, range.count, reason)
     this.cursor = range.to
@@ -205,7 +210,7 @@ class Draft {
   }
 
   /** Applies the overlap policy to a tick that is on time. */
-  #meet(tick: PlannedTick): void {
+  #applyOverlap(tick: PlannedTick): void {
     const { overlap } = this.#schedule
     if (overlap === 'allow' || !this.isBusy()) this.#record(tick, false)
     else if (overlap === 'cancel-running') this.#replace(tick)
@@ -213,12 +218,12 @@ class Draft {
     else this.#skip(tick.at, tick.at, 1, 'overlap')
   }
 
-  /** Whether a run that never began stands before the next one. */
+  /** Whether a run that has not started is queued before the next one. */
   #hasQueued(): boolean {
     return this.#ticks.length > 0 || this.#unfinished.some((run) => !run.started)
   }
 
-  /** The newest tick wins: earlier ones of this plan are skipped, earlier runs are asked to make way. */
+  /** `cancel-running`: the newest tick replaces earlier ones of this plan and all unfinished runs. */
   #replace(tick: PlannedTick): void {
     const earlier = this.#ticks.pop()
     if (earlier !== undefined) {
@@ -254,7 +259,7 @@ export function skipRange(line: Timeline, after: number, through: number, reason
 }
 
 /** How long after its ready instant a tick may still start. */
-function patienceMs({ deadlineMs, missed }: Plannable): number {
+function startWindowMs({ deadlineMs, missed }: Plannable): number {
   const byPolicy = missed.policy === 'skip' ? missed.graceMs : (missed.withinMs ?? Number.POSITIVE_INFINITY)
   return Math.min(deadlineMs ?? Number.POSITIVE_INFINITY, byPolicy)
 }

@@ -1,6 +1,6 @@
 /**
- * Small records that are kept beside schedules and runs, by those who serve others: tokens of an API, the answers to
- * requests that may be repeated, who changed what. A kind is a shelf of its own, on which records stand by their id.
+ * Small JSON records by kind and id, beside schedules and runs. The service keeps API tokens, sessions, answers to
+ * repeatable requests and audit entries in them; the engine keeps logs of runs and outages of sinks.
  */
 import { failure, quote } from './errors.js'
 import type { Json } from './json.js'
@@ -10,7 +10,7 @@ export interface StoredRecord {
   readonly id: string
   readonly body: Json
   readonly writtenAt: number
-  /** From then on it is as if it were not there. */
+  /** From this instant on the record is not found. */
   readonly expiresAt?: number
 }
 
@@ -19,7 +19,7 @@ export interface RecordWrite {
   readonly id: string
   readonly body: Json
   readonly ttlMs?: number
-  /** Leaves a record alone that is there already. */
+  /** Do not overwrite an existing record. */
   readonly ifAbsent?: boolean
 }
 
@@ -27,14 +27,14 @@ export interface RecordQuery {
   readonly kind: string
   readonly after?: string
   readonly limit: number
-  /** From the last id to the first. */
+  /** In descending order of id. */
   readonly backwards?: boolean
 }
 
-// Printable ASCII stands in the same order everywhere.
+// All stores sort printable ASCII in the same order.
 const NAME = /^[\x21-\x7e]{1,255}$/
 
-/** Kinds and ids of records are given by programs, not by people. */
+/** Programs make the kinds and ids of records, so the rule is stricter than for names that users give. */
 export function checkRecordName(name: string, what: 'kind' | 'id'): string {
   if (typeof name === 'string' && NAME.test(name)) return name
   throw failure(

@@ -1,11 +1,10 @@
 /**
- * Which release's schedules rule. During a deploy two releases of an app run side by side and declare different sets;
- * the newest one that is alive is in force, so that neither a late restart of the old one nor a slow start of the new
- * one makes schedules come and go.
+ * Which release's schedules are in force. During a deploy two releases of an app run side by side and declare different
+ * sets. The newest live release decides, so a late restart of the old release does not bring its schedules back.
  */
 import type { DeclaredSet } from './store.js'
 
-/** A set is given up when no instance with it has been alive for this long. */
+/** A set counts as live until no instance with it has beaten for this long. */
 export const GONE_AFTER_MS = 60_000
 
 const byNumberAndText = new Intl.Collator('en', { numeric: true })
@@ -14,7 +13,7 @@ export function liveSets(sets: readonly DeclaredSet[], now: number): readonly De
   return sets.filter(({ aliveAt }) => now - aliveAt <= GONE_AFTER_MS)
 }
 
-/** The newest live set: by release where both have one, else by when it was first seen, never by start time. */
+/** The newest live set: by release where both have one, else by when the store first saw it. Start times do not count. */
 export function setInForce(sets: readonly DeclaredSet[], now: number): DeclaredSet | undefined {
   return liveSets(sets, now).reduce<DeclaredSet | undefined>(
     (newest, set) => (newest === undefined || isNewer(set, newest) ? set : newest),

@@ -1,13 +1,13 @@
 /**
- * How long a store waits for an answer before it takes the connection for dead: a third of the lease, so that an operation
- * whose answer was lost is repeated over another connection while the lease still runs.
+ * How long a store waits for an answer before it treats the connection as dead: a third of the lease. So an operation whose
+ * answer was lost is repeated over another connection before the lease expires.
  */
 import { DEFAULTS } from './defaults.js'
 
-/** Of stores that have not been told of a lease: locks and single calls of a process that does not take part. */
+/** For a store that knows no lease, because its process has not started an instance. */
 export const USUAL_LEASE_MS = DEFAULTS.instance.leaseMs
 
-/** However short the lease is: a loaded server takes this long now and then. */
+/** A loaded server sometimes takes this long, however short the lease is. */
 const LEAST_MS = 1_000
 const MOST_MS = 30_000
 
@@ -15,7 +15,7 @@ export function replyLimitMs(leaseMs: number): number {
   return Math.min(Math.max(leaseMs / 3, LEAST_MS), MOST_MS)
 }
 
-/** The shortest lease that a store was told of. Each `join` and `beat` carries one. */
+/** The shortest lease among the `join` and `beat` requests that a store has seen. */
 export class KnownLease {
   #leaseMs: number | undefined
 

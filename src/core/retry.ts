@@ -5,7 +5,7 @@ import { jitterMs, unitHash } from './jitter.js'
 
 export const BACKOFFS = ['fixed', 'exponential'] as const
 
-/** How something is tried again, as its author writes it. */
+/** The `retry` option of jobs and sinks. */
 export interface RetryOptions {
   /** Attempts in all, the first included. Default 3; 25 for sinks. */
   readonly attempts?: number
@@ -17,7 +17,7 @@ export interface RetryOptions {
   readonly maxDelay?: Duration
 }
 
-/** How a job is tried again, as its code says it. */
+/** Parsed retry options. */
 export interface RetryPolicy {
   /** Attempts in all, the first included. */
   readonly attempts: number
@@ -34,12 +34,12 @@ export function exponentialBackoff(firstMs: number, maxMs = LIMITS.backoffMs): R
   return (failures) => Math.min(firstMs * 2 ** Math.min(failures - 1, 40), maxMs)
 }
 
-/** Spreads a delay over ±10 %, by run and failure, so that what failed together is not retried together. */
+/** Varies a delay by ±10 %, so that runs that failed together are not retried together. */
 export function spread(delayMs: number, run: string, failures: number): number {
   return Math.round(delayMs * (0.9 + 0.2 * unitHash(`${run}#${failures}`)))
 }
 
-/** Spreads the waits of loops and pollers between instances: 50 % to 100 % of a delay. */
+/** 50 % to 100 % of a delay, so that the loops of several instances do not run in step. */
 export function desynchronise(delayMs: number, seed: string, round: number): number {
   return Math.ceil(delayMs / 2) + jitterMs(delayMs / 2, seed, round)
 }
@@ -54,7 +54,7 @@ export function decideRetry(policy: RetryPolicy, run: string, failures: number, 
   return { retry: true, delayMs: spread(Math.min(delayMs, LIMITS.backoffMs), run, failures) }
 }
 
-/** A backoff function of the user's that throws, or makes no sense, ends the run: its own error is what counts. */
+/** Undefined when the user's backoff function throws or returns no duration: the run then fails with the handler's error. */
 function delayOf(policy: RetryPolicy, failures: number, error: unknown): number | undefined {
   try {
     const delayMs = policy.delayMs(failures, error)

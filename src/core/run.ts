@@ -14,31 +14,31 @@ export type RunState = (typeof RUN_STATES)[number]
 export const KEEPS = ['all', 'failures', 'none'] as const
 export type Keep = (typeof KEEPS)[number]
 
-/** Who does the work: a job's handler, or a sink that the event is delivered to. */
+/** What executes a run: a job's handler, or a sink that delivers it. */
 export type Target = { readonly job: string } | { readonly sink: string; readonly options?: Json }
 
 export const ORIGINS = ['tick', 'trigger', 'backfill', 'enqueue'] as const
 export type Origin = (typeof ORIGINS)[number]
 
-/** What a waiting run waits for: its key's name, an earlier run of its schedule, or the key itself. */
+/** What a waiting run waits for: for its key to be computed, for an earlier run of its schedule, or for the key's lease. */
 export const WAITS_FOR = ['stamp', 'overlap', 'key'] as const
 export type WaitsFor = (typeof WAITS_FOR)[number]
 
 export interface Run {
-  /** Given by the store: opaque, unique, never used again. */
+  /** The store makes it: unique, never reused. See `run-id.ts`. */
   readonly id: string
   readonly target: Target
   readonly origin: Origin
   readonly schedule?: string
-  /** The nominal instant: of the tick, or when the trigger was pulled. */
+  /** The nominal instant of the tick, or of the trigger. */
   readonly tick?: number
-  /** Names the backfill, so that a repeated request cannot double it. */
+  /** The backfill's name: a repeated request adds no second run. */
   readonly backfill?: string
   readonly payload: Json
   readonly priority: number
   readonly keep: Keep
   readonly key?: RunKey
-  /** Dedupes enqueues of a job. */
+  /** Among unfinished runs of a job at most one has this key. */
   readonly dedupe?: string
 
   readonly state: RunState
@@ -47,7 +47,7 @@ export interface Run {
   readonly createdAt: number
   /** When it may start, or start again. */
   readonly readyAt: number
-  /** When it is too late to start for the first time. */
+  /** The first attempt must start before this instant. */
   readonly startBy?: number
   /** How often it was claimed. */
   readonly attempt: number
@@ -65,7 +65,7 @@ export interface Run {
   readonly error?: ErrorRecord
 }
 
-/** A run that is to be: the store adds id, state and times. */
+/** A run to create. The store adds id, state and times. */
 export interface NewRun {
   readonly target: Target
   readonly origin: Origin
@@ -75,7 +75,7 @@ export interface NewRun {
   readonly payload: Json
   readonly priority: number
   readonly keep: Keep
-  /** When it may start: an instant, or a delay by the store's clock; now when absent. */
+  /** When it may start: an instant, or a delay on the store's clock. Default now. */
   readonly readyAt?: number
   readonly delayMs?: number
   readonly key?: RunKey | 'unstamped'
@@ -84,22 +84,22 @@ export interface NewRun {
   readonly dedupe?: string
   /** How long the dedupe key goes on refusing after the run has ended. */
   readonly dedupeForMs?: number
-  /** For runs of a schedule: whether to mind its unfinished runs. `allow` when absent. */
+  /** For runs of a schedule: the policy towards its unfinished runs. Default `allow`. */
   readonly overlap?: Overlap
 }
 
 /** How an attempt ended. */
 export type Outcome =
   | { readonly kind: 'succeeded'; readonly result?: Json }
-  /** For good. Counts as a failure. */
+  /** Final. Counts as a failure. */
   | { readonly kind: 'failed'; readonly error: ErrorRecord }
-  /** Failed, and is tried again after a delay. Counts as a failure. */
+  /** Failed, to be retried after a delay. Counts as a failure. */
   | { readonly kind: 'retry'; readonly error: ErrorRecord; readonly delayMs: number }
-  /** Given back unfinished by an instance that stops. Counts as nothing. */
+  /** Given back unfinished by an instance that stops. Does not count as a failure. */
   | { readonly kind: 'released' }
   | { readonly kind: 'cancelled'; readonly error?: ErrorRecord }
 
-/** A run that ended before it began was never claimed. */
+/** Whether the run has not ended and was never claimed. */
 export function isUnclaimed(run: Run): boolean {
   return run.attempt === 0 && (run.state === 'ready' || run.state === 'waiting')
 }

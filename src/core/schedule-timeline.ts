@@ -1,6 +1,6 @@
 import { openTimeline, type ParsedTimeline, type Timeline } from '../time/timeline.js'
 
-/** What decides on which instants a schedule has ticks. */
+/** The fields of a schedule that determine its ticks. */
 export interface TimelineFields {
   readonly timeline: ParsedTimeline
   /** Where intervals are counted from. */
@@ -10,7 +10,7 @@ export interface TimelineFields {
   readonly endsAt?: number
 }
 
-/** The ticks of a schedule: its timeline, cut to its bounds. */
+/** The timeline of a schedule, bounded by `startsAt` and `endsAt`. */
 export function scheduleTimeline({ timeline, anchor, startsAt, endsAt }: TimelineFields): Timeline {
   return cutTimeline(timeline, anchor, startsAt, endsAt)
 }

@@ -5,7 +5,7 @@ import type { Plannable } from './plan.js'
 import type { Missed, OnFinish, Overlap } from './policies.js'
 import type { Keep, Target } from './run.js'
 
-/** What a schedule's author decides: plain data, parsed and checked, the same on every store. */
+/** What the author of a schedule decides, parsed and checked. */
 export interface ScheduleDefinition {
   readonly timeline: ParsedTimeline
   readonly startsAt?: number
@@ -22,16 +22,15 @@ export interface ScheduleDefinition {
   readonly times?: number
   readonly priority: number
   readonly keep: Keep
-  /** What becomes of the schedule when it has no tick left: it goes when its history goes, or stays. */
   readonly onFinish: OnFinish
-  /** The app whose code declares it. Such a schedule is never removed for being finished. */
+  /** The app whose code declares the schedule. A declared schedule is not removed when it finishes. */
   readonly app?: string
 }
 
 /** A schedule as the store holds it. */
 export interface Schedule {
   readonly id: string
-  /** From a counter of the store that only grows: a recreated schedule never has a version that an earlier one had. */
+  /** From a counter of the store that only grows, so a recreated schedule has a new version. */
   readonly version: number
   readonly definition: ScheduleDefinition
   /** Where intervals are counted from. */
@@ -59,7 +58,7 @@ export function scheduleState(schedule: Schedule): ScheduleState {
   return schedule.pausedAt === undefined ? 'active' : 'paused'
 }
 
-/** The part of a schedule that the planner looks at. */
+/** The fields that the planner needs. */
 export function plannable({ id, definition, anchor, cursor, remaining, pausedAt }: Schedule): Plannable {
   const { timeline, startsAt, endsAt, overlap, missed, deadlineMs, jitterMs } = definition
   return {

@@ -1,20 +1,20 @@
 /**
- * The sink contract: where runs go that no handler of this process does.
+ * The sink contract: how messages of runs are delivered outside of handlers.
  *
- * - `deliver` is batch-first. It resolves to one outcome per message, in order, and says `delivered` only once the broker
- *   has acknowledged: until then the run stays, and whatever happens in between is answered by delivering it again, with
- *   the same id. So delivery is at-least-once, and receivers dedupe by `id`.
- * - A failure is a value, about one message. It is tried again with backoff, over hours, unless it says that this is in
- *   vain; then the run is `failed`, with the reason, and can be retried by hand.
- * - A sink that is unreachable throws, or says `unreachable` of what it could not deliver. When a call delivers nothing
- *   for that reason, another message is tried: if it is delivered, the failure counts against the messages of the call.
- *   Otherwise there is an outage: everything for this sink waits in the store, uses up no attempts, and one message is
- *   tried every few seconds. So say it of whatever concerns the broker and not the message: no connection, no quorum, no
- *   leader, a broker that takes nothing.
- * - Messages of one key are handed over oldest first, by each instance. Only with `ordered` does one that is being retried
- *   hold back those that follow.
- * - The signal fires when nobody waits for the answer any more: timeout, stop, a lost lease. What is not acknowledged by
- *   then is answered as not delivered, soon.
+ * - `deliver` takes a batch. It resolves to one outcome per message, in order. An outcome is `delivered` only after the
+ *   broker's acknowledgement. Until then the run stays unfinished; after any failure or crash it is delivered again with the
+ *   same id. So delivery is at-least-once, and receivers dedupe by `id`.
+ * - A failure is a value for one message. It is retried with backoff for hours, unless it has `retryable: false`. Then the
+ *   run is `failed` with the reason, and can be retried by hand.
+ * - An unreachable sink throws, or returns `unreachable` for messages that it could not deliver. When a call delivers nothing
+ *   for that reason, the engine tries another message. If that is delivered, the failure counts against the messages of the
+ *   call. Otherwise there is an outage: all messages for this sink wait in the store, use up no attempts, and the engine
+ *   probes with one message every few seconds. So return `unreachable` for failures of the broker, not of the message: no
+ *   connection, no quorum, no leader, a broker that refuses everything.
+ * - Each instance delivers the messages of a key oldest first. Only with `ordered` does a message that is being retried hold
+ *   back later ones.
+ * - The signal fires when the answer is no longer needed: timeout, stop, a lost lease. The call then ends soon, and messages
+ *   without an acknowledgement count as not delivered.
  *
  * `testing/sink-contract.ts` is this page as tests; a sink is done when they pass.
  */
@@ -27,27 +27,26 @@ export interface Sink {
   /** Resolves to one outcome per message, in order, after the broker's acknowledgement. */
   deliver(messages: readonly SinkMessage[], signal: AbortSignal): Promise<readonly Delivery[]>
   /**
-   * Looks at what a schedule says about its delivery, when it is put (`{}` when it says nothing): throws what is wrong
-   * with it. It asks nobody, and it is no guard: what was put elsewhere is delivered with what it says, and fails if that
-   * makes no sense.
+   * Checks a schedule's `toOptions` when it is put (`{}` when it has none), and throws an error for the author. It makes no
+   * request. A schedule that another process put is not checked again: `deliver` must handle wrong options as a failure.
    */
   check?(options: Json): void
-  /** Makes ready to deliver. When it throws, the sink is unreachable, and `open` is called again before the next try. */
+  /** Connects. When it throws, the sink counts as unreachable, and `open` is called again before the next try. */
   open?(): Promise<void>
-  /** No call is under way, and none follows. */
+  /** Called when no call is in flight and none follows. */
   close?(): Promise<void>
-  /** How it wants to be used; what is absent is as in `DeliveryOptions`. */
+  /** The sink's own preferences. The defaults of `DeliveryOptions` apply to the rest. */
   readonly delivery?: DeliveryOptions
 }
 
-/** What a sink delivers: the event, the same in every attempt, and which attempt this is. */
+/** A message with the attempt that delivers it. */
 export interface SinkMessage extends Message {
   /**
-   * What a broker may drop repetitions by: the same in every attempt, and different for events of other stores, which may
-   * have the same `id` where several Belfrys share a stream.
+   * The id by which a broker may drop repeated messages: the same in every attempt, and different for messages of other
+   * stores, which may have the same `id`.
    */
   readonly dedupeId: string
-  /** What orders and partitions: `toOptions.key`, else the schedule's id. */
+  /** The key for ordering and partitioning: `toOptions.key`, else the schedule's id. */
   readonly key: string
   /** Counts from 1. */
   readonly attempt: number
@@ -55,7 +54,7 @@ export interface SinkMessage extends Message {
   readonly token: number
   /** When this attempt began, by the store's clock. */
   readonly startedAt: number
-  /** What the schedule says about its delivery, apart from its key: topic, headers, URL. */
+  /** The schedule's `toOptions` without `key`: topic, headers, URL. */
   readonly options?: Json
 }
 
@@ -67,29 +66,29 @@ export interface Delivered {
 
 export interface Undelivered {
   readonly delivered: false
-  /** Why. Its message is kept with the run; an `excerpt` of a receiver's words is shown to operators only. */
+  /** Its message is stored with the run. An `excerpt` of the receiver's answer is shown to operators only. */
   readonly error: unknown
-  /** False when trying again would be in vain. */
+  /** False when a retry cannot succeed. */
   readonly retryable?: boolean
-  /** The receiver was not asked, because it has not answered others lately: the run fails for good only after it was. */
+  /** Not sent, because the receiver has not answered other messages lately. Such an attempt is never the final one. */
   readonly untried?: boolean
-  /** What the receiver asks for; the wait is never shorter than the backoff, nor longer than a day. */
+  /** The delay that the receiver asks for. It is raised to the backoff, and lowered to a day. */
   readonly retryAfterMs?: number
-  /** The broker has failed, not the message: no other message would get through either. */
+  /** The broker failed, not the message: other messages would fail too. */
   readonly unreachable?: boolean
-  /** The receiver wants nothing more of this schedule: it is paused, with this note. */
+  /** The receiver wants no more messages of this schedule: Belfry pauses it with this note. */
   readonly pauseSchedule?: string
 }
 
-/** How a sink is used by one instance. Every sink of Belfry's takes these among its own options. */
+/** How one instance uses a sink. Belfry's own sinks take these among their options. */
 export interface DeliveryOptions {
-  /** Calls of `deliver` that are under way at a time. Default 4. */
+  /** Calls of `deliver` in flight at a time. Default 4. */
   readonly concurrency?: number
-  /** Messages in one call at the most. Default 100. */
+  /** The most messages in one call. Default 100. */
   readonly batch?: number
-  /** How long a call waits for more messages while it is not full. Default 0. */
+  /** How long a call that is not full waits for more messages. Default 0. */
   readonly linger?: Duration
-  /** Messages that are taken from the store and not yet settled, at the most. Default twice what all calls can hold. */
+  /** The most messages that are claimed and not yet settled. Default 2 × concurrency × batch. */
   readonly inFlight?: number
   /** How long one call may take. Default 30 s. */
   readonly timeout?: Duration
@@ -99,10 +98,10 @@ export interface DeliveryOptions {
   readonly ordered?: boolean
 }
 
-/** The names of those options, for sinks that check their own. */
+/** The names of these options, for sinks that check their own options. */
 export const DELIVERY_OPTIONS = ['concurrency', 'batch', 'linger', 'inFlight', 'timeout', 'retry', 'ordered'] as const
 
-/** What a sink's options say about how it wants to be used, over what the sink itself prefers. */
+/** The delivery options among a sink's options, over the sink's own preferences. */
 export function deliveryOptions(given: DeliveryOptions, preferred: DeliveryOptions = {}): DeliveryOptions {
   const options: Record<string, unknown> = { ...preferred }
   for (const name of DELIVERY_OPTIONS) if (given[name] !== undefined) options[name] = given[name]

@@ -1,8 +1,7 @@
-/** How parts of a run are written as text: the same in every store, so that they say and read the same. */
+/** Parts of a run as text, the same in every store: `job:send-digest`, `sink:kafka`. */
 import type { Json } from './json.js'
 import type { Target } from './run.js'
 
-/** Names of jobs and sinks do not meet. */
 export function targetName(target: Target): string {
   return 'job' in target ? `job:${target.job}` : `sink:${target.sink}`
 }

@@ -1,7 +1,7 @@
 /**
- * Compares texts by their code points. That is the order of their UTF-8 bytes, and so of every store; JavaScript's own `<`
- * compares UTF-16, and has characters beyond U+FFFF before those from U+E000 on. Who goes through pages in one order and
- * asks for the next in the other loses some of them.
+ * Compares texts by code points, which is the order of their UTF-8 bytes and of every store. JavaScript's `<` compares UTF-16
+ * units, which puts characters beyond U+FFFF before U+E000. Paging through a list must not mix the two orders: it would
+ * leave out the items between.
  */
 export function textOrder(one: string, other: string): number {
   const length = Math.min(one.length, other.length)
@@ -12,16 +12,16 @@ export function textOrder(one: string, other: string): number {
   return one.length - other.length
 }
 
-/** Halves of characters beyond U+FFFF stand behind all others. */
+/** Sorts surrogates, the halves of characters beyond U+FFFF, after all other units. */
 function place(unit: number): number {
   if (unit < 0xd800) return unit
   return unit >= 0xe000 ? unit - 0x800 : unit + 0x2000
 }
 
-/** Names have 255 units at the most, and the last of all characters takes two. */
+/** The last code point, which takes two units, repeated to more than the 255 units of the longest name. */
 const LAST = '\u{10ffff}'.repeat(128)
 
-/** In that order, names that begin with a prefix stand from the prefix itself to before this. */
+/** An upper bound: names that begin with the prefix sort from the prefix itself to before this text. */
 export function afterPrefix(prefix: string): string {
   return prefix + LAST
 }

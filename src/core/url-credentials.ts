@@ -1,4 +1,4 @@
-/** Who a URL says one is. */
+/** User name and password of a URL, decoded. */
 export function urlCredentials(url: string): { readonly username?: string; readonly password?: string } {
   const { username, password } = new URL(url)
   return {

@@ -1,5 +1,5 @@
 /** The sinks that instances cannot reach, as they told the store: any process can ask, with sinks of its own or without. */
-import { OUTAGE_KIND, toldOutages } from '../../core/outage.js'
+import { OUTAGE_KIND, reportedOutages } from '../../core/outage.js'
 import type { Store } from '../../core/store.js'
 import { isoText } from '../../time/instant.js'
 
@@ -20,7 +20,7 @@ export async function unreachableSinks(store: Store): Promise<readonly Unreachab
   const { items } = await store.records.list({ kind: OUTAGE_KIND, limit: MOST })
   const found = new Map<string, UnreachableSink>()
   const oldestFirst = [...items].sort((one, other) => one.writtenAt - other.writtenAt)
-  for (const { sink, since, error, process } of oldestFirst.flatMap(toldOutages)) {
+  for (const { sink, since, error, process } of oldestFirst.flatMap(reportedOutages)) {
     const known = found.get(sink)
     found.set(sink, {
       sink,
