@@ -1,5 +1,7 @@
 /**
- * What a cron expression says, as bit masks: a few small integers that never refer back to the text.
+ * A parsed cron expression: bit masks, without the text.
+ *
+ *     0 9 * * 1-5   →   minutes 1 << 0, hours 1 << 9, weekdays 0b0111110
  */
 export interface CronFields {
   /** Bits 0–31 and 32–59 of the seconds and minutes of an hour. */

@@ -4,8 +4,8 @@ import { type CronFields, matchingDays } from './cron-fields.js'
 import { quote, timeError } from './error.js'
 
 /**
- * Refuses an expression whose date does not exist in any year. Only the length of a month and the weekday of its first
- * matter, and the Gregorian calendar has all their combinations: so looking at those is looking at every year.
+ * Refuses an expression whose date exists in no year. Whether a date matches depends on whether the year is a leap year and
+ * on which weekday it begins. There are 14 combinations, so checking 14 years covers all years.
  */
 export function refuseNever(fields: CronFields, expression: string): void {
   const kinds = fields.years === undefined ? KINDS_OF_YEAR : kindsOf(fields.years)
@@ -35,7 +35,7 @@ function kindsOf(years: Int16Array): number[] {
   const found = new Map<number, number>()
   for (let at = 0; at < years.length && found.size < 14; at += 3) {
     const [from = 0, to = 0, step = 1] = years.subarray(at, at + 3)
-    // The calendar repeats after 400 years, so 400 steps have met every kind that more would meet.
+    // The calendar repeats after 400 years, so more steps find no other kind of year.
     const last = Math.min(to, from + 400 * step)
     for (let year = from; year <= last && found.size < 14; year += step) found.set(kindOf(year), year)
   }

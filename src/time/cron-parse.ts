@@ -1,6 +1,6 @@
 /**
- * Text to masks, for the Open Cron Pattern Specification 1.0 to 1.4. A hand-written scanner: every character is looked
- * at a bounded number of times, and every error names the field, the value and the position.
+ * Parses the Open Cron Pattern Specification 1.0 to 1.4 to masks. A hand-written scanner reads every character a bounded
+ * number of times. Every error names the field, the value and the position.
  */
 import { readMonthDays, readWeekdays } from './cron-days.js'
 import { type CronFields, DayRule } from './cron-fields.js'
@@ -86,7 +86,7 @@ function readFields(fields: readonly Field[]): CronFields {
 
 function dayRule(anyMonthDay: boolean, anyWeekday: boolean, both: boolean): DayRule {
   if (anyMonthDay && anyWeekday) return DayRule.every
-  // An unrestricted field matches every day, so "both" leaves the decision to the other one.
+  // An unrestricted field matches every day, so with "both" the other field decides.
   return both || anyMonthDay || anyWeekday ? DayRule.both : DayRule.either
 }
 
@@ -123,7 +123,7 @@ function rulesFor(count: number, expression: string): readonly FieldRule[] {
   )
 }
 
-/** Of ASCII letters only: to Unicode, "ſ" and "ı" have the capitals S and I, and "ß" has two. */
+/** ASCII letters only: `toUpperCase` turns "ſ" into S, "ı" into I and "ß" into two letters. */
 function upperCase(text: string): string {
   return /[a-z]/.test(text) ? text.replace(/[a-z]+/g, (letters) => letters.toUpperCase()) : text
 }

@@ -1,5 +1,5 @@
 /**
- * The parts that all fields of a cron expression are made of: lists of values, ranges and steps. Every error names the
+ * Parses what all fields of a cron expression have in common: lists of values, ranges and steps. Every error names the
  * field, the value and the position.
  */
 import { MAX_YEAR, MIN_YEAR } from './calendar.js'
@@ -30,7 +30,7 @@ export const WEEKDAY: FieldRule = {
 }
 export const YEAR: FieldRule = { name: 'year', min: MIN_YEAR, max: MAX_YEAR }
 
-/** One field of the expression, with where it stands, so that errors can point at it. */
+/** One field of the expression, and its position for error messages. */
 export interface Field {
   readonly rule: FieldRule
   readonly text: string
@@ -119,7 +119,7 @@ export function eachValue({ from, to, step }: Range, rule: FieldRule, visit: (va
   for (let value = from; value <= last; value += step) visit(((value - rule.min) % lap) + rule.min)
 }
 
-/** How many values a field has. In the weekday field 7 is Sunday again, so there are fewer than it has numbers. */
+/** How many values a field has. A weekday field has 7, although it accepts 0 to 7: 0 and 7 are both Sunday. */
 function lapOf(rule: FieldRule): number {
   return rule === WEEKDAY ? 7 : rule.max - rule.min + 1
 }

@@ -1,8 +1,8 @@
 /**
- * The one error class of the project. It stands here, at the bottom of the dependency rule, so that
- * time maths can throw it too; `core/errors.ts` lists the codes of the layers above.
+ * The only error class of the project, apart from two subclasses in `core/errors.ts`, which also lists the codes of the
+ * layers above. It is defined in `time/`, at the bottom of the dependency rule, so that `time/` can throw it.
  *
- * Match on `code`, never on the message: messages may be reworded, codes are part of the API.
+ * Match on `code`, never on the message: codes are part of the API, messages are not.
  */
 export class BelfryError<Code extends string = string> extends Error {
   override readonly name = 'BelfryError'
@@ -35,13 +35,13 @@ export function timeError(code: TimeErrorCode, message: string, options?: ErrorO
   return new BelfryError(code, message, options)
 }
 
-/** A user's text inside a message: quoted, and cut so that a hostile value cannot flood a log. */
+/** A user's value for a message: quoted, and cut, so that a long value cannot flood a log. */
 export function quote(value: unknown): string {
   const text = typeof value === 'string' ? value : textOf(value)
   return JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}…` : text)
 }
 
-/** Objects from JSON may carry a `toString` that is no function. */
+/** `String(value)` throws for an object from JSON with a member `toString`. */
 function textOf(value: unknown): string {
   try {
     return String(value)

@@ -45,13 +45,13 @@ export interface AtSpec {
 
 export type TimelineSpec = string | CronSpec | EverySpec | AtSpec
 
-/** A timeline as data: parsed once, stored with the schedule, opened as often as needed. */
+/** A timeline as data, as it is stored with a schedule. `openTimeline` makes a `Timeline` of it. */
 export type ParsedTimeline =
   | { readonly cron: string; readonly timezone?: string; readonly dst?: DstRule }
   | { readonly every: number }
   | { readonly at: readonly number[] }
 
-/** Checks a spec and reduces it to plain data, or throws an error that says what is wrong with it. */
+/** Checks a spec and returns it as plain data. */
 export function parseTimeline(spec: TimelineSpec): ParsedTimeline {
   const plain = expand(spec)
   if ('every' in plain) return { every: intervalMs(plain.every) }
@@ -76,7 +76,7 @@ export function timeline(spec: TimelineSpec, anchor = 0): Timeline {
   return openTimeline(parseTimeline(spec), checkAnchor(anchor))
 }
 
-/** Resolves the spellings of one expression string: cron itself, `@every …` and `@at …`. */
+/** The text of `cron` may be a cron expression, `@every …` or `@at …`. */
 function expand(spec: TimelineSpec): CronSpec | EverySpec | AtSpec {
   const given = typeof spec === 'string' ? { cron: spec } : checkSpec(spec)
   if (!('cron' in given)) return given
@@ -137,7 +137,7 @@ let young = new Map<string, CronTimeline>()
 let old = new Map<string, CronTimeline>()
 
 function cronTimeline({ cron, timezone = 'UTC', dst }: CronSpec): Timeline {
-  // Two characters of rules, then a zone and an expression that hold no "|": no other spec can spell a kept key.
+  // Zones and expressions have no "|", so distinct specs have distinct keys.
   const key = `${dst === undefined ? '--' : dstKey(dst)}${typeof timezone === 'string' ? timezone : zone(timezone).name}|${cron}`
   const known = young.get(key)
   if (known !== undefined) return known
@@ -152,7 +152,7 @@ export function parseCronTimeline({ cron, timezone = 'UTC', dst }: CronSpec): Cr
   return new CronTimeline(cron, parseCron(cron), zone(timezone), dst)
 }
 
-/** Two generations: when the young one is full it becomes the old one, and what was not asked for since is dropped. */
+/** Two generations: a full young one becomes the old one. Entries of the former old one that were not used since are dropped. */
 function remember(key: string, made: CronTimeline): void {
   if (young.size >= CACHE_SIZE) {
     old = young

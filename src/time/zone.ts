@@ -1,10 +1,9 @@
 /**
  * Zones as segments of constant offset.
  *
- * The runtime's own zone data is asked through Intl, which takes microseconds a call; so each zone keeps
- * what it learned. The UTC line is cut into chunks of about a year; a chunk is sampled every five days and
- * each change of offset is then found to the second by bisection. (The two closest changes in the whole
- * zone database are seven days apart; a test samples every zone finely to hold that assumption.)
+ * Offsets come from Intl, at microseconds a call, so each zone caches its segments. UTC is divided into chunks of about a
+ * year. A chunk is sampled every five days, and each change of offset is then found to the second by bisection. (The two
+ * closest changes in the zone database are seven days apart; a test samples every zone finely to check that.)
  */
 import { DAY_MS, SECOND_MS } from './calendar.js'
 import { quote, timeError } from './error.js'
@@ -27,7 +26,7 @@ const CHUNK_MS = 400 * DAY_MS
 const SAMPLE_MS = 5 * DAY_MS
 /** Longer than any change lasts. */
 const LOOK_BACK_MS = 2 * DAY_MS
-/** Chunks kept by a zone: more than any real use touches, few enough that hostile years cannot fill the heap. */
+/** The most cached chunks of a zone: more than any real use needs, and few enough to bound memory. */
 const MAX_CHUNKS = 256
 
 class FixedZone implements Zone {
@@ -79,7 +78,7 @@ class IntlZone implements Zone {
   #survey(from: number, to: number): Segment[] {
     const segments: Segment[] = []
     let offset = this.#offsetAt(from)
-    // A chunk may begin shortly after a change, inside the hour that comes twice: its first segment must know.
+    // A chunk may begin inside a repeated hour, shortly after a change. Its first segment needs the offset before that change.
     let before = this.#offsetAt(from - LOOK_BACK_MS)
     let start = before === offset ? from : this.#changeBetween(from - LOOK_BACK_MS, from, before)
     for (let sample = from; sample < to; sample += SAMPLE_MS) {
@@ -108,7 +107,7 @@ class IntlZone implements Zone {
     return other
   }
 
-  /** Reads "GMT+05:30", "GMT-00:44:30" or "GMT" off the end of what Intl prints. */
+  /** Parses the end of Intl's text: "GMT+05:30", "GMT-00:44:30" or "GMT". */
   #offsetAt(instant: number): number {
     const text = this.#format.format(instant)
     const at = text.lastIndexOf('GMT') + 3
@@ -136,7 +135,7 @@ export function zone(name: string): Zone {
 }
 
 function openZone(name: string, key: string): Zone {
-  // Newer runtimes take "+02:00" as a zone and older ones do not: a name must mean the same on every instance.
+  // Only newer runtimes accept "+02:00" as a zone, and a name must mean the same on every instance.
   if (!/^[a-z][a-z0-9_+/-]{1,63}$/.test(key)) throw unknownZone(name)
   try {
     const opened = new IntlZone(name)
@@ -154,7 +153,7 @@ function unknownZone(name: string, cause?: unknown) {
   )
 }
 
-/** No zone is, or ever was, further from UTC than this. */
+/** No zone is or was further from UTC than this. */
 export const MAX_OFFSET_MS = 16 * 3_600_000
 
 /**
