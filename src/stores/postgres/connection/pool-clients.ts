@@ -14,7 +14,7 @@ import { failure } from '../../../core/errors.js'
 import { inTime, Silence } from '../../../core/in-time.js'
 import { type PgClient, type PgPool, type Query, type Row, rowsOf } from './driver.js'
 import { driven, isOfDriver } from './errors.js'
-import { ignoreErrors } from './pool.js'
+import { ignore } from './pool.js'
 
 /** The app may use all connections for a moment, and the pool has its own limit for opening one. */
 const CONNECT_MS = 30_000
@@ -38,7 +38,10 @@ export class PoolClients {
   async take(): Promise<PgClient> {
     for (;;) {
       const client = await this.#connect(CONNECT_MS, noConnection)
-      if ((this.#silencesAtAnswer.get(client) ?? this.#silences) === this.#silences) return client
+      if ((this.#silencesAtAnswer.get(client) ?? this.#silences) === this.#silences) {
+        client.on('error', ignore)
+        return client
+      }
       client.release(true)
     }
   }
@@ -59,7 +62,11 @@ export class PoolClients {
 
   /** Returns the client to the pool, or closes it when it is broken. */
   giveBack(client: PgClient, broken: boolean): void {
-    if (!broken) this.#silencesAtAnswer.set(client, this.#silences)
+    if (!broken) {
+      this.#silencesAtAnswer.set(client, this.#silences)
+      // A client that closes may still report an error.
+      client.removeListener('error', ignore)
+    }
     client.release(broken)
   }
 
@@ -97,7 +104,6 @@ export class PoolClients {
 
 async function connect(pool: PgPool): Promise<PgClient> {
   const client = await driven(pool.connect())
-  ignoreErrors(client)
   if (!isInTransaction(client)) return client
   client.release(true)
   throw leftOpen()

@@ -63,10 +63,10 @@ const ignored = new WeakSet<PgClient>()
  * Listens for as long as the client exists. A client may break in the moment in which the pool hands it out, when the
  * pool listens no longer and its user does not listen yet.
  */
-export function ignoreErrors(client: PgClient): void {
+function ignoreErrors(client: PgClient): void {
   if (ignored.has(client)) return
   ignored.add(client)
   client.on('error', ignore)
 }
 
-function ignore(): void {}
+export function ignore(): void {}

