@@ -86,6 +86,7 @@ export const GROUPS: readonly CommandGroup[] = [
       entry('stats', 'show how things stand', async () => (await import('./commands/stats.js')).statsCommand),
       entry('instances', 'list who takes part', async () => (await import('./commands/instances.js')).instancesCommand),
       entry('audit', 'show who changed what', async () => (await import('./commands/audit.js')).auditCommand),
+      entry('redis', 'print keys of a Redis store', async () => (await import('./commands/redis.js')).redisCommand),
       entry('freeze', 'keep all runs from starting', async () => (await import('./commands/freeze.js')).freezeCommand),
       entry('thaw', 'let runs start again', async () => (await import('./commands/thaw.js')).thawCommand),
     ],

@@ -19,7 +19,7 @@ it('completes commands, options and their values in bash', { timeout: 180_000 },
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   const script = join(tmpdir(), `belfry-completion-${process.pid}`)
   writeFileSync(script, stdout)
-  expect(await offered(script, 're')).toEqual(['resume', 'retry'])
+  expect(await offered(script, 're')).toEqual(['resume', 'retry', 'redis'])
   expect(await offered(script, 'ls', '--st')).toEqual(['--state', '--store'])
   expect(await offered(script, 'ls', '--state', 'p')).toEqual(['paused'])
   expect(await offered(script, 'runs', '-n', '5', '--output', 'json')).toEqual(['json', 'jsonl'])

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { Option } from 'commander'
 import { failure, quote } from '../../core/errors.js'
 import type { MigrationReport, Store } from '../../core/store.js'
+import type { RedisOptions } from '../../stores/redis/index.js'
 import { quotePath } from '../terminal/quote-path.js'
 
 export interface StoreOptions {
@@ -75,23 +76,30 @@ function postgresPlace(url: string, schema: string): StorePlace {
   }
 }
 
-/** Several URLs, with commas between them, are nodes of a cluster. */
-function redisPlace(text: string, schema: string): StorePlace {
+/** What the Redis store is opened with. Several URLs, with commas between them, are nodes of a cluster. */
+export function redisOptions({ store = '', schema = 'belfry' }: StoreOptions): RedisOptions {
+  if (!/^rediss?:/i.test(store)) throw failure('OPTION_INVALID', 'this is for a Redis store: pass --store redis://…')
+  const urls = redisUrls(store)
+  const [url = ''] = urls
+  return { prefix: `${schema}:`, ...(urls.length > 1 ? { nodes: urls } : { url }) }
+}
+
+function redisUrls(text: string): string[] {
   const urls = text.split(',').map((url) => url.trim())
   // What stands after the host is the number of a database.
-  if (!urls.every((url) => URL.canParse(url) && /^\/?\d*$/.test(new URL(url).pathname))) {
-    throw failure('OPTION_INVALID', 'the URL of --store cannot be read: redis://user:password@host:6379/0')
-  }
+  if (urls.every((url) => URL.canParse(url) && /^\/?\d*$/.test(new URL(url).pathname))) return urls
+  throw failure('OPTION_INVALID', 'the URL of --store cannot be read: redis://user:password@host:6379/0')
+}
+
+function redisPlace(store: string, schema: string): StorePlace {
+  const urls = redisUrls(store)
   const prefix = `${schema}:`
   const hosts = urls.map((url) => new URL(url).host || 'the local server')
   return {
     // Keys are made by whoever writes the first: an empty server is an empty store.
     mustExist: () => {},
     name: `keys ${quote(`${prefix}*`)} on ${hosts.join(', ')}`,
-    open: async () => {
-      const { redis } = await import('../../stores/redis/index.js')
-      return redis({ prefix, ...(urls.length > 1 ? { nodes: urls } : { url: urls[0] ?? text }) })
-    },
+    open: async () => (await import('../../stores/redis/index.js')).redis(redisOptions({ store, schema })),
     migrate: async () => {
       throw failure('OPTION_INVALID', 'there is nothing to migrate on Redis: it has no tables')
     },

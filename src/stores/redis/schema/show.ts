@@ -1,0 +1,99 @@
+/** Any key of a store in words, for `belfry redis show`: what it is for, and what its texts say. */
+import type { Json } from '../../../core/json.js'
+import { everywhere, shardKeys } from '../cluster/shards.js'
+import { lookScript } from '../connection/check-server.js'
+import { luaScript } from '../connection/lua-script.js'
+import { openLink } from '../connection/open-link.js'
+import { Server } from '../connection/server.js'
+import { listOf, maybe, named, number, text } from '../connection/shapes.js'
+import { type RedisOptions, readOptions } from '../options.js'
+import { toRecord } from '../records/record-codec.js'
+import { runId, toRun } from '../runs/run-codec.js'
+import { toSchedule } from '../schedules/schedule-codec.js'
+import { firstShard, KEYS, type KeyName, readKey } from './keys.js'
+import source from './show.lua'
+
+const showScript = luaScript({
+  name: 'schema/show',
+  source,
+  takes: { key: text, member: maybe(text), limit: number },
+  gives: { kind: text, size: number, members: listOf(named({ name: maybe(text), value: maybe(text) })) },
+})
+
+export interface ShownKey {
+  readonly key: string
+  /** What keys of this name are for. */
+  readonly about: string
+  /** How many members it has; those that are shown may be fewer. */
+  readonly size: number
+  readonly members: readonly ShownMember[]
+}
+
+export interface ShownMember {
+  /** The field or member; absent in a text. */
+  readonly name?: string
+  /** The value in words, or the score. */
+  readonly value?: Json
+}
+
+/** How many members are shown. */
+const SHOWN = 100
+
+/** `belfry:{0}:lock:mail`, or `lock:mail` to look in all shards; with a member, that alone. Undefined for no key of a store. */
+export async function showKey(
+  options: RedisOptions,
+  name: string,
+  member?: string,
+): Promise<readonly ShownKey[] | undefined> {
+  const { link, prefix, clock, timeoutMs } = readOptions(options)
+  const server = new Server({
+    ...{ link, prefix, clock, timeoutMs, waitReplicas: 0, clockKind: 'server' },
+    announce: () => {},
+    deliver: async () => {},
+  })
+  const wanted = readKey(name) ?? readKey(`${firstShard(prefix)}${name}`)
+  if (wanted === undefined) return undefined
+  try {
+    await openLink(link, clock, timeoutMs, prefix)
+    await server.callAt(lookScript, firstShard(prefix), {})
+    const shards = Number(await server.send(firstShard(prefix), ['HGET', `${firstShard(prefix)}meta`, 'shards']))
+    const starts = shardKeys(prefix, Math.max(shards, 1))
+    server.useShards(starts)
+    const key = wanted.of === '' ? wanted.key : `${wanted.key}:${wanted.of}`
+    const given = { key, limit: SHOWN, ...(member === undefined ? {} : { member }) }
+    const found = await everywhere(server, async (shard): Promise<ShownKey | undefined> => {
+      const start = starts[shard] ?? ''
+      if (name.startsWith(prefix) && !name.startsWith(start)) return undefined
+      const { kind, size, members } = await server.call(showScript, shard, given)
+      if (kind === 'none') return undefined
+      const shown = members.map(({ name: own, value }) => ({
+        ...(own === undefined ? {} : { name: own }),
+        ...(value === undefined ? {} : { value: inWords(wanted.key, shard, own ?? wanted.of, value) }),
+      }))
+      return { key: `${start}${key}`, about: KEYS[wanted.key], size, members: shown }
+    })
+    return found.filter((each) => each !== undefined)
+  } finally {
+    server.close()
+    link.close()
+  }
+}
+
+/** What a text says. Scores, and what is no text of ours, stay as they are. */
+function inWords(key: KeyName, shard: number, member: string, stored: string): Json {
+  switch (key) {
+    case 'runs':
+      return { ...toRun(runId(shard, member), stored) } as unknown as Json
+    case 'schedules':
+      return { ...toSchedule(member, stored) } as unknown as Json
+    case 'record':
+      return { ...toRecord('', member, stored) } as unknown as Json
+    case 'lock':
+    case 'lock-waiter-terms':
+      return JSON.parse(stored) as Json
+    case 'instance':
+      return stored.split('\n').map((line) => JSON.parse(line) as Json)
+    default:
+      return stored
+  }
+}
