@@ -4,8 +4,8 @@
  * indexes that it cannot do without (a run's id, a tick that is unique, what is due, what can be claimed), the same
  * durability, 1,000 rows at a time. No planning, no keys, no policies, nothing to wait for.
  */
-import { numberArray, textArray } from '../../dist/stores/postgres/connection/array-text.js'
 import { migratePostgres } from '../../dist/stores/postgres/index.js'
+import { numberArray, textArray } from './array-text.js'
 import { dropSchema, freshSchema, openPool } from './postgres.js'
 
 export const RAW_BATCH = 1_000
@@ -18,7 +18,7 @@ create index due on raw.schedules (due_at);
 create sequence raw.run_ids;
 alter table raw.runs add primary key (id);
 create unique index ticks on raw.runs (schedule, tick) where schedule is not null;
-create index claims on raw.runs (target, priority desc, ready_at, id) where state = 1;
+create index claims on raw.runs (target, priority desc, ready_at, id) where state = 'ready';
 create table raw.locks (name text primary key, holder text, token bigint, expires_at bigint, instance text)
   with (fillfactor = 50)`
 
@@ -27,8 +27,8 @@ const FILL_SCHEDULES = `insert into raw.schedules (id, version, definition, anch
   select 'bench/' || at, at, at, 0, 0, 0, at, 0, 0, 0, false, true from generate_series(0, $1::integer - 1) at`
 
 const COMMON =
-  'claim, priority, attempt, failures, takeovers, keep, waits_for, running, unstamped, engaged, rescued, cancel'
-const COMMON_VALUES = '0, 0, 0, 0, 0, 0, 0, false, false, true, false, false'
+  'claim, priority, attempt, failures, takeovers, keep, waits_for, unstamped, engaged, taken_over, cancel_requested'
+const COMMON_VALUES = `0, 0, 0, 0, 0, 'all', 'nothing', false, true, false, false`
 
 const TAKE = {
   name: 'raw-take',
@@ -40,37 +40,37 @@ const RECORD = {
   text: `with moved as (update raw.schedules s set cursor = g.at, due_at = g.next, next_at = g.next
       from unnest($1::text[], $2::bigint[], $3::bigint[]) as g(id, at, next) where s.id = g.id)
     insert into raw.runs (id, target, origin, schedule, tick, payload, state, created_at, ready_at, ${COMMON})
-    select nextval('raw.run_ids'), 'job:noop', 0, g.id, g.at, 'null', 1, $4, g.at, ${COMMON_VALUES}
+    select nextval('raw.run_ids'), 'job:noop', 'tick', g.id, g.at, 'null', 'ready', $4, g.at, ${COMMON_VALUES}
     from unnest($1::text[], $2::bigint[]) as g(id, at) on conflict do nothing`,
 }
 const ENQUEUE_COLUMNS = `id, target, origin, payload, state, created_at, ready_at, ${COMMON}`
 const ENQUEUE_MANY = {
   name: 'raw-enqueue-many',
   text: `insert into raw.runs (${ENQUEUE_COLUMNS})
-    select nextval('raw.run_ids'), 'job:noop', 3, g.payload, 1, g.at, g.at, ${COMMON_VALUES}
+    select nextval('raw.run_ids'), 'job:noop', 'enqueue', g.payload, 'ready', g.at, g.at, ${COMMON_VALUES}
     from unnest($1::text[], $2::bigint[]) as g(payload, at) returning id`,
 }
 const ENQUEUE_ONE = {
   name: 'raw-enqueue-one',
   text: `insert into raw.runs (${ENQUEUE_COLUMNS})
-    values (nextval('raw.run_ids'), 'job:noop', 3, $1, 1, $2, $2, ${COMMON_VALUES}) returning id`,
+    values (nextval('raw.run_ids'), 'job:noop', 'enqueue', $1, 'ready', $2, $2, ${COMMON_VALUES}) returning id`,
 }
 const CLAIM = {
   name: 'raw-claim',
-  text: `update raw.runs r set state = 2, attempt = r.attempt + 1, token = $2, started_at = $1, instance = 'raw', claim = 1
-    from (select id from raw.runs where state = 1 and target = 'job:noop' and ready_at <= $1
+  text: `update raw.runs r set state = 'running', attempt = r.attempt + 1, token = $2, started_at = $1, instance = 'raw', claim = 1
+    from (select id from raw.runs where state = 'ready' and target = 'job:noop' and ready_at <= $1
       order by priority desc, ready_at, id limit ${RAW_BATCH} for update skip locked) c
     where r.id = c.id returning r.id, r.token, r.target, r.schedule, r.tick, r.payload, r.attempt`,
 }
 const COMPLETE = {
   name: 'raw-complete',
-  text: `update raw.runs r set state = 3, finished_at = $3, ended = $3 from unnest($1::bigint[], $2::bigint[]) as g(id, token)
-    where r.id = g.id and r.token = g.token and r.state = 2`,
+  text: `update raw.runs r set state = 'succeeded', finished_at = $3, ended = $3 from unnest($1::bigint[], $2::bigint[]) as g(id, token)
+    where r.id = g.id and r.token = g.token and r.state = 'running'`,
 }
 const DELETE = {
   name: 'raw-delete',
   text: `delete from raw.runs r using unnest($1::bigint[], $2::bigint[]) as g(id, token)
-    where r.id = g.id and r.token = g.token and r.state = 2`,
+    where r.id = g.id and r.token = g.token and r.state = 'running'`,
 }
 const LOCK = {
   name: 'raw-lock',

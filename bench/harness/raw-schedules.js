@@ -5,11 +5,11 @@
  */
 
 import { toText } from '../../dist/core/stored-text.js'
-import { numberArray, textArray } from '../../dist/stores/postgres/connection/array-text.js'
+import { numberArray, textArray } from './array-text.js'
 import { openRawPostgres, RAW_BATCH } from './raw-postgres.js'
 
 const TABLE = `
-create table raw.made (like raw.belfry_schedules, body text, payload text, target text, priority integer, keep smallint,
+create table raw.made (like raw.belfry_schedules, body text, payload text, target text, priority integer, keep text,
   unstamped boolean);
 alter table raw.made add primary key (id);
 create index made_due on raw.made (due_at, place);
@@ -18,7 +18,7 @@ create index made_target on raw.made (target, id)`
 const COLUMNS = `id, version, definition, anchor, cursor, due_at, place, next_at, created_at, updated_at, minds_overlap,
   removable, body, payload, target, priority, keep, unstamped`
 const VALUES = `nextval('raw.run_ids'), nextval('raw.run_ids'), $AT, $AT, $AT, nextval('raw.run_ids'), $AT, $AT, $AT, false,
-  true, $BODY, $PAYLOAD, 'job:noop', 0, 0, false`
+  true, $BODY, $PAYLOAD, 'job:noop', 0, 'all', false`
 
 /** @param {string} at @param {string} body @param {string} payload */
 const values = (at, body, payload) => VALUES.replaceAll('$AT', at).replace('$BODY', body).replace('$PAYLOAD', payload)

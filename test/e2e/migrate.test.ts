@@ -6,8 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { inSchema, SCHEMA_VERSION } from '../../src/stores/postgres/schema.js'
-import { TABLES } from '../../src/stores/postgres/tables.js'
+import { SCHEMA_VERSION } from '../../src/stores/postgres/schema/migration-sql.js'
 import { SCHEMA_VERSION as SQLITE_VERSION } from '../../src/stores/sqlite/schema/migrate.js'
 import { serverUrl } from '../servers/server-url.js'
 
@@ -81,11 +80,10 @@ describe('belfry migrate on Postgres', () => {
     expect(lines).toEqual([CREATED, ...Array(9).fill(UP_TO_DATE)])
   })
 
-  it('upgrades an older schema', async () => {
-    await pool.query(`create schema ${SCHEMA}; ${inSchema(TABLES, SCHEMA)}
-      create table ${SCHEMA}.meta (name text primary key, value bigint not null);
-      insert into ${SCHEMA}.meta values ('schema', 1)`)
-    const report = `${place}: migrated from version 1 to ${SCHEMA_VERSION}\n`
+  it('replaces the functions of an older release', async () => {
+    await migrate()
+    await pool.query(`update ${SCHEMA}.meta set value = 1 where name in ('functions', 'release')`)
+    const report = `${place}: functions brought up to date (version ${SCHEMA_VERSION})\n`
     expect(await migrate()).toEqual({ code: 0, stdout: report, stderr: '' })
     expect(await versionNow()).toBe(SCHEMA_VERSION)
     expect((await pool.query(`select nextval('${SCHEMA}.proofs')`)).rowCount).toBe(1)

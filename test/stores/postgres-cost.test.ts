@@ -3,7 +3,7 @@ import pg from 'pg'
 import { expect, it } from 'vitest'
 import type { ClaimedRun } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
-import { inStates } from '../../src/stores/postgres/run-row.js'
+import { inStates } from '../../src/stores/postgres/runs/list.js'
 import { definition, failed, key, newRun, Scene } from '../../src/testing/contract/scene.js'
 import { type FreshPostgres, freshPostgres } from '../servers/fresh-postgres.js'
 
@@ -41,9 +41,9 @@ function counter({ schema, direct, elapse }: FreshPostgres, observer: pg.Client)
 
 /** Inserts 5,000 waiting runs; `values` are what they wait for, and their key, schedule and tick. */
 function waiting(schema: string, values: string): string {
-  return `insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state, unstamped, engaged, target,
-    payload, key_limit, key_waits, waits_for, key, schedule, tick) select nextval('${schema}.run_ids'), 0, 0, 0, 0, 0, 0, false,
-    true, 'job:work', 'null', 1, true, ${values} from generate_series(1, 5000) n`
+  return `insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state, engaged, target, payload,
+    key_limit, key_when_busy, waits_for, key, schedule, tick) select nextval('${schema}.run_ids'), 0, 0, 0, 'tick', 'all',
+    'waiting', true, 'job:work', 'null', 1, 'wait', ${values} from generate_series(1, 5000) n`
 }
 
 it('D10 the cost of a tick, or of a page of a list, does not grow with the number of schedules', {
@@ -168,8 +168,8 @@ it('missed ticks are found without reading the ticks of other schedules', { time
 it('waiting, ready and running runs are found without reading the history', async () => {
   const { store, schema, direct, close } = await freshPostgres()
   const pool = new pg.Pool({ connectionString: direct, max: 1 })
-  await pool.query(`insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state, unstamped, engaged,
-    target, payload, ended) select n, 0, 0, 0, 3, 0, 3, false, false, 'job:work', 'null', n from generate_series(1, 20000) n;
+  await pool.query(`insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state, target,
+    payload, ended) select n, 0, 0, 0, 'enqueue', 'all', 'succeeded', 'job:work', 'null', n from generate_series(1, 20000) n;
     analyze ${schema}.runs`)
   for (const state of ['waiting', 'ready', 'running'] as const) {
     const list = `select id from ${schema}.runs r where ${inStates('r', [state])} order by id desc limit 10`
@@ -204,7 +204,7 @@ it('the run that holds a key is found without reading all that wait for it', { t
     await join()
     const first = await enqueue({ key: key('a') })
     expect(await claim()).toHaveLength(1)
-    await observer.query(waiting(schema, "3, 'a', null, null"))
+    await observer.query(waiting(schema, "'key', 'a', null, null"))
     const read = await counter(opened, observer)(1, async ({ enqueue: make, claimOne, settle, tryEnqueue }) => {
       expect(await tryEnqueue({ key: key('a'), checkKey: true })).toEqual({ outcome: 'busy', run: first })
       await make()
@@ -219,7 +219,7 @@ it('a dedupe key is looked up among dedupe keys only', { timeout: 60_000 }, () =
     const { store, schema } = opened
     await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
     // The planner expects next to no waiting runs.
-    await observer.query(`analyze ${schema}.runs; ${waiting(schema, "3, 'busy', null, null")}`)
+    await observer.query(`analyze ${schema}.runs; ${waiting(schema, "'key', 'busy', null, null")}`)
     const read = await counter(opened, observer)(1, async ({ join, enqueue, claimOne }) => {
       await join()
       await enqueue({ dedupe: 'once' })
@@ -232,7 +232,7 @@ it('a dedupe key is looked up among dedupe keys only', { timeout: 60_000 }, () =
 it('the cost of ending a run does not depend on what waits for other keys', { timeout: 60_000 }, () =>
   withObserver(async (opened, observer) => {
     const { schema } = opened
-    await observer.query(waiting(schema, "2, null, 'long', n"))
+    await observer.query(waiting(schema, "'overlap', null, 'long', n"))
     const read = await counter(opened, observer)(2, async ({ join, enqueue, claimOne, settle }) => {
       await join()
       await enqueue({ origin: 'trigger', schedule: 'bell' })
@@ -247,7 +247,7 @@ it('a waiter queue advances without reading all that wait in it', { timeout: 60_
     const { store, schema } = opened
     await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
     // The planner expects next to no runs with a schedule.
-    await observer.query(`analyze ${schema}.runs; ${waiting(schema, "2, null, 'bell', n")}`)
+    await observer.query(`analyze ${schema}.runs; ${waiting(schema, "'overlap', null, 'bell', n")}`)
     const read = await counter(opened, observer)(3, async ({ join, enqueue, claimOne, settle }) => {
       await join()
       await enqueue({ origin: 'trigger', schedule: 'bell' })
@@ -267,7 +267,7 @@ it(
     withObserver(async (opened, observer) => {
       const { store, schema } = opened
       await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
-      await observer.query(`${waiting(schema, "3, 'busy', null, null")}; analyze ${schema}.runs`)
+      await observer.query(`${waiting(schema, "'key', 'busy', null, null")}; analyze ${schema}.runs`)
       const ROUNDS = 10
       const read = await counter(opened, observer)(6 * ROUNDS, async ({ join, enqueue, claim, settle }) => {
         await join()
@@ -319,11 +319,10 @@ it('the cost of a beat is proportional to the claims since the last one, also wh
   await client.connect()
   const beatMs = async (instance: string, count: number, ends: boolean) => {
     await scene.join(instance)
-    await client.query(`with started as (insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state,
-      unstamped, engaged, target, payload, running, token, attempt, started_at, instance, claim)
-      select nextval('${schema}.run_ids'), 0, 0, 0, 3, 0, 1, false, false, 'job:work', 'null', true, 1, 1, 0, '${instance}', n
-      from generate_series(1, ${count}) n returning id, claim)
-      insert into ${schema}.claims (instance, claim, runs) select '${instance}', claim, array[id] from started`)
+    await client.query(`insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state, target, payload,
+      token, attempt, started_at, instance, claim)
+      select nextval('${schema}.run_ids'), 0, 0, 0, 'enqueue', 'all', 'running', 'job:work', 'null', 1, 1, 0, '${instance}', n
+      from generate_series(1, ${count}) n`)
     if (ends) await client.query(`delete from ${schema}.runs where instance = '${instance}'`)
     const { rows } = await client.query(
       `select id::text as run, token::integer from ${schema}.runs where instance = '${instance}'`,
@@ -332,7 +331,7 @@ it('the cost of a beat is proportional to the claims since the last one, also wh
     const request = { instance, leaseMs: 600_000, attempts: rows, claimsSettled: count }
     expect(await store.instances.beat(request)).toMatchObject({ alive: true, lost: [] })
     const took = performance.now() - startedAt
-    const left = await client.query(`select from ${schema}.claims where instance = '${instance}'`)
+    const left = await client.query(`select from ${schema}.runs where instance = '${instance}' and state = 'running'`)
     expect(left.rowCount).toBe(ends ? 0 : count)
     return took
   }

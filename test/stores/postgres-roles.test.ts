@@ -84,7 +84,7 @@ describe('belfry migrate', () => {
     await expect(asked).rejects.toThrow(/may not migrate .* migrate as the role that made the tables/)
   })
 
-  for (const table of ['meta', 'runs', 'names']) {
+  for (const table of ['meta', 'runs', 'lock_names']) {
     it(`refuses a schema that contains a foreign table "${table}"`, async () => {
       await admin.query(`create schema ${SCHEMA}; create table ${SCHEMA}.${table} (mine int)`)
       const refusal = {

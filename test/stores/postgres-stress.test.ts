@@ -64,15 +64,15 @@ it(
 /** Invariants when all operations have ended. Each query selects the rows that violate one. */
 const INVARIANTS = {
   'a lease is held by no run that has ended': `select l.* from belfry.leases l left join belfry.runs r on r.id = l.run
-    where l.run is not null and r.running is not true`,
-  'every run that runs stands in a claim of its instance': `select r.id from belfry.runs r where r.running and not exists (
-    select 1 from belfry.claims c where c.instance = r.instance and c.claim = r.claim and r.id = any (c.runs))`,
-  'what runs, and nothing else, is in a state in which it may': `select id from belfry.runs
-    where running and state not in (1, 2) or state = 2 and not running`,
+    where l.run is not null and r.state is distinct from 'running'`,
+  'every run that runs belongs to a claim of its instance': `select id from belfry.runs
+    where state = 'running' and (instance is null or claim is null or token is null)`,
+  'what waits, and nothing else, says what it waits for': `select id from belfry.runs
+    where (state = 'waiting') <> (waits_for <> 'nothing')`,
   'a dedupe key that is taken belongs to an unfinished run': `select d.* from belfry.dedupes d
-    left join belfry.runs r on r.id = d.run where d.until is null and coalesce(r.state, 3) >= 3`,
+    left join belfry.runs r on r.id = d.run where d.until is null and coalesce(r.state, 'succeeded') >= 'succeeded'`,
   'every holder and waiter of a name has its row': `select name from belfry.leases union select name from belfry.waiters
-    except select name from belfry.names`,
+    except select name from belfry.lock_names`,
   'every schedule has its definition, and no other is left': `select s.id, d.id from belfry.schedules s
     full join belfry.definitions d on d.id = s.definition where s.id is null or d.id is null`,
 }

@@ -1,7 +1,12 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
-import { FUNCTIONS_HASH, RELEASE, releaseNumber, SCHEMA_VERSION } from '../../src/stores/postgres/schema.js'
+import {
+  FUNCTIONS_HASH,
+  RELEASE,
+  releaseNumber,
+  SCHEMA_VERSION,
+} from '../../src/stores/postgres/schema/migration-sql.js'
 import { serverUrl } from '../servers/server-url.js'
 
 const SCHEMA = `versions_${process.pid}`
@@ -51,7 +56,7 @@ async function pretendFunctions(release: number): Promise<void> {
   await pretend(SCHEMA_VERSION, SCHEMA_VERSION)
   await pool.query(`update ${SCHEMA}.meta set value = case name when 'functions' then 1 else ${release} end
     where name in ('functions', 'release')`)
-  await pool.query(`create or replace function ${SCHEMA}.leave(v_id text) returns void language sql as ''`)
+  await pool.query(`create or replace function ${SCHEMA}.leave(instance_id text) returns void language sql as ''`)
 }
 
 async function functionsNow(): Promise<number> {
@@ -64,7 +69,7 @@ it('functions of an older release are refused, and replaced by migrating, althou
   await expect(open()).rejects.toThrow(/has the functions of an older release: run `belfry migrate`/)
   const report = await migratePostgres({ pool, schema: SCHEMA })
   expect(report).toMatchObject({ from: SCHEMA_VERSION, to: SCHEMA_VERSION })
-  expect(report.sql).toContain('.leave(v_id text)')
+  expect(report.sql).toContain('.leave(instance_id text)')
   expect(await functionsNow()).toBe(FUNCTIONS_HASH)
   const { rows } = await pool.query(`select prosrc from pg_proc where oid = '${SCHEMA}.leave'::regproc`)
   expect(rows[0].prosrc).toContain('for update')

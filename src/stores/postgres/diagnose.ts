@@ -1,8 +1,9 @@
 /** Findings of `belfry doctor` about the database itself. Reads catalogues and statistics, never the tables. */
 import type { Check, Finding } from '../../core/diagnosis.js'
 import type { Database } from './connection/database.js'
-import { planMigration } from './migrate.js'
-import { INDEXES, inSchema } from './schema.js'
+import { planMigration } from './schema/migrate.js'
+import { INDEXES } from './schema/migration-sql.js'
+import { inSchema } from './schema/schema-name.js'
 
 export async function diagnose(db: Database): Promise<readonly Check[]> {
   return [await version(db), await indexes(db), await bloat(db)]

@@ -14,8 +14,7 @@ import { poolOf } from './connection/pool.js'
 import { ProofOfLife } from './connection/proof-of-life.js'
 import { reopen } from './connection/reopen.js'
 import { type Change, Wakes } from './connection/wakes.js'
-import { LockLines } from './lock-lines.js'
-import { checkSchemaVersion, migrateSchema, planMigration } from './migrate.js'
+import { LockWaiters } from './locks/lock-waiters.js'
 import {
   checkMigrateOptions,
   checkPostgresOptions,
@@ -23,7 +22,8 @@ import {
   type MigrateOptions,
   type PostgresOptions,
 } from './options.js'
-import { migrationSql } from './schema.js'
+import { checkSchemaVersion, migrateSchema, planMigration } from './schema/migrate.js'
+import { migrationSql } from './schema/migration-sql.js'
 import { operationsOn } from './store.js'
 
 export type { PgClient, PgPool } from './connection/driver.js'
@@ -60,13 +60,13 @@ export function postgres(options: PostgresOptions): Store {
     ...(proof === undefined ? {} : { proof }),
     ...(listen ? { channel } : {}),
   })
-  const lines = new LockLines(db, wakes)
+  const waiters = new LockWaiters(db, wakes)
   const listener =
     listen && directUrl !== undefined
       ? new Listener({
           ...{ channel, self },
           heard: (changes) => wakes.heard(changes),
-          handed: (lease) => lines.handedElsewhere(lease),
+          handed: (lease) => waiters.handedElsewhere(lease),
         })
       : undefined
   const direct = new DirectConnection({
@@ -75,7 +75,7 @@ export function postgres(options: PostgresOptions): Store {
   })
 
   return {
-    ...operationsOn(db, lines),
+    ...operationsOn(db, waiters),
     supports: { transactions: true, wakeups: listener !== undefined, durable: true, shared: true },
     subscribe: wakes.subscribe,
     ...(proof === undefined ? {} : { onLost: proof.onLost }),

@@ -2,7 +2,7 @@ import type { Clock } from '../../core/clock.js'
 import { failure, quote } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
 import type { PgPool } from './connection/driver.js'
-import { checkSchema } from './schema.js'
+import { checkSchema } from './schema/schema-name.js'
 
 export type Liveness = 'lease' | 'advisory'
 

@@ -1,41 +1,39 @@
 /** The operations of the Postgres store, over a database. */
 import type { NewRun } from '../../core/run.js'
 import type { EnqueueResult, PutResult, ScheduleWrite, Store } from '../../core/store.js'
-import { advanceSchedules } from './advance.js'
-import { readyBacklog } from './backlog.js'
-import { claimRuns } from './claim.js'
 import { CoalescedWrites } from './connection/coalesced-writes.js'
 import type { Database } from './connection/database.js'
-import { Definitions } from './definitions.js'
 import { diagnose } from './diagnose.js'
-import { enqueueRuns, isAvailable, isPlain } from './enqueue.js'
-import { freezeStore, frozenSince, thawStore } from './freeze.js'
-import {
-  beatInstance,
-  declareSet,
-  joinInstance,
-  leaveInstance,
-  listDeclared,
-  listInstances,
-  listJobs,
-} from './instances.js'
-import { inspectLease, listLeases, renewLeases, resetLease } from './leases.js'
-import type { LockLines } from './lock-lines.js'
-import { pruneHistory } from './prune.js'
-import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
-import { rescueRuns } from './rescue.js'
-import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
-import {
-  applySchedules,
-  getSchedule,
-  listSchedules,
-  pauseSchedule,
-  putSchedules,
-  removeSchedules,
-  resumeSchedule,
-  skippedRanges,
-} from './schedules.js'
-import { settleRuns } from './settle.js'
+import { beatInstance } from './instances/beat.js'
+import { declareSet, listDeclared } from './instances/declarations.js'
+import { joinInstance } from './instances/join.js'
+import { leaveInstance } from './instances/leave.js'
+import { listInstances, listJobs } from './instances/list.js'
+import { inspectLease, listLeases } from './locks/list.js'
+import type { LockWaiters } from './locks/lock-waiters.js'
+import { renewLeases } from './locks/renew.js'
+import { resetLease } from './locks/reset.js'
+import { getRecord, listRecords, putRecord, removeRecord } from './records/records.js'
+import { isAvailable } from './runs/available.js'
+import { readyBacklog } from './runs/backlog.js'
+import { cancelRun } from './runs/cancel.js'
+import { claimRuns } from './runs/claim.js'
+import { enqueueRuns, isPlain } from './runs/enqueue.js'
+import { freezeStore, frozenSince, thawStore } from './runs/freeze.js'
+import { getRun, listRuns } from './runs/list.js'
+import { pruneHistory } from './runs/prune.js'
+import { rescueRuns } from './runs/rescue.js'
+import { retryRun } from './runs/retry.js'
+import { settleRuns } from './runs/settle.js'
+import { stampRuns } from './runs/stamp.js'
+import { advanceSchedules } from './schedules/advance.js'
+import { applySchedules } from './schedules/apply.js'
+import { Definitions } from './schedules/definitions.js'
+import { getSchedule, listSchedules } from './schedules/list.js'
+import { pauseSchedule, resumeSchedule } from './schedules/pause.js'
+import { putSchedules } from './schedules/put.js'
+import { removeSchedules } from './schedules/remove.js'
+import { skippedRanges } from './schedules/skips.js'
 import { enqueueInside } from './transactions/enqueue-inside.js'
 import { transactRun } from './transactions/transact.js'
 import { TransactionSlots } from './transactions/transaction-slots.js'
@@ -43,7 +41,10 @@ import { TransactionSlots } from './transactions/transaction-slots.js'
 const NOW = 'select belfry.now_us() / 1000'
 
 /** All but opening and closing, which are the handle's. */
-export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
+export function operationsOn(
+  db: Database,
+  waiters: LockWaiters,
+): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
   const slots = new TransactionSlots(db.pool)
   const put = (writes: readonly ScheduleWrite[]) => putSchedules(db, writes)
@@ -92,9 +93,9 @@ export function operationsOn(db: Database, lines: LockLines): Omit<Store, 'open'
       prune: op(pruneHistory),
     },
     leases: {
-      acquire: (request) => lines.acquire(request),
+      acquire: (request) => waiters.acquire(request),
       renew: op(renewLeases),
-      release: (request) => lines.release(request),
+      release: (request) => waiters.release(request),
       inspect: op(inspectLease),
       list: op(listLeases),
       reset: op(resetLease),

@@ -1,8 +1,8 @@
 /** The store as the beat thread opens it: beats and renewals over one connection that stays open. */
 import type { BeatStore } from '../../../core/beat-store.js'
 import { systemClock } from '../../../core/clock.js'
-import { beatInstance } from '../instances.js'
-import { renewLeases } from '../leases.js'
+import { beatInstance } from '../instances/beat.js'
+import { renewLeases } from '../locks/renew.js'
 import { Database } from './database.js'
 import { poolOf } from './pool.js'
 import { unproven } from './proof-of-life.js'

@@ -33,7 +33,7 @@
  */
 import { type Clock, sleep } from '../../../core/clock.js'
 import { KnownLease, replyLimitMs } from '../../../core/reply-limit.js'
-import { inSchema } from '../schema.js'
+import { inSchema } from '../schema/schema-name.js'
 import { type PgClient, type PgPool, type Query, type Row, rawQuery } from './driver.js'
 import { isOfDriver, isWrongIsolation, sqlState, storeError, troubleOf } from './errors.js'
 import { isInTransaction, leftOpen, PoolClients } from './pool-clients.js'

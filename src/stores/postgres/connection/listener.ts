@@ -7,7 +7,7 @@
  *     4f1c… runs leases           sender and changes; the sender is `-` where a transaction of the app's sent it
  *     handed {"name":"a", …}      a lease that was given to its next waiter, sent with the commit that gave it
  */
-import type { Handed } from '../lease-row.js'
+import type { Handed } from '../locks/lease-codec.js'
 import type { DirectUse } from './direct-connection.js'
 import type { DirectClient } from './driver.js'
 import { type Change, changesIn } from './wakes.js'

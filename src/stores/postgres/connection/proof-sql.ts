@@ -6,26 +6,13 @@
  * Advisory locks are known to a whole database by two integers. The first is the oid of a sequence of the schema, so
  * that two schemas never meet; the second comes from that sequence.
  */
-export const PROOF_TABLES = `
--- Numbers of sessions that prove life, and by its oid the class of their advisory locks.
-create sequence belfry.proofs as integer cycle;
-alter table belfry.leases add column proof integer;
-alter table belfry.waiters add column proof integer;
-alter table belfry.instances add column proof integer;
-`
-
 const CLASS = `'belfry.proofs'::regclass::oid::integer`
-
-/** Whether the session with this number is gone. Null, which is as good as no, when there is no number. */
-export function gone(number: string): string {
-  return `pg_try_advisory_xact_lock_shared(${CLASS}, ${number})`
-}
 
 /** Takes a number, and the lock on it if nobody else has it by some strange chance. */
 export const TAKE_NUMBER = `select n, pg_try_advisory_lock(${CLASS}, n) as taken, pg_backend_pid() as pid
   from (select nextval('belfry.proofs')::integer as n) numbers`
 
-export const IS_GONE = `select ${gone('$1')}`
+export const IS_GONE = 'select belfry.session_is_gone($1)'
 
 /** The server is to notice soon that the other end has vanished, and not to end a session because it is quiet. */
 export const KEEP_SESSION = `select set_config(s.name, wanted.value, false) from pg_settings s join (values

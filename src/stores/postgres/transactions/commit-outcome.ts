@@ -71,7 +71,7 @@ class UnheardCommit {
 }
 
 const STATUS = 'select pg_xact_status($1::text::xid8)'
-const MARK = 'select settled_token = $2, running and token = $2 from belfry.runs where id = $1'
+const MARK = `select settled_token = $2, state = 'running' and token = $2 from belfry.runs where id = $1`
 
 async function ask(db: Database, { run, token, backend }: OpenTransaction): Promise<CommitOutcome | undefined> {
   const status = await statusOf(db, backend.xid)

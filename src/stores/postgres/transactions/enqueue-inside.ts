@@ -11,45 +11,20 @@ import type { NewRun } from '../../../core/run.js'
 import type { EnqueueResult } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 import { sqlState } from '../connection/errors.js'
-import { operation } from '../connection/sql-function.js'
-import { CHECK_KEY_COLUMN, COLUMN_TYPES, checkCount, columnsOf, isPlain, OVERLAP_COLUMN } from '../enqueue.js'
+import { checkCount } from '../runs/enqueue.js'
+import { newRuns } from '../runs/run-codec.js'
 import type { CallerTransaction } from './adapters/caller-transaction.js'
-
-const COLUMNS = COLUMN_TYPES.map((type, at) => `(v_columns ->> ${at})::${type}`)
-
-/** The sender of such a hint is nobody: nobody was told of it before. */
-const HINT = '- runs'
-
-export const ENQUEUE_INSIDE_FUNCTION = operation(
-  'enqueue_inside(v_xid text, v_channel text, v_plain boolean, v_columns json)',
-  'table (outcome text, run bigint)',
-  `
-begin
-  if pg_current_xact_id()::text <> v_xid then
-    return query select 'outside'::text, null::bigint;
-    return;
-  end if;
-  -- A run that is checked against others must see what was committed while it waited for them.
-  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')
-    and (true = any (${COLUMNS[CHECK_KEY_COLUMN]}) or cardinality(${COLUMNS[OVERLAP_COLUMN]}) > 0) then
-    return query select 'isolated'::text, null::bigint;
-    return;
-  end if;
-  if v_channel <> '' then perform pg_notify(v_channel, '${HINT}'); end if;
-  return query select e.outcome, e.run from belfry.enqueue(v_plain, ${COLUMNS.join(', ')}) e;
-end`,
-)
 
 const WHICH = 'select pg_current_xact_id()::text as xid'
 const ENQUEUE = `select outcome, run::text as run
-  from belfry.enqueue_inside($1::text, $2::text, $3::text::boolean, $4::text::json)`
+  from belfry.enqueue_runs_inside($1::text, $2::text, $3::text::json)`
 
 export async function enqueueInside(db: Database, runs: readonly NewRun[], tx: unknown): Promise<EnqueueResult[]> {
   if (!isTransaction(tx)) throw notOne()
   if (runs.length === 0) return []
   checkCount(runs)
   const xid = await ask<{ readonly xid: string }>(tx, WHICH, [])
-  const values = [xid[0]?.xid ?? '', db.channel ?? '', String(runs.every(isPlain)), JSON.stringify(columnsOf(runs))]
+  const values = [xid[0]?.xid ?? '', db.channel ?? '', String(newRuns.encode(runs))]
   const results = await ask<Answer>(tx, db.text(ENQUEUE), values).catch((error: unknown) => {
     throw NOT_THERE.has(sqlState(rootOf(error)) ?? '') ? otherDatabase(db, error) : error
   })

@@ -28,10 +28,9 @@ import { unlessAborted } from '../../../core/unless-aborted.js'
 import type { Database, Row } from '../connection/database.js'
 import { textLiteral } from '../connection/driver.js'
 import { sqlState, storeError } from '../connection/errors.js'
-import { runNumber } from '../run-row.js'
+import { runNumber } from '../runs/run-codec.js'
 import beginSql from './begin.sql'
 import { commitOutcome, type OpenTransaction } from './commit-outcome.js'
-import { ENDED_ITSELF, STALE } from './commit-run.js'
 import { HandlerClient } from './handler-client.js'
 import { TransactionConnection } from './transaction-connection.js'
 import type { TransactionSlots } from './transaction-slots.js'
@@ -142,3 +141,6 @@ function explained(error: unknown, earlier: unknown): unknown {
 }
 
 const IN_FAILED_TRANSACTION = '25P02'
+/** Raised by `commit-run.sql`. */
+const STALE = 'BF001'
+const ENDED_ITSELF = 'BF002'

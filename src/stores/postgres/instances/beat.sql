@@ -1,0 +1,44 @@
+-- An instance proves that it lives, and says what it runs. Refused once another instance has declared it dead.
+--
+-- What runs under its name, belongs to a claim that it says was answered, and is not in its list never arrived: the reply
+-- was lost. Such runs become ready again.
+--
+-- Locks: the instance, then as `take_over_attempts`, its declarations.
+create or replace function belfry.beat(
+  instance_id text, lease_ms bigint, listed belfry.attempt[], settled_claim bigint,
+  out now_ms bigint, out alive boolean, out own bigint[], out cancelled bigint[], out hints belfry.hint[]
+) language plpgsql as $$
+declare
+  now_us bigint;
+  unheard belfry.attempt[];
+  app_name text;
+  declarations_hash text;
+begin
+  perform belfry.durable();
+  hints := '{}';
+  -- A set less a set: to look each one up in an array would take seconds for an instance that runs 20,000 at a time.
+  unheard := array(
+    select a from belfry.attempts_of(instance_id, settled_claim) a
+    where (a.run, a.token) not in (select l.run, l.token from unnest(listed) l));
+  select i.app, i.declarations into app_name, declarations_hash from belfry.instances i
+  where i.id = instance_id and not i.dead for no key update;
+  alive := found;
+  now_us := belfry.now_us();
+  now_ms := now_us / 1000;
+  if not alive then
+    return;
+  end if;
+  -- Only now: a run that was taken from a late instance before its row was locked is no longer its own, and none is taken
+  -- while it is locked. Each run is found by its number; by its instance, all that run there would be read for each.
+  select coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.id) filter (where r.cancel_requested), '{}')
+  into own, cancelled
+  from unnest(listed) l cross join lateral (
+    select id, token, state, instance, cancel_requested from belfry.runs where id = l.run limit 1) r
+  where r.token = l.token and r.state = 'running' and r.instance = instance_id;
+  update belfry.instances i
+  set beat_at = now_ms, expires_at = now_ms + lease_ms, claims_settled = greatest(i.claims_settled, settled_claim)
+  where i.id = instance_id;
+  -- Some may have been taken over since they were picked: their tokens say so.
+  select t.hints into hints from belfry.take_over_attempts(unheard, false, now_us) t;
+  update belfry.declarations d set alive_at = now_ms where d.app = app_name and d.hash = declarations_hash;
+end $$;

@@ -1,0 +1,30 @@
+import type { BeatRequest, BeatResult } from '../../../core/instance.js'
+import type { Database } from '../connection/database.js'
+import { runNumber } from '../runs/run-codec.js'
+import { boolean, call, changes, integer, integers, milliseconds, sqlFunction, text } from '../schema/sql-function.js'
+import source from './beat.sql'
+import { attemptRows } from './instance-codec.js'
+
+const beat = sqlFunction({
+  name: 'beat',
+  source,
+  takes: { instanceId: text, leaseMs: milliseconds, listed: attemptRows, settledClaim: integer },
+  gives: { nowMs: integer, alive: boolean, own: integers, cancelled: integers, hints: changes },
+})
+
+export async function beatInstance(db: Database, request: BeatRequest): Promise<BeatResult> {
+  const { instance, leaseMs, attempts, claimsSettled } = request
+  db.lease.heard(leaseMs)
+  const listed = attempts.filter(({ run }) => runNumber(run) !== undefined)
+  const { nowMs, alive, own, cancelled, hints } = await call(
+    db,
+    beat,
+    { instanceId: instance, leaseMs, listed, settledClaim: claimsSettled },
+    { patience: 'prompt' },
+  )
+  if (!alive) return { alive: false, lost: attempts.map(({ run }) => run), cancel: [], now: nowMs }
+  db.announce(hints)
+  const kept = new Set(own.map(String))
+  const lost = attempts.filter(({ run }) => !kept.has(run)).map(({ run }) => run)
+  return { alive: true, lost, cancel: cancelled.map(String), now: nowMs }
+}

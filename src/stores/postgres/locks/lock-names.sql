@@ -1,0 +1,87 @@
+-- Locking rows in one order, so that no two operations wait for each other in a circle. Every operation goes down this
+-- list and never back up; within a line it goes in the order that the line names.
+--
+--   1. instances
+--   2. schedules, by id. Before that, the right to change schedules: together with others, or alone
+--   3. names of locks and keys, by name: first those that it makes, then those that exist. Leases and waiters belong to
+--      their name, and only the transaction that holds the name touches them
+--   4. runs, by id. One that has a key only with its key's name locked, so that runs of one key never need an order
+--   5. dedupe keys, by target and key
+--   6. runs that wait for others of their schedule, by schedule and id: every operation ends with passing on to those
+--   7. jobs, then declarations
+--
+-- So an operation finds out what it will need, locks it line by line, and only then looks and decides. A row that came
+-- into being in between would be locked out of turn. For that no operation waits: `take_…` gives up and tries again,
+-- `try_…` says that another transaction has it.
+--
+-- A claim comes from the other end, from a run to its key. So it locks its instance before any run, and then waits for no
+-- run, name or dedupe key: what another transaction has locked is left for a later claim. Making room for another holder,
+-- rescue, repair and prune also take only what is unlocked wherever they would have to go back up.
+--
+-- A transaction of a caller's own may lock our rows in any order (`enqueue` with `tx`). If that ends in a deadlock,
+-- Postgres aborts one of both, and an operation of ours tries again.
+
+-- Makes the names that do not exist yet, in order. Whatever makes a run with a key does this first.
+create or replace function belfry.make_names(wanted text[]) returns void language plpgsql as $$
+begin
+  insert into belfry.lock_names (name)
+  select missing.name
+  from (select distinct w.name collate "C" as name from unnest(wanted) w(name) where w.name is not null) missing
+  where not exists (select 1 from belfry.lock_names n where n.name = missing.name)
+  order by missing.name
+  on conflict do nothing;
+end $$;
+
+-- Locks names, in order, and makes those that are missing.
+create or replace function belfry.lock_names(given text[]) returns void language plpgsql as $$
+declare
+  wanted text[] := array(select distinct g.name from unnest(given) g(name) where g.name is not null);
+  locked integer;
+begin
+  if cardinality(wanted) = 0 then
+    return;
+  end if;
+  if cardinality(wanted) = 1 then
+    perform 1 from belfry.lock_names n where n.name = wanted[1] for update;
+    if found then
+      return;
+    end if;
+  end if;
+  perform belfry.make_names(wanted);
+  select count(*) into locked
+  from (select 1 from belfry.lock_names n where n.name = any (wanted) order by n.name for update) each_name;
+  if locked < cardinality(wanted) then
+    perform belfry.try_again('a name was pruned meanwhile');
+  end if;
+end $$;
+
+-- The same out of turn: names that are locked already, but for what came in between.
+create or replace function belfry.take_names(given text[]) returns void language plpgsql as $$
+declare
+  wanted text[] := array(select distinct g.name from unnest(given) g(name) where g.name is not null);
+  locked integer;
+begin
+  if cardinality(wanted) = 0 then
+    return;
+  end if;
+  select count(*) into locked
+  from (select 1 from belfry.lock_names n where n.name = any (wanted) for update skip locked) each_name;
+  if locked < cardinality(wanted) then
+    perform belfry.try_again('a key came in between');
+  end if;
+end $$;
+
+-- Locks one name if no other transaction has it.
+create or replace function belfry.try_name(wanted text) returns boolean language plpgsql as $$
+begin
+  perform 1 from belfry.lock_names n where n.name = wanted for update skip locked;
+  if found then
+    return true;
+  end if;
+  if exists (select 1 from belfry.lock_names n where n.name = wanted) then
+    return false;
+  end if;
+  -- It was pruned between the making of a run and its start.
+  insert into belfry.lock_names (name) values (wanted) on conflict do nothing;
+  return found;
+end $$;

@@ -1,0 +1,78 @@
+-- Giving locks back, and handing them to the next in the queue. `acquire.sql` explains the protocol.
+
+-- Gives back a lease, or a place in its queue. A lease whose minimum hold is not over stays until then, as released.
+-- Locks: the name. `here` are the holders that wait for it in the calling process: they are told by `handed`, those of
+-- other processes by a notification that goes with the commit. No other instance has to look then.
+-- Reply lost: a repetition finds nothing to release, and cannot tell whether there was something.
+create or replace function belfry.release_lock(
+  lock_name text, holder_id text, min_hold_ms bigint, here text[], channel text,
+  out had boolean, out handed json, out hints belfry.hint[]
+) language plpgsql as $$
+declare
+  now_us bigint;
+  now_ms bigint;
+  lease belfry.leases;
+  passed record;
+  told json;
+  told_here json[] := array[]::json[];
+begin
+  perform belfry.durable();
+  had := false;
+  hints := '{}';
+  perform 1 from belfry.lock_names n where n.name = lock_name for update;
+  if not found then
+    return;
+  end if;
+  now_us := belfry.now_us();
+  now_ms := now_us / 1000;
+  delete from belfry.waiters w where w.name = lock_name and w.holder = holder_id;
+  had := found;
+  select * into lease from belfry.leases l
+  where l.name = lock_name and l.holder = holder_id and not l.released and l.run is null;
+  if found and lease.acquired_at + min_hold_ms > now_ms then
+    had := true;
+    update belfry.leases l set released = true, expires_at = lease.acquired_at + min_hold_ms
+    where l.name = lock_name and l.holder = holder_id;
+  elsif found then
+    had := true;
+    delete from belfry.leases l where l.name = lock_name and l.holder = holder_id;
+  end if;
+
+  select * into passed from belfry.pass_to_waiters(lock_name, here, now_us);
+  for lease in select * from belfry.leases l where l.name = lock_name and l.holder = any (passed.granted) loop
+    told := json_build_object('name', lease.name, 'holder', lease.holder, 'token', lease.token,
+      'acquiredAt', lease.acquired_at, 'expiresAt', lease.expires_at, 'instance', lease.instance, 'proof', lease.proof);
+    if lease.holder = any (here) then
+      told_here := told_here || told;
+    elsif channel <> '' then
+      perform pg_notify(channel, 'handed ' || told);
+    end if;
+  end loop;
+  handed := array_to_json(told_here);
+  hints := belfry.pass_on(array[lock_name], passed.schedules, now_us, 'wait');
+  -- A lock that goes to nobody need not be waited for on disk: if a crash of the server undoes its release, it runs out
+  -- as if its holder had died. One that is held on to may have to last for longer than it would have without.
+  if hints = '{}' and cardinality(passed.granted) = 0 and min_hold_ms <= 0 then
+    perform set_config('synchronous_commit', 'off', true);
+  end if;
+end $$;
+
+-- Gives many leases back, as far as nothing waits for them. The others are left to `release_lock`.
+-- Locks: the names, in order.
+create or replace function belfry.release_locks(releases belfry.lock_holder[]) returns table (place bigint)
+language plpgsql as $$
+begin
+  perform belfry.durable();
+  perform 1 from belfry.lock_names n where n.name = any (array(select g.name from unnest(releases) g))
+  order by n.name for update;
+  perform set_config('synchronous_commit', 'off', true);
+  return query
+  with gone as (
+    delete from belfry.leases l using unnest(releases) with ordinality given
+    where l.name = any (array(select g.name from unnest(releases) g))
+      and l.name = given.name and l.holder = given.holder and not l.released and l.run is null
+      and not belfry.is_waited_for(l.name)
+    returning given.ordinality as place
+  )
+  select g.place from gone g;
+end $$;

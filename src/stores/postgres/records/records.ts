@@ -1,0 +1,71 @@
+import type { Json } from '../../../core/json.js'
+import { checkPageLimit } from '../../../core/page-limit.js'
+import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/record.js'
+import type { Page, RecordPutResult } from '../../../core/store.js'
+import type { Database } from '../connection/database.js'
+
+const COLUMNS = 'r.kind, r.id, r.body, r.written_at, r.expires_at'
+const NOW = '(select belfry.now_us() / 1000)'
+const LIVE = `(r.expires_at is null or r.expires_at > ${NOW})`
+
+const PUT = `insert into belfry.records as r (kind, id, body, written_at, expires_at)
+  select $1, $2, $3, now, now + $4::bigint from (select belfry.now_us() / 1000 as now) clock
+  on conflict (kind, id) do update
+    set body = excluded.body, written_at = excluded.written_at, expires_at = excluded.expires_at
+    where not $5::boolean or not ${LIVE}
+  returning r.kind, r.id, null, r.written_at, r.expires_at`
+
+export async function putRecord(db: Database, write: RecordWrite): Promise<RecordPutResult> {
+  const { kind, id, body, ttlMs, ifAbsent = false } = write
+  checkRecordName(kind, 'kind')
+  checkRecordName(id, 'id')
+  for (;;) {
+    const ttl = ttlMs === undefined ? null : Math.ceil(ttlMs)
+    const [row] = await db.write(PUT, [kind, id, JSON.stringify(body), ttl, ifAbsent])
+    // What was written need not come back to be known.
+    if (row !== undefined) return { written: true, record: { ...toRecord(row), body } }
+    const record = await getRecord(db, kind, id)
+    // Gone since it stood in the way: then it does so no longer.
+    if (record !== undefined) return { written: false, record }
+  }
+}
+
+const GET = `select ${COLUMNS} from belfry.records r where r.kind = $1 and r.id = $2 and ${LIVE}`
+
+export async function getRecord(db: Database, kind: string, id: string): Promise<StoredRecord | undefined> {
+  const [row] = await db.read(GET, [kind, id])
+  return row === undefined ? undefined : toRecord(row)
+}
+
+const LIST = `select ${COLUMNS} from belfry.records r where r.kind = $1 and r.id > $2 and ${LIVE} order by r.id limit $3`
+const LIST_BACKWARDS = `select ${COLUMNS} from belfry.records r
+  where r.kind = $1 and r.id < $2 and ${LIVE} order by r.id desc limit $3`
+/** After every id there can be. */
+const END = '~'.repeat(256)
+
+export async function listRecords(db: Database, query: RecordQuery): Promise<Page<StoredRecord>> {
+  const { kind, after, limit, backwards = false } = query
+  checkPageLimit(limit)
+  const rows = backwards
+    ? await db.read(LIST_BACKWARDS, [kind, after ?? END, limit + 1])
+    : await db.read(LIST, [kind, after ?? '', limit + 1])
+  const items = rows.slice(0, limit).map(toRecord)
+  const last = items.at(-1)
+  return rows.length > limit && last !== undefined ? { items, next: last.id } : { items }
+}
+
+const REMOVE = `delete from belfry.records r where r.kind = $1 and r.id = $2 and ${LIVE} returning r.id`
+
+export async function removeRecord(db: Database, kind: string, id: string): Promise<boolean> {
+  return (await db.write(REMOVE, [kind, id])).length > 0
+}
+
+function toRecord([kind, id, body, writtenAt, expiresAt]: readonly (string | null)[]): StoredRecord {
+  const record = {
+    kind: kind ?? '',
+    id: id ?? '',
+    body: JSON.parse(body ?? 'null') as Json,
+    writtenAt: Number(writtenAt),
+  }
+  return expiresAt === null ? record : { ...record, expiresAt: Number(expiresAt) }
+}

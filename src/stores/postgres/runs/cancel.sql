@@ -1,0 +1,48 @@
+-- Cancels a run that is not running, or asks a running one to cancel.
+-- Locks: its key, the run, its dedupe key. One that waits for others of its schedule comes after its dedupe key.
+create or replace function belfry.cancel_run(run_id bigint, out outcome text, out hints belfry.hint[])
+language plpgsql as $$
+declare
+  now_us bigint;
+  keys text[];
+  was_waiting boolean;
+  run belfry.runs;
+begin
+  perform belfry.durable();
+  hints := '{}';
+  select array_remove(array[r.key], null), r.waits_for = 'overlap' into keys, was_waiting
+  from belfry.runs r where r.id = run_id and r.state < 'succeeded';
+  perform belfry.lock_names(keys);
+  if was_waiting then
+    perform belfry.lock_dedupes(array[run_id]);
+    select * into run from belfry.runs r where r.id = run_id and r.waits_for = 'overlap' for update;
+    if not found then
+      perform belfry.try_again('the run became ready meanwhile');
+    end if;
+  else
+    select * into run from belfry.runs r where r.id = run_id for update;
+  end if;
+  if run.state < 'succeeded' and run.key is not null and run.key is distinct from keys[1] then
+    perform belfry.try_again('the run was given its key meanwhile');
+  end if;
+  if run.id is null then
+    outcome := 'missing';
+  elsif run.state >= 'succeeded' then
+    outcome := 'finished';
+  elsif run.state = 'running' then
+    update belfry.runs r set cancel_requested = true where r.id = run_id;
+    outcome := 'requested';
+    hints := hints || 'attempts'::belfry.hint;
+  else
+    now_us := belfry.now_us();
+    perform belfry.end_run(run, 'cancelled', now_us / 1000);
+    outcome := 'cancelled';
+    hints := hints || 'settled'::belfry.hint;
+    -- A run that waits for others of its schedule holds up none of them.
+    if was_waiting then
+      hints := hints || belfry.pass_on(keys, '{}', now_us, 'give up');
+    else
+      hints := hints || belfry.pass_on(keys, array[run.schedule], now_us, 'wait');
+    end if;
+  end if;
+end $$;

@@ -1,0 +1,46 @@
+import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
+import type { Database } from '../connection/database.js'
+import { changes, integer, integers, optional, sqlFunction, text, texts } from '../schema/sql-function.js'
+import source from './claim.sql'
+import { runCodec } from './run-codec.js'
+
+const claim = sqlFunction({
+  name: 'claim_runs',
+  source,
+  takes: {
+    instanceId: text,
+    claimNumber: integer,
+    runLimit: integer,
+    targets: texts,
+    rooms: integers,
+    leastToken: integer,
+  },
+  gives: { nowMs: integer, nextReadyAt: optional(integer), hints: changes },
+})
+
+/** What was claimed comes as one array of rows: here each becomes a row of its own, or one without a run. */
+const CLAIM = `select f.now_ms, f.next_ready_at, f.hints, ${runCodec.select('r')}
+  from ${claim.from} f left join lateral unnest(f.claimed) r on true`
+const SUMMARY_WIDTH = 3
+
+export async function claimRuns(db: Database, request: ClaimRequest): Promise<ClaimResult> {
+  const { instance, limit, jobs, sinks, floor } = request
+  const args = claim.values({
+    instanceId: instance,
+    claimNumber: request.claim,
+    runLimit: limit,
+    targets: [...jobs.map(({ name }) => `job:${name}`), ...sinks.map(({ name }) => `sink:${name}`)],
+    rooms: [...jobs, ...sinks].map((capacity) => Math.min(capacity.limit, limit)),
+    leastToken: floor,
+  })
+  const rows = await db.write(CLAIM, args, { patience: 'prompt' })
+  const { nowMs, nextReadyAt, hints } = claim.read(rows[0] ?? [])
+  db.announce(hints)
+  return {
+    now: nowMs,
+    runs: rows
+      .filter((row) => row[SUMMARY_WIDTH] !== null)
+      .map((row) => runCodec.read(row, SUMMARY_WIDTH) as ClaimedRun),
+    ...(nextReadyAt === undefined ? {} : { nextReadyAt }),
+  }
+}

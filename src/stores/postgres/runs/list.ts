@@ -1,0 +1,74 @@
+/** Reading runs: one, or pages of them, newest first. */
+import { checkPageLimit } from '../../../core/page-limit.js'
+import type { Run } from '../../../core/run.js'
+import type { Page, RunQuery } from '../../../core/store.js'
+import type { Database } from '../connection/database.js'
+import { runCodec, runNumber } from './run-codec.js'
+
+const GET = `select ${runCodec.select('r')} from belfry.runs r where r.id = $1`
+
+export async function getRun(db: Database, id: string): Promise<Run | undefined> {
+  const number = runNumber(id)
+  const [row] = number === undefined ? [] : await db.read(GET, [number])
+  return row === undefined ? undefined : runCodec.read(row, 0)
+}
+
+export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>> {
+  checkPageLimit(query.limit)
+  const values: unknown[] = []
+  const bind = (value: unknown) => `$${values.push(value)}`
+  const { schedule, tick, job, sink, key, states, waitsFor, after, limit } = query
+  const before = after === undefined ? [] : [`r.id < ${bind(runNumber(after) ?? '0')}`]
+  const conditions = [
+    ...(schedule === undefined ? [] : [`r.schedule = ${bind(schedule)}`]),
+    ...(tick === undefined ? [] : [`r.tick = ${bind(tick)}`]),
+    ...(job === undefined ? [] : [`r.target = ${bind(`job:${job}`)}`]),
+    ...(sink === undefined ? [] : [`r.target = ${bind(`sink:${sink}`)}`]),
+    ...(key === undefined ? [] : [`r.key = ${bind(key)}`]),
+    ...(states === undefined ? [] : [inStates('r', states)]),
+    ...(waitsFor === undefined ? [] : [`r.state = 'waiting' and r.waits_for = '${waitsFor}'`]),
+  ]
+  // Most of what can be asked for stands in no order of its own. A schedule's runs do, and are few.
+  const look = conditions.length === 0 || schedule !== undefined ? undefined : query.look
+  const table =
+    look === undefined ? RUNS : `(select r.* from ${RUNS} r ${where(before)} order by r.id desc limit ${bind(look)})`
+  const wanted = where(look === undefined ? [...conditions, ...before] : conditions)
+  const most = bind(limit + 1)
+  const rows = await db.search(schedule === undefined ? select(table, wanted, most) : bothHalves(wanted, most), values)
+  const items = rows.slice(0, limit).map((row) => runCodec.read(row, 0))
+  const last = items.at(-1)
+  if (rows.length > limit && last !== undefined) return { items, next: last.id }
+  const end = look === undefined ? undefined : await endOfLook(db, after, look)
+  return end === undefined ? { items } : { items, next: end }
+}
+
+const RUNS = 'belfry.runs'
+const END = 'select id from belfry.runs where id < $1 order by id desc offset $2 limit 1'
+const NEWEST = '9223372036854775807'
+
+/** Whether a run is in one of these states, said in a way that the indexes of states can be used for. */
+export function inStates(run: string, states: readonly Run['state'][]): string {
+  return `(${states.map((state) => `${run}.state = '${state}'`).join(' or ') || 'false'})`
+}
+
+/** The last run that was looked at. Undefined when there were fewer than so many. */
+async function endOfLook(db: Database, after: string | undefined, look: number): Promise<string | undefined> {
+  const [row] = await db.read(END, [after === undefined ? NEWEST : (runNumber(after) ?? '0'), look - 1], {
+    patience: 'patient',
+  })
+  return row?.[0] ?? undefined
+}
+
+function where(conditions: readonly string[]): string {
+  return conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
+}
+
+function select(table: string, wanted: string, most: string): string {
+  return `select ${runCodec.select('r')} from ${table} r ${wanted} order by r.id desc limit ${most}`
+}
+
+/** A schedule's unfinished runs and its history stand in an index each. */
+function bothHalves(wanted: string, most: string): string {
+  const half = (condition: string) => `(${select(RUNS, `${wanted} and ${condition}`, most)})`
+  return `${half("r.state < 'succeeded'")} union all ${half("r.state >= 'succeeded'")} order by id desc limit ${most}`
+}

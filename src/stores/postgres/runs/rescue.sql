@@ -1,0 +1,102 @@
+-- Takes over what dead instances ran, and repairs: a key or a schedule with waiters that nothing holds up goes on. Time
+-- alone frees leases, and only this sweep notices that.
+-- Locks: the dead instances that no other transaction has, then as `take_over_attempts`. Repairing waits for nothing.
+create or replace function belfry.rescue_runs(
+  run_limit integer, out rescued integer, out lost integer, out hints belfry.hint[]
+) language plpgsql as $$
+declare
+  now_us bigint := belfry.now_us();
+  dead_ids text[];
+begin
+  perform belfry.durable();
+  rescued := 0;
+  lost := 0;
+  hints := '{}';
+  dead_ids := array(
+    select i.id from belfry.instances i where i.expires_at <= now_us / 1000 or belfry.session_is_gone(i.proof)
+    order by i.seq for update skip locked);
+  if cardinality(dead_ids) > 0 then
+    update belfry.instances i set dead = true where i.id = any (dead_ids) and not i.dead;
+    select t.rescued, t.lost, t.hints into rescued, lost, hints
+    from belfry.take_over_attempts(
+      array(
+        select a from unnest(dead_ids) d(id) cross join lateral belfry.attempts_of(d.id) a order by a.run limit run_limit),
+      true, now_us) t;
+    delete from belfry.instances i
+    where i.id = any (dead_ids)
+      and not exists (select 1 from belfry.runs r where r.instance = i.id and r.state = 'running');
+  end if;
+  hints := hints || belfry.repair(run_limit, now_us);
+end $$;
+
+-- What an instance runs: of all its claims, or of those up to a number.
+create or replace function belfry.attempts_of(instance_id text, up_to_claim bigint default 9223372036854775807)
+returns setof belfry.attempt language plpgsql as $$
+begin
+  return query
+  select r.id, r.token from belfry.runs r
+  where r.instance = instance_id and r.claim <= up_to_claim and r.state = 'running';
+end $$;
+
+-- Names that something waits for, each once, by stepping from one to the next instead of reading all that wait. Where
+-- there are too many, it is others each time: one that could go on must not be left out for ever behind some that cannot.
+create or replace function belfry.waited_for_names(up_to integer) returns text[] language plpgsql as $$
+begin
+  return array(
+    with recursive locks (name) as (
+      (select w.name from belfry.waiters w order by w.name limit 1)
+      union all
+      select (select w.name from belfry.waiters w where w.name > l.name order by w.name limit 1)
+      from locks l where l.name is not null
+    )
+    select n.name
+    from (select l.name from locks l union select q.queue from belfry.waiting_queues('key') q(queue)) n
+    where n.name is not null
+    order by random() limit up_to);
+end $$;
+
+-- The queues of runs that wait for a key, or for others of their schedule.
+create or replace function belfry.waiting_queues(awaited belfry.wait_reason) returns setof text language plpgsql as $$
+begin
+  return query
+  with recursive queues (name) as (
+    (select case when r.waits_for = 'key' then r.key else r.schedule end as name from belfry.runs r
+      where r.state = 'waiting' and r.waits_for = awaited order by 1 limit 1)
+    union all
+    select (select case when r.waits_for = 'key' then r.key else r.schedule end from belfry.runs r
+      where r.state = 'waiting' and r.waits_for = awaited
+        and (case when r.waits_for = 'key' then r.key else r.schedule end) > q.name
+      order by 1 limit 1)
+    from queues q where q.name is not null
+  )
+  select q.name from queues q where q.name is not null;
+end $$;
+
+-- Whether a name could go on: a permit is free for the oldest that waits. To look costs less than to lock.
+create or replace function belfry.could_go_on(lock_name text, now_ms bigint) returns boolean language plpgsql as $$
+begin
+  return coalesce(belfry.live_holders(lock_name, now_ms) < greatest(
+    (select max(w.permits) from belfry.waiters w where w.name = lock_name),
+    (belfry.oldest_waiting_for_key(lock_name)).key_limit), false);
+end $$;
+
+-- Lets names and schedules go on that nothing holds up. Another transaction that has one locked sees to it itself.
+create or replace function belfry.repair(up_to integer, now_us bigint) returns belfry.hint[] language plpgsql as $$
+declare
+  hints belfry.hint[] := array[]::belfry.hint[];
+  names text[] := array(
+    select n.name from unnest(belfry.waited_for_names(up_to)) n(name) where belfry.could_go_on(n.name, now_us / 1000));
+  schedule_id text;
+begin
+  if cardinality(names) > 0 then
+    names := array(
+      select n.name from belfry.lock_names n where n.name = any (names) order by n.name for update skip locked);
+    hints := belfry.pass_on(names, '{}', now_us, 'leave');
+  end if;
+  for schedule_id in select * from belfry.waiting_queues('overlap') limit up_to loop
+    if belfry.let_next_run_go(schedule_id, now_us / 1000, 'leave') then
+      hints := hints || 'runs'::belfry.hint;
+    end if;
+  end loop;
+  return hints;
+end $$;

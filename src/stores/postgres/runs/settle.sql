@@ -1,0 +1,106 @@
+-- Ends attempts. Returns the places of those that are settled; the others are stale, and nothing of them is changed.
+--
+-- What most of them come to (they succeed, without key or dedupe key) is done for all in one statement, the rest one by
+-- one. They come in the order of their runs, which is the order in which runs are locked; where one statement cannot keep
+-- to it, all are locked before.
+--
+-- Locks: the keys by name, the runs by id, their dedupe keys.
+-- Crash before the commit: nothing happened, the lease runs out, another instance takes over.
+-- Reply lost: the caller repeats; a run whose settled token is the given one answers as settled again.
+create or replace function belfry.settle_runs(
+  settlements belfry.settlement[], out settled integer[], out hints belfry.hint[]
+) language plpgsql as $$
+declare
+  now_us bigint := belfry.now_us();
+  run_ids bigint[] := array(select s.run from unnest(settlements) s);
+  keys text[];
+  -- Those that something was done about: a stale attempt passes nothing on.
+  freed_keys text[] := array[]::text[];
+  freed_schedules text[];
+  ended bigint[];
+  is_plain boolean;
+  given record;
+  attempt belfry.runs;
+begin
+  perform belfry.durable();
+  hints := '{}';
+  select coalesce(array_agg(r.key) filter (where r.key is not null), '{}'),
+      coalesce(bool_and(s.kind = 'succeeded' and r.key is null and r.dedupe is null), true)
+        and count(distinct r.keep = 'all') <= 1
+    into keys, is_plain
+    from unnest(settlements) s
+    cross join lateral (select key, keep, dedupe from belfry.runs where id = s.run limit 1) r;
+  if not is_plain then
+    perform belfry.lock_names(keys);
+    perform 1 from belfry.runs r where r.id = any (run_ids) order by r.id for update;
+    perform belfry.lock_dedupes(run_ids);
+    -- The locks may have been waited for. A run must not look as if it had ended while it still held its key.
+    now_us := belfry.now_us();
+  end if;
+
+  select done.ended, done.schedules into ended, freed_schedules
+  from belfry.succeed_runs(
+    array(select s.run from unnest(settlements) s where s.kind = 'succeeded'),
+    array(select s.token from unnest(settlements) s where s.kind = 'succeeded'),
+    array(select s.result from unnest(settlements) s where s.kind = 'succeeded'),
+    now_us / 1000) done;
+  settled := array(
+    select s.ordinality::integer from unnest(settlements) with ordinality s
+    join unnest(ended) with ordinality as e(run, place) on e.run = s.run
+    where s.kind = 'succeeded');
+  if cardinality(ended) > 0 then
+    hints := hints || 'settled'::belfry.hint;
+  end if;
+
+  if cardinality(settled) < cardinality(settlements) then
+    for given in
+      select s.* from unnest(settlements) with ordinality as s(run, token, kind, result, error, delay_ms, place)
+      where s.place not in (select unnest(settled)) order by s.place
+    loop
+      select * into attempt from belfry.runs r where r.id = given.run for update skip locked;
+      if not found then
+        -- Out of turn. One that is no longer this attempt's stays so, and needs no lock.
+        select * into attempt from belfry.runs r where r.id = given.run;
+        continue when not found;
+        if attempt.state = 'running' and attempt.token = given.token then
+          perform belfry.try_again('another transaction was at the run');
+        end if;
+      end if;
+      if attempt.settled_token = given.token and attempt.state <> 'running' then
+        settled := settled || given.place::integer;
+        continue;
+      end if;
+      -- A lease that ran out counts as held until another holder took it.
+      continue when attempt.state <> 'running' or attempt.token <> given.token
+        or (attempt.key is not null and not exists (select 1 from belfry.leases l where l.run = attempt.id));
+      settled := settled || given.place::integer;
+      if belfry.has_committed(attempt) then
+        given.kind := 'succeeded';
+        given.result := attempt.result;
+        given.error := null;
+      end if;
+      attempt.settled_token := given.token;
+      if given.kind = 'failed' or (given.kind = 'retry' and not attempt.cancel_requested) then
+        attempt.failures := attempt.failures + 1;
+      end if;
+      if given.kind in ('retry', 'released') and not attempt.cancel_requested then
+        if given.kind = 'retry' then
+          attempt.error := given.error;
+        end if;
+        perform belfry.give_back(attempt, now_us / 1000 + coalesce(given.delay_ms, 0));
+        hints := hints || 'runs'::belfry.hint;
+      else
+        perform belfry.end_run(attempt,
+          case given.kind when 'succeeded' then 'succeeded' when 'failed' then 'failed' else 'cancelled' end::belfry.run_state,
+          now_us / 1000, null, given.error, given.result);
+        freed_schedules := freed_schedules || attempt.schedule;
+        hints := hints || 'settled'::belfry.hint;
+      end if;
+      if attempt.key is not null then
+        freed_keys := freed_keys || attempt.key;
+        hints := hints || 'leases'::belfry.hint;
+      end if;
+    end loop;
+  end if;
+  hints := hints || belfry.pass_on(freed_keys, freed_schedules, now_us, 'wait');
+end $$;

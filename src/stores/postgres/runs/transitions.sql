@@ -1,0 +1,222 @@
+-- The only place where a run changes its state. Each step expects the run's row to be locked, and for a run that may end
+-- its dedupe key.
+--
+--     waiting ⇄ ready → running → succeeded | failed | cancelled
+--     waiting | ready → skipped | cancelled
+--     running → ready                        retry, takeover, release at stop
+--     ready → failed                         its instances died with it too often
+--     failed | cancelled | skipped → ready   retried by hand
+
+-- Puts a waiting run where claims look for it. One without its key waits for that first.
+create or replace function belfry.make_ready(run belfry.runs) returns void language plpgsql as $$
+begin
+  update belfry.runs r
+  set state = case when r.unstamped then 'waiting' else 'ready' end::belfry.run_state,
+    waits_for = case when r.unstamped then 'stamp' else 'nothing' end::belfry.wait_reason,
+    engaged = r.engaged or r.attempt > 0 or r.unstamped
+  where r.id = run.id;
+end $$;
+
+create or replace function belfry.wait_for_key(run_ids bigint[]) returns void language plpgsql as $$
+begin
+  update belfry.runs r set state = 'waiting', waits_for = 'key', engaged = true where r.id = any (run_ids);
+end $$;
+
+-- Starts runs: each has a token that is higher than that of its last attempt, than the caller's floor, and the time.
+create or replace function belfry.start_runs(
+  run_ids bigint[], instance_id text, claim_number bigint, least_token bigint, now_us bigint
+) returns void language plpgsql as $$
+begin
+  update belfry.runs r
+  set state = 'running', attempt = r.attempt + 1, takeovers = r.takeovers + r.taken_over::integer, taken_over = false,
+    token = greatest(coalesce(r.token, 0) + 1, now_us, least_token), started_at = now_us / 1000,
+    instance = instance_id, claim = claim_number
+  where r.id = any (run_ids);
+end $$;
+
+-- Ends a run: its key is freed, and it stays in the history or not. What a kept run would say, the skips say instead.
+-- `failures`, `settled_token`: as in the given run.
+create or replace function belfry.end_run(
+  run belfry.runs, final_state belfry.run_state, now_ms bigint, why belfry.skip_reason default null,
+  error_text text default null, result_text text default null
+) returns void language plpgsql as $$
+begin
+  if run.key is not null and run.state = 'running' then
+    delete from belfry.leases l where l.run = run.id;
+  end if;
+  if run.dedupe is not null then
+    if coalesce(run.dedupe_ms, 0) <= 0 then
+      delete from belfry.dedupes d where d.target = run.target and d.dedupe = run.dedupe and d.run = run.id;
+    else
+      update belfry.dedupes d set until = now_ms + run.dedupe_ms
+      where d.target = run.target and d.dedupe = run.dedupe and d.run = run.id;
+    end if;
+  end if;
+  if run.keep = 'all' or (run.keep = 'failures' and final_state <> 'succeeded') then
+    update belfry.runs r
+    set state = final_state, waits_for = 'nothing', finished_at = now_ms, ended = nextval('belfry.endings'), reason = why,
+      error = error_text, result = result_text, failures = run.failures, settled_token = run.settled_token
+    where r.id = run.id;
+  else
+    if why is not null and run.origin = 'tick' and run.schedule is not null then
+      insert into belfry.skips (schedule, from_at, to_at, count, reason, recorded_at)
+      values (run.schedule, run.tick, run.tick, 1, why, now_ms);
+    end if;
+    delete from belfry.runs r where r.id = run.id;
+  end if;
+end $$;
+
+-- The same for many at once that succeed, have no key and no dedupe key, and are still running with their token. Results
+-- are by position. Returns those that it ended, and their schedules.
+create or replace function belfry.succeed_runs(
+  run_ids bigint[], tokens bigint[], results text[], now_ms bigint, out ended bigint[], out schedules text[]
+) language plpgsql as $$
+begin
+  with kept as (
+    update belfry.runs r
+    set state = 'succeeded', finished_at = now_ms, ended = nextval('belfry.endings'), reason = null, error = null,
+      result = case when r.settled_token = r.token then r.result else results[array_position(run_ids, r.id)] end,
+      settled_token = r.token
+    where r.id = any (run_ids) and r.state = 'running' and r.token = tokens[array_position(run_ids, r.id)]
+      and r.key is null and r.dedupe is null and r.keep = 'all'
+    returning r.id, r.schedule
+  ), forgotten as (
+    delete from belfry.runs r
+    where r.id = any (run_ids) and r.state = 'running' and r.token = tokens[array_position(run_ids, r.id)]
+      and r.key is null and r.dedupe is null and r.keep <> 'all'
+    returning r.id, r.schedule
+  )
+  select coalesce(array_agg(e.id), '{}'), coalesce(array_agg(distinct e.schedule) filter (where e.schedule is not null), '{}')
+  into ended, schedules
+  from (select * from kept union all select * from forgotten) e;
+end $$;
+
+-- A running run becomes ready again, now or later.
+create or replace function belfry.give_back(run belfry.runs, ready_again_at bigint) returns void language plpgsql as $$
+begin
+  if run.key is not null then
+    delete from belfry.leases l where l.run = run.id;
+  end if;
+  update belfry.runs r
+  set state = 'ready', waits_for = 'nothing', ready_at = ready_again_at, engaged = true, taken_over = run.taken_over,
+    failures = run.failures, error = run.error, settled_token = run.settled_token
+  where r.id = run.id;
+end $$;
+
+-- Whether the transaction of a run's handler has committed: then the run has succeeded, however its attempt ends.
+create or replace function belfry.has_committed(run belfry.runs) returns boolean language sql immutable
+  as $$ select run.state = 'running' and run.settled_token is not distinct from run.token $$;
+
+-- Takes a run from its instance: its token settles no more, and it is ready for another. `instance_died` counts as a
+-- takeover. Answers 'ready', 'ended', or 'lost' for a run whose instances died with it too often.
+create or replace function belfry.take_over(run belfry.runs, now_ms bigint, instance_died boolean) returns text
+language plpgsql as $$
+declare
+  max_takeovers constant integer := 3;   -- as `MAX_TAKEOVERS` in core/run.ts; the message is that of core/lost.ts
+begin
+  if belfry.has_committed(run) then
+    perform belfry.end_run(run, 'succeeded', now_ms, null, null, run.result);
+    return 'ended';
+  end if;
+  if run.cancel_requested then
+    perform belfry.end_run(run, 'cancelled', now_ms);
+    return 'ended';
+  end if;
+  if instance_died and run.takeovers >= max_takeovers then
+    perform belfry.end_run(run, 'failed', now_ms, null, json_build_object('code', 'LOST', 'message',
+      format('its instance stopped beating: killed, frozen, or its event loop was blocked. That happened %s times, last on instance %s: see docs/cpu-bound-jobs.md',
+        run.takeovers + 1, run.instance))::text);
+    return 'lost';
+  end if;
+  run.taken_over := instance_died;
+  perform belfry.give_back(run, now_ms);
+  return 'ready';
+end $$;
+
+-- Makes a run that failed, was cancelled or was skipped ready again, with all its attempts ahead.
+create or replace function belfry.make_ready_again(run belfry.runs, now_ms bigint) returns void language plpgsql as $$
+begin
+  update belfry.runs r
+  set state = case when r.unstamped then 'waiting' else 'ready' end::belfry.run_state,
+    waits_for = case when r.unstamped then 'stamp' else 'nothing' end::belfry.wait_reason,
+    engaged = true, ended = null, finished_at = null, reason = null, error = null, result = null, start_by = null,
+    cancel_requested = false, taken_over = false, failures = 0, takeovers = 0, ready_at = now_ms
+  where r.id = run.id;
+end $$;
+
+-- Gives a run its key; if it waited for that alone, it is ready.
+create or replace function belfry.stamp_run(given belfry.stamp) returns void language plpgsql as $$
+begin
+  update belfry.runs r
+  set unstamped = false, key = given.key, key_limit = given.key_limit, key_when_busy = given.key_when_busy,
+    state = case when r.waits_for = 'stamp' then 'ready' else r.state end,
+    waits_for = case when r.waits_for = 'stamp' then 'nothing' else r.waits_for end
+  where r.id = given.run;
+end $$;
+
+-- The unfinished runs of a schedule make way: running ones are asked to cancel, those between attempts are cancelled, and
+-- those that never began are skipped. All of them are locked already, but for what came in between.
+create or replace function belfry.make_way(
+  schedule_id text, now_ms bigint, out keys text[], out hints belfry.hint[]
+) language plpgsql as $$
+declare
+  run_ids bigint[] := array(select r.id from belfry.unfinished_runs(schedule_id, now_ms) r);
+  run belfry.runs;
+begin
+  hints := '{}';
+  perform belfry.take_runs(run_ids);
+  keys := array(select r.key from belfry.runs r where r.id = any (run_ids) and r.key is not null);
+  perform belfry.take_names(keys);
+  perform belfry.take_dedupes(run_ids);
+  for run in select * from belfry.runs r where r.id = any (run_ids) and r.state < 'succeeded' order by r.id loop
+    if run.state = 'running' then
+      update belfry.runs r set cancel_requested = true where r.id = run.id;
+      hints := hints || 'attempts'::belfry.hint;
+    elsif run.attempt > 0 then
+      perform belfry.end_run(run, 'cancelled', now_ms);
+      hints := hints || 'settled'::belfry.hint;
+    else
+      perform belfry.end_run(run, 'skipped', now_ms, 'overlap');
+      hints := hints || 'settled'::belfry.hint;
+    end if;
+  end loop;
+end $$;
+
+-- Takes runs from an instance that no longer has them. They were picked before their keys could be locked; one that has
+-- ended since, or begun again elsewhere, is told by its token. Locks: the keys by name, the runs by id, dedupe keys.
+create or replace function belfry.take_over_attempts(
+  attempts belfry.attempt[], instance_died boolean, now_us bigint,
+  out rescued integer, out lost integer, out hints belfry.hint[]
+) language plpgsql as $$
+declare
+  run_ids bigint[] := array(select a.run from unnest(attempts) a);
+  keys text[] := array(select r.key from belfry.runs r where r.id = any (run_ids) and r.key is not null);
+  schedules text[] := array[]::text[];
+  run belfry.runs;
+begin
+  rescued := 0;
+  lost := 0;
+  hints := '{}';
+  if cardinality(run_ids) = 0 then
+    return;
+  end if;
+  perform belfry.lock_names(keys);
+  perform 1 from belfry.runs r where r.id = any (run_ids) and r.state = 'running' order by r.id for update;
+  perform belfry.lock_dedupes(run_ids);
+  for run in
+    select r.* from unnest(attempts) a cross join lateral (
+      select * from belfry.runs u where u.id = a.run and u.state = 'running' and u.token = a.token limit 1) r
+    order by r.id
+  loop
+    if belfry.take_over(run, now_us / 1000, instance_died) = 'lost' then
+      lost := lost + 1;
+    else
+      rescued := rescued + 1;
+    end if;
+    schedules := schedules || run.schedule;
+  end loop;
+  if rescued + lost > 0 then
+    hints := array['runs', 'leases', 'settled']::belfry.hint[];
+  end if;
+  hints := hints || belfry.pass_on(keys, schedules, now_us, 'wait');
+end $$;

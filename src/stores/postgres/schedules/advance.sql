@@ -1,0 +1,160 @@
+-- Recording ticks: `take_due_schedules` locks schedules that are due, the planner decides, and `record_ticks` writes what
+-- it decided, in one short transaction.
+--
+-- Two that advance at once: each skips the schedules that the other has locked.
+-- Crash or stop in between: the transaction is rolled back, by the server's own timeout if need be, and the schedules are
+-- as due as before.
+-- Crash after the commit, or a lost reply: cursors have moved, and a tick is unique by (schedule, instant) anyway.
+--
+-- A plan is written only over what it was made from. The schedules stay locked from the reading on. Their unfinished runs
+-- were not locked: `record_ticks` locks those that a plan takes back or waits for, reads all of them again, and compares. A
+-- schedule for which they differ is left as it is and stays due. Nothing that minds overlap is added after the comparison,
+-- because triggers and backfills with an overlap policy lock the schedule first.
+
+create or replace function belfry.take_due_schedules(schedule_limit integer, lookahead_ms bigint)
+returns table (now_ms bigint, id text, definition bigint, anchor bigint, cursor bigint, remaining bigint, due_at bigint,
+  place bigint, minds_overlap boolean, unfinished text)
+language plpgsql as $$
+begin
+  perform belfry.durable();
+  now_ms := belfry.now_us() / 1000;
+  return query
+  select take_due_schedules.now_ms, s.id, s.definition, s.anchor, s.cursor, s.remaining, s.due_at, s.place, s.minds_overlap,
+    case when s.minds_overlap then belfry.unfinished_text(s.id, take_due_schedules.now_ms) end
+  from (
+    select * from belfry.schedules d where d.due_at <= take_due_schedules.now_ms + lookahead_ms
+    order by d.due_at, d.place limit schedule_limit for update skip locked) s
+  order by s.due_at, s.place;
+end $$;
+
+-- When the next schedule is due, for a ticker that found none.
+create or replace function belfry.next_due(out now_ms bigint, out next_due_at bigint) language plpgsql as $$
+begin
+  now_ms := belfry.now_us() / 1000;
+  select s.due_at into next_due_at from belfry.schedules s where s.due_at is not null order by s.due_at limit 1;
+end $$;
+
+-- Records ticks and skips, does what the plans say about earlier runs, and moves the schedules on.
+-- `last_due` and `last_place` are those of the last schedule that was taken.
+create or replace function belfry.record_ticks(
+  progress belfry.schedule_progress[], ticks belfry.planned_tick[], skips belfry.planned_skip[],
+  now_ms bigint, last_due bigint, last_place bigint,
+  out recorded integer, out next_due_at bigint, out hints belfry.hint[], out stale text[]
+) language plpgsql as $$
+declare
+  keys text[] := array[]::text[];
+  schedule_ids text[] := array[]::text[];
+  -- Schedules whose plans take runs back, have them make way, or wait for them; of those, the ones that have any.
+  open_ids text[] := array[]::text[];
+  held_keys text[];
+  takes_back boolean;
+  way record;
+  schedule_id text;
+begin
+  hints := '{}';
+  stale := '{}';
+  perform belfry.make_names(array(select distinct t.key from unnest(ticks) t where t.key is not null));
+  takes_back := coalesce(
+    (select bool_or(p.retract_through is not null or p.cancel_unfinished) from unnest(progress) p), false);
+  if takes_back or exists (select 1 from unnest(ticks) t where t.waits) then
+    open_ids := array(
+      select g.schedule from (
+        select p.schedule from unnest(progress) p where p.retract_through is not null or p.cancel_unfinished
+        union select t.schedule from unnest(ticks) t where t.waits) g
+      cross join lateral (
+        select 1 from belfry.runs where schedule = g.schedule and state < 'succeeded' limit 1) any_open);
+  end if;
+  if cardinality(open_ids) > 0 then
+    held_keys := array(select r.key from belfry.open_runs(open_ids) r where r.key is not null);
+    perform belfry.lock_names(held_keys);
+    perform belfry.lock_runs(
+      array(select r.id from belfry.open_runs(open_ids) r where r.engaged or r.ready_at <= now_ms), held_keys);
+    if takes_back then
+      perform belfry.lock_dedupes(array(
+        select r.id from unnest(progress) p cross join lateral belfry.open_runs(array[p.schedule]) r
+        where p.cancel_unfinished and r.dedupe is not null));
+      perform belfry.lock_overlap_waiters(array(
+        select p.schedule from unnest(progress) p
+        where (p.retract_through is not null or p.cancel_unfinished) and p.schedule = any (open_ids)));
+    end if;
+  end if;
+  stale := array(
+    select p.schedule from unnest(progress) p
+    where p.mind_overlap and belfry.unfinished_text(p.schedule, now_ms) is distinct from p.made_from);
+
+  if cardinality(open_ids) > 0 and takes_back then
+    keys := belfry.take_back_missed(
+      array(select p from unnest(progress) p where p.schedule <> all (stale) and p.schedule = any (open_ids)), now_ms);
+    hints := array['settled']::belfry.hint[];
+    schedule_ids := array(
+      select p.schedule from unnest(progress) p
+      where (p.cancel_unfinished or p.retract_through is not null) and p.schedule <> all (stale));
+    for schedule_id in
+      select p.schedule from unnest(progress) p
+      where p.cancel_unfinished and p.schedule <> all (stale) order by p.schedule
+    loop
+      select * into way from belfry.make_way(schedule_id, now_ms);
+      keys := keys || way.keys;
+      hints := hints || way.hints;
+    end loop;
+  end if;
+
+  begin
+    recorded := belfry.insert_ticks(ticks, stale, now_ms, false);
+  exception when unique_violation then
+    -- An instant was recorded under an earlier schedule of the same name. Others cannot come in between: the schedule is
+    -- locked.
+    recorded := belfry.insert_ticks(ticks, stale, now_ms, true);
+  end;
+  insert into belfry.skips (schedule, from_at, to_at, count, reason, recorded_at)
+  select k.schedule, k.from_at, k.to_at, k.count, k.reason, now_ms from unnest(skips) k where k.schedule <> all (stale);
+  perform belfry.move_schedules(array(select p from unnest(progress) p where p.moves and p.schedule <> all (stale)));
+  if recorded > 0 then
+    hints := hints || 'runs'::belfry.hint;
+  end if;
+  schedule_ids := schedule_ids || array(select distinct t.schedule from unnest(ticks) t where t.waits);
+  hints := hints || belfry.pass_on(
+    keys, schedule_ids, now_ms * 1000, case when takes_back then 'give up' else 'wait' end);
+  -- What is left begins behind the last that was taken: what was taken is passed over, and not read again.
+  next_due_at := least(
+    (select min(p.due_at) from unnest(progress) p where p.moves and p.schedule <> all (stale)),
+    (select min(s.due_at) from unnest(stale) g(id) cross join lateral (
+      select due_at from belfry.schedules where id = g.id limit 1) s),
+    (select s.due_at from belfry.schedules s
+      where s.due_at is not null and (s.due_at, s.place) > (last_due, last_place) order by s.due_at, s.place limit 1));
+end $$;
+
+-- Makes the runs of ticks, with their schedules' definitions. `are_known` leaves those out that exist.
+create or replace function belfry.insert_ticks(
+  ticks belfry.planned_tick[], stale text[], now_ms bigint, are_known boolean
+) returns integer language plpgsql as $$
+declare
+  count integer;
+begin
+  insert into belfry.runs (id, target, options, origin, schedule, tick, payload, priority, keep, key, key_limit,
+    key_when_busy, unstamped, state, waits_for, engaged, created_at, ready_at, start_by)
+  select t.id, d.target, d.options, 'tick', d.schedule, t.at, d.payload, d.priority, d.keep, d.key, d.key_limit,
+    d.key_when_busy, d.unstamped, case when t.waits or d.unstamped then 'waiting' else 'ready' end::belfry.run_state,
+    case when t.waits then 'overlap' when d.unstamped then 'stamp' else 'nothing' end::belfry.wait_reason, true, now_ms,
+    coalesce(t.ready_at, t.at), t.start_by
+  from (select nextval('belfry.run_ids') as id, n.* from unnest(ticks) n) t
+  cross join lateral (select * from belfry.definitions where id = t.definition limit 1) d
+  where t.schedule <> all (stale)
+    and (not are_known or not exists (
+      select 1 from belfry.runs r
+      where r.schedule = t.schedule and r.tick = t.at and coalesce(r.backfill, '') = '' and r.origin in ('tick', 'backfill')));
+  get diagnostics count = row_count;
+  return count;
+end $$;
+
+-- Moves schedules on. Planned each time: with a plan that was made while the table was small, Postgres may walk through
+-- all schedules for each of the list.
+create or replace function belfry.move_schedules(progress belfry.schedule_progress[]) returns void language plpgsql
+set plan_cache_mode = force_custom_plan as $$
+begin
+  update belfry.schedules s
+  set cursor = p.cursor, remaining = p.remaining, next_at = p.next_at, due_at = p.due_at, finished_at = p.finished_at,
+    place = nextval('belfry.places')
+  from unnest(progress) p
+  where s.id = p.schedule;
+end $$;

@@ -1,0 +1,69 @@
+/** Reading schedules: one, or pages of them in order of id. */
+import { checkPageLimit } from '../../../core/page-limit.js'
+import type { Schedule } from '../../../core/schedule.js'
+import type { Page, ScheduleQuery } from '../../../core/store.js'
+import { afterPrefix } from '../../../core/text-order.js'
+import type { Database } from '../connection/database.js'
+import { SCHEDULE_COLUMNS, toSchedule } from './schedule-codec.js'
+
+/** What follows the schedules `s`, or the definitions `d`, which have their schedule's id. */
+const AND = {
+  s: 'join belfry.definitions d on d.id = s.definition',
+  d: 'cross join lateral (select * from belfry.schedules where id = d.schedule and definition = d.id limit 1) s',
+} as const
+const FROM = `from belfry.schedules s ${AND.s}`
+const GET = `select ${SCHEDULE_COLUMNS} ${FROM} where s.id = $1`
+
+export async function getSchedule(db: Database, id: string): Promise<Schedule | undefined> {
+  const [row] = await db.read(GET, [id])
+  return row === undefined ? undefined : toSchedule(row)
+}
+
+const STATES = {
+  active: 's.finished_at is null and s.paused_at is null',
+  paused: 's.finished_at is null and s.paused_at is not null',
+  finished: 's.finished_at is not null',
+} as const
+
+export async function listSchedules(db: Database, query: ScheduleQuery): Promise<Page<Schedule>> {
+  checkPageLimit(query.limit)
+  const { limit, state, look } = query
+  const { id, alias, where, values } = narrowed(query)
+  const table = alias === 's' ? 'belfry.schedules' : 'belfry.definitions'
+  const within = `from ${table} ${alias} ${where} order by ${id}`
+  // States stand in no order of ids: those that are in another are passed over, but not all of them at once.
+  const most = state === undefined ? undefined : look
+  const looked = most === undefined ? table : `(select ${alias}.* ${within} limit $${values.length + 1})`
+  const narrow = most === undefined ? where : ''
+  const wanted = state === undefined ? narrow : `${narrow === '' ? 'where' : `${narrow} and`} ${STATES[state]}`
+  const bound = most === undefined ? values : [...values, most]
+  const sql = `select ${SCHEDULE_COLUMNS} from ${looked} ${alias} ${AND[alias]} ${wanted}
+    order by ${id} limit $${bound.length + 1}`
+  const rows = await db.search(sql, [...bound, limit + 1])
+  const items = rows.slice(0, limit).map((row) => toSchedule(row))
+  const last = items.at(-1)
+  if (rows.length > limit && last !== undefined) return { items, next: last.id }
+  if (most === undefined) return { items }
+  const [end] = await db.search(`select ${id} ${within} offset $${values.length + 1} limit 1`, [...values, most - 1])
+  return end === undefined ? { items } : { items, next: end[0] ?? '' }
+}
+
+/** What indexes find. Where the definition narrows the search, its indexes are the ones that stand in order. */
+function narrowed({ prefix, after, job, sink, app, unstamped }: ScheduleQuery) {
+  const values: unknown[] = []
+  const bind = (value: unknown) => `$${values.push(value)}`
+  const alias = (job ?? sink ?? app ?? unstamped) ? ('d' as const) : ('s' as const)
+  const id = alias === 'd' ? 'd.schedule' : 's.id'
+  const conditions = [
+    ...(prefix === undefined || prefix === ''
+      ? []
+      : [`${id} >= ${bind(prefix)} and ${id} < ${bind(afterPrefix(prefix))}`]),
+    ...(after === undefined ? [] : [`${id} > ${bind(after)}`]),
+    ...(job === undefined ? [] : [`d.target = ${bind(`job:${job}`)}`]),
+    ...(sink === undefined ? [] : [`d.target = ${bind(`sink:${sink}`)}`]),
+    ...(app === undefined ? [] : [`d.app = ${bind(app)}`]),
+    ...(unstamped ? ['d.unstamped'] : []),
+  ]
+  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
+  return { id, alias, where, values }
+}

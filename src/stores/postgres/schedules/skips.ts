@@ -1,0 +1,16 @@
+import type { SkipRange } from '../../../core/plan.js'
+import type { Database } from '../connection/database.js'
+import { toSkip } from './schedule-codec.js'
+
+const SKIPS = `select from_at, to_at, count, reason from belfry.skips
+  where schedule = $1 and from_at <= $3 and to_at >= $2 order by from_at, seq limit $4`
+
+export async function skippedRanges(
+  db: Database,
+  id: string,
+  from: number,
+  to: number,
+  limit: number,
+): Promise<SkipRange[]> {
+  return (await db.read(SKIPS, [id, from, to, limit])).map(toSkip)
+}

@@ -1,0 +1,150 @@
+/**
+ * Functions of the database as typed values: what they take and give is declared once, by name.
+ *
+ *     const cancelRun = sqlFunction({
+ *       name: 'cancel_run', source, takes: { runId: text }, gives: { outcome: text, hints: changes },
+ *     })
+ *     const [cancelled] = await db.write(...cancelRun.call({ runId: '7' }))
+ *
+ * Names are camel case here and snake case in SQL: `runId` is the parameter `run_id`.
+ */
+import type { Json } from '../../../core/json.js'
+import type { Database, Row, StatementOptions } from '../connection/database.js'
+
+/** How a value is sent. `sql` is the argument, given its placeholder. */
+export interface Parameter<Value> {
+  readonly sql: (placeholder: string) => string
+  readonly encode: (value: Value) => unknown
+}
+
+/** How a value is read from the text that the server sent. */
+export interface Column<Value> {
+  /** SQL for what is selected, given the column's name. */
+  readonly select?: (column: string) => string
+  readonly decode: (text: string | null) => Value
+}
+
+const plain = (placeholder: string): string => placeholder
+const same = (value: unknown): unknown => value
+
+export const text = { sql: plain, encode: same, decode: (value: string | null): string => value ?? '' }
+export const integer = { sql: plain, encode: same, decode: (value: string | null): number => Number(value) }
+export const boolean = { sql: plain, encode: same, decode: (value: string | null): boolean => value === 't' }
+/** Durations may have fractions, and a limit must not come too early. */
+export const milliseconds = { sql: plain, encode: (value: number): unknown => Math.ceil(value) }
+/** What an operation changed: words, which `Database.announce` reads. */
+export const changes = { decode: (value: string | null): string => value ?? '{}' }
+
+export function json<Value = Json>() {
+  return { decode: (value: string | null): Value => JSON.parse(value ?? 'null') as Value }
+}
+
+/** Of whole numbers, as `{1,2}`; NULL is left out. */
+export const integers = {
+  sql: plain,
+  encode: same as (value: readonly number[]) => unknown,
+  decode: (value: string | null): number[] => (value?.match(/-?\d+/g) ?? []).map(Number),
+}
+export const texts = {
+  sql: plain,
+  encode: same as (value: readonly string[]) => unknown,
+  select: (column: string) => `array_to_json(${column})`,
+  decode: (value: string | null): string[] => JSON.parse(value ?? '[]') as string[],
+}
+
+export function optional<Value>(
+  column: Parameter<Value> & Column<Value>,
+): Parameter<Value | null | undefined> & Column<Value | undefined> {
+  return {
+    sql: plain,
+    encode: (value) => (value === null || value === undefined ? null : column.encode(value)),
+    decode: (value) => (value === null ? undefined : column.decode(value)),
+  }
+}
+
+/** A list of rows of a composite type in `types.sql`: fields by the names of its columns; those left out are null. */
+export function listOf<Item>(
+  type: string,
+  toRow: (item: Item) => Readonly<Record<string, unknown>>,
+): Parameter<readonly Item[]> {
+  return {
+    sql: (placeholder) => `array(select item from json_populate_recordset(null::belfry.${type}, ${placeholder}) item)`,
+    encode: (items) => JSON.stringify(items.map(toRow)),
+  }
+}
+
+/** Columns of a row, as a codec reads them. */
+export interface RowCodec<Value> {
+  /** SQL for the columns of a table's alias. */
+  readonly select: (alias: string) => string
+  readonly read: (row: Row, from: number) => Value
+}
+
+type Parameters = Readonly<Record<string, Parameter<never>>>
+type Columns = Readonly<Record<string, Column<unknown>>>
+type Arguments<Takes extends Parameters> = {
+  readonly [Name in keyof Takes]: Takes[Name] extends Parameter<infer Value> ? Value : never
+}
+type Result<Gives extends Columns> = {
+  readonly [Name in keyof Gives]: Gives[Name] extends Column<infer Value> ? Value : never
+}
+
+export interface SqlFunction<Args, Given> {
+  readonly sql: string
+  readonly values: (args: Args) => readonly unknown[]
+  readonly read: (row: Row) => Given
+}
+
+export interface SqlFunctionOptions<Takes extends Parameters, Gives extends Columns> {
+  readonly name: string
+  /** The file that defines it. */
+  readonly source: string
+  readonly takes: Takes
+  readonly gives: Gives
+}
+
+export function sqlFunction<Takes extends Parameters, Gives extends Columns>({
+  name,
+  source,
+  takes,
+  gives,
+}: SqlFunctionOptions<Takes, Gives>): SqlFunction<Arguments<Takes>, Result<Gives>> & { readonly from: string } {
+  if (!source.includes(`function belfry.${name}(`)) throw new Error(`belfry.${name} is not defined in its file`)
+  const parameters = Object.entries(takes)
+  const columns = Object.entries(gives)
+  const from = `belfry.${name}(${parameters.map(([each, { sql }], at) => `${snakeCase(each)} => ${sql(`$${at + 1}`)}`).join(', ')})`
+  return {
+    from,
+    sql: `select ${columns.map(([each, { select = plain }]) => select(`f.${snakeCase(each)}`)).join(', ') || '1'} from ${from} f`,
+    values: (args) => parameters.map(([each, { encode }]) => encode(args[each] as never)),
+    read: (row) =>
+      Object.fromEntries(columns.map(([each, { decode }], at) => [each, decode(row[at] ?? null)])) as Result<Gives>,
+  }
+}
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+type Function<Args, Given> = Pick<SqlFunction<Args, Given>, 'sql' | 'values' | 'read'>
+
+/** Calls a function that may be repeated, and returns its rows. */
+export async function callAll<Args, Given>(
+  db: Database,
+  { sql, values, read }: Function<Args, Given>,
+  args: Args,
+  options?: StatementOptions,
+): Promise<Given[]> {
+  return (await db.write(sql, values(args), options)).map(read)
+}
+
+/** The same for a function that returns one row. */
+export async function call<Args, Given>(
+  db: Database,
+  fn: Function<Args, Given>,
+  args: Args,
+  options?: StatementOptions,
+): Promise<Given> {
+  const [row] = await db.write(fn.sql, fn.values(args), options)
+  return fn.read(row ?? [])
+}

@@ -1,0 +1,23 @@
+-- Makes runs inside a transaction of the caller's, whose number is given: over a pool, or outside of a transaction, each
+-- statement has a number of its own. The hint goes with the transaction, so it arrives when the runs can be seen. Its
+-- sender is named '-', because no process has told it to itself.
+create or replace function belfry.enqueue_runs_inside(transaction_number text, channel text, runs_json json)
+returns table (outcome text, run bigint) language plpgsql as $$
+declare
+  new_runs belfry.new_run[] := array(select n from json_populate_recordset(null::belfry.new_run, runs_json) n);
+begin
+  if pg_current_xact_id()::text <> transaction_number then
+    return query select 'outside', null::bigint;
+    return;
+  end if;
+  -- A run that is checked against others must see what was committed while it waited for them.
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')
+    and (select bool_or(n.check_key or n.overlap <> 'allow') from unnest(new_runs) n) then
+    return query select 'isolated', null::bigint;
+    return;
+  end if;
+  if channel <> '' then
+    perform pg_notify(channel, '- runs');
+  end if;
+  return query select e.outcome, e.run from belfry.enqueue_runs(new_runs) e;
+end $$;
