@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import pg from 'pg'
 import { rolldown } from 'rolldown'
-import { foundOrInstalled } from '../test/servers/apt.js'
+import { foundOrInstalled } from '../test/servers/apt-install.js'
 import { startOwnPostgres } from '../test/servers/postgres.js'
 import { textModules } from './text-modules.js'
 
@@ -61,6 +61,7 @@ try {
     console.error(`belfry.${name}, line ${line ?? 0}: ${level}: ${message} ${about}`)
   }
   if (rows.length > 0) process.exitCode = 1
+  else console.log('plpgsql_check: every function, no warnings')
 } finally {
   await client.end()
   await server.stop()
