@@ -61,7 +61,7 @@ const payloads: readonly Case[] = [
   ],
   ['deep nesting', nested(100), 'PAYLOAD_INVALID', /nested more than 64 deep/],
   ['a cycle', cyclic(), 'PAYLOAD_INVALID', /nested more than 64 deep/],
-  ['a number that is none', { count: Number.NaN }, 'PAYLOAD_INVALID', /\.count: NaN is not a JSON number/],
+  ['a number that is NaN', { count: Number.NaN }, 'PAYLOAD_INVALID', /\.count: NaN is not a JSON number/],
   ['a bigint', { count: [1n] }, 'PAYLOAD_INVALID', /\.count\[0\]: a bigint is not JSON/],
   ['a function', { run: () => null }, 'PAYLOAD_INVALID', /\.run: a function is not JSON/],
   ['a map', { map: new Map() }, 'PAYLOAD_INVALID', /\.map: Map is not plain JSON/],
@@ -70,7 +70,7 @@ const payloads: readonly Case[] = [
 const names: readonly Case[] = [
   ['an empty name', '', 'NAME_INVALID', /it has 0 characters, and 1 to 255 are allowed/],
   ['a long name', 'x'.repeat(256), 'NAME_INVALID', /it has 256 characters/],
-  ['a name that a path would not name', '..', 'NAME_INVALID', /no path can name it/],
+  ['a name that is a path step', '..', 'NAME_INVALID', /no path can name it/],
   ['white space around', ' a', 'NAME_INVALID', /begins or ends with white space/],
   ['control characters', 'a\nb', 'NAME_INVALID', /control characters/],
   ['no text', 7, 'NAME_INVALID', /must be text/],
@@ -207,7 +207,7 @@ const schedules: readonly (readonly [string, ScheduleInput & object, string, Reg
     'OPTION_INVALID',
     /times is "0"; it must be a whole number from 1/,
   ],
-  ['a part of a priority', { every: '1h', priority: 1.5, job: 'mail' }, 'OPTION_INVALID', /priority is "1.5"/],
+  ['a fractional priority', { every: '1h', priority: 1.5, job: 'mail' }, 'OPTION_INVALID', /priority is "1.5"/],
   ['an interval under a second', { every: '500ms', job: 'mail' }, 'INTERVAL_TOO_SHORT', /./],
   ['a broken expression', { cron: '0 25 * * *', job: 'mail' }, 'EXPRESSION_OUT_OF_RANGE', /./],
   ['an expression that never fires', { cron: '0 0 30 2 *', job: 'mail' }, 'EXPRESSION_NEVER_FIRES', /./],
@@ -222,25 +222,25 @@ const schedules: readonly (readonly [string, ScheduleInput & object, string, Reg
 
 const odd: readonly Case[] = [
   [
-    'an option nobody knows',
+    'an unknown option',
     { every: '1h', job: 'mail', overlaps: 'skip' },
     'OPTION_INVALID',
     /"overlaps" is not an option; did you mean "overlap"\?/,
   ],
   [
-    'an overlap nobody knows',
+    'an unknown overlap',
     { every: '1h', job: 'mail', overlap: 'queue' },
     'OPTION_INVALID',
     /overlap is "queue"; allowed are allow, skip/,
   ],
   [
-    'a missed policy nobody knows',
+    'an unknown missed policy',
     { every: '1h', job: 'mail', missed: 'some' },
     'OPTION_INVALID',
     /missed.policy is "some"; allowed are skip, latest, all/,
   ],
   [
-    'a keep nobody knows',
+    'an unknown keep',
     { every: '1h', job: 'mail', keep: 'some' },
     'OPTION_INVALID',
     /keep is "some"; allowed are all, failures, none/,
@@ -282,7 +282,7 @@ const jobs: readonly (readonly [string, object, RegExp, string?])[] = [
   ['no handler', {}, /run must be a function/],
   ['no attempts', { retry: { attempts: 0 } }, /retry.attempts is "0"; it must be a whole number of at least 1/],
   [
-    'a backoff nobody knows',
+    'an unknown backoff',
     { retry: { backoff: 'linear' } },
     /retry.backoff is "linear"; allowed are fixed, exponential or a function/,
   ],
@@ -291,15 +291,15 @@ const jobs: readonly (readonly [string, object, RegExp, string?])[] = [
     { retry: { backoff: () => 1, delay: '1s' } },
     /delay and maxDelay say nothing: remove them/,
   ],
-  ['a limit of none', { exclusive: { limit: 0 } }, /exclusive.limit is "0"/],
+  ['a limit of zero', { exclusive: { limit: 0 } }, /exclusive.limit is "0"/],
   [
-    'a limit without end',
+    'an infinite limit',
     { exclusive: { limit: Number.POSITIVE_INFINITY } },
     /exclusive.limit is "Infinity".*from 1 to 1000000/,
   ],
-  ['a whenBusy nobody knows', { exclusive: { whenBusy: 'queue' } }, /whenBusy is "queue"; allowed are skip and wait/],
+  ['an unknown whenBusy', { exclusive: { whenBusy: 'queue' } }, /whenBusy is "queue"; allowed are skip and wait/],
   ['no paths', { exclusive: { by: [] } }, /exclusive.by must be a list of property paths such as/],
-  ['a keep nobody knows', { keep: 'some' }, /keep is "some"; allowed are all, failures, none/],
+  ['an unknown keep', { keep: 'some' }, /keep is "some"; allowed are all, failures, none/],
   ['no timeout', { timeout: 0 }, /timeout must be longer than 0/],
   ['a broken timeout', { timeout: 'long' }, /duration "long" is not understood/, 'DURATION_SYNTAX'],
   ['a broken delay', { retry: { delay: '1mo' } }, /1mo/, 'DURATION_CALENDAR_UNIT'],
@@ -341,7 +341,7 @@ describe('an enqueue', () => {
   it.each([
     ['in and at', { in: '1h', at: '2026-01-01T00:00:00Z' }, 'OPTION_INVALID', /give `in` or `at`, not both/],
     ['keyFor without a key', { keyFor: '1d' }, 'OPTION_INVALID', /`keyFor` needs a `key`/],
-    ['a part of a priority', { priority: 0.5 }, 'OPTION_INVALID', /priority is 0.5; it must be a whole number/],
+    ['a fractional priority', { priority: 0.5 }, 'OPTION_INVALID', /priority is 0.5; it must be a whole number/],
     ['a broken delay', { in: 'soon' }, 'DURATION_SYNTAX', /^enqueue of job "mail": duration "soon".*write "15m"/],
     ['a negative delay', { in: -1 }, 'DURATION_OUT_OF_RANGE', /^enqueue of job "mail": .*-1/],
     ['a broken instant', { at: 'tomorrow' }, 'INSTANT_SYNTAX', /^enqueue of job "mail": .*tomorrow/],
@@ -369,9 +369,9 @@ describe('a lock', () => {
       'OPTION_INVALID',
       /timeout is longer than its ttl of 3000 ms/,
     ],
-    ['a timeout that means nothing', { timeout: '4s' }, 'OPTION_INVALID', /timeout belongs to renew: false/],
+    ['a timeout without effect', { timeout: '4s' }, 'OPTION_INVALID', /timeout belongs to renew: false/],
     [
-      'a heartbeat that means nothing',
+      'a heartbeat without effect',
       { ttl: '30s', renew: false, heartbeat: '1s' },
       'OPTION_INVALID',
       /heartbeat says nothing with renew: false/,
@@ -392,16 +392,16 @@ describe('a lock', () => {
 describe('createBelfry', () => {
   it.each([
     ['no store', { store: undefined }, /store is missing: pass memory\(\)/],
-    ['a role nobody knows', { roles: ['lead'] }, /role "lead" is unknown: allowed are tick and run/],
+    ['an unknown role', { roles: ['lead'] }, /role "lead" is unknown: allowed are tick and run/],
     ['no concurrency', { concurrency: 0 }, /concurrency is 0: it must be a whole number of at least 1/],
     ['no batch', { batch: 0 }, /batch is 0/],
-    ['a lease too short to keep', { lease: '50ms' }, /lease is 50 ms: at least 100 ms/],
+    ['a lease that is too short', { lease: '50ms' }, /lease is 50 ms: at least 100 ms/],
     [
-      'a history that is no number',
+      'a history that is not a number',
       { history: { maxRuns: Number.NaN } },
       /history.maxRuns is NaN: it must be a whole number of at least 0/,
     ],
-    ['a history below nothing', { history: { maxRuns: -1 } }, /history.maxRuns is -1/],
+    ['a negative history', { history: { maxRuns: -1 } }, /history.maxRuns is -1/],
   ])('with %s is refused', (_, options, message) => {
     const make = () => createBelfry({ store: memory(), ...options } as unknown as BelfryOptions)
     expect(make).toThrow(expect.objectContaining({ code: 'OPTION_INVALID', message: expect.stringMatching(message) }))

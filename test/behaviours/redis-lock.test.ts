@@ -227,7 +227,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     expect(beats).toBeGreaterThan(0)
     const { opened, open } = gate()
     const work = belfry.withLock('refresh', () => opened, { ttl: '400ms' })
-    await bed.until(() => renewals >= 3, 'renewals while the work goes on')
+    await bed.until(() => renewals >= 3, 'renewals during the work')
     open()
     await bed.settled(work)
     const [renewalsAfter, beatsAfter] = [renewals, beats]
@@ -326,7 +326,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     await release('1.1')
     await bed.until(() => ran.size >= 3, 'two ticks of the overlap')
     await bed.settled(blue.stop())
-    await bed.until(() => ran.size >= 5, 'green to go on alone')
+    await bed.until(() => ran.size >= 5, 'green to continue alone')
     const ticks = [...ran.keys()].sort((one, other) => one - other)
     expect([...ran.values()].map((by) => by.length)).toEqual(ticks.map(() => 1))
     // No tick is missing, and the deploy moved none: they are one second apart from blue's first.
@@ -369,7 +369,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
       for (const belfry of instances)
         expect(levels(bed, belfry, 'warn', 'error')).toEqual([expect.stringMatching(/^store unreachable/)])
       down = false
-      await bed.until(() => ran > before, 'ticks to go on by themselves')
+      await bed.until(() => ran > before, 'ticks to continue by themselves')
       for (const belfry of instances) {
         await bed.until(() => recoveries(bed, belfry) > 0, 'the recovery line')
         expect(levels(bed, belfry, 'warn', 'error')).toHaveLength(1)

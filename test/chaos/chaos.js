@@ -184,7 +184,7 @@ async function injectStoreFault(fault, { workers, setup, store, operator, histor
   history.backAt = monotonicMs()
   const tookMs = await untilAllBeat({ operator, store, workers, history, expected })
   outage.to = monotonicMs()
-  if (tookMs !== undefined) say(`everybody takes part again, ${tookMs} ms after the store was back`)
+  if (tookMs !== undefined) say(`all processes beat again, ${tookMs} ms after the store was back`)
 }
 
 /**

@@ -124,7 +124,7 @@ async function finishAll(story: Story): Promise<void> {
     await scene.elapse(5_000)
     await scene.claim('one')
     const run = (await unfinished(scene)).find(({ state }) => state === 'running')
-    expect(run, `nothing goes on: ${before.join(', ')}\n${steps.join('\n')}`).toBeDefined()
+    expect(run, `no run starts: ${before.join(', ')}\n${steps.join('\n')}`).toBeDefined()
     await scene.settle({ id: run?.id ?? '', token: run?.token ?? 0 })
     await checkPolicy(story)
   }

@@ -73,9 +73,9 @@ async function checkOne(store: Store, server: CheckedServer, odd: OddRequest, an
 }
 
 it.each([
-  ['somebody who may do everything', { name: 'all', role: 'admin' }, 1],
-  ['somebody who may look', { name: 'eye', role: 'viewer' }, 2],
-  ['somebody who has a part of it', { name: 'team', role: 'operator', prefix: 'team/' }, 3],
+  ['an admin', { name: 'all', role: 'admin' }, 1],
+  ['a viewer', { name: 'eye', role: 'viewer' }, 2],
+  ['an operator with a prefix', { name: 'team', role: 'operator', prefix: 'team/' }, 3],
 ] satisfies [string, Caller, number][])(
   'answers any request that %s sends without a 5xx, and changes nothing when it refuses one',
   async (_, caller, seed) => {

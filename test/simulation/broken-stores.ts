@@ -8,7 +8,7 @@ export type Breakage = readonly [name: string, violates: string, breaks: (store:
 
 export const BROKEN: readonly Breakage[] = [
   [
-    'accepts what stale attempts settle',
+    'accepts settlements of stale attempts',
     'a run succeeds at most once',
     (store) => ({
       ...store,
@@ -22,8 +22,8 @@ export const BROKEN: readonly Breakage[] = [
     }),
   ],
   [
-    'does not move the cursor',
-    'no tick is doubled',
+    'does not advance the cursor',
+    'no tick is duplicated',
     (store) => replanned(store, (plan, cursor) => ({ ...plan, cursor })),
   ],
   [
@@ -32,7 +32,7 @@ export const BROKEN: readonly Breakage[] = [
     (store) => replanned(store, (plan) => ({ ...plan, ticks: plan.ticks.slice(plan.ticks.length > 1 ? 1 : 0) })),
   ],
   [
-    'forgets what it skipped',
+    'forgets skipped ranges',
     'no tick is lost',
     (store) => ({ ...store, schedules: { ...store.schedules, skips: async () => [] } }),
   ],
@@ -48,7 +48,7 @@ export const BROKEN: readonly Breakage[] = [
     }),
   ],
   [
-    'takes nothing over',
+    'never takes a run over',
     'every run ends',
     (store) => ({
       ...store,
@@ -56,8 +56,8 @@ export const BROKEN: readonly Breakage[] = [
     }),
   ],
   [
-    'gives instances up before their lease is over',
-    'obedient handlers of a key do not overlap',
+    'declares instances dead before their lease expires',
+    'handlers of a key that obey their signal do not overlap',
     (store) => ({
       ...store,
       instances: {
@@ -68,7 +68,7 @@ export const BROKEN: readonly Breakage[] = [
     }),
   ],
   [
-    'does not look at what is unfinished',
+    'ignores unfinished runs',
     'ticks of a schedule that allows no overlap do not overlap',
     (store) => ({
       ...store,
@@ -83,7 +83,7 @@ export const BROKEN: readonly Breakage[] = [
     }),
   ],
   [
-    'lets a key be held by two',
+    'gives a key to two runs',
     'committed effects of a key do not overlap',
     (store) => ({
       ...store,
@@ -104,7 +104,7 @@ export const BROKEN: readonly Breakage[] = [
   ],
   ['gives one token to all attempts of a minute', 'tokens of a key only grow', coarseTokens],
   [
-    'makes runs of one dedupe key',
+    'creates a second run for a dedupe key',
     'a dedupe key refuses while its run is unfinished',
     (store) => ({
       ...store,
@@ -124,7 +124,7 @@ export const BROKEN: readonly Breakage[] = [
     (store) => ({ ...store, freeze: async () => {} }),
   ],
   [
-    'begins a timeline anew with every put',
+    'restarts the timeline with every put',
     'no tick is lost',
     (store) => ({
       ...store,

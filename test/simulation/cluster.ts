@@ -91,7 +91,7 @@ export class SimulatedCluster {
   noteFailure(what: string, error: unknown): void {
     const expected = error instanceof BelfryError && EXPECTED.includes(error.code)
     if (expected) this.chronicle.note(`${what}: ${error.message}`)
-    else this.chronicle.violated('what fails says why', `${what}: ${describe(error)}`)
+    else this.chronicle.violated('calls fail only with expected errors', `${what}: ${describe(error)}`)
   }
 }
 

@@ -163,7 +163,7 @@ export class InstanceSlot {
       info: write,
       warn: write,
       error: (fields, message) =>
-        chronicle.violated('nothing breaks inside', `${this.name}: ${message} ${text(fields)}`, this.name),
+        chronicle.violated('no internal error is logged', `${this.name}: ${message} ${text(fields)}`, this.name),
     }
   }
 }

@@ -103,7 +103,7 @@ async function stopAll({ clock, slots, chronicle, stopping, store, settings }: S
   await clock.advance(settings.leaseMs + 20_000)
   for (const [name] of stopping) chronicle.violated('an instance can always be stopped', `${name} still stops`, name)
   const left = await store.instances.list()
-  for (const { id } of left) chronicle.violated('an instance that stops says goodbye', `${id} is still listed`, id)
+  for (const { id } of left) chronicle.violated('a stopped instance leaves the list', `${id} is still listed`, id)
 }
 
 /** Instance ids come from the seed too, because the pace of sweepers depends on them. */

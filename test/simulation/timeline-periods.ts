@@ -32,7 +32,7 @@ export function timelinePeriods(chronicle: Chronicle, schedule: string, finalSta
     else if (turn.kind === 'pruned') end(turn.cursor)
     else {
       if (put !== undefined && turn.outcome === 'created') {
-        chronicle.violated('no tick is lost', `${schedule} was created again, and nobody had removed it`, schedule)
+        chronicle.violated('no tick is lost', `${schedule} was created again, without a removal`, schedule)
       }
       if (put !== undefined && !isSame(put, turn)) end(turn.at)
       put ??= turn
@@ -41,7 +41,7 @@ export function timelinePeriods(chronicle: Chronicle, schedule: string, finalSta
   }
   const left = finalState.schedules.get(schedule)
   if (put !== undefined && left === undefined) {
-    chronicle.violated('no tick is lost', `${schedule} is gone, and nobody removed it`, schedule)
+    chronicle.violated('no tick is lost', `${schedule} disappeared without a removal`, schedule)
   }
   end(finalState.now)
   return found.map((one, at) => withoutTicksOf(one, found[at + 1]))

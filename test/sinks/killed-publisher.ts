@@ -69,7 +69,7 @@ export async function killPublisher({ sink, make, options, arrived }: Published)
 }
 
 async function linesOf(process_: ReturnType<typeof spawn>, count: number): Promise<void> {
-  if (process_.stdout === null) throw new Error('nobody listens to the publisher')
+  if (process_.stdout === null) throw new Error('the publisher has no stdout')
   let seen = 0
   for await (const _ of createInterface(process_.stdout)) {
     seen += 1

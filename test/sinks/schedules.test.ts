@@ -21,7 +21,7 @@ function checking(): ScriptedSink & { check(options: Json): void } {
 describe('a schedule with a sink', () => {
   const inputs: readonly [what: string, input: ScheduleInput, code: string, reason: RegExp][] = [
     [
-      'that nobody has',
+      'that does not exist',
       { to: 'order' },
       'SINK_UNKNOWN',
       /schedule "x": there is no sink "order"; there are orders, strict/,
@@ -32,8 +32,13 @@ describe('a schedule with a sink', () => {
       'OPTION_INVALID',
       /toOptions: topic "bad"/,
     ],
-    ['with options that are no object', { to: 'orders', toOptions: 'topic' }, 'OPTION_INVALID', /must be an object/],
-    ['with a key that is no text', { to: 'orders', toOptions: { key: 7 } }, 'NAME_INVALID', /toOptions.key/],
+    [
+      'with options that are not an object',
+      { to: 'orders', toOptions: 'topic' },
+      'OPTION_INVALID',
+      /must be an object/,
+    ],
+    ['with a key that is not text', { to: 'orders', toOptions: { key: 7 } }, 'NAME_INVALID', /toOptions.key/],
     ['in order, and all at once', { to: 'strict', overlap: 'allow' }, 'OPTION_INVALID', /is ordered/],
   ]
 

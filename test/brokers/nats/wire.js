@@ -86,7 +86,7 @@ export class NatsWire {
     const waiting = this.#waiting.get(subject)
     if (waiting === undefined) return
     this.#waiting.delete(subject)
-    if (text === '') return waiting.reject(new Error('nobody answers'))
+    if (text === '') return waiting.reject(new Error('no responders'))
     const answer = JSON.parse(text)
     if (answer.error === undefined) waiting.resolve(answer)
     else waiting.reject(new Error(answer.error.description))

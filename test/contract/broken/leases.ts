@@ -15,7 +15,7 @@ export const brokenLeases: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'accepts the renewal of a lease that was taken',
+    fault: 'renews a lease that another holder took',
     caughtBy: 'an old holder can neither renew, release nor extend its successor’s lease',
     breaks: (store) => ({
       leases: {
@@ -27,7 +27,7 @@ export const brokenLeases: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'lets a stranger release',
+    fault: 'lets another holder release',
     caughtBy: 'only the holder releases, once',
     breaks: (store) => ({
       leases: {
@@ -39,21 +39,21 @@ export const brokenLeases: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'takes a release for good although the lease was somebody else’s in between',
+    fault: 'accepts a release although another holder had the lease in between',
     caughtBy: 'a lease that ran out is released as its holder’s own while nobody took it',
     breaks: (store) => ({
       leases: { release: async (request) => (await store.leases.release(request)) || true },
     }),
   },
   {
-    fault: 'does not keep the places of those who wait',
+    fault: 'loses positions in the waiter queue',
     caughtBy: 'a release hands the lease to the oldest waiter, who finds it his when he asks again',
     breaks: (store) => ({
       leases: { acquire: ({ waitMs: _, ...request }) => store.leases.acquire(request) },
     }),
   },
   {
-    fault: 'hands a lease over for its full time, whether its waiter lives or not',
+    fault: 'hands a lease over for its full TTL, even to a dead waiter',
     caughtBy: 'waiters that died hold up a live one for no longer than one place lasts, however many they are',
     breaks: (store) => ({
       leases: {
@@ -67,7 +67,7 @@ export const brokenLeases: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'gives every waiter a time of its own, one after the other',
+    fault: 'waits for each dead waiter in turn',
     caughtBy: 'waiters that died hold up a live one for no longer than one place lasts, however many they are',
     breaks: (store, state) => ({
       leases: {
@@ -88,21 +88,21 @@ export const brokenLeases: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'accepts the beat of an instance that was declared dead',
+    fault: 'accepts the heartbeat of an instance that was declared dead',
     caughtBy: 'a beat of an instance that was declared dead is refused, for good',
     breaks: (store) => ({
       instances: { beat: async (request) => ({ ...(await store.instances.beat(request)), alive: true, lost: [] }) },
     }),
   },
   {
-    fault: 'forgets runs whose claim was never heard of',
+    fault: 'forgets runs of a claim whose reply was lost',
     caughtBy: 'runs of an answered claim that an instance does not know never arrived, and are ready again',
     breaks: (store) => ({
       instances: { beat: (request) => store.instances.beat({ ...request, claimsSettled: -1 }) },
     }),
   },
   {
-    fault: 'takes over for ever',
+    fault: 'never gives up taking a run over',
     caughtBy: 'a run whose instances keep dying is given up',
     breaks: (store, state) => ({
       runs: {

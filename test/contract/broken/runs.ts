@@ -9,7 +9,7 @@ function withoutLimit({ key, ...run }: NewRun): NewRun {
 
 export const brokenRuns: readonly BrokenStore[] = [
   {
-    fault: 'settles by run alone and never looks at the token',
+    fault: 'settles without comparing the token',
     caughtBy: 'a wrong token is stale and changes nothing',
     breaks: (store, state) => ({
       runs: {
@@ -21,14 +21,14 @@ export const brokenRuns: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'says settled when it was stale',
+    fault: 'returns settled for a stale attempt',
     caughtBy: 'the attempt before is stale once the run was claimed again',
     breaks: (store) => ({
       runs: { settle: async (settlements) => (await store.runs.settle(settlements)).map(() => 'settled') },
     }),
   },
   {
-    fault: 'settles twice what is sent twice',
+    fault: 'settles a repeated settlement twice',
     caughtBy: 'settling again with the token that settled changes nothing more',
     breaks: (store, state) => ({
       runs: {
@@ -69,7 +69,7 @@ export const brokenRuns: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'skips a run that has begun before when its key is busy',
+    fault: 'skips a retry when its key is busy',
     caughtBy: 'a run that has begun before waits, whatever its key says',
     breaks: (store, state) => ({
       runs: {
@@ -133,7 +133,7 @@ export const brokenRuns: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'ignores when it is too late to start',
+    fault: 'ignores start deadlines',
     caughtBy: 'a first attempt past its deadline is skipped',
     breaks: (store, state) => ({
       runs: {
@@ -145,7 +145,7 @@ export const brokenRuns: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'gives more of a job than was asked for',
+    fault: 'claims more runs of a job than requested',
     caughtBy: 'only what was asked for is claimed, each job up to its own capacity',
     breaks: (store) => ({
       runs: {
@@ -155,7 +155,7 @@ export const brokenRuns: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'gives a claim that is sent again more runs',
+    fault: 'claims more runs for a repeated claim',
     caughtBy: 'a claim that is sent again gets the same answer, and takes no more',
     breaks: (store) => {
       let claims = 0
@@ -187,7 +187,7 @@ export const brokenRuns: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'takes a negative limit for all',
+    fault: 'treats a negative limit as unlimited',
     caughtBy: 'a list whose limit is no whole number from 1 on is refused',
     breaks: (store) => ({
       runs: { list: (query) => store.runs.list({ ...query, limit: query.limit < 0 ? 1_000 : query.limit }) },

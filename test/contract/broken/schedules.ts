@@ -34,7 +34,7 @@ export const brokenSchedules: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'writes plans over runs that are no longer those they were made from',
+    fault: 'writes plans that were made from outdated runs',
     caughtBy: 'skip: a trigger that minds overlap and a tick never run at once',
     breaks: (store) => ({
       schedules: {
@@ -54,7 +54,7 @@ export const brokenSchedules: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'has only its history to tell which ticks were recorded',
+    fault: 'knows recorded ticks only from its history',
     caughtBy: 'a tick is not recorded again after its run has ended and been pruned',
     breaks: (store, state) => ({
       runs: {
@@ -86,7 +86,7 @@ export const brokenSchedules: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'writes although nothing has changed',
+    fault: 'writes unchanged schedules',
     caughtBy: 'putting the same again writes nothing',
     breaks: (store, state) => ({
       schedules: {
@@ -126,7 +126,7 @@ export const brokenSchedules: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'gives versions of a removed schedule out again',
+    fault: 'repeats versions of a removed schedule',
     caughtBy: 'a schedule made anew never has a version that an earlier one had',
     breaks: (store, state) => ({
       schedules: {
@@ -139,7 +139,7 @@ export const brokenSchedules: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'leaves the ticks of a removed schedule to be claimed',
+    fault: 'leaves the ticks of a removed schedule claimable',
     caughtBy: 'a removal skips due ticks, deletes future ones and forgets the schedule',
     breaks: (_, state) => ({
       schedules: {
@@ -155,14 +155,14 @@ export const brokenSchedules: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'never lets go on what waits for an earlier run of its schedule',
+    fault: 'never starts runs that wait for an earlier run of their schedule',
     caughtBy: 'queue-all: all wait, and go on one by one, oldest first',
     breaks: (store, state) => ({
       runs: { settle: (settlements) => withoutHandOff(state, 'overlap', () => store.runs.settle(settlements)) },
     }),
   },
   {
-    fault: 'tells the planner of no unfinished runs',
+    fault: 'hides unfinished runs from the planner',
     caughtBy: 'skip: a tick is skipped while an earlier run is unfinished',
     breaks: (store) => ({
       schedules: {
@@ -172,7 +172,7 @@ export const brokenSchedules: readonly BrokenStore[] = [
     }),
   },
   {
-    fault: 'prunes what has not ended',
+    fault: 'prunes unfinished runs',
     caughtBy: 'ended runs beyond the age go, and nothing that is unfinished',
     breaks: (store, state) => ({
       runs: {

@@ -48,7 +48,7 @@ describe('a raw request', () => {
       request('GET http://127.0.0.1/v1/session', 'Host: evil.example', LAST),
       [421],
     ],
-    'with a host that is no name': [request('GET /v1/session', 'Host: 127.0.0.1/../', LAST), [400, 421]],
+    'with a host that is not a name': [request('GET /v1/session', 'Host: 127.0.0.1/../', LAST), [400, 421]],
     'with a user in its host': [request('GET /v1/session', 'Host: a@127.0.0.1', LAST), [400, 421]],
     'with a length and chunks': [
       `${request('POST /v1/session', HOST, 'Content-Length: 5', 'Transfer-Encoding: chunked')}0\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n`,
@@ -62,31 +62,28 @@ describe('a raw request', () => {
     'with a head of a megabyte': [request('GET /v1/session', HOST, `X: ${'x'.repeat(1_000_000)}`), [431]],
     'for a path of 60,000 characters': [request(`GET /${'x'.repeat(60_000)}`, HOST, LAST), [414, 431]],
     'for a path with dots': [request('GET /v1/schedules/../../healthz', HOST, LAST), [200, 400, 404]],
-    'for a path with dots in disguise': [
-      request('GET /v1/schedules/%2e%2e%2f%2e%2e%2fetc%2fpasswd', HOST, LAST),
-      [404],
-    ],
+    'for a path with encoded dots': [request('GET /v1/schedules/%2e%2e%2f%2e%2e%2fetc%2fpasswd', HOST, LAST), [404]],
     'for a path with a zero byte': [request('GET /v1/schedules/a%00b', HOST, LAST), [400, 404, 422]],
-    'for a path that is no text': [request('GET /v1/schedules/%ff%fe', HOST, LAST), [400]],
-    'for a path that ends in the middle': [request('GET /v1/schedules/%e2%82', HOST, LAST), [400]],
+    'for a path that is not UTF-8': [request('GET /v1/schedules/%ff%fe', HOST, LAST), [400]],
+    'for a path with a truncated character': [request('GET /v1/schedules/%e2%82', HOST, LAST), [400]],
     'for a path with a line end': [request('GET /v1/schedules/a%0d%0aSet-Cookie:x=1', HOST, LAST), [400, 404, 422]],
     'for two slashes': [request('GET //evil.example/v1/session', HOST, LAST), [400, 404]],
     'for a path with a backslash': [request('GET /\\evil.example/v1/session', HOST, LAST), [400, 404]],
-    'by a method that nobody knows': [request('BREW /v1/session', HOST, LAST), [400]],
+    'with an unknown method': [request('BREW /v1/session', HOST, LAST), [400]],
     'to trace': [request('TRACE /v1/session', HOST, LAST), [403, 404, 405]],
     'to become a proxy': [request('CONNECT evil.example:443', HOST), [0, 400, 404, 405]],
-    'to become something else': [
+    'to upgrade the connection': [
       request('GET /v1/session', HOST, 'Connection: close, Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Key: x'),
       [200, 400, 404, 426],
     ],
     'of HTTP 2': ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', [400, 505]],
     'of HTTP 0.9': ['GET /v1/session\r\n\r\n', [400]],
-    'that expects what nobody can': [request('POST /v1/session', HOST, 'Expect: a miracle', LAST), [417]],
-    'with chunks that are none': [
+    'with an unknown expectation': [request('POST /v1/session', HOST, 'Expect: a miracle', LAST), [417]],
+    'with malformed chunks': [
       `${request('POST /v1/session', HOST, 'Content-Type: application/json', 'Transfer-Encoding: chunked')}zz\r\n`,
       [400],
     ],
-    'with a chunk that says it is huge': [
+    'with a huge chunk size': [
       `${request('POST /v1/session', HOST, 'Content-Type: application/json', 'Transfer-Encoding: chunked')}fffffffffffffffff\r\n`,
       [400],
     ],

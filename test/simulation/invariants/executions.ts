@@ -5,7 +5,7 @@
 import type { Chronicle, EntryOf } from '../chronicle.js'
 
 const ONE_ID = 'an event id belongs to one run'
-const ALONE = 'obedient handlers of a key do not overlap'
+const ALONE = 'handlers of a key that obey their signal do not overlap'
 
 interface Execution {
   readonly began: EntryOf<'began'>

@@ -9,7 +9,7 @@ import type { FinalState } from '../final-state.js'
 import { type TimelinePeriod, timelinePeriods } from '../timeline-periods.js'
 
 const LOST = 'no tick is lost'
-const DOUBLED = 'no tick is doubled'
+const DOUBLED = 'no tick is duplicated'
 
 /** Run ids by tick. */
 type TickRuns = ReadonlyMap<number, ReadonlySet<string>>
