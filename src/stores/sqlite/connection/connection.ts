@@ -27,6 +27,11 @@ export class Connection {
     return this.#prepare(statement).run(valuesOf(statement as Statement<Given, unknown>, given)).changes
   }
 
+  /** Answers the number of the new row. */
+  insert<Parameters extends Given>(statement: Statement<Parameters, unknown>, given: Parameters): number {
+    return this.#prepare(statement).run(valuesOf(statement as Statement<Given, unknown>, given)).lastId
+  }
+
   /** The first row. */
   get<Parameters extends Given, Row>(statement: Statement<Parameters, Row>, given: Parameters): Row | undefined {
     return this.#prepare(statement).get(valuesOf(statement as Statement<Given, unknown>, given)) as Row | undefined

@@ -67,7 +67,11 @@ export function betterSqlite(handle: BetterSqliteHandle): Driver {
       const named = (row: unknown): Row => {
         const object: Record<string, Value> = {}
         const values = row as readonly Value[]
-        for (const [at, name] of (columns ?? []).entries()) object[name] = values[at] ?? null
+        let at = 0
+        for (const name of columns ?? []) {
+          object[name] = values[at] ?? null
+          at += 1
+        }
         return object
       }
       return {

@@ -1,15 +1,8 @@
--- statement: insertRuns
--- New runs, in order; none where the same tick or backfill is there already.
+-- statement: insertRun
 insert into belfry_runs (state, waits_for, target, options, origin, schedule, tick, backfill, payload, priority, keep,
   key, key_limit, key_when_busy, unstamped, dedupe, dedupe_ms, created_at, ready_at, engaged)
-select
-  value ->> 'state', value ->> 'waitsFor', value ->> 'target', value ->> 'options', value ->> 'origin',
-  value ->> 'schedule', value ->> 'tick', value ->> 'backfill', value ->> 'payload', value ->> 'priority', value ->> 'keep',
-  value ->> 'key', value ->> 'keyLimit', value ->> 'keyWhenBusy', value ->> 'unstamped', value ->> 'dedupe',
-  value ->> 'dedupeMs', :now, value ->> 'readyAt', value ->> 'engaged'
-from json_each(:runs) where true order by key
-on conflict do nothing
-returning id;
+values (:state, :waitsFor, :target, :options, :origin, :schedule, :tick, :backfill, :payload, :priority, :keep,
+  :key, :keyLimit, :keyWhenBusy, :unstamped, :dedupe, :dedupeMs, :createdAt, :readyAt, :engaged);
 
 -- statement: sameBackfill
 select id from belfry_runs where schedule = :schedule and tick = :tick and origin = 'backfill' and backfill = :backfill;

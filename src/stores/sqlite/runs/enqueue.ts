@@ -4,19 +4,16 @@ import type { EnqueueResult } from '../../../core/store.js'
 import { targetName } from '../../../core/stored-text.js'
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
-import type { Steps } from '../connection/write-queue.js'
+import { type Steps, stepwise } from '../connection/write-queue.js'
 import { oldestDue, oldestWaiting } from '../locks/pass-on.js'
 import { countEngaged } from './available.js'
 import { dedupeOf, openDedupe } from './dedupe.js'
 import source from './enqueue.sql'
-import { newRunColumns, type RunRow, runId } from './run-codec.js'
+import { type NewRunColumns, newRunColumns, type RunRow, runId } from './run-codec.js'
 import { endRun, requestCancel, skipRun } from './transitions.js'
 
 /** A batch is one transaction: until it ends no process can write, not even a beat. */
 const MOST = 10_000
-
-/** How many runs one statement makes. */
-const BATCH = 100
 
 export function* enqueueRuns(tx: Tx, runs: readonly NewRun[]): Steps<EnqueueResult[]> {
   if (runs.length > MOST) {
@@ -25,43 +22,21 @@ export function* enqueueRuns(tx: Tx, runs: readonly NewRun[]): Steps<EnqueueResu
       `${runs.length} runs at once are too many for a SQLite file, which has one writer: enqueue at most ${MOST} in one call`,
     )
   }
-  const results: EnqueueResult[] = []
-  const batch: NewRun[] = []
-  for (const run of runs) {
-    const isPlain = run.key === undefined && run.dedupe === undefined && run.schedule === undefined
-    if (isPlain) batch.push(run)
-    // Before it is decided whether a run may be made, all that stand before it are there.
-    if (!isPlain || batch.length === BATCH) results.push(...insertRuns(tx, batch.splice(0)))
-    if (!isPlain) results.push(enqueueRun(tx, run))
-    yield
-  }
-  results.push(...insertRuns(tx, batch))
-  return results
+  return yield* stepwise(runs, (run) => enqueueRun(tx, run))
 }
 
-const insertStatement = statement<{ runs: string; now: number }, { id: number }>(source, 'insertRuns')
+const insertRun = statement<NewRunColumns>(source, 'insertRun')
 
-function insertRuns({ db, now, wakes }: Tx, runs: readonly NewRun[], waits = false): EnqueueResult[] {
-  if (runs.length === 0) return []
-  const rows = runs.map((run) =>
-    newRunColumns(run, now, waits ? 'overlap' : run.key === 'unstamped' ? 'stamp' : undefined),
-  )
-  if (rows.some(({ state }) => state === 'ready')) wakes.add('runs')
-  const ids = db.all(insertStatement, { runs: JSON.stringify(rows), now }).map(({ id }) => id)
-  if (ids.length < runs.length)
-    throw new Error(`a run of ${targetName(runs[0]?.target ?? { job: '' })} is there already`)
-  return ids.sort((one, other) => one - other).map((id) => ({ outcome: 'enqueued', run: runId(id) }))
-}
-
-/** A run that another one may refuse, or that may have to wait for others of its schedule. */
 function enqueueRun(tx: Tx, run: NewRun): EnqueueResult {
   const target = targetName(run.target)
   const refused = refusal(tx, run, target)
   if (refused !== undefined) return refused
-  const [result] = insertRuns(tx, [run], run.schedule !== undefined && mustWait(tx, run.schedule, run))
-  if (result === undefined) throw new Error('no run was made')
-  openDedupe(tx, target, run.dedupe ?? null, Number(result.run))
-  return result
+  const waits = run.schedule !== undefined && mustWait(tx, run.schedule, run)
+  const columns = newRunColumns(run, tx.now, waits)
+  const id = tx.db.insert(insertRun, columns)
+  openDedupe(tx, target, columns.dedupe, id)
+  if (columns.state === 'ready') tx.wakes.add('runs')
+  return { outcome: 'enqueued', run: runId(id) }
 }
 
 type Backfill = { schedule: string; tick: number | null; backfill: string }

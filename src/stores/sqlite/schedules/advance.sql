@@ -3,7 +3,8 @@ select due_at from belfry_schedules where due_at is not null order by due_at lim
 
 -- statement: dueSchedules
 -- A schedule that is due again after its step stands behind the place where the line ended, and is not taken twice.
-select * from belfry_schedules where due_at <= :horizon and line <= :lineEnd order by due_at, line limit :limit;
+select id, definition, anchor, cursor, remaining from belfry_schedules
+where due_at <= :horizon and line <= :lineEnd order by due_at, line limit :limit;
 
 -- statement: unfinishedBefore
 select state, attempt, origin, tick from belfry_runs

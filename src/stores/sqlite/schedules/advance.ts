@@ -13,7 +13,7 @@ import type { RunRow } from '../runs/run-codec.js'
 import { findRun, skipRun } from '../runs/transitions.js'
 import { lastNumber, nextNumber } from '../schema/counters.js'
 import source from './advance.sql'
-import { type ScheduleRow, toPlannable } from './schedule-codec.js'
+import { type DueRow, toPlannable } from './schedule-codec.js'
 import { addSkip } from './skips.js'
 import { unclaimedTicks } from './take-back.js'
 
@@ -52,7 +52,7 @@ function nothingDue(db: Connection, now: number, { lookaheadMs }: AdvanceRequest
 }
 
 type Due = { horizon: number; lineEnd: number; limit: number }
-const dueSchedules = statement<Due, ScheduleRow>(source, 'dueSchedules')
+const dueSchedules = statement<Due, DueRow>(source, 'dueSchedules')
 
 /** One transaction. `end` is where the line of due schedules ended when the first one began. */
 function advanceStep(tx: Tx, { plan, lookaheadMs }: AdvanceRequest, most: number, end: number | undefined) {
@@ -118,7 +118,7 @@ function makeRoom(tx: Tx, schedule: string, { retractThrough, cancelUnfinished }
 type TickColumns = { schedule: string; tick: number; readyAt: number; startBy: number | undefined; waits: boolean }
 
 /** A tick is unique by its instant: while its run is known by the index, and behind the cursor for ever. */
-function ticksOf({ id, cursor }: ScheduleRow, { ticks }: Plan): TickColumns[] {
+function ticksOf({ id, cursor }: DueRow, { ticks }: Plan): TickColumns[] {
   return ticks
     .filter(({ at }) => at > cursor)
     .map(({ at, readyAt, startBy, waits }) => ({ schedule: id, tick: at, readyAt, startBy, waits }))
@@ -127,10 +127,11 @@ function ticksOf({ id, cursor }: ScheduleRow, { ticks }: Plan): TickColumns[] {
 /** A member of the list that `moveCursors` reads; what is undefined is null there. */
 type MoveColumns = ReturnType<typeof moveOf>
 
-function moveOf({ id }: ScheduleRow, { cursor, remaining, nextAt, dueAt }: Plan) {
+function moveOf({ id }: DueRow, { cursor, remaining, nextAt, dueAt }: Plan) {
   return { schedule: id, cursor, remaining, nextAt, dueAt }
 }
 
+// One statement for all of a transaction: one for each took twice as long.
 const recordTicks = statement<{ ticks: string; now: number }>(source, 'recordTicks')
 const moveCursors = statement<{ moves: string; line: number; now: number }>(source, 'moveCursors')
 

@@ -1,7 +1,7 @@
 /** A schedule as a row of `belfry_schedules`. The only file that knows how a schedule is stored. */
 import type { Mutable } from '../../../core/mutable.js'
 import type { Plannable } from '../../../core/plan.js'
-import { plannable, type Schedule, type ScheduleDefinition } from '../../../core/schedule.js'
+import type { Schedule, ScheduleDefinition } from '../../../core/schedule.js'
 import { fromText, targetName, targetOptions, toText } from '../../../core/stored-text.js'
 import { keyColumns } from '../runs/run-codec.js'
 
@@ -24,11 +24,11 @@ export interface ScheduleRow {
   readonly finished_at: number | null
 }
 
-export function toSchedule(row: ScheduleRow, payload = fromText(row.payload)): Schedule {
+export function toSchedule(row: ScheduleRow): Schedule {
   const schedule: Mutable<Schedule> = {
     id: row.id,
     version: row.version,
-    definition: { ...(JSON.parse(row.definition) as Omit<ScheduleDefinition, 'payload'>), payload },
+    definition: { ...withoutPayload(row), payload: fromText(row.payload) },
     anchor: row.anchor,
     cursor: row.cursor,
     createdAt: row.created_at,
@@ -43,32 +43,58 @@ export function toSchedule(row: ScheduleRow, payload = fromText(row.payload)): S
   return schedule
 }
 
-/** The part that the planner looks at. The payload is not part of it, and may be large. */
-export function toPlannable(row: ScheduleRow): Plannable {
-  return plannable(toSchedule(row, null))
+function withoutPayload({ definition }: Pick<ScheduleRow, 'definition'>): Omit<ScheduleDefinition, 'payload'> {
+  return JSON.parse(definition) as Omit<ScheduleDefinition, 'payload'>
+}
+
+/** What the planner needs of a due schedule. */
+export type DueRow = Pick<ScheduleRow, 'id' | 'definition' | 'anchor' | 'cursor' | 'remaining'>
+
+export function toPlannable(row: DueRow): Plannable {
+  const { timeline, startsAt, endsAt, overlap, missed, deadlineMs, jitterMs } = withoutPayload(row)
+  const { id, anchor, cursor, remaining } = row
+  const schedule: Mutable<Plannable> = { id, timeline, anchor, cursor, overlap, missed, jitterMs }
+  if (startsAt !== undefined) schedule.startsAt = startsAt
+  if (endsAt !== undefined) schedule.endsAt = endsAt
+  if (deadlineMs !== undefined) schedule.deadlineMs = deadlineMs
+  if (remaining !== null) schedule.remaining = remaining
+  return schedule
 }
 
 /** The parameters of `writeSchedule` in `put.sql`. */
 export type ScheduleColumns = ReturnType<typeof scheduleColumns>
 
 export function scheduleColumns(schedule: Schedule, line: number) {
-  const { id, version, definition, anchor, cursor, createdAt, updatedAt } = schedule
-  const { target, app = null, priority, keep, onFinish } = definition
+  const { definition } = schedule
+  const { target, app = null } = definition
+  const { key, keyLimit, keyWhenBusy, unstamped } = keyColumns(definition.key)
   return {
-    ...{ id, version, app, anchor, cursor, line, priority, keep, createdAt, updatedAt },
-    ...keyColumns(definition.key),
+    id: schedule.id,
+    version: schedule.version,
     target: targetName(target),
-    options: targetOptions(target),
+    app,
     // What is undefined is left out of the text.
     definition: JSON.stringify({ ...definition, payload: undefined }),
     payload: toText(definition.payload),
+    options: targetOptions(target),
+    priority: definition.priority,
+    keep: definition.keep,
+    key,
+    keyLimit,
+    keyWhenBusy,
+    unstamped,
+    anchor: schedule.anchor,
+    cursor: schedule.cursor,
     remaining: schedule.remaining ?? null,
     nextAt: schedule.nextAt ?? null,
     dueAt: schedule.dueAt ?? null,
+    line,
+    createdAt: schedule.createdAt,
+    updatedAt: schedule.updatedAt,
     pausedAt: schedule.pausedAt ?? null,
     pauseNote: schedule.pauseNote ?? null,
     finishedAt: schedule.finishedAt ?? null,
     // A schedule that code declares goes when the code no longer declares it.
-    onFinish: app === null ? onFinish : 'keep',
+    onFinish: app === null ? definition.onFinish : 'keep',
   }
 }
