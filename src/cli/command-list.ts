@@ -1,10 +1,10 @@
-/** Every command by its name, with what it does in a few words. Its file is loaded when it is asked for. */
+/** All commands with a short description. A command's file is loaded only when the command is used. */
 import type { Command } from 'commander'
 
 export interface CommandEntry {
   readonly name: string
   readonly description: string
-  /** Gives it its arguments, options, examples and action. */
+  /** Adds its arguments, options, examples and action. */
   readonly load: () => Promise<(command: Command) => unknown>
 }
 
@@ -25,31 +25,35 @@ export const GROUPS: readonly CommandGroup[] = [
     entries: [
       entry('ls', 'list schedules', async () => (await import('./commands/ls.js')).lsCommand),
       entry('get', 'show one schedule', async () => (await import('./commands/get.js')).getCommand),
-      entry('put', 'make or replace a schedule', async () => (await import('./commands/put.js')).putCommand),
+      entry('put', 'create or replace a schedule', async () => (await import('./commands/put.js')).putCommand),
       entry('rm', 'remove schedules', async () => (await import('./commands/rm.js')).rmCommand),
-      entry('pause', 'stop schedules from firing', async () => (await import('./commands/pause.js')).pauseCommand),
-      entry('resume', 'let schedules fire again', async () => (await import('./commands/resume.js')).resumeCommand),
+      entry('pause', 'pause schedules', async () => (await import('./commands/pause.js')).pauseCommand),
+      entry('resume', 'resume paused schedules', async () => (await import('./commands/resume.js')).resumeCommand),
       entry('trigger', 'run a schedule now', async () => (await import('./commands/trigger.js')).triggerCommand),
-      entry('backfill', 'run past ticks again', async () => (await import('./commands/backfill.js')).backfillCommand),
+      entry(
+        'backfill',
+        'run the ticks of a past range',
+        async () => (await import('./commands/backfill.js')).backfillCommand,
+      ),
       entry(
         'explain',
-        'say why a tick fired, or did not',
+        'explain why a tick ran, or did not',
         async () => (await import('./commands/explain.js')).explainCommand,
       ),
-      entry('next', 'show when it fires next', async () => (await import('./commands/next.js')).nextCommand),
       entry(
-        'apply',
-        'make schedules be as a file says',
-        async () => (await import('./commands/apply.js')).applyCommand,
+        'next',
+        'show the next ticks of an expression',
+        async () => (await import('./commands/next.js')).nextCommand,
       ),
+      entry('apply', 'apply a file of schedules', async () => (await import('./commands/apply.js')).applyCommand),
       entry(
         'import',
-        'take schedules from lines of JSON',
+        'import schedules from lines of JSON',
         async () => (await import('./commands/import.js')).importCommand,
       ),
       entry(
         'export',
-        'write schedules as lines of JSON',
+        'export schedules as lines of JSON',
         async () => (await import('./commands/export.js')).exportCommand,
       ),
     ],
@@ -59,44 +63,44 @@ export const GROUPS: readonly CommandGroup[] = [
     entries: [
       entry('runs', 'list runs, or follow them live', async () => (await import('./commands/runs.js')).runsCommand),
       entry('run', 'show one run and its log', async () => (await import('./commands/run.js')).runCommand),
-      entry('retry', 'run what failed again', async () => (await import('./commands/retry.js')).retryCommand),
+      entry('retry', 'retry failed runs', async () => (await import('./commands/retry.js')).retryCommand),
       entry('cancel', 'cancel runs', async () => (await import('./commands/cancel.js')).cancelCommand),
-      entry('jobs', 'list jobs and who runs them', async () => (await import('./commands/jobs.js')).jobsCommand),
+      entry('jobs', 'list jobs and their instances', async () => (await import('./commands/jobs.js')).jobsCommand),
     ],
   },
   {
     title: 'Locks:',
     entries: [
-      entry(
-        'locks',
-        'list locks, or take one from its holder',
-        async () => (await import('./commands/locks.js')).locksCommand,
-      ),
+      entry('locks', 'list locks, or reset one', async () => (await import('./commands/locks.js')).locksCommand),
       entry('lock', 'run a program under a lock', async () => (await import('./commands/lock.js')).lockCommand),
     ],
   },
   {
-    title: 'Looking after it:',
+    title: 'Operating:',
     entries: [
       entry(
         'doctor',
-        'find what is wrong, and how to fix it',
+        'find problems, and how to fix them',
         async () => (await import('./commands/doctor.js')).doctorCommand,
       ),
-      entry('stats', 'show how things stand', async () => (await import('./commands/stats.js')).statsCommand),
-      entry('instances', 'list who takes part', async () => (await import('./commands/instances.js')).instancesCommand),
+      entry(
+        'stats',
+        'show numbers of instances and runs',
+        async () => (await import('./commands/stats.js')).statsCommand,
+      ),
+      entry('instances', 'list instances', async () => (await import('./commands/instances.js')).instancesCommand),
       entry('audit', 'show who changed what', async () => (await import('./commands/audit.js')).auditCommand),
       entry('redis', 'print keys of a Redis store', async () => (await import('./commands/redis.js')).redisCommand),
-      entry('freeze', 'keep all runs from starting', async () => (await import('./commands/freeze.js')).freezeCommand),
+      entry('freeze', 'stop all runs from starting', async () => (await import('./commands/freeze.js')).freezeCommand),
       entry('thaw', 'let runs start again', async () => (await import('./commands/thaw.js')).thawCommand),
     ],
   },
   {
-    title: 'Running it:',
+    title: 'Running:',
     entries: [
       entry(
         'serve',
-        'serve the HTTP API, record and run',
+        'run the service: API, ticks and runs',
         async () => (await import('./commands/serve.js')).serveCommand,
       ),
       entry(
@@ -105,15 +109,15 @@ export const GROUPS: readonly CommandGroup[] = [
         async () => (await import('./commands/crontab.js')).crontabCommand,
       ),
       entry('dev', 'run demo schedules and watch them', async () => (await import('./commands/dev.js')).devCommand),
-      entry('migrate', 'make or update the tables', async () => (await import('./commands/migrate.js')).migrateCommand),
       entry(
-        'token',
-        'make and revoke tokens of the API',
-        async () => (await import('./commands/token.js')).tokenCommand,
+        'migrate',
+        'create or update the tables',
+        async () => (await import('./commands/migrate.js')).migrateCommand,
       ),
+      entry('token', 'create and revoke API tokens', async () => (await import('./commands/token.js')).tokenCommand),
       entry(
         'completion',
-        'print a script for your shell',
+        'print a completion script for a shell',
         async () => (await import('./commands/completion.js')).completionCommand,
       ),
     ],

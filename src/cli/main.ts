@@ -3,15 +3,15 @@ import { CommanderError } from 'commander'
 import { program, withoutHelpFor } from './program.js'
 import { EXIT, exitCodeOf, printError } from './terminal/exit.js'
 
-// Commands that have to end in an orderly way listen themselves.
+// Commands that have to clean up first add a listener of their own.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (process.stdout.listenerCount('error') > 1) return
-  // Who has read enough closes the pipe. A disk that is full is another matter: what was asked for is lost.
+  // A reader such as head closes the pipe: no error. A full disk loses output: an error.
   if (error.code === 'EPIPE') process.exit()
   process.stderr.write(`belfry: standard output cannot be written: ${error.message}\n`)
   process.exit(EXIT.failure)
 })
-// There is nowhere to say so.
+// There is nowhere left to report it.
 process.stderr.on('error', () => {})
 
 const words = withoutHelpFor(process.argv.slice(2))

@@ -1,10 +1,10 @@
-/** The command line as a whole, without the parts of it that nobody asked for. */
+/** The command line. Only the requested commands are loaded. */
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { ENTRIES, GROUPS } from './command-list.js'
 import { EXIT_CODES } from './terminal/exit.js'
 
-/** Only the commands that are named here are loaded; the others are names with a description. */
+/** Loads the named commands; all others have a name and a description only. */
 export async function program(loaded: readonly string[]): Promise<Command> {
   const root = new Command('belfry')
     .description('Distributed cron and exclusive jobs: every tick recorded exactly once.')
@@ -19,25 +19,25 @@ export async function program(loaded: readonly string[]): Promise<Command> {
     const command = loaded.includes(name) ? root.commands.find((each) => each.name() === name) : undefined
     if (command !== undefined) (await load())(command)
   }
-  speakAsOne(root)
+  configure(root)
   return root
 }
 
-/** `belfry help lss` is a question about a command that is not there, as `belfry lss` is. */
+/** Turns `belfry help lss` into `belfry lss`, so that an unknown command gets the same error and suggestion. */
 export function withoutHelpFor(words: readonly string[]): readonly string[] {
   const [first, name] = words
   const isKnown = name === undefined || name.startsWith('-') || ENTRIES.some((entry) => entry.name === name)
   return first === 'help' && !isKnown && name !== 'help' ? words.slice(1) : words
 }
 
-/** Each is told to throw, to suggest, and to speak as the rest of us does. */
-function speakAsOne(command: Command): void {
+/** Errors throw, suggest similar names, and begin with "belfry: ". */
+function configure(command: Command): void {
   command
     .exitOverride()
     .showSuggestionAfterError()
     .showHelpAfterError('(--help shows examples)')
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'belfry: ')) })
-  for (const sub of command.commands) speakAsOne(sub)
+  for (const sub of command.commands) configure(sub)
 }
 
 function version(): string {

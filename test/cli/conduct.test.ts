@@ -37,18 +37,18 @@ describe.concurrent('exit codes', () => {
     [2, ['ls', '--state', 'paussed'], /Allowed choices are active, paused, finished/],
     [2, ['runs', '--state', 'faild'], /^belfry: --state: there is no state "faild"; did you mean failed\?\n$/],
     [2, ['put', 'a', '--cron', '0 25 * * *', '--job', 'x'], /^belfry: cron: field 2 \(hour\): 25 is out of range/],
-    [2, ['put', 'a', '--every', '1h', '--job', 'x', '--payload', '{a}'], /^belfry: --payload: "\{a\}" is no JSON/],
-    [2, ['pause'], /^belfry: say which schedules: by their ids, or by --prefix/],
-    [2, ['retry'], /^belfry: say which runs/],
+    [2, ['put', 'a', '--every', '1h', '--job', 'x', '--payload', '{a}'], /^belfry: --payload: "\{a\}" is not JSON/],
+    [2, ['pause'], /^belfry: give either ids of schedules, or --prefix/],
+    [2, ['retry'], /^belfry: give either ids of runs/],
     [2, ['rm', '--prefix', ''], /add --yes/],
     [2, ['ls', '-o', 'xml'], /^belfry: --output: "xml" is not allowed; allowed are table, json, jsonl\n$/],
     [2, ['import', 'no/such/file'], /^belfry: the file "no\/such\/file" cannot be read: ENOENT.*\n$/],
-    [3, ['get', 'nope'], /^belfry: there is no schedule "nope": belfry ls shows which there are\n$/],
+    [3, ['get', 'nope'], /^belfry: there is no schedule "nope": belfry ls lists all\n$/],
     [3, ['pause', 'digest/e'], /^belfry: there is no schedule "digest\/e": did you mean "digest\/eu"\?\n$/],
     [2, ['next', 'digest/eu', '--tz', 'Nope/Zone'], /^belfry: time zone "Nope\/Zone" is unknown/],
     [2, ['cancel', '.'], /^belfry: "\." is not allowed as a name\n$/],
     [3, ['run', '999'], /^belfry: there is no run "999"/],
-    [3, ['locks', 'reset', 'nobody'], /^belfry: nobody holds "nobody"\n$/],
+    [3, ['locks', 'reset', 'nobody'], /^belfry: "nobody" is not held\n$/],
     [4, ['put', 'digest/eu', '--every', '1h', '--job', 'x', '--if-version', '0'], /^belfry: /],
     [4, ['rm', 'digest/eu', '--if-version', '999'], /^belfry: /],
   ])('%i: belfry %s', { timeout: 180_000 }, async (code, args, message) => {
@@ -101,9 +101,9 @@ describe('settings', () => {
     expect(flag).toEqual({
       code: 5,
       stdout: '',
-      stderr: `belfry: there is no file "${nowhere}": belfry migrate --store ${nowhere} makes one\n`,
+      stderr: `belfry: there is no file "${nowhere}": belfry migrate --store ${nowhere} creates it\n`,
     })
-    expect(both.stderr).toBe('belfry: --url and --store say two places: give one of them\n')
+    expect(both.stderr).toBe('belfry: --url and --store name two targets: give one of them\n')
   })
 })
 
@@ -176,7 +176,7 @@ describe('files', () => {
     expect(await runOnStore('import', path('many.jsonl'), '--name', 'many', '--resume')).toEqual({
       code: 0,
       stdout: '500 created, 0 updated, 0 unchanged, 0 refused\n',
-      stderr: 'going on at line 701\n',
+      stderr: 'resuming at line 701\n',
     })
     expect((await runOnStore('export', '--prefix', 'many/', '--to', path('out.jsonl'))).stderr).toBe(
       `1200 schedules written to ${JSON.stringify(path('out.jsonl'))}\n`,
@@ -184,7 +184,7 @@ describe('files', () => {
     const whole = readFileSync(path('out.jsonl'), 'utf8')
     writeFileSync(path('out.jsonl'), whole.slice(0, Math.floor(whole.length / 2)))
     const resumed = await runOnStore('export', '--prefix', 'many/', '--to', path('out.jsonl'), '--resume')
-    expect(resumed.stderr).toMatch(/^going on after "many\/\d{5}"\n\d+ schedules written/)
+    expect(resumed.stderr).toMatch(/^resuming after "many\/\d{5}"\n\d+ schedules written/)
     expect(readFileSync(path('out.jsonl'), 'utf8')).toBe(whole)
     writeFileSync(path('letter.txt'), 'Dear Ana,\nbye')
     const [letter, full, lost, nowhere] = await Promise.all([
@@ -193,7 +193,7 @@ describe('files', () => {
       promisify(exec)(`"${process.execPath}" "${MAIN}" export --store "${store}" > /dev/full`).catch((error) => error),
       runOnStore('export', '--to', path('no/such/folder')),
     ])
-    expect(letter).toMatchObject({ code: 2, stderr: expect.stringContaining('is no export of schedules') })
+    expect(letter).toMatchObject({ code: 2, stderr: expect.stringContaining('is not an export of schedules') })
     expect(readFileSync(path('letter.txt'), 'utf8')).toBe('Dear Ana,\nbye')
     // The disk is full: the command reports it and exits.
     expect(full).toMatchObject({ code: 2, stderr: expect.stringContaining('ENOSPC') })
@@ -217,7 +217,7 @@ describe('the other commands', () => {
       run('backfill', 'digest/eu', '--from', '2026-03-02T00:00Z', '--to', '2026-03-03T23:00Z'),
     ])
     expect(job.stdout).toMatch(
-      /^JOB +RUN BY +EXCLUSIVE\nbreak +1 +no\ngreet +1 +no\nhold +1 +by payload; skips when busy\n$/,
+      /^JOB +INSTANCES +EXCLUSIVE\nbreak +1 +no\ngreet +1 +no\nhold +1 +by payload; skips when busy\n$/,
     )
     expect(JSON.parse(instances.stdout)).toEqual([
       expect.objectContaining({ live: true, app: 'shop', clockSkewMs: expect.any(Number) }),

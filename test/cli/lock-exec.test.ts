@@ -162,7 +162,7 @@ describe('belfry lock exec', () => {
     expect((await belfry(['locks', 'reset', 'late', ...setup.store])).code).toBe(0)
     writeFileSync(done, '')
     expect((await holder.exited)[0]).toBe(1)
-    expect(holder.said).toContain('belfry: the lock "late" was lost: somebody else took it before it was released')
+    expect(holder.said).toContain('belfry: the lock "late" was lost: another holder acquired it before the release')
   })
 })
 

@@ -80,7 +80,7 @@ describe('in a terminal', () => {
     shell.type('ana')
     await shell.shows(/hello ana/)
     shell.press('C-z')
-    await shell.shows(/Ctrl-Z does nothing here/)
+    await shell.shows(/Ctrl-Z is ignored/)
     shell.press('C-c')
     await shell.shows(/over=130/)
     expect((await belfry(['locks', '-o', 'json', ...setup.store])).stdout).toBe('[]\n')

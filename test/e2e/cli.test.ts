@@ -60,15 +60,15 @@ describe('belfry next with hasty input', () => {
   ])('tells the user to quote an expression that the shell has split: %s %s %s %s %s', async (...words) => {
     const { code, stdout, stderr } = await belfry('next', ...words)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(/^belfry: the expression came in 5 words.*: quote it, as in belfry next "0 9 \* \* 1-5"\n$/)
+    expect(stderr).toMatch(
+      /^belfry: the expression arrived as 5 words: .*\. Quote it, as in belfry next "0 9 \* \* 1-5"\n$/,
+    )
   })
 
   it('reports that an instant is past, and how long ago', async () => {
     const { code, stdout } = await belfry('next', '@at 2020-01-01T00:00:00Z')
     expect(code).toBe(0)
-    expect(stdout).toMatch(
-      /it does not fire any more; the last tick was\n {2}Wed 2020-01-01 00:00:00 \+00:00 {3}.*years.* ago\n$/,
-    )
+    expect(stdout).toMatch(/no more ticks; the last tick was\n {2}Wed 2020-01-01 00:00:00 \+00:00 {3}.*years.* ago\n$/)
   })
 
   it.each([
@@ -180,7 +180,7 @@ describe('belfry dev', () => {
     expect(demo.output).toMatch(/hello .*✔ done/)
     expect(demo.output).toMatch(/flaky .*↻ failed: out of paper/)
     expect(await demo.interrupt()).toBe(0)
-    expect(demo.output).toMatch(/bye\n$/)
+    expect(demo.output).toMatch(/stopped\n$/)
     expect(demo.folders).toEqual([])
   })
 
@@ -197,7 +197,7 @@ describe('belfry dev', () => {
     const ticks = [...demo.output.matchAll(/heartbeat +(\d\d:\d\d:\d\d) +✔/g)].map(([, tick]) => tick)
     expect(new Set(ticks).size).toBe(ticks.length)
     expect(await demo.interrupt()).toBe(0)
-    expect(demo.output).toMatch(/bye\n$/)
+    expect(demo.output).toMatch(/stopped\n$/)
     expect(demo.folders).toEqual([])
   })
 

@@ -82,7 +82,7 @@ describe.each(Object.entries(STORES))('two processes of belfry serve on one stor
     expect(families.get('belfry_waiting_runs')?.samples[0]?.value).toBeGreaterThan(0)
     expect((await curl(`${other.url}/v1/schedules/clock`, '-X', 'DELETE')).status).toBe(204)
     expect(await other.stop()).toBe(0)
-    expect(other.output).toMatch(/SIGTERM: finishing what is under way\n.*bye\n$/)
+    expect(other.output).toMatch(/SIGTERM: finishing requests in flight\n.*stopped\n$/)
   })
 })
 

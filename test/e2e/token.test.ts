@@ -40,7 +40,7 @@ describe('belfry token', () => {
     expect(made.code).toBe(0)
     expect(made.stdout).toMatch(/^belfry_[a-z2-7]{12}_[\w-]{43}\n$/)
     expect(made.stderr).toMatch(
-      /^token [a-z2-7]{12}: operator on "billing\/" for "ana", until .* UTC\. It is shown this once:\n$/,
+      /^token [a-z2-7]{12}: operator on "billing\/" for "ana", until .* UTC\. It is shown only once:\n$/,
     )
     const token = made.stdout.trim()
     const id = token.slice(7, 19)

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { ApplyResult, ScheduleFields } from '../../client/index.js'
 import { failure, quote } from '../../core/errors.js'
-import { type Desk, type Flags, onOperator, operate } from '../operator/on-operator.js'
+import { type CommandContext, type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { EXIT } from '../terminal/exit.js'
 import { quotePath } from '../terminal/quote-path.js'
 
@@ -14,14 +14,14 @@ interface ApplyFlags extends Flags {
 export function applyCommand(command: Command): void {
   command
     .argument('<file>', 'YAML or JSON; - is standard input')
-    .option('--dry-run', 'only show what would change; exit 8 if anything would')
-    .option('--prune', 'remove what is under the prefix and not in the file')
-    .option('--prefix <text>', 'what the file is about, all of it: "" for everything')
-  onOperator(command)
+    .option('--dry-run', 'only show the changes; exit with 8 if there are any')
+    .option('--prune', 'remove schedules under the prefix that are not in the file')
+    .option('--prefix <text>', 'the ids that the file covers: "" for all')
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
-The file has schedules by their ids, and may say its own prefix:
+The file maps ids to schedules, and may name its prefix:
 
   prefix: shop/
   schedules:
@@ -30,24 +30,27 @@ The file has schedules by their ids, and may say its own prefix:
       timezone: Europe/Berlin
       job: send-digest
 
-On Postgres and SQLite all of it is applied, or nothing.
+On Postgres and SQLite the whole file is applied, or nothing.
 
 Examples:
   belfry apply schedules.yaml --dry-run
   belfry apply schedules.yaml --prune
   belfry apply all.json --prune --prefix ""`,
     )
-    .action((file: string, flags: ApplyFlags) => operate(flags, (desk) => apply(desk, file, flags)))
+    .action((file: string, flags: ApplyFlags) => withClient(flags, (context) => apply(context, file, flags)))
 }
 
-async function apply({ client, out }: Desk, file: string, flags: ApplyFlags): Promise<void> {
+async function apply({ client, out }: CommandContext, file: string, flags: ApplyFlags): Promise<void> {
   const { readData } = await import('../settings/data-file.js')
   const { changeLines } = await import('../terminal/change-text.js')
   const { dryRun = false, prune = false } = flags
-  const { schedules, prefix: own } = wantedOf(await readData(file), file)
+  const { schedules, prefix: own } = parseFile(await readData(file), file)
   const prefix = flags.prefix ?? own
   if (prune && prefix === undefined) {
-    throw failure('OPTION_INVALID', '--prune needs a prefix, here or in the file: it says what may be removed')
+    throw failure(
+      'OPTION_INVALID',
+      '--prune needs a prefix, as an option or in the file: it limits what may be removed',
+    )
   }
   const applied = await client.schedules.apply({
     ...{ schedules, dryRun, prune },
@@ -69,28 +72,33 @@ function summaryOf({ applied, changes, unchanged }: ApplyResult): string {
   return parts.map(([number, word]) => `${number} ${word}`).join(', ')
 }
 
-interface Wanted {
+interface SchedulesFile {
   readonly schedules: Record<string, ScheduleFields>
   readonly prefix?: string
 }
 
-/** By their ids, or as a list with an id in each; what is wrong with one of them the service says. */
-function wantedOf(data: unknown, file: string): Wanted {
+/** Schedules by id, or as a list with an id in each. The service validates their fields. */
+function parseFile(data: unknown, file: string): SchedulesFile {
   if (Array.isArray(data)) return { schedules: byId(data, file) }
   const { schedules, prefix, ...others } = objectOf(data, file)
-  const [stranger] = Object.keys(others)
-  if (stranger !== undefined) {
-    throw failure('OPTION_INVALID', `${quotePath(file)} has a ${quote(stranger)}: allowed are prefix and schedules`)
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined) {
+    throw failure(
+      'OPTION_INVALID',
+      `${quotePath(file)} has an unknown ${quote(unknown)}: allowed are prefix and schedules`,
+    )
   }
   if (prefix !== undefined && typeof prefix !== 'string') {
     throw failure('OPTION_INVALID', `${quotePath(file)}: prefix is ${quote(prefix)}; it must be text`)
   }
-  const given = Array.isArray(schedules) ? byId(schedules, file) : (objectOf(schedules, file) as Wanted['schedules'])
+  const given = Array.isArray(schedules)
+    ? byId(schedules, file)
+    : (objectOf(schedules, file) as SchedulesFile['schedules'])
   return { schedules: given, ...(prefix === undefined ? {} : { prefix }) }
 }
 
-function byId(list: readonly unknown[], file: string): Wanted['schedules'] {
-  const found: Wanted['schedules'] = {}
+function byId(list: readonly unknown[], file: string): SchedulesFile['schedules'] {
+  const found: SchedulesFile['schedules'] = {}
   for (const [at, each] of list.entries()) {
     const { id, ...fields } = objectOf(each, file)
     if (typeof id !== 'string') throw failure('OPTION_INVALID', `${quotePath(file)}: schedule ${at + 1} has no id`)
@@ -102,5 +110,5 @@ function byId(list: readonly unknown[], file: string): Wanted['schedules'] {
 
 function objectOf(value: unknown, file: string): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
-  throw failure('OPTION_INVALID', `${quotePath(file)} holds no schedules: write them by their ids, under schedules:`)
+  throw failure('OPTION_INVALID', `${quotePath(file)} holds no schedules: write them by id under schedules:`)
 }

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { ServiceError } from '../../client/request.js'
 import { OVERLAPS, type Overlap } from '../../core/policies.js'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { missingSchedule } from '../operator/missing.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 
 interface BackfillFlags extends Flags {
   readonly from: string
@@ -13,17 +13,17 @@ interface BackfillFlags extends Flags {
 
 export function backfillCommand(command: Command): void {
   command
-    .argument('<id>', 'of the schedule')
-    .requiredOption('--from <instant>', 'the first tick that is meant, ISO 8601')
-    .requiredOption('--to <instant>', 'the last')
-    .option('--name <text>', 'names it: the same name runs no tick twice')
-    .addOption(command.createOption('--overlap <policy>', 'one after another (queue-all)').choices(OVERLAPS))
-  onOperator(command)
+    .argument('<id>', 'id of the schedule')
+    .requiredOption('--from <instant>', 'start of the range, ISO 8601')
+    .requiredOption('--to <instant>', 'end of the range')
+    .option('--name <text>', 'name of the backfill: the same name runs no tick twice')
+    .addOption(command.createOption('--overlap <policy>', 'policy between its runs (queue-all)').choices(OVERLAPS))
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
-Runs the ticks of a past stretch of time, again or for the first time.
-Repeating it adds nothing.
+Enqueues a run for each tick of a past range, whether it ran before or not.
+A repetition adds nothing.
 
 Examples:
   belfry backfill digest/eu --from 2026-03-01T00:00Z --to 2026-03-07T23:59Z
@@ -31,7 +31,7 @@ Examples:
     --name after-the-fix`,
     )
     .action((id: string, { from, to, name, overlap, ...flags }: BackfillFlags) =>
-      operate(flags, async ({ client, out }) => {
+      withClient(flags, async ({ client, out }) => {
         const result = await client.schedules
           .backfill(id, {
             ...{ from, to },
@@ -45,8 +45,8 @@ Examples:
         const { enqueued, duplicates, busy } = result
         out.one(result, () => [
           `${enqueued} enqueued`,
-          ...(duplicates > 0 ? [`${duplicates} had been run by this backfill before`] : []),
-          ...(busy > 0 ? [`${busy} refused: their exclusive key is taken`] : []),
+          ...(duplicates > 0 ? [`${duplicates} were enqueued by this backfill before`] : []),
+          ...(busy > 0 ? [`${busy} refused: another run holds their exclusive key`] : []),
         ])
       }),
     )

@@ -1,17 +1,17 @@
 import type { Command } from 'commander'
 import { UNFINISHED_STATES } from '../../core/run.js'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { eachRun, type ManyRunFlags } from '../operator/many-runs.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 import { runFilters } from '../operator/run-filters.js'
 
 export function cancelCommand(command: Command): void {
-  runFilters(command.argument('[id...]', 'of the runs')).option('--all', 'all that have not ended')
-  onOperator(command)
+  runFilters(command.argument('[id...]', 'ids of runs')).option('--all', 'all that have not ended')
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
-What has not started is cancelled at once; what runs is asked to end, and has
-five seconds for it. With filters those that have not ended are meant.
+A run that has not started is cancelled at once; a running one is asked to stop,
+and has five seconds to do so. Filters select runs that have not ended.
 
 Examples:
   belfry cancel 1842
@@ -19,11 +19,11 @@ Examples:
   belfry cancel --job send-digest --state waiting,ready`,
     )
     .action((ids: readonly string[], flags: Flags & ManyRunFlags) =>
-      operate(flags, (desk) =>
-        eachRun(desk, ids, flags, {
-          one: async (id) => (await desk.client.runs.cancel(id)).outcome,
-          many: (meant) => desk.client.runs.cancelMany(meant),
-          outcome: 'cancelled, or asked to',
+      withClient(flags, (context) =>
+        eachRun(context, ids, flags, {
+          one: async (id) => (await context.client.runs.cancel(id)).outcome,
+          many: (selection) => context.client.runs.cancelMany(selection),
+          outcome: 'cancelled, or asked to stop',
           states: [...UNFINISHED_STATES],
         }),
       ),

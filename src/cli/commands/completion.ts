@@ -2,7 +2,7 @@ import { Argument, type Command } from 'commander'
 
 export function completionCommand(command: Command): void {
   command
-    .addArgument(new Argument('<shell>', 'yours').choices(['bash', 'zsh', 'fish']))
+    .addArgument(new Argument('<shell>', 'your shell').choices(['bash', 'zsh', 'fish']))
     .addHelpText(
       'after',
       `

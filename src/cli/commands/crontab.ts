@@ -22,10 +22,10 @@ const CRONTAB = DEFAULTS.crontab
 export function crontabCommand(command: Command): void {
   command
     .argument('<file>', 'an ordinary crontab')
-    .option('--name <text>', 'names it, the same on all hosts (the file’s name)')
-    .option('--tz <zone>', 'where CRON_TZ says nothing (this host’s zone)')
-    .option('--system-format', 'a user stands before each command')
-    .option('--user-format', 'no user does')
+    .option('--name <text>', 'name of the crontab, the same on all hosts (file name)')
+    .option('--tz <zone>', 'time zone without CRON_TZ (this host’s zone)')
+    .option('--system-format', 'each command has a user before it')
+    .option('--user-format', 'commands have no user before them')
     .addOption(
       command
         .createOption('--overlap <policy>', 'while a line still runs')
@@ -34,28 +34,33 @@ export function crontabCommand(command: Command): void {
     )
     .addOption(
       command
-        .createOption('--missed <policy>', 'ticks while every host was down')
+        .createOption('--missed <policy>', 'ticks while no host was live')
         .choices(MISSED_POLICIES)
         .default(CRONTAB.missed),
     )
-    .option('--timeout <duration>', 'the longest a command may take', durationText(CRONTAB.timeoutMs))
-    .option('--lease <duration>', 'after which a silent host is given up', durationText(DEFAULTS.instance.leaseMs))
-    .option('--grace <duration>', 'for commands that run when this ends', durationText(CRONTAB.graceMs))
+    .option('--timeout <duration>', 'longest run time of a command', durationText(CRONTAB.timeoutMs))
+    .option(
+      '--lease <duration>',
+      'a host is dead after this long without a beat',
+      durationText(DEFAULTS.instance.leaseMs),
+    )
+    .option('--grace <duration>', 'time for running commands at the end', durationText(CRONTAB.graceMs))
     .option('--check', 'only show what would run, and when')
     .optionsGroup('Where:')
     .option('--store <where>', 'postgres://…, redis://… or a file (belfry.db)')
-    .option('--schema <name>', 'the Postgres schema, or what Redis keys begin with')
+    .option('--schema <name>', 'the Postgres schema, or the prefix of Redis keys')
     .option('--config <file>', 'settings: JSON, YAML or code (belfry.config.*)')
     .addHelpText(
       'after',
       `
 Start it on every host with the same file: each tick of each line runs on one
 of them. If that host dies, another runs it again. /etc/crontab and /etc/cron.d
-have the system's format, other files the users', unless a flag says otherwise.
+are read in the system format, other files in the user format, unless a flag
+says otherwise.
 
-Commands are never taken from the store: a run names its line by a hash, and a
-host runs it only if its own file has that line. What a command writes is kept
-with its run, up to 60 kB: belfry run ID shows it.
+Commands are never read from the store: a run names its line by a hash, and a
+host runs it only if its own file has that line. The output of a command is
+stored with its run, up to 60 kB: belfry run ID shows it.
 
 Examples:
   belfry crontab /etc/crontab --store postgres://app@db.example/app

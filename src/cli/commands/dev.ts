@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 
 export function devCommand(command: Command): Command {
   return command
-    .option('--replicas <count>', 'run this many processes on one file; kill one with its number', replicasOf, 1)
+    .option('--replicas <count>', 'run this many processes on one file; a number key kills one', replicasOf, 1)
     .addHelpText(
       'after',
       `

@@ -1,17 +1,19 @@
 import type { Command } from 'commander'
 import { located } from '../../api/located.js'
 import { failure, quote } from '../../core/errors.js'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { missingSchedule } from '../operator/missing.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 
 export function explainCommand(command: Command): void {
-  command.argument('<id>', 'of the schedule').option('--at <instant>', 'ISO 8601, or 09:00: the last time that it was')
-  onOperator(command)
+  command
+    .argument('<id>', 'id of the schedule')
+    .option('--at <instant>', 'ISO 8601, or 09:00 for the most recent 09:00')
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
-Without --at it explains the newest tick that is past. A time without an offset
-is meant in the schedule's own zone.
+Without --at it explains the newest past tick. A time without an offset is
+local to the schedule's time zone.
 
 Examples:
   belfry explain digest/eu
@@ -20,10 +22,10 @@ Examples:
   belfry explain digest/eu --at 2026-03-02T08:00:00Z -o json`,
     )
     .action((id: string, { at, ...flags }: Flags & { readonly at?: string }) =>
-      operate(flags, async ({ client, out }) => {
+      withClient(flags, async ({ client, out }) => {
         const { wallClock } = await import('../terminal/human-time.js')
         const schedule = await client.schedules.get(id)
-        // What is gone may still be explained: its skips outlive it.
+        // A removed schedule can still be explained at an instant: its skips outlive it.
         if (schedule === undefined && at === undefined) throw await missingSchedule(client, id)
         const zone = schedule?.timezone ?? 'UTC'
         const instant = at === undefined ? undefined : await instantOf(at, zone)
@@ -40,7 +42,7 @@ Examples:
 
 const TIME_OF_DAY = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/
 
-/** A time of day is when it was last so there; a time without an offset is one there. */
+/** A time of day means its most recent occurrence in the zone; a time without an offset is local to the zone. */
 async function instantOf(text: string, zone: string): Promise<string> {
   const [, hour, minute, second = '0'] = TIME_OF_DAY.exec(text) ?? []
   const { instantMs, timeline } = await import('../../time/index.js')
@@ -50,6 +52,6 @@ async function instantOf(text: string, zone: string): Promise<string> {
   }
   const line = timeline({ cron: `${Number(second)} ${Number(minute)} ${Number(hour)} * * *`, timezone: zone })
   const last = line.previous(Date.now() + 1)
-  if (last === undefined) throw failure('OPTION_INVALID', `--at: it has never been ${quote(text)} there`)
+  if (last === undefined) throw failure('OPTION_INVALID', `--at: ${quote(text)} has never occurred in this time zone`)
   return new Date(last).toISOString()
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { closeSync, existsSync, openSync, readSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { BelfryError, failure, quote } from '../../core/errors.js'
-import { type Desk, type Flags, onOperator, operate } from '../operator/on-operator.js'
+import { type CommandContext, type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { quotePath } from '../terminal/quote-path.js'
 
 interface ExportFlags extends Flags {
@@ -14,27 +14,27 @@ interface ExportFlags extends Flags {
 export function exportCommand(command: Command): void {
   command
     .option('--prefix <text>', 'only ids that begin with this')
-    .option('--to <file>', 'write there instead of to standard output')
-    .option('--resume', 'with --to: go on where it broke off')
-  onOperator(command)
+    .option('--to <file>', 'write to this file instead of standard output')
+    .option('--resume', 'with --to: resume an interrupted export')
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
-A line of JSON each, in order of id, as belfry import takes them. Pauses are
-not among it. -o says nothing here.
+One line of JSON for each schedule, in order of id, as belfry import takes them.
+Whether a schedule is paused is not exported. -o has no effect here.
 
 Examples:
   belfry export > schedules.jsonl
   belfry export --prefix billing/ --to billing.jsonl
   belfry export --to schedules.jsonl --resume`,
     )
-    .action((flags: ExportFlags) => operate(flags, (desk) => exportTo(desk, flags)))
+    .action((flags: ExportFlags) => withClient(flags, (context) => exportTo(context, flags)))
 }
 
-async function exportTo({ client, out }: Desk, { prefix, to, resume = false }: ExportFlags): Promise<void> {
+async function exportTo({ client, out }: CommandContext, { prefix, to, resume = false }: ExportFlags): Promise<void> {
   if (resume && to === undefined) throw failure('OPTION_INVALID', '--resume needs the file: --to FILE')
   const after = resume && to !== undefined && existsSync(to) ? lastId(to) : undefined
-  if (resume) out.note(after === undefined ? 'nothing of it was written yet' : `going on after ${quote(after)}`)
+  if (resume) out.note(after === undefined ? 'nothing has been written yet' : `resuming after ${quote(after)}`)
   const stream = await client.schedules.export({
     ...(prefix === undefined ? {} : { prefix }),
     ...(after === undefined ? {} : { after }),
@@ -55,12 +55,12 @@ async function exportTo({ client, out }: Desk, { prefix, to, resume = false }: E
 async function writeLines(
   stream: ReadableStream<Uint8Array>,
   write: (bytes: Uint8Array) => void,
-  out: Desk['out'],
+  out: CommandContext['out'],
 ): Promise<number> {
   const { interruption } = await import('../terminal/interruption.js')
   const { ProgressBar } = await import('../terminal/progress-bar.js')
   const bar = new ProgressBar()
-  const { signal, over } = interruption()
+  const { signal, release } = interruption()
   let lines = 0
   try {
     for await (const bytes of chunksOf(stream)) {
@@ -73,10 +73,10 @@ async function writeLines(
     return lines
   } catch (error) {
     bar.clear()
-    out.note(`it broke off after ${lines} schedules: with --resume it goes on from there`)
+    out.note(`interrupted after ${lines} schedules: --resume continues from there`)
     throw signal.aborted ? new BelfryError('INTERRUPTED', 'interrupted') : error
   } finally {
-    over()
+    release()
   }
 }
 
@@ -84,25 +84,25 @@ async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uin
   const reader = stream.getReader()
   try {
     for (;;) {
-      const { value, done } = await reader.read().catch(brokenOff)
+      const { value, done } = await reader.read().catch(connectionLost)
       if (done) return
       yield value
     }
   } finally {
-    // Whoever sends it would wait for ever for somebody to read the rest.
+    // Without this the sender would wait for ever for a reader.
     await reader.cancel().catch(() => {})
   }
 }
 
-function brokenOff(error: unknown): never {
+function connectionLost(error: unknown): never {
   if (error instanceof BelfryError) throw error
-  throw failure('STORE_UNREACHABLE', 'the service does not answer any more: not all of it has come', { cause: error })
+  throw failure('STORE_UNREACHABLE', 'the service became unreachable: the export is incomplete', { cause: error })
 }
 
 const NEWLINE = 0x0a
 const MAX_LINE = 1_048_576
 
-/** The id of the last whole line; what was cut off after it is taken away. Undefined when there is none. */
+/** The id of the last whole line, after truncating a partial one. Undefined when there is no whole line. */
 function lastId(path: string): string | undefined {
   const { size } = statSync(path)
   const tail = Buffer.alloc(Math.min(size, 2 * MAX_LINE))
@@ -113,7 +113,7 @@ function lastId(path: string): string | undefined {
   if (end === -1 && (size === 0 || tail.toString('utf8', 0, 6) === '{"id":')) return undefined
   const id = idIn(tail.subarray(tail.lastIndexOf(NEWLINE, end - 1) + 1, end).toString('utf8'))
   if (id === undefined) {
-    throw failure('OPTION_INVALID', `${quotePath(path)} is no export of schedules: its last line has no id`)
+    throw failure('OPTION_INVALID', `${quotePath(path)} is not an export of schedules: its last line has no id`)
   }
   truncateSync(path, size - tail.length + end + 1)
   return id

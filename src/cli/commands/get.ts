@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { missingSchedule } from '../operator/missing.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 
 export function getCommand(command: Command): void {
-  onOperator(command.argument('<id>', 'of the schedule'))
+  withClientOptions(command.argument('<id>', 'id of the schedule'))
     .addHelpText(
       'after',
       `
@@ -12,7 +12,7 @@ Examples:
   belfry get digest/eu -o json`,
     )
     .action((id: string, flags: Flags) =>
-      operate(flags, async ({ client, out }) => {
+      withClient(flags, async ({ client, out }) => {
         const { scheduleLines } = await import('../terminal/schedule-text.js')
         const schedule = await client.schedules.get(id)
         if (schedule === undefined) throw await missingSchedule(client, id)

@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { addImported } from '../../client/import-lines.js'
 import type { ImportResult } from '../../client/index.js'
 import { BelfryError, failure } from '../../core/errors.js'
-import { type Desk, type Flags, onOperator, operate } from '../operator/on-operator.js'
+import { type CommandContext, type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { EXIT } from '../terminal/exit.js'
 import { quotePath } from '../terminal/quote-path.js'
 
@@ -17,38 +17,42 @@ interface ImportFlags extends Flags {
 export function importCommand(command: Command): void {
   command
     .argument('<file>', 'lines of JSON, as belfry export writes them; - is standard input')
-    .option('--resume', 'go on where this import broke off')
-    .option('--name <text>', 'names the import, for --resume (the file)')
-  onOperator(command)
+    .option('--resume', 'resume an interrupted import')
+    .option('--name <text>', 'name of the import, for --resume (the file)')
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
-Lines that are wrong are told by their number and the others are written; then
-it exits with 1. Sending lines again does no harm.
+Invalid lines are reported by number, and the others are written; it then exits
+with 1. Importing the same lines again is safe.
 
 Examples:
   belfry import schedules.jsonl
   belfry import schedules.jsonl --resume
   zcat schedules.gz | belfry import - --name nightly`,
     )
-    .action((file: string, flags: ImportFlags) => operate(flags, (desk) => importFile(desk, file, flags)))
+    .action((file: string, flags: ImportFlags) => withClient(flags, (context) => importFile(context, file, flags)))
 }
 
-async function importFile({ client, out }: Desk, file: string, { resume = false, name }: ImportFlags): Promise<void> {
+async function importFile(
+  { client, out }: CommandContext,
+  file: string,
+  { resume = false, name }: ImportFlags,
+): Promise<void> {
   const { ProgressBar } = await import('../terminal/progress-bar.js')
   const { interruption } = await import('../terminal/interruption.js')
   const { lineParts } = await import('../operator/line-parts.js')
   const size = sizeOf(file)
-  const called = name ?? nameOf(file)
-  const progress = resume ? await client.schedules.importProgress(called) : undefined
+  const importName = name ?? nameOf(file)
+  const progress = resume ? await client.schedules.importProgress(importName) : undefined
   const first = progress?.nextLine ?? 1
-  if (resume) out.note(first === 1 ? 'nothing of it was taken yet' : `going on at line ${first}`)
+  if (resume) out.note(first === 1 ? 'nothing has been imported yet' : `resuming at line ${first}`)
   const bar = new ProgressBar()
   let total: ImportResult = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0, nextLine: first, errors: [] }
-  const { signal, over } = interruption()
+  const { signal, release } = interruption()
   try {
     for await (const { text, share } of lineParts(bytesOf(file), size, first)) {
-      const part = await client.schedules.importPart(text, { name: called, firstLine: total.nextLine, signal })
+      const part = await client.schedules.importPart(text, { name: importName, firstLine: total.nextLine, signal })
       bar.clear()
       for (const error of part.errors) out.note(`line ${error.line}: ${error.message}`)
       if (part.errors.length < part.refused) out.note(`… and ${part.refused - part.errors.length} more`)
@@ -58,10 +62,10 @@ async function importFile({ client, out }: Desk, file: string, { resume = false,
     }
   } catch (error) {
     bar.clear()
-    out.note(`it broke off after line ${total.nextLine - 1}: with --resume it goes on from there`)
+    out.note(`interrupted after line ${total.nextLine - 1}: --resume continues from there`)
     throw signal.aborted ? new BelfryError('INTERRUPTED', 'interrupted') : error
   } finally {
-    over()
+    release()
   }
   bar.clear()
   const { errors: _, ...counts } = total
@@ -75,7 +79,7 @@ function bytesOf(file: string): AsyncIterable<Buffer> {
   return file === '-' ? process.stdin : createReadStream(file, { highWaterMark: 1_048_576 })
 }
 
-/** Undefined where nobody knows how much there is, as in a pipe. Throws where there is nothing to read. */
+/** The size; undefined if it is unknown, as in a pipe. Throws if the file cannot be read. */
 function sizeOf(file: string): number | undefined {
   if (file === '-') return undefined
   const unreadable = (why: string) => failure('OPTION_INVALID', `the file ${quotePath(file)} cannot be read: ${why}`)
@@ -89,7 +93,7 @@ function sizeOf(file: string): number | undefined {
   return found.isFile() ? found.size : undefined
 }
 
-/** The same file has the same name; one that was written anew has another. */
+/** The same file has the same name; a changed file has another. */
 function nameOf(file: string): string {
   if (file === '-') return 'stdin'
   const { size = 0, mtimeMs = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {}

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import type { InstanceResource } from '../../client/index.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import type { Column } from '../terminal/table.js'
 
 export function instancesCommand(command: Command): void {
-  onOperator(command)
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
@@ -13,7 +13,7 @@ Examples:
   belfry instances -o jsonl`,
     )
     .action((flags: Flags) =>
-      operate(flags, async ({ client, out }) => {
+      withClient(flags, async ({ client, out }) => {
         const { briefly } = await import('../terminal/human-time.js')
         const now = Date.now()
         const columns: readonly Column<InstanceResource>[] = [
@@ -28,7 +28,7 @@ Examples:
           { title: 'app', cell: ({ app, release }) => [app, release].filter(Boolean).join(' '), least: 4 },
           { title: 'jobs', cell: ({ jobs }) => jobs.join(', '), least: 6 },
         ]
-        await out.list((await client.instances()).data, columns, 'nobody takes part')
+        await out.list((await client.instances()).data, columns, 'no instances')
       }),
     )
 }

@@ -1,32 +1,32 @@
 import type { Command } from 'commander'
 import type { JobResource } from '../../client/index.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import type { Column } from '../terminal/table.js'
 
 const COLUMNS: readonly Column<JobResource>[] = [
   { title: 'job', cell: ({ name }) => name, least: 16 },
   {
-    title: 'run by',
-    cell: ({ instances }) => (instances.length === 0 ? 'nobody' : String(instances.length)),
+    title: 'instances',
+    cell: ({ instances }) => (instances.length === 0 ? 'none' : String(instances.length)),
     paint: (style, { instances }) => (instances.length === 0 ? style.red : undefined),
   },
   { title: 'exclusive', cell: exclusiveOf, least: 12 },
 ]
 
 export function jobsCommand(command: Command): void {
-  onOperator(command)
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
-The jobs that instances run, or once ran.
+The jobs that instances run, or have run.
 
 Examples:
   belfry jobs
   belfry jobs -o json`,
     )
     .action((flags: Flags) =>
-      operate(flags, async ({ client, out }) => {
-        await out.list((await client.jobs.list()).data, COLUMNS, 'nobody has run any job yet')
+      withClient(flags, async ({ client, out }) => {
+        await out.list((await client.jobs.list()).data, COLUMNS, 'no jobs yet')
       }),
     )
 }

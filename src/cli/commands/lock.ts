@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { durationText } from '../../time/duration.js'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { wholeNumber } from '../operator/list-limit.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 
 export interface LockExecFlags extends Flags {
   readonly ttl: string
@@ -14,24 +14,28 @@ export interface LockExecFlags extends Flags {
 export function lockCommand(command: Command): void {
   const exec = command.command('exec').description('run a program while holding a lock')
   exec
-    .argument('<name>', 'of the lock')
+    .argument('<name>', 'name of the lock')
     .argument('<command...>', 'the program and its arguments, after --')
-    .option('--ttl <duration>', 'how long it lasts without renewal', durationText(DEFAULTS.lock.ttlMs))
-    .option('--wait <duration>', 'how long to wait for it; "forever"')
-    .option('--permits <count>', `how many may hold it (${DEFAULTS.lock.permits})`, wholeNumber(1, LIMITS.permits))
-    .option('--kill-after <duration>', 'SIGKILL so long after SIGTERM, at the most', '5s')
-  onOperator(exec)
+    .option('--ttl <duration>', 'the lock expires after this long without renewal', durationText(DEFAULTS.lock.ttlMs))
+    .option('--wait <duration>', 'wait this long for the lock; "forever"')
+    .option(
+      '--permits <count>',
+      `how many may hold it at once (${DEFAULTS.lock.permits})`,
+      wholeNumber(1, LIMITS.permits),
+    )
+    .option('--kill-after <duration>', 'SIGKILL at most this long after SIGTERM', '5s')
+  withClientOptions(exec)
     .addHelpText(
       'after',
       `
-The program finds BELFRY_LOCK_NAME and BELFRY_LOCK_TOKEN in its environment. The
-token only grows: let what it writes to refuse an older one. When the lock is
-lost, its whole process group gets SIGTERM and then SIGKILL, before anybody
-else has the lock.
+The program gets BELFRY_LOCK_NAME and BELFRY_LOCK_TOKEN in its environment. The
+token only grows: let the systems that it writes to refuse an older one. When
+the lock is lost, its process group gets SIGTERM and then SIGKILL, before
+another holder gets the lock.
 
 Its exit code is passed on; 128 + n when signal n ended it, 126 and 127 when it
-could not be started. 4 means that somebody else has the lock, 6 that waiting
-for it took too long, 1 that the lock was lost and the program ended with 0.
+could not be started. 4 means that another holder has the lock, 6 that the wait
+for it timed out, 1 that the lock was lost although the program ended with 0.
 
 Examples:
   belfry lock exec nightly-backup -- /usr/local/bin/backup --full
@@ -39,7 +43,7 @@ Examples:
   belfry lock exec api-quota --permits 5 --wait forever -- ./crawl`,
     )
     .action((name: string, words: readonly string[], flags: LockExecFlags) =>
-      operate(flags, async ({ client }) => {
+      withClient(flags, async ({ client }) => {
         const { lockExec } = await import('../lock/lock-exec.js')
         process.exitCode = await lockExec(client, name, words, flags)
       }),

@@ -1,29 +1,29 @@
 import type { Command } from 'commander'
 import type { LeaseResource } from '../../client/index.js'
 import { BelfryError, quote } from '../../core/errors.js'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { firstOf, type Limited, pageSize, withLimit } from '../operator/list-limit.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 import type { Column } from '../terminal/table.js'
 
 export function locksCommand(command: Command): void {
-  const list = command.command('ls', { isDefault: true }).description('list who holds what')
-  onOperator(withLimit(list.argument('[prefix]', 'only names that begin with this')))
+  const list = command.command('ls', { isDefault: true }).description('list locks and their holders')
+  withClientOptions(withLimit(list.argument('[prefix]', 'only names that begin with this')))
     .addHelpText(
       'after',
       `
-Keys of exclusive runs are locks too; RUN says whose.
+Keys of exclusive runs are locks too; RUN shows the run.
 
 Examples:
   belfry locks
   belfry locks invoice: -o json`,
     )
     .action(listLocks)
-  const reset = command.command('reset').description('take a lock from whoever holds it')
-  onOperator(reset.argument('<name>', 'of the lock'))
+  const reset = command.command('reset').description('take a lock from its holders')
+  withClientOptions(reset.argument('<name>', 'name of the lock'))
     .addHelpText(
       'after',
       `
-Whoever held it is told with the next renewal and cannot commit any more. A run
+A holder learns of it with its next renewal, and can no longer commit. A run
 that held it as its key is fenced and runs again.
 
 Examples:
@@ -33,7 +33,7 @@ Examples:
 }
 
 async function listLocks(prefix: string | undefined, flags: Flags & Limited): Promise<void> {
-  await operate(flags, async ({ client, out }) => {
+  await withClient(flags, async ({ client, out }) => {
     const { briefly } = await import('../terminal/human-time.js')
     const now = Date.now()
     const columns: readonly Column<LeaseResource>[] = [
@@ -48,14 +48,14 @@ async function listLocks(prefix: string | undefined, flags: Flags & Limited): Pr
       limit: pageSize(flags, 1_000),
       ...(prefix === undefined ? {} : { prefix }),
     })
-    await out.list(firstOf(locks, flags, out), columns, 'nobody holds any')
+    await out.list(firstOf(locks, flags, out), columns, 'no locks are held')
   })
 }
 
 async function resetLock(name: string, flags: Flags): Promise<void> {
-  await operate(flags, async ({ client, out }) => {
+  await withClient(flags, async ({ client, out }) => {
     const { reset } = await client.locks.reset(name)
-    if (reset === 0) throw new BelfryError('LOCK_NOT_FOUND', `nobody holds ${quote(name)}`)
+    if (reset === 0) throw new BelfryError('LOCK_NOT_FOUND', `${quote(name)} is not held`)
     out.one({ name, reset }, () => [`${name}: taken from ${reset === 1 ? 'its holder' : `${reset} holders`}`])
   })
 }

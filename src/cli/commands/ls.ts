@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { SCHEDULE_STATES, type ScheduleState } from '../../core/schedule.js'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { firstOf, type Limited, pageSize, withLimit } from '../operator/list-limit.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 
 interface LsFlags extends Flags, Limited {
   readonly state?: ScheduleState
@@ -12,15 +12,15 @@ interface LsFlags extends Flags, Limited {
 export function lsCommand(command: Command): void {
   withLimit(command)
     .argument('[prefix]', 'only ids that begin with this')
-    .addOption(command.createOption('--state <state>', 'only those that are so').choices(SCHEDULE_STATES))
-    .option('--job <name>', 'only those that run this job')
-    .option('--to <sink>', 'only those that deliver there')
-  onOperator(command)
+    .addOption(command.createOption('--state <state>', 'only schedules in this state').choices(SCHEDULE_STATES))
+    .option('--job <name>', 'only schedules that run this job')
+    .option('--to <sink>', 'only schedules that deliver to this sink')
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
-NEXT is how long until the next tick, LAST how the newest run ended, P95 how
-long 95 of 100 runs take, by the newest 20.
+NEXT is the time until the next tick, LAST the outcome of the newest run, P95 the
+95th percentile of the durations of the newest 20.
 
 Examples:
   belfry ls
@@ -31,7 +31,7 @@ Examples:
 }
 
 async function list(prefix: string | undefined, flags: LsFlags): Promise<void> {
-  await operate(flags, async ({ client, out }) => {
+  await withClient(flags, async ({ client, out }) => {
     const { scheduleColumns } = await import('../terminal/schedule-text.js')
     const { state, job, to } = flags
     const schedules = client.schedules.all({

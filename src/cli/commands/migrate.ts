@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { MigrationReport } from '../../core/store.js'
-import { type StoreOptions, schemaOption, storeOption, storePlace } from '../settings/open-store.js'
+import { type StoreOptions, schemaOption, storeLocation, storeOption } from '../settings/open-store.js'
 
 export function migrateCommand(command: Command): Command {
   return command
@@ -10,8 +10,7 @@ export function migrateCommand(command: Command): Command {
     .addHelpText(
       'after',
       `
-Any number of processes may do this at once: one does it, the others wait and
-find it done.
+Any number of processes may do this at once: one migrates, and the others wait.
 
 Examples:
   belfry migrate --store postgres://app@db.example/app
@@ -22,9 +21,9 @@ Examples:
 }
 
 async function migrate({ dryRun, ...options }: StoreOptions & { readonly dryRun: boolean }): Promise<void> {
-  const place = storePlace(options)
-  const report = await place.migrate(dryRun)
-  process.stdout.write(dryRun ? asScript(place.name, report) : `${place.name}: ${summary(report)}\n`)
+  const location = storeLocation(options)
+  const report = await location.migrate(dryRun)
+  process.stdout.write(dryRun ? asScript(location.name, report) : `${location.name}: ${summary(report)}\n`)
 }
 
 function summary({ from, to, sql }: MigrationReport): string {
@@ -33,7 +32,7 @@ function summary({ from, to, sql }: MigrationReport): string {
   return from === 0 ? `created (version ${to})` : `migrated from version ${from} to ${to}`
 }
 
-/** What can be given to `psql` or `sqlite3` as it is. */
+/** A script for `psql` or `sqlite3`. */
 function asScript(name: string, { from, to, sql }: MigrationReport): string {
   if (sql === '') return `-- ${name}: up to date (version ${to}), nothing to do\n`
   return `-- ${name}: from version ${from} to ${to}. Nothing was changed.\nbegin;\n\n${sql}\ncommit;\n`

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { failure } from '../../core/errors.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
-import { givenTo } from '../settings/settings-given-to.js'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
+import { settingSources } from '../settings/config-file.js'
 import type { Format } from '../terminal/output.js'
 
 interface NextOptions {
@@ -18,7 +18,7 @@ export function nextCommand(command: Command): void {
     .option('--tz <zone>', 'IANA time zone of the expression', process.env.BELFRY_TZ)
     .option('-n, --count <count>', 'how many ticks', countOf, 5)
     .option('--from <instant>', 'start here instead of now (ISO 8601, or text of unix seconds)')
-  onOperator(command)
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
@@ -34,22 +34,22 @@ Examples:
     .action(async (_, options: NextOptions & Flags, { args }: Command) => {
       const [only, second] = args
       if (only !== undefined && second === undefined && ID.test(only)) return showSchedule(only, options)
-      return showNext(args, options, await askedFormat(options))
+      return showNext(args, options, await chosenFormat(options))
     })
 }
 
-/** Nobody waits for settings to be loaded when none are there: this is asked dozens of times a day. */
-async function askedFormat(flags: Flags): Promise<Format> {
-  const given = await givenTo(flags)
-  const isAsked = (flags.output ?? process.env.BELFRY_OUTPUT ?? given.file) !== undefined
-  return isAsked ? (await import('../settings/operator-settings.js')).formatOf(given) : 'table'
+/** Loads the settings only if there are any: this command has to start at once. */
+async function chosenFormat(flags: Flags): Promise<Format> {
+  const sources = await settingSources(flags)
+  const isChosen = (flags.output ?? process.env.BELFRY_OUTPUT ?? sources.file) !== undefined
+  return isChosen ? (await import('../settings/operator-settings.js')).formatOf(sources) : 'table'
 }
 
-/** One word with a letter in it is no expression. */
+/** One word with a letter in it is an id, not an expression. */
 const ID = /^(?!@)(?=.*\p{L})\S+$/u
 
 async function showSchedule(id: string, { count, from, tz, ...flags }: NextOptions & Flags): Promise<void> {
-  await operate(flags, async ({ client, out }) => {
+  await withClient(flags, async ({ client, out }) => {
     const schedule = await client.schedules.get(id)
     if (schedule === undefined) throw await (await import('../operator/missing.js')).missingSchedule(client, id)
     const zone = (await import('../../time/zone.js')).zone(tz ?? schedule.timezone ?? 'UTC').name
@@ -58,7 +58,7 @@ async function showSchedule(id: string, { count, from, tz, ...flags }: NextOptio
     const ticks = data.map(({ at }) => Date.parse(at))
     if (out.format !== 'table') return printRecords(description, ticks, out.format)
     await printTable(description, ticks, zone, Date.now())
-    if (schedule.state === 'paused') out.note('it is paused: none of these fires before belfry resume')
+    if (schedule.state === 'paused') out.note('the schedule is paused: none of these ticks fires before belfry resume')
   })
 }
 
@@ -89,15 +89,15 @@ function printRecords(description: string, ticks: readonly number[], output: 'js
   else for (const record of records) process.stdout.write(`${JSON.stringify(record)}\n`)
 }
 
-/** Without quotes the shell splits an expression at its spaces, and puts file names in the place of each `*`. */
+/** Without quotes the shell splits an expression at its spaces, and expands each `*` to file names. */
 function oneExpression(words: readonly string[]): string {
   if (words.length === 1 && words[0] !== undefined) return words[0]
   const expanded = words.some((word) => /[a-z]/i.test(word) && existsSync(word))
   const example = expanded ? '0 9 * * 1-5' : words.join(' ')
-  const what = expanded ? ' and put file names in the place of *' : ''
+  const what = expanded ? ' and expanded * to file names' : ''
   throw failure(
     'OPTION_INVALID',
-    `the expression came in ${words.length} words, because the shell has split it${what}: quote it, as in belfry next "${example}"`,
+    `the expression arrived as ${words.length} words: the shell has split it${what}. Quote it, as in belfry next "${example}"`,
   )
 }
 
@@ -117,7 +117,7 @@ async function printTable(
   process.stdout.write(`${style.bold(description)}\n\n`)
   for (const tick of ticks) process.stdout.write(`  ${show(tick)}\n`)
   if (ticks.length > 0) return
-  process.stdout.write(`  it does not fire any more${last === undefined ? '' : '; the last tick was'}\n`)
+  process.stdout.write(`  no more ticks${last === undefined ? '' : '; the last tick was'}\n`)
   if (last !== undefined) process.stdout.write(`  ${show(last)}\n`)
 }
 

@@ -1,22 +1,22 @@
 import type { Command } from 'commander'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { eachSchedule, type ManyFlags, withIds } from '../operator/many-schedules.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 
 export function pauseCommand(command: Command): void {
-  onOperator(withIds(command, 'pause').option('--note <text>', 'why, for whoever looks'))
+  withClientOptions(withIds(command, 'pause').option('--note <text>', 'the reason, for other operators'))
     .addHelpText(
       'after',
       `
-Ticks of a paused schedule are recorded as skipped. What runs goes on.
+Ticks of a paused schedule are recorded as skipped. Running runs continue.
 
 Examples:
   belfry pause digest/eu --note "until the mail server is back"
   belfry pause --prefix billing/ --note migration`,
     )
     .action((ids: readonly string[], flags: Flags & ManyFlags & { readonly note?: string }) =>
-      operate(flags, (desk) =>
-        eachSchedule(desk, ids, flags, 'active', async (id) => {
-          await desk.client.schedules.pause(id, flags.note)
+      withClient(flags, (context) =>
+        eachSchedule(context, ids, flags, 'active', async (id) => {
+          await context.client.schedules.pause(id, flags.note)
           return { id, outcome: 'paused' }
         }),
       ),

@@ -4,13 +4,13 @@ import { LIMITS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
 import { MISSED_POLICIES, ON_FINISH, OVERLAPS } from '../../core/policies.js'
 import { KEEPS } from '../../core/run.js'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { wholeNumber } from '../operator/list-limit.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 import { quotePath } from '../terminal/quote-path.js'
 
 type Field = Exclude<keyof ScheduleFields, 'at' | 'payload' | 'toOptions' | 'dst'>
 
-/** Options that are fields as they are. */
+/** Options whose value is the field's value. */
 const PLAIN: readonly Field[] = [
   ...(['cron', 'every', 'timezone', 'startsAt', 'endsAt', 'job', 'to', 'overlap', 'missed', 'deadline'] as const),
   ...(['jitter', 'times', 'priority', 'keep', 'onFinish'] as const),
@@ -30,21 +30,21 @@ export function putCommand(command: Command): void {
   const choice = (flags: string, description: string, choices: readonly string[]) =>
     command.addOption(command.createOption(flags, description).choices(choices))
   command
-    .argument('<id>', 'of the schedule')
+    .argument('<id>', 'id of the schedule')
     .option('--cron <expression>', 'when: cron, in quotes')
     .option('--every <duration>', 'or: at an interval, such as 15m')
     .option('--at <instant...>', 'or: at these instants')
     .option('--timezone <zone>', 'IANA name, for cron (UTC)')
     .option('--starts-at <instant>', 'not before this')
     .option('--ends-at <instant>', 'not after this')
-    .option('--job <name>', 'what: this job')
+    .option('--job <name>', 'what: run this job')
     .option('--to <sink>', 'or: deliver to this sink')
-    .option('--to-options <json>', 'what the sink is told: topic, headers, URL')
-    .option('--payload <json>', 'what the job or sink is given')
+    .option('--to-options <json>', 'options for the sink: topic, headers, URL')
+    .option('--payload <json>', 'payload of its runs')
   choice('--overlap <policy>', 'while an earlier run is unfinished', OVERLAPS)
-  choice('--missed <policy>', 'ticks that nobody could record', MISSED_POLICIES)
+  choice('--missed <policy>', 'ticks that were not recorded in time', MISSED_POLICIES)
   command
-    .option('--deadline <duration>', 'how late a tick may start')
+    .option('--deadline <duration>', 'how late a run may start')
     .option('--jitter <duration>', 'spread starts over this long')
     .option('--times <count>', 'how many ticks in all', wholeNumber(1, 1_000_000_000))
     .option('--priority <number>', 'higher starts first', ANY)
@@ -53,12 +53,12 @@ export function putCommand(command: Command): void {
   command
     .option('-f, --file <file>', 'fields from YAML or JSON; - is standard input')
     .option('--if-version <number>', 'only over this version; 0: only if new', wholeNumber(0, Number.MAX_SAFE_INTEGER))
-  onOperator(command)
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
-It replaces the whole schedule: what is not given is as if it had never been.
-The same again changes nothing.
+Replaces the whole schedule: fields that are not given get their defaults. An
+equal schedule changes nothing.
 
 Examples:
   belfry put digest/eu --cron "0 9 * * 1-5" --timezone Europe/Berlin \\
@@ -70,7 +70,7 @@ Examples:
 }
 
 async function put(id: string, flags: PutFlags): Promise<void> {
-  await operate(flags, async ({ client, out }) => {
+  await withClient(flags, async ({ client, out }) => {
     const { scheduleLines } = await import('../terminal/schedule-text.js')
     const { ifVersion } = flags
     const fields = await fieldsOf(id, flags)
@@ -79,7 +79,7 @@ async function put(id: string, flags: PutFlags): Promise<void> {
   })
 }
 
-/** The file's, and over them the flags'. What is wrong with them the service says. */
+/** The fields of the file, overridden by flags. The service validates them. */
 async function fieldsOf(id: string, flags: PutFlags): Promise<ScheduleFields> {
   const { readData, jsonOf } = await import('../settings/data-file.js')
   const { file, at, payload, toOptions } = flags
@@ -96,10 +96,7 @@ async function fieldsOf(id: string, flags: PutFlags): Promise<ScheduleFields> {
     ...(toOptions === undefined ? {} : { toOptions: jsonOf(toOptions, '--to-options') }),
   }
   if (fields.id !== undefined && fields.id !== id) {
-    throw failure(
-      'OPTION_INVALID',
-      `${quotePath(file ?? '-')} is about ${quote(fields.id)}, and ${quote(id)} was asked for`,
-    )
+    throw failure('OPTION_INVALID', `${quotePath(file ?? '-')} has the id ${quote(fields.id)}, not ${quote(id)}`)
   }
   delete fields.id
   return fields

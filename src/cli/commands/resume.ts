@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { eachSchedule, type ManyFlags, withIds } from '../operator/many-schedules.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 
 export function resumeCommand(command: Command): void {
-  onOperator(withIds(command, 'resume'))
+  withClientOptions(withIds(command, 'resume'))
     .addHelpText(
       'after',
       `
@@ -12,9 +12,9 @@ Examples:
   belfry resume --prefix billing/`,
     )
     .action((ids: readonly string[], flags: Flags & ManyFlags) =>
-      operate(flags, (desk) =>
-        eachSchedule(desk, ids, flags, 'paused', async (id) => {
-          const { state } = await desk.client.schedules.resume(id)
+      withClient(flags, (context) =>
+        eachSchedule(context, ids, flags, 'paused', async (id) => {
+          const { state } = await context.client.schedules.resume(id)
           return { id, outcome: state }
         }),
       ),

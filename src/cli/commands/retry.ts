@@ -1,16 +1,16 @@
 import type { Command } from 'commander'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { eachRun, type ManyRunFlags } from '../operator/many-runs.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
 import { runFilters } from '../operator/run-filters.js'
 
 export function retryCommand(command: Command): void {
-  runFilters(command.argument('[id...]', 'of the runs')).option('--all', 'all that failed')
-  onOperator(command)
+  runFilters(command.argument('[id...]', 'ids of runs')).option('--all', 'all that failed')
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
-With filters those that failed are meant, unless --state names others of
-failed, cancelled and skipped. All attempts are ahead of them again.
+Filters select failed runs, unless --state names failed, cancelled or skipped.
+A retried run has all its attempts again.
 
 Examples:
   belfry retry 1842
@@ -18,10 +18,10 @@ Examples:
   belfry retry --schedule digest/eu --state failed,cancelled`,
     )
     .action((ids: readonly string[], flags: Flags & ManyRunFlags) =>
-      operate(flags, (desk) =>
-        eachRun(desk, ids, flags, {
-          one: async (id) => (await desk.client.runs.retry(id)).state,
-          many: (meant) => desk.client.runs.retryMany(meant),
+      withClient(flags, (context) =>
+        eachRun(context, ids, flags, {
+          one: async (id) => (await context.client.runs.retry(id)).state,
+          many: (selection) => context.client.runs.retryMany(selection),
           outcome: 'ready',
           states: ['failed'],
         }),

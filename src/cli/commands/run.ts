@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import { failure, quote } from '../../core/errors.js'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 
 export function runCommand(command: Command): void {
-  onOperator(command.argument('<id>', 'of the run'))
+  withClientOptions(command.argument('<id>', 'id of the run'))
     .addHelpText(
       'after',
       `
@@ -12,7 +12,7 @@ Examples:
   belfry run 1842 -o json`,
     )
     .action((id: string, flags: Flags) =>
-      operate(flags, async ({ client, out }) => {
+      withClient(flags, async ({ client, out }) => {
         const { runLines } = await import('../terminal/run-text.js')
         const { cleanText } = await import('../terminal/clean-text.js')
         const run = await client.runs.get(id)
@@ -30,6 +30,6 @@ Examples:
 }
 
 export function missingRun(id: string) {
-  const why = 'it never was, or its history is gone; belfry runs shows which there are'
+  const why = 'it never existed, or was pruned; belfry runs lists runs'
   return failure('RUN_NOT_FOUND', `there is no run ${quote(id)}: ${why}`)
 }

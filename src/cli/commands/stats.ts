@@ -1,30 +1,30 @@
 import type { Command } from 'commander'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { fieldLines } from '../terminal/output.js'
 
 export function statsCommand(command: Command): void {
-  onOperator(command)
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
-Nothing is counted further than a thousand.
+Counting stops at a thousand.
 
 Examples:
   belfry stats
   belfry stats -o json`,
     )
     .action((flags: Flags) =>
-      operate(flags, async ({ client, out }) => {
+      withClient(flags, async ({ client, out }) => {
         const stats = await client.stats()
         const { instances, due, ready, waiting, running, freeze } = stats
-        const count = ({ count: seen, more }: typeof due) => `${seen}${more ? ' or more' : ''}`
+        const count = ({ count: number, more }: typeof due) => `${number}${more ? ' or more' : ''}`
         const note = freeze.note === undefined ? '' : `: ${freeze.note}`
         const fields = {
           instances: `${instances.live} live${instances.gone > 0 ? `, ${instances.gone} gone` : ''}`,
           due: `${count(due)} that could start now`,
           running: count(running),
           ready: `${count(ready)}, delayed ones included`,
-          waiting: `${count(waiting)}, for a key, an earlier run or somebody with the job`,
+          waiting: `${count(waiting)}, for a key, an earlier run or an instance with the job`,
           frozen: freeze.frozen ? `since ${freeze.at}${note}` : 'no',
         }
         out.one(stats, () => fieldLines(fields, out.style))

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import { type Flags, onOperator, operate } from '../operator/on-operator.js'
+import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 
 export function thawCommand(command: Command): void {
-  onOperator(command)
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
@@ -10,7 +10,7 @@ Examples:
   belfry thaw`,
     )
     .action((flags: Flags) =>
-      operate(flags, async ({ client, out }) => {
+      withClient(flags, async ({ client, out }) => {
         const state = await client.thaw()
         out.one(state, () => ['runs start again'])
       }),

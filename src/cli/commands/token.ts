@@ -17,25 +17,25 @@ export function tokenCommand(command: Command): void {
   for (const sub of [createCommand(), listCommand(), revokeCommand()]) command.addCommand(sub)
 }
 
-/** All of them work on a store, found as `belfry serve` finds it. */
+/** Token commands work on the store directly, with the settings of `belfry serve`. */
 function onStore(name: string): Command {
   return new Command(name)
     .option('--store <where>', 'postgres://…, redis://… or a file (belfry.db)')
-    .option('--schema <name>', 'the Postgres schema, or what Redis keys begin with')
+    .option('--schema <name>', 'the Postgres schema, or the prefix of Redis keys')
     .option('--config <file>', 'the config file of belfry serve')
 }
 
 function createCommand(): Command {
   return onStore('create')
-    .description('make a token; it is printed once, and only its hash is kept')
+    .description('create a token; it is printed once, and only its hash is stored')
     .requiredOption('--role <role>', 'viewer, operator or admin')
-    .option('--prefix <text>', 'it sees and touches only ids that begin so')
-    .option('--name <text>', 'who it is for')
-    .option('--expires <duration>', 'how long it is good for, such as 90d')
+    .option('--prefix <text>', 'it sees and changes only ids that begin with this')
+    .option('--name <text>', 'name of the token, such as its user')
+    .option('--expires <duration>', 'expires after this long, such as 90d')
     .addHelpText(
       'after',
       `
-The token alone goes to standard output, everything else to standard error.
+Only the token goes to standard output, everything else to standard error.
 
 Examples:
   belfry token create --role admin --name ana
@@ -50,10 +50,10 @@ Examples:
         ...(name === undefined ? {} : { name }),
         ...(ttlMs === undefined ? {} : { ttlMs }),
       }
-      await withStore(flags, 'made', async (store) => {
+      await withStore(flags, 'create', async (store) => {
         const { token, info } = await new Tokens(store.records).create(wanted)
         await record(store, 'token.create', info.id, { ...wanted })
-        process.stderr.write(`token ${info.id}: ${inWords(info)}. It is shown this once:\n`)
+        process.stderr.write(`token ${info.id}: ${summaryOf(info)}. It is shown only once:\n`)
         process.stdout.write(`${token}\n`)
       })
     })
@@ -61,7 +61,7 @@ Examples:
 
 function listCommand(): Command {
   return onStore('list')
-    .description('show which tokens there are')
+    .description('list tokens')
     .option('-o, --output <format>', 'table, json or jsonl')
     .addHelpText(
       'after',
@@ -72,17 +72,17 @@ Examples:
     )
     .action(async (flags: Flags & { readonly output?: string }) => {
       const { formatOf } = await import('../settings/operator-settings.js')
-      const { givenTo } = await import('../settings/settings-given-to.js')
+      const { settingSources } = await import('../settings/config-file.js')
       const { Output } = await import('../terminal/output.js')
-      const out = new Output(formatOf(await givenTo({ ...flags })))
-      await withStore(flags, 'there', async (store) => print(await allTokens(store), out))
+      const out = new Output(formatOf(await settingSources({ ...flags })))
+      await withStore(flags, 'must exist', async (store) => print(await allTokens(store), out))
     })
 }
 
 function revokeCommand(): Command {
   return onStore('revoke')
-    .description('take a token back; it is refused within seconds')
-    .argument('<id>', 'as belfry token list shows it, or the token itself')
+    .description('revoke a token; services refuse it within seconds')
+    .argument('<id>', 'id from belfry token list, or the token itself')
     .addHelpText(
       'after',
       `
@@ -93,9 +93,9 @@ Examples:
     .action(async (given: string, flags: Flags) => {
       const { Tokens, tokenCredential } = await import('../../server/security/tokens.js')
       const id = tokenCredential(given)?.id ?? given
-      await withStore(flags, 'there', async (store) => {
+      await withStore(flags, 'must exist', async (store) => {
         if (!(await new Tokens(store.records).revoke(id))) {
-          throw new BelfryError('NOT_FOUND', `there is no token ${quote(id)}: belfry token list shows which there are`)
+          throw new BelfryError('NOT_FOUND', `there is no token ${quote(id)}: belfry token list lists all`)
         }
         await record(store, 'token.revoke', id)
         process.stderr.write(`token ${id}: revoked\n`)
@@ -103,9 +103,13 @@ Examples:
     })
 }
 
-/** The first token may be made before anything else is; what is looked for must be somewhere. */
-async function withStore(flags: Flags, mustBe: 'there' | 'made', work: (store: Store) => Promise<void>): Promise<void> {
-  const [{ configFile }, { storeSettings }, { opened, storePlace }, { quietSqlite }] = await Promise.all([
+/** Creating the first token may create the store; listing and revoking need one that exists. */
+async function withStore(
+  flags: Flags,
+  mode: 'must exist' | 'create',
+  work: (store: Store) => Promise<void>,
+): Promise<void> {
+  const [{ configFile }, { storeSettings }, { opened, storeLocation }, { quietSqlite }] = await Promise.all([
     import('../settings/config-file.js'),
     import('../settings/serve-settings.js'),
     import('../settings/open-store.js'),
@@ -113,9 +117,9 @@ async function withStore(flags: Flags, mustBe: 'there' | 'made', work: (store: S
   ])
   quietSqlite()
   const file = await configFile({ ...flags }, process.env)
-  const place = storePlace(storeSettings({ flags: { ...flags }, env: process.env, file }))
-  if (mustBe === 'there') place.mustExist()
-  const store = await opened(await place.open())
+  const location = storeLocation(storeSettings({ flags: { ...flags }, env: process.env, file }))
+  if (mode === 'must exist') location.mustExist()
+  const store = await opened(await location.open())
   try {
     await work(store)
   } finally {
@@ -126,8 +130,8 @@ async function withStore(flags: Flags, mustBe: 'there' | 'made', work: (store: S
 async function record(store: Store, action: string, id: string, detail?: Record<string, string | number>) {
   const { AuditTrail } = await import('../../server/audit/audit-trail.js')
   const { stderrLogger } = await import('../../core/logger.js')
-  const { commandLine } = await import('../operator/command-line.js')
-  await new AuditTrail(store.records, stderrLogger).write(commandLine(), action, id, detail)
+  const { localCaller } = await import('../operator/local-caller.js')
+  await new AuditTrail(store.records, stderrLogger).write(localCaller(), action, id, detail)
 }
 
 async function allTokens(store: Store): Promise<readonly TokenInfo[]> {
@@ -147,12 +151,12 @@ const COLUMNS: readonly Column<TokenInfo>[] = [
   { title: 'role', cell: ({ role }) => role },
   { title: 'prefix', cell: ({ prefix = '' }) => prefix, least: 6 },
   { title: 'name', cell: ({ id, name }) => (name === id ? '' : name), least: 8 },
-  { title: 'made (utc)', cell: ({ createdAt }) => minuteOf(createdAt) },
-  { title: 'until (utc)', cell: ({ expiresAt }) => (expiresAt === undefined ? '–' : minuteOf(expiresAt)) },
+  { title: 'created (utc)', cell: ({ createdAt }) => minuteOf(createdAt) },
+  { title: 'expires (utc)', cell: ({ expiresAt }) => (expiresAt === undefined ? '–' : minuteOf(expiresAt)) },
 ]
 
-/** As the API has instants. */
-function plain({ createdAt, expiresAt, ...token }: TokenInfo) {
+/** With instants as text, as in the API. */
+function toJson({ createdAt, expiresAt, ...token }: TokenInfo) {
   return {
     ...token,
     createdAt: new Date(createdAt).toISOString(),
@@ -162,12 +166,12 @@ function plain({ createdAt, expiresAt, ...token }: TokenInfo) {
 
 async function print(tokens: readonly TokenInfo[], out: Output): Promise<void> {
   if (out.format === 'table') {
-    return out.list(tokens, COLUMNS, 'there are no tokens: belfry token create --role admin makes one')
+    return out.list(tokens, COLUMNS, 'no tokens: belfry token create --role admin creates one')
   }
-  return out.list(tokens.map(plain), [], '')
+  return out.list(tokens.map(toJson), [], '')
 }
 
-function inWords({ id, name, role, prefix, expiresAt }: TokenInfo): string {
+function summaryOf({ id, name, role, prefix, expiresAt }: TokenInfo): string {
   return [
     role,
     prefix === undefined ? '' : ` on ${quote(prefix)}`,

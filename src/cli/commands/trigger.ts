@@ -5,8 +5,8 @@ import type { EnqueueOutcome, RunResource } from '../../client/index.js'
 import { ServiceError } from '../../client/request.js'
 import { failure } from '../../core/errors.js'
 import { OVERLAPS, type Overlap } from '../../core/policies.js'
+import { type CommandContext, type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { missingSchedule } from '../operator/missing.js'
-import { type Desk, type Flags, onOperator, operate } from '../operator/on-operator.js'
 import { EXIT } from '../terminal/exit.js'
 
 interface TriggerFlags extends Flags {
@@ -17,26 +17,30 @@ interface TriggerFlags extends Flags {
 
 export function triggerCommand(command: Command): void {
   command
-    .argument('<id>', 'of the schedule')
-    .option('--wait [duration]', 'until it has ended, at most so long')
-    .option('--payload <json>', 'instead of its own')
-    .addOption(command.createOption('--overlap <policy>', 'mind its unfinished runs (allow)').choices(OVERLAPS))
-  onOperator(command)
+    .argument('<id>', 'id of the schedule')
+    .option('--wait [duration]', 'wait until the run has ended, at most this long')
+    .option('--payload <json>', 'instead of the schedule’s own')
+    .addOption(command.createOption('--overlap <policy>', 'policy with its unfinished runs (allow)').choices(OVERLAPS))
+  withClientOptions(command)
     .addHelpText(
       'after',
       `
-With --wait it exits with 0 when the run succeeded, 1 when it did not, and 6
-when it took longer. Its next tick stays what it was.
+With --wait it exits with 0 if the run succeeded, 1 if it did not, and 6 if it
+took longer. The schedule's next tick does not change.
 
 Examples:
   belfry trigger digest/eu
   belfry trigger digest/eu --wait 5m
   belfry trigger digest/eu --payload '{"region": "us"}' --wait`,
     )
-    .action((id: string, flags: TriggerFlags) => operate(flags, (desk) => trigger(desk, id, flags)))
+    .action((id: string, flags: TriggerFlags) => withClient(flags, (context) => trigger(context, id, flags)))
 }
 
-async function trigger({ client, out }: Desk, id: string, { wait, payload, overlap }: TriggerFlags): Promise<void> {
+async function trigger(
+  { client, out }: CommandContext,
+  id: string,
+  { wait, payload, overlap }: TriggerFlags,
+): Promise<void> {
   const { jsonOf } = await import('../settings/data-file.js')
   const { waitForRun, waitMs, ONE_WAIT_MS } = await import('../operator/wait-for-run.js')
   const { runLines } = await import('../terminal/run-text.js')
@@ -56,15 +60,15 @@ async function trigger({ client, out }: Desk, id: string, { wait, payload, overl
   mustBeNew(id, enqueued)
   const run = wait === undefined ? enqueued.run : await waitForRun(client, enqueued.runId, untilMs)
   out.one({ ...enqueued, run }, () => (run === null ? [`run ${enqueued.runId}`] : runLines(run, out.style)))
-  if (wait !== undefined && !wentWell(run)) process.exitCode = EXIT.failure
+  if (wait !== undefined && !hasSucceeded(run)) process.exitCode = EXIT.failure
 }
 
 function mustBeNew(id: string, { outcome, runId }: EnqueueOutcome): void {
   if (outcome === 'enqueued') return
-  throw failure('LOCK_BUSY', `"${id}" was not run: its exclusive key is taken by run ${runId}`)
+  throw failure('LOCK_BUSY', `"${id}" was not run: run ${runId} holds its exclusive key`)
 }
 
-/** A run that leaves no history when it succeeds has succeeded. */
-function wentWell(run: RunResource | null): boolean {
+/** A run whose history is not kept counts as succeeded. */
+function hasSucceeded(run: RunResource | null): boolean {
   return run === null || run.state === 'succeeded'
 }

@@ -1,11 +1,11 @@
-import type { Place } from './completion-script.js'
+import type { CommandNode } from './completion-script.js'
 
-export function bashScript(places: readonly Place[]): string {
-  const words = places.map(({ path, commands, choices, options }) => {
+export function bashScript(nodes: readonly CommandNode[]): string {
+  const words = nodes.map(({ path, commands, choices, options }) => {
     const all = [...commands.map(({ text }) => text), ...choices, ...options.map(({ text }) => text)]
     return `    '${path}') words='${all.join(' ')}' ;;`
   })
-  const values = places.flatMap(({ path, options }) =>
+  const values = nodes.flatMap(({ path, options }) =>
     options
       .filter(({ takesValue }) => takesValue)
       .map(({ text, short, choices }) => {
@@ -13,11 +13,11 @@ export function bashScript(places: readonly Place[]): string {
         return `    ${names.join('|')}) values='${choices.join(' ')}'; valued=1 ;;`
       }),
   )
-  const paths = places.filter(({ path }) => path !== '').map(({ path }) => `'${path}'`)
+  const paths = nodes.filter(({ path }) => path !== '').map(({ path }) => `'${path}'`)
   return `# Completion of belfry for bash.
 _belfry() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} path='' words='' values='' valued='' word
-  # bash makes three words of --state=paused.
+  # bash splits --state=paused into three words.
   if [ "$cur" = '=' ]; then cur=''; elif [ "$prev" = '=' ]; then prev=\${COMP_WORDS[COMP_CWORD-2]}; fi
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case "\${path:+$path }$word" in

@@ -1,4 +1,4 @@
-/** Scripts for shells, made from the command line itself: whatever it has, they know. */
+/** Shell completion scripts, generated from the command line's own definitions. */
 import type { Command } from 'commander'
 import { ENTRIES } from '../command-list.js'
 import { program } from '../program.js'
@@ -12,15 +12,15 @@ export interface Word {
 }
 
 export interface OptionWord extends Word {
-  /** Of one letter, where there is one: `-o`. */
+  /** The short form, such as `-o`. */
   readonly short?: string
   readonly takesValue: boolean
   readonly choices: readonly string[]
 }
 
-/** A command as it is typed, with all that may come next. */
-export interface Place {
-  /** Without the program's name: `token create`; empty for the program itself. */
+/** A command with the words that may follow it. */
+export interface CommandNode {
+  /** Without the program's name, such as `token create`; empty for the program itself. */
   readonly path: string
   readonly commands: readonly Word[]
   readonly options: readonly OptionWord[]
@@ -31,11 +31,11 @@ const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
 
 export async function completionScript(shell: keyof typeof SCRIPTS): Promise<string> {
   const root = await program(ENTRIES.map(({ name }) => name))
-  return SCRIPTS[shell](placesOf(root, ''))
+  return SCRIPTS[shell](nodesOf(root, ''))
 }
 
-function placesOf(command: Command, path: string): Place[] {
-  const own: Place = {
+function nodesOf(command: Command, path: string): CommandNode[] {
+  const own: CommandNode = {
     path,
     commands: command.commands.map((each) => ({ text: each.name(), about: each.description() })),
     options: [
@@ -50,5 +50,5 @@ function placesOf(command: Command, path: string): Place[] {
     ],
     choices: command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []),
   }
-  return [own, ...command.commands.flatMap((each) => placesOf(each, `${path} ${each.name()}`.trim()))]
+  return [own, ...command.commands.flatMap((each) => nodesOf(each, `${path} ${each.name()}`.trim()))]
 }

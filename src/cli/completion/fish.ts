@@ -1,8 +1,8 @@
-import type { Place } from './completion-script.js'
+import type { CommandNode } from './completion-script.js'
 
-export function fishScript(places: readonly Place[]): string {
-  const paths = places.filter(({ path }) => path !== '').map(({ path }) => quoted(path))
-  const lines = places.flatMap(({ path, commands, options, choices }) => {
+export function fishScript(nodes: readonly CommandNode[]): string {
+  const paths = nodes.filter(({ path }) => path !== '').map(({ path }) => quoted(path))
+  const lines = nodes.flatMap(({ path, commands, options, choices }) => {
     const when = `-n ${quoted(`test (__belfry_place) = ${quoted(path)}`)}`
     return [
       ...commands.map(({ text, about }) => `complete -c belfry -f ${when} -a ${text} -d ${quoted(about)}`),

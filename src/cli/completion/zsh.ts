@@ -1,7 +1,7 @@
-import type { Place } from './completion-script.js'
+import type { CommandNode } from './completion-script.js'
 
-export function zshScript(places: readonly Place[]): string {
-  const cases = places.map(({ path, commands, options, choices }) => {
+export function zshScript(nodes: readonly CommandNode[]): string {
+  const cases = nodes.map(({ path, commands, options, choices }) => {
     const names = [...commands, ...choices.map((text) => ({ text, about: '' }))]
     const lines = names.map(({ text, about }) => `      ${quoted(about === '' ? text : `${text}:${about}`)}`)
     const flags = options.flatMap(({ text, short, about, takesValue, choices: values }) => {
@@ -19,7 +19,7 @@ ${flags.join('\n')}
     )
     ;;`
   })
-  const paths = places.filter(({ path }) => path !== '').map(({ path }) => quoted(path))
+  const paths = nodes.filter(({ path }) => path !== '').map(({ path }) => quoted(path))
   return `#compdef belfry
 # Completion of belfry for zsh.
 _belfry() {

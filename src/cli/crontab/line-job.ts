@@ -1,25 +1,25 @@
-/** The handler of a line: runs its command through the guard, keeps what it says, and fails when it fails. */
+/** The handler of a crontab line: runs its command under the supervisor, stores its output, and fails when it fails. */
 import { writeRunLog } from '../../api/runs/run-log.js'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import type { Json } from '../../core/json.js'
 import type { HandlerContext } from '../../engine/definitions.js'
-import type { Guard } from '../guard/guard.js'
-import type { Program, ProgramEnd } from '../guard/guard-messages.js'
+import type { Supervisor } from '../supervisor/supervisor.js'
+import type { Program, ProgramEnd } from '../supervisor/supervisor-messages.js'
 import { took } from '../terminal/human-time.js'
 
-/** Within the time that a handler has to return: one second at the end of the process, five otherwise. */
+/** Within the abort window of a handler: one second when the process stops, five otherwise. */
 const GRACE_MS = { stop: 700, other: 4_000 }
 
 export function lineJob(
   belfry: Belfry,
-  guard: Guard,
+  supervisor: Supervisor,
   program: (env: Readonly<Record<string, string>>) => Program,
-  say: (words: string) => void,
+  say: (message: string) => void,
 ) {
   return async ({ run, tick, token, signal }: HandlerContext<Json>): Promise<Json> => {
     const startedAt = performance.now()
-    const { ended, end } = guard.run(
+    const { ended, end } = supervisor.run(
       program({ BELFRY_RUN: run.id, BELFRY_TICK: tick.toISOString(), BELFRY_RUN_TOKEN: String(token) }),
     )
     const abort = () => end(isStop(signal.reason) ? GRACE_MS.stop : GRACE_MS.other)
@@ -27,7 +27,7 @@ export function lineJob(
     signal.addEventListener('abort', abort)
     try {
       const result = await ended
-      await keepLog(belfry, run.id, run.attempt, result, say)
+      await storeLog(belfry, run.id, run.attempt, result, say)
       const length = took(performance.now() - startedAt)
       if (result.code !== 0) throw new CommandFailed(result, length)
       say(`done in ${length} (run ${run.id})`)
@@ -41,18 +41,18 @@ export function lineJob(
   }
 }
 
-/** A command that has run has run, whether or not what it said can be kept. */
-async function keepLog(
+/** A failure here does not fail the run: the command has run. */
+async function storeLog(
   belfry: Belfry,
   run: string,
   attempt: number,
   { output }: ProgramEnd,
-  say: (words: string) => void,
+  say: (message: string) => void,
 ): Promise<void> {
   try {
     await writeRunLog(belfry.records, run, { ...output, attempt })
   } catch (error) {
-    say(`the log of run ${run} could not be kept: ${error instanceof Error ? error.message : String(error)}`)
+    say(`the log of run ${run} could not be stored: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 
@@ -66,7 +66,7 @@ class CommandFailed extends Error {
       `${code === null ? `ended by ${signal}` : `exit code ${code}`} after ${length}${last === '' ? '' : `: ${last}`}`,
     )
     this.code = code === null ? String(signal) : `EXIT_${code}`
-    // What people look for is the output, and that is in the log.
+    // The stack would show this file; the command's output is in the log.
     this.stack = ''
   }
 }

@@ -1,47 +1,47 @@
-/** A line of a crontab as a program to start: by its own shell, as its own user, and with none of our environment. */
+/** Turns a crontab line into a program: with its own shell, user and environment, and without ours. */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { failure, quote } from '../../core/errors.js'
-import type { Program } from '../guard/guard-messages.js'
+import type { Program } from '../supervisor/supervisor-messages.js'
 import type { CrontabLine } from './parse-crontab.js'
 
-interface Person {
+interface Account {
   readonly name: string
   readonly uid: number
   readonly gid: number
   readonly home: string
 }
 
-/** Throws where this process may not do what the line says. */
-export function lineProgram(line: CrontabLine): (of: Readonly<Record<string, string>>) => Program {
-  const self = me()
-  const person = line.user === undefined || line.user === self.name ? self : other(line.user, line.number, self)
+/** Throws if this process has no permission to run the line. */
+export function lineProgram(line: CrontabLine): (runEnv: Readonly<Record<string, string>>) => Program {
+  const self = ownAccount()
+  const account = line.user === undefined || line.user === self.name ? self : otherAccount(line.user, line.number, self)
   const env = {
-    HOME: person.home,
-    LOGNAME: person.name,
-    USER: person.name,
+    HOME: account.home,
+    LOGNAME: account.name,
+    USER: account.name,
     SHELL: '/bin/sh',
     PATH: '/usr/bin:/bin',
     ...line.env,
   }
-  return (of) => ({
-    // Users such as nobody have a home that is nowhere.
+  return (runEnv) => ({
+    // The home of users such as nobody may not exist.
     ...{ file: env.SHELL, args: ['-c', line.command], cwd: existsSync(env.HOME) ? env.HOME : '/', capture: true },
-    // What a command reads comes by a socket, and bash takes that for a login over the network unless it is a shell's shell.
+    // Standard input is a socket, which bash takes for a remote login (and runs .bashrc) unless SHLVL is set.
     ...(line.stdin === undefined
-      ? { env: { ...env, ...of } }
-      : { env: { SHLVL: '1', ...env, ...of }, stdin: line.stdin }),
-    ...(person.uid === self.uid ? {} : { uid: person.uid, gid: person.gid }),
+      ? { env: { ...env, ...runEnv } }
+      : { env: { SHLVL: '1', ...env, ...runEnv }, stdin: line.stdin }),
+    ...(account.uid === self.uid ? {} : { uid: account.uid, gid: account.gid }),
   })
 }
 
-function me(): Person {
+function ownAccount(): Account {
   const { username, uid, gid, homedir } = userInfo()
   return { name: username, uid, gid, home: homedir || '/' }
 }
 
-function other(name: string, line: number, self: Person): Person {
+function otherAccount(name: string, line: number, self: Account): Account {
   const entry = passwd(name)
   const [, , uid, gid, , home] = entry?.split(':') ?? []
   if (uid === undefined || gid === undefined) {

@@ -60,9 +60,9 @@ CRON_TZ=Europe/Berlin
       ['5 * * * *', 'c'],
     ])
     expect(notes).toEqual([
-      'line 2: @reboot names no time, and is left out',
-      'line 5: there is no such day, and it is left out',
-      'MAILTO: nothing is mailed; belfry run ID shows what a command said',
+      'line 2: @reboot has no time, so it is left out',
+      'line 5: there is no such day, so it is left out',
+      'MAILTO: nothing is mailed; belfry run ID shows the output of a command',
     ])
   })
 })

@@ -1,15 +1,15 @@
 /**
- * An ordinary crontab, as crontab(5) has it: comments, NAME=value lines that count for the lines after them, five fields or
- * a nickname, in the system's format a user, and a command in which % begins what it reads.
+ * Parses a crontab as crontab(5) describes it: comments, NAME=value lines that apply to the lines after them, five fields or a
+ * nickname, a user in the system format, and a command in which % starts its standard input.
  */
 import { createHash } from 'node:crypto'
 import { BelfryError, failure } from '../../core/errors.js'
 import { parseTimeline } from '../../time/timeline.js'
 
 export interface CrontabLine {
-  /** Its number in the file. */
+  /** Line number in the file. */
   readonly number: number
-  /** Names the line: everything that makes it what it is, and nothing of where it stands. */
+  /** Identifies the line by its content, so that it stays the same when the line moves. */
   readonly hash: string
   readonly cron: string
   readonly timezone: string
@@ -21,14 +21,14 @@ export interface CrontabLine {
 
 export interface Crontab {
   readonly lines: readonly CrontabLine[]
-  /** What was left out, for whoever wonders. */
+  /** Messages about lines that were left out. */
   readonly notes: readonly string[]
 }
 
 export interface CrontabOptions {
   /** Whether lines name a user before their command. */
   readonly system: boolean
-  /** Where CRON_TZ says nothing. */
+  /** Time zone without CRON_TZ. */
   readonly timezone: string
 }
 
@@ -49,18 +49,18 @@ export function parseCrontab(text: string, options: CrontabOptions): Crontab {
     if (line === '' || line.startsWith('#')) continue
     const assignment = ASSIGNMENT.exec(line)
     if (assignment !== null) env[unquoted(assignment[1] ?? '')] = unquoted(assignment[2] ?? '')
-    else if (/^@reboot\s/.test(line)) notes.push(`line ${number}: @reboot names no time, and is left out`)
+    else if (/^@reboot\s/.test(line)) notes.push(`line ${number}: @reboot has no time, so it is left out`)
     else {
       const parsed = parseLine(line, number, env, options, seen)
-      if (parsed === undefined) notes.push(`line ${number}: there is no such day, and it is left out`)
+      if (parsed === undefined) notes.push(`line ${number}: there is no such day, so it is left out`)
       else lines.push(parsed)
     }
   }
-  if (env.MAILTO) notes.push('MAILTO: nothing is mailed; belfry run ID shows what a command said')
+  if (env.MAILTO) notes.push('MAILTO: nothing is mailed; belfry run ID shows the output of a command')
   return { lines, notes }
 }
 
-/** Undefined for a line that never fires, such as one of a 31st of February: that is how people switch one off. */
+/** Undefined for a line that never fires, such as on February 31: some people disable lines that way. */
 function parseLine(
   text: string,
   number: number,
@@ -68,7 +68,7 @@ function parseLine(
   { system, timezone: local }: CrontabOptions,
   seen: Map<string, number>,
 ): CrontabLine | undefined {
-  // A dash keeps cron from logging a line: nothing is logged here that could be left out.
+  // A leading dash tells cron not to log the line; here it has no effect.
   const line = text.replace(/^-(?=[\d*@])/, '')
   const [, when, rest] = EVERY.exec(line) ?? NICKNAME.exec(line) ?? FIELDS.exec(line) ?? []
   if (when === undefined || rest === undefined) {
@@ -79,7 +79,10 @@ function parseLine(
   if (!canFire(cron, timezone, number)) return undefined
   const [, user, after] = system ? (USER.exec(rest) ?? []) : [undefined, undefined, rest]
   if (after === undefined)
-    throw wrong(number, 'in a system crontab a user stands before the command: --user-format has none')
+    throw wrong(
+      number,
+      'in a system crontab a user stands before the command; use --user-format for a crontab without users',
+    )
   const { command, stdin } = splitCommand(after)
   const { CRON_TZ: _, MAILTO: __, ...given } = env
   const identity = JSON.stringify([cron, timezone, user ?? null, command, stdin ?? null, Object.entries(given).sort()])
@@ -106,7 +109,7 @@ function canFire(cron: string, timezone: string, number: number): boolean {
   }
 }
 
-/** The first % ends the command; what follows is what it reads, with a new line at every further one. */
+/** The first % ends the command; the rest is its standard input, with a line break for each further %. */
 function splitCommand(text: string): { readonly command: string; readonly stdin?: string } {
   const parts = text.split(/(?<!\\)%/).map((part) => part.replaceAll('\\%', '%'))
   const [command = '', ...input] = parts

@@ -1,4 +1,4 @@
-/** `belfry crontab`, from its file to its end. */
+/** `belfry crontab`: runs the lines of a crontab as jobs and schedules until a signal. */
 import { basename, resolve } from 'node:path'
 import { located } from '../../api/located.js'
 import { type Belfry, createBelfry } from '../../belfry.js'
@@ -8,14 +8,14 @@ import { checkName } from '../../core/names.js'
 import { durationMs } from '../../time/duration.js'
 import { timeline } from '../../time/timeline.js'
 import type { CrontabFlags } from '../commands/crontab.js'
-import { Guard } from '../guard/guard.js'
-import { machineMs } from '../guard/guard-messages.js'
-import { ending } from '../serve/ending.js'
+import { shutdownSignal } from '../serve/shutdown-signal.js'
+import { settingSources } from '../settings/config-file.js'
 import { readText } from '../settings/data-file.js'
-import { storePlace } from '../settings/open-store.js'
+import { storeLocation } from '../settings/open-store.js'
 import { quietSqlite } from '../settings/quiet-sqlite.js'
 import { storeSettings } from '../settings/serve-settings.js'
-import { givenTo } from '../settings/settings-given-to.js'
+import { Supervisor } from '../supervisor/supervisor.js'
+import { machineMs } from '../supervisor/supervisor-messages.js'
 import { cleanLine } from '../terminal/clean-text.js'
 import { relative, wallClock } from '../terminal/human-time.js'
 import { quotePath } from '../terminal/quote-path.js'
@@ -29,52 +29,52 @@ const style = styleFor(process.stderr)
 export async function runCrontab(file: string, flags: CrontabFlags): Promise<void> {
   const { lines, notes } = readCrontab(file, flags)
   if (file === '-' && flags.name === undefined && !flags.check) {
-    throw failure('OPTION_INVALID', 'what comes by standard input has no name: give it one with --name')
+    throw failure('OPTION_INVALID', 'a crontab from standard input needs a name: give it one with --name')
   }
   const name = checkName(flags.name ?? basename(file), 'crontab name')
   for (const note of notes) say(note)
   if (flags.check) return showLines(lines)
   if (lines.length === 0) throw failure('OPTION_INVALID', `${quotePath(file)} has no lines to run`)
-  // Whatever this host may not do is told before it takes part.
+  // Permission errors come first, before this host joins.
   const programs = lines.map(lineProgram)
-  const end = ending()
+  const shutdown = shutdownSignal()
   quietSqlite()
-  const place = storePlace(storeSettings(await givenTo(flags)))
+  const location = storeLocation(storeSettings(await settingSources(flags)))
   const leaseMs = leaseOf(flags)
   const belfry = createBelfry({
-    ...{ store: await place.open(), app: `crontab/${name}`, logger: stderrLogger },
+    ...{ store: await location.open(), app: `crontab/${name}`, logger: stderrLogger },
     ...{ concurrency: 1_000, lease: leaseMs, stopGrace: located('--grace', () => durationMs(flags.grace)) },
   })
-  const guard = await Guard.start('ignore')
+  const supervisor = await Supervisor.start('ignore')
   for (const [at, line] of lines.entries()) {
     const program = programs[at]
-    if (program !== undefined) declare(belfry, guard, name, line, program, flags)
+    if (program !== undefined) declare(belfry, supervisor, name, line, program, flags)
   }
-  const stopTrust = keepTrust(guard, leaseMs)
+  const stopExtending = keepExtending(supervisor, leaseMs)
   try {
     await belfry.start()
-    say(`${lines.length} lines of ${file} · ${place.name} · as ${belfry.instance}`)
-    say(`${await end.asked}: letting commands finish`)
+    say(`${lines.length} lines of ${file} · ${location.name} · as ${belfry.instance}`)
+    say(`${await shutdown.requested}: letting commands finish`)
     await belfry.stop()
-    say('bye')
+    say('stopped')
   } catch (error) {
-    // Connections to a store that cannot be used would keep the process from ending.
+    // Open connections would keep the process alive.
     await belfry.stop({ grace: 0 })
     throw error
   } finally {
-    stopTrust()
-    guard.close()
+    stopExtending()
+    supervisor.close()
   }
-  end.over()
+  shutdown.exit()
 }
 
-/** Shorter ones end commands whenever the machine is busy for a moment. */
+/** With a shorter lease, a busy moment of the machine would end commands. */
 const LEAST_LEASE_MS = 1_000
 
 function leaseOf({ lease }: CrontabFlags): number {
   const leaseMs = located('--lease', () => durationMs(lease))
   if (leaseMs >= LEAST_LEASE_MS) return leaseMs
-  throw failure('OPTION_INVALID', `--lease: ${lease} is too short to be kept up: at least 1s`)
+  throw failure('OPTION_INVALID', `--lease: ${lease} is too short to renew in time: at least 1s`)
 }
 
 function readCrontab(file: string, { tz, systemFormat, userFormat }: CrontabFlags) {
@@ -84,10 +84,10 @@ function readCrontab(file: string, { tz, systemFormat, userFormat }: CrontabFlag
   return parseCrontab(readText(file), { system: systemFormat ?? (!userFormat && isSystem), timezone })
 }
 
-/** A job and a schedule for each line, both named by its hash: a host claims only what its own file has. */
+/** Declares a job and a schedule, both named by the line's hash: a host only claims lines of its own file. */
 function declare(
   belfry: Belfry,
-  guard: Guard,
+  supervisor: Supervisor,
   name: string,
   line: CrontabLine,
   program: ReturnType<typeof lineProgram>,
@@ -98,7 +98,7 @@ function declare(
   belfry.job(id, {
     retry: { attempts: 1 },
     timeout: located('--timeout', () => durationMs(timeout)),
-    run: lineJob(belfry, guard, program, (words) => say(`${id}  ${words}`)),
+    run: lineJob(belfry, supervisor, program, (message) => say(`${id}  ${message}`)),
   })
   belfry.schedule(id, {
     ...(line.cron.startsWith('@every') ? { cron: line.cron } : { cron: line.cron, timezone: line.timezone }),
@@ -108,8 +108,8 @@ function declare(
 }
 
 /**
- * Others on the store, such as a service, record ticks while no host of this crontab is there: those are missed too. One
- * that waits for an earlier run is not late.
+ * Another process on the store, such as a service, may record ticks while no host of this crontab is live. With missed "skip"
+ * a deadline skips those too. A run that waits for an earlier one must not be skipped, so queues have no deadline.
  */
 function lateness(flags: CrontabFlags): { readonly deadline?: number } {
   if (flags.missed !== 'skip' || flags.overlap.startsWith('queue')) return {}
@@ -118,7 +118,7 @@ function lateness(flags: CrontabFlags): { readonly deadline?: number } {
 
 const LATE_MS = 60_000
 
-/** The first word of the command, without its path: so that people know the line by its name too. */
+/** The command's first word without its path, so that people recognise the line in lists. */
 function slugOf({ command }: CrontabLine): string {
   const [word = ''] = command.trim().split(/\s+/, 1)
   return (
@@ -129,15 +129,15 @@ function slugOf({ command }: CrontabLine): string {
 }
 
 /**
- * The store gives a process up a lease after its last beat. While this one is well it says so every second; if it is
- * stopped, its commands are ended before another host runs them again.
+ * The store declares an instance dead one lease after its last beat. This process moves the supervisor's deadline forward
+ * every second. If it is stopped, the supervisor ends its commands before another host runs them again.
  */
-function keepTrust(guard: Guard, leaseMs: number): () => void {
+function keepExtending(supervisor: Supervisor, leaseMs: number): () => void {
   const everyMs = Math.min(1_000, leaseMs / 10)
   const forMs = leaseMs * 0.7 - everyMs
-  const trust = () => guard.trust(machineMs() + forMs, forMs / 4)
-  trust()
-  const timer = setInterval(trust, everyMs)
+  const extend = () => supervisor.extend(machineMs() + forMs, forMs / 4)
+  extend()
+  const timer = setInterval(extend, everyMs)
   return () => clearInterval(timer)
 }
 
@@ -152,6 +152,6 @@ function showLines(lines: readonly CrontabLine[]): void {
   }
 }
 
-function say(words: string): void {
-  process.stderr.write(`${style.dim(new Date().toISOString().slice(11, 19))}  ${cleanLine(words)}\n`)
+function say(message: string): void {
+  process.stderr.write(`${style.dim(new Date().toISOString().slice(11, 19))}  ${cleanLine(message)}\n`)
 }

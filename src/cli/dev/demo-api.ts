@@ -1,4 +1,4 @@
-/** The API beside the live account: on this machine alone, without a login. */
+/** The API of `belfry dev`: on this machine only, without tokens. */
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { type Logger, silentLogger } from '../../core/logger.js'
@@ -16,24 +16,24 @@ export interface DemoApi {
 const HOST = '127.0.0.1'
 const PATIENCE_MS = 500
 
-/** What was asked, and what came of it. */
-export interface Asked {
+/** A request and its answer. */
+export interface RequestNote {
   readonly method: string
   readonly path: string
   readonly status: number
   readonly ms: number
 }
 
-export async function serveDemo(belfry: Belfry, tell: (asked: Asked) => void): Promise<DemoApi> {
+export async function serveDemo(belfry: Belfry, tell: (request: RequestNote) => void): Promise<DemoApi> {
   const authorise = tokenAuthorise(belfry.records, { open: true })
-  // The service writes one line for each request.
-  const logger: Logger = { ...silentLogger, info: (fields) => tell(fields as Asked) }
+  // The server logs one info line for each request.
+  const logger: Logger = { ...silentLogger, info: (fields) => tell(fields as RequestNote) }
   const server = createServer(belfry, { authorise, logger })
   const newListener = () => new HttpListener({ fetch: server.fetch, addressOf: clientAddress([]) })
   let listener = newListener()
   const { port } = await listener.listen(HOST, DEFAULT_PORT).catch((error: unknown) => {
     if (!(error instanceof BelfryError)) throw error
-    // Another demo has it, or a service: any other port will do.
+    // The default port is in use: take any free one.
     listener = newListener()
     return listener.listen(HOST, 0)
   })

@@ -1,4 +1,4 @@
-/** Where a demo keeps its file: a folder of its own, which goes when the process does. */
+/** A temporary folder for the demo's file, removed when the process exits. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ export function makeDemoFolder(): string {
   return folder
 }
 
-/** A process that was killed outright could not remove its own: the next one does. */
+/** Removes the folders of demos that were killed with SIGKILL. */
 function removeLeftovers(): void {
   for (const name of readdirSync(tmpdir())) {
     const [, pid] = NAME.exec(name) ?? []
@@ -24,7 +24,7 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch (error) {
-    // Somebody else's process is alive too.
+    // EPERM: the process exists, but belongs to another user.
     return (error as NodeJS.ErrnoException).code !== 'ESRCH'
   }
 }
@@ -33,6 +33,6 @@ function remove(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true })
   } catch {
-    // Somebody else's, or somebody else is at it.
+    // It belongs to another user, or another demo is removing it.
   }
 }

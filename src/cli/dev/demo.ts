@@ -1,4 +1,4 @@
-/** What `belfry dev` shows: one tick at once, a quick schedule, a slow exclusive one, and one that fails and is retried. */
+/** The schedules of `belfry dev`: one tick at once, a fast one, a slow exclusive one, and one that fails and is retried. */
 import type { Belfry } from '../../belfry.js'
 
 export const LEASE = '3s'
@@ -10,7 +10,7 @@ export const DEMO = [
   { id: 'flaky', about: 'every 10 seconds, fails once, then succeeds' },
 ] as const
 
-/** All replicas must declare the same: they are told when the one tick of `hello` is. */
+/** All replicas must declare the same, so they all get the instant of the single tick of `hello`. */
 export function declareDemo(belfry: Belfry, helloAt: number): void {
   belfry.job('hello', { run: () => {} })
   belfry.job('heartbeat', { keep: 'failures', run: () => {} })

@@ -1,4 +1,4 @@
-/** A replica as a process of its own: notes go to the parent, and it ends when the parent does. */
+/** A replica in a child process: it sends run notes to the parent, and ends with it. */
 import type { Belfry } from '../../belfry.js'
 import { startReplica } from './replica.js'
 
@@ -6,7 +6,7 @@ const [path = '', helloAt = ''] = process.argv.slice(2)
 let belfry: Belfry | undefined
 
 function tell(message: unknown): void {
-  // A parent that has just gone is noticed by `disconnect`, not here.
+  // The death of the parent is handled by `disconnect`.
   if (process.connected) process.send?.(message, () => {})
 }
 
@@ -17,7 +17,7 @@ async function end(): Promise<void> {
 
 process.on('SIGTERM', () => void end())
 process.on('disconnect', () => void end())
-// The terminal sends these to the whole group; the parent decides when to end.
+// The terminal sends these to the whole process group; the parent ends its replicas.
 process.on('SIGINT', () => {})
 process.on('SIGHUP', () => {})
 

@@ -1,12 +1,12 @@
-/** One instance of the demo, in this process or in a child: it tells what happens to its runs. */
+/** An instance of the demo, in this process or a child. It reports the events of its runs. */
 import { type Belfry, createBelfry } from '../../belfry.js'
 import type { ClaimedRun } from '../../core/store.js'
 import { sqlite } from '../../stores/sqlite/index.js'
 import { quietSqlite } from '../settings/quiet-sqlite.js'
-import type { Note } from './account.js'
 import { declareDemo, LEASE } from './demo.js'
+import type { RunNote } from './run-lines.js'
 
-export async function startReplica(path: string, helloAt: number, tell: (note: Note) => void): Promise<Belfry> {
+export async function startReplica(path: string, helloAt: number, tell: (note: RunNote) => void): Promise<Belfry> {
   quietSqlite()
   const belfry = createBelfry({
     store: sqlite({ path }),
@@ -16,7 +16,7 @@ export async function startReplica(path: string, helloAt: number, tell: (note: N
     stopGrace: '500ms',
   })
   declareDemo(belfry, helloAt)
-  const note = (kind: Note['kind'], run: ClaimedRun): Note => ({
+  const note = (kind: RunNote['kind'], run: ClaimedRun): RunNote => ({
     kind,
     at: Date.now(),
     schedule: run.schedule ?? run.id,

@@ -2,17 +2,17 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Style } from '../terminal/style.js'
-import { clockTime, lineOf, type Note } from './account.js'
+import { clockTime, type RunNote, runLine } from './run-lines.js'
 
 /** How long a replica may take to stop. */
-const PATIENCE_MS = 2_000
+const STOP_MS = 2_000
 
-/** By then the first one is up, if the machine has time. */
+/** Usual start time of a replica: the tick of `hello` is set this far ahead. */
 const UP_MS = 400
 
 const SCRIPT = fileURLToPath(new URL('./replica-process.js', import.meta.url))
 
-/** Several processes on one file, named A, B, C …; each can be killed and brought back. */
+/** Several processes on one file, named A, B, C …; each can be killed and restarted. */
 export class Replicas {
   readonly #path: string
   readonly #names: readonly string[]
@@ -29,7 +29,7 @@ export class Replicas {
     this.#print = print
   }
 
-  /** The first has the machine to itself until it is up, so that there is something to see soon. */
+  /** Starts the first replica alone, so that it shows output soon, and then the others. */
   async start(): Promise<void> {
     const [first = 'A', ...others] = this.#names
     await this.#spawn(first)
@@ -38,18 +38,18 @@ export class Replicas {
     await Promise.all(missing.map((name) => this.#spawn(name)))
   }
 
-  /** A number kills its replica, or brings it back. */
+  /** A number kills its replica, or restarts it. */
   press(key: string): void {
     const name = this.#names[Number(key) - 1]
     if (name === undefined) return
     const child = this.#children.get(name)
     if (child === undefined) {
-      this.#say(name, this.#style.green('starting again'))
+      this.#say(name, this.#style.green('restarting'))
       void this.#spawn(name)
     } else {
       this.#children.delete(name)
       child.kill('SIGKILL')
-      this.#say(name, this.#style.red('killed (kill -9): what it runs is taken over in 3 to 5 s'))
+      this.#say(name, this.#style.red('killed (kill -9): its runs are taken over in 3 to 5 s'))
     }
   }
 
@@ -59,15 +59,15 @@ export class Replicas {
       [...this.#children.values()].map(async (child) => {
         if (child.exitCode !== null || child.signalCode !== null) return
         child.kill('SIGTERM')
-        // One that is stopped, or hangs, does not hold up the end.
-        const timer = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS)
+        // A stopped (SIGSTOP) or hanging replica is killed.
+        const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
         await once(child, 'exit')
         clearTimeout(timer)
       }),
     )
   }
 
-  /** At once, without a goodbye. */
+  /** Kills all replicas at once. */
   kill(): void {
     for (const child of this.#children.values()) child.kill('SIGKILL')
   }
@@ -83,14 +83,14 @@ export class Replicas {
         }
         resolve()
       })
-      child.on('message', (message: Note | 'ready') => {
+      child.on('message', (message: RunNote | 'ready') => {
         if (message === 'ready') resolve()
-        else this.#print(lineOf(message, name, this.#style))
+        else this.#print(runLine(message, name, this.#style))
       })
     })
   }
 
-  #say(name: string, words: string): void {
-    this.#print(`${this.#style.dim(clockTime(Date.now(), true))}  ${this.#style.cyan(name)}  ${words}`)
+  #say(name: string, message: string): void {
+    this.#print(`${this.#style.dim(clockTime(Date.now(), true))}  ${this.#style.cyan(name)}  ${message}`)
   }
 }

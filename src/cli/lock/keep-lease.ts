@@ -1,14 +1,14 @@
-/** Renews a lease every quarter of its time, until it is lost or nobody needs it any more. */
+/** Renews a lease every quarter of its ttl until it is lost or released. */
 import type { BelfryClient, LeaseResource } from '../../client/index.js'
-import { machineMs } from '../guard/guard-messages.js'
+import { machineMs } from '../supervisor/supervisor-messages.js'
 
 export interface LeaseEvents {
-  /** It lasts its time from then on. */
+  /** The lease lasts for its ttl from `sentAt` on, at least. */
   readonly renewed: (sentAt: number) => void
   readonly lost: () => void
 }
 
-/** The returned function ends it, once what is under way is over. */
+/** The returned function stops renewing, and waits for a renewal in flight. */
 export function keepLease(
   client: BelfryClient,
   lease: LeaseResource,
@@ -31,12 +31,12 @@ export function keepLease(
       if (isOver) return
       const sentAt = machineMs()
       try {
-        const timely = AbortSignal.timeout(ttlMs / 4)
-        if ((await client.locks.renew(lease.name, lease, ttlMs, timely)) === undefined) return lost()
+        const timeout = AbortSignal.timeout(ttlMs / 4)
+        if ((await client.locks.renew(lease.name, lease, ttlMs, timeout)) === undefined) return lost()
         renewed(sentAt)
         delayMs = ttlMs / 4
       } catch {
-        // Nobody answers: asked again soon, for as long as the lease is to be trusted. The guard knows how long that is.
+        // The service is unreachable: retry soon. The supervisor ends the program before the lease expires.
         delayMs = ttlMs / 20
       }
     }
@@ -45,7 +45,7 @@ export function keepLease(
   return async () => {
     isOver = true
     wake()
-    // A renewal that overtook the release would bring the lease back, so it is waited for; but not for ever.
+    // A renewal that arrived after the release would acquire the lease again, so wait for it, but not for ever.
     await Promise.race([working, pause(ttlMs / 2)])
     wake()
   }

@@ -1,9 +1,9 @@
-/** A long file in parts of whole lines, each small enough to be sent again. */
+/** Splits a file into parts of whole lines, each small enough for one request. */
 
 export interface LinePart {
-  /** Whole lines, with their ends. */
+  /** Whole lines, each with its line break. */
   readonly text: string
-  /** How much of the file has been read, from 0 to 1; undefined where nobody knows how much there is. */
+  /** How much of the file has been read, from 0 to 1; undefined if its size is unknown. */
   readonly share: number | undefined
 }
 
@@ -11,7 +11,7 @@ const PART_LINES = 2_000
 const PART_BYTES = 2_000_000
 const NEWLINE = 0x0a
 
-/** From the line with the number `first` on. */
+/** Starts at line number `first`. */
 export async function* lineParts(
   chunks: AsyncIterable<Buffer>,
   size: number | undefined,
@@ -42,7 +42,7 @@ export async function* lineParts(
   yield part(bytes)
 }
 
-/** Where a full part ends; 0 while there is not enough for one. */
+/** The end of the next full part; 0 if there are not enough bytes for one. */
 function endOfPart(bytes: Buffer): number {
   let end = 0
   for (let lines = 0; lines < PART_LINES && end < PART_BYTES; lines += 1) {

@@ -1,4 +1,4 @@
-/** Lists that end: by default after a hundred, with a word that there is more. */
+/** The options --limit and --all of lists. */
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Output } from '../terminal/output.js'
 
@@ -10,7 +10,7 @@ export interface Limited {
 export function withLimit(command: Command): Command {
   return command
     .option('-n, --limit <count>', 'how many to show', wholeNumber(1, 1_000_000), 100)
-    .option('--all', 'show all there are')
+    .option('--all', 'show all')
 }
 
 export function wholeNumber(least: number, most: number): (text: string) => number {
@@ -21,7 +21,7 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
   }
 }
 
-/** The first so many; says so when there are more. */
+/** The first items up to the limit, and a note if there are more. */
 export async function* firstOf<Item>(
   items: AsyncIterable<Item>,
   { limit, all = false }: Limited,
@@ -35,7 +35,7 @@ export async function* firstOf<Item>(
   }
 }
 
-/** No page is larger than what is asked for, and one that needs a look more says that there is more. */
+/** One more than the limit, so that the first page already tells whether there are more. */
 export function pageSize({ limit, all = false }: Limited, most: number): number {
   return all ? most : Math.min(limit + 1, most)
 }

@@ -1,31 +1,31 @@
-/** Doing something to runs, each by its id or all that match. */
+/** Changes several runs: each by its id, or all that match the filters. */
 import type { ManyRunsResult, RunSelection } from '../../client/index.js'
 import { failure } from '../../core/errors.js'
 import { exitCodeOf, printError } from '../terminal/exit.js'
 import type { Column } from '../terminal/table.js'
-import type { Desk } from './operate.js'
 import { filtersOf, type RunFlags } from './run-filters.js'
+import type { CommandContext } from './with-client.js'
 
 export interface ManyRunFlags extends RunFlags {
   readonly all?: boolean
 }
 
-interface Done {
+interface Outcome {
   readonly id: string
   readonly outcome: string
 }
 
 export interface RunChange {
   readonly one: (id: string) => Promise<string>
-  readonly many: (meant: RunSelection) => Promise<ManyRunsResult>
-  /** What became of each of the many. */
+  readonly many: (selection: RunSelection) => Promise<ManyRunsResult>
+  /** The outcome to show for each run that `many` changed. */
   readonly outcome: string
-  /** Which states are meant when nobody says. */
+  /** The states to select without --state. */
   readonly states: NonNullable<RunSelection['states']>
 }
 
 export async function eachRun(
-  desk: Desk,
+  context: CommandContext,
   ids: readonly string[],
   flags: ManyRunFlags,
   change: RunChange,
@@ -33,13 +33,13 @@ export async function eachRun(
   const filters = filtersOf(flags)
   const isFiltered = Object.keys(filters).length > 0 || flags.all === true
   if ((ids.length === 0) !== isFiltered) {
-    throw failure('OPTION_INVALID', 'say which runs: by their ids, or by filters (--all for every one), one of both')
+    throw failure('OPTION_INVALID', 'give either ids of runs, or filters (--all for every run)')
   }
-  const done = isFiltered ? byFilter(desk, filters, change) : byId(ids, change)
-  await desk.out.list(done, COLUMNS, 'there are no such runs')
+  const done = isFiltered ? byFilter(context, filters, change) : byId(ids, change)
+  await context.out.list(done, COLUMNS, 'there are no such runs')
 }
 
-async function* byId(ids: readonly string[], { one }: RunChange): AsyncGenerator<Done> {
+async function* byId(ids: readonly string[], { one }: RunChange): AsyncGenerator<Outcome> {
   for (const id of ids) {
     try {
       yield { id, outcome: await one(id) }
@@ -51,12 +51,12 @@ async function* byId(ids: readonly string[], { one }: RunChange): AsyncGenerator
   }
 }
 
-/** A batch at a time; those that come meanwhile are not among them. */
+/** Batch by batch. Runs created meanwhile are not included. */
 async function* byFilter(
-  { out }: Desk,
+  { out }: CommandContext,
   filters: RunSelection,
   { many, outcome, states }: RunChange,
-): AsyncGenerator<Done> {
+): AsyncGenerator<Outcome> {
   let [cursor, refused]: [string | null, number] = [null, 0]
   do {
     const result: ManyRunsResult = await many({ states, ...filters, ...(cursor === null ? {} : { cursor }) })
@@ -64,10 +64,10 @@ async function* byFilter(
     refused += result.refused
     cursor = result.nextCursor
   } while (cursor !== null)
-  if (refused > 0) out.noteAfter(`${refused} had moved on meanwhile`)
+  if (refused > 0) out.noteAfter(`${refused} had changed state before they could be changed`)
 }
 
-const COLUMNS: readonly Column<Done>[] = [
+const COLUMNS: readonly Column<Outcome>[] = [
   { title: 'id', cell: ({ id }) => id },
   { title: 'outcome', cell: ({ outcome }) => outcome },
 ]

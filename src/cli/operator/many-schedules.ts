@@ -1,40 +1,42 @@
-/** Doing something to schedules, each by its id or all under a prefix. */
+/** Changes several schedules: each by its id, or all under a prefix. */
 import type { Command } from 'commander'
 import { type BelfryClient, type ScheduleResource, ServiceError } from '../../client/index.js'
 import { failure } from '../../core/errors.js'
 import { exitCodeOf, printError } from '../terminal/exit.js'
 import type { Column } from '../terminal/table.js'
 import { missingSchedule } from './missing.js'
-import type { Desk } from './operate.js'
+import type { CommandContext } from './with-client.js'
 
 export interface ManyFlags {
   readonly prefix?: string
 }
 
-export interface Done {
+export interface Outcome {
   readonly id: string
   readonly outcome: string
 }
 
-/** How many are under way at once. */
+/** Concurrent requests. */
 const AT_ONCE = 8
 
 export function withIds(command: Command, what: string): Command {
-  return command.argument('[id...]', 'of the schedules').option('--prefix <text>', `${what} all whose id begins so`)
+  return command
+    .argument('[id...]', 'ids of schedules')
+    .option('--prefix <text>', `${what} all whose id begins with this`)
 }
 
 export async function eachSchedule(
-  { client, out }: Desk,
+  { client, out }: CommandContext,
   ids: readonly string[],
   { prefix }: ManyFlags,
   state: ScheduleResource['state'] | undefined,
-  change: (id: string) => Promise<Done>,
+  change: (id: string) => Promise<Outcome>,
 ): Promise<void> {
   if ((ids.length === 0) === (prefix === undefined)) {
-    throw failure('OPTION_INVALID', 'say which schedules: by their ids, or by --prefix, one of both')
+    throw failure('OPTION_INVALID', 'give either ids of schedules, or --prefix')
   }
   const found = prefix === undefined ? ids : await idsUnder(client, prefix, state)
-  const results: Done[] = []
+  const results: Outcome[] = []
   let failed = 0
   const queue = found.values()
   const work = async () => {
@@ -69,7 +71,7 @@ async function idsUnder(
   return ids
 }
 
-const COLUMNS: readonly Column<Done>[] = [
+const COLUMNS: readonly Column<Outcome>[] = [
   { title: 'id', cell: ({ id }) => id, least: 20 },
   { title: 'outcome', cell: ({ outcome }) => outcome },
 ]

@@ -1,4 +1,4 @@
-/** Which runs are meant. */
+/** The options that select runs. */
 import type { Command } from 'commander'
 import { failure, quote } from '../../core/errors.js'
 import { RUN_STATES, type RunState } from '../../core/run.js'
@@ -18,7 +18,7 @@ export function runFilters(command: Command): Command {
     .option('--job <name>', 'only runs of this job')
     .option('--to <sink>', 'only deliveries to this sink')
     .option('--key <name>', 'only runs with this exclusive key')
-    .option('--state <list>', 'only those that are so, such as failed,skipped')
+    .option('--state <list>', 'only runs in these states, such as failed,skipped')
 }
 
 export function filtersOf({ schedule, job, to, key, state }: RunFlags) {

@@ -1,4 +1,4 @@
-/** `belfry serve`, from its settings to its end. */
+/** `belfry serve`: starts Belfry, the server and the HTTP listener, and stops them gracefully. */
 import { type Belfry, createBelfry } from '../../belfry.js'
 import { failure } from '../../core/errors.js'
 import type { RecordStore } from '../../core/store.js'
@@ -9,31 +9,31 @@ import { tokenAuthorise } from '../../server/security/authorise.js'
 import { Tokens } from '../../server/security/tokens.js'
 import { METRICS_TYPE, metricsPage, metricsSource } from '../../server/shapes/metrics-page.js'
 import { openSinks } from '../settings/open-sinks.js'
-import { type StorePlace, storePlace } from '../settings/open-store.js'
+import { type StoreLocation, storeLocation } from '../settings/open-store.js'
 import { quietSqlite } from '../settings/quiet-sqlite.js'
 import type { ServeSettings } from '../settings/serve-settings.js'
 import { clientAddress } from './client-address.js'
-import { ending } from './ending.js'
 import { HttpListener } from './http-listener.js'
-import { type ServeLog, serveLog, tellEvents } from './serve-log.js'
+import { logEvents, type ServeLog, serveLog } from './serve-log.js'
+import { shutdownSignal } from './shutdown-signal.js'
 
-/** What is asked by machines that watch over this one, in a whole URL. */
+/** The URLs of monitoring requests. */
 const PROBES = /^[a-z]+:\/\/[^/]*\/(healthz|readyz|metrics)(?:[?#]|$)/
 
 type Fetch = (request: Request, info: RequestInfo) => Response | Promise<Response>
 
 export async function runServe(settings: ServeSettings): Promise<void> {
-  // First of all, so that no signal is missed.
-  const end = ending()
+  // First, so that no signal is missed.
+  const shutdown = shutdownSignal()
   quietSqlite()
   const log = await serveLog(settings)
   const { store: where, schema, app, release } = settings
-  const place = storePlace({ store: where, ...(schema === undefined ? {} : { schema }) })
+  const location = storeLocation({ store: where, ...(schema === undefined ? {} : { schema }) })
   const addressOf = clientAddress(settings.proxies)
   const sinks = await openSinks(settings.sinks, process.env)
-  if (settings.auth === 'tokens') await mustHaveTokens(place, settings)
+  if (settings.auth === 'tokens') await mustHaveTokens(location, settings)
   const belfry = createBelfry({
-    store: await place.open({ migrate: settings.migrate }),
+    store: await location.open({ migrate: settings.migrate }),
     roles: settings.roles.filter((role) => role !== 'api'),
     logger: log.logger,
     stopGrace: settings.grace,
@@ -41,29 +41,29 @@ export async function runServe(settings: ServeSettings): Promise<void> {
     ...(app === undefined ? {} : { app }),
     ...(release === undefined ? {} : { release }),
   })
-  tellEvents(belfry, log)
+  logEvents(belfry, log)
   try {
     await belfry.start()
     const server = createServer(belfry, serverOptions(settings, belfry.records, log))
-    const fetch = served(settings, belfry, server.fetch, () => end.wasAsked)
+    const fetch = withRoles(settings, belfry, server.fetch, () => shutdown.isRequested)
     const listener = new HttpListener({ fetch, addressOf })
     const { address, port } = await listener.listen(settings.host, settings.port)
-    announce(log, settings, place.name, `http://${address.includes(':') ? `[${address}]` : address}:${port}`)
-    const signal = await end.asked
-    log.say(`${signal}: finishing what is under way`, { signal, inFlight: listener.inFlight })
+    announce(log, settings, location.name, `http://${address.includes(':') ? `[${address}]` : address}:${port}`)
+    const signal = await shutdown.requested
+    log.say(`${signal}: finishing requests in flight`, { signal, inFlight: listener.inFlight })
     const endBy = performance.now() + settings.grace
     const closed = listener.close(settings.grace)
     await server.close()
     await closed
-    // Once more, for what the last requests changed.
+    // Again, for the audit entries of the last requests.
     await server.close()
     await belfry.stop({ grace: Math.max(endBy - performance.now(), 0) })
-    log.say('bye')
+    log.say('stopped')
   } catch (error) {
     await belfry.stop({ grace: 0 })
     throw error
   }
-  end.over()
+  shutdown.exit()
 }
 
 function serverOptions(settings: ServeSettings, records: RecordStore, { logger }: ServeLog) {
@@ -80,13 +80,18 @@ function serverOptions(settings: ServeSettings, records: RecordStore, { logger }
   }
 }
 
-/** What this process answers, of all that a server can: by its roles, and by whether it is on its way out. */
-function served({ roles, openMetrics }: ServeSettings, belfry: Belfry, fetch: Fetch, isEnding: () => boolean): Fetch {
+/** Limits the routes to the roles of this process, and fails readiness during shutdown. */
+function withRoles(
+  { roles, openMetrics }: ServeSettings,
+  belfry: Belfry,
+  fetch: Fetch,
+  isStopping: () => boolean,
+): Fetch {
   const source = metricsSource(belfry)
   const isApi = roles.includes('api')
   const answerProbe = async (probe: string, request: Request, info: RequestInfo) => {
-    if (probe === 'readyz' && isEnding()) {
-      return problemResponse(problem(503, 'STOPPING', 'this process is on its way out'))
+    if (probe === 'readyz' && isStopping()) {
+      return problemResponse(problem(503, 'STOPPING', 'this process is stopping'))
     }
     if (probe === 'metrics' && openMetrics && (request.method === 'GET' || request.method === 'HEAD')) {
       return toResponse(content(await metricsPage(source), METRICS_TYPE))
@@ -97,13 +102,13 @@ function served({ roles, openMetrics }: ServeSettings, belfry: Belfry, fetch: Fe
     const [, probe] = PROBES.exec(request.url) ?? []
     if (probe !== undefined) return answerProbe(probe, request, info)
     if (isApi) return fetch(request, info)
-    return problemResponse(problem(404, 'NOT_FOUND', 'this process has no role "api", and serves none'))
+    return problemResponse(problem(404, 'NOT_FOUND', 'this process does not have the role "api"'))
   }
 }
 
-/** Before anything takes part: a service that nobody could use is not started at all. */
-async function mustHaveTokens(place: StorePlace, { host, migrate }: ServeSettings): Promise<void> {
-  const store = await place.open({ migrate })
+/** Refuses to start a service that no caller could use, before it joins the store. */
+async function mustHaveTokens(location: StoreLocation, { host, migrate }: ServeSettings): Promise<void> {
+  const store = await location.open({ migrate })
   try {
     await store.open()
     if ((await new Tokens(store.records).list({ limit: 1 })).items.length > 0) return
@@ -112,12 +117,12 @@ async function mustHaveTokens(place: StorePlace, { host, migrate }: ServeSetting
   }
   throw failure(
     'OPTION_INVALID',
-    `there are no tokens yet, so nobody could log in on ${host}: make one with belfry token create --role admin`,
+    `there are no tokens, and ${host} needs one: create it with belfry token create --role admin`,
   )
 }
 
 function announce(log: ServeLog, { auth, roles }: ServeSettings, store: string, url: string): void {
-  const login = auth === 'none' ? 'no login: whoever is on this machine is admin' : 'with tokens'
+  const access = auth === 'none' ? 'no tokens: every program on this machine is admin' : 'with tokens'
   log.say(`Belfry · ${store} · ${roles.join(', ')}`, { store, roles })
-  log.say(`listening on ${url} · ${login}`, { url, auth })
+  log.say(`listening on ${url} · ${access}`, { url, auth })
 }

@@ -1,12 +1,13 @@
 /**
- * The config file: named by --config or BELFRY_CONFIG, else `belfry.config.*` in the folder where the command was started.
- * JSON and YAML hold data; JavaScript and TypeScript export it as their default, and may make sinks with code.
+ * The config file: --config or BELFRY_CONFIG, else `belfry.config.*` in the current folder. JSON and YAML hold data;
+ * JavaScript and TypeScript export it as their default, and may create sinks in code.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { extname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { errorRecord, failure } from '../../core/errors.js'
 import { quotePath } from '../terminal/quote-path.js'
+import type { SettingSources } from './config.js'
 
 export interface ConfigFile {
   readonly path: string
@@ -16,7 +17,7 @@ export interface ConfigFile {
 const NAMES = ['ts', 'mts', 'js', 'mjs', 'json', 'yaml', 'yml'].map((extension) => `belfry.config.${extension}`)
 const CODE = ['.ts', '.mts', '.js', '.mjs']
 
-/** Undefined when there is none. Two in one folder are refused: nobody could say which of them counts. */
+/** Undefined when there is none. Two in one folder are refused as ambiguous. */
 export async function configFile(
   flags: Readonly<Record<string, unknown>>,
   env: Readonly<Record<string, string | undefined>>,
@@ -30,6 +31,13 @@ export async function configFile(
   }
   const [name] = found
   return name === undefined ? undefined : read(resolve(folder, name), name)
+}
+
+/** The flags, the environment and the config file of a command. */
+export async function settingSources(
+  flags: SettingSources['flags'],
+): Promise<SettingSources & { readonly file: ConfigFile | undefined }> {
+  return { flags, env: process.env, file: await configFile(flags, process.env) }
 }
 
 async function read(file: string, path: string): Promise<ConfigFile> {
@@ -64,5 +72,5 @@ async function importDefault(file: string): Promise<unknown> {
 function reason(error: unknown): string {
   const { code, message } = errorRecord(error)
   if (code !== 'ERR_UNKNOWN_FILE_EXTENSION') return message
-  return 'this Node.js reads no TypeScript; use 22.18 or newer, load tsx (NODE_OPTIONS="--import tsx"), or write .js'
+  return 'this Node.js cannot load TypeScript; use 22.18 or newer, load tsx (NODE_OPTIONS="--import tsx"), or write .js'
 }

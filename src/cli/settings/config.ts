@@ -1,13 +1,13 @@
 /**
- * The settings of a command: from a config file, from the environment, and from flags, each stronger than the one before.
- * All three are read by the same rules, and an error names the place where the value stands.
+ * The settings of a command. A flag overrides the environment, and that overrides the config file. All three are read by the
+ * same rules, and an error names the source of the value.
  */
 import { BelfryError, failure, quote } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
 import { durationMs } from '../../time/duration.js'
 import type { ConfigFile } from './config-file.js'
 
-/** Turns what stands somewhere into a value, or throws with what was wrong: text from flags, JSON from a file. */
+/** Parses the value of a setting: text from flags and the environment, JSON from a file. Throws if it is invalid. */
 export type Read<Value> = (value: unknown) => Value
 
 export interface Setting<Value> {
@@ -15,7 +15,7 @@ export interface Setting<Value> {
   readonly fallback: Value
 }
 
-/** What a config file may hold: one file serves all commands, and each takes from it what it needs. */
+/** All settings of a config file: one file serves all commands. */
 const NAMES = [
   ...(['store', 'schema', 'url', 'token', 'output', 'migrate', 'host', 'port', 'roles', 'auth', 'hosts'] as const),
   ...(['origins', 'proxies', 'openMetrics', 'app', 'release', 'log', 'logLevel', 'grace', 'maxBody'] as const),
@@ -32,35 +32,35 @@ export function setting<Value>(read: Read<Value>, fallback: Value): Setting<Valu
   return { read, fallback }
 }
 
-export interface Given {
+export interface SettingSources {
   readonly flags: Readonly<Record<string, unknown>>
   readonly env: Readonly<Record<string, string | undefined>>
-  /** As `configFile` found it. Without it nothing is read from a file. */
+  /** The result of `configFile`. */
   readonly file?: ConfigFile | undefined
 }
 
-/** A value with where it stands, and how much that counts: flags 3, the environment 2, the config file 1. */
+/** A value with its source and that source's precedence: flags 3, the environment 2, the config file 1. */
 export interface Found {
   readonly value: unknown
   readonly where: string
-  readonly strength: 1 | 2 | 3
+  readonly precedence: 1 | 2 | 3
 }
 
 /** Every setting by its name: `--log-level`, `BELFRY_LOG_LEVEL` and `logLevel` are the same. */
-export function settingsFinder({ flags, env, file }: Given): (name: SettingName) => Found | undefined {
+export function settingsFinder({ flags, env, file }: SettingSources): (name: SettingName) => Found | undefined {
   if (file !== undefined) checkOptions(file.values, NAMES, `the config file ${quote(file.path)}`)
   return (name) => {
-    const places: Found[] = [
-      { strength: 3, where: `--${dashed(name)}`, value: flags[name] },
-      { strength: 2, where: envName(name), value: env[envName(name)] === '' ? undefined : env[envName(name)] },
-      { strength: 1, where: `${file?.path}: ${name}`, value: file?.values[name] },
+    const sources: Found[] = [
+      { precedence: 3, where: `--${dashed(name)}`, value: flags[name] },
+      { precedence: 2, where: envName(name), value: env[envName(name)] === '' ? undefined : env[envName(name)] },
+      { precedence: 1, where: `${file?.path}: ${name}`, value: file?.values[name] },
     ]
-    return places.find(({ value }) => value !== undefined)
+    return sources.find(({ value }) => value !== undefined)
   }
 }
 
-export function resolveSettings<Table extends Settings>(table: Table, given: Given): ValuesOf<Table> {
-  const find = settingsFinder(given)
+export function resolveSettings<Table extends Settings>(table: Table, sources: SettingSources): ValuesOf<Table> {
+  const find = settingsFinder(sources)
   const values: Record<string, unknown> = {}
   for (const [name, { read, fallback }] of Object.entries(table)) {
     const found = find(name as SettingName)
@@ -91,7 +91,7 @@ export const text: Read<string> = (value) => {
   throw invalid(value, 'it must be text')
 }
 
-export const yes: Read<boolean> = (value) => {
+export const boolean: Read<boolean> = (value) => {
   if (typeof value === 'boolean') return value
   if (value === 'true' || value === '1' || value === 'yes') return true
   if (value === 'false' || value === '0' || value === 'no') return false
@@ -103,7 +103,7 @@ export const duration: Read<number> = (value) => {
   throw invalid(value, 'it must be a duration such as "10s"')
 }
 
-/** A list in JSON, or words with commas between them. */
+/** A JSON list, or text separated by commas. */
 export const texts: Read<readonly string[]> = (value) => {
   const list: unknown[] = typeof value === 'string' ? value.split(',').map((each) => each.trim()) : asList(value)
   return list.filter((each) => each !== '').map(text)

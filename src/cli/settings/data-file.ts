@@ -1,4 +1,4 @@
-/** Files of YAML or JSON, `-` being standard input. */
+/** YAML and JSON files; `-` is standard input. */
 import { readFileSync } from 'node:fs'
 import { failure, quote } from '../../core/errors.js'
 import { quotePath } from '../terminal/quote-path.js'
@@ -6,23 +6,23 @@ import { quotePath } from '../terminal/quote-path.js'
 export async function readData(path: string): Promise<unknown> {
   const text = readText(path)
   const { parseDocument } = await import('yaml')
-  // JSON is YAML too. Instants stay texts, and a key that is there twice is an error.
+  // Parses JSON too, as YAML includes it. Timestamps stay text, and a duplicate key is an error.
   const document = parseDocument(text, { prettyErrors: true, merge: true })
   const [error] = document.errors
-  if (error?.code === 'MULTIPLE_DOCS') throw unreadable(path, 'it holds several documents: keep one in a file')
+  if (error?.code === 'MULTIPLE_DOCS') throw unreadable(path, 'it holds several documents: keep one per file')
   if (error !== undefined) throw unreadable(path, error.message.trim())
   try {
-    return asJson(document.toJS({ maxAliasCount: 100 }))
+    return checkNumbers(document.toJS({ maxAliasCount: 100 }))
   } catch (cause) {
     throw unreadable(path, messageOf(cause).split('\n', 1)[0] ?? '')
   }
 }
 
-/** YAML can say what JSON cannot: none of it may turn into something else on its way. */
-function asJson(data: unknown): unknown {
+/** Refuses numbers that YAML has and JSON has not, which would otherwise become null. */
+function checkNumbers(data: unknown): unknown {
   JSON.stringify(data, (key, value: unknown) => {
-    const isOdd = typeof value === 'number' ? !Number.isFinite(value) : typeof value === 'bigint'
-    if (isOdd) throw new Error(`${quote(key)} is ${String(value)}, which JSON has no number for`)
+    const isRefused = typeof value === 'number' ? !Number.isFinite(value) : typeof value === 'bigint'
+    if (isRefused) throw new Error(`${quote(key)} is ${String(value)}, which is not a JSON number`)
     return value
   })
   return data
@@ -36,14 +36,14 @@ export function readText(path: string): string {
   }
 }
 
-/** What stands on the command line as JSON. */
+/** The JSON value of an option. */
 export function jsonOf(text: string, option: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
     throw failure(
       'OPTION_INVALID',
-      `${option}: ${quote(text)} is no JSON (${messageOf(error)}); quote it, as in '{"a": 1}'`,
+      `${option}: ${quote(text)} is not JSON (${messageOf(error)}); quote it, as in '{"a": 1}'`,
     )
   }
 }

@@ -1,10 +1,10 @@
 /**
- * Sinks of the config file: the one place that knows what a sink may be called there.
+ * Opens the sinks of the config file.
  *
  *     sinks:
  *       orders: { type: webhook, url: https://shop.example/hooks, secrets: [{ env: ORDERS_SECRET }] }
  *
- * Secrets come from the environment, as `{ env: NAME }`: a secret that stands in the file is refused, and none is echoed.
+ * Secrets come from the environment, as `{ env: NAME }`. A secret in the file is refused, and errors never print one.
  */
 import { failure, quote } from '../../core/errors.js'
 import type { Sink } from '../../core/sink.js'
@@ -37,20 +37,20 @@ async function openSink(name: string, given: unknown, env: Env): Promise<Sink> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw failure('OPTION_INVALID', `${where} is ${quote(given)}; it must be an object with a type`)
   }
-  // Made by code, in a config file that is code.
+  // A config file in code may create the sink itself.
   if ('deliver' in given) return given as Sink
   const { type, ...options } = given as { readonly type?: unknown }
   const make = typeof type === 'string' && Object.hasOwn(KINDS, type) ? KINDS[type] : undefined
   if (make === undefined) {
-    throw failure('OPTION_INVALID', `${where}: type is ${quote(type)}; there are ${Object.keys(KINDS).join(', ')}`)
+    throw failure('OPTION_INVALID', `${where}: type is ${quote(type)}; allowed are ${Object.keys(KINDS).join(', ')}`)
   }
   return located(where, () => make(resolved(options, where, false, env, 0) as Options))
 }
 
-/** What stands in the file, with each `{ env: NAME }` in its place. */
+/** The options with each `{ env: NAME }` replaced by the variable's value. */
 function resolved(value: unknown, where: string, isSecret: boolean, env: Env, depth: number): unknown {
   if (depth > MAX_DEPTH) throw failure('OPTION_INVALID', `${where}: nested more than ${MAX_DEPTH} deep`)
-  if (typeof value === 'string') return openly(value, where, isSecret)
+  if (typeof value === 'string') return plainText(value, where, isSecret)
   if (Array.isArray(value)) {
     return value.map((item, at) => resolved(item, `${where}[${at}]`, isSecret, env, depth + 1))
   }
@@ -65,15 +65,15 @@ function resolved(value: unknown, where: string, isSecret: boolean, env: Env, de
   )
 }
 
-function openly(text: string, where: string, isSecret: boolean): string {
+function plainText(text: string, where: string, isSecret: boolean): string {
   if (isSecret) {
-    throw failure('OPTION_INVALID', `${where} is a secret, and stands in the file: give { env: NAME } instead`)
+    throw failure('OPTION_INVALID', `${where} is a secret in the file: give { env: NAME } instead`)
   }
   if (/-----BEGIN [A-Z ]*PRIVATE KEY/.test(text)) {
-    throw failure('OPTION_INVALID', `${where} holds a private key, and stands in the file: give { env: NAME } instead`)
+    throw failure('OPTION_INVALID', `${where} holds a private key in the file: give { env: NAME } instead`)
   }
   if (/^[a-z][a-z0-9+.-]*:\/\/[^/\s]*:[^/\s]*@/i.test(text)) {
-    throw failure('OPTION_INVALID', `${where} holds a password, and stands in the file: give { env: NAME } instead`)
+    throw failure('OPTION_INVALID', `${where} holds a password in the file: give { env: NAME } instead`)
   }
   return text
 }

@@ -1,4 +1,4 @@
-/** Which store a command works on: the one place that knows what a store may be called on the command line. */
+/** Opens the store that --store names: the only place that maps URLs and paths to stores. */
 import { existsSync } from 'node:fs'
 import { Option } from 'commander'
 import { failure, quote } from '../../core/errors.js'
@@ -11,12 +11,12 @@ export interface StoreOptions {
   readonly schema?: string
 }
 
-export interface StorePlace {
-  /** For people: it never holds a password. */
+export interface StoreLocation {
+  /** For messages; never contains a password. */
   readonly name: string
-  /** Throws where opening would make a new store: a name that was mistyped must not be answered with nothing. */
+  /** Throws if opening would create a new store, so that a mistyped name is not answered with an empty one. */
   mustExist(): void
-  /** With `migrate` the tables are made first, or brought up to date, where that is a step of its own. */
+  /** With `migrate`, creates or updates the tables first. */
   open(options?: { readonly migrate?: boolean }): Promise<Store>
   migrate(dryRun: boolean): Promise<MigrationReport>
 }
@@ -24,33 +24,33 @@ export interface StorePlace {
 export const storeOption = new Option('--store <where>', 'postgres://…, redis://… or the path of a SQLite file').env(
   'BELFRY_STORE',
 )
-export const schemaOption = new Option('--schema <name>', 'the Postgres schema, or what Redis keys begin with')
+export const schemaOption = new Option('--schema <name>', 'the Postgres schema, or the prefix of Redis keys')
 
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i
 
-export function storePlace({ store = '', schema }: StoreOptions): StorePlace {
+export function storeLocation({ store = '', schema }: StoreOptions): StoreLocation {
   if (store === '') {
     throw failure(
       'OPTION_INVALID',
-      'there is no store: pass --store, or set BELFRY_STORE (postgres://…, redis://… or a file path)',
+      'no store is given: pass --store, or set BELFRY_STORE (postgres://…, redis://… or a file path)',
     )
   }
   const scheme = SCHEME.exec(store)?.[1]?.toLowerCase()
-  if (scheme === 'postgres' || scheme === 'postgresql') return postgresPlace(store, schema ?? 'belfry')
-  if (scheme === 'redis' || scheme === 'rediss') return redisPlace(store, schema ?? 'belfry')
+  if (scheme === 'postgres' || scheme === 'postgresql') return postgresLocation(store, schema ?? 'belfry')
+  if (scheme === 'redis' || scheme === 'rediss') return redisLocation(store, schema ?? 'belfry')
   if (scheme !== undefined) {
     throw failure(
       'OPTION_INVALID',
-      `there is no store called ${scheme}://: use postgres://…, redis://… or the path of a file`,
+      `${scheme}:// is not a known store: use postgres://…, redis://… or the path of a file`,
     )
   }
   if (schema !== undefined) {
     throw failure('OPTION_INVALID', '--schema is for Postgres and Redis: a SQLite file has none')
   }
-  return sqlitePlace(store)
+  return sqliteLocation(store)
 }
 
-/** The caller closes it. Connections of a store that could not be opened would keep the process from ending. */
+/** Opens a store; the caller closes it. Closes it on failure, since its connections would keep the process alive. */
 export async function opened(store: Store): Promise<Store> {
   try {
     await store.open()
@@ -61,12 +61,12 @@ export async function opened(store: Store): Promise<Store> {
   }
 }
 
-function postgresPlace(url: string, schema: string): StorePlace {
+function postgresLocation(url: string, schema: string): StoreLocation {
   if (!URL.canParse(url)) {
     throw failure('OPTION_INVALID', 'the URL of --store cannot be read: postgres://user:password@host:5432/database')
   }
   return {
-    // A schema without tables is refused when it is opened.
+    // Opening a schema without tables fails by itself.
     mustExist: () => {},
     name: `schema ${quote(schema)} on ${new URL(url).host || 'the local server'}`,
     open: async ({ migrate = false } = {}) =>
@@ -76,7 +76,7 @@ function postgresPlace(url: string, schema: string): StorePlace {
   }
 }
 
-/** What the Redis store is opened with. Several URLs, with commas between them, are nodes of a cluster. */
+/** The options of the Redis store. Several URLs, separated by commas, are nodes of a cluster. */
 export function redisOptions({ store = '', schema = 'belfry' }: StoreOptions): RedisOptions {
   if (!/^rediss?:/i.test(store)) throw failure('OPTION_INVALID', 'this is for a Redis store: pass --store redis://…')
   const urls = redisUrls(store)
@@ -86,17 +86,17 @@ export function redisOptions({ store = '', schema = 'belfry' }: StoreOptions): R
 
 function redisUrls(text: string): string[] {
   const urls = text.split(',').map((url) => url.trim())
-  // What stands after the host is the number of a database.
+  // The path of the URL is the number of a database.
   if (urls.every((url) => URL.canParse(url) && /^\/?\d*$/.test(new URL(url).pathname))) return urls
   throw failure('OPTION_INVALID', 'the URL of --store cannot be read: redis://user:password@host:6379/0')
 }
 
-function redisPlace(store: string, schema: string): StorePlace {
+function redisLocation(store: string, schema: string): StoreLocation {
   const urls = redisUrls(store)
   const prefix = `${schema}:`
   const hosts = urls.map((url) => new URL(url).host || 'the local server')
   return {
-    // Keys are made by whoever writes the first: an empty server is an empty store.
+    // The first write creates the keys, so an empty server is an empty store.
     mustExist: () => {},
     name: `keys ${quote(`${prefix}*`)} on ${hosts.join(', ')}`,
     open: async () => (await import('../../stores/redis/index.js')).redis(redisOptions({ store, schema })),
@@ -106,14 +106,14 @@ function redisPlace(store: string, schema: string): StorePlace {
   }
 }
 
-function sqlitePlace(path: string): StorePlace {
+function sqliteLocation(path: string): StoreLocation {
   return {
     name: `file ${quotePath(path)}`,
     mustExist: () => {
       if (existsSync(path)) return
       throw failure(
         'STORE_UNREACHABLE',
-        `there is no file ${quotePath(path)}: belfry migrate --store ${path} makes one`,
+        `there is no file ${quotePath(path)}: belfry migrate --store ${path} creates it`,
       )
     },
     open: async () => (await import('../../stores/sqlite/index.js')).sqlite({ path }),

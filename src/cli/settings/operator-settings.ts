@@ -1,9 +1,18 @@
-/** Where a command works and how it answers, from flags, the environment and a config file. */
+/** The target and output format of a command, from flags, the environment and a config file. */
 import { failure } from '../../core/errors.js'
 import { FORMATS } from '../terminal/output.js'
-import { type Given, oneOf, optional, readFound, resolveSettings, setting, settingsFinder, text } from './config.js'
+import {
+  oneOf,
+  optional,
+  readFound,
+  resolveSettings,
+  type SettingSources,
+  setting,
+  settingsFinder,
+  text,
+} from './config.js'
 
-/** Where a service that was started without settings listens. */
+/** The address of `belfry serve` without settings. */
 export const DEFAULT_URL = 'http://127.0.0.1:7420'
 
 const TABLE = {
@@ -12,19 +21,19 @@ const TABLE = {
   output: setting(oneOf(...FORMATS), 'table' as const),
 }
 
-export type Way =
+export type Target =
   | { readonly url: string; readonly token?: string; readonly isDefault: boolean }
   | { readonly store: string; readonly schema?: string }
 
-/** The stronger of a URL and a store: a flag counts more than the environment, and that more than a file. */
-export function wayOf(given: Given): Way {
-  const find = settingsFinder(given)
-  const { token, schema } = resolveSettings(TABLE, given)
+/** A URL or a store, whichever has the higher precedence: flags, then the environment, then the config file. */
+export function targetOf(sources: SettingSources): Target {
+  const find = settingsFinder(sources)
+  const { token, schema } = resolveSettings(TABLE, sources)
   const [url, store] = [find('url'), find('store')]
-  if (url !== undefined && store !== undefined && url.strength === store.strength) {
-    throw failure('OPTION_INVALID', `${url.where} and ${store.where} say two places: give one of them`)
+  if (url !== undefined && store !== undefined && url.precedence === store.precedence) {
+    throw failure('OPTION_INVALID', `${url.where} and ${store.where} name two targets: give one of them`)
   }
-  if (store !== undefined && (url === undefined || store.strength > url.strength)) {
+  if (store !== undefined && (url === undefined || store.precedence > url.precedence)) {
     return { store: readFound(store, text), ...(schema === undefined ? {} : { schema }) }
   }
   const credential = token === undefined ? {} : { token }
@@ -32,8 +41,8 @@ export function wayOf(given: Given): Way {
   return { url: checkUrl(readFound(url, text), url.where), isDefault: false, ...credential }
 }
 
-export function formatOf(given: Given) {
-  return resolveSettings(TABLE, given).output
+export function formatOf(sources: SettingSources) {
+  return resolveSettings(TABLE, sources).output
 }
 
 function checkUrl(url: string, where: string): string {

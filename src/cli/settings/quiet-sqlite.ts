@@ -1,4 +1,4 @@
-/** Node 22 warns that its own SQLite is experimental: true, and nothing to who watches a demo. */
+/** Hides Node 22's warning that node:sqlite is experimental: users of a command cannot act on it. */
 export function quietSqlite(): void {
   const emitWarning = process.emitWarning.bind(process) as (...args: unknown[]) => void
   process.emitWarning = (...args: unknown[]) => {

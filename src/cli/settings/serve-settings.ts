@@ -3,19 +3,19 @@ import { failure } from '../../core/errors.js'
 import { ENGINE_ROLES } from '../../core/instance.js'
 import { isLoopback } from '../../server/security/host-check.js'
 import {
+  boolean,
   duration,
-  type Given,
   object,
   oneOf,
   optional,
   resolveSettings,
+  type SettingSources,
   setting,
   someOf,
   text,
   texts,
   type ValuesOf,
   wholeNumber,
-  yes,
 } from './config.js'
 
 const SERVE_ROLES = ['api', ...ENGINE_ROLES] as const
@@ -25,7 +25,7 @@ export const DEFAULT_PORT = DEFAULTS.serve.port
 const TABLE = {
   store: setting(text, DEFAULT_STORE),
   schema: setting<string | undefined>(optional(text), undefined),
-  migrate: setting(yes, false),
+  migrate: setting(boolean, false),
   host: setting(text, DEFAULTS.serve.host),
   port: setting(wholeNumber(0, 65_535), DEFAULT_PORT),
   roles: setting(someOf(...SERVE_ROLES), SERVE_ROLES),
@@ -33,7 +33,7 @@ const TABLE = {
   hosts: setting(texts, []),
   origins: setting(texts, []),
   proxies: setting(texts, []),
-  openMetrics: setting(yes, false),
+  openMetrics: setting(boolean, false),
   app: setting<string | undefined>(optional(text), undefined),
   release: setting<string | undefined>(optional(text), undefined),
   log: setting(oneOf('text', 'json'), 'text'),
@@ -49,22 +49,22 @@ const TABLE = {
 
 export type ServeSettings = Omit<ValuesOf<typeof TABLE>, 'auth'> & { readonly auth: 'tokens' | 'none' }
 
-/** Settings that make sense together. */
-export function serveSettings(given: Given): ServeSettings {
-  const { auth, ...settings } = resolveSettings(TABLE, given)
+/** Resolves and cross-checks the settings: without tokens only this machine may reach the service. */
+export function serveSettings(sources: SettingSources): ServeSettings {
+  const { auth, ...settings } = resolveSettings(TABLE, sources)
   const { host, hosts } = settings
   const isPrivate = isLoopback(host) && hosts.every((each) => isLoopback(each))
   if (auth === 'none' && !isPrivate) {
     throw failure(
       'OPTION_INVALID',
-      `without tokens only this machine is served: leave out --auth none, or listen on 127.0.0.1 and name no hosts`,
+      `without tokens the service must be private to this machine: remove --auth none, or listen on 127.0.0.1 and name no hosts`,
     )
   }
   return { ...settings, auth: auth ?? (isPrivate ? 'none' : 'tokens') }
 }
 
-/** Where the store is, for commands that need no more than that. A config file may hold everything else too. */
-export function storeSettings(given: Given): { readonly store: string; readonly schema?: string } {
-  const { store, schema } = resolveSettings(TABLE, given)
+/** The store, for commands that need no other setting. */
+export function storeSettings(sources: SettingSources): { readonly store: string; readonly schema?: string } {
+  const { store, schema } = resolveSettings(TABLE, sources)
   return { store, ...(schema === undefined ? {} : { schema }) }
 }

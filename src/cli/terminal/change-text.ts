@@ -1,11 +1,11 @@
-/** What would change, as a diff that can be read: + made, ~ changed field by field, − removed. */
+/** Changes of `belfry apply` as a diff: + created, ~ updated field by field, − removed. */
 import type { ApplyResult } from '../../client/index.js'
 import { cleanLine } from './clean-text.js'
 import type { Style } from './style.js'
 
 type Change = ApplyResult['changes'][number]
 
-/** What every schedule has unless it says otherwise: not worth a line. */
+/** Fields with these values are not shown. */
 const DEFAULTS: Readonly<Record<string, unknown>> = {
   payload: null,
   overlap: 'allow',
@@ -33,11 +33,11 @@ export function changeLines({ id, change, before = {}, after = {} }: Change, sty
 
 function fieldLine(path: string, old: string | undefined, now: string | undefined, style: Style): string {
   if (old === undefined) return style.green(`    ${path}: ${now}`)
-  if (now === undefined) return style.red(`    ${path}: ${old} → gone`)
+  if (now === undefined) return style.red(`    ${path}: ${old} → removed`)
   return `    ${path}: ${style.red(old)} → ${style.green(now)}`
 }
 
-/** Every value that is no object, by its path. */
+/** Each value that is not an object, by its path. */
 function leaves(fields: object): [string, string][] {
   return Object.entries(fields)
     .filter(([name, value]) => !(name in DEFAULTS) || DEFAULTS[name] !== value)

@@ -1,4 +1,4 @@
-/** Names, notes and errors are others' texts: none of them may move the cursor or colour the terminal. */
+/** Names, notes and errors come from others: their control characters must not reach the terminal. */
 const CONTROLS = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu
 
 /** Lines and tabs stay; other control characters are shown as escapes. */
@@ -6,7 +6,7 @@ export function cleanText(text: string): string {
   return text.replaceAll(CONTROLS, (char) => (char === '\n' || char === '\t' ? char : escaped(char)))
 }
 
-/** On one line. */
+/** The same on one line. */
 export function cleanLine(text: string): string {
   return text.replaceAll(CONTROLS, (char) => (char === '\n' || char === '\t' ? ' ' : escaped(char)))
 }

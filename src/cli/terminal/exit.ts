@@ -1,4 +1,4 @@
-/** How a command ends: errors as a line or two that say what to do, and an exit code that a script can rely on. */
+/** Error messages and exit codes of commands. */
 import { CommanderError } from 'commander'
 import { ServiceError } from '../../client/request.js'
 import { BelfryError } from '../../core/errors.js'
@@ -19,7 +19,7 @@ export const EXIT = {
 export const EXIT_CODES = `0 ok, 1 failure, 2 usage, 3 not found, 4 conflict,
 5 unreachable, 6 wait timed out, 8 drift (apply --dry-run)`
 
-/** Codes that have one of their own, wherever they come from. */
+/** Exit codes by error code. */
 const CODES: Readonly<Record<string, number>> = {
   STORE_UNREACHABLE: EXIT.unreachable,
   UNREACHABLE: EXIT.unreachable,
@@ -41,7 +41,7 @@ const CODES: Readonly<Record<string, number>> = {
   STALE: EXIT.conflict,
 }
 
-/** Codes of mistakes in what was typed. */
+/** Error codes that mean invalid input. */
 const USAGE =
   /^(TIMELINE|EXPRESSION|ZONE|DST|DURATION|INTERVAL|INSTANT|INSTANTS|OPTION|NAME|PAYLOAD|BODY|REQUEST|JSON|BATCH)_/
 
@@ -50,30 +50,30 @@ export function exitCodeOf(error: unknown): number {
   if (!(error instanceof BelfryError) && !(error instanceof ServiceError)) return EXIT.failure
   const { code } = error
   if (code in CODES) return CODES[code] ?? EXIT.failure
-  // Somebody between us and the service says that it does not answer.
+  // A proxy reports that the service is unreachable.
   if (code === 'UNEXPECTED' && error instanceof ServiceError && error.status >= 502) return EXIT.unreachable
   return USAGE.test(code) ? EXIT.usage : EXIT.failure
 }
 
 export function printError(error: unknown): void {
-  process.stderr.write(`belfry: ${cleanText(wordsOf(error))}\n`)
+  process.stderr.write(`belfry: ${cleanText(messageOf(error))}\n`)
 }
 
-function wordsOf(error: unknown): string {
+function messageOf(error: unknown): string {
   if (error instanceof BelfryError) return error.message
   if (error instanceof ServiceError) {
     const hint = HINTS[error.code] ?? error.problem.hint
     return hint === undefined ? error.message : `${error.message}\n(${hint})`
   }
   if (!(error instanceof Error)) return String(error)
-  // What the system refuses, such as a disk that is full, is no mistake in here.
+  // An error of the system, such as a full disk, needs no stack.
   return 'syscall' in error ? error.message : (error.stack ?? error.message)
 }
 
-/** Where the service speaks of requests, and we of commands. */
+/** Hints in terms of commands, instead of the service's, which are in terms of requests. */
 const HINTS: Readonly<Record<string, string>> = {
   UNAUTHENTICATED: 'set BELFRY_TOKEN, or pass --token; belfry token create makes one',
-  BATCH_TOO_LARGE: 'belfry import takes any number of them, as lines',
-  BODY_TOO_LARGE: 'belfry import takes any number of schedules, as lines; --max-body of belfry serve allows more',
+  BATCH_TOO_LARGE: 'belfry import takes any number of them as lines',
+  BODY_TOO_LARGE: 'belfry import takes any number of schedules as lines; belfry serve --max-body raises the limit',
   SCHEDULE_DUPLICATE: 'belfry put without --if-version replaces it',
 }

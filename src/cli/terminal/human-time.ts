@@ -3,7 +3,7 @@ import { zone } from '../../time/zone.js'
 
 const WEEKDAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat']
 
-/** "Mon 2026-11-16 09:00:00 +01:00": sortable, and the weekday is what people look for first. */
+/** "Mon 2026-11-16 09:00:00 +01:00" */
 export function wallClock(instant: number, timezone: string): string {
   const { offset } = zone(timezone).segmentAt(instant)
   const local = new Date(instant + offset)
@@ -11,13 +11,13 @@ export function wallClock(instant: number, timezone: string): string {
   return `${WEEKDAYS[local.getUTCDay()]} ${date} ${time.slice(0, 8)} ${offsetText(offset)}`
 }
 
-/** "+01:00", or "-00:44:30" where it was so. */
+/** "+01:00", or "-00:44:30" for old offsets with seconds. */
 function offsetText(offset: number): string {
   const text = new Date(Math.abs(offset)).toISOString().slice(11, 19)
   return `${offset < 0 ? '-' : '+'}${text.endsWith(':00') ? text.slice(0, 5) : text}`
 }
 
-/** "2026-11-16", where it is that day. */
+/** The local date, "2026-11-16". */
 function dateOf(instant: number, timezone: string): string {
   return new Date(instant + zone(timezone).segmentAt(instant).offset).toISOString().slice(0, 10)
 }
@@ -25,7 +25,7 @@ function dateOf(instant: number, timezone: string): string {
 const YEAR_MS = 365.25 * DAY_MS
 const MONTH_MS = YEAR_MS / 12
 
-/** From this long on, in these two units. */
+/** Lengths from the first value on are shown in these two units. */
 const SCALES = [
   [YEAR_MS, ['year', YEAR_MS], ['month', MONTH_MS]],
   [2 * MONTH_MS, ['month', MONTH_MS], undefined],
@@ -38,7 +38,7 @@ const SCALES = [
 
 const WORDS = new Set<string>(['year', 'month', 'day'])
 
-/** "1 h 30 min", "3 days 4 h", "45 s", "2 years": what one would say, in at most two units. */
+/** "1 h 30 min", "3 days 4 h", "45 s", "2 years": at most two units. */
 function lengthOf(ms: number): string {
   const scale = SCALES.find(([from]) => ms >= from)
   if (scale === undefined) return `${Math.max(Math.floor(ms / SECOND_MS), 0)} s`
@@ -54,7 +54,7 @@ function counted(count: number, unit: string): string {
   return `${count} ${WORDS.has(unit) && count !== 1 ? `${unit}s` : unit}`
 }
 
-/** "in 1 h 30 min", "tomorrow, in 16 h 5 min", "3 h ago": how far an instant is from now, for somebody in a zone. */
+/** "in 1 h 30 min", "tomorrow, in 16 h 5 min", "3 h ago": the distance from now; the zone decides the day. */
 export function relative(instant: number, now: number, timezone: string): string {
   const ms = instant - now
   if (Math.abs(ms) < SECOND_MS) return 'now'
@@ -65,14 +65,14 @@ export function relative(instant: number, now: number, timezone: string): string
   return day === today ? words : `${day > today ? 'tomorrow' : 'yesterday'}, ${words}`
 }
 
-/** As `relative`, without the name of the day: for columns. */
+/** `relative` without the day, for table columns. */
 export function briefly(instant: number, now: number): string {
   const ms = instant - now
   if (Math.abs(ms) < SECOND_MS) return 'now'
   return ms > 0 ? `in ${lengthOf(ms)}` : `${lengthOf(-ms)} ago`
 }
 
-/** "340 ms", "1.2 s", "2 min 5 s": how long something took. */
+/** A measured duration: "340 ms", "1.2 s", "2 min 5 s". */
 export function took(ms: number): string {
   if (ms < SECOND_MS) return `${Math.round(ms)} ms`
   return ms < MINUTE_MS ? `${(ms / SECOND_MS).toFixed(1)} s` : lengthOf(ms)

@@ -1,10 +1,10 @@
-/** Ctrl-C and SIGTERM as a signal to what is under way. The second one does not wait. */
+/** Ctrl-C, SIGTERM and SIGHUP as an AbortSignal. A second one exits at once. */
 import { EXIT } from './exit.js'
 
 export interface Interruption {
   readonly signal: AbortSignal
-  /** From here on signals end the process as they do by default. */
-  readonly over: () => void
+  /** Restores the default: signals end the process. */
+  readonly release: () => void
 }
 
 export function interruption(): Interruption {
@@ -17,7 +17,7 @@ export function interruption(): Interruption {
   for (const signal of signals) process.on(signal, interrupt)
   return {
     signal: controller.signal,
-    over: () => {
+    release: () => {
       for (const signal of signals) process.off(signal, interrupt)
     },
   }

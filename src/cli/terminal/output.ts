@@ -1,8 +1,7 @@
 /**
- * All that a command says. What was asked for goes to standard output, as a table for people or as JSON for programs;
- * everything else goes to standard error.
+ * The output of a command. Results go to standard output, as a table for people or as JSON for programs; notes go to standard
+ * error.
  */
-
 import { cleanText } from './clean-text.js'
 import { type Style, styleFor } from './style.js'
 import { type Column, tableLines } from './table.js'
@@ -13,24 +12,24 @@ export type Format = (typeof FORMATS)[number]
 export class Output {
   readonly format: Format
   readonly style: Style
-  /** Columns of the terminal. Into a pipe or a file nothing is cut, unless COLUMNS says so. */
+  /** Columns of the terminal. Output to a pipe or file is not cut, unless COLUMNS is set. */
   readonly width: number
   readonly #notes: string[] = []
 
   constructor(format: Format) {
     this.format = format
     this.style = styleFor(process.stdout)
-    const asked = Number(process.env.COLUMNS)
-    const known = process.stdout.isTTY ? process.stdout.columns : asked
+    const columns = Number(process.env.COLUMNS)
+    const known = process.stdout.isTTY ? process.stdout.columns : columns
     this.width = known > 0 ? known : process.stdout.isTTY ? 80 : Number.POSITIVE_INFINITY
   }
 
-  /** Something to know that is not what was asked for. */
+  /** A line on standard error. */
   note(text: string): void {
     process.stderr.write(`${cleanText(text)}\n`)
   }
 
-  /** The same once the list is out: above a long one nobody would see it. */
+  /** A note after the list, so that a long list does not scroll it away. */
   noteAfter(text: string): void {
     this.#notes.push(text)
   }
@@ -39,14 +38,14 @@ export class Output {
     process.stdout.write(`${text}\n`)
   }
 
-  /** One thing: as it is for programs, in words for people. */
-  one(value: unknown, words: () => readonly string[]): void {
+  /** One result: JSON for programs, `text` for people. */
+  one(value: unknown, text: () => readonly string[]): void {
     if (this.format === 'json') this.line(JSON.stringify(value, null, 2))
     else if (this.format === 'jsonl') this.line(JSON.stringify(value))
-    else for (const line of words()) this.line(line)
+    else for (const line of text()) this.line(line)
   }
 
-  /** Many things of a kind; `none` is what people are told when there are none. */
+  /** A list of results; `none` is the note when it is empty. */
   async list<Item>(
     items: AsyncIterable<Item> | Iterable<Item>,
     columns: readonly Column<Item>[],
@@ -74,7 +73,7 @@ export class Output {
   }
 }
 
-/** Names and what they stand for, one a line, in two columns. What is undefined is left out. */
+/** Names and values in two columns, one pair a line. Undefined values are left out. */
 export function fieldLines(fields: Readonly<Record<string, string | undefined>>, style: Style): string[] {
   const given = Object.entries(fields).filter((field): field is [string, string] => field[1] !== undefined)
   const width = Math.max(...given.map(([name]) => name.length))

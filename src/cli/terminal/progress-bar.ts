@@ -1,4 +1,4 @@
-/** How far something long has got, on one line of a terminal that is written over. Elsewhere it says nothing. */
+/** A progress bar on one line of the terminal. Without a terminal it prints nothing. */
 import { styleFor } from './style.js'
 
 const EVERY_MS = 100
@@ -10,17 +10,17 @@ export class ProgressBar {
   readonly #style = styleFor(process.stderr)
   #shownAt = Number.NEGATIVE_INFINITY
 
-  /** `share` is from 0 to 1, or undefined where nobody knows the end. */
-  show(share: number | undefined, words: string): void {
+  /** `share` is from 0 to 1, or undefined if the total is unknown. */
+  show(share: number | undefined, text: string): void {
     if (!this.#isShown || performance.now() - this.#shownAt < EVERY_MS) return
     this.#shownAt = performance.now()
     const width = Math.max((process.stderr.columns || 80) - 1, 20)
     const bar = share === undefined ? '' : `${this.#bar(share)} `
     const room = width - (share === undefined ? 0 : CELLS + 6)
-    process.stderr.write(`${CLEAR}${bar}${words.slice(0, room)}`)
+    process.stderr.write(`${CLEAR}${bar}${text.slice(0, room)}`)
   }
 
-  /** Makes room for what is said next. */
+  /** Clears the line for other output. */
   clear(): void {
     if (this.#isShown && this.#shownAt > 0) process.stderr.write(CLEAR)
   }

@@ -1,4 +1,4 @@
-/** A file in a message: all of its path, since half of one helps nobody to find it. */
+/** A file in a message, with its whole path: `quote` would cut a long one. */
 export function quotePath(path: string): string {
   return path === '-' ? 'standard input' : JSON.stringify(path)
 }

@@ -1,4 +1,4 @@
-/** Runs as people read them. */
+/** Runs as table columns and text. */
 import type { RunResource, RunSummary } from '../../client/index.js'
 import { cleanLine } from './clean-text.js'
 import { briefly, took, wallClock } from './human-time.js'
@@ -48,8 +48,8 @@ function aboutOf({ error, origin }: RunSummary): string {
   return error === undefined ? (origin === 'tick' ? '' : origin) : error.message
 }
 
-/** One line for a run that has just changed. */
-export function newsLine(run: RunSummary, style: Style): string {
+/** A line for a run that has just changed. */
+export function changeLine(run: RunSummary, style: Style): string {
   const paint = paintState(style, run.state) ?? ((text: string) => text)
   const clock = new Date(sinceOf(run)).toISOString().slice(11, 19)
   const about = [tookText(run), aboutOf(run)].filter((text) => text !== '').join(', ')

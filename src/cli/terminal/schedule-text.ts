@@ -1,4 +1,4 @@
-/** Schedules as people read them. */
+/** Schedules as table columns and text. */
 import type { ScheduleResource } from '../../client/index.js'
 import { cleanLine } from './clean-text.js'
 import { briefly, relative, took, wallClock } from './human-time.js'

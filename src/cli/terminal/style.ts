@@ -1,4 +1,4 @@
-/** Colour for people, none for pipes. `NO_COLOR` is honoured. */
+/** ANSI colours on a terminal; none in pipes, or with `NO_COLOR`. */
 export interface Style {
   dim(text: string): string
   bold(text: string): string

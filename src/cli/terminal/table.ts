@@ -1,5 +1,4 @@
-/** Rows as columns that fit: what is too long for the terminal is cut where its column allows it. */
-
+/** Aligns rows in columns. When the terminal is too narrow, it cuts the columns that allow it. */
 import { cleanLine } from './clean-text.js'
 import type { Style } from './style.js'
 import { cut, textWidth } from './text-width.js'
@@ -7,7 +6,7 @@ import { cut, textWidth } from './text-width.js'
 export interface Column<Item> {
   readonly title: string
   readonly cell: (item: Item) => string
-  /** May be cut down to this many characters. Columns without it are never cut. */
+  /** The column may be cut to this width. Without it, it is never cut. */
   readonly least?: number
   readonly right?: boolean
   readonly paint?: (style: Style, item: Item) => ((text: string) => string) | undefined
@@ -44,7 +43,7 @@ export function tableLines<Item>(
   return [heads, ...body]
 }
 
-/** The widest column that may be cut gives way first. */
+/** Narrows the widest column that may be cut, until the row fits. */
 function fittedWidths<Item>(
   columns: readonly Column<Item>[],
   rows: readonly (readonly string[])[],

@@ -1,16 +1,16 @@
-/** The live account: one line for whatever happened to a run. */
+/** The live output of `belfry dev`: a line for each event of a run, and for each API request. */
 import type { Style } from '../terminal/style.js'
-import type { Asked } from './demo-api.js'
+import type { RequestNote } from './demo-api.js'
 
-/** What a replica tells of a run; plain data, so that it can cross a process boundary. */
-export interface Note {
+/** An event of a run as plain data, so that it can cross a process boundary. */
+export interface RunNote {
   readonly kind: 'started' | 'succeeded' | 'failed' | 'retrying' | 'cancelled' | 'released' | 'stale'
   readonly at: number
   readonly schedule: string
   readonly tick: number
   readonly attempt: number
   readonly takeovers: number
-  /** Runs that hold a key are worth a line when they start: they are the ones to kill. */
+  /** Whether the run holds a key. Only those get a line when they start: they are the interesting ones to kill. */
   readonly exclusive: boolean
   readonly lateMs: number
   readonly durationMs?: number
@@ -20,23 +20,22 @@ export interface Note {
 
 const NAME_WIDTH = 10
 
-/** A line for the terminal, or nothing for what is not worth one. */
-export function lineOf(note: Note, replica: string | undefined, style: Style): string | undefined {
-  const words = wordsOf(note, style)
-  if (words === undefined) return undefined
+/** Undefined for an event without a line. */
+export function runLine(note: RunNote, replica: string | undefined, style: Style): string | undefined {
+  const text = eventText(note, style)
+  if (text === undefined) return undefined
   const who = replica === undefined ? '' : `${style.cyan(replica)}  `
   const time = style.dim(clockTime(note.at, true))
-  return `${time}  ${who}${style.bold(note.schedule.padEnd(NAME_WIDTH))} ${clockTime(note.tick)}  ${words}`
+  return `${time}  ${who}${style.bold(note.schedule.padEnd(NAME_WIDTH))} ${clockTime(note.tick)}  ${text}`
 }
 
-/** A line for what the API was asked. */
-export function answerLine({ method, path, status, ms }: Asked, style: Style): string {
+export function requestLine({ method, path, status, ms }: RequestNote, style: Style): string {
   const mark = status < 400 ? style.green(String(status)) : style.red(String(status))
   const name = style.cyan('API'.padEnd(NAME_WIDTH))
   return `${style.dim(clockTime(Date.now(), true))}  ${name} ${method} ${path} → ${mark}${style.dim(` in ${duration(ms)}`)}`
 }
 
-function wordsOf(note: Note, style: Style): string | undefined {
+function eventText(note: RunNote, style: Style): string | undefined {
   const { kind, attempt, takeovers, lateMs, error, delayMs } = note
   const took = note.durationMs === undefined ? '' : ` in ${duration(note.durationMs)}`
   const again = attempt > 1 ? style.dim(`, attempt ${attempt}`) : ''
@@ -47,15 +46,15 @@ function wordsOf(note: Note, style: Style): string | undefined {
     case 'succeeded':
       return `${style.green('✔')} done${took}${style.dim(`, started +${Math.max(lateMs, 0)} ms`)}${again}`
     case 'retrying':
-      return `${style.yellow('↻')} failed: ${error}${style.dim(`, again in ${duration(delayMs ?? 0)}`)}`
+      return `${style.yellow('↻')} failed: ${error}${style.dim(`, retry in ${duration(delayMs ?? 0)}`)}`
     case 'failed':
-      return `${style.red('✘')} failed for good: ${error}${again}`
+      return `${style.red('✘')} failed: ${error}${again}`
     case 'released':
-      return style.dim('given back, the instance is stopping')
+      return style.dim('released: the instance is stopping')
     case 'cancelled':
       return style.dim('cancelled')
     case 'stale':
-      return style.yellow('came back too late: its token was refused')
+      return style.yellow('stale: its token was refused')
   }
 }
 

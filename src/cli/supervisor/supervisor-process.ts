@@ -1,27 +1,28 @@
 /**
- * The guard: a process of its own that starts programs for another and outlives it, so that no program goes on alone.
+ * The supervisor: a child process that starts programs for its parent and outlives it, so that no program keeps running
+ * without a lease.
  *
- * - The other dies, by kill -9 too: its end of the channel closes, and the programs are ended.
- * - The other is stopped, or can no longer renew what it holds: the time until which it was trusted passes, and the
- *   programs are ended before others may come in.
- * - The guard dies: the other sees it, knows the programs, and kills them.
+ * - The parent dies, even by kill -9: the channel closes, and the supervisor ends the programs.
+ * - The parent is stopped (SIGSTOP), or can no longer renew its lease: the deadline that it last set passes, and the
+ *   supervisor ends the programs before another holder can acquire the lease.
+ * - The supervisor dies: the parent notices, knows the process ids, and kills the programs.
  *
- * Each program leads a group (and session) of its own, and signals go to the group: children of a shell are ended with it.
+ * Each program leads a process group of its own, and signals go to the group, so that children of a shell end with it.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { BoundedText } from './bounded-text.js'
-import { type FromGuard, machineMs, type Program, type ToGuard } from './guard-messages.js'
+import { type FromSupervisor, machineMs, type Program, type ToSupervisor } from './supervisor-messages.js'
 
-/** How long to wait for output after a program has ended: what it left behind may hold the pipe for ever. */
+/** How long to wait for output after a program has ended: a child that it left behind may hold the pipe open for ever. */
 const OUTPUT_MS = 500
-/** After the other has died. */
+/** From SIGTERM to SIGKILL after the parent's death. */
 const ORPHAN_GRACE_MS = 2_000
 
 const running = new Map<number, ChildProcess>()
-let cancelTrust = () => {}
-let trustedUntilMs = Number.POSITIVE_INFINITY
+let cancelDeadline = () => {}
+let deadlineMs = Number.POSITIVE_INFINITY
 
-function tell(message: FromGuard): void {
+function tell(message: FromSupervisor): void {
   if (process.connected) process.send?.(message, () => {})
 }
 
@@ -34,7 +35,7 @@ function start(id: number, { file, args, env, cwd, uid, gid, stdin, capture }: P
   })
   const output = new BoundedText()
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => output.add(chunk))
-  // A program need not read what it is given.
+  // The program may close its standard input without reading it.
   child.stdin?.on('error', () => {})
   child.stdin?.end(stdin)
   child.on('spawn', () => {
@@ -54,13 +55,13 @@ function start(id: number, { file, args, env, cwd, uid, gid, stdin, capture }: P
 
 function closed(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => {
-    const give = () => {
+    const done = () => {
       clearTimeout(timer)
       for (const stream of [child.stdout, child.stderr]) stream?.destroy()
       resolve()
     }
-    const timer = setTimeout(give, OUTPUT_MS)
-    child.once('close', give)
+    const timer = setTimeout(done, OUTPUT_MS)
+    child.once('close', done)
   })
 }
 
@@ -69,7 +70,7 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-child.pid, signal)
   } catch {
-    // It has ended meanwhile.
+    // It has already ended.
   }
 }
 
@@ -83,22 +84,22 @@ function endAll(graceMs: number): void {
   for (const child of running.values()) end(child, graceMs)
 }
 
-function trust(untilMs: number, graceMs: number): void {
-  cancelTrust()
-  trustedUntilMs = untilMs
+function extend(untilMs: number, graceMs: number): void {
+  cancelDeadline()
+  deadlineMs = untilMs
   const timer = setTimeout(
     () => {
-      tell({ kind: 'lapsed' })
+      tell({ kind: 'expired' })
       endAll(untilMs - machineMs())
     },
     Math.max(untilMs - graceMs - machineMs(), 0),
   )
-  cancelTrust = () => clearTimeout(timer)
+  cancelDeadline = () => clearTimeout(timer)
 }
 
-process.on('message', (message: ToGuard) => {
+process.on('message', (message: ToSupervisor) => {
   if (message.kind === 'run') return start(message.id, message.program)
-  if (message.kind === 'trust') return trust(message.untilMs, message.graceMs)
+  if (message.kind === 'extend') return extend(message.untilMs, message.graceMs)
   const child = running.get(message.id)
   if (child === undefined) return
   if (message.kind === 'signal') signalGroup(child, message.signal)
@@ -107,10 +108,10 @@ process.on('message', (message: ToGuard) => {
 
 process.on('disconnect', () => {
   if (running.size === 0) process.exit()
-  endAll(Math.min(ORPHAN_GRACE_MS, trustedUntilMs - machineMs()))
+  endAll(Math.min(ORPHAN_GRACE_MS, deadlineMs - machineMs()))
 })
 
-// Whoever ends the other ends us by that; a signal that reaches the whole service must not end the guard first.
+// The supervisor ends after its parent. A signal to the whole process group must not end it first.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {})
 
 tell({ kind: 'ready' })

@@ -1,15 +1,15 @@
 import { userInfo } from 'node:os'
 
-/** Whoever has the store is admin. Who changed something is written down. */
-export function commandLine() {
+/** The caller in the audit trail when a command works on a store directly. Who can open the store is admin. */
+export function localCaller() {
   return { name: `command line (${userName()})`, role: 'admin' } as const
 }
 
-/** A user id without a name is a name too. */
 function userName(): string {
   try {
     return userInfo().username
   } catch {
+    // A user id without an entry in the user database.
     return String(process.getuid?.() ?? 'unknown')
   }
 }

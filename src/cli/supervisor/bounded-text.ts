@@ -1,10 +1,10 @@
-/** Output of any length in bounded memory: its beginning and its end. */
+/** Keeps the beginning and the end of output of any length, in bounded memory. */
 const HEAD = 16 * 1_024
 const TAIL = 44 * 1_024
 
 export class BoundedText {
   readonly #head = Buffer.alloc(HEAD)
-  /** A ring: what comes is written over the oldest. */
+  /** A ring buffer of the latest bytes. */
   readonly #tail = Buffer.alloc(TAIL)
   #length = 0
 
@@ -21,7 +21,7 @@ export class BoundedText {
     }
   }
 
-  /** What is not UTF-8, or was cut in the middle of a character, is shown as such. */
+  /** Invalid UTF-8, and characters cut at the gap, become U+FFFD. */
   get whole(): { readonly text: string; readonly omitted: number } {
     const tailLength = Math.max(this.#length - HEAD, 0)
     const omitted = Math.max(tailLength - TAIL, 0)
@@ -31,7 +31,7 @@ export class BoundedText {
       omitted === 0
         ? this.#tail.subarray(0, tailLength)
         : Buffer.concat([this.#tail.subarray(at), this.#tail.subarray(0, at)])
-    const gap = omitted === 0 ? [] : [Buffer.from(`\n… ${omitted} bytes are left out here …\n`)]
+    const gap = omitted === 0 ? [] : [Buffer.from(`\n… ${omitted} bytes left out …\n`)]
     return { text: Buffer.concat([head, ...gap, tail]).toString('utf8'), omitted }
   }
 }

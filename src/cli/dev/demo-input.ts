@@ -1,27 +1,27 @@
-/** The end of the demo: Ctrl-C, q, SIGTERM, a closed terminal or a closed pipe. A second Ctrl-C does not wait. */
-export class Interruption {
-  /** Resolves when the demo is to end. */
-  readonly happened: Promise<void>
-  /** Told of every other key. */
+/** Keys and signals of the demo. Ctrl-C, q, SIGTERM and a closed terminal or pipe end it; a second Ctrl-C exits at once. */
+export class DemoInput {
+  /** Resolves when the user ends the demo. */
+  readonly ended: Promise<void>
+  /** Called for every other key. */
   onKey: (key: string) => void = () => {}
   #finish = () => {}
-  #over = false
+  #hasEnded = false
 
   constructor() {
-    this.happened = new Promise((resolve) => {
+    this.ended = new Promise((resolve) => {
       this.#finish = resolve
     })
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => this.#interrupt())
-    // Nobody reads any more: a pipe that was closed, or a terminal that is gone.
+    // A closed pipe or terminal.
     process.stdout.on('error', () => {
-      if (!this.#over) this.#interrupt()
+      if (!this.#hasEnded) this.#interrupt()
     })
     this.#listenToKeys()
   }
 
   #interrupt(): void {
-    if (this.#over) process.exit(130)
-    this.#over = true
+    if (this.#hasEnded) process.exit(130)
+    this.#hasEnded = true
     this.#restoreTerminal()
     this.#finish()
   }
@@ -31,7 +31,7 @@ export class Interruption {
     if (!stdin.isTTY) return
     stdin.setRawMode(true)
     stdin.on('error', () => this.#interrupt())
-    // What was typed fast, or pasted, comes as one.
+    // Keys typed fast, or pasted, arrive in one chunk.
     stdin.on('data', (data: Buffer) => {
       for (const key of data.toString()) {
         if (key === '\u0003' || key === 'q') this.#interrupt()
@@ -40,7 +40,7 @@ export class Interruption {
     })
   }
 
-  /** Signals reach us from the terminal again from here on. */
+  /** From here on Ctrl-C is a signal again. */
   #restoreTerminal(): void {
     const { stdin } = process
     if (stdin.isTTY) stdin.setRawMode(false)

@@ -1,4 +1,4 @@
-/** What a process and its guard say to each other. */
+/** Messages between a process and its supervisor. */
 
 export interface Program {
   readonly file: string
@@ -7,28 +7,28 @@ export interface Program {
   readonly cwd?: string
   readonly uid?: number
   readonly gid?: number
-  /** What it reads; the terminal, where nothing is captured. */
+  /** Its standard input when output is captured; otherwise it inherits ours. */
   readonly stdin?: string
-  /** Whether its output is kept, within bounds, or goes where ours goes. */
+  /** Whether its output is captured, within bounds, or goes to ours. */
   readonly capture: boolean
 }
 
-export type ToGuard =
+export type ToSupervisor =
   | { readonly kind: 'run'; readonly id: number; readonly program: Program }
   | { readonly kind: 'signal'; readonly id: number; readonly signal: NodeJS.Signals }
-  /** SIGTERM now, and SIGKILL if it takes longer than this. */
+  /** SIGTERM now, and SIGKILL after `graceMs`. */
   | { readonly kind: 'end'; readonly id: number; readonly graceMs: number }
-  /** All is well until then, by the machine's own monotonic clock; SIGTERM comes so long before, SIGKILL at that time. */
-  | { readonly kind: 'trust'; readonly untilMs: number; readonly graceMs: number }
+  /** The programs may run until `untilMs` of `machineMs()`: SIGTERM `graceMs` before it, SIGKILL at it. */
+  | { readonly kind: 'extend'; readonly untilMs: number; readonly graceMs: number }
 
-export type FromGuard =
+export type FromSupervisor =
   | { readonly kind: 'ready' }
   | { readonly kind: 'started'; readonly id: number; readonly pid: number }
-  /** It could not be started. */
+  /** The program could not be started. */
   | { readonly kind: 'refused'; readonly id: number; readonly code: string; readonly message: string }
   | ({ readonly kind: 'ended'; readonly id: number } & ProgramEnd)
-  /** Trust ran out: what runs was told to end. */
-  | { readonly kind: 'lapsed' }
+  /** `untilMs` is near: the programs got SIGTERM. */
+  | { readonly kind: 'expired' }
 
 export interface ProgramEnd {
   readonly code: number | null
@@ -36,7 +36,7 @@ export interface ProgramEnd {
   readonly output: { readonly text: string; readonly omitted: number }
 }
 
-/** The same for all processes of a machine, and it goes on while one of them is stopped. */
+/** A monotonic clock that all processes of a machine share; it does not stop while one of them is stopped (SIGSTOP). */
 export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }

@@ -1,4 +1,4 @@
-/** What the service finds wrong with fields, as somebody reads it who has written a file or flags, and no JSON pointers. */
+/** Field errors of the service in terms of the file or flags that the user wrote, without JSON pointers. */
 import type { ServiceError } from '../../client/index.js'
 import { nearest } from './missing.js'
 
@@ -7,24 +7,24 @@ const FIELDS = [
   ...['missed', 'deadline', 'jitter', 'times', 'priority', 'keep', 'onFinish'],
 ]
 
-/** One a line. Undefined where no field is wrong. */
-export function fieldWords({ problem }: ServiceError): string | undefined {
+/** One line for each field; undefined if the error concerns no field. */
+export function fieldErrorText({ problem }: ServiceError): string | undefined {
   const errors = problem.errors?.filter(({ pointer }) => pointer.startsWith('/')) ?? []
   if (errors.length === 0) return undefined
   return errors
-    .map(({ pointer, message }) => `${placeOf(pointer)}: ${message}${meantBy(pointer, message)}`)
+    .map(({ pointer, message }) => `${fieldName(pointer)}: ${message}${suggestion(pointer, message)}`)
     .join('\n  ')
 }
 
-/** "/schedules/shop~1digest/cron" is the field cron of "shop/digest". */
-function placeOf(pointer: string): string {
+/** "/schedules/shop~1digest/cron" becomes `"shop/digest": cron`. */
+function fieldName(pointer: string): string {
   const [first, ...rest] = partsOf(pointer)
   if (first !== 'schedules' || rest.length === 0) return [first, ...rest].join('.')
   const [id, ...field] = rest
   return field.length === 0 ? JSON.stringify(id) : `${JSON.stringify(id)}: ${field.join('.')}`
 }
 
-function meantBy(pointer: string, message: string): string {
+function suggestion(pointer: string, message: string): string {
   const parts = partsOf(pointer)
   const isField = parts.length === (parts[0] === 'schedules' ? 3 : 1)
   const meant = isField && message === 'there is no such field' ? nearest(parts.at(-1) ?? '', FIELDS) : undefined
