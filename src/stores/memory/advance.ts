@@ -27,7 +27,10 @@ export function advanceSchedules(state: MemoryState, request: AdvanceRequest): A
   return { now, schedules: batch.length, recorded, skipped, ...(nextDueAt === undefined ? {} : { nextDueAt }) }
 }
 
-/** Out of the queue first, all of them: one that is due again after its step must not be taken twice. */
+/**
+ * Removes all due schedules from the queue first, so that a schedule that is due again after its step is not taken
+ * twice.
+ */
 function takeDue(state: MemoryState, limit: number, horizon: number): ScheduleRecord[] {
   const batch: ScheduleRecord[] = []
   while (batch.length < limit) {
@@ -39,7 +42,7 @@ function takeDue(state: MemoryState, limit: number, horizon: number): ScheduleRe
   return batch
 }
 
-/** Plans all before anything is written: a planner that throws leaves everything as it was. */
+/** Plans everything before the first write, so that a planner that throws leaves the store unchanged. */
 function planAll(
   state: MemoryState,
   batch: readonly ScheduleRecord[],
@@ -57,7 +60,7 @@ function planAll(
   }
 }
 
-/** A schedule that allows overlap does not ask. */
+/** Unfinished runs matter only to an overlap policy other than `allow`. */
 function unfinishedRuns({ schedule, lane }: ScheduleRecord): Unfinished[] {
   if (schedule.definition.overlap === 'allow' || lane.engaged.size === 0) return []
   return [...lane.engaged].map(({ state, attempt, origin, tick }) => ({
@@ -73,7 +76,7 @@ function applyTicks(state: MemoryState, record: ScheduleRecord, plan: Plan, now:
   if (plan.cancelUnfinished) makeWay(state, lane, now)
   let recorded = 0
   for (const tick of plan.ticks) {
-    // A tick is unique by its instant: while its run is known, and behind the cursor for ever.
+    // A tick is unique: by its instant while its run is known, and by the cursor afterwards.
     if (lane.runs.has(tick.at) || tick.at <= record.schedule.cursor) continue
     recordTick(state, record, tick, now)
     recorded += 1

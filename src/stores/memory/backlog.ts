@@ -3,7 +3,7 @@ import type { Backlog } from '../../core/store.js'
 import { ripen } from './run-changes.js'
 import type { MemoryState } from './state.js'
 
-/** What is due stands apart from what is not yet: all of it is counted. */
+/** Counts due runs exactly: they are in other queues than delayed ones. */
 export function readyBacklog(state: MemoryState): Backlog {
   const now = state.clock.now()
   ripen(state, now)

@@ -45,7 +45,7 @@ function startRuns(
   asked: readonly Asked[],
   now: number,
 ): RunRecord[] {
-  // The reply to this claim was lost: the answer is what it gave, as far as it is still this instance's.
+  // The reply to this claim was lost: return its runs again, as far as this instance still has them.
   if (claim <= instance.claimsSettled || instance.claims.has(claim)) {
     return [...instance.running].filter((run) => run.claim === claim)
   }
@@ -63,7 +63,7 @@ function startRuns(
   return started
 }
 
-/** The queue whose first run is next in the order of claiming. */
+/** The queue whose first run comes next in claim order. */
 function firstOf(asked: readonly Asked[]): Asked | undefined {
   let best: Asked | undefined
   let first: RunRecord | undefined
@@ -76,7 +76,7 @@ function firstOf(asked: readonly Asked[]): Asked | undefined {
   return best
 }
 
-/** Starts a run, or takes it out of the queue because it may not start now. */
+/** Starts a run, or removes it from the queue because it may not start now. */
 function startRun(state: MemoryState, run: RunRecord, instance: InstanceRecord, floor: number, now: number): boolean {
   if (run.attempt === 0 && run.startBy !== undefined && now > run.startBy) {
     skipRun(state, run, 'deadline', now)
@@ -98,7 +98,7 @@ function startRun(state: MemoryState, run: RunRecord, instance: InstanceRecord, 
   return true
 }
 
-/** A key is free for a run when a permit is, and no older run that is due stands before it. */
+/** A run may take its key when a permit is free and no older due run waits for it. */
 function mayTakeKey(state: MemoryState, run: RunRecord, name: NameRecord, now: number): boolean {
   const limit = run.key?.limit ?? 1
   serveWaiters(state, name, now)
@@ -124,7 +124,7 @@ function takeKey(state: MemoryState, run: RunRecord, name: NameRecord, token: nu
   const holder = `run:${run.id}:${token}`
   run.lease = addLease(state, name, { holder, token, expiresAt: now, instance, run, owner }, now)
   engageKey(state, run)
-  // With permits left, whoever waited only because this run stood before it is next.
+  // With permits left, a run that waited only behind this one is next.
   if ((run.key?.limit ?? 1) > 1) wakeRuns(state, name, now)
 }
 

@@ -4,13 +4,13 @@ import { NOWHERE } from './heap.js'
 import type { RunRecord } from './run-record.js'
 import type { Dedupe, MemoryState } from './state.js'
 
-/** The entry that refuses another run with this dedupe key, if any does. */
+/** The entry because of which another run with this dedupe key is refused. */
 export function dedupeOf(state: MemoryState, target: Target, dedupe: string, now: number): Dedupe | undefined {
   const entry = state.dedupes.get(dedupeId(target, dedupe))
   return entry !== undefined && entry.until > now ? entry : undefined
 }
 
-/** While the run is unfinished, its key refuses. */
+/** Reserves the dedupe key while the run is unfinished. */
 export function openDedupe(state: MemoryState, run: RunRecord): void {
   if (run.dedupe === undefined) return
   const id = dedupeId(run.target, run.dedupe)
@@ -18,7 +18,7 @@ export function openDedupe(state: MemoryState, run: RunRecord): void {
   state.dedupes.set(id, { id, run: run.id, until: Number.POSITIVE_INFINITY, place: NOWHERE })
 }
 
-/** After its end it refuses for as long as was asked for, whether or not the run stays in the history. */
+/** Keeps the dedupe key reserved for `keyFor` after the end, whether or not the run stays in the history. */
 export function closeDedupe(state: MemoryState, run: RunRecord, now: number): void {
   if (run.dedupe === undefined) return
   const id = dedupeId(run.target, run.dedupe)

@@ -25,7 +25,7 @@ function enqueueRun(state: MemoryState, run: NewRun, now: number): EnqueueResult
   const refused = refusal(state, run, readyAt, now)
   if (refused !== undefined) return refused
   const waits = run.schedule !== undefined && meetOverlap(state, run.schedule, run, now)
-  // Looked up only now: a lane that making way has emptied is gone.
+  // Looked up after `cancel-running` took effect, which may have removed an empty lane.
   const lane = run.schedule === undefined ? undefined : laneOf(state, run.schedule)
   const { origin, priority, keep, backfill, dedupe, dedupeForMs = 0 } = run
   const target = frozenCopy(run.target)
@@ -56,7 +56,9 @@ function refusal(state: MemoryState, run: NewRun, readyAt: number, now: number):
   return winner === undefined ? undefined : { outcome: 'busy', run: winner.id }
 }
 
-/** The run that has the key, when as many as its limit are due or executing, or one is ready at the same instant. */
+/**
+ * The run that holds the key, when as many runs as its limit are due or executing, or one is ready at the same instant.
+ */
 function keyWinner(state: MemoryState, run: NewRun, readyAt: number, now: number): RunRecord | undefined {
   const { key, checkKey } = run
   if (!checkKey || key === undefined || key === 'unstamped') return undefined
@@ -67,8 +69,8 @@ function keyWinner(state: MemoryState, run: NewRun, readyAt: number, now: number
 }
 
 /**
- * Whoever executes, or else the oldest that is due, or else one between attempts, or else the oldest that waits for others
- * of its schedule.
+ * The executing run, else the oldest due one, else one between attempts, else the oldest that waits for earlier runs of
+ * its schedule.
  */
 function firstEngaged({ engaged, standing, waiting }: KeyLine): RunRecord | undefined {
   for (const run of engaged) if (run.state === 'running') return run
@@ -84,7 +86,7 @@ function overlapWinner({ engaged, waiting }: Lane, { overlap }: NewRun): RunReco
   return overlap === 'queue-one' ? waiting.first : undefined
 }
 
-/** Answers whether the run has to wait for others of its schedule. */
+/** Applies the overlap policy; returns whether the run has to wait for earlier runs of its schedule. */
 function meetOverlap(state: MemoryState, schedule: string, { overlap }: NewRun, now: number): boolean {
   if (overlap === undefined || overlap === 'allow') return false
   const lane = laneOf(state, schedule)

@@ -1,11 +1,10 @@
 /**
- * A binary heap whose items know their place in it, so that one can leave from the middle: what was cancelled or taken
- * back costs nobody anything later. The place is kept in a field of the item, and an item that can stand in two heaps
- * at a time has a field for each.
+ * A binary heap whose items know their index in it, so that a cancelled or taken back item can be removed from the
+ * middle. The index is a field of the item; an item that can be in two heaps at a time has a field for each.
  */
 export type Placed<Slot extends string> = { [Place in Slot]: number }
 
-/** The place of an item that stands in no heap. */
+/** The index of an item that is in no heap. */
 export const NOWHERE = -1
 
 export class Heap<Slot extends string, Item extends Placed<Slot>> {
@@ -22,12 +21,12 @@ export class Heap<Slot extends string, Item extends Placed<Slot>> {
     return this.#items.length
   }
 
-  /** The item that comes before all others. */
+  /** The smallest item. */
   get first(): Item | undefined {
     return this.#items[0]
   }
 
-  /** In no order. */
+  /** All items, in no particular order. */
   items(): Iterable<Item> {
     return this.#items.values()
   }

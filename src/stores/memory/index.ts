@@ -1,6 +1,6 @@
 /**
- * The memory store: the reference model. Every operation does its whole work in one synchronous step, so it is atomic
- * without any locking; what is promised of all stores can be read off here.
+ * The memory store: the reference model. Every operation runs in one synchronous step, so it is atomic without locks,
+ * and the contract of all stores can be read here.
  */
 import { type Clock, systemClock } from '../../core/clock.js'
 import { checkOptions } from '../../core/known-options.js'

@@ -43,7 +43,7 @@ export function beatInstance(state: MemoryState, request: BeatRequest): BeatResu
   }
 }
 
-/** Those of the listed attempts that are still the instance's, by run. */
+/** The listed attempts that still belong to the instance, by run. */
 function ownAttempts(state: MemoryState, instance: InstanceRecord, { attempts }: BeatRequest): Map<string, RunRecord> {
   const own = new Map<string, RunRecord>()
   for (const { run: id, token } of attempts) {
@@ -53,7 +53,7 @@ function ownAttempts(state: MemoryState, instance: InstanceRecord, { attempts }:
   return own
 }
 
-/** Runs of claims that were answered, of which the instance knows nothing: the answer was lost. */
+/** Makes runs ready again whose claim was answered but which the instance does not list: the reply was lost. */
 function giveBackUnheard(
   state: MemoryState,
   instance: InstanceRecord,

@@ -1,14 +1,15 @@
 /**
- * Locks. One rule decides everything: a lease is its holder's until its time is over AND somebody else took it.
+ * Locks. One rule decides everything: a lease belongs to its holder until it has expired AND another holder has taken
+ * it.
  *
- * - Two that ask at once: the first takes the permit, the second finds it busy. Its `until` says when to ask again, and
- *   with `waitMs` it has a place in the line.
- * - A holder that stalls past its time and comes back: if nobody took the lease, it renews and goes on. If somebody
- *   did, its record is gone, and renew, release and (for a run) settle are refused.
- * - A holder that dies: nobody has to notice. The next that asks takes its place, with a higher token.
- * - A waiter that dies: its place expires `waitMs` after it last asked, and with it a lease that was handed to it in
- *   between, unless it has asked again.
- * - A release that comes twice, or late: it only ever removes the holder's own record.
+ * - Two concurrent requests: the first gets the permit, the second finds the lock busy. Its `until` says when to ask
+ *   again, and with `waitMs` it gets a position in the waiter queue.
+ * - A holder that stalls past its expiry and continues: if no other holder took the lease, it renews. Otherwise its
+ *   record is gone, and renew, release and (for a run) settle are refused.
+ * - A holder that dies: the next request after the expiry takes the permit, with a higher token.
+ * - A waiter that dies: its position expires `waitMs` after its last request, and with it a lease that was handed to it
+ *   in between.
+ * - A repeated or late release: it only ever removes the holder's own record.
  */
 import {
   type AcquireRequest,
@@ -68,7 +69,7 @@ function busy(name: NameRecord, now: number): AcquireResult {
   return { acquired: false, until: Math.min(...liveHolders(name, now).map(expiryOf)), now }
 }
 
-/** Asking again keeps the place and prolongs it. */
+/** A repeated request keeps the position in the queue and extends its expiry. */
 function keepPlace(state: MemoryState, name: NameRecord, request: AcquireRequest, now: number): void {
   const { holder, ttlMs, permits, instance, floor, waitMs = 0 } = request
   const place = name.waiters.get(holder)

@@ -1,4 +1,6 @@
-/** A list in order of arrival that anything can leave at once: pruning takes from the old end, pages from the new. */
+/**
+ * A linked list in order of arrival with removal anywhere: pruning reads from the oldest entry, pages from the newest.
+ */
 export interface Link<Item> {
   readonly item: Item
   older: Link<Item> | undefined

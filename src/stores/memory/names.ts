@@ -1,7 +1,7 @@
 /**
- * Lease names: how many hold one, who is next, and the handing on that every operation ends with.
+ * Lease names: the holders, the waiters, and the hand-off at the end of every operation.
  *
- * A holder whose time is over is not counted, but it is only removed by somebody who takes its place. Until then it may
+ * An expired holder is not counted, but it is removed only when another holder takes its permit. Until then it may
  * renew. If it was a run's attempt, the run is fenced in that same step.
  */
 import type { Lease } from '../../core/lease.js'
@@ -29,7 +29,7 @@ export function isBusy(name: NameRecord, permits: number, now: number): boolean 
   return name.holders.size >= permits && countLive(name, now) >= permits
 }
 
-/** Removes holders whose time is over, the longest first, until there is room for one more. */
+/** Removes expired holders, the longest expired first, until one permit is free. */
 export function makeRoom(state: MemoryState, name: NameRecord, permits: number, now: number): void {
   while (name.holders.size >= permits) {
     const [longest] = [...name.holders.values()].sort((one, other) => expiryOf(one) - expiryOf(other))
@@ -48,7 +48,7 @@ export function dropLease(state: MemoryState, lease: LeaseRecord): void {
 
 type Grant = Pick<LeaseRecord, 'holder' | 'token' | 'expiresAt' | 'instance' | 'run' | 'owner'>
 
-/** Writes down a new holder, and its token as the name's last. */
+/** Adds a holder, and stores its token as the name's last. */
 export function addLease(state: MemoryState, name: NameRecord, grant: Grant, now: number): LeaseRecord {
   const { holder, token, expiresAt, instance, run, owner } = grant
   const lease: LeaseRecord = {
@@ -66,7 +66,7 @@ export function addLease(state: MemoryState, name: NameRecord, grant: Grant, now
   return lease
 }
 
-/** A lock's new lease. */
+/** The new lease of a lock. */
 export function grantLock(
   state: MemoryState,
   name: NameRecord,
@@ -80,8 +80,8 @@ export function grantLock(
 }
 
 /**
- * Gives free permits to the locks that wait, oldest first, until the waiter's place would have expired: only asking again
- * proves that it still lives. Places that have expired are gone.
+ * Gives free permits to waiting locks, oldest first, with a lease until the waiter's position expires: only a repeated
+ * request proves that the waiter is alive. Expired positions are removed.
  */
 export function serveWaiters(state: MemoryState, name: NameRecord, now: number): void {
   for (const waiter of name.waiters.values()) {
@@ -94,7 +94,7 @@ export function serveWaiters(state: MemoryState, name: NameRecord, now: number):
   }
 }
 
-/** Ends every operation: what it freed goes to the oldest that waits for it. */
+/** Ends every operation: hands what it freed to the oldest waiter. */
 export function handOn(state: MemoryState, now: number): void {
   while (state.touchedNames.size > 0 || state.touchedLanes.size > 0) {
     for (const name of state.touchedNames) {
@@ -108,7 +108,7 @@ export function handOn(state: MemoryState, now: number): void {
   }
 }
 
-/** Locks come before runs: somebody sits and waits for them. */
+/** Locks come before runs, because a caller is blocked waiting for a lock. */
 export function serveName(state: MemoryState, name: NameRecord, now: number): void {
   serveWaiters(state, name, now)
   wakeRuns(state, name, now)
@@ -117,8 +117,8 @@ export function serveName(state: MemoryState, name: NameRecord, now: number): vo
 }
 
 /**
- * Makes as many waiting runs ready as there are free permits, oldest first. One that waits behind an older run which
- * nobody has claimed yet stays where it is: it could not start.
+ * Makes as many waiting runs ready as there are free permits, oldest first. A run that waits behind an older unclaimed
+ * run stays waiting: it could not start.
  */
 export function wakeRuns(state: MemoryState, name: NameRecord, now: number): void {
   if (name.line === undefined || name.line.waiting.size === 0) return
@@ -132,7 +132,7 @@ export function wakeRuns(state: MemoryState, name: NameRecord, now: number): voi
   }
 }
 
-/** When all that is left of a schedule's runs waits for the others, the oldest goes on. */
+/** When all unfinished runs of a schedule wait for earlier ones, makes the oldest ready. */
 function serveLane(state: MemoryState, lane: Lane, now: number): void {
   const run = lane.waiting.first
   if (run !== undefined && lane.engaged.size === lane.waiting.size) makeReady(state, run, now)

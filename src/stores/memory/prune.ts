@@ -6,10 +6,10 @@ import { forgetRun } from './run-endings.js'
 import { forgetSchedule } from './schedule-changes.js'
 import { type MemoryState, tidyLane } from './state.js'
 
-/** Each step forgets one thing that is due to be forgotten, or answers false. */
+/** Prunes one item that is old enough, or returns false. */
 type Step = (state: MemoryState, request: PruneRequest, now: number) => boolean
 
-/** Cost is by what is forgotten: every kind has its oldest at hand. */
+/** The cost is proportional to what is pruned: every kind has its oldest item at hand. */
 export function pruneHistory(state: MemoryState, request: PruneRequest): number {
   const now = state.clock.now()
   let forgotten = 0
@@ -37,7 +37,7 @@ function pruneSkip(state: MemoryState, { maxAgeMs }: PruneRequest, now: number):
   return true
 }
 
-/** A finished schedule goes with its history, once nothing of it is unfinished. */
+/** Prunes a finished schedule with its history, once it has no unfinished run. */
 function pruneSchedule(state: MemoryState, { maxAgeMs }: PruneRequest, now: number): boolean {
   for (let link = state.finished.oldest; link !== undefined; link = link.newer) {
     const { schedule, lane } = link.item
@@ -49,7 +49,7 @@ function pruneSchedule(state: MemoryState, { maxAgeMs }: PruneRequest, now: numb
   return false
 }
 
-/** A lock whose holder went away without a word. */
+/** Prunes a lock whose holder disappeared without a release. */
 function pruneLock(state: MemoryState, { leaseAgeMs }: PruneRequest, now: number): boolean {
   const lease = state.locks.first
   if (lease === undefined || lease.expiresAt > now - leaseAgeMs) return false

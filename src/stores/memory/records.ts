@@ -45,7 +45,7 @@ export function removeRecord(state: MemoryState, kind: string, id: string): bool
   return there
 }
 
-/** Forgets a record that expired, or answers false. */
+/** Prunes an expired record, or returns false. */
 export function pruneRecord(state: MemoryState, now: number): boolean {
   for (const shelf of state.records.values()) {
     for (const record of shelf.values()) {

@@ -3,7 +3,7 @@ import { handOn } from './names.js'
 import { takeOver } from './run-endings.js'
 import type { MemoryState } from './state.js'
 
-/** Declares instances dead whose beats stopped, and takes over what they ran. */
+/** Declares instances without heartbeats dead, and takes over their runs. */
 export function rescueRuns(state: MemoryState, limit: number): RescueResult {
   const now = state.clock.now()
   let [rescued, lost] = [0, 0]
@@ -17,7 +17,7 @@ export function rescueRuns(state: MemoryState, limit: number): RescueResult {
     }
     if (instance.running.size === 0) state.instances.delete(instance.info.id)
   }
-  // Locks run out without anybody doing anything: whoever waits for one of those is next.
+  // Locks expire without an operation, so their waiters are served here.
   for (const name of state.blocked) state.touchedNames.add(name)
   handOn(state, now)
   return { rescued, lost }

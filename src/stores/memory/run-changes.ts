@@ -1,7 +1,7 @@
 /**
- * How a run comes to be and where it stands, with all the indexes that each step moves. `run-endings.ts` has the rest of
- * its life. Operations are made of these steps, so that what a run blocks, and who waits for it, is right after each.
- * What a step frees is noted as touched, and handed on by `handOn` before the operation ends.
+ * The steps from a run's creation to its queues, each with all the indexes that it changes; `run-endings.ts` has the
+ * rest. Operations consist of these steps, so that blocked runs and waiters are correct after each. What a step frees
+ * is marked as touched, and `handOn` hands it on before the operation ends.
  */
 import { failure } from '../../core/errors.js'
 import type { RunState, WaitsFor } from '../../core/run.js'
@@ -10,7 +10,7 @@ import { openDedupe } from './dedupe.js'
 import { type RunFields, type RunRecord, runRecord } from './run-record.js'
 import { type KeyLine, keyLine, type MemoryState, type NameRecord, nameOf } from './state.js'
 
-/** Makes a run; it is in no queue until it becomes ready or waits. */
+/** Creates a run; it is in no queue until it becomes ready or waits. */
 export function addRun(state: MemoryState, fields: RunFields): RunRecord {
   state.lastRun += 1
   const run = runRecord(`r${state.lastRun}`, state.lastRun, fields)
@@ -27,7 +27,7 @@ export function laneSlot({ id, origin, tick, backfill }: Pick<RunRecord, 'id' | 
   return origin === 'backfill' ? `${tick}/${backfill}` : id
 }
 
-/** Puts a run where claims look for it, now or when its time has come. One without its key waits for that first. */
+/** Puts a run into the claim queue, now or when it is due. A run whose key is not computed yet waits for that first. */
 export function makeReady(state: MemoryState, run: RunRecord, now: number): void {
   if (run.unstamped) makeWait(state, run, 'stamp', now)
   else {
@@ -55,7 +55,7 @@ export function makeWait(state: MemoryState, run: RunRecord, waitsFor: WaitsFor,
   run.line?.push(run)
 }
 
-/** Moves runs whose time has come to where they can be claimed and where they block others. */
+/** Moves due runs to where they can be claimed and where they block others. */
 export function ripen(state: MemoryState, now: number): void {
   for (const { delayed } of state.queues.values()) {
     for (let run = delayed.first; run !== undefined && run.readyAt <= now; run = delayed.first) {
@@ -70,7 +70,7 @@ export function ripen(state: MemoryState, now: number): void {
   }
 }
 
-/** Takes a run out of every queue that it stands in. */
+/** Removes a run from every queue. */
 export function withdraw(state: MemoryState, run: RunRecord): void {
   run.claimHeap?.remove(run)
   run.claimHeap = undefined
@@ -83,16 +83,16 @@ export function withdraw(state: MemoryState, run: RunRecord): void {
   run.waitsFor = undefined
 }
 
-/** The one way to another state: by the transitions that are allowed. */
+/** Changes the state, by a permitted transition only. */
 export function become(run: RunRecord, to: RunState): void {
-  // A new record is ready already, and a waiting run may come to wait for something else.
+  // A new record is already ready, and a waiting run may begin to wait for something else.
   if (run.state !== to && !mayBecome(run.state, to)) {
     throw failure('TRANSITION_REFUSED', `run ${run.id} is ${run.state} and cannot become ${to}`)
   }
   run.state = to
 }
 
-/** From when it is due until it ends, a run counts against its key, also between attempts. */
+/** From its due time until its end a run counts against its key, also between attempts. */
 export function engageKey(state: MemoryState, run: RunRecord): void {
   lineOf(state, run)?.engaged.add(run)
 }
@@ -116,7 +116,7 @@ function enterReady(state: MemoryState, run: RunRecord): void {
   run.line?.push(run)
 }
 
-/** What is not due yet blocks nobody, but for ticks: only one is recorded ahead where they may not overlap. */
+/** Delayed runs do not count for overlap, except ticks: only one is recorded ahead when ticks may not overlap. */
 function enterDelayed(state: MemoryState, run: RunRecord): void {
   run.claimHeap = run.queue.delayed
   run.claimHeap.push(run)

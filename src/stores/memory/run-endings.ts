@@ -1,4 +1,4 @@
-/** How a run ends, makes way, or is taken from whoever runs it. */
+/** How a run ends, is cancelled for a newer one, or is taken from its instance. */
 
 import type { ErrorRecord } from '../../core/errors.js'
 import type { Json } from '../../core/json.js'
@@ -18,7 +18,7 @@ export interface Ending {
   readonly result?: Json
 }
 
-/** Ends a run: its key is freed, what waited for it is noted, and it stays in the history or not. */
+/** Ends a run: frees its key, marks its waiters as touched, and keeps it in the history or not. */
 export function endRun(state: MemoryState, run: RunRecord, to: RunState, now: number, ending: Ending = {}): void {
   withdraw(state, run)
   become(run, to)
@@ -37,7 +37,7 @@ export function skipRun(state: MemoryState, run: RunRecord, reason: SkipReason, 
   endRun(state, run, 'skipped', now, { reason })
 }
 
-/** Removes a run that has not begun, as if it had never been recorded. */
+/** Removes a run that has not started, as if it had never been recorded. */
 export function unrecordRun(state: MemoryState, run: RunRecord): void {
   withdraw(state, run)
   disengage(state, run)
@@ -53,7 +53,7 @@ export function forgetRun(state: MemoryState, run: RunRecord): void {
   tidyLane(state, run.lane)
 }
 
-/** Takes a run from whoever runs it: its token settles no more, and it is ready for another. */
+/** Takes a run from its instance: its token is stale from now on, and another instance may claim the run. */
 export function takeOver(state: MemoryState, run: RunRecord, now: number, died: boolean): 'ready' | 'ended' | 'lost' {
   if (run.cancelRequested) {
     endRun(state, run, 'cancelled', now)
@@ -69,14 +69,16 @@ export function takeOver(state: MemoryState, run: RunRecord, now: number, died: 
   return 'ready'
 }
 
-/** A running run becomes ready again, at once or later. */
+/** Makes a running run ready again, at once or later. */
 export function giveBack(state: MemoryState, run: RunRecord, readyAt: number, now: number): void {
   freeKey(state, run)
   run.readyAt = readyAt
   makeReady(state, run, now)
 }
 
-/** Running runs are asked to cancel, those between attempts are cancelled, and those that never began are skipped. */
+/**
+ * For `cancel-running`: asks running runs to cancel, cancels runs between attempts, and skips runs that never started.
+ */
 export function makeWay(state: MemoryState, lane: Lane, now: number): void {
   for (const run of [...lane.engaged]) {
     if (run.state === 'running') requestCancel(state, run)
@@ -104,7 +106,7 @@ function keepRun(state: MemoryState, run: RunRecord, { reason, error, result }: 
   run.ended = state.ended.append(run)
 }
 
-/** What the history does not keep of a skipped tick, the skips do. */
+/** A skipped tick whose run is not kept in the history is recorded among the skips. */
 function recordSkip(state: MemoryState, run: RunRecord, reason: SkipReason, now: number): void {
   const { lane, tick, origin } = run
   if (lane === undefined || tick === undefined || origin !== 'tick') return

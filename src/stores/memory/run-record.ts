@@ -8,17 +8,20 @@ import { type Heap, NOWHERE } from './heap.js'
 import type { Link } from './list.js'
 import type { InstanceRecord, Lane, LeaseRecord, RunLine, TargetQueue } from './state.js'
 
-/** A run as the store holds it: what others see of it, and where it stands. Always of the same shape, for speed. */
+/**
+ * A run as the store keeps it: its public fields, and its indexes in queues. All records have the same shape, for
+ * speed.
+ */
 export interface RunRecord {
   readonly id: string
-  /** Grows from run to run: the oldest has the smallest. */
+  /** Increases from run to run. */
   readonly order: number
   readonly target: Target
   readonly origin: Origin
   readonly lane: Lane | undefined
   readonly tick: number | undefined
   readonly backfill: string | undefined
-  /** Text, as every other store keeps it: nobody can share an object with the store. */
+  /** Kept as text, as in every other store, so that no object is shared with callers. */
   readonly payload: string
   readonly priority: number
   readonly keep: Keep
@@ -43,15 +46,15 @@ export interface RunRecord {
   result: string | undefined
   error: ErrorRecord | undefined
 
-  /** Whoever claimed it last. */
+  /** The instance that claimed it last. */
   instance: string | undefined
-  /** Whoever runs it now. */
+  /** The instance that runs it now. */
   owner: InstanceRecord | undefined
   /** The number of the claim that started it. */
   claim: number
-  /** Its instance died with it: the next claim is a takeover. */
+  /** Its instance died with it: the next claim counts as a takeover. */
   rescued: boolean
-  /** The token that settled last, so that settling twice is settling once. */
+  /** The last token that settled, which makes settling idempotent. */
   settledToken: number | undefined
   lease: LeaseRecord | undefined
 
@@ -129,7 +132,7 @@ export function runRecord(id: string, order: number, fields: RunFields): RunReco
   }
 }
 
-/** What others see of it: a copy. */
+/** A copy for callers. */
 export function toRun(record: RunRecord): Run {
   const run: Mutable<Run> = {
     id: record.id,
@@ -163,7 +166,7 @@ export function toRun(record: RunRecord): Run {
   return run
 }
 
-/** A frozen copy that shares nothing with what was given. */
+/** A frozen copy that shares nothing with its input. */
 export function frozenCopy<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return Object.freeze(value.map(frozenCopy)) as Value

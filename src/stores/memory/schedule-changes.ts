@@ -1,4 +1,4 @@
-/** The steps of a schedule's life, each with all the indexes that it moves. */
+/** The changes of a schedule, each with all the indexes that it changes. */
 import type { TakeBack, UnclaimedTick } from '../../core/declare.js'
 import { isSoon } from '../../core/hint.js'
 import type { Schedule } from '../../core/schedule.js'
@@ -8,7 +8,7 @@ import { addSkip, skipRun, unrecordRun } from './run-endings.js'
 import { frozenCopy, type RunRecord } from './run-record.js'
 import { type Lane, laneOf, type MemoryState, type ScheduleRecord, tidyLane } from './state.js'
 
-/** Writes a schedule, new or changed. What it shares with its last version is not copied again. */
+/** Writes a new or changed schedule. Parts shared with the last version are not copied again. */
 export function writeSchedule(state: MemoryState, schedule: Schedule): Schedule {
   const known = state.schedules.get(schedule.id)
   const definition =
@@ -22,7 +22,7 @@ export function writeSchedule(state: MemoryState, schedule: Schedule): Schedule 
   return written
 }
 
-/** Writes where a schedule's timeline has got to; its definition is as it was. */
+/** Writes a schedule's cursor and state; its definition is unchanged. */
 export function moveSchedule(state: MemoryState, record: ScheduleRecord, schedule: Schedule): void {
   record.schedule = schedule
   index(state, record)
@@ -40,7 +40,7 @@ export function forgetSchedule(state: MemoryState, record: ScheduleRecord): void
   tidyLane(state, lane)
 }
 
-/** The schedule's ticks that were recorded and never claimed. */
+/** The schedule's recorded ticks that were never claimed. */
 export function unclaimedTicks(lane: Lane | undefined): UnclaimedTick[] {
   return unclaimedRuns(lane).map(({ id, tick }) => ({ run: id, tick: tick ?? 0 }))
 }

@@ -15,7 +15,7 @@ import { addSkip, endRun } from './run-endings.js'
 import { forgetSchedule, takeBackTicks, unclaimedTicks, writeSchedule } from './schedule-changes.js'
 import { laneOf, type MemoryState, type ScheduleRecord } from './state.js'
 
-/** What a write would find and leave behind, while the batch is not written yet. */
+/** The state that a later write of the batch would find, before the batch is written. */
 interface Staged {
   readonly schedule: Schedule | undefined
   readonly unclaimed: readonly UnclaimedTick[]
@@ -23,7 +23,7 @@ interface Staged {
 
 type Decided = { readonly result: PutResult; readonly takeBack?: TakeBack }
 
-/** Decides on all writes before it does the first, because one that throws must leave nothing behind. */
+/** Decides on all writes before the first, because a write that throws must leave nothing behind. */
 export function putSchedules(state: MemoryState, writes: readonly ScheduleWrite[]): PutResult[] {
   const now = state.clock.now()
   const staged = new Map<string, Staged>()
@@ -95,7 +95,7 @@ export function applySchedules(
   return results
 }
 
-/** Runs that go on by themselves, running or asked for by hand, are not touched. */
+/** Running runs, and runs that were triggered by hand, are not affected. */
 function removeSchedule(state: MemoryState, record: ScheduleRecord, now: number): void {
   const { lane, schedule } = record
   takeBackTicks(state, lane, decideRemove(schedule, unclaimedTicks(lane), now), now)
@@ -129,7 +129,7 @@ export function resumeSchedule(state: MemoryState, id: string): Schedule | undef
   return writeSchedule(state, schedule)
 }
 
-/** Schedules are never changed, only replaced: they are frozen when they are handed out. */
+/** Schedules are frozen when they are returned: they are never changed, only replaced. */
 export function getSchedule(state: MemoryState, id: string): Schedule | undefined {
   return Object.freeze(state.schedules.get(id)?.schedule)
 }
@@ -166,7 +166,7 @@ function sortedIds(state: MemoryState): readonly string[] {
   return state.sortedIds
 }
 
-/** Where a page begins: after the last id of the one before, or at the first with the prefix. */
+/** The start of a page: after the last id of the previous one, or at the first id with the prefix. */
 function firstIndex(ids: readonly string[], after: string | undefined, prefix: string): number {
   let [low, high] = [0, ids.length]
   const isBefore = (id: string) => (after !== undefined && id <= after) || id < prefix

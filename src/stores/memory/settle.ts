@@ -22,7 +22,7 @@ function settleRun(state: MemoryState, { run: id, token, outcome }: Settlement, 
   return 'settled'
 }
 
-/** A lease that ran out counts as held until somebody took it. */
+/** An expired lease counts as held until another holder has taken it. */
 function isCurrent(run: RunRecord, token: number): boolean {
   return run.state === 'running' && run.token === token && (run.key === undefined || run.lease !== undefined)
 }

@@ -1,6 +1,6 @@
 /**
- * Everything that the memory store holds, as plain records with an index for each question that a hot operation asks.
- * The records are the store's own: what leaves it is a copy, or frozen.
+ * The contents of the memory store, as plain records with an index for each query of a hot operation. Callers get
+ * copies or frozen objects, never these records.
  */
 import type { Clock } from '../../core/clock.js'
 import type { Hint } from '../../core/hint.js'
@@ -19,22 +19,22 @@ export interface ScheduleRecord {
   payload: string
   readonly lane: Lane
   place: number
-  /** The schedule's own `dueAt`, where the queue looks for it. */
+  /** A copy of the schedule's `dueAt` for the queue. */
   dueAt: number
-  /** Orders schedules that are due at the same instant: one that was just planned stands behind the others. */
+  /** Orders schedules that are due at the same instant: a schedule that was just planned goes last. */
   queued: number
   finished: Link<ScheduleRecord> | undefined
 }
 
-/** What is known of a schedule's runs. It outlives the schedule, for as long as there is history. */
+/** The runs of a schedule. A lane outlives the schedule as long as there is history. */
 export interface Lane {
   readonly id: string
   record: ScheduleRecord | undefined
-  /** Tick runs by their instant, backfills by instant and name, triggers by their id: what must be unique, is. */
+  /** Tick runs by their instant, backfills by instant and name, triggers by their id: the keys are unique. */
   readonly runs: Map<number | string, RunRecord>
-  /** Unfinished runs that are due or began, and ticks recorded ahead. */
+  /** Unfinished runs that are due or have started, and ticks recorded ahead. */
   readonly engaged: Set<RunRecord>
-  /** Those of them that wait for the others. */
+  /** The engaged runs that wait for earlier ones. */
   readonly waiting: RunLine
   readonly skips: Set<SkipRecord>
 }
@@ -48,18 +48,18 @@ export interface SkipRecord {
 /** Oldest run first. */
 export type RunLine = Heap<'linePlace', RunRecord>
 
-/** Runs of one job or sink that can be claimed now, in the order of claiming, or later. */
+/** Runs of one job or sink: claimable ones in claim order, and delayed ones. */
 export interface TargetQueue {
   readonly ready: Heap<'claimPlace', RunRecord>
   readonly delayed: Heap<'claimPlace', RunRecord>
 }
 
-/** A lease name: who holds it and who stands in line for it. The last token outlives every holder. */
+/** A lease name with its holders and waiters. The last token outlives every holder. */
 export interface NameRecord {
   readonly name: string
   lastToken: number
   readonly holders: Map<string, LeaseRecord>
-  /** Locks that wait, oldest first. */
+  /** Waiting locks, oldest first. */
   readonly waiters: Map<string, Waiter>
   line: KeyLine | undefined
   freed: Link<NameRecord> | undefined
@@ -67,12 +67,12 @@ export interface NameRecord {
 }
 
 export interface KeyLine {
-  /** Due runs that are ready, and runs that wait for the key. */
+  /** Due runs that are ready or wait for the key. */
   readonly standing: RunLine
   readonly waiting: RunLine
-  /** Runs that are due or began, and have not ended: what an enqueue is checked against. */
+  /** Unfinished runs that are due or have started: an enqueue is checked against these. */
   readonly engaged: Set<RunRecord>
-  /** Runs that are not due yet, by when they will be. */
+  /** Delayed runs, by their due time. */
   readonly delayed: Map<number, Set<RunRecord>>
 }
 
@@ -81,7 +81,7 @@ export interface LeaseRecord {
   readonly holder: string
   readonly token: number
   readonly acquiredAt: number
-  /** Of a lock. The lease of a run's key runs out with its instance's. */
+  /** When a lock's lease expires. The lease of a run's key expires with its instance's. */
   expiresAt: number
   readonly instance: string | undefined
   readonly run: RunRecord | undefined
@@ -96,7 +96,7 @@ export interface Waiter {
   readonly permits: number
   readonly instance: string | undefined
   readonly floor: number
-  /** When its place is given up, unless it asks again. */
+  /** When its position is given up, unless it asks again. */
   readonly until: number
 }
 
@@ -107,12 +107,12 @@ export interface InstanceRecord {
   expiresAt: number
   dead: boolean
   readonly running: Set<RunRecord>
-  /** Claims that were answered since the last beat that spoke of claims. */
+  /** Claims that were answered since the last heartbeat that acknowledged claims. */
   readonly claims: Set<number>
   claimsSettled: number
 }
 
-/** A dedupe key that refuses: of an unfinished run, or for a while after its end. */
+/** A reserved dedupe key: of an unfinished run, or for a while after its end. */
 export interface Dedupe {
   readonly id: string
   readonly run: string
@@ -128,11 +128,11 @@ export interface MemoryState {
   lastQueued: number
 
   readonly schedules: Map<string, ScheduleRecord>
-  /** Ids in order, made when somebody lists them. */
+  /** Sorted ids, computed when a list needs them. */
   sortedIds: readonly string[] | undefined
   readonly due: Heap<'place', ScheduleRecord>
   readonly unstamped: Set<string>
-  /** Schedules that go when they are old enough. */
+  /** Schedules that are pruned when they are old enough. */
   readonly finished: List<ScheduleRecord>
   readonly lanes: Map<string, Lane>
   readonly skips: List<SkipRecord>
@@ -148,9 +148,9 @@ export interface MemoryState {
   readonly names: Map<string, NameRecord>
   readonly freedNames: List<NameRecord>
   readonly locks: Heap<'place', LeaseRecord>
-  /** Names that somebody waits for. */
+  /** Names that have waiters. */
   readonly blocked: Set<NameRecord>
-  /** Runs that wait for something and are not due yet: they do not count against their key before. */
+  /** Waiting runs that are not due yet: they do not count against their key until then. */
   readonly early: Heap<'claimPlace', RunRecord>
 
   readonly instances: Map<string, InstanceRecord>
@@ -159,7 +159,7 @@ export interface MemoryState {
   /** By kind, then by id. */
   readonly records: Map<string, Map<string, StoredRecord>>
 
-  /** What the operation under way has freed, to be handed on before it ends. */
+  /** What the current operation has freed, to be handed on before it ends. */
   readonly touchedNames: Set<NameRecord>
   readonly touchedLanes: Set<Lane>
   readonly wakes: Set<Hint>
@@ -216,7 +216,7 @@ export function laneOf(state: MemoryState, id: string): Lane {
   return lane
 }
 
-/** Forgets a lane that has nothing left to tell. */
+/** Removes a lane that has nothing left. */
 export function tidyLane(state: MemoryState, lane: Lane): void {
   if (lane.record === undefined && lane.runs.size === 0 && lane.skips.size === 0) state.lanes.delete(lane.id)
 }

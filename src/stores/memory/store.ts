@@ -1,4 +1,4 @@
-/** The operations of the memory store, over a state. */
+/** The operations of the memory store on its state. */
 import { tell } from '../../core/hint.js'
 import type { Store, WakeListener } from '../../core/store.js'
 import { advanceSchedules } from './advance.js'
@@ -36,7 +36,7 @@ export function storeOn(state: MemoryState): Store {
   const { clock } = state
   const { subscribe, announce } = listeners(state)
 
-  /** Wraps an operation: its whole work in one step, then the hints. */
+  /** Wraps an operation: all its work in one step, then the hints. */
   function op<Args extends readonly unknown[], Result>(work: (state: MemoryState, ...args: Args) => Result) {
     return async (...args: Args): Promise<Result> => {
       const result = work(state, ...args)
@@ -110,7 +110,7 @@ export function storeOn(state: MemoryState): Store {
   }
 }
 
-/** Hints go out after the operation, once for all that happened in one turn. */
+/** Sends hints after the operation, once for all changes of one event loop turn. */
 function listeners({ wakes }: MemoryState) {
   const listening = new Set<WakeListener>()
   let pending = false
@@ -129,7 +129,7 @@ function listeners({ wakes }: MemoryState) {
       queueMicrotask(flush)
     },
     subscribe(listener: WakeListener): () => void {
-      // Each subscription is its own, even of the same function.
+      // Each subscription is separate, even with the same function.
       const own: WakeListener = (wake, holder) => listener(wake, holder)
       listening.add(own)
       return () => {
