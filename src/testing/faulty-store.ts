@@ -1,6 +1,6 @@
 /**
- * A store behind a bad network: calls are late, get lost, are delivered twice, or are done while their answer is lost.
- * What the contract promises must hold all the same, and the engine must survive it. The seed repeats every fault.
+ * A store behind an unreliable network: calls are late, lost or delivered twice, or their answer is lost. The store contract
+ * holds all the same. The seed of `random` repeats a sequence of faults.
  */
 import { type Clock, sleep } from '../core/clock.js'
 import { failure } from '../core/errors.js'
@@ -8,18 +8,18 @@ import type { NewRun } from '../core/run.js'
 import type { Store } from '../core/store.js'
 import type { Random } from './random.js'
 
-/** Chances from 0 to 1, for each call by itself. */
+/** Probabilities from 0 to 1, for each call. */
 export interface FaultRates {
-  /** The call takes up to `maxDelayMs`, before and after it is done. */
+  /** The call waits up to `maxDelayMs` before it is done, and again before its answer. */
   readonly delay?: number
   readonly maxDelayMs?: number
-  /** The call never arrives: it throws and nothing was done. */
+  /** The call is lost: it throws, and nothing was done. */
   readonly drop?: number
-  /** The call was done, and its answer is lost: it throws all the same. */
+  /** The answer is lost: the call throws, but it was done. */
   readonly failAfterApply?: number
-  /** The call arrives twice, where the contract says that this is safe. */
+  /** The call is done twice, if the contract allows it. */
   readonly duplicate?: number
-  /** A wake-up is not delivered. */
+  /** A hint is lost. */
   readonly loseHint?: number
 }
 
@@ -30,7 +30,7 @@ export interface FaultyOptions {
 }
 
 export interface FaultyStore extends Store {
-  /** Turns all faults off, and on again. */
+  /** Turns all faults on or off. */
   setFaulty(faulty: boolean): void
 }
 
@@ -85,8 +85,8 @@ export function faultyStore(store: Store, { random, clock, faults }: FaultyOptio
 }
 
 /**
- * Doing it again after it was done changes nothing more, with two exceptions: a run without anything that makes it
- * unique would be made twice, and a reset would take the lease from whoever the first one handed it to.
+ * Repeating a call changes nothing more, with two exceptions: an enqueue without a dedupe key makes a second run, and a second
+ * reset takes the lease from the waiter that the first one handed it to.
  */
 function mayRepeat(name: string, args: readonly unknown[]): boolean {
   if (name === 'leases.reset') return false

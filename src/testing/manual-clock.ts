@@ -1,19 +1,19 @@
 /**
- * A clock that stands still until it is turned. Turning it fires every timer on the way, in order, and lets what each
- * of them started come to rest before it goes on: a day of timers takes milliseconds and always happens the same way.
+ * A clock that moves only when a test calls `advance`. That fires every timer in order. After each instant it waits until the
+ * code that the timers started has settled. So a day takes milliseconds, and every run of a test is the same.
  */
 import { setImmediate } from 'node:timers'
 import type { Clock } from '../core/clock.js'
 import { Heap, NOWHERE } from '../stores/memory/heap.js'
 
 export interface ManualClock extends Clock {
-  /** Lets time pass. Timers that fire may set new ones, which fire too if they fall within the stretch. */
+  /** Lets time pass. Timers that are set meanwhile fire too if they fall within it. */
   advance(ms: number): Promise<void>
-  /** Sets the time of day, as an administrator would: timers and `monotonic` take no notice. */
+  /** Sets the wall clock, as an administrator would. Timers and `monotonic` are not affected. */
   set(now: number): void
-  /** A second clock that shares the timers and is wrong by so much. */
+  /** A clock with the same timers whose wall clock is wrong by this much. */
   skewed(ms: number): Clock
-  /** Lets everything that can go on without time passing go on. */
+  /** Waits until all code that needs no time to pass has run. */
   settle(): Promise<void>
 }
 
@@ -25,8 +25,8 @@ interface Timer {
 }
 
 /**
- * `rest` resolves when everything that goes on has come to rest, as far as it can without time passing. By default that
- * is where chains of promises end; what waits for the outside world, such as a database, has to be waited for there.
+ * `rest` resolves when all code that needs no time to pass has run. By default it waits for chains of promises. Code that waits
+ * for the outside, such as a database, needs a `rest` that waits for it.
  */
 export function manualClock(startAt = Date.UTC(2026, 0, 1), rest: () => Promise<void> = nextTurn): ManualClock {
   const timers = new Heap<'place', Timer>('place', sooner)
@@ -43,7 +43,7 @@ export function manualClock(startAt = Date.UTC(2026, 0, 1), rest: () => Promise<
     }
   }
 
-  /** All timers of one instant fire before anything that they started goes on. */
+  /** Fires all timers of the next instant, then waits for the code that they started. */
   async function fireNext(): Promise<void> {
     const at = timers.first?.at ?? elapsed
     elapsed = Math.max(elapsed, at)
@@ -70,12 +70,12 @@ export function manualClock(startAt = Date.UTC(2026, 0, 1), rest: () => Promise<
   }
 }
 
-/** Sooner first, and of those at one instant the one that was set first. */
+/** By instant, then in the order in which they were set. */
 function sooner(one: Timer, other: Timer): boolean {
   return one.at === other.at ? one.order < other.order : one.at < other.at
 }
 
-/** Chains of promises run to their end before the runtime comes to its next turn. */
+/** Chains of promises end before the next turn of the event loop. */
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve)

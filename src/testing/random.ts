@@ -1,4 +1,4 @@
-/** Random numbers that a seed repeats: a failure found by chance can be looked at again. */
+/** Random numbers that a seed repeats, to reproduce a failure. */
 export interface Random {
   /** In [0, 1). */
   next(): number
@@ -8,7 +8,7 @@ export interface Random {
   pick<Item>(items: readonly [Item, ...Item[]]): Item
 }
 
-/** Mulberry32: small, fast, and good enough to shake things. */
+/** Mulberry32: small and fast. Not for secrets. */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0
 

@@ -1,11 +1,11 @@
 /**
- * The sink contract as tests: `core/sink.ts` says what a sink promises, and this holds it to it. A sink is done when all
- * of it passes; whoever writes their own can run the same suite.
+ * The sink contract of `core/sink.ts` as tests. A sink is complete when all of them pass. Authors of other sinks can run the
+ * same suite.
  *
  *     sinkContract({ name: 'kafka', open: async () => ({ sink: kafka({ … }), received, down, up, close }) })
  *
- * One sink serves all tests, one after another: starting a broker costs more than they do. Every test makes its own
- * messages and looks for those alone. Needs vitest.
+ * All tests share one sink, because starting a broker takes long. Every test sends its own messages and looks only for
+ * those. Needs vitest.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { delivering } from './sinks/delivering.js'
@@ -17,15 +17,15 @@ export { SinkScene }
 
 export interface SinkContractOptions {
   readonly name: string
-  /** A sink and its other end, not opened yet. */
+  /** Makes a sink that is not open yet, with access to its broker. */
   readonly open: () => Promise<OpenedSink>
   /** Tests that do not apply, each with the reason. */
   readonly skip?: readonly { readonly test: string; readonly because: string }[]
-  /** How long one test may take; bringing a broker back can take seconds. Default 60 s. */
+  /** How long one test may take. Restarting a broker can take seconds. Default 60 s. */
   readonly timeoutMs?: number
 }
 
-/** The contract's tests as data, for those who want to run them otherwise. */
+/** The tests as data, for other test runners. */
 export const sinkContractCases: readonly SinkContractCase[] = [...delivering, ...failing]
 
 const TIMEOUT_MS = 60_000
@@ -46,7 +46,7 @@ export function sinkContract({ name, open, skip = [], timeoutMs = TIMEOUT_MS }: 
       if (skipped !== undefined) it.skip(`${test.name} (skipped: ${skipped.because})`, () => {})
       else it(test.name, () => test.run(new SinkScene(opened as OpenedSink)), timeoutMs)
     }
-    it('skips only tests that there are', () => {
+    it('skips only tests that exist', () => {
       const names = sinkContractCases.map((test) => test.name)
       expect(skip.map(({ test }) => test).filter((test) => !names.includes(test))).toEqual([])
     })

@@ -1,11 +1,11 @@
 /**
- * The store contract as tests: `core/store.ts` says what a store promises, and this holds it to it. A store is done
- * when all of it passes; whoever writes their own can run the same suite.
+ * The store contract of `core/store.ts` as tests. A store is complete when all of them pass. Authors of other stores can run
+ * the same suite.
  *
  *     storeContract({ name: 'postgres', open: async () => ({ ...(await freshSchema()), elapse: sleep }) })
  *
- * Every test opens a fresh, empty store. Time is let pass by `elapse`: virtual for a store that takes a clock, a real
- * sleep for the others, never more than a second at a time. Needs vitest.
+ * Every test opens a new, empty store. `elapse` lets time pass: on a manual clock for a store that takes one, as a sleep of at
+ * most a second for the others. Needs vitest.
  */
 import { describe, expect, it } from 'vitest'
 import { advance } from './contract/advance.js'
@@ -32,13 +32,13 @@ export type { ContractCase, Interrupt, OpenedStore }
 
 export interface ContractOptions {
   readonly name: string
-  /** A fresh, empty store, with a way to let time pass. */
+  /** Makes a new, empty store. */
   readonly open: () => Promise<OpenedStore>
   /** Tests that do not apply, each with the reason. */
   readonly skip?: readonly { readonly test: string; readonly because: string }[]
 }
 
-/** The contract's tests as data, for those who want to run them otherwise. */
+/** The tests as data, for other test runners. */
 export const contractCases: readonly ContractCase[] = [
   ...schedules,
   ...takeBack,
@@ -68,7 +68,7 @@ export function storeContract({ name, open, skip = [] }: ContractOptions): void 
         for (const test of contractCases.filter((candidate) => candidate.area === area)) declare(test, open, skip)
       })
     }
-    it('skips only tests that there are', () => {
+    it('skips only tests that exist', () => {
       const names = contractCases.map((test) => test.name)
       expect(skip.map(({ test }) => test).filter((test) => !names.includes(test))).toEqual([])
     })
@@ -81,7 +81,7 @@ function declare(test: ContractCase, open: ContractOptions['open'], skip: NonNul
   else it.skip(`${test.name} (skipped: ${skipped.because})`, () => {})
 }
 
-/** Runs one test on a store of its own. */
+/** Runs one test on a new store. */
 export async function runCase(test: ContractCase, open: ContractOptions['open']): Promise<void> {
   const opened = await open()
   await opened.store.open()

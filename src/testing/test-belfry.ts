@@ -1,5 +1,5 @@
 /**
- * A Belfry for tests: on the memory store, with a clock that you turn. Days pass in milliseconds, crashes are a call.
+ * A Belfry for tests, on the memory store and a manual clock. Days pass in milliseconds, and `crash` is a kill -9.
  *
  *     const { belfry, advance, runs } = createTestBelfry({ now: '2026-03-01T08:59:00Z' })
  *     belfry.job('digest', { run: sendDigest })
@@ -31,21 +31,21 @@ export interface TestBelfry {
   readonly store: Store
   /** Another instance on the same store and clock: define its jobs, then start it. */
   instance(options?: Omit<TestOptions, 'now'>): Belfry
-  /** Lets time pass: timers fire in order, and what they cause has happened when this resolves. */
+  /** Lets time pass. Timers fire in order; when this resolves, the code that they started has run. */
   advance(duration: Duration): Promise<void>
   /** The runs of a schedule or of a job, oldest first. */
   runs(scheduleOrJob: string): Promise<readonly Run[]>
-  /** kill -9: the instance is gone without a word. Default the first one. */
+  /** Kills an instance as kill -9 does. Default the first one. */
   crash(instance?: Belfry): void
-  /** Lets the leases of crashed instances run out, and the others take over. */
+  /** Lets the leases of crashed instances expire, so that other instances take over. */
   expireLeases(): Promise<void>
 }
 
-/** Long, so that beats and polls do not fill a virtual day; hints of the memory store are exact. */
+/** Long, so that a virtual day has few beats and polls. The memory store's hints suffice. */
 const LEASE_MS = 600_000
 const POLL_MS = 3_600_000
 const PAGE = 10_000
-/** Tests look back as far as they like. */
+/** History is never pruned. */
 const FOREVER = { maxAge: '36500d', maxRuns: 1_000_000_000 }
 
 export function createTestBelfry(given: TestOptions = {}): TestBelfry {
@@ -62,7 +62,7 @@ export function createTestBelfry(given: TestOptions = {}): TestBelfry {
       store: simulated.store,
       clock: simulated.clock,
     })
-    // Nobody answers for one that was killed, so that cleaning up after a test does not wait for it.
+    // A killed instance cannot stop, so `stop` must not wait for it.
     const stop = made.stop.bind(made)
     made.stop = async (how) => {
       if (!simulated.isKilled) await stop(how)

@@ -17,14 +17,14 @@ export const advance = area('advance', {
     expect(result.nextDueAt).toBe(schedule.dueAt)
   },
 
-  'what is not due is not touched, and its instant is answered': async (scene) => {
+  'a schedule that is not due stays unchanged, and the result has its next instant': async (scene) => {
     const before = await scene.put('a', { timeline: { every: 60_000 } })
     const result = await scene.advance()
     expect(result).toMatchObject({ schedules: 0, recorded: 0, nextDueAt: before.dueAt })
     expect(await scene.schedule('a')).toEqual(before)
   },
 
-  'with no schedule at all there is no next instant': async ({ advance, store }) => {
+  'without schedules there is no next instant': async ({ advance, store }) => {
     const result = await advance()
     expect(result.nextDueAt).toBeUndefined()
     expect(Math.abs(result.now - (await store.now()))).toBeLessThan(5_000)
@@ -39,7 +39,7 @@ export const advance = area('advance', {
     for (const id of schedules) expect(await scene.runsOf(id)).toHaveLength(3)
   },
 
-  'a tick that is known is not recorded again, whatever a planner says': async (scene) => {
+  'a recorded tick is not recorded again, even when a planner returns it': async (scene) => {
     const [tick = 0] = await scene.putTicks('a', [-10, 90_000_000])
     await scene.advance()
     const forgetful: typeof plan = (schedule, ...rest) => plan({ ...schedule, cursor: tick - 1 }, ...rest)
@@ -71,7 +71,7 @@ export const advance = area('advance', {
     expect(await scene.claim()).toHaveLength(1)
   },
 
-  'a batch takes no more than its limit, those due longest first': async (scene) => {
+  'a batch takes at most its limit, longest due first': async (scene) => {
     await scene.putTicks('late', [-10_000, 90_000_000])
     await scene.putTicks('latest', [-30_000, 90_000_000])
     await scene.putTicks('later', [-20_000, 90_000_000])
@@ -80,7 +80,7 @@ export const advance = area('advance', {
     expect(await scene.advance({ limit: 2 })).toMatchObject({ schedules: 1, recorded: 1 })
   },
 
-  'a schedule that is behind after its step is due again at now, behind the others': async (scene) => {
+  'a schedule with more missed ticks than one step plans is due again at now, after the others': async (scene) => {
     const behind: typeof plan = (schedule, unfinished, now, horizon) => plan(schedule, unfinished, now, horizon, 1)
     await scene.putTicks('a', [-40_000, -30_000, 90_000_000])
     await scene.putTicks('b', [-20_000, -15_000, 90_000_000])
@@ -90,7 +90,7 @@ export const advance = area('advance', {
     expect([await scene.runsOf('a'), await scene.runsOf('b')].map(({ length }) => length)).toEqual([2, 2])
   },
 
-  'skipped ranges are kept and found by the stretch that they touch': async (scene) => {
+  'skipped ranges are listed for every stretch of time that they touch': async (scene) => {
     const missed = { policy: 'skip', max: 10, graceMs: 300 } as const
     const now = await scene.store.now()
     await scene.put('a', { timeline: { at: [now - 50, now - 40, now + 5, now + 90_000_000] }, missed })
@@ -105,7 +105,7 @@ export const advance = area('advance', {
     expect(await skips(0, now - 51)).toEqual([])
   },
 
-  'under `latest` a catch-up takes back older ticks that nobody claimed': async (scene) => {
+  'under `latest` a catch-up takes back older unclaimed ticks': async (scene) => {
     const missed = { policy: 'latest', max: 10, graceMs: 400 } as const
     const now = await scene.store.now()
     await scene.put('a', { timeline: { at: [now - 20, now + 500, now + 510, now + 90_000_000] }, missed })
@@ -117,7 +117,7 @@ export const advance = area('advance', {
     expect(await scene.skipsOf('a')).toEqual(['1 missed'])
   },
 
-  'a schedule counts its ticks down and is finished after the last': async (scene) => {
+  '`remaining` counts down, and the schedule is finished after the last tick': async (scene) => {
     await scene.putTicks('a', [-30, -20, -10], { times: 2 })
     await scene.advance()
     expect(await scene.runsOf('a')).toHaveLength(2)
@@ -129,7 +129,7 @@ export const advance = area('advance', {
     expect((await scene.advance()).nextDueAt).toBeUndefined()
   },
 
-  'a planner that throws leaves everything as it was': async (scene) => {
+  'a planner that throws changes nothing': async (scene) => {
     await scene.putTicks('a', [-10, 90_000_000])
     const before = await scene.schedule('a')
     const broken = () => {

@@ -11,13 +11,13 @@ function dueOf({ targets }: Backlog): Record<string, number> {
 }
 
 export const backlog = area('the backlog', {
-  'is empty where nothing is': async (scene) => {
+  'is empty in an empty store': async (scene) => {
     const { now, targets } = await scene.store.runs.backlog(10)
     expect(Math.abs(now - (await scene.store.now()))).toBeLessThan(10_000)
     expect(targets).toEqual([])
   },
 
-  'counts what is due, for each job and sink, at all priorities': async (scene) => {
+  'counts the due runs of each job and sink, at all priorities': async (scene) => {
     for (const priority of [0, 0, 7, -3]) await scene.enqueue({ priority })
     await scene.enqueue({ target: { sink: 'kafka', options: { topic: 'a' } } })
     await scene.enqueue({ target: { sink: 'kafka' } })
@@ -25,7 +25,7 @@ export const backlog = area('the backlog', {
     expect(dueOf(await scene.store.runs.backlog(10))).toEqual({ 'job work': 4, 'sink kafka': 2, 'job Übersicht 🔔': 1 })
   },
 
-  'tells since when the oldest is due, and names a target without the options of single runs': async (scene) => {
+  'has the ready instant of the oldest run, and targets without the options of single runs': async (scene) => {
     const now = await scene.store.now()
     await scene.enqueue({ target: { sink: 'kafka', options: { topic: 'a' } }, readyAt: now - 5_000, priority: -1 })
     await scene.enqueue({ target: { sink: 'kafka' }, readyAt: now - 1_000, priority: 5 })
@@ -34,7 +34,7 @@ export const backlog = area('the backlog', {
     ])
   },
 
-  'leaves out what is not due yet, however much that is, until it is': async (scene) => {
+  'leaves out delayed runs until they are due': async (scene) => {
     for (let count = 0; count < 30; count += 1) await scene.enqueue({ delayMs: HOUR })
     expect((await scene.store.runs.backlog(2)).targets).toEqual([])
     await scene.enqueue()
@@ -43,7 +43,7 @@ export const backlog = area('the backlog', {
     expect(dueOf(await scene.store.runs.backlog(100))).toEqual({ 'job work': 31 })
   },
 
-  'leaves out what runs, what waits for a key, and what has ended': async (scene) => {
+  'leaves out running runs, runs that wait for a key, and finished runs': async (scene) => {
     await scene.join()
     for (let count = 0; count < 3; count += 1) await scene.enqueue()
     const first = await scene.claimOne()
@@ -57,7 +57,7 @@ export const backlog = area('the backlog', {
     expect(dueOf(await scene.store.runs.backlog(10))).toEqual({})
   },
 
-  'may stop counting at the limit, and says so': async (scene) => {
+  'may stop counting at the limit, and then sets `more`': async (scene) => {
     for (let count = 0; count < 5; count += 1) await scene.enqueue()
     const [found] = (await scene.store.runs.backlog(3)).targets
     expect([

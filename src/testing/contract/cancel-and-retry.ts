@@ -28,7 +28,7 @@ export const cancelAndRetry = area('cancel and retry by hand', {
     expect(await scene.stateOf(run.id)).toBe('cancelled')
   },
 
-  'a run that was asked to cancel is not tried again': async (scene) => {
+  'a run that was asked to cancel is not retried': async (scene) => {
     await scene.join()
     for (const outcome of [retryIn(0), { kind: 'released' } as const]) {
       await scene.enqueue()
@@ -39,7 +39,7 @@ export const cancelAndRetry = area('cancel and retry by hand', {
     }
   },
 
-  'a run that succeeded in spite of being asked to cancel has succeeded': async (scene) => {
+  'a run that succeeds after it was asked to cancel is succeeded': async (scene) => {
     await scene.join()
     await scene.enqueue()
     const run = await scene.claimOne()
@@ -63,7 +63,7 @@ export const cancelAndRetry = area('cancel and retry by hand', {
     expect(await scene.settle(again)).toBe('settled')
   },
 
-  'a cancelled run and a skipped one can be retried, the skipped one whatever its deadline was': async (scene) => {
+  'cancelled and skipped runs can be retried, skipped ones also after their deadline': async (scene) => {
     await scene.join()
     const cancelled = await scene.enqueue()
     await scene.store.runs.cancel(cancelled)
@@ -79,7 +79,7 @@ export const cancelAndRetry = area('cancel and retry by hand', {
     expect((await scene.claimOne()).id).toBe(skipped?.id)
   },
 
-  'what has not ended, or has succeeded, is not retried': async (scene) => {
+  'unfinished and succeeded runs cannot be retried': async (scene) => {
     await scene.join()
     const id = await scene.enqueue()
     expect(await scene.store.runs.retry(id)).toBe('refused')
@@ -102,7 +102,7 @@ export const cancelAndRetry = area('cancel and retry by hand', {
     expect((await scene.beat('one', [again])).cancel).toEqual([])
   },
 
-  'a retry by hand does not get round a dedupe key': async (scene) => {
+  'a retry by hand is refused while another run has the dedupe key': async (scene) => {
     const first = await scene.enqueue({ dedupe: 'once' })
     await scene.store.runs.cancel(first)
     const second = await scene.enqueue({ dedupe: 'once' })
@@ -112,7 +112,7 @@ export const cancelAndRetry = area('cancel and retry by hand', {
     expect(await scene.tryEnqueue({ dedupe: 'once' })).toEqual({ outcome: 'duplicate', run: first })
   },
 
-  'a retry by hand stands in line for its key like any other': async (scene) => {
+  'a run retried by hand waits for its key like any other run': async (scene) => {
     await scene.join()
     const first = await scene.enqueue({ key: key('k') })
     await scene.store.runs.cancel(first)

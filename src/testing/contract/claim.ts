@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { area, grows, ids, key, PAST_LEASE_MS, retryIn, SHORT_LEASE_MS } from './scene.js'
 
 export const claim = area('claim', {
-  'runs are answered in the order in which they are taken, those with a key among those without': async (scene) => {
+  'runs are returned in the order in which they were taken, with and without keys': async (scene) => {
     await scene.join()
     const first = await scene.enqueue()
     const second = await scene.enqueue({ key: key('k') })
@@ -51,7 +51,7 @@ export const claim = area('claim', {
     expect(ids(await scene.claim())).toEqual(order.slice(2))
   },
 
-  'only what was asked for is claimed, each job up to its own capacity': async (scene) => {
+  'only the requested jobs are claimed, each up to its capacity': async (scene) => {
     await scene.join()
     for (let count = 0; count < 3; count += 1) {
       await scene.enqueue()
@@ -71,7 +71,7 @@ export const claim = area('claim', {
     expect(await scene.claim('one', { limit: 0 })).toEqual([])
   },
 
-  'the next ready instant is that of the runs that were asked for': async (scene) => {
+  'the next ready instant counts only the requested jobs and sinks': async (scene) => {
     await scene.join()
     const now = await scene.store.now()
     await scene.enqueue({ readyAt: now + 30_000, target: { job: 'other' } })
@@ -91,7 +91,7 @@ export const claim = area('claim', {
     expect(await scene.statesOf('a')).toEqual(['skipped deadline'])
   },
 
-  'retries are not held to the deadline': async (scene) => {
+  'the deadline does not apply to retries': async (scene) => {
     await scene.join()
     await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 600 })
     await scene.advance()
@@ -122,7 +122,7 @@ export const claim = area('claim', {
     expect(await scene.claim('dead')).toEqual([])
   },
 
-  'nothing starts for an instance whose time is over, until it beats again': async (scene) => {
+  'nothing starts for an instance whose lease has expired, until it beats again': async (scene) => {
     await scene.join('slow', SHORT_LEASE_MS)
     await scene.enqueue()
     await scene.elapse(PAST_LEASE_MS)
@@ -154,7 +154,7 @@ export const claim = area('claim', {
     expect(second.token).toBeGreaterThan(first?.token ?? Number.POSITIVE_INFINITY)
   },
 
-  'claims of one instance go side by side, in any order, and each has an answer of its own': async (scene) => {
+  'an instance can have several claims in flight, which are answered in any order': async (scene) => {
     for (let n = 0; n < 6; n += 1) await scene.enqueue()
     await scene.join()
     const numbers = [4, 2, 3]
@@ -163,12 +163,12 @@ export const claim = area('claim', {
     const started = given.flatMap(ids)
     expect(new Set(started).size).toBe(started.length)
     expect((await claimAgain()).map((runs) => ids(runs).sort())).toEqual(given.map((runs) => ids(runs).sort()))
-    // Whoever was raced may have got less than there is.
+    // Claims that raced may have got fewer runs than there are.
     const left = await scene.claim('one', { claim: 1 })
     expect(new Set([...started, ...ids(left)]).size).toBe(6)
   },
 
-  'a claim that is sent again gets the same answer, and takes no more': async (scene) => {
+  'a repeated claim returns the same runs, and takes no more': async (scene) => {
     await scene.join()
     for (let count = 0; count < 4; count += 1) await scene.enqueue()
     const first = await scene.claim('one', { claim: 1, limit: 2 })

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { area, key, newRun, retryIn } from './scene.js'
 
 export const enqueue = area('enqueue', {
-  'a run is ready at once unless it is told otherwise': async (scene) => {
+  'a run is ready at once by default': async (scene) => {
     const id = await scene.enqueue({ payload: { a: 1 }, priority: 2, keep: 'failures', dedupe: 'd' })
     const run = await scene.run(id)
     expect(run).toMatchObject({
@@ -13,7 +13,7 @@ export const enqueue = area('enqueue', {
     expect(await scene.store.runs.get('unknown')).toBeUndefined()
   },
 
-  'a run can be put off by a delay or to an instant, also one that has passed': async (scene) => {
+  'a run can be delayed by a duration or until an instant, which may have passed': async (scene) => {
     await scene.join()
     const now = await scene.store.now()
     const delayed = await scene.enqueue({ delayMs: 600 })
@@ -29,7 +29,7 @@ export const enqueue = area('enqueue', {
     expect(second.nextReadyAt).toBe((await scene.run(later)).readyAt)
   },
 
-  'a trigger’s instant is when it was pulled': async (scene) => {
+  'the instant of a trigger is that of the call': async (scene) => {
     const id = await scene.enqueue({ origin: 'trigger', schedule: 'a' })
     const { tick, createdAt } = await scene.run(id)
     expect(tick).toBe(createdAt)
@@ -54,7 +54,7 @@ export const enqueue = area('enqueue', {
     expect((await scene.tryEnqueue({ dedupe: 'once' })).outcome).toBe('enqueued')
   },
 
-  'a dedupe key with a time to keep refuses for that long after the end, whatever the history keeps': async (scene) => {
+  'a dedupe key with `keyFor` refuses for that long after the end, whatever the history keeps': async (scene) => {
     await scene.join()
     const once = { dedupe: 'once', dedupeForMs: 600, keep: 'none' } as const
     const first = await scene.enqueue(once)
@@ -80,7 +80,7 @@ export const enqueue = area('enqueue', {
     expect(new Set(results.map(({ run }) => run)).size).toBe(2)
   },
 
-  'of many equal enqueues at once one wins': async (scene) => {
+  'of many equal enqueues at once, one succeeds': async (scene) => {
     const results = await Promise.all(Array.from({ length: 20 }, () => scene.tryEnqueue({ dedupe: 'once' })))
     expect(results.filter(({ outcome }) => outcome === 'enqueued')).toHaveLength(1)
     expect(new Set(results.map(({ run }) => run)).size).toBe(1)
@@ -113,7 +113,7 @@ export const enqueue = area('enqueue', {
     expect((await scene.tryEnqueue({ key: key('k') })).outcome).toBe('enqueued')
   },
 
-  'runs put off neither block a checked key nor are blocked until they are due': async (scene) => {
+  'delayed runs neither block a checked key nor are refused by it': async (scene) => {
     const later = { key: key('k'), checkKey: true, delayMs: 600 }
     const delayed = await scene.enqueue(later)
     expect(await scene.store.runs.available('k', 1)).toBe(true)
@@ -125,7 +125,7 @@ export const enqueue = area('enqueue', {
     expect(await scene.store.runs.available('k', 1)).toBe(false)
   },
 
-  'a run put off that waits for others of its schedule counts against its key once it is due': async (scene) => {
+  'a delayed run that waits for others of its schedule counts against its key once it is due': async (scene) => {
     await scene.putTicks('a', [-10, 90_000_000])
     await scene.advance()
     const behind = { origin: 'trigger', schedule: 'a', overlap: 'queue-all', delayMs: 600 } as const
@@ -139,7 +139,7 @@ export const enqueue = area('enqueue', {
     expect(await scene.store.runs.available('k', 1)).toBe(true)
   },
 
-  'the same checked key at the same instant is one run': async (scene) => {
+  'of two enqueues of a checked key at the same instant, one is refused': async (scene) => {
     const readyAt = (await scene.store.now()) + 60_000
     const once = { key: key('k'), checkKey: true, readyAt }
     const first = await scene.enqueue(once)
@@ -149,7 +149,7 @@ export const enqueue = area('enqueue', {
     expect((await scene.tryEnqueue(once)).outcome).toBe('enqueued')
   },
 
-  'asking whether a key is available disturbs nothing': async (scene) => {
+  'asking whether a key is available changes nothing': async (scene) => {
     await scene.join()
     expect(await scene.store.runs.available('k', 1)).toBe(true)
     await scene.enqueue({ key: key('k') })
@@ -179,7 +179,7 @@ export const enqueue = area('enqueue', {
     expect(await scene.statesOf('a')).toEqual(['waiting stamp'])
   },
 
-  'a transaction is used or refused, never ignored': async ({ store }) => {
+  'a caller’s transaction is used or refused, never ignored': async ({ store }) => {
     if (store.supports.transactions) return
     await expect(store.runs.enqueue([newRun()], {})).rejects.toMatchObject({ code: 'UNSUPPORTED' })
     expect((await store.runs.list({ limit: 10 })).items).toEqual([])
@@ -206,7 +206,7 @@ export const enqueue = area('enqueue', {
     expect(await list({ states: ['cancelled', 'failed'] })).toEqual([third])
   },
 
-  'runs are found, page by page, by a list that looks through few at a time': async (scene) => {
+  'a list with a small `look` finds all runs, page by page': async (scene) => {
     const runs: string[] = []
     for (let at = 0; at < 7; at += 1) runs.push(await scene.enqueue({}))
     const cancelled = [runs[5], runs[3], runs[0]]

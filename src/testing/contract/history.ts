@@ -18,13 +18,13 @@ async function left(scene: Scene): Promise<string[]> {
 }
 
 export const history = area('history', {
-  'what is young and few is kept': async (scene) => {
+  'history within age and count is kept': async (scene) => {
     const made = await endedRuns(scene, 3)
     expect(await scene.store.runs.prune(KEEP_ALL)).toBe(0)
     expect(await left(scene)).toEqual(made)
   },
 
-  'a list whose limit is no whole number from 1 on is refused': async (scene) => {
+  'a list limit must be a whole number of at least 1': async (scene) => {
     await scene.put('a')
     await scene.enqueue()
     await scene.acquire('l', 'x')
@@ -40,7 +40,7 @@ export const history = area('history', {
     expect((await runs.list({ limit: 1 })).items).toHaveLength(1)
   },
 
-  'ended runs beyond the count go, the oldest first, in bounded steps': async (scene) => {
+  'ended runs beyond the count are pruned, oldest first, in bounded steps': async (scene) => {
     const made = await endedRuns(scene, 5)
     expect(await scene.store.runs.prune({ ...KEEP_ALL, maxRuns: 1, limit: 2 })).toBe(2)
     expect(await left(scene)).toEqual(made.slice(2))
@@ -48,7 +48,7 @@ export const history = area('history', {
     expect(await left(scene)).toEqual(made.slice(4))
   },
 
-  'ended runs beyond the age go, and nothing that is unfinished': async (scene) => {
+  'ended runs beyond the age are pruned, unfinished ones are not': async (scene) => {
     await endedRuns(scene, 2)
     const ready = await scene.enqueue({ delayMs: 600_000 })
     await scene.enqueue()
@@ -60,7 +60,7 @@ export const history = area('history', {
     expect(await left(scene)).toEqual([ready, running.id, young])
   },
 
-  'skipped ranges go with their age': async (scene) => {
+  'skipped ranges beyond the age are pruned': async (scene) => {
     await scene.putTicks('a', [-10, 90_000_000], { keep: 'none' })
     await scene.advance()
     await scene.store.schedules.pause('a', undefined)
@@ -71,7 +71,7 @@ export const history = area('history', {
     expect(await scene.skipsOf('a')).toEqual([])
   },
 
-  'a finished schedule goes with its history if it may, and only then': async (scene) => {
+  'a finished schedule is pruned with its history if `onFinish` is `remove`': async (scene) => {
     await scene.join()
     await scene.putTicks('goes', [-10], { onFinish: 'remove' })
     await scene.putTicks('stays', [-10], { onFinish: 'keep' })
@@ -89,7 +89,7 @@ export const history = area('history', {
     expect(await present()).toEqual(['active', 'declared', 'stays'])
   },
 
-  'a name that is pruned does not bring old tokens back': async (scene) => {
+  'after a lease name was pruned, its next token is higher than the old ones': async (scene) => {
     const before = await scene.acquire('l', 'a')
     await scene.store.leases.release({ name: 'l', holder: 'a' })
     await scene.elapse(20)
@@ -97,7 +97,7 @@ export const history = area('history', {
     expect((await scene.acquire('l', 'b')).token).toBeGreaterThan(before.token)
   },
 
-  'a name that is in use again is not pruned': async (scene) => {
+  'a lease name that is in use again is not pruned': async (scene) => {
     await scene.join()
     const exclusive = { key: key('k'), checkKey: true }
     await scene.enqueue(exclusive)
@@ -108,7 +108,7 @@ export const history = area('history', {
     expect(await scene.tryEnqueue(exclusive)).toEqual({ outcome: 'busy', run: second })
   },
 
-  'locks whose holders went away are pruned in bounded steps, however many held a name': async (scene) => {
+  'locks of dead holders are pruned in bounded steps, however many held a name': async (scene) => {
     const request = { name: 'slots', ttlMs: 10, permits: 3, floor: 0 }
     for (const holder of ['a', 'b', 'c']) await scene.store.leases.acquire({ ...request, holder })
     await scene.elapse(50)
@@ -117,7 +117,7 @@ export const history = area('history', {
     expect(await scene.store.leases.inspect('slots')).toEqual([])
   },
 
-  'a lease that is held is not pruned': async (scene) => {
+  'a held lease is not pruned': async (scene) => {
     const lease = await scene.acquire('l', 'a')
     await scene.elapse(20)
     await scene.store.runs.prune({ ...KEEP_ALL, leaseAgeMs: 0 })

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { area, LONG_LEASE_MS } from './scene.js'
 
 export const instances = area('instances', {
-  'an instance that joined is listed with what it said': async ({ store }) => {
+  'an instance is listed with the information that it joined with': async ({ store }) => {
     const info = {
       ...{ id: 'one', host: 'box', pid: 42, app: 'shop', release: '7', declarations: 'hash', zoneData: '2026a' },
       jobs: [{ name: 'work', exclusive: { by: ['a'], limit: 2, whenBusy: 'skip', checkOnEnqueue: true } as const }],
@@ -12,7 +12,7 @@ export const instances = area('instances', {
     expect(await store.instances.jobs()).toEqual(info.jobs)
   },
 
-  'a beat moves its end': async (scene) => {
+  'a beat extends the lease of the instance': async (scene) => {
     await scene.join('one', 60_000)
     await scene.elapse(20)
     const { now } = await scene.beat('one', [], LONG_LEASE_MS)
@@ -21,7 +21,7 @@ export const instances = area('instances', {
     expect(instance?.joinedAt).toBeLessThan(now)
   },
 
-  'jobs are known after the instance that ran them has gone': async ({ store, join }) => {
+  'jobs stay known after the last instance that ran them has left': async ({ store, join }) => {
     await join()
     await store.instances.leave('one')
     const names = (await store.instances.jobs()).map(({ name }) => name)

@@ -1,10 +1,10 @@
-/** Operations that read, decide and write: something else happens between what they read and what they write. */
+/** Operations that read, decide and write, while another operation runs between the read and the write. */
 import { expect } from 'vitest'
 import type { Overlap } from '../../core/policies.js'
 import type { Run } from '../../core/run.js'
 import { area, type ContractCase, newRun, retryIn, type Scene } from './scene.js'
 
-/** From tick to tick: far enough apart for a slow store. */
+/** The time between ticks: long enough for a slow store. */
 const STEP = 500
 const POLICIES = ['skip', 'queue-one', 'queue-all', 'cancel-running'] as const
 const FAR = 90_000_000
@@ -21,7 +21,7 @@ async function twoInstances({ join }: Scene): Promise<void> {
   await join('two')
 }
 
-/** Ends what the schedule runs, claim by claim, until nothing is left, and finds never two runs that run. */
+/** Claims and settles the schedule's runs until none is left, and checks that no two run at once. */
 async function workOff({ claim, runsOf, settle }: Scene): Promise<Run[]> {
   for (let round = 0; round < 20; round += 1) {
     await claim()
@@ -34,7 +34,7 @@ async function workOff({ claim, runsOf, settle }: Scene): Promise<Run[]> {
   throw new Error('the schedule never ran out of runs')
 }
 
-/** Each due tick is a run or a recorded skip, and all have ended. */
+/** Checks that each due tick is a finished run or a recorded skip. */
 async function expectTicks(scene: Scene, runs: readonly Run[], count: number): Promise<void> {
   const ticks = runs.filter(({ origin }) => origin === 'tick')
   const ranges = await scene.store.schedules.skips('a', 0, Number.MAX_SAFE_INTEGER, 1_000)
@@ -42,7 +42,7 @@ async function expectTicks(scene: Scene, runs: readonly Run[], count: number): P
   expect(runs.filter(({ state }) => state === 'waiting' || state === 'ready')).toEqual([])
 }
 
-/** A schedule whose first tick was recorded and not claimed before an outage, after which its second is due. */
+/** A schedule whose first tick was recorded before an outage and not claimed. The second is due after the outage. */
 async function missedOne(scene: Scene, overlap: Overlap): Promise<void> {
   await twoInstances(scene)
   const missed = { policy: 'latest', max: 1_000, graceMs: 100 } as const
@@ -51,7 +51,7 @@ async function missedOne(scene: Scene, overlap: Overlap): Promise<void> {
   await scene.elapse(STEP + 200)
 }
 
-/** A schedule whose first tick runs, and whose second is due. */
+/** A schedule whose first tick runs and whose second is due. */
 async function runsOne(scene: Scene, overlap: Overlap) {
   await twoInstances(scene)
   await scene.putTicks('a', [-10, STEP, FAR], { overlap })
@@ -134,7 +134,7 @@ const advances = area('interruptions of advance', {
     await expectTicks(scene, await workOff(scene), 2)
   }),
 
-  'a policy that is put in force meanwhile counts what runs': async (scene) => {
+  'an overlap policy that is put meanwhile counts running runs': async (scene) => {
     await twoInstances(scene)
     const instants = await scene.putTicks('a', [-10, STEP, FAR])
     await scene.advance()
@@ -189,7 +189,7 @@ const changes: readonly ContractCase[] = Object.entries(CHANGES).flatMap(([what,
         },
       )
       const [run] = started
-      // A change that came first took the tick back.
+      // The other operation came first and took the tick back.
       if (run === undefined) expect(await scene.claim()).toEqual([])
       else expect(await scene.settle(run)).toBe('settled')
     },

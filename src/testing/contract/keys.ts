@@ -12,7 +12,7 @@ import {
   SHORT_LEASE_MS,
 } from './scene.js'
 
-/** One run that holds the key, and two that wait for it, oldest first. */
+/** A run that holds the key, and two that wait for it, oldest first. */
 async function threeOfOneKey(scene: Scene) {
   await scene.join()
   const [first, second, third] = [
@@ -32,7 +32,7 @@ async function expectHandedOn(scene: Scene, second: string, third: string) {
 }
 
 export const keys = area('keys', {
-  'at most one run holds a key, and other keys are not held up': async (scene) => {
+  'at most one run holds a key, and other keys are not affected': async (scene) => {
     const { second, third } = await threeOfOneKey(scene)
     expect([await scene.stateOf(second), await scene.stateOf(third)]).toEqual(['waiting key', 'waiting key'])
     const other = await scene.enqueue({ key: key('another') })
@@ -40,7 +40,7 @@ export const keys = area('keys', {
     expect(ids(await scene.claim()).sort()).toEqual([other, free].sort())
   },
 
-  'the key is a lease that anybody can see, with the run’s token': async (scene) => {
+  'the key is a lease with the run’s token, and can be inspected': async (scene) => {
     const { running } = await threeOfOneKey(scene)
     const [lease] = await scene.store.leases.inspect('k')
     expect(lease).toMatchObject({ name: 'k', token: running.token, run: running.id, instance: 'one' })
@@ -49,7 +49,7 @@ export const keys = area('keys', {
     expect(await scene.store.leases.inspect('k')).toEqual([])
   },
 
-  'a settle hands the key to the oldest that waits, in the same step': async (scene) => {
+  'a settle hands the key to the oldest waiting run, in the same step': async (scene) => {
     const { running, second, third } = await threeOfOneKey(scene)
     await scene.settle(running)
     await expectHandedOn(scene, second, third)
@@ -69,14 +69,14 @@ export const keys = area('keys', {
     }
   },
 
-  'a run that is released gives its key up, and is the first to have it again': async (scene) => {
+  'a released run gives up its key, and is the first to get it again': async (scene) => {
     const { running } = await threeOfOneKey(scene)
     await scene.settle(running, { kind: 'released' })
     expect(await scene.store.leases.inspect('k')).toEqual([])
     expect(ids(await scene.claim())).toEqual([running.id])
   },
 
-  'so does a rescue, once the run that was taken over is out of the way': async (scene) => {
+  'so does a rescue, after the run that was taken over has ended': async (scene) => {
     await scene.join('dying', SHORT_LEASE_MS)
     const first = await scene.enqueue({ key: key('k') })
     const second = await scene.enqueue({ key: key('k') })
@@ -101,7 +101,7 @@ export const keys = area('keys', {
     expect((await scene.claimOne()).id).toBe(second)
   },
 
-  'cancelling a run that waits lets the next one keep its place': async (scene) => {
+  'cancelling a waiting run keeps the places of the others': async (scene) => {
     const { running, second, third } = await threeOfOneKey(scene)
     await scene.store.runs.cancel(second)
     await scene.settle(running)
@@ -119,7 +119,7 @@ export const keys = area('keys', {
     expect(await scene.claim()).toEqual([])
   },
 
-  'a run that has begun before waits, whatever its key says': async (scene) => {
+  'a run that has started before waits, even if `whenBusy` is `skip`': async (scene) => {
     await scene.join()
     const skip = key('k', { whenBusy: 'skip' })
     const first = await scene.enqueue({ key: skip })
@@ -140,7 +140,7 @@ export const keys = area('keys', {
     expect(ids(await scene.claim())).toEqual([older])
   },
 
-  'when the older one goes away without having run, the younger is next': async (scene) => {
+  'when the older run is cancelled before it starts, the younger one is next': async (scene) => {
     await scene.join()
     const older = await scene.enqueue({ key: key('k'), target: { job: 'other' } })
     const younger = await scene.enqueue({ key: key('k') })
@@ -150,7 +150,7 @@ export const keys = area('keys', {
     expect(ids(await scene.claim('one', work))).toEqual([younger])
   },
 
-  'with permits left, whoever waited behind an older run goes on when that one starts': async (scene) => {
+  'with permits left, a run that waits behind an older one is ready when that one starts': async (scene) => {
     await scene.join()
     const pair = key('k', { limit: 2 })
     const older = await scene.enqueue({ key: pair, target: { job: 'other' } })
@@ -160,7 +160,7 @@ export const keys = area('keys', {
     expect(ids(started)).toEqual([older, younger])
   },
 
-  'an older run that is not due yet blocks nobody': async (scene) => {
+  'an older run that is not due yet blocks no other run': async (scene) => {
     await scene.join()
     await scene.enqueue({ key: key('k'), delayMs: 60_000 })
     const younger = await scene.enqueue({ key: key('k') })
@@ -183,7 +183,7 @@ export const keys = area('keys', {
     expect(ids(await scene.claim())).toEqual(made.slice(2))
   },
 
-  'as many go on as there are permits free': async (scene) => {
+  'as many runs become ready as permits are free': async (scene) => {
     await scene.join()
     const pair = key('k', { limit: 2 })
     for (let count = 0; count < 5; count += 1) await scene.enqueue({ key: pair })
@@ -226,7 +226,7 @@ export const keys = area('keys', {
     expect((await scene.acquire('k', 'other')).token).toBeGreaterThan(run.token)
   },
 
-  'a lock that ran out holds up nobody: the sweep makes the waiting run ready': async (scene) => {
+  'when a lock expires, the sweep makes the waiting run ready': async (scene) => {
     await scene.join()
     await scene.acquire('k', 'somebody', { ttlMs: SHORT_LEASE_MS })
     const id = await scene.enqueue({ key: key('k') })
@@ -236,7 +236,7 @@ export const keys = area('keys', {
     expect(ids(await scene.claim())).toEqual([id])
   },
 
-  'a lock that waits is served before runs': async (scene) => {
+  'a waiting lock is served before waiting runs': async (scene) => {
     const { running, second } = await threeOfOneKey(scene)
     expect(await scene.tryAcquire('k', 'somebody', { waitMs: 60_000 })).toMatchObject({ acquired: false })
     await scene.settle(running)
@@ -247,7 +247,7 @@ export const keys = area('keys', {
     expect(await scene.stateOf(second)).toBe('ready')
   },
 
-  'a run does not overtake a lock that waits when a lease runs out': async (scene) => {
+  'when a lease expires, a run does not overtake a waiting lock': async (scene) => {
     await scene.join()
     await scene.acquire('k', 'somebody', { ttlMs: SHORT_LEASE_MS })
     await scene.tryAcquire('k', 'waiter', { waitMs: 60_000 })
@@ -257,7 +257,7 @@ export const keys = area('keys', {
     expect(await scene.store.leases.inspect('k')).toMatchObject([{ holder: 'waiter' }])
   },
 
-  'a run that comes for the key of a dead one fences it, even before the sweep': async (scene) => {
+  'a run that needs the key of a dead run fences it, even before the sweep': async (scene) => {
     await scene.join('dying', SHORT_LEASE_MS)
     await scene.join()
     const first = await scene.enqueue({ key: key('k') })
@@ -271,7 +271,7 @@ export const keys = area('keys', {
     expect(await scene.store.leases.inspect('k')).toMatchObject([{ token: taken?.token }])
   },
 
-  'a beat keeps the keys of its instance’s runs': async (scene) => {
+  'a beat extends the keys of the instance’s runs': async (scene) => {
     await scene.join('steady', SHORT_LEASE_MS)
     await scene.enqueue({ key: key('k') })
     const run = await scene.claimOne('steady')
@@ -281,7 +281,7 @@ export const keys = area('keys', {
     expect(await scene.settle(run)).toBe('settled')
   },
 
-  'a key that ran out and that nobody took still settles; one that was taken does not': async (scene) => {
+  'a run whose key has expired can settle unless another run took the key': async (scene) => {
     await scene.join('slow', SHORT_LEASE_MS)
     await scene.enqueue({ key: key('kept') })
     await scene.enqueue({ key: key('taken') })

@@ -7,7 +7,7 @@ const SHORT_WAIT = { waitMs: 600 }
 const PAST_PLACE_MS = 700
 
 export const leaseQueue = area('waiting for a lease', {
-  'a release hands the lease to the oldest waiter, who finds it his when he asks again': async (scene) => {
+  'a release hands the lease to the oldest waiter, which has it when it asks again': async (scene) => {
     const first = await scene.acquire('l', 'a')
     await scene.tryAcquire('l', 'b', WAIT)
     await scene.tryAcquire('l', 'c', WAIT)
@@ -30,7 +30,7 @@ export const leaseQueue = area('waiting for a lease', {
     expect(await scene.store.leases.inspect('l')).toMatchObject([{ holder: 'b' }])
   },
 
-  'nobody overtakes those who wait when a lease runs out': async (scene) => {
+  'when a lease expires, a newcomer does not overtake the waiters': async (scene) => {
     await scene.acquire('l', 'a', { ttlMs: SHORT_LEASE_MS })
     await scene.tryAcquire('l', 'b', WAIT)
     await scene.elapse(PAST_LEASE_MS)
@@ -38,7 +38,7 @@ export const leaseQueue = area('waiting for a lease', {
     expect(await scene.tryAcquire('l', 'b', WAIT)).toMatchObject({ acquired: true })
   },
 
-  'a place is given up when its time is over': async (scene) => {
+  'a waiter’s place expires': async (scene) => {
     await scene.acquire('l', 'a')
     await scene.tryAcquire('l', 'gone', { waitMs: 600 })
     await scene.tryAcquire('l', 'b', WAIT)
@@ -47,7 +47,7 @@ export const leaseQueue = area('waiting for a lease', {
     expect(await scene.store.leases.inspect('l')).toMatchObject([{ holder: 'b' }])
   },
 
-  'a place can be given back': async (scene) => {
+  'a waiter can give up its place': async (scene) => {
     await scene.acquire('l', 'a')
     await scene.tryAcquire('l', 'b', WAIT)
     expect(await scene.store.leases.release({ name: 'l', holder: 'b' })).toBe(true)
@@ -55,14 +55,14 @@ export const leaseQueue = area('waiting for a lease', {
     expect(await scene.store.leases.inspect('l')).toEqual([])
   },
 
-  'who does not wait has no place': async (scene) => {
+  'a loser without `waitMs` has no place in the queue': async (scene) => {
     await scene.acquire('l', 'a')
     await scene.tryAcquire('l', 'b')
     await scene.store.leases.release({ name: 'l', holder: 'a' })
     expect(await scene.store.leases.inspect('l')).toEqual([])
   },
 
-  'a reset hands the lease on too, and those who came before it are next': async (scene) => {
+  'a reset hands the lease to the oldest waiter too': async (scene) => {
     await scene.acquire('l', 'a')
     await scene.tryAcquire('l', 'b', WAIT)
     await scene.tryAcquire('l', 'c', WAIT)
@@ -150,7 +150,7 @@ export const leaseQueue = area('waiting for a lease', {
     expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: true })
   },
 
-  'of a release and an acquire at once the lease ends with one holder': async (scene) => {
+  'after a release and an acquire at once, the lease has one holder': async (scene) => {
     await scene.acquire('l', 'a')
     const [, asked] = await Promise.all([
       scene.store.leases.release({ name: 'l', holder: 'a' }),
@@ -162,7 +162,7 @@ export const leaseQueue = area('waiting for a lease', {
     if (asked.acquired) expect(asked.lease.token).toBe(holders[0]?.token)
   },
 
-  'free permits go to as many as wait for them': async (scene) => {
+  'free permits go to as many waiters': async (scene) => {
     const pair = { ...WAIT, permits: 2 }
     await scene.acquire('l', 'a', pair)
     await scene.acquire('l', 'b', pair)

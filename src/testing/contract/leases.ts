@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { area, grows, LONG_LEASE_MS, ODD_NAMES, PAST_LEASE_MS, SHORT_LEASE_MS } from './scene.js'
 
 export const leases = area('leases', {
-  'a free name is taken, with a token and an end': async (scene) => {
+  'a free name is acquired with a token and an expiry': async (scene) => {
     const result = await scene.tryAcquire('l', 'a', { ttlMs: 60_000, instance: 'one' })
     expect(result.acquired).toBe(true)
     if (!result.acquired) return
@@ -14,14 +14,14 @@ export const leases = area('leases', {
     expect(await scene.store.leases.inspect('other')).toEqual([])
   },
 
-  'a loser is told until when it is held': async (scene) => {
+  'a refused acquire returns until when the lease is held': async (scene) => {
     const lease = await scene.acquire('l', 'a')
     const result = await scene.tryAcquire('l', 'b')
     expect(result).toMatchObject({ acquired: false, until: lease.expiresAt })
     expect(await scene.store.leases.inspect('l')).toEqual([lease])
   },
 
-  'of many that ask at once one wins': async (scene) => {
+  'of many acquires at once, one succeeds': async (scene) => {
     const asks = Array.from({ length: 20 }, (_, at) => scene.tryAcquire('l', `holder${at}`))
     expect((await Promise.all(asks)).filter(({ acquired }) => acquired)).toHaveLength(1)
   },
@@ -33,7 +33,7 @@ export const leases = area('leases', {
     expect(second.expiresAt).toBeGreaterThan(first.expiresAt)
   },
 
-  'a lease that ran out is taken over, with a higher token': async (scene) => {
+  'an expired lease can be acquired, with a higher token': async (scene) => {
     const first = await scene.acquire('l', 'a', { ttlMs: SHORT_LEASE_MS })
     await scene.elapse(PAST_LEASE_MS)
     expect(await scene.store.leases.inspect('l')).toEqual([])
@@ -52,7 +52,7 @@ export const leases = area('leases', {
     expect(await scene.store.leases.inspect('l')).toEqual([successor])
   },
 
-  'a holder may renew a lease that ran out and that nobody took': async (scene) => {
+  'a holder may renew an expired lease that no other holder has acquired': async (scene) => {
     const { token } = await scene.acquire('l', 'a', { ttlMs: SHORT_LEASE_MS })
     await scene.elapse(PAST_LEASE_MS)
     const [lease] = await scene.store.leases.renew([{ name: 'l', holder: 'a', token, ttlMs: 60_000 }])
@@ -60,7 +60,7 @@ export const leases = area('leases', {
     expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: false })
   },
 
-  'of a renewal and a takeover at the same moment one wins': async (scene) => {
+  'of a renewal and an acquire of an expired lease at once, one succeeds': async (scene) => {
     for (let round = 0; round < 5; round += 1) {
       const name = `l${round}`
       const { token } = await scene.acquire(name, 'a', { ttlMs: SHORT_LEASE_MS })
@@ -75,7 +75,7 @@ export const leases = area('leases', {
     }
   },
 
-  'renewals are a batch, and each is by holder and token': async (scene) => {
+  'renewals come in a batch, and each compares holder and token': async (scene) => {
     const one = await scene.acquire('one', 'a', { ttlMs: 60_000 })
     const two = await scene.acquire('two', 'a', { ttlMs: 60_000 })
     const ttlMs = 120_000
@@ -100,7 +100,7 @@ export const leases = area('leases', {
     expect(second.token).toBeGreaterThan(first.token)
   },
 
-  'a lease that ran out is released as its holder’s own while nobody took it': async (scene) => {
+  'an expired lease is still its holder’s to release while no other holder has acquired it': async (scene) => {
     await scene.acquire('l', 'a', { ttlMs: SHORT_LEASE_MS })
     await scene.acquire('taken', 'a', { ttlMs: SHORT_LEASE_MS })
     await scene.elapse(PAST_LEASE_MS)
@@ -134,7 +134,7 @@ export const leases = area('leases', {
     expect(await scene.tryAcquire('l', 'c', { permits: 2 })).toMatchObject({ acquired: true })
   },
 
-  'a permit that ran out is not taken from its holder while another is free': async (scene) => {
+  'an expired permit is not taken from its holder while another is free': async (scene) => {
     const { token } = await scene.acquire('l', 'a', { permits: 3, ttlMs: SHORT_LEASE_MS })
     await scene.acquire('l', 'b', { permits: 3 })
     await scene.elapse(PAST_LEASE_MS)
@@ -144,7 +144,7 @@ export const leases = area('leases', {
     expect(await scene.store.leases.inspect('l')).toHaveLength(3)
   },
 
-  'a lease released before its minimum hold stays taken until then, and nobody can renew it': async (scene) => {
+  'a lease released before its minimum hold stays taken until then, and cannot be renewed': async (scene) => {
     const lease = await scene.acquire('l', 'a', { ttlMs: 60_000 })
     expect(await scene.store.leases.release({ name: 'l', holder: 'a', minHoldMs: 600 })).toBe(true)
     const [held] = await scene.store.leases.inspect('l')
@@ -156,14 +156,14 @@ export const leases = area('leases', {
     expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: true })
   },
 
-  'a minimum hold that is over does not keep it': async (scene) => {
+  'a release after the minimum hold frees the lease at once': async (scene) => {
     await scene.acquire('l', 'a')
     await scene.elapse(60)
     await scene.store.leases.release({ name: 'l', holder: 'a', minHoldMs: 50 })
     expect(await scene.tryAcquire('l', 'b')).toMatchObject({ acquired: true })
   },
 
-  'an operator’s reset takes it from all its holders': async (scene) => {
+  'a reset takes the lease from all its holders': async (scene) => {
     const lease = await scene.acquire('l', 'a', { permits: 2 })
     await scene.acquire('l', 'b', { permits: 2 })
     expect(await scene.store.leases.reset('l')).toBe(2)

@@ -1,10 +1,10 @@
 import { expect } from 'vitest'
 import { area, retryIn, type Scene } from './scene.js'
 
-/** From tick to tick: far enough apart for a slow store. */
+/** The time between ticks: long enough for a slow store. */
 const STEP = 500
 
-/** A schedule whose first tick runs, and whose second is due as soon as `elapse` says. */
+/** A schedule whose first tick runs and whose second is due after `elapse`. */
 async function twoTicks(scene: Scene, overlap: 'allow' | 'skip' | 'queue-one' | 'queue-all' | 'cancel-running') {
   await scene.join()
   await scene.putTicks('a', [-10, STEP, 2 * STEP, 3 * STEP, 90_000_000], { overlap })
@@ -31,7 +31,7 @@ export const overlap = area('overlap', {
     expect(await scene.statesOf('a')).toEqual(['succeeded', 'ready'])
   },
 
-  'skip: a run between attempts is unfinished': async (scene) => {
+  'skip: a run between attempts counts as unfinished': async (scene) => {
     await scene.join()
     await scene.putTicks('a', [-10, STEP, 90_000_000], { overlap: 'skip' })
     await scene.advance()
@@ -64,7 +64,7 @@ export const overlap = area('overlap', {
     expect(await scene.statesOf('a')).toEqual(['succeeded', 'running', 'waiting overlap'])
   },
 
-  'queue-all: all wait, and go on one by one, oldest first': async (scene) => {
+  'queue-all: all wait, and run one by one, oldest first': async (scene) => {
     const first = await twoTicks(scene, 'queue-all')
     await scene.elapse(STEP)
     await scene.advance()
@@ -99,7 +99,7 @@ export const overlap = area('overlap', {
     expect(await scene.statesOf('a')).toEqual(['cancelled', 'ready'])
   },
 
-  'cancel-running: what never began is skipped, what is between attempts is cancelled': async (scene) => {
+  'cancel-running: runs that never started are skipped, runs between attempts are cancelled': async (scene) => {
     await scene.join()
     await scene.putTicks('a', [-10, STEP, 2 * STEP, 90_000_000], { overlap: 'cancel-running' })
     await scene.advance()
@@ -112,7 +112,7 @@ export const overlap = area('overlap', {
     expect(await scene.statesOf('a')).toEqual(['skipped overlap', 'cancelled', 'ready'])
   },
 
-  'a run taken over still holds its schedule up, and one that is lost lets it go': async (scene) => {
+  'a run that was taken over still counts as unfinished, and a lost one does not': async (scene) => {
     await scene.join('dying')
     await scene.putTicks('a', [-10, STEP, 90_000_000], { overlap: 'queue-one' })
     await scene.advance()
@@ -125,7 +125,7 @@ export const overlap = area('overlap', {
     expect(await scene.statesOf('a')).toEqual(['cancelled', 'ready'])
   },
 
-  'a policy that is put in force counts the ticks recorded before it': async (scene) => {
+  'a newly put policy counts the ticks recorded before it': async (scene) => {
     await scene.join()
     const instants = await scene.putTicks('a', [-10, STEP, 90_000_000])
     const running = await scene.putTicks('b', [-10, STEP, 90_000_000])
@@ -144,7 +144,7 @@ export const overlap = area('overlap', {
     expect(await scene.statesOf('c')).toEqual(['ready'])
   },
 
-  'a schedule that was removed and made anew counts what still runs': async (scene) => {
+  'a schedule that was removed and created again counts runs that still run': async (scene) => {
     await scene.join()
     await scene.putTicks('a', [-10, 90_000_000])
     await scene.advance()
@@ -155,7 +155,7 @@ export const overlap = area('overlap', {
     expect(await scene.advance()).toMatchObject({ recorded: 0, skipped: 1 })
   },
 
-  'a trigger that is told to minds ticks that overlap': async (scene) => {
+  'a trigger with an overlap policy counts unfinished ticks': async (scene) => {
     await scene.join()
     await scene.putTicks('a', [-10, 90_000_000])
     await scene.advance()
@@ -168,7 +168,7 @@ export const overlap = area('overlap', {
     expect((await scene.tryEnqueue(trigger)).outcome).toBe('enqueued')
   },
 
-  'a backfill that queues waits for ticks that came after it': async (scene) => {
+  'a backfill that queues waits for ticks that were recorded after it': async (scene) => {
     await scene.join()
     await scene.putTicks('a', [-10, STEP, 90_000_000])
     await scene.advance()
@@ -183,7 +183,7 @@ export const overlap = area('overlap', {
     expect(await scene.statesOf('a')).toEqual(['ready', 'succeeded', 'succeeded'])
   },
 
-  'a trigger minds nothing unless told to': async (scene) => {
+  'a trigger runs beside unfinished runs by default': async (scene) => {
     await scene.put('a', { overlap: 'skip' })
     const first = await scene.enqueue({ origin: 'trigger', schedule: 'a' })
     await scene.enqueue({ origin: 'trigger', schedule: 'a' })
@@ -192,7 +192,7 @@ export const overlap = area('overlap', {
     expect(refused).toEqual({ outcome: 'busy', run: first })
   },
 
-  'a trigger that was put off holds its schedule up once it is due': async (scene) => {
+  'a delayed trigger counts as unfinished once it is due': async (scene) => {
     await scene.putTicks('a', [STEP, 2 * STEP, 90_000_000], { overlap: 'skip' })
     await scene.enqueue({ origin: 'trigger', schedule: 'a', delayMs: STEP + STEP / 2 })
     await scene.elapse(STEP + 50)
@@ -202,7 +202,7 @@ export const overlap = area('overlap', {
     expect(await scene.advance()).toMatchObject({ recorded: 0, skipped: 1 })
   },
 
-  'backfills that queue go one by one, and a repeated request doubles nothing': async (scene) => {
+  'backfills that queue run one by one, and a repeated request adds no run': async (scene) => {
     await scene.join()
     await scene.put('a')
     const backfill = (tick: number) =>
@@ -217,7 +217,7 @@ export const overlap = area('overlap', {
     expect((await scene.tryEnqueue({ ...backfill(1_000), backfill: 'june' })).outcome).toBe('enqueued')
   },
 
-  'a tick that already ran can be run again by a backfill, and never as a tick': async (scene) => {
+  'a tick that has run can run again by a backfill, and never as a tick': async (scene) => {
     await scene.join()
     const [tick = 0] = await scene.putTicks('a', [-10, 90_000_000])
     await scene.advance()

@@ -15,7 +15,7 @@ export const records = area('records', {
     expect(await store.records.get('other', 'a')).toBeUndefined()
   },
 
-  'the last who writes a record wins': async ({ store }) => {
+  'the last write of a record wins': async ({ store }) => {
     await store.records.put({ kind: 'k', id: 'a', body: 1, ttlMs: 60_000 })
     const { written, record } = await store.records.put({ kind: 'k', id: 'a', body: 2 })
     expect(written).toBe(true)
@@ -23,7 +23,7 @@ export const records = area('records', {
     expect(await store.records.get('k', 'a')).toEqual(record)
   },
 
-  'of many that write a record only if there is none, one does, and all learn what it says': async ({ store }) => {
+  'of many writes with `ifAbsent`, one succeeds, and all return its record': async ({ store }) => {
     const writes = Array.from({ length: 10 }, (_, at) =>
       store.records.put({ kind: 'k', id: 'a', body: at, ifAbsent: true }),
     )
@@ -33,7 +33,7 @@ export const records = area('records', {
     for (const { record } of results) expect(record.body).toBe(winner)
   },
 
-  'a record that expired is not there, and makes way for another': async ({ store, elapse }) => {
+  'an expired record is not found, and can be written again': async ({ store, elapse }) => {
     const { record } = await store.records.put({ kind: 'k', id: 'a', body: 1, ttlMs: SHORT_LEASE_MS })
     expect(record.expiresAt).toBe(record.writtenAt + SHORT_LEASE_MS)
     expect(await store.records.get('k', 'a')).toEqual(record)
@@ -68,7 +68,7 @@ export const records = area('records', {
     }
   },
 
-  'a list passes over what expired, and still fills its pages': async ({ store, elapse }) => {
+  'a list leaves out expired records, and still fills its pages': async ({ store, elapse }) => {
     for (const id of ['a', 'b', 'c', 'd']) {
       await store.records.put({ kind: 'k', id, body: id, ...(id > 'b' ? {} : { ttlMs: SHORT_LEASE_MS }) })
     }
@@ -78,7 +78,7 @@ export const records = area('records', {
     expect(next).toBeUndefined()
   },
 
-  'a record that was removed is gone, once': async ({ store }) => {
+  'a record can be removed once': async ({ store }) => {
     await store.records.put({ kind: 'k', id: 'a', body: 1 })
     expect(await store.records.remove('k', 'a')).toBe(true)
     expect(await store.records.remove('k', 'a')).toBe(false)
@@ -86,7 +86,7 @@ export const records = area('records', {
     expect(await store.records.list({ kind: 'k', limit: 10 })).toEqual({ items: [] })
   },
 
-  'pruning forgets records that expired, as far as its limit goes, and no others': async ({ store, elapse }) => {
+  'pruning removes expired records up to its limit, and no others': async ({ store, elapse }) => {
     for (const id of ['a', 'b', 'c']) await store.records.put({ kind: 'k', id, body: 1, ttlMs: SHORT_LEASE_MS })
     await store.records.put({ kind: 'k', id: 'kept', body: 1 })
     await store.records.put({ kind: 'k', id: 'later', body: 1, ttlMs: 86_400_000 })

@@ -1,4 +1,4 @@
-/** What the contract's tests are made of: a fresh store, and short words for the operations on it. */
+/** A new store for one contract test, with short forms of its operations. */
 import type { Json } from '../../core/json.js'
 import type { RunKey } from '../../core/key.js'
 import type { AcquireRequest, Lease } from '../../core/lease.js'
@@ -19,29 +19,29 @@ export interface OpenedStore {
   readonly store: Store
   /** Lets time pass on the store's clock. */
   elapse(ms: number): Promise<void>
-  /** Interrupts an operation between its read and its write. Without it, the contract only starts both at once. */
+  /** Lets another operation run between the read and the write of an operation. Without it the tests start both at once. */
   readonly interrupt?: Interrupt
   close?(): Promise<void>
 }
 
 /**
- * Runs an operation on another handle of the same data. When the operation has read and has not written yet, starts
- * `meanwhile`, and lets the operation go on as soon as that has ended or waits for the operation. Resolves when both have
- * ended. Rejects when the operation ended without a write to hold back.
+ * Runs an operation on another handle of the same data. Between its read and its write it starts `meanwhile`. The operation
+ * goes on when `meanwhile` has ended, or waits for the operation. Resolves when both have ended. Rejects when the operation
+ * ended without a write.
  */
 export type Interrupt = <Result>(
   operation: (other: Store) => Promise<Result>,
   meanwhile: () => Promise<unknown>,
 ) => Promise<Result>
 
-/** One promise of the contract: a sentence, and a run that throws when the store breaks it. */
+/** One test of the contract, named by a sentence. It throws when the store breaks the promise. */
 export interface ContractCase {
   readonly area: string
   readonly name: string
   run(opened: OpenedStore): Promise<void>
 }
 
-/** The tests of one part of the contract, each under its sentence. */
+/** The tests of one part of the contract, by sentence. */
 export function area(name: string, tests: Record<string, (scene: Scene) => Promise<void>>): ContractCase[] {
   return Object.entries(tests).map(([sentence, test]) => ({
     area: name,
@@ -53,9 +53,9 @@ export function area(name: string, tests: Record<string, (scene: Scene) => Promi
 /** Long enough for a slow store to do a few operations, short enough to wait for. */
 export const SHORT_LEASE_MS = 600
 export const LONG_LEASE_MS = 600_000
-/** After this a short lease has run out. */
+/** After this a short lease has expired. */
 export const PAST_LEASE_MS = SHORT_LEASE_MS + 100
-/** UTF-8 and UTF-16 have some of these in different orders; whichever a store goes by, no page may lose any. */
+/** UTF-8 and UTF-16 sort some of these differently. Pages must leave out none of them. */
 export const ODD_NAMES: readonly string[] = ['', 'a', '%', '_', '\ue000', '\uffff', '\u{1f514}', '\u{10ffff}a'].map(
   (each) => `o/${each}`,
 )
@@ -80,7 +80,7 @@ export function key(name: string, over: Partial<RunKey> = {}): RunKey {
   return { name, limit: 1, whenBusy: 'wait', ...over }
 }
 
-/** Its words are properties, so that a test can take those that it needs. */
+/** The methods are properties, so that a test can destructure them. */
 export class Scene {
   readonly store: Store
   readonly elapse: (ms: number) => Promise<void>
@@ -93,7 +93,7 @@ export class Scene {
     this.#interrupt = interrupt
   }
 
-  /** Runs an operation in a scene of its own, and something else between its read and its write. */
+  /** Runs an operation in its own scene, and `meanwhile` between its read and its write. */
   interrupt = <Result>(
     operation: (other: Scene) => Promise<Result>,
     meanwhile: () => Promise<unknown>,
@@ -127,7 +127,7 @@ export class Scene {
     return result.schedule
   }
 
-  /** A schedule with ticks at so many milliseconds from now: those in the past are due at once. */
+  /** Puts a schedule with ticks at these milliseconds from now. Those in the past are due at once. */
   putTicks = async (
     id: string,
     offsets: readonly number[],
@@ -168,11 +168,11 @@ export class Scene {
 
   tryEnqueue = async (over: Partial<NewRun> = {}): Promise<EnqueueResult> => {
     const [result] = await this.store.runs.enqueue([newRun(over)])
-    if (result === undefined) throw new Error('enqueue answered nothing')
+    if (result === undefined) throw new Error('enqueue returned nothing')
     return result
   }
 
-  /** Makes a run and answers its id. */
+  /** Makes a run and returns its id. */
   enqueue = async (over: Partial<NewRun> = {}): Promise<string> => {
     const { outcome, run } = await this.tryEnqueue(over)
     if (outcome !== 'enqueued') throw new Error(`the run was refused: ${outcome}`)
@@ -202,7 +202,7 @@ export class Scene {
     outcome: Outcome = { kind: 'succeeded' },
   ): Promise<SettleResult> => {
     const [result] = await this.store.runs.settle([{ run: run.id, token: run.token, outcome }])
-    if (result === undefined) throw new Error('settle answered nothing')
+    if (result === undefined) throw new Error('settle returned nothing')
     return result
   }
 
@@ -255,7 +255,7 @@ export function ids(runs: readonly { readonly id: string }[]): string[] {
   return runs.map(({ id }) => id)
 }
 
-/** Only numbers that grow are fencing tokens. */
+/** Whether the tokens grow. */
 export function grows(tokens: readonly (number | undefined)[]): boolean {
   return tokens.every((token, at) => token !== undefined && (at === 0 || token > (tokens[at - 1] ?? 0)))
 }

@@ -48,7 +48,7 @@ export const schedules = area('schedules', {
     expect(await store.schedules.skips('nobody', 0, Number.MAX_SAFE_INTEGER, 10)).toEqual([])
   },
 
-  'what is applied is put, and the others are removed': async (scene) => {
+  'apply puts its writes and removes its removals': async (scene) => {
     await scene.put('a', { payload: 1 })
     await scene.put('b')
     const results = await scene.store.schedules.apply(
@@ -67,7 +67,7 @@ export const schedules = area('schedules', {
     expect(await scene.store.schedules.apply([], [])).toEqual([])
   },
 
-  'nothing of what is applied happens when one of it is refused': async (scene) => {
+  'apply changes nothing when one of its writes is refused': async (scene) => {
     await scene.put('a')
     const never = definition({ timeline: { at: [1_000] } })
     const applied = scene.store.schedules.apply(
@@ -82,7 +82,7 @@ export const schedules = area('schedules', {
     expect(items.map(({ id }) => id)).toEqual(['a'])
   },
 
-  'everything that a definition says is kept': async (scene) => {
+  'every field of a definition is stored': async (scene) => {
     const rich = definition({
       timeline: { cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', dst: { gap: 'skip' } },
       startsAt: 1_000,
@@ -100,7 +100,7 @@ export const schedules = area('schedules', {
     expect(schedule.remaining).toBe(7)
   },
 
-  'putting the same again writes nothing': async ({ store, put }) => {
+  'putting an equal definition writes nothing': async ({ store, put }) => {
     const first = await put('a', { payload: { b: 1, a: 2 } })
     const again = await store.schedules.put([{ id: 'a', definition: definition({ payload: { a: 2, b: 1 } }) }])
     expect(again).toEqual([{ outcome: 'unchanged', schedule: first }])
@@ -150,7 +150,7 @@ export const schedules = area('schedules', {
     expect(await store.schedules.get('c')).toBeUndefined()
   },
 
-  'of two writers with the same version one wins': async ({ store, put }) => {
+  'of two writers with the same version, one succeeds': async ({ store, put }) => {
     const { version } = await put('a')
     const write = (payload: number) => [{ id: 'a', definition: definition({ payload }), ifVersion: version }]
     const results = await Promise.all([store.schedules.put(write(1)), store.schedules.put(write(2))])
@@ -171,7 +171,7 @@ export const schedules = area('schedules', {
     expect(await store.schedules.get('c')).toBeUndefined()
   },
 
-  'a schedule made anew never has a version that an earlier one had': async ({ store, put }) => {
+  'a schedule that is created again has a new version': async ({ store, put }) => {
     const first = await put('a')
     expect(await store.schedules.remove(['a'], first.version)).toEqual(['removed'])
     const second = await put('a')
@@ -221,7 +221,7 @@ export const schedules = area('schedules', {
     expect(await list({ unstamped: true })).toEqual([])
   },
 
-  'a list that looks through few at a time finds all of them, page by page': async (scene) => {
+  'a list with a small `look` finds all schedules, page by page': async (scene) => {
     for (const id of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) await scene.put(id)
     for (const id of ['a', 'd', 'g']) await scene.store.schedules.pause(id, undefined)
     for (const [look, limit] of [
@@ -241,7 +241,7 @@ export const schedules = area('schedules', {
     }
   },
 
-  'what callers hold is their own': async (scene) => {
+  'returned objects are copies': async (scene) => {
     const payload = { list: [1] }
     await scene.put('a', { payload })
     payload.list.push(2)
@@ -254,7 +254,7 @@ export const schedules = area('schedules', {
       Object.assign(run, { state: 'succeeded' })
       ;(run.payload as { list: number[] }).list.push(4)
     } catch {
-      // Frozen is as good as copied.
+      // A frozen object is as good as a copy.
     }
     expect(await scene.run(id)).toMatchObject({ state: 'ready', payload: { list: [1, 2] } })
   },

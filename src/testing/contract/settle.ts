@@ -12,7 +12,7 @@ export const settle = area('settle', {
     expect(await scene.claim()).toEqual([])
   },
 
-  'a failure for good ends the run with its error': async (scene) => {
+  'a final failure ends the run with its error': async (scene) => {
     await scene.join()
     const id = await scene.enqueue()
     const error = { message: 'broke', code: 'E1', stack: 'at here' }
@@ -32,7 +32,7 @@ export const settle = area('settle', {
     expect(await scene.claimOne()).toMatchObject({ id, attempt: 2, failures: 1, takeovers: 0 })
   },
 
-  'every failure is counted, the last one too, and nothing else is': async (scene) => {
+  'every failure is counted, including the last, and nothing else is': async (scene) => {
     await scene.join()
     const id = await scene.enqueue()
     await scene.settle(await scene.claimOne(), retryIn(0))
@@ -46,7 +46,7 @@ export const settle = area('settle', {
     expect(await scene.run(id)).toMatchObject({ state: 'succeeded', failures: 1 })
   },
 
-  'a run that is released is ready at once, and counts as nothing': async (scene) => {
+  'a released run is ready at once, and its failures do not grow': async (scene) => {
     await scene.join()
     const id = await scene.enqueue()
     await scene.settle(await scene.claimOne(), { kind: 'released' })
@@ -65,7 +65,7 @@ export const settle = area('settle', {
     expect(await scene.settle(run)).toBe('settled')
   },
 
-  'settling again with the token that settled changes nothing more': async (scene) => {
+  'a repeated settlement is `settled` and changes nothing': async (scene) => {
     await scene.join()
     const run = await (async () => {
       await scene.enqueue()
@@ -87,7 +87,7 @@ export const settle = area('settle', {
     expect(await scene.run(run.id)).toEqual(before)
   },
 
-  'the attempt before is stale once the run was claimed again': async (scene) => {
+  'an attempt is stale once the run was claimed again': async (scene) => {
     await scene.join()
     await scene.join('dying', SHORT_LEASE_MS)
     await scene.enqueue()
@@ -110,7 +110,7 @@ export const settle = area('settle', {
     expect(await scene.store.runs.settle(batch)).toEqual(['settled', 'stale', 'settled'])
   },
 
-  'of a settle and a rescue at once one wins, and the run is not doubled': async (scene) => {
+  'of a settle and a rescue at once, one takes effect': async (scene) => {
     await scene.join()
     await scene.join('dying', SHORT_LEASE_MS)
     const id = await scene.enqueue()
@@ -121,7 +121,7 @@ export const settle = area('settle', {
     expect(await scene.stateOf(id)).toBe(result === 'settled' ? 'succeeded' : 'ready')
   },
 
-  'of a settle and a cancel at once the settle stands': async (scene) => {
+  'of a settle and a cancel at once, the settle takes effect': async (scene) => {
     await scene.join()
     const id = await scene.enqueue()
     const run = await scene.claimOne()
@@ -131,7 +131,7 @@ export const settle = area('settle', {
     expect(await scene.stateOf(id)).toBe('succeeded')
   },
 
-  'with history off, what ended is gone; with failures kept, only success is': async (scene) => {
+  'with `keep: none` ended runs are deleted, with `failures` only succeeded ones': async (scene) => {
     await scene.join()
     const state = async (keep: 'all' | 'failures' | 'none', outcome: Parameters<typeof scene.settle>[1]) => {
       const id = await scene.enqueue({ keep })
@@ -145,7 +145,7 @@ export const settle = area('settle', {
     expect(await state('all', withResult(1))).toBe('succeeded')
   },
 
-  'with history off, a tick that is skipped at its start is still accounted for': async (scene) => {
+  'with `keep: none`, a tick that is skipped at its start is still recorded as a skip': async (scene) => {
     await scene.join()
     await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 600, keep: 'none' })
     await scene.advance()

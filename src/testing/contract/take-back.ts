@@ -22,7 +22,7 @@ export const takeBack = area('taking back', {
     expect((await scene.schedule('a')).remaining).toBe(1)
   },
 
-  'a pause skips a due tick that nobody claimed': async (scene) => {
+  'a pause skips a due unclaimed tick': async (scene) => {
     await scene.putTicks('a', [-10, 90_000_000])
     await scene.advance()
     await scene.store.schedules.pause('a', undefined)
@@ -32,7 +32,7 @@ export const takeBack = area('taking back', {
     expect(await scene.statesOf('a')).toEqual(['skipped paused'])
   },
 
-  'a tick that a put left as it was is still found by the pause after it': async (scene) => {
+  'a pause takes back a tick that an earlier put left as it was': async (scene) => {
     const instants = await scene.putTicks('a', [-10, 60_000, 90_000_000])
     await scene.advance(AHEAD)
     const over = { target: { job: 'other' }, priority: 3 } as const
@@ -56,7 +56,7 @@ export const takeBack = area('taking back', {
     expect(await scene.stateOf(run.id)).toBe('succeeded')
   },
 
-  'ticks inside a pause are one skipped range, whatever the missed policy': async (scene) => {
+  'ticks inside a pause become one skipped range under every missed policy': async (scene) => {
     await scene.put('a', { timeline: { every: 50 }, missed: { policy: 'all', max: 1_000, graceMs: 60_000 } })
     await scene.store.schedules.pause('a', undefined)
     await scene.elapse(220)
@@ -79,7 +79,7 @@ export const takeBack = area('taking back', {
     expect(await store.schedules.resume('a')).toEqual(resumed)
   },
 
-  'a pause outlives a put': async ({ store, put }) => {
+  'a paused schedule stays paused after a put': async ({ store, put }) => {
     await put('a')
     await store.schedules.pause('a', 'mine')
     const replaced = await put('a', { timeline: { every: 1_000 } })
@@ -152,7 +152,7 @@ export const takeBack = area('taking back', {
     expect(await scene.stateOf(enqueued)).toBe('ready')
   },
 
-  'a schedule made anew under an old id does not revive the old one’s ticks': async (scene) => {
+  'a schedule created again under the same id does not run the old ticks': async (scene) => {
     await scene.join()
     await scene.putTicks('a', [-10, 60_000])
     await scene.advance(AHEAD)
@@ -163,7 +163,7 @@ export const takeBack = area('taking back', {
     expect(await scene.claim()).toEqual([])
   },
 
-  'an instant that ran does not run again when its schedule is made anew': async (scene) => {
+  'an instant that has run does not run again when its schedule is created again': async (scene) => {
     await scene.join()
     const timeline = { at: [(await scene.store.now()) - 10, (await scene.store.now()) + 90_000_000] }
     await scene.put('a', { timeline })
@@ -176,7 +176,7 @@ export const takeBack = area('taking back', {
     expect(await scene.claim()).toEqual([])
   },
 
-  'due ticks that nobody recorded are skipped when their timeline ends': async (scene) => {
+  'due unrecorded ticks are skipped when their timeline ends': async (scene) => {
     const now = await scene.store.now()
     for (const id of ['a', 'b']) await scene.put(id, { timeline: { at: [now - 10, now + 90_000_000] } })
     await scene.put('a', { timeline: { every: 80_000_000 } })
@@ -187,7 +187,7 @@ export const takeBack = area('taking back', {
     expect(await scene.runsOf('a')).toEqual([])
   },
 
-  'with history off, a tick that is taken back is still accounted for': async (scene) => {
+  'with `keep: none`, a tick that is taken back is still recorded as a skip': async (scene) => {
     await scene.putTicks('a', [-10, 90_000_000], { keep: 'none' })
     await scene.advance()
     await scene.store.schedules.pause('a', undefined)

@@ -4,7 +4,7 @@ import { MAX_TAKEOVERS } from '../../core/run.js'
 import { area, ids, key, LONG_LEASE_MS, PAST_LEASE_MS, retryIn, SHORT_LEASE_MS } from './scene.js'
 
 export const takeover = area('takeover', {
-  'what a dead instance ran is ready again, and the next claim counts a takeover, not a failure': async (scene) => {
+  'runs of a dead instance are ready again, and the next claim counts a takeover, not a failure': async (scene) => {
     await scene.join('dying', SHORT_LEASE_MS)
     await scene.join()
     const id = await scene.enqueue()
@@ -19,7 +19,7 @@ export const takeover = area('takeover', {
     expect(await scene.store.runs.rescue(100)).toEqual({ rescued: 0, lost: 0 })
   },
 
-  'the live are left alone': async (scene) => {
+  'runs of live instances are not taken over': async (scene) => {
     await scene.join('dying', SHORT_LEASE_MS)
     await scene.join('steady', LONG_LEASE_MS)
     await scene.enqueue()
@@ -30,7 +30,7 @@ export const takeover = area('takeover', {
     expect(await scene.beat('steady', [run])).toMatchObject({ alive: true, lost: [] })
   },
 
-  'a beat of an instance that was declared dead is refused, for good': async (scene) => {
+  'every beat of an instance that was declared dead is refused': async (scene) => {
     await scene.join('dying', SHORT_LEASE_MS)
     await scene.enqueue()
     const run = await scene.claimOne('dying')
@@ -46,7 +46,7 @@ export const takeover = area('takeover', {
     expect(await scene.beat('stranger', [])).toMatchObject({ alive: false })
   },
 
-  'a late beat is accepted while nobody has taken over': async (scene) => {
+  'a late beat is accepted until a takeover': async (scene) => {
     await scene.join('slow', SHORT_LEASE_MS)
     await scene.enqueue()
     const run = await scene.claimOne('slow')
@@ -56,7 +56,7 @@ export const takeover = area('takeover', {
     expect(await scene.settle(run)).toBe('settled')
   },
 
-  'of a beat and somebody who takes its run’s key at the same moment one wins': async (scene) => {
+  'of a late beat and an acquire of its run’s key at once, one succeeds': async (scene) => {
     for (let round = 0; round < 5; round += 1) {
       const name = `k${round}`
       await scene.join(`slow${round}`, SHORT_LEASE_MS)
@@ -80,7 +80,7 @@ export const takeover = area('takeover', {
     expect(await scene.stateOf(id)).toBe('cancelled')
   },
 
-  'a run whose instances keep dying is given up': async (scene) => {
+  'a run fails as LOST after too many takeovers': async (scene) => {
     const id = await scene.enqueue({ key: key('k') })
     for (let death = 0; death <= MAX_TAKEOVERS; death += 1) {
       await scene.join(`dying${death}`, SHORT_LEASE_MS)
@@ -113,7 +113,7 @@ export const takeover = area('takeover', {
     expect(results.reduce((sum, { rescued }) => sum + rescued, 0)).toBe(5)
   },
 
-  'an instance that leaves gives its runs up at once, and no takeover is counted': async (scene) => {
+  'runs of an instance that leaves are ready at once, and no takeover is counted': async (scene) => {
     await scene.join('leaving')
     await scene.join()
     const id = await scene.enqueue({ key: key('k') })
@@ -125,7 +125,7 @@ export const takeover = area('takeover', {
     await scene.store.instances.leave('leaving')
   },
 
-  'runs of an answered claim that an instance does not know never arrived, and are ready again': async (scene) => {
+  'runs of an answered claim that the beat does not list are ready again': async (scene) => {
     await scene.join()
     await scene.enqueue()
     await scene.enqueue()
@@ -137,7 +137,7 @@ export const takeover = area('takeover', {
     expect(await scene.settle(lost)).toBe('stale')
   },
 
-  'runs of a claim that is still under way are left alone': async (scene) => {
+  'runs of a claim in flight stay with their instance': async (scene) => {
     await scene.join()
     await scene.enqueue()
     const run = await scene.claimOne()
@@ -148,7 +148,7 @@ export const takeover = area('takeover', {
     expect(await scene.settle(run)).toBe('settled')
   },
 
-  'an attempt is its instance’s own only with the newest token': async (scene) => {
+  'a beat extends an attempt only with the newest token': async (scene) => {
     await scene.join()
     await scene.enqueue()
     const before = await scene.claimOne()
@@ -158,7 +158,7 @@ export const takeover = area('takeover', {
     expect((await scene.beat('one', [before])).lost).toEqual([before.id])
   },
 
-  'a beat tells which of its attempts are no longer its own': async (scene) => {
+  'a beat returns which of its attempts were taken over': async (scene) => {
     await scene.join()
     await scene.join('two')
     await scene.enqueue()

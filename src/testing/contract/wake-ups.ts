@@ -4,7 +4,7 @@ import { area, key, retryIn, type Scene } from './scene.js'
 
 const PATIENCE = { steps: 20, stepMs: 100 }
 
-/** Hints may come a moment later, or, without wake-ups, not at all. */
+/** Waits for a hint, which may come a moment later; a store without wake-ups need not send it. */
 async function expectHint(scene: Scene, wake: Wake, act: () => Promise<unknown>): Promise<void> {
   const wakes = new Set<Wake>()
   const unsubscribe = scene.store.subscribe((heard) => wakes.add(heard))
@@ -12,20 +12,18 @@ async function expectHint(scene: Scene, wake: Wake, act: () => Promise<unknown>)
   const steps = scene.store.supports.wakeups ? PATIENCE.steps : 1
   for (let step = 0; step < steps && !wakes.has(wake); step += 1) await scene.elapse(PATIENCE.stepMs)
   unsubscribe()
-  // A store without wake-ups may still hint at what was done through the same handle.
+  // A store without wake-ups may still send hints to the handle that made the change.
   if (scene.store.supports.wakeups) expect([...wakes]).toContain(wake)
 }
 
 export const wakeUps = area('wake-ups', {
-  'a new schedule that is due soon wakes whoever plans': async (scene) => {
+  'a new schedule that is due soon wakes tickers': async (scene) => {
     await expectHint(scene, 'schedules', () => scene.putTicks('a', [5_000]))
     await scene.store.schedules.pause('a', undefined)
     await expectHint(scene, 'schedules', () => scene.store.schedules.resume('a'))
   },
 
-  'a schedule that is due much later wakes nobody, whoever makes it, changes it, pauses it or removes it': async (
-    scene,
-  ) => {
+  'a write to a schedule that is due much later sends no hint': async (scene) => {
     const wakes = new Set<Wake>()
     const unsubscribe = scene.store.subscribe((heard) => wakes.add(heard))
     await scene.putTicks('a', [3_600_000])
@@ -38,13 +36,13 @@ export const wakeUps = area('wake-ups', {
     expect([...wakes]).not.toContain('schedules')
   },
 
-  'a run that becomes ready wakes whoever claims': async (scene) => {
+  'a run that becomes ready wakes dispatchers': async (scene) => {
     await expectHint(scene, 'runs', () => scene.enqueue())
     await scene.putTicks('a', [-10, 90_000_000])
     await expectHint(scene, 'runs', () => scene.advance())
   },
 
-  'a freed key wakes whoever claims': async (scene) => {
+  'a freed key wakes dispatchers': async (scene) => {
     await scene.join()
     await scene.enqueue({ key: key('k') })
     await scene.enqueue({ key: key('k') })
@@ -52,27 +50,27 @@ export const wakeUps = area('wake-ups', {
     await expectHint(scene, 'runs', () => scene.settle(run ?? { id: '', token: 0 }))
   },
 
-  'a freed lock wakes whoever waits for it': async (scene) => {
+  'a freed lock wakes its waiters': async (scene) => {
     await scene.acquire('l', 'a')
     await scene.tryAcquire('l', 'b', { waitMs: 60_000 })
     await expectHint(scene, 'leases', () => scene.store.leases.release({ name: 'l', holder: 'a' }))
   },
 
-  'a cancel of a running run wakes whoever runs it': async (scene) => {
+  'a cancel of a running run wakes its instance': async (scene) => {
     await scene.join()
     const id = await scene.enqueue()
     await scene.claimOne()
     await expectHint(scene, 'attempts', () => scene.store.runs.cancel(id))
   },
 
-  'a run that ended wakes whoever waits for it': async (scene) => {
+  'a finished run wakes those that wait for it': async (scene) => {
     await scene.join()
     await scene.enqueue()
     const run = await scene.claimOne()
     await expectHint(scene, 'settled', () => scene.settle(run))
   },
 
-  'a thaw wakes whoever claims': async (scene) => {
+  'a thaw wakes dispatchers': async (scene) => {
     await scene.store.freeze(undefined)
     await expectHint(scene, 'runs', () => scene.store.thaw())
   },
@@ -86,7 +84,7 @@ export const wakeUps = area('wake-ups', {
     expect(wakes).toEqual([])
   },
 
-  'everything is found by asking alone': async (scene) => {
+  'polling alone finds all changes': async (scene) => {
     await scene.join()
     await scene.enqueue()
     await scene.settle(await scene.claimOne(), retryIn(0))

@@ -3,7 +3,7 @@ import type { Undelivered } from '../../core/sink.js'
 import { byId } from './delivering.js'
 import { asReceived, type SinkContractCase } from './sink-scene.js'
 
-/** A call that is cut off must answer within this long. */
+/** How soon a call must resolve after its signal fires. */
 const SOON_MS = 5_000
 
 export const failing: readonly SinkContractCase[] = [

@@ -1,33 +1,33 @@
-/** What the sink contract's tests are made of: a sink with both its ends, and messages to send through it. */
+/** A sink and its receiving end for one contract test, with messages to send. */
 import type { Json } from '../../core/json.js'
 import type { Delivery, Sink, SinkMessage } from '../../core/sink.js'
 
-/** A message as it came out at the other end. */
+/** A message as the receiver got it. */
 export interface ReceivedMessage {
   readonly id: string
   readonly generated_at: string
   readonly schedule_id?: string
   readonly payload: Json
-  /** Beside the body, wherever the transport has a place for it. */
+  /** From headers or attributes of the transport, not from the body. */
   readonly attempt: number
   readonly token: number
 }
 
 export interface OpenedSink {
   readonly sink: Sink
-  /** All that has arrived so far where the sink delivers without options, oldest first, repetitions included. */
+  /** All messages that arrived at the default destination, oldest first, repeated ones included. */
   received(): Promise<readonly ReceivedMessage[]>
-  /** Takes the broker away, as a crash would: connections break, and new ones are refused. */
+  /** Stops the broker as a crash would: connections break, and new ones are refused. */
   down(): Promise<void>
-  /** Brings it back where it was, with what it had stored. */
+  /** Starts the broker again at the same address with its data. */
   up(): Promise<void>
-  /** What a schedule may say about its delivery; `arrived` looks where it then arrives. */
+  /** Valid `toOptions` that name another destination. `arrived` returns the messages there. */
   readonly elsewhere?: { readonly options: Json; arrived(): Promise<readonly ReceivedMessage[]> }
-  /** What it may not say: refused on put, and a failure for good if it gets to the sink all the same. */
+  /** Invalid `toOptions`: refused when a schedule is put, and a final failure when a message has them. */
   readonly badOptions?: readonly Json[]
   /**
-   * The next request that writes is carried out for a part of its messages only, or for none, and the answer names that part
-   * alone. For sinks whose client answers for several messages at once. `leftOut` says how often that has happened.
+   * Makes the broker write only a part of the messages of the next request, and answer for that part alone. For sinks whose
+   * requests hold several messages. `leftOut` counts such answers.
    */
   readonly answerInPart?: () => Promise<{ leftOut(): number }>
   /** A payload that the broker refuses because of its size. */
@@ -35,17 +35,17 @@ export interface OpenedSink {
   close?(): Promise<void>
 }
 
-/** One promise of the contract: a sentence, and a run that throws when the sink breaks it. */
+/** One test of the contract, named by a sentence. It throws when the sink breaks the promise. */
 export interface SinkContractCase {
   readonly name: string
   run(scene: SinkScene): Promise<void>
 }
 
 const FIRST_TICK = Date.UTC(2026, 0, 1, 9)
-/** How long a call may take where nothing stands in its way. */
+/** How long a call may take without faults. */
 const CALL_MS = 20_000
 
-/** Of all scenes together: brokers that dedupe would else take what one test sends for a repetition of another's. */
+/** Counts the messages of all scenes, so that brokers that dedupe see distinct ids. */
 let made = 0
 
 export class SinkScene {
@@ -117,7 +117,7 @@ export class SinkScene {
   }
 }
 
-/** The message as a receiver sees it. */
+/** The message as a receiver gets it. */
 export function asReceived({ id, generated_at, schedule_id, payload, attempt, token }: SinkMessage): ReceivedMessage {
   return { id, generated_at, ...(schedule_id === undefined ? {} : { schedule_id }), payload, attempt, token }
 }

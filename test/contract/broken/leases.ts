@@ -40,14 +40,14 @@ export const brokenLeases: readonly BrokenStore[] = [
   },
   {
     fault: 'accepts a release although another holder had the lease in between',
-    caughtBy: 'a lease that ran out is released as its holder’s own while nobody took it',
+    caughtBy: 'an expired lease is still its holder’s to release while no other holder has acquired it',
     breaks: (store) => ({
       leases: { release: async (request) => (await store.leases.release(request)) || true },
     }),
   },
   {
     fault: 'loses positions in the waiter queue',
-    caughtBy: 'a release hands the lease to the oldest waiter, who finds it his when he asks again',
+    caughtBy: 'a release hands the lease to the oldest waiter, which has it when it asks again',
     breaks: (store) => ({
       leases: { acquire: ({ waitMs: _, ...request }) => store.leases.acquire(request) },
     }),
@@ -82,28 +82,28 @@ export const brokenLeases: readonly BrokenStore[] = [
   },
   {
     fault: 'ignores the minimum hold',
-    caughtBy: 'a lease released before its minimum hold stays taken until then, and nobody can renew it',
+    caughtBy: 'a lease released before its minimum hold stays taken until then, and cannot be renewed',
     breaks: (store) => ({
       leases: { release: ({ minHoldMs: _, ...request }) => store.leases.release(request) },
     }),
   },
   {
     fault: 'accepts the heartbeat of an instance that was declared dead',
-    caughtBy: 'a beat of an instance that was declared dead is refused, for good',
+    caughtBy: 'every beat of an instance that was declared dead is refused',
     breaks: (store) => ({
       instances: { beat: async (request) => ({ ...(await store.instances.beat(request)), alive: true, lost: [] }) },
     }),
   },
   {
     fault: 'forgets runs of a claim whose reply was lost',
-    caughtBy: 'runs of an answered claim that an instance does not know never arrived, and are ready again',
+    caughtBy: 'runs of an answered claim that the beat does not list are ready again',
     breaks: (store) => ({
       instances: { beat: (request) => store.instances.beat({ ...request, claimsSettled: -1 }) },
     }),
   },
   {
     fault: 'never gives up taking a run over',
-    caughtBy: 'a run whose instances keep dying is given up',
+    caughtBy: 'a run fails as LOST after too many takeovers',
     breaks: (store, state) => ({
       runs: {
         async rescue(limit) {
@@ -115,7 +115,7 @@ export const brokenLeases: readonly BrokenStore[] = [
   },
   {
     fault: 'charges a takeover to an instance that leaves',
-    caughtBy: 'an instance that leaves gives its runs up at once, and no takeover is counted',
+    caughtBy: 'runs of an instance that leaves are ready at once, and no takeover is counted',
     breaks: (store, state) => ({
       instances: {
         async leave(id) {

@@ -22,14 +22,14 @@ export const brokenRuns: readonly BrokenStore[] = [
   },
   {
     fault: 'returns settled for a stale attempt',
-    caughtBy: 'the attempt before is stale once the run was claimed again',
+    caughtBy: 'an attempt is stale once the run was claimed again',
     breaks: (store) => ({
       runs: { settle: async (settlements) => (await store.runs.settle(settlements)).map(() => 'settled') },
     }),
   },
   {
     fault: 'settles a repeated settlement twice',
-    caughtBy: 'settling again with the token that settled changes nothing more',
+    caughtBy: 'a repeated settlement is `settled` and changes nothing',
     breaks: (store, state) => ({
       runs: {
         async settle(settlements) {
@@ -56,21 +56,21 @@ export const brokenRuns: readonly BrokenStore[] = [
   },
   {
     fault: 'starts a run although its key is held',
-    caughtBy: 'at most one run holds a key, and other keys are not held up',
+    caughtBy: 'at most one run holds a key, and other keys are not affected',
     breaks: (store) => ({
       runs: { enqueue: (runs, tx) => store.runs.enqueue(runs.map(withoutLimit), tx) },
     }),
   },
   {
     fault: 'frees a key without handing it on',
-    caughtBy: 'a settle hands the key to the oldest that waits, in the same step',
+    caughtBy: 'a settle hands the key to the oldest waiting run, in the same step',
     breaks: (store, state) => ({
       runs: { settle: (settlements) => withoutHandOff(state, 'key', () => store.runs.settle(settlements)) },
     }),
   },
   {
     fault: 'skips a retry when its key is busy',
-    caughtBy: 'a run that has begun before waits, whatever its key says',
+    caughtBy: 'a run that has started before waits, even if `whenBusy` is `skip`',
     breaks: (store, state) => ({
       runs: {
         async claim(request) {
@@ -82,7 +82,7 @@ export const brokenRuns: readonly BrokenStore[] = [
   },
   {
     fault: 'ignores dedupe keys',
-    caughtBy: 'of many equal enqueues at once one wins',
+    caughtBy: 'of many equal enqueues at once, one succeeds',
     breaks: (store) => ({
       runs: {
         enqueue: (runs, tx) =>
@@ -95,7 +95,7 @@ export const brokenRuns: readonly BrokenStore[] = [
   },
   {
     fault: 'forgets a dedupe key with its run',
-    caughtBy: 'a dedupe key with a time to keep refuses for that long after the end, whatever the history keeps',
+    caughtBy: 'a dedupe key with `keyFor` refuses for that long after the end, whatever the history keeps',
     breaks: (store) => ({
       runs: {
         enqueue: (runs, tx) =>
@@ -108,7 +108,7 @@ export const brokenRuns: readonly BrokenStore[] = [
   },
   {
     fault: 'counts runs that are not due when a key is checked',
-    caughtBy: 'runs put off neither block a checked key nor are blocked until they are due',
+    caughtBy: 'delayed runs neither block a checked key nor are refused by it',
     breaks: (_, state) => ({
       runs: {
         async available(key, limit) {
@@ -146,7 +146,7 @@ export const brokenRuns: readonly BrokenStore[] = [
   },
   {
     fault: 'claims more runs of a job than requested',
-    caughtBy: 'only what was asked for is claimed, each job up to its own capacity',
+    caughtBy: 'only the requested jobs are claimed, each up to its capacity',
     breaks: (store) => ({
       runs: {
         claim: (request) =>
@@ -156,7 +156,7 @@ export const brokenRuns: readonly BrokenStore[] = [
   },
   {
     fault: 'claims more runs for a repeated claim',
-    caughtBy: 'a claim that is sent again gets the same answer, and takes no more',
+    caughtBy: 'a repeated claim returns the same runs, and takes no more',
     breaks: (store) => {
       let claims = 0
       return {
@@ -171,7 +171,7 @@ export const brokenRuns: readonly BrokenStore[] = [
   },
   {
     fault: 'does not count the last failure',
-    caughtBy: 'every failure is counted, the last one too, and nothing else is',
+    caughtBy: 'every failure is counted, including the last, and nothing else is',
     breaks: (store, state) => ({
       runs: {
         async settle(settlements) {
@@ -188,7 +188,7 @@ export const brokenRuns: readonly BrokenStore[] = [
   },
   {
     fault: 'treats a negative limit as unlimited',
-    caughtBy: 'a list whose limit is no whole number from 1 on is refused',
+    caughtBy: 'a list limit must be a whole number of at least 1',
     breaks: (store) => ({
       runs: { list: (query) => store.runs.list({ ...query, limit: query.limit < 0 ? 1_000 : query.limit }) },
     }),

@@ -87,7 +87,7 @@ export const brokenSchedules: readonly BrokenStore[] = [
   },
   {
     fault: 'writes unchanged schedules',
-    caughtBy: 'putting the same again writes nothing',
+    caughtBy: 'putting an equal definition writes nothing',
     breaks: (store, state) => ({
       schedules: {
         async put(writes) {
@@ -127,7 +127,7 @@ export const brokenSchedules: readonly BrokenStore[] = [
   },
   {
     fault: 'repeats versions of a removed schedule',
-    caughtBy: 'a schedule made anew never has a version that an earlier one had',
+    caughtBy: 'a schedule that is created again has a new version',
     breaks: (store, state) => ({
       schedules: {
         async remove(...args) {
@@ -156,7 +156,7 @@ export const brokenSchedules: readonly BrokenStore[] = [
   },
   {
     fault: 'never starts runs that wait for an earlier run of their schedule',
-    caughtBy: 'queue-all: all wait, and go on one by one, oldest first',
+    caughtBy: 'queue-all: all wait, and run one by one, oldest first',
     breaks: (store, state) => ({
       runs: { settle: (settlements) => withoutHandOff(state, 'overlap', () => store.runs.settle(settlements)) },
     }),
@@ -173,7 +173,7 @@ export const brokenSchedules: readonly BrokenStore[] = [
   },
   {
     fault: 'prunes unfinished runs',
-    caughtBy: 'ended runs beyond the age go, and nothing that is unfinished',
+    caughtBy: 'ended runs beyond the age are pruned, unfinished ones are not',
     breaks: (store, state) => ({
       runs: {
         async prune(request) {
@@ -188,7 +188,7 @@ export const brokenSchedules: readonly BrokenStore[] = [
   },
   {
     fault: 'loses the skip of a tick whose history is not kept',
-    caughtBy: 'with history off, a tick that is skipped at its start is still accounted for',
+    caughtBy: 'with `keep: none`, a tick that is skipped at its start is still recorded as a skip',
     breaks: () => ({ schedules: { skips: async () => [] } }),
   },
 ]
