@@ -251,6 +251,40 @@ describe('a settlement of a run whose key is in another shard', () => {
       expect(steps).toBeGreaterThan(3)
     }))
 
+  it('that stops before the key is free makes a copy wait, and not skip', () =>
+    whileSettling(async ({ one, other, elapse, interrupt, claimNext }) => {
+      const states: string[] = []
+      let steps = 0
+      for (let stopped = true; stopped; steps += 1) {
+        const run = await claimNext()
+        interrupt(steps + 1, async () => {
+          const isOver = (await other.stateOf(run.id)) === 'succeeded'
+          const copy = await other.enqueue({ key: { ...key, whenBusy: 'skip' } })
+          await other.claim('other')
+          if (isOver) states.push((await other.stateOf(copy)) ?? 'missing')
+          throw new Error('stopped')
+        })
+        stopped = await one.settle(run).then(
+          () => false,
+          () => true,
+        )
+        interrupt(0, async () => {})
+        await elapse(10_000)
+        await other.store.runs.rescue(100)
+        const unfinished = async () => {
+          await other.claim('other')
+          return (await other.store.runs.list({ limit: 10, states: ['ready', 'waiting', 'running'] })).items
+        }
+        for (let [rounds, left] = [0, await unfinished()]; left.length > 0; left = await unfinished()) {
+          for (const { id, token = 0 } of left) await other.settle({ id, token })
+          rounds += 1
+          expect([steps, left, rounds < 5]).toEqual([steps, left, true])
+        }
+      }
+      expect(states.length).toBeGreaterThan(1)
+      expect(states).not.toContain('skipped busy')
+    }))
+
   it('is settled when it is repeated, whichever answer was lost, and the key is free', () =>
     whileSettling(async ({ one, other, interrupt, claimNext }) => {
       let steps = 0

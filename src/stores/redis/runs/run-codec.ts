@@ -50,7 +50,7 @@ interface StoredRun extends MadeRun {
   readonly instance?: string
   readonly claim?: number
   readonly startedAt?: number
-  /** A ticket that was claimed, and whose run is not known to have started. */
+  /** A claimed ticket whose run is not known to run: it may not have started yet, or may have ended. */
   readonly unconfirmed?: true
   readonly finishedAt?: number
   readonly settledToken?: string

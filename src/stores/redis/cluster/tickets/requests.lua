@@ -37,7 +37,7 @@ do
     wake('tickets')
   end
 
-  -- A ticket that was claimed, and whose run is not known to have started: that run may be gone, and the key free.
+  -- A claimed ticket whose run is not known to run: it has not started yet, or may have ended. The key may be free.
   function tickets.isUnsure(lease)
     local ticket = lease.run and permits.isTicket(lease.run) and runs.load(lease.run)
     return ticket and ticket.state == 'running' and ticket.unconfirmed or false

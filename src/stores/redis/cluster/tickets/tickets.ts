@@ -1,22 +1,35 @@
 /**
  * Keys of other shards. A run is in the shard of its schedule, its key in the shard of the key's name, and no script sees
  * both. So a ticket stands for the run in the key's shard: it queues, waits in line, is claimed and holds the key there,
- * like any run with a key. Whoever has claimed the ticket starts the run in its own shard, with the ticket's token.
+ * like any run with a key. The instance that has claimed the ticket starts the run in its own shard, with the ticket's token.
+ *
+ *   run's shard                                     key's shard
+ *   ready, in ticket-wanted ──── deliver ─────────► ticket: ready
+ *                                                     │ claim: it holds the key
+ *   running ◄──────────────────── start-runs ─────  running, unconfirmed
+ *     │      ──── confirm-started ────────────────► running
+ *     │      ──── expect-end ─────────────────────► running, unconfirmed
+ *   succeeded, … (settle)                             │
+ *            ──── finish ─────────────────────────► gone: the key is free
+ *
+ * While a ticket is unconfirmed, its run may not run: it has not started yet, or has ended already. So the key may be free,
+ * and a copy that would skip because of it waits, until the start is confirmed or the ticket is gone.
  *
  * A run that waits for others of its schedule has its ticket, too, which waits for nothing but that run: it counts against
  * the key. One that was enqueued on condition that its key is free has its ticket on that condition, and goes without it.
  *
- * - Ticket not sent, or lost on the way: the run stands in `ticket-wanted` until its ticket is known to be there. Sweeps send what is
- *   left, and send again what has had no answer for long; a ticket that is there already is left as it is.
- * - Ticket claimed, run not started (crash, lost reply): the beat does not list it, or the instance dies: it is given back.
- *   Until its claimer has said that the run started, the key may be free after all: a copy that would skip because of it
- *   waits, and skips as soon as the start is confirmed. A claim whose confirmation was lost is repeated with its number.
- * - The run has ended, or was taken back: it stands in `ticket-unwanted` until its ticket is gone. If that is claimed before, it is
- *   thrown away by its claimer or by the drop, whichever comes first, and the key is free. One that waits is never claimed: if it is not sent again for long, it has no run.
- * - The key is taken from the ticket (lease over, reset): it is claimed anew, with a higher token, and starting the run
+ * - Ticket not sent, or lost on the way: the run stays in `ticket-wanted` until its ticket is known to be there. Sweeps
+ *   send what is left, and send again what is not claimed for long. A ticket that is there already is left as it is.
+ * - Ticket claimed, run not started (crash, lost reply): the beat does not list it, or the instance dies: it is given
+ *   back. A claim whose confirmation was lost is repeated with its number.
+ * - The run ends without having begun: it stands in `ticket-unwanted` until its ticket is gone. If the ticket is claimed
+ *   before, its claimer or the delivery finishes it, whichever comes first, and the key is free.
+ * - A run that waits is gone: its ticket is not sent again, and is finished when that has lasted for long.
+ * - The key is taken from the ticket (lease over, reset): it is claimed again, with a higher token, and starting the run
  *   with that fences the attempt before it.
- * - Settle asks for the ticket first, settles the run (refused when its lease has run out in its own shard, which it does
- *   before the ticket's), and then frees the key. After a crash in between, the ticket outlives its run until it is claimed.
+ * - Crash between settle and finish: the ticket outlives its run until its instance is declared dead; then it is claimed,
+ *   and finished because its run cannot start. A settlement is refused once the instance's lease has run out in the run's
+ *   shard, which happens before it does for the ticket.
  */
 import type { NewRun } from '../../../../core/run.js'
 import type { ClaimedRun, ClaimRequest, EnqueueResult, Settlement, SettleResult } from '../../../../core/store.js'
@@ -28,8 +41,8 @@ import { numberIn, runId, runPlace, ticketOf, toldRun } from '../../runs/run-cod
 import { inShards, keyElsewhere } from '../shards.js'
 import confirmSource from './confirm-started.lua'
 import { deliverTickets } from './deliver.js'
+import expectEndSource from './expect-end.lua'
 import finishSource from './finish.lua'
-import heldSource from './held.lua'
 import refusedSource from './refused.lua'
 import settledSource from './settled-before.lua'
 import startSource from './start-runs.lua'
@@ -82,9 +95,10 @@ export async function startTickets(
   return runs
 }
 
-const heldScript = luaScript({
-  name: 'cluster/tickets/held',
-  source: heldSource,
+const expectEndScript = luaScript({
+  name: 'cluster/tickets/expect-end',
+  source: expectEndSource,
+  writes: true,
   takes: { tickets: listOf(named({ ticket: text, token: text })) },
   gives: { held: listOf(flag) },
 })
@@ -114,7 +128,7 @@ export async function settleTickets(
   const ticketsOf = (own: readonly Settlement[]) =>
     own.map(({ run, token }) => ({ ticket: ticketOf(run), token: String(token) }))
   const held = await inShards(settlements, keyShard, async (shard, own) => {
-    return (await server.call(heldScript, shard, { tickets: ticketsOf(own) })).held
+    return (await server.call(expectEndScript, shard, { tickets: ticketsOf(own) })).held
   })
   const confirmed = settlements.filter((_, at) => held[at])
   const [results, before] = await Promise.all([

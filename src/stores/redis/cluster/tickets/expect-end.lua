@@ -1,0 +1,17 @@
+-- include: locks/pass-on
+-- cluster/tickets/expect-end.lua: which tickets still hold their keys with their tokens, so that their runs may be settled
+-- (tickets.ts). From now on such a ticket may outlive its run: until it is finished, copies of the run wait and are not
+-- skipped. Keys: runs, lock. Safe to repeat.
+local held = {}
+for at, each in ipairs(given.tickets) do
+  local ticket = runs.load(each.ticket)
+  local isRunning = ticket and ticket.state == 'running' and ticket.token == each.token
+  local lease = isRunning and permits.leaseOfRun(permits.of(ticket.key), each.ticket)
+  held[at] = lease and int(lease.token) == each.token or false
+  if held[at] then
+    ticket.unconfirmed = true
+    runs.change(ticket)
+  end
+end
+commit()
+return reply({ held = held })
