@@ -19,8 +19,8 @@
  * | `broken`   | connection lost, or silent past its limit | may be changed (unknown outcome) | repeat only what is `repeatable`  |
  * | none       | a constraint, a mistake                   | is unchanged                     | throw                             |
  *
- * A repeatable write finds, on its second run, that it was done. `writeOnce` is for writes that cannot: the caller gets
- * STORE_UNREACHABLE and has to look. Half a second covers a failover that is nearly over; the loops of the engine go on
+ * A repeatable write finds, when it runs again, that it was done. For one that cannot, the caller gets STORE_UNREACHABLE
+ * and has to look. Half a second covers a failover that is nearly over; the loops of the engine go on
  * for as long as an outage lasts.
  *
  * **Half-open connections.** A silent connection is closed here, but its server process may still wait for a lock, or hold
@@ -40,7 +40,7 @@ import { isInTransaction, leftOpen, PoolClients } from './pool-clients.js'
 import { PreparedStatements } from './prepared-statements.js'
 import { type ProofOfLife, unproven } from './proof-of-life.js'
 import { checkServer, SERVER_SETTINGS } from './server-check.js'
-import { type Change, type Changes, changesIn } from './wakes.js'
+import { type Change, changesIn } from './wakes.js'
 
 export type { Row } from './driver.js'
 
@@ -55,7 +55,6 @@ export interface DatabaseOptions {
   readonly clock: Clock
   /** Gets what operations changed. */
   readonly announce: (changes: readonly Change[]) => void
-  /** The channel that other processes listen on; absent when no hints are sent. */
   readonly channel?: string
   /** Present in the advisory mode. */
   readonly proof?: Pick<ProofOfLife, 'number' | 'holds'>
@@ -87,33 +86,26 @@ const END_SILENT = `select pg_terminate_backend(pid) from pg_stat_activity where
   and (state like 'idle in transaction%' or wait_event_type = 'Lock')`
 
 export class Database {
+  readonly pool: PgPool
+  readonly schema: string
+  readonly clock: Clock
+  /** The channel that other processes listen on; undefined when no hints are sent. */
+  readonly channel: string | undefined
   readonly lease = new KnownLease()
   readonly clients: PoolClients
-  readonly #options: DatabaseOptions
+  readonly #options: Pick<DatabaseOptions, 'announce' | 'proof' | 'limitMs'>
   readonly #texts = new Map<string, string>()
   readonly #prepared = new PreparedStatements()
   #needsTransactions = false
   #isEndingSilent = false
 
-  constructor(options: DatabaseOptions) {
+  constructor({ pool, schema, clock, channel, ...options }: DatabaseOptions) {
+    this.pool = pool
+    this.schema = schema
+    this.clock = clock
+    this.channel = channel
     this.#options = options
-    this.clients = new PoolClients(options.pool, options.clock, (client) => void this.#endSilent(client))
-  }
-
-  get schema(): string {
-    return this.#options.schema
-  }
-
-  get pool(): PgPool {
-    return this.#options.pool
-  }
-
-  get clock(): Clock {
-    return this.#options.clock
-  }
-
-  get channel(): string | undefined {
-    return this.#options.channel
+    this.clients = new PoolClients(pool, clock, (client) => void this.#endSilent(client))
   }
 
   /** Run once, before anything else: adapts to the server's settings, and to a pooler in between. */
@@ -129,8 +121,8 @@ export class Database {
   }
 
   /** Tells subscribers and other processes what an operation changed, as the database's function returned it. */
-  announce(changes: Changes): void {
-    this.#options.announce(changesIn(changes))
+  announce(changes: readonly Change[] | string): void {
+    this.#options.announce(typeof changes === 'string' ? changesIn(changes) : changes)
   }
 
   /** One statement that changes nothing. */
@@ -146,11 +138,6 @@ export class Database {
   /** One statement that changes all it has to, or nothing; a repetition changes nothing more. */
   write(sql: string, values: readonly unknown[] = [], options: StatementOptions = {}): Promise<readonly Row[]> {
     return this.read(sql, values, options)
-  }
-
-  /** One statement that must not run twice: it fails when its outcome is unknown. */
-  writeOnce(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
-    return this.read(sql, values, { repeatable: false, patience: 'patient' })
   }
 
   /**

@@ -21,7 +21,7 @@ export interface ListenerOptions {
   readonly handed: (lease: Handed) => void
 }
 
-export const HANDED = 'handed '
+const HANDED = 'handed '
 
 export class Listener implements DirectUse {
   readonly #options: ListenerOptions

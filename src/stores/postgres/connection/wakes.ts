@@ -14,28 +14,14 @@ import type { Wake, WakeListener } from '../../../core/store.js'
 /** What changed. `granted`: a lock was handed to its next waiter; it adds haste to `leases`, and is no wake-up itself. */
 export type Change = Wake | 'granted'
 
-const CHANGES: readonly Change[] = ['schedules', 'runs', 'leases', 'attempts', 'settled', 'granted']
-const WAKES = CHANGES.filter((change): change is Wake => change !== 'granted')
-
-/** How functions of the database return changes: as an array of words, or as bits in the order of `CHANGES`. */
-export type Changes = readonly Change[] | string | number | null | undefined
-
-export const WAKE_SCHEDULES = 1
-export const WAKE_RUNS = 2
-export const WAKE_LEASES = 4
-export const WAKE_ATTEMPTS = 8
-export const WAKE_SETTLED = 16
-export const WAKE_GRANTED = 32
+const WAKES: readonly Wake[] = ['schedules', 'runs', 'leases', 'attempts', 'settled']
+const CHANGES: readonly Change[] = [...WAKES, 'granted']
 
 export const NOTIFY_EVERY_MS = 10
 
-/** `{runs,leases}` and `6` both give runs and leases; words that this release does not know are left out. */
-export function changesIn(changes: Changes): readonly Change[] {
-  if (changes === null || changes === undefined) return []
-  if (typeof changes === 'object') return changes
-  const bits = Number(changes)
-  if (!Number.isNaN(bits)) return CHANGES.filter((_, at) => (bits & (1 << at)) !== 0)
-  const words = new Set(String(changes).match(/\w+/g))
+/** The words of `{leases,runs}`, as functions of the database return changes. Words of a newer release are left out. */
+export function changesIn(text: string): readonly Change[] {
+  const words = new Set(text.match(/\w+/g))
   return CHANGES.filter((change) => words.has(change))
 }
 
