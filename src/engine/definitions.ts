@@ -1,4 +1,4 @@
-/** What an instance can do: jobs with their handlers, and sinks. These hold code, so they never leave the process. */
+/** The jobs and sinks of an instance, with their code. They never leave the process. */
 import type { Message } from '../core/event.js'
 import type { Json } from '../core/json.js'
 import type { KeyRule } from '../core/key.js'
@@ -9,7 +9,7 @@ import type { Sink } from '../core/sink.js'
 
 export interface JobDefinition {
   readonly name: string
-  /** Checks a stored payload and makes of it what the handler gets; absent when the job has no schema. */
+  /** Checks a stored payload and returns what the handler gets; absent when the job has no schema. */
   readonly parse?: (payload: Json) => Promise<unknown>
   /** A function for the main thread, or the URL of a module whose default export runs in a thread of its own. */
   readonly run: ((context: HandlerContext<unknown>) => unknown) | URL
@@ -24,19 +24,23 @@ export interface JobDefinition {
 /** A job whose handler is the default export of a module. */
 export type ThreadedJob = JobDefinition & { readonly run: URL }
 
+export function isThreaded(job: JobDefinition): job is ThreadedJob {
+  return typeof job.run !== 'function'
+}
+
 export interface Exclusive {
   readonly rule: KeyRule
-  /** Present when only code can say what makes a payload the same. */
+  /** Present when only code can compute the key of a payload. */
   readonly by?: (payload: unknown) => unknown
 }
 
-/** What a handler is given. */
+/** The argument of a handler. */
 export interface HandlerContext<Payload> {
   readonly payload: Payload
   /** The nominal instant of the tick; for other runs, when the run was made. */
   readonly tick: Date
   readonly run: RunInfo
-  /** The event as a sink would get it: an id that is the same in every attempt, to dedupe by. */
+  /** The event as a sink would get it. Its id is the same in every attempt, to dedupe by. */
   readonly event: Message
   /** Grows with every attempt that held the same key: pass it to systems that can refuse an older one. */
   readonly token: number
@@ -45,13 +49,13 @@ export interface HandlerContext<Payload> {
   readonly log: Logger
   /**
    * Commits the handler's writes and the run's completion together, once per attempt. `tx` is the store's own handle in
-   * a transaction; the value is the run's result and must be JSON. Throws `STALE`, and rolls back, when somebody else
-   * has the run by then. On SQLite the work must be synchronous.
+   * a transaction; the value is the run's result and must be JSON. Throws `STALE`, and rolls back, when another
+   * instance has the run by then. On SQLite the work must be synchronous.
    */
   readonly transaction: <T, Tx = unknown>(work: (tx: Tx) => T | Promise<T>) => Promise<T>
 }
 
-/** What a handler in a thread of its own is given: `run` of its job is the URL of a module. */
+/** The argument of a handler in a thread, whose job has the URL of a module as `run`. */
 export type ThreadContext<Payload> = Omit<HandlerContext<Payload>, 'transaction'>
 
 export type RunInfo = Pick<Run, 'id' | 'schedule' | 'origin' | 'attempt' | 'createdAt' | 'key' | 'priority'>
@@ -61,9 +65,11 @@ export interface SinkDefinition {
   readonly sink: Sink
   readonly retry: RetryPolicy
   readonly timeoutMs: number
-  /** Calls under way at a time, messages in each, and messages taken and not yet settled. */
+  /** Calls in flight. */
   readonly concurrency: number
+  /** Messages in one call. */
   readonly batch: number
+  /** Messages claimed and not yet settled. */
   readonly inFlight: number
   readonly lingerMs: number
   readonly ordered: boolean

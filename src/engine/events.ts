@@ -3,7 +3,7 @@ import type { Json } from '../core/json.js'
 import type { Logger } from '../core/logger.js'
 import type { ClaimedRun } from '../core/store.js'
 
-/** What observers can listen to. Listeners are told after the fact and decide nothing. */
+/** Events that callers can listen to. Listeners are called after the fact and decide nothing. */
 export interface EventMap {
   'ticks:recorded': { readonly recorded: number; readonly skipped: number }
   'run:started': { readonly run: ClaimedRun }
@@ -16,11 +16,11 @@ export interface EventMap {
     readonly delayMs: number
   }
   'run:cancelled': { readonly run: ClaimedRun; readonly durationMs: number }
-  /** Given back unfinished because the instance stops. */
+  /** Released unfinished because the instance stops. */
   'run:released': { readonly run: ClaimedRun; readonly durationMs: number }
-  /** The attempt was over before it could settle: somebody else has the run, or will. */
+  /** The attempt lost the run before it could settle. */
   'run:stale': { readonly run: ClaimedRun }
-  /** Runs of instances that are gone: ready for others, or lost because that had happened too often. */
+  /** Runs of dead instances: ready again, or lost because that happened too often. */
   'runs:taken-over': { readonly rescued: number; readonly lost: number }
   'lock:lost': { readonly name: string; readonly token: number }
   'instance:joined': { readonly instance: string }
@@ -82,14 +82,14 @@ export class Events {
     for (const listener of listeners) {
       try {
         const returned: unknown = (listener as Listener<Name>)(event)
-        if (returned instanceof Promise) returned.catch((error: unknown) => this.#complain(name, error))
+        if (returned instanceof Promise) returned.catch((error: unknown) => this.#logFailure(name, error))
       } catch (error) {
-        this.#complain(name, error)
+        this.#logFailure(name, error)
       }
     }
   }
 
-  #complain(event: EventName, error: unknown): void {
+  #logFailure(event: EventName, error: unknown): void {
     this.#log.error({ event, err: errorRecord(error) }, 'an event listener failed; it is ignored')
   }
 }

@@ -3,17 +3,15 @@ import { BelfryError, errorRecord } from '../core/errors.js'
 import type { Logger } from '../core/logger.js'
 import type { Events } from './events.js'
 
-/** An error of Belfry's own that is not the store's comes from a mistake elsewhere, and is not to be blamed on it. */
-function complaint(part: string, error: unknown): string {
+/** One of Belfry's own errors that is not about the store is a mistake elsewhere, not an outage. */
+function outageText(part: string, error: unknown): string {
   const own = error instanceof BelfryError && !error.code.startsWith('STORE_')
   return own
     ? `the ${part} failed: ${error.message}; still trying`
     : 'store unreachable: nothing starts until it answers; still trying'
 }
 
-/**
- * Says that the store cannot be reached: once when it begins, however many loops notice, and once when it is over.
- */
+/** Reports a store outage: once when it begins, however many loops notice it, and once when it is over. */
 export class Health {
   readonly #clock: Clock
   readonly #log: Logger
@@ -32,7 +30,7 @@ export class Health {
     this.#failures += 1
     if (this.#failing.size === 0) {
       this.#since = this.#clock.monotonic()
-      this.#log.warn({ part, err: errorRecord(error) }, complaint(part, error))
+      this.#log.warn({ part, err: errorRecord(error) }, outageText(part, error))
       this.#events.emit('store:unreachable', { error })
     }
     this.#failing.add(part)
@@ -46,7 +44,7 @@ export class Health {
     this.#failures = 0
   }
 
-  /** A part that ended can no longer fail. */
+  /** The part has ended, and no longer counts as failing. */
   forget(part: string): void {
     this.#failing.delete(part)
   }

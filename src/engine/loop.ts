@@ -1,6 +1,6 @@
 /**
- * A supervised loop: does one step after another, sleeping as long as each step says, until it is stopped. An error
- * never ends it: it backs off with jitter, and health says so once.
+ * A supervised loop: it runs one step after another until it is stopped, and sleeps in between as long as each step says. An
+ * error does not end it: the loop backs off with jitter, and `Health` reports the outage once.
  */
 import { type Clock, sleep } from '../core/clock.js'
 import { desynchronise } from '../core/retry.js'
@@ -10,24 +10,25 @@ export interface LoopOptions {
   readonly name: string
   readonly clock: Clock
   readonly health: Health
-  /** Does the work, and answers how long to sleep before the next step. */
+  /** Does the work, and returns how long to sleep before the next step. */
   readonly step: () => Promise<number>
 }
 
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 5_000
 
-/** Without a reason, an abort makes an error with a stack each time. */
+/** Without a reason, each abort would create an error with a stack. */
 const STOPPED = 'stopped'
 
-function asleepNoMore(): void {}
+function notAsleep(): void {}
 
 export class Loop {
   readonly #options: LoopOptions
   readonly #stop = new AbortController()
-  /** Ends the sleep that is under way. */
-  #rouse = asleepNoMore
-  #wanted = false
+  /** Ends the current sleep. */
+  #endSleep = notAsleep
+  /** Set by a wake-up during a step: the next step follows without a sleep. */
+  #isWanted = false
   #failures = 0
   #ended: Promise<void> | undefined
 
@@ -39,24 +40,24 @@ export class Loop {
     this.#ended ??= this.#run()
   }
 
-  /** Ends the sleep; a step that is under way is followed by another at once. */
+  /** Ends the sleep. During a step, another step follows at once. */
   wake(): void {
-    this.#wanted = true
-    this.#rouse()
+    this.#isWanted = true
+    this.#endSleep()
   }
 
-  /** Resolves when the step that is under way has ended. */
+  /** Resolves when the current step has ended. */
   async stop(): Promise<void> {
     this.#stop.abort(STOPPED)
-    this.#rouse()
+    this.#endSleep()
     await this.#ended
   }
 
   async #run(): Promise<void> {
     while (!this.#stop.signal.aborted) {
-      this.#wanted = false
+      this.#isWanted = false
       const delayMs = await this.#step()
-      if (!this.#wanted && delayMs > 0 && !this.#stop.signal.aborted) await this.#sleep(delayMs)
+      if (!this.#isWanted && delayMs > 0 && !this.#stop.signal.aborted) await this.#sleep(delayMs)
     }
   }
 
@@ -80,12 +81,12 @@ export class Loop {
   async #sleep(delayMs: number): Promise<void> {
     await new Promise<void>((resolve) => {
       const cancel = this.#options.clock.after(delayMs, resolve)
-      this.#rouse = () => {
-        this.#rouse = asleepNoMore
+      this.#endSleep = () => {
+        this.#endSleep = notAsleep
         cancel()
         resolve()
       }
     })
-    this.#rouse = asleepNoMore
+    this.#endSleep = notAsleep
   }
 }

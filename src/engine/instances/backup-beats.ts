@@ -1,18 +1,18 @@
 /**
- * Beats and renewals for a main thread that is late with its own. It runs in the beat thread: while the main loop turns,
- * nothing is sent from here. The connection is made before it is needed, when an instance or a lock has been held for
- * half an interval; for locks that are given back sooner, as most are, none is made.
+ * Sends beats and renewals when the main thread is late with its own. This code runs in the beat thread; while the main loop
+ * turns, it sends nothing. It connects to the store half an interval after an instance has joined or a lock was acquired, so
+ * that the connection is there when it is needed. Most locks are released before that and need none.
  *
- * A beat from here extends the instance's lease and judges nothing: it says that no claim was answered, so the store gives
- * no run back. What the store has to tell (runs that were lost or cancelled, that the instance was declared dead) the main
- * thread hears with its own next beat.
+ * A beat from here only extends the instance's lease. It says that no claim was answered, so the store gives no run back. The
+ * main thread learns with its own next beat which runs were lost or cancelled, and whether the instance was declared dead.
  *
- * - The main loop blocks: its beat is overdue by half an interval, and one is sent from here, until it turns again.
- * - The main loop is silent for longer than `maxBlock`: the process counts as dead, and nothing more is sent for it.
- * - The whole process is stopped: both threads are, and the lease runs out as it should.
- * - The store declared the instance dead, or gave a lock to another: it is forgotten here.
- * - A beat that is in flight while the main thread takes a new identity: it extends the old one once, and is written to
- *   memory that nobody reads any more.
+ * What it survives:
+ * - The main loop is blocked: when its beat is half an interval late, one is sent from here, until the loop turns again.
+ * - The main loop is blocked for longer than `maxBlock`: the process counts as dead, and nothing more is sent.
+ * - The whole process is stopped: both threads are, and the lease expires as it should.
+ * - The store declared the instance dead, or another holder has a lock: it is removed from the list here.
+ * - The main thread takes a new id while a beat is in flight: the beat extends the old id once, and its instant is written to
+ *   memory that is no longer read.
  */
 import type { BeatStore } from '../../core/beat-store.js'
 import type { Clock } from '../../core/clock.js'
@@ -25,15 +25,15 @@ export interface BackupBeatsOptions {
   /** When the main loop last turned. */
   readonly turnedAt: SharedInstant
   readonly maxBlockMs: number
-  /** Told once in each block that lasts too long. */
+  /** Called once in each block that lasts too long. */
   readonly onDead: (silentMs: number) => void
 }
 
-/** How many intervals after the last beat, or renewal, the main thread counts as late. */
+/** Intervals after the last beat or renewal from which the main thread counts as late. */
 const LATE = 1.5
-/** And after how many it is sure to have a connection to send another over. */
+/** Intervals after which the connection is opened. */
 const READY = 0.5
-/** A connection is closed when nothing has been held for so long. */
+/** The connection is closed after this long without an instance or a lock. */
 const IDLE_MS = 60_000
 const DEAD_POLL_MS = 500
 
@@ -49,11 +49,11 @@ export class BackupBeats {
   #beating: Beating | undefined
   #store: BeatStore | undefined
   #isOpen = false
-  /** When something was last held. */
+  /** When an instance or a lock was last there. */
   #heldAt = 0
-  /** When the next thing is to be done. */
+  /** When the next beat, renewal or connection is due. */
   #nextAt = Number.POSITIVE_INFINITY
-  #saidDead = false
+  #reportedDead = false
 
   constructor(options: BackupBeatsOptions) {
     this.#options = options
@@ -67,7 +67,7 @@ export class BackupBeats {
     }
   }
 
-  /** Answers whether something is to be done for it sooner than was planned. */
+  /** Returns whether its renewal is due before the next planned step. */
   hold(lock: RenewedLock): boolean {
     this.#locks.set(lock.holder, lock)
     return renewalDueAt(lock, READY) < this.#nextAt
@@ -77,7 +77,7 @@ export class BackupBeats {
     this.#locks.delete(holder)
   }
 
-  /** Sends what is overdue. Answers how long nothing more can be. */
+  /** Sends overdue beats and renewals. Returns how long until the next can be overdue. */
   async catchUp(): Promise<number> {
     const now = this.#options.clock.monotonic()
     if (this.#isDead(now)) return DEAD_POLL_MS
@@ -88,7 +88,7 @@ export class BackupBeats {
     return Math.max(this.#nextAt - this.#options.clock.monotonic(), 1)
   }
 
-  /** Closes the connection; the next that is needed is another. */
+  /** Closes the connection. The next step that needs one opens another. */
   async close(): Promise<void> {
     const store = this.#store
     this.#store = undefined
@@ -96,7 +96,7 @@ export class BackupBeats {
     await store?.close()
   }
 
-  /** Opens a connection in good time, and closes it when it has not been needed for long. */
+  /** Opens the connection before it is needed, and closes it when it has not been needed for long. */
   async #connect(now: number): Promise<void> {
     if (this.#isHolding) this.#heldAt = now
     if (this.#isOpen && now - this.#heldAt > IDLE_MS) await this.close()
@@ -114,8 +114,8 @@ export class BackupBeats {
     const { turnedAt, maxBlockMs, onDead } = this.#options
     const silentMs = now - turnedAt.at
     const isDead = silentMs > maxBlockMs
-    if (isDead && !this.#saidDead && this.#isHolding) onDead(silentMs)
-    this.#saidDead = isDead
+    if (isDead && !this.#reportedDead && this.#isHolding) onDead(silentMs)
+    this.#reportedDead = isDead
     return isDead
   }
 
@@ -134,7 +134,7 @@ export class BackupBeats {
     const requests = due.map(({ name, holder, token, ttlMs }) => ({ name, holder, token, ttlMs }))
     const leases = await this.#opened.renew(requests)
     for (const [at, lock] of due.entries()) {
-      // It was extended or given back meanwhile.
+      // The main thread extended or released it meanwhile.
       if (this.#locks.get(lock.holder) !== lock) continue
       if (leases[at] === undefined) this.#locks.delete(lock.holder)
       else this.#locks.set(lock.holder, { ...lock, sentAt: now })

@@ -1,40 +1,40 @@
-/** What the main thread and the beat thread tell each other. */
+/** The messages between the main thread and the beat thread. */
 import type { StoreSource } from '../../core/beat-store.js'
 import type { RenewRequest } from '../../core/lease.js'
 
-/** What the beat thread is started with. */
+/** The start data of the beat thread. */
 export interface BeatThreadData {
   readonly source: StoreSource
   /** A `SharedInstant`: when the main loop last turned. */
   readonly turnedAt: SharedArrayBuffer
   readonly maxBlockMs: number
-  /** Whether warnings are wanted at all. */
+  /** Whether the logger of the main thread prints warnings. */
   readonly warns: boolean
 }
 
-/** An instance that takes part. */
+/** An instance under its current id. */
 export interface Life {
   readonly instance: string
   readonly leaseMs: number
   readonly heartbeatMs: number
-  /** A `SharedInstant`: when the main thread sent its newest beat that was accepted. */
+  /** A `SharedInstant`: when the main thread sent its newest accepted beat. */
   readonly mainBeatAt: SharedArrayBuffer
   /** The same of the beat thread. */
   readonly threadBeatAt: SharedArrayBuffer
 }
 
-/** A lock that is renewed every so often, last by a call that was sent at an instant. */
+/** A lock, how often it is renewed, and when its last acquisition or renewal was sent. */
 export type RenewedLock = RenewRequest & { readonly everyMs: number; readonly sentAt: number }
 
 export type ToBeatThread =
-  /** Without a life, the instance takes no part any more. */
+  /** Without a life, the instance has left or was given up. */
   | { readonly kind: 'life'; readonly life?: Life }
   | { readonly kind: 'locks'; readonly held: readonly RenewedLock[]; readonly dropped: readonly string[] }
-  /** Names the handlers that run in the main thread, for warnings. */
+  /** Names the handlers on the main thread, for warnings. */
   | { readonly kind: 'running'; readonly running: string }
   | { readonly kind: 'close' }
 
-/** What the logger of the main thread is to say. */
+/** A line for the logger of the main thread. */
 export interface FromBeatThread {
   readonly level: 'debug' | 'warn'
   readonly fields: object

@@ -1,10 +1,11 @@
 /**
- * The beat thread, as the main thread sees it: a worker thread that proves that this process lives while the main loop is
- * blocked (see `backup-beats.ts`). It starts when the instance joins or the first lock is held, and keeps no process alive.
+ * The main thread's side of the beat thread, a worker thread that proves that this process lives while the main loop is
+ * blocked (`backup-beats.ts`). It starts when the instance joins or acquires its first lock, and does not keep the process
+ * alive.
  *
- * - No thread can be had (the store has no data to be opened from, the clock is a test's): beats come from the main loop
- *   alone, and that is said once.
- * - The thread fails: it is said once, and beats come from the main loop alone.
+ * Beats come from the main loop alone, and a log line says so once, when
+ * - a thread is impossible: the store cannot be reopened from data;
+ * - the thread fails.
  */
 import type { Worker } from 'node:worker_threads'
 import type { StoreSource } from '../../core/beat-store.js'
@@ -21,7 +22,7 @@ export interface BeatThreadOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly maxBlockMs: number
-  /** Told before the thread starts: from then on `turned` is to be called. */
+  /** Called before the thread starts: from then on `turned` must be called regularly. */
   readonly onStart: () => void
 }
 
@@ -44,7 +45,7 @@ export class BeatThread {
     this.#options = options
   }
 
-  /** The instance takes part under this id, and has just been accepted by a call that was sent at `sentAt`. */
+  /** The instance has joined under this id, by a call that was sent at `sentAt`. */
   live(instance: string, leaseMs: number, heartbeatMs: number, sentAt: number): BeatTimes {
     const times = new BeatTimes()
     times.sent(sentAt)
@@ -54,12 +55,12 @@ export class BeatThread {
     return times
   }
 
-  /** The instance takes part no more, or under another id. */
+  /** The instance has left, or takes a new id. */
   die(): void {
     this.#post({ kind: 'life' })
   }
 
-  /** The thread knows of a lock before the code that asked for it goes on, since that may block the loop at once. */
+  /** The message is sent before the caller of `lock()` continues, because it may block the loop at once. */
   hold(lock: RenewedLock): void {
     this.#start()
     if (this.#worker === undefined) return
@@ -69,14 +70,14 @@ export class BeatThread {
     queueMicrotask(() => this.#flush())
   }
 
-  /** A renewal of a lock that was given back changes nothing in the store: the thread hears of it with the next message. */
+  /** Not urgent: the store ignores the renewal of a released lock. */
   drop(holder: string): void {
     if (this.#worker === undefined) return
     this.#held.delete(holder)
     this.#dropped.push(holder)
   }
 
-  /** The main loop turns, with these handlers running. */
+  /** The main loop turns, and runs these handlers. */
   turned(running: string): void {
     this.#turnedAt.moveTo(this.#options.clock.monotonic())
     if (this.#dropped.length > 0) this.#flush()
@@ -85,7 +86,7 @@ export class BeatThread {
     this.#post({ kind: 'running', running })
   }
 
-  /** Nothing is proven from here on. */
+  /** No beat is sent from here on. */
   async stop(): Promise<void> {
     this.#isOver = true
     const worker = this.#worker
@@ -126,10 +127,10 @@ export class BeatThread {
     }
   }
 
-  /** Undefined where no thread can be had, which has then been said. */
+  /** Undefined, and logged, where a thread is impossible. */
   #source(): StoreSource | undefined {
     const { clock, store, log } = this.#options
-    // Tests turn the clock, or run the sources, of which a thread can load nothing.
+    // A manual clock has no event loop to block, and a thread cannot load TypeScript sources.
     if (clock.nextTurn === undefined || import.meta.url.endsWith('.ts')) return undefined
     const source = store.reopen?.()
     if (source === undefined) log.info({}, `this store cannot be opened by a second thread: ${ALONE}`)
@@ -164,7 +165,7 @@ export class BeatThread {
   }
 }
 
-/** When the newest beat that the store accepted was sent, by whichever thread. One object for each life of an instance. */
+/** When each thread sent its newest accepted beat. One object for each id of the instance. */
 export class BeatTimes {
   readonly main = new SharedInstant()
   readonly thread = new SharedInstant()

@@ -1,4 +1,4 @@
-/** The entry of the beat thread: see `backup-beats.ts` for what it does, and `beat-thread.ts` for the other side. */
+/** The entry of the beat thread. `backup-beats.ts` is what it does, `beat-thread.ts` the main thread's side. */
 import { writeSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { BeatStoreModule } from '../../core/beat-store.js'
@@ -34,18 +34,18 @@ const loop = new Loop({
   step: () => beats.catchUp(),
 })
 
-/** Told once in each outage. */
+/** Health calls this once in each outage. */
 function unreachable(fields: object): void {
-  tell('warn', fields, 'the beat thread cannot reach the store; still trying')
+  sendLine('warn', fields, 'the beat thread cannot reach the store; still trying')
 }
 
-/** Written past the main thread, which is blocked and may never log again, and logged by it should it wake. */
+/** Writes to standard error itself, because the main thread is blocked and may never log again; if it wakes, it logs too. */
 function warn(fields: object, message: string): void {
   if (warns) writeSync(STDERR, `belfry warning: ${message} ${JSON.stringify(fields)}\n`)
-  tell('warn', fields, message)
+  sendLine('warn', fields, message)
 }
 
-function tell(level: FromBeatThread['level'], fields: object, message: string): void {
+function sendLine(level: FromBeatThread['level'], fields: object, message: string): void {
   parentPort?.postMessage({ level, fields, message } satisfies FromBeatThread)
 }
 
@@ -67,4 +67,4 @@ parentPort?.on('message', (message: ToBeatThread) => {
   }
 })
 loop.start()
-tell('debug', {}, 'the beat thread is ready')
+sendLine('debug', {}, 'the beat thread is ready')

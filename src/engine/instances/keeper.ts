@@ -1,22 +1,25 @@
 /**
- * The keeper proves that this instance lives. Each beat extends the instance's lease in the store, and with it the
- * claims and keys of everything that runs here.
+ * The keeper proves that this instance lives. Each beat extends the instance's lease in the store, and with it the claims
+ * and keys of all attempts that run here.
  *
- * Trust starts at the attempt, not at the reply: a beat that was sent at T, whenever its reply comes, is good until
- * T + lease − margin by the local monotonic clock. When that moment passes without a newer beat (store unreachable,
- * process stopped, machine asleep) the store may already have given our work to others, so everything here is aborted
- * before the store would do so. The margin covers the difference between two clocks' speeds.
+ * Trust starts when a beat is sent, not when its reply arrives: a beat that was sent at T is good until T + lease − margin,
+ * by the local monotonic clock. Without a newer beat by then (store unreachable, process stopped, machine asleep), the store
+ * may soon give the work to other instances, so all attempts here are aborted before it does. The margin covers the
+ * difference between the speeds of two clocks.
  *
- * A beat thread sends beats of its own while this loop is blocked (`beat-thread.ts`); what it achieved counts here too.
+ *   beat sent     beat sent                     trust ends       lease expires
+ *   ────┼─────────────┼─────────────────────────────┼──────────────────┼────▶
+ *       T1            T2      no reply any more     T2 + 0.9 lease     T2 + lease
  *
- * - A beat whose reply was lost: repeated; extending twice is extending once.
- * - The loop was blocked past that moment: whether the lease is still ours only the store can say. One more beat is sent,
- *   and everything is given up only if the store refuses it, or does not answer soon.
- * - Declared dead: the beat is refused. Everything is aborted and the instance joins anew under a new id, so that
- *   nothing of its former life is ever mistaken for the new one.
- * - Proven dead: where life is proven by more than the beat, the store tells at once that the proof was lost. Then it is
- *   the same as if the store had declared the instance dead.
- * - An attempt that the store no longer counts as ours: aborted alone.
+ * What each step survives:
+ * - The reply to a beat is lost: the beat is repeated, and extending twice is extending once.
+ * - The main loop is blocked: the beat thread sends beats (`beat-thread.ts`), and they count here too.
+ * - The main loop was blocked past the end of trust: only the store knows whether the lease still holds. One more beat is
+ *   sent. Attempts are aborted only if the store refuses it or does not answer soon.
+ * - The store declared the instance dead: it refuses the beat. All attempts are aborted, and the instance rejoins under a
+ *   new id, so that its former life is never mistaken for the new one.
+ * - The proof of life is lost (stores with `onLost`): the same as declared dead, but known at once.
+ * - The store no longer counts one attempt as ours: that attempt alone is aborted.
  */
 import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
@@ -41,16 +44,16 @@ export interface KeeperOptions {
   readonly attempts: () => ReadonlyMap<string, Attempt>
   readonly claimsSettled: () => number
   readonly beatThread: BeatThread
-  /** Told between two beats that the next is wanted at once. */
-  readonly onHurry: () => void
+  /** Called when the next beat is to be sent at once. */
+  readonly onBeatWanted: () => void
 }
 
-/** A timer that fires so much after its time was held up by a blocked loop. */
+/** A timer that fires this late was held up by a blocked event loop. */
 export const HELD_UP_MS = 100
-/** How long the store has to answer the one beat that decides after a block. */
+/** How long the store has to answer the beat that decides after a block. */
 const LAST_BEAT_MS = 1_000
 
-/** How much earlier than the store this side gives a lease up. */
+/** How long a lease is trusted: less than the store's own time, for clocks that differ in speed. */
 export function trustMs(leaseMs: number): number {
   return leaseMs * 0.9
 }
@@ -59,7 +62,7 @@ export class Keeper {
   readonly #options: KeeperOptions
   #cancelDeadline = () => {}
   #times = new BeatTimes()
-  /** Whether the beat that decides after a block is under way. */
+  /** Whether the beat that decides after a block is in flight. */
   #isLastBeat = false
   #stopped = false
 
@@ -67,7 +70,7 @@ export class Keeper {
     this.#options = options
   }
 
-  /** One step of the loop: joins if need be, beats, and acts on the answer. */
+  /** One step of the loop: joins if the instance has not, else beats and acts on the answer. */
   async keepAlive(): Promise<number> {
     const { membership, leaseMs, heartbeatMs, clock, store, floor } = this.#options
     const sentAt = clock.monotonic()
@@ -87,34 +90,34 @@ export class Keeper {
       claimsSettled: this.#options.claimsSettled(),
     })
     floor.sawTime(result.now)
-    // Given up meanwhile: what is said of the former life does not concern the new one.
+    // The instance was given up meanwhile: the answer concerns its former life.
     if (id !== membership.id) return 0
     if (!result.alive) return this.#rejoin('the store declared this instance dead')
     this.#times.sent(sentAt)
     this.#watchDeadline()
     abortAll(attempts, new Set(result.lost), 'lost')
     abortAll(attempts, new Set(result.cancel), 'cancel')
-    // It was sent before a block, and its answer read after it.
+    // The beat was sent before a block and its answer read after it.
     return this.isTrusted ? heartbeatMs : 0
   }
 
   /**
-   * Whether what was claimed here is still ours for certain. A process that was stopped finds all its timers due at once,
-   * in the order in which they were set: whoever is about to do something that others can see asks first.
+   * Whether the lease certainly holds. A process that was stopped finds all its timers due at once, in the order in which
+   * they were set, so callers ask before they do what others can see.
    */
   get isTrusted(): boolean {
     return this.#options.clock.monotonic() < this.#trustedUntil
   }
 
-  /** Whether this instance takes part and cannot be certain that the store counts it as alive. */
+  /** Whether the instance has joined, and may count as dead in the store. */
   get isInDoubt(): boolean {
     return this.#options.membership.joined && !this.isTrusted
   }
 
-  /** The store says that this process can no longer prove that it lives. */
+  /** Aborts all attempts and rejoins: the store may count this instance as dead. */
   giveUp(why: string): void {
     this.#rejoin(why)
-    this.#options.onHurry()
+    this.#options.onBeatWanted()
   }
 
   stop(): void {
@@ -127,37 +130,37 @@ export class Keeper {
     return this.#times.newest + trustMs(this.#options.leaseMs)
   }
 
-  /** From a beat that was accepted until the moment when trust in it ends. */
+  /** Sets the timer for the end of trust in the newest accepted beat. */
   #watchDeadline(): void {
     const { clock } = this.#options
     const deadline = this.#trustedUntil
-    // The answer to a beat that was sent before the block decides nothing.
+    // A beat that was sent before the block decides nothing.
     if (this.#isLastBeat && !this.isTrusted) return
     this.#isLastBeat = false
     this.#cancelDeadline()
-    // A beat that is answered after the end has nothing left to watch over.
+    // The reply to the last beat arrives after stop().
     if (this.#stopped) return
     this.#cancelDeadline = clock.after(deadline - clock.monotonic(), () => this.#deadlinePassed(deadline))
   }
 
   #deadlinePassed(deadline: number): void {
-    const { clock, heartbeatMs, onHurry } = this.#options
+    const { clock, heartbeatMs, onBeatWanted } = this.#options
     if (this.isTrusted || clock.monotonic() - deadline < HELD_UP_MS) {
       this.#keepOrGiveUp()
       return
     }
     this.#isLastBeat = true
     this.#cancelDeadline = clock.after(Math.min(heartbeatMs, LAST_BEAT_MS), () => this.#keepOrGiveUp())
-    onHurry()
+    onBeatWanted()
   }
 
-  /** The beat thread may have beaten meanwhile. */
+  /** The beat thread may have sent a beat meanwhile. */
   #keepOrGiveUp(): void {
     if (this.isTrusted) this.#watchDeadline()
     else this.giveUp(`no beat has reached the store for ${Math.round(trustMs(this.#options.leaseMs))} ms`)
   }
 
-  /** Gives everything up and takes a new identity. */
+  /** Aborts all attempts and takes a new id. */
   #rejoin(why: string): number {
     const { membership, log, events } = this.#options
     this.#cancelDeadline()
@@ -166,7 +169,7 @@ export class Keeper {
     this.#options.beatThread.die()
     const attempts = this.#options.attempts()
     const fields = { instance: membership.id, attempts: attempts.size }
-    // With nothing at work nothing is lost, and that the store cannot be reached has been said.
+    // Without attempts nothing is lost, and the outage itself is logged already.
     if (attempts.size > 0) log.warn(fields, `lost the lease: ${why}; aborting what runs here and joining anew`)
     else log.info(fields, `lost the lease: ${why}; joining anew`)
     events.emit('instance:lost', { instance: membership.id })
@@ -176,12 +179,12 @@ export class Keeper {
   }
 }
 
-/** Only what the beat spoke of: a run may have come back under a newer token meanwhile. */
+/** Takes the attempts that the beat listed: a run may have come back under a newer token meanwhile. */
 function abortAll(attempts: readonly Attempt[], runs: ReadonlySet<string>, reason: 'lost' | 'cancel'): void {
   for (const attempt of attempts) if (runs.has(attempt.run.id)) attempt.abort(reason, ABORT_WINDOW_MS)
 }
 
-/** A heartbeat must fit at least twice into what is left of a lease after the first. */
+/** After the first heartbeat of a lease, two more must fit into it. */
 export function checkHeartbeat(heartbeatMs: number, leaseMs: number, where: string): void {
   if (heartbeatMs < 1) throw failure('OPTION_INVALID', `${where}: a heartbeat must be at least 1 ms`)
   if (heartbeatMs * 3 <= leaseMs) return

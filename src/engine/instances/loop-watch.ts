@@ -1,6 +1,6 @@
 /**
- * Measures how late the event loop comes to a timer, for a metric, for warnings, and for those who would rather take no
- * more work while it is late. A block is reported when it is over: while it lasts, this thread can say nothing.
+ * Measures how late the event loop comes to a timer: for a metric, for warnings, and for claims, which are smaller while it
+ * is late. A block is reported when it is over, because this thread cannot run while it lasts.
  */
 import { type Alarm, type Clock, NO_ALARM, setAlarm } from '../../core/clock.js'
 import type { Logger } from '../../core/logger.js'
@@ -11,12 +11,12 @@ export interface LoopWatchOptions {
   readonly observe: (delayMs: number) => void
   /** Names the handlers that run now. */
   readonly running: () => string
-  /** Told of each turn that is looked at. */
+  /** Called at each measurement. */
   readonly onTurn: (running: string) => void
 }
 
 const EVERY_MS = 500
-/** A loop that is this late keeps a process from doing what it has already taken. */
+/** A loop that is this late cannot keep up with the runs that the process has claimed. */
 const BUSY_MS = 200
 const WARN_MS = 1_000
 const WARN_EVERY_MS = 60_000
@@ -32,16 +32,16 @@ export class LoopWatch {
     this.#options = options
   }
 
-  /** Whether the loop was late when it was last looked at. */
+  /** Whether the loop was late at the last measurement. */
   get isBusy(): boolean {
     return this.#delayMs > BUSY_MS
   }
 
-  /** Keeps no process alive. On a clock that no event loop stands behind there is nothing to measure. */
+  /** Does not keep the process alive. Does nothing on a clock without an event loop. */
   start(): void {
     if (this.#isOn || this.#options.clock.nextTurn === undefined) return
     this.#isOn = true
-    this.#lookAgain()
+    this.#measureNext()
   }
 
   stop(): void {
@@ -49,18 +49,18 @@ export class LoopWatch {
     this.#alarm.close()
   }
 
-  #lookAgain(): void {
+  #measureNext(): void {
     const { clock } = this.#options
     const dueAt = clock.monotonic() + EVERY_MS
     this.#alarm = setAlarm(clock, EVERY_MS, () => {
       if (!this.#isOn) return
-      this.#look(clock.monotonic() - dueAt)
-      this.#lookAgain()
+      this.#measure(clock.monotonic() - dueAt)
+      this.#measureNext()
     })
     this.#alarm.unref()
   }
 
-  #look(lateMs: number): void {
+  #measure(lateMs: number): void {
     const { observe, running, onTurn } = this.#options
     this.#delayMs = Math.max(lateMs, 0)
     observe(this.#delayMs)

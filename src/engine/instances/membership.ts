@@ -3,13 +3,13 @@ import type { InstanceInfo } from '../../core/instance.js'
 import type { Store } from '../../core/store.js'
 import type { Events } from '../events.js'
 
-/** This process as the store knows it: an id per life, not per process. */
+/** This process as an instance of the store. It gets a new id whenever it rejoins. */
 export class Membership {
   readonly #store: Store
   readonly #events: Events
   readonly #leaseMs: number
   readonly #describe: () => Omit<InstanceInfo, 'id'>
-  #id = newId()
+  #id: string = randomUUID()
   #joined = false
 
   constructor(store: Store, events: Events, leaseMs: number, describe: () => Omit<InstanceInfo, 'id'>) {
@@ -34,9 +34,9 @@ export class Membership {
     this.#events.emit('instance:joined', { instance: id })
   }
 
-  /** Takes a new id; the keeper joins under it with its next step. */
+  /** Takes a new id, under which the keeper joins with its next step. */
   renew(): void {
-    this.#id = newId()
+    this.#id = randomUUID()
     this.#joined = false
   }
 
@@ -45,8 +45,4 @@ export class Membership {
     this.#joined = false
     await this.#store.instances.leave(this.#id)
   }
-}
-
-function newId(): string {
-  return randomUUID()
 }

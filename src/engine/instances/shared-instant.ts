@@ -1,11 +1,11 @@
-/** An instant of the process's monotonic clock that all threads can read, and that only moves forward. */
 const NEVER = -(2n ** 62n)
 
+/** An instant of the process's monotonic clock that all threads can read, and that only moves forward. */
 export class SharedInstant {
   readonly memory: SharedArrayBuffer
   readonly #micros: BigInt64Array
 
-  /** Over memory that another thread made, if any. */
+  /** Given memory belongs to another thread's instant. */
   constructor(memory?: SharedArrayBuffer) {
     this.memory = memory ?? new SharedArrayBuffer(8)
     this.#micros = new BigInt64Array(this.memory)

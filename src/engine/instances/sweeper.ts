@@ -1,7 +1,7 @@
 /**
- * The sweeper puts right what crashes left behind: it takes over the runs of dead instances, stamps keys onto runs that
- * were made without the job's code, and lets the newest release's schedules rule. Every instance sweeps, at its own
- * irregular pace; each step is a bounded transaction that finds nothing if another was first.
+ * The sweeper repairs what crashes and missing code left behind: it takes over the runs of dead instances, stamps keys onto
+ * runs that were enqueued without the job's code, and puts the schedules of the newest release. Every instance sweeps, at
+ * irregular intervals; each step is a bounded transaction that finds nothing if another instance was first.
  */
 import type { Logger } from '../../core/logger.js'
 import { desynchronise } from '../../core/retry.js'
@@ -17,24 +17,24 @@ export interface SweeperOptions {
   /** Computes keys that only this instance's code can compute. */
   readonly stampKeys: () => Promise<void>
   readonly syncReleases: () => Promise<void>
-  /** Told when runs became ready. */
+  /** Called when runs became ready. */
   readonly onRescued: () => void
   readonly instance: () => string
-  /** Whether this instance may itself be among the dead: it woke from a block, and has not beaten since. */
+  /** Whether this instance may itself count as dead, because it was blocked and has not sent a beat since. */
   readonly isInDoubt: () => boolean
 }
 
-/** Releases are looked at every so many sweeps. */
+/** Releases are synced once in this many sweeps. */
 const RELEASES_EVERY = 8
-/** How often to look for the dead where the store knows at once of them. */
+/** The sweep interval on stores that know at once which instances are dead. */
 const PROVEN_EVERY_MS = 500
-/** How long to wait for an instance's own beat. */
+/** How long a sweeper waits for its own instance's beat. */
 const DOUBT_MS = 100
 
 export function sweeper(options: SweeperOptions): () => Promise<number> {
   const { store, log, events, leaseMs, batch, onRescued, instance } = options
   const sweepMs = store.onLost === undefined ? leaseMs / 4 : Math.min(leaseMs / 4, PROVEN_EVERY_MS)
-  /** All but taking over has time. */
+  // Only takeovers are urgent.
   const restEvery = Math.max(Math.round(leaseMs / 4 / sweepMs), 1)
   let round = 0
   return async function sweep() {

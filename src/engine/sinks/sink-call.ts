@@ -1,13 +1,15 @@
 /**
  * One call of a sink's `deliver`, with the attempts that it carries.
  *
- * - Crash before the call, in it, or after it and before the settle: the beat stops, the runs are taken over, and are
- *   delivered again with the same ids. Acknowledged and the settle lost: the settler goes on trying while the instance
- *   lives; if it does not, it is the same as a crash.
- * - Paused past the lease: the attempts are lost, and whoever has them now delivers again. What was acknowledged here is
- *   settled all the same: if nobody took the run over, that spares a repetition; if somebody did, it is refused as stale.
- * - Timeout: all are aborted, the signal fires, and who has not answered when the window is over is not waited for.
- * - One of many is cancelled or lost: the others go on. The signal fires when none is left that waits for the answer.
+ * What it survives:
+ * - A crash before the call, during it, or between it and the settle: the beat stops, other instances take the runs over,
+ *   and deliver them again with the same ids.
+ * - A lost reply to the settle: the settler retries while the instance lives.
+ * - A process that is stopped past its lease: the attempts are lost, and another instance delivers the messages again. An
+ *   acknowledgement that arrives here is settled all the same: it spares a repetition if no instance took the run over, and
+ *   is refused as stale otherwise.
+ * - A timeout: all attempts are aborted and the signal fires. After the abort window the sink's answer is not waited for.
+ * - One attempt of many is cancelled or lost: the others go on. The signal fires when no attempt waits for the answer.
  */
 import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
@@ -17,13 +19,13 @@ import type { Attempt, AttemptObserver } from '../runs/attempt.js'
 import { ABORT_WINDOW_MS } from '../runs/worker.js'
 import { noAnswer, sinkMessage } from './sink-outcome.js'
 
-/** How a call ended, as far as the sink itself is concerned. One message that was delivered proves that it is reachable. */
+/** Whether the call reached the sink. One delivered message proves that it did. */
 export type CallEnd = { readonly reached: true } | Unreached
 
 export interface Unreached {
   readonly reached: false
   readonly error: unknown
-  /** Messages without an outcome: whether the sink failed or one of them did is not known yet. */
+  /** Messages without an outcome: it is not known yet whether the sink or one of them is at fault. */
   readonly undecided: readonly Undecided[]
 }
 
@@ -36,9 +38,9 @@ export interface SinkCallOptions {
   readonly definition: SinkDefinition
   readonly clock: Clock
   readonly attempts: readonly Attempt[]
-  readonly open: () => Promise<void> | undefined
+  readonly open: () => Promise<void>
   readonly storeIdentity: () => string
-  /** Told once for each attempt that is not left undecided. */
+  /** Called once for each attempt that is not left undecided. */
   readonly onOutcome: (attempt: Attempt, delivery: Delivery) => void
 }
 
@@ -75,7 +77,7 @@ export class SinkCall implements AttemptObserver {
     if (this.#waiting === 0) this.#controller.abort(noAnswer(this.#options.definition, attempt).error)
   }
 
-  /** Nobody waits for the sink any longer than this. */
+  /** After the abort window the sink's answer is not waited for. */
   fenced(attempt: Attempt): void {
     const answer = noAnswer(this.#options.definition, attempt)
     this.#end(attempt, answer)
@@ -86,8 +88,7 @@ export class SinkCall implements AttemptObserver {
     const { definition, attempts, storeIdentity } = this.#options
     let answers: readonly (Delivery | undefined)[]
     try {
-      const opening = this.#options.open()
-      if (opening !== undefined) await opening
+      await this.#options.open()
       answers = await definition.sink.deliver(
         attempts.map((attempt) => sinkMessage(attempt, storeIdentity())),
         this.#controller.signal,
@@ -99,10 +100,10 @@ export class SinkCall implements AttemptObserver {
       const delivery: Undelivered = { delivered: false, error, unreachable: true }
       return this.#unreached([...this.#open].map((attempt) => ({ attempt, delivery })))
     }
-    return this.#hear(answers)
+    return this.#read(answers)
   }
 
-  #hear(answers: readonly (Delivery | undefined)[]): CallEnd {
+  #read(answers: readonly (Delivery | undefined)[]): CallEnd {
     const { definition, attempts } = this.#options
     const isReached = answers.some((answer) => answer?.delivered === true)
     const undecided: Undecided[] = []

@@ -1,7 +1,7 @@
 /**
- * Starts the runs that go to sinks: claims as many messages as can set out at once, and no more, so that what waits for a
- * sink waits in the store. Apart from the dispatcher of jobs, because a message takes no slot of a handler: a broker that
- * is away must not keep jobs from running, nor long jobs messages from going out.
+ * Starts the runs that go to sinks. It claims as many messages as can be sent at once and no more, so that messages wait in
+ * the store. Messages have a dispatcher of their own because they take no slots of handlers: an unreachable broker must not
+ * keep jobs from running, nor long jobs keep messages from being sent.
  */
 import type { Clock } from '../../core/clock.js'
 import type { Logger } from '../../core/logger.js'
@@ -11,7 +11,6 @@ import type { Events } from '../events.js'
 import type { Attempt } from '../runs/attempt.js'
 import type { Attempts, ClaimWish } from '../runs/attempts.js'
 import { ClaimSize, untilReady } from '../runs/claim-size.js'
-import { pauseGone } from './pause-gone.js'
 import { SinkHealth, type SinkOutage } from './sink-health.js'
 import { SinkLane } from './sink-lane.js'
 
@@ -22,11 +21,11 @@ export interface SinkDispatcherOptions {
   readonly events: Events
   readonly attempts: Attempts
   readonly sinks: ReadonlyMap<string, SinkDefinition>
-  /** What tells events of this store from those of others: known by the time that runs are claimed. */
+  /** Tells events of this store from those of others. Known by the time that runs are claimed. */
   readonly storeIdentity: () => string
   readonly batch: number
   readonly pollMs: number
-  /** Whether what was claimed is still this instance's for certain. */
+  /** Whether the lease of this instance certainly holds. */
   readonly isTrusted: () => boolean
   readonly onFree: () => void
 }
@@ -35,7 +34,7 @@ export class SinkDispatcher {
   readonly #options: SinkDispatcherOptions
   readonly #lanes = new Map<string, SinkLane>()
   readonly #size: ClaimSize
-  /** How many messages of each sink the last claim gave. */
+  /** How many messages of each sink the last claim brought. */
   readonly #begun = new Map<string, number>()
   #closed = false
 
@@ -45,13 +44,11 @@ export class SinkDispatcher {
     const { store, clock, log, events, attempts, storeIdentity, isTrusted, onFree } = options
     for (const [name, definition] of options.sinks) {
       const health = new SinkHealth({ definition, clock, log, events })
-      const pauseSchedule = (attempt: Attempt, note: string) => pauseGone(store.schedules, log, attempt.run, note)
-      const lane = { definition, clock, attempts, health, storeIdentity, pauseSchedule, isTrusted, onFree }
+      const lane = { store, definition, clock, log, attempts, health, storeIdentity, isTrusted, onFree }
       this.#lanes.set(name, new SinkLane(lane))
     }
   }
 
-  /** The sinks that this process cannot reach. */
   get outages(): readonly SinkOutage[] {
     return [...this.#lanes.values()].flatMap(({ outage }) => (outage === undefined ? [] : [outage]))
   }
@@ -74,7 +71,7 @@ export class SinkDispatcher {
     return isFull ? 0 : Math.min(delayMs, untilReady(result, clock.monotonic() - sentAt))
   }
 
-  /** Where a sink got all that it had room for, there may be more. */
+  /** A sink that got all it had room for may have more messages. */
   #mayBeMore({ sinks }: ClaimWish): boolean {
     let isFull = false
     for (const { name, limit } of sinks) {
@@ -85,18 +82,17 @@ export class SinkDispatcher {
     return isFull
   }
 
-  /** Claims no more, and lets nothing wait to be gathered. */
   close(): void {
     this.#closed = true
     for (const lane of this.#lanes.values()) lane.close()
   }
 
-  /** Closes the sinks: nothing is under way any more. */
+  /** Closes the sinks, once nothing is in flight. */
   async end(): Promise<void> {
     await Promise.allSettled([...this.#lanes.values()].map((lane) => lane.end()))
   }
 
-  /** Each sink has its share of a claim, however much is waiting for another. */
+  /** Each sink has its share of a claim, however many messages wait for another. */
   #wish(): ClaimWish | undefined {
     if (this.#closed) return undefined
     this.#begun.clear()

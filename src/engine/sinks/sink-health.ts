@@ -1,16 +1,19 @@
 /**
- * Whether a sink can be reached, as far as this process knows, and how many messages may set out until that is certain.
+ * Whether this process can reach a sink, and how many messages may be in flight until that is certain.
+ *
+ *              a call got nothing through           another message fails, or none comes in time
+ *   reachable ────────────────────────────▶ doubted ─────────────────────────────────────────────▶ down
+ *       ▲                                      │ another message is delivered                       │
+ *       └──────────────────────────────────────┴──────────── a probe is delivered ──────────────────┘
  *
  * - **Reachable**: no limit.
- * - **Doubted**: a call got nothing through. Either the sink is unreachable, or something is wrong with the messages of
- *   that call: another message tells. One sets out at once. When it is delivered, the sink is reachable, and the failure
- *   counts against the messages of that call. When it is not, or when there is no other message, the sink is down.
- * - **Down**: logged once. The sink is left alone for a while, longer each time, then tried with one message. When that is
- *   delivered, four may set out, then sixteen, and so on.
+ * - **Doubted**: either the sink is unreachable, or the messages of the failed call are at fault. One other message is sent at
+ *   once and decides. If it is delivered, the failure counts against the messages of the failed call.
+ * - **Down**: logged once. After a pause that grows, one message probes the sink. When it is delivered, four may be in flight,
+ *   then sixteen, and so on.
  *
- * So a broker that is down for hours costs one message now and then, not a claim and a settle for all that wait for it:
- * they stay in the store, and use up none of their attempts. A batch that fails because of one message in it is divided
- * by the same rule, until that message fails alone.
+ * A broker that is down for hours therefore costs one message now and then. All others stay in the store and use up no
+ * attempts. The same rule divides a batch that fails because of one message, until that message fails alone.
  */
 import type { Clock } from '../../core/clock.js'
 import { type ErrorRecord, errorRecord } from '../../core/errors.js'
@@ -19,20 +22,20 @@ import { desynchronise, type RetryPolicy } from '../../core/retry.js'
 import type { SinkDefinition } from '../definitions.js'
 import type { Events } from '../events.js'
 
-/** An outage of any length is noticed to be over after this long. */
+/** Recovery is noticed after this long at most. */
 const MAX_PAUSE_MS = 10_000
 /** How long a doubt waits for another message. */
 const DOUBT_MS = 2_000
-/** How many times more messages may set out after each call that got through. */
+/** How many times more messages may be in flight after each call that got through. */
 const GROWTH = 4
 
-/** What this process knows of a sink that it cannot reach. Instants are by the clock of this process. */
+/** A sink that this process cannot reach. Instants are by the clock of this process. */
 export interface SinkOutage {
   readonly sink: string
   readonly since: number
   /** The last error. */
   readonly error: ErrorRecord
-  /** When one message is tried again. */
+  /** When the next probe is sent. */
   readonly nextTryAt: number
 }
 
@@ -56,9 +59,9 @@ export class SinkHealth {
   #resumeAt = 0
   #error: unknown
   #cancelDoubt = () => {}
-  /** How many messages may be under way; finite while it is in doubt. */
+  /** How many messages may be in flight; finite until the sink is certain to be reachable. */
   #allowance = Number.POSITIVE_INFINITY
-  /** Called when a doubt is over without another call. */
+  /** Called when a doubt ends without another call. */
   onDecided: () => void = () => {}
 
   constructor(options: SinkHealthOptions) {
@@ -69,7 +72,7 @@ export class SinkHealth {
     return this.#state
   }
 
-  /** To be asked when a call begins, and given back with what it came to. */
+  /** Read it when a call begins, and pass it back with the result. */
   get epoch(): number {
     return this.#epoch
   }
@@ -78,12 +81,11 @@ export class SinkHealth {
     return this.pauseMs > 0 ? 0 : this.#allowance
   }
 
-  /** How long to leave it alone. */
+  /** How long until the next probe. */
   get pauseMs(): number {
     return this.#state === 'down' ? Math.max(this.#resumeAt - this.#options.clock.monotonic(), 0) : 0
   }
 
-  /** Undefined while the sink can be reached, as far as is known. */
   get outage(): SinkOutage | undefined {
     if (this.#state !== 'down') return undefined
     const { clock, definition } = this.#options
@@ -95,7 +97,7 @@ export class SinkHealth {
   /** A call got nothing through. */
   failed(error: unknown, epoch: number): void {
     if (this.#state === 'reachable') this.#doubt(error)
-    // Calls that set out together find the same thing, once.
+    // Calls that were sent together report one failure.
     else if (epoch === this.#epoch) this.unreachable(error)
   }
 
@@ -163,7 +165,7 @@ export class SinkHealth {
   }
 }
 
-/** By the sink's own backoff, but never for long: what waits behind it has not failed. */
+/** The sink's own backoff, but never long: the messages that wait behind the probe have not failed. */
 function pauseOf({ name, retry }: SinkDefinition, failures: number, error: unknown): number {
   return desynchronise(pauseAfter(retry, failures, error), name, failures)
 }

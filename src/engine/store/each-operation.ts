@@ -2,13 +2,13 @@ import type { Store } from '../../core/store.js'
 
 export type Operation = (...args: never[]) => Promise<unknown>
 
-/** Makes another operation of one. The name is as the contract has it: `schedules.put`, `now`. */
+/** Wraps an operation. The name is that of the contract: `schedules.put`, `now`. */
 export type Replace = (name: string, operation: Operation) => Operation
 
 const AREAS = ['schedules', 'runs', 'leases', 'instances', 'records'] as const
 const OWN = ['now', 'freeze', 'thaw', 'frozen', 'diagnose'] as const
 
-/** The store with every operation replaced. Opening, closing and listening are none: they stay as they are. */
+/** The store with every operation wrapped. `open`, `close`, `subscribe` and `onLost` stay as they are. */
 export function eachOperation(store: Store, replace: Replace): Store {
   const { supports, onLost, reopen } = store
   const areas = AREAS.map((area) => [area, replacedIn(store[area], `${area}.`, replace)])
@@ -27,7 +27,7 @@ export function eachOperation(store: Store, replace: Replace): Store {
   }
 }
 
-/** A part of a store has nothing but operations, by itself or by its class. They are looked up when they are called. */
+/** All members of a part are operations, its own or its class's. They are looked up when they are called. */
 function replacedIn<Part extends object>(part: Part, prefix: string, replace: Replace): Part {
   const operations = part as Readonly<Record<string, Operation>>
   const replaced: Record<string, Operation> = {}

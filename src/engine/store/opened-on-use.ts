@@ -1,10 +1,10 @@
 /**
- * The store as one instance uses it: opened by its first operation, whichever that is, and closed by `stop()`.
+ * The store of one instance: its first operation opens it, and `stop()` closes it.
  *
- * - Operations that come while the store is being opened wait for the same opening.
- * - A failed opening fails the operations that waited for it. The next operation tries again.
- * - After `close()` every operation is refused as `NOT_RUNNING`, and so are those that still wait for the opening.
- * - Several instances may share a handle: the first one opens it, and the last one to stop closes it.
+ * - Operations that are called while the store opens wait for the same opening.
+ * - A failed opening fails the operations that wait for it. The next operation tries again.
+ * - After `close()` every operation is refused as `NOT_RUNNING`, also those that still wait for the opening.
+ * - Several instances may share a handle: the first opens it, and the last to stop closes it.
  */
 import { failure } from '../../core/errors.js'
 import type { Store } from '../../core/store.js'
@@ -12,7 +12,7 @@ import { eachOperation } from './each-operation.js'
 
 type Phase = 'new' | 'open' | 'closed'
 
-/** `operations` are the handle's own, or what was made of them. `onOpened` is called before the first of them. */
+/** `operations` are the handle's own, or wrapped. `onOpened` is called before the first of them. */
 export function openedOnUse(handle: Store, operations: Store, onOpened: () => void): Store {
   let phase: Phase = 'new'
   let opening: Promise<void> | undefined
@@ -86,7 +86,7 @@ function newUse(handle: Store): HandleUse {
   }
 }
 
-/** An instance that never used the handle closes it, too, unless others use it: a handle may hold something from the start. */
+/** An instance that never used the handle closes it too, unless others use it: a handle may hold a connection from the start. */
 async function endUse(handle: Store, own: HandleUse | undefined): Promise<void> {
   if (own !== undefined) own.users -= 1
   if ((uses.get(handle)?.users ?? 0) > 0) return

@@ -1,7 +1,8 @@
 /**
- * Messages of an ordered sink that are to be tried again and share a key with others, who must not overtake them: so they
- * wait here, at work as far as the store knows, and with their keys. Given back they are due at once, and older than all
- * that came after them, whoever has them next; the same if this process dies.
+ * Messages of an ordered sink that are to be retried and share a key with others, which must not overtake them. They wait
+ * here instead of in the store: the store counts them as running, so they keep their keys. After the delay they are given
+ * back, due at once. They are then older than all messages that came after them, whichever instance claims them. If this
+ * process dies, the takeover has the same effect.
  */
 import type { Clock } from '../../core/clock.js'
 import type { Outcome } from '../../core/run.js'
@@ -9,11 +10,13 @@ import type { SinkDefinition } from '../definitions.js'
 import type { Attempt } from '../runs/attempt.js'
 import { noAnswer, outcomeOf } from './sink-outcome.js'
 
-export class KeptKeys {
+type Retry = Outcome & { readonly kind: 'retry' }
+
+export class OrderedRetries {
   readonly #sink: SinkDefinition
   readonly #clock: Clock
   readonly #write: (attempt: Attempt, outcome: Outcome | undefined) => void
-  /** With how to end the wait of each. */
+  /** Each ends the wait of its attempt. */
   readonly #waiting = new Map<Attempt, () => void>()
 
   constructor(sink: SinkDefinition, clock: Clock, write: (attempt: Attempt, outcome: Outcome | undefined) => void) {
@@ -26,7 +29,7 @@ export class KeptKeys {
     return this.#waiting.size
   }
 
-  keep(attempt: Attempt, retry: Outcome & { readonly kind: 'retry' }): void {
+  add(attempt: Attempt, retry: Retry): void {
     const giveBack = () => {
       cancel()
       if (!this.#waiting.delete(attempt)) return
@@ -43,8 +46,8 @@ export class KeptKeys {
     for (const giveBack of [...this.#waiting.values()]) giveBack()
   }
 
-  /** What it was aborted for meanwhile counts, unless that was the call which it failed in. */
-  #outcomeNow(attempt: Attempt, retry: Outcome & { readonly kind: 'retry' }): Outcome | undefined {
+  /** An abort during the wait decides the outcome; a timeout was that of the failed call. */
+  #outcomeNow(attempt: Attempt, retry: Retry): Outcome | undefined {
     const { reason } = attempt
     if (reason === undefined || reason === 'timeout') return { ...retry, delayMs: 0 }
     return outcomeOf(this.#sink, attempt, noAnswer(this.#sink, attempt))

@@ -1,4 +1,4 @@
-/** Writes down which sinks this process cannot reach, for those who ask another process (`core/outage.ts`). */
+/** Records which sinks this process cannot reach, so that every process can report them (`core/outage.ts`). */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../core/clock.js'
 import type { InstanceInfo } from '../../core/instance.js'
@@ -9,7 +9,7 @@ import type { Health } from '../health.js'
 import { Loop } from '../loop.js'
 import type { SinkOutage } from './sink-health.js'
 
-export interface OutageNotesOptions {
+export interface OutageRecordsOptions {
   readonly store: Store
   readonly clock: Clock
   readonly events: Events
@@ -18,53 +18,53 @@ export interface OutageNotesOptions {
   readonly describe: () => Pick<InstanceInfo, 'host' | 'pid'>
 }
 
-/** Nothing is looked for in between: events tell of every change. */
+/** Events wake the loop at every change. */
 const IDLE_MS = 3_600_000
 
-export class OutageNotes {
-  readonly #options: OutageNotesOptions
-  /** Not the instance's id, which changes when the instance joins anew. */
+export class OutageRecords {
+  readonly #options: OutageRecordsOptions
+  /** Not the instance's id, which changes when the instance rejoins. */
   readonly #id = randomUUID()
   readonly #loop: Loop
   #isWritten = false
-  #forget: readonly (() => void)[] = []
+  #unsubscribe: readonly (() => void)[] = []
 
-  constructor(options: OutageNotesOptions) {
+  constructor(options: OutageRecordsOptions) {
     this.#options = options
     const { clock, health } = options
-    this.#loop = new Loop({ name: 'sink outages', clock, health, step: () => this.#tell() })
+    this.#loop = new Loop({ name: 'sink outages', clock, health, step: () => this.#write() })
   }
 
   start(): void {
     const { events } = this.#options
     const wake = () => this.#loop.wake()
-    this.#forget = [events.on('sink:unreachable', wake), events.on('sink:recovered', wake)]
+    this.#unsubscribe = [events.on('sink:unreachable', wake), events.on('sink:recovered', wake)]
     this.#loop.start()
   }
 
-  /** A process that stops cannot tell any more how the sink is. */
+  /** Removes the record: a stopped process knows nothing of its sinks. */
   async stop(): Promise<void> {
-    for (const forget of this.#forget) forget()
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
     await this.#loop.stop()
     await this.#remove()
   }
 
-  async #tell(): Promise<number> {
+  async #write(): Promise<number> {
     const { store, clock, outages, describe } = this.#options
     const now = clock.now()
-    const notes = outages().map(({ sink, since, error }) => ({
+    const outageList = outages().map(({ sink, since, error }) => ({
       sink,
       forMs: Math.max(now - since, 0),
       error: error.message,
     }))
-    if (notes.length === 0) {
+    if (outageList.length === 0) {
       await this.#remove()
       return IDLE_MS
     }
     const { host, pid } = describe()
-    // Before the answer: a record whose answer was lost is there all the same.
+    // Set before the reply: a put whose reply is lost may have written the record.
     this.#isWritten = true
-    const body = outageBody(`${host}:${pid}`, notes)
+    const body = outageBody(`${host}:${pid}`, outageList)
     await store.records.put({ kind: OUTAGE_KIND, id: this.#id, body, ttlMs: OUTAGE_TTL_MS })
     return OUTAGE_REPEAT_MS
   }
