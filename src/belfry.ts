@@ -9,12 +9,12 @@ import { Catalogue, jobInfo } from './api/jobs/job-catalogue.js'
 import { type JobOptions, parseJob } from './api/jobs/job-options.js'
 import { type KnownJob, knownJobs } from './api/jobs/known-jobs.js'
 import type { InputOf, OutputOf, StandardSchema } from './api/jobs/standard-schema.js'
+import { Lifecycle } from './api/lifecycle.js'
 import { located } from './api/located.js'
 import type { Lock } from './api/locks/lock.js'
 import type { LockOptions } from './api/locks/lock-options.js'
 import { Locks } from './api/locks/locks.js'
 import { withLock } from './api/locks/with-lock.js'
-import { stopOn } from './api/process-signals.js'
 import { Runs } from './api/runs/runs.js'
 import { Declarations } from './api/schedules/declarations.js'
 import type { ScheduleInput } from './api/schedules/schedule-input.js'
@@ -23,7 +23,7 @@ import { SinkCatalogue } from './api/sinks/sink-catalogue.js'
 import { type UnreachableSink, unreachableSinks } from './api/sinks/unreachable-sinks.js'
 import type { Check } from './core/diagnosis.js'
 import { failure } from './core/errors.js'
-import type { Instance } from './core/instance.js'
+import type { Instance, InstanceInfo } from './core/instance.js'
 import type { Json } from './core/json.js'
 import { checkOptions } from './core/known-options.js'
 import { checkName, checkText } from './core/names.js'
@@ -46,52 +46,55 @@ export function createBelfry(options: BelfryOptions): Belfry {
   return new Belfry(parseOptions(options))
 }
 
-type Phase = 'new' | 'starting' | 'started' | 'stopping' | 'stopped'
-
 export class Belfry implements AsyncDisposable {
   readonly schedules: Schedules
   readonly runs: Runs
   readonly locks: Locks
-  /** Small records that those who serve others keep in the store: tokens, an audit trail. */
+  /** Small records that services keep in the store: tokens, an audit trail. */
   readonly records: RecordStore
   /** Counters and histograms, for a metrics page. */
   readonly metrics: Metrics
   readonly #options: ParsedOptions
   readonly #store: Store
   readonly #events: Events
+  readonly #sinks: SinkCatalogue
   readonly #catalogue: Catalogue
-  /** The jobs that this instance runs, of those that it knows. */
+  /** The defined jobs that this instance runs. */
   readonly #runnable = new Map<string, JobDefinition>()
   readonly #declarations: Declarations
   readonly #engine: Engine
   readonly #beatThread: BeatThread
   readonly #loopWatch: LoopWatch
-  #phase: Phase = 'new'
-  #starting: Promise<void> | undefined
-  #stopped: Promise<void> | undefined
-  /** Fires when the instance stops, for whoever waits for something. */
-  readonly #ending = new AbortController()
-  #forgetSignals = () => {}
+  readonly #lifecycle: Lifecycle
+  /** The store's identity, for the ids of messages; known once the store is open. */
   #identity = ''
 
   /** Use `createBelfry`. */
   constructor(options: ParsedOptions) {
-    const { clock, log, app, release, roles } = options
+    const { clock, log, app, release } = options
     this.#options = options
+    this.#lifecycle = new Lifecycle({
+      prepare: () => this.#prepare(),
+      run: () => this.#run(),
+      end: (graceMs, wasStarted) => this.#end(graceMs, wasStarted),
+      hurry: (graceMs) => this.#engine.hurry(graceMs),
+    })
     this.#events = new Events(log)
     this.metrics = new Metrics(this.#events)
-    if (roles.includes('run')) this.metrics.expectSinks(options.sinks.keys())
+    if (options.roles.includes('run')) this.metrics.expectSinks(options.sinks.keys())
     const operations = measured(options.store, this.metrics, clock)
-    this.#store = openedOnUse(options.store, operations, () => this.#heedSignals())
+    this.#store = openedOnUse(options.store, operations, () =>
+      this.#lifecycle.stopOnSignals(options.signals, () => this.stop()),
+    )
     const store = this.#store
     this.records = store.records
     const floor = new TokenFloor()
     const health = new Health(clock, log, this.#events)
-    const sinks = new SinkCatalogue(store, clock, options.sinks, options.hasSinks)
-    this.#catalogue = new Catalogue(store, clock, log, sinks)
+    this.#sinks = new SinkCatalogue(store, clock, options.sinks, options.hasSinks)
+    this.#catalogue = new Catalogue(store, clock, log, this.#sinks)
     this.#declarations = new Declarations(store, app, release)
     this.schedules = new Schedules(store, this.#catalogue, options.graceMs)
-    this.runs = new Runs(store, clock, this.#ending.signal)
+    this.runs = new Runs(store, clock, this.#lifecycle.ending)
     this.#loopWatch = new LoopWatch({
       ...{ clock, log, observe: (ms) => this.metrics.observe('belfry_event_loop_delay_ms', {}, ms) },
       running: () => this.#engine.running,
@@ -109,17 +112,7 @@ export class Belfry implements AsyncDisposable {
       floor,
       jobs: this.#runnable,
       storeIdentity: () => this.#identity,
-      describe: () => ({
-        host: hostname(),
-        pid: process.pid,
-        zoneData: process.versions.tz ?? 'unknown',
-        clockAt: Math.round(clock.now()),
-        jobs: roles.includes('run') ? [...this.#runnable.values()].map(jobInfo) : [],
-        ...(roles.includes('run') && options.sinks.size > 0 ? { sinks: sinks.infos() } : {}),
-        ...(app === undefined ? {} : { app }),
-        ...(release === undefined ? {} : { release }),
-        ...(this.#declarations.hash === undefined ? {} : { declarations: this.#declarations.hash }),
-      }),
+      describe: () => this.#describe(),
       stampKeys: () => this.#catalogue.stampKeys(),
       syncReleases: () => this.#declarations.sync(),
     })
@@ -127,7 +120,7 @@ export class Belfry implements AsyncDisposable {
     this.locks = new Locks({ store, clock, log, floor, keeper, instance: () => this.#engine.instance })
   }
 
-  /** The id under which this process takes part; it changes when the store had given the process up for dead. */
+  /** The id of this instance. It changes when the store declares the instance dead and it rejoins. */
   get instance(): string {
     return this.#engine.instance
   }
@@ -142,50 +135,41 @@ export class Belfry implements AsyncDisposable {
     options: JobOptions<Payload> & { readonly payload?: undefined },
   ): Job<null extends Payload ? Payload | undefined : Payload>
   job(name: string, options: JobOptions<never> & { readonly payload?: StandardSchema | undefined }): Job<never> {
-    this.#mustBeNew('job', 'define jobs before start()')
+    this.#lifecycle.mustBeNew('job', 'define jobs before start()')
     const definition = parseJob(name, options)
     this.#catalogue.add(definition)
     if (this.#options.jobs?.includes(name) ?? true) this.#runnable.set(name, definition)
     return new Job(definition, this.#catalogue, this.#store)
   }
 
-  /** Declares a schedule in code: it is put when the instance starts. For others use `schedules.put`. */
+  /** Declares a schedule in code, which is put when the instance starts. For other schedules use `schedules.put`. */
   schedule<Input = unknown>(id: string, input: ScheduleInput<Input>): void {
-    this.#mustBeNew('schedule', 'declare schedules before start(), or use schedules.put()')
+    this.#lifecycle.mustBeNew('schedule', 'declare schedules before start(), or use schedules.put()')
     checkName(id, 'schedule id')
     this.#declarations.add(id, input)
   }
 
-  /** Opens the store, writes the declared schedules, and takes part. */
+  /** Opens the store, puts the declared schedules, and begins to record ticks and run jobs. */
   async start(): Promise<void> {
-    this.#mustBeNew('start', 'an instance starts once; make another with createBelfry()')
-    this.#phase = 'starting'
-    this.#starting = this.#prepare()
-    await this.#starting
-    if (this.#hasEnded()) throw failure('NOT_RUNNING', 'start(): the instance was stopped while it was starting')
-    this.#phase = 'started'
-    this.#loopWatch.start()
-    this.#engine.start()
+    await this.#lifecycle.start()
   }
 
-  /** Claims no more, gives running work its grace, then hands the rest over and releases all locks. */
+  /** Claims no more, gives running work its grace, then aborts and releases the rest and all locks. */
   async stop(options: { readonly grace?: Duration } = {}): Promise<void> {
     checkOptions(options, ['grace'], 'stop()')
     const { grace } = options
     const graceMs = grace === undefined ? undefined : located('stop(): grace', () => durationMs(grace))
-    if (this.#stopped === undefined) this.#stopped = this.#stop(graceMs ?? this.#options.stopGraceMs)
-    else if (graceMs !== undefined) this.#engine.hurry(graceMs)
-    await this.#stopped
+    await this.#lifecycle.stop(graceMs, this.#options.stopGraceMs)
   }
 
-  /** Acquires a lock; undefined when somebody else has it. */
+  /** Acquires a lock; undefined when another holder has it. */
   lock(name: string, options?: LockOptions): Promise<Lock | undefined> {
     return this.locks.acquire(name, options)
   }
 
   /**
-   * Does something while holding a lock. Rejects with `LOCK_BUSY` when another has it, and with `LOCK_LOST` when the lock was
-   * lost before the callback was done; that error carries the callback's value.
+   * Runs `work` while holding a lock. Rejects with `LOCK_BUSY` when another holder has it, and with `LOCK_LOST` when the lock
+   * was lost before `work` was done; that error carries the value of `work`.
    */
   withLock<T>(name: string, work: (lock: Lock) => T | Promise<T>, options?: LockOptions): Promise<T> {
     return withLock(this.locks, name, work, options)
@@ -207,22 +191,22 @@ export class Belfry implements AsyncDisposable {
     return knownJobs(this.#store)
   }
 
-  /** How things stand. Costs the same however much is stored: numbers stop at a bound and say so. */
+  /** Counts of schedules, runs and instances. Costs the same however much is stored: counts stop at a bound and say so. */
   stats(): Promise<Stats> {
     return stats(this.#store)
   }
 
-  /** Looks for what is wrong, or soon will be. Costs the same however much is stored. */
+  /** Finds what is wrong, or soon will be, and how to fix it. Costs the same however much is stored. */
   doctor(): Promise<readonly Check[]> {
     return doctor(this.#store, this.#options.clock)
   }
 
-  /** The sinks that instances of this store cannot reach, since when, and why. */
+  /** The sinks that instances of this store cannot reach, since when, and the last error. */
   unreachableSinks(): Promise<readonly UnreachableSink[]> {
     return unreachableSinks(this.#store)
   }
 
-  /** Stops all runs of the whole store from starting. Ticks are recorded all the same. */
+  /** Stops runs of the whole store from starting. Ticks are recorded all the same. */
   async freeze(note?: string): Promise<void> {
     if (note !== undefined) checkText(note, 'the note of a freeze')
     return this.#store.freeze(note)
@@ -236,7 +220,7 @@ export class Belfry implements AsyncDisposable {
     return this.#store.frozen()
   }
 
-  /** The store's time, which rules. */
+  /** Current time on the store's clock (authoritative). */
   async now(): Promise<Date> {
     return new Date(await this.#store.now())
   }
@@ -245,7 +229,7 @@ export class Belfry implements AsyncDisposable {
     return this.#store.instances.list()
   }
 
-  /** Listens to what happens in this process; the returned function ends it. */
+  /** Listens to an event of this process; the returned function removes the listener. */
   on<Name extends EventName>(name: Name, listener: (event: EventMap[Name]) => void): () => void {
     return this.#events.on(name, listener)
   }
@@ -254,48 +238,46 @@ export class Belfry implements AsyncDisposable {
     await this.stop()
   }
 
-  /** All that can fail before anything runs. A failed start can be tried again. */
   async #prepare(): Promise<void> {
-    try {
-      this.#checkJobs()
-      await this.#engine.check()
-      await this.#store.open()
-      if (this.#options.sinks.size > 0) this.#identity = await storeIdentity(this.#store.records)
-      await this.#declarations.check((id, input, app) => this.schedules.parse(id, input, app))
-      await this.#declarations.sync()
-    } catch (error) {
-      if (this.#phase === 'starting') this.#phase = 'new'
-      throw error
-    }
+    this.#checkJobs()
+    await this.#engine.check()
+    await this.#store.open()
+    if (this.#options.sinks.size > 0) this.#identity = await storeIdentity(this.#store.records)
+    await this.#declarations.check((id, input, app) => this.schedules.parse(id, input, app))
+    await this.#declarations.sync()
   }
 
-  /** From when the store is open, the process may hold a lock: a signal gives it back, started or not. */
-  #heedSignals(): void {
-    if (this.#hasEnded()) return
-    const stops = this.#options.signals.map((signal) => stopOn(signal, () => this.stop()))
-    this.#forgetSignals = () => {
-      for (const forget of stops) forget()
-    }
+  #run(): void {
+    this.#loopWatch.start()
+    this.#engine.start()
   }
 
-  async #stop(graceMs: number): Promise<void> {
-    const wasStarted = this.#phase === 'started'
-    this.#phase = 'stopping'
-    this.#forgetSignals()
-    this.#ending.abort()
-    // Whoever started it is told; here it only matters that nothing of it goes on.
-    await this.#starting?.catch(() => {})
+  async #end(graceMs: number, wasStarted: boolean): Promise<void> {
     if (wasStarted) await this.#engine.stop(graceMs)
     await this.#engine.close()
     await this.locks.close()
     this.#loopWatch.stop()
     await this.#beatThread.stop()
     await this.#store.close()
-    this.#phase = 'stopped'
   }
 
-  #hasEnded(): boolean {
-    return this.#phase === 'stopping' || this.#phase === 'stopped'
+  /** How this instance appears in lists, and which jobs and sinks it serves. */
+  #describe(): Omit<InstanceInfo, 'id'> {
+    const { app, release, roles, clock } = this.#options
+    const { hash } = this.#declarations
+    const served = roles.includes('run') ? [...this.#runnable.values()].map(jobInfo) : []
+    const sinks = roles.includes('run') ? this.#sinks.infos() : []
+    return {
+      host: hostname(),
+      pid: process.pid,
+      zoneData: process.versions.tz ?? 'unknown',
+      clockAt: Math.round(clock.now()),
+      jobs: served,
+      ...(sinks.length > 0 ? { sinks } : {}),
+      ...(app === undefined ? {} : { app }),
+      ...(release === undefined ? {} : { release }),
+      ...(hash === undefined ? {} : { declarations: hash }),
+    }
   }
 
   #checkJobs(): void {
@@ -305,10 +287,5 @@ export class Belfry implements AsyncDisposable {
       'JOB_UNKNOWN',
       `jobs names "${unknown}", which is not defined: define it with belfry.job() before start()`,
     )
-  }
-
-  #mustBeNew(call: string, hint: string): void {
-    if (this.#phase === 'new') return
-    throw failure('NOT_RUNNING', `${call}() after ${this.#hasEnded() ? 'stop' : 'start'}(): ${hint}`)
   }
 }
