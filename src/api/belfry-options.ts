@@ -16,11 +16,11 @@ import { parseSinks } from './sinks/sink-options.js'
 
 export interface BelfryOptions {
   readonly store: Store
-  /** Names the app whose code declares schedules. With it, schedules that the code no longer declares are removed. */
+  /** The app whose code declares schedules. With it, schedules that the code no longer declares are removed. */
   readonly app?: string
-  /** Orders deploys: the newest release that is alive rules. Text, compared number by number. */
+  /** Orders deploys: the schedules of the newest live release are in force. Text, compared number by number. */
   readonly release?: string
-  /** `tick` records ticks, `run` starts runs. Default both; none makes an instance that only enqueues and looks. */
+  /** `tick` records ticks, `run` starts runs. Default both; an instance without roles only enqueues and reads. */
   readonly roles?: readonly EngineRole[]
   /** Run only these of the defined jobs. */
   readonly jobs?: readonly string[]
@@ -30,7 +30,7 @@ export interface BelfryOptions {
   readonly concurrency?: number
   /** Threads for jobs whose `run` is the URL of a module. */
   readonly threads?: ThreadOptions
-  /** How long an instance may be silent before its work is taken over. Default 15 s. */
+  /** How long an instance may send no heartbeat before its work is taken over. Default 15 s. */
   readonly lease?: Duration
   /** How often an instance proves that it lives. Default a quarter of the lease; more than a third is refused. */
   readonly heartbeat?: Duration
@@ -39,13 +39,13 @@ export interface BelfryOptions {
    * process counts as dead. Default 5 min.
    */
   readonly maxBlock?: Duration
-  /** Look for work at least this often, hints or not. Default 1 s. */
+  /** Poll for work at least this often, with or without hints. Default 1 s. */
   readonly poll?: Duration
   /** Record ticks this long ahead. Default 1 s. */
   readonly lookahead?: Duration
-  /** Ticks at most this late were not missed. Default 10 s. */
+  /** Ticks at most this late do not count as missed. Default 10 s. */
   readonly grace?: Duration
-  /** How many schedules, claims and settlements go into one transaction at the most. Default 1,000. */
+  /** At most this many schedules, claims or settlements share one transaction. Default 1,000. */
   readonly batch?: number
   /** How much history is kept. Default 7 days and 1,000,000 runs. */
   readonly history?: { readonly maxAge?: Duration; readonly maxRuns?: number }
@@ -61,7 +61,7 @@ export interface BelfryOptions {
 export interface ThreadOptions {
   /** Attempts in threads at a time; they count as part of `concurrency`. Default as many as CPUs. */
   readonly max?: number
-  /** How long a thread stays when there is nothing for it. Default 30 s. */
+  /** How long an idle thread is kept. Default 30 s. */
   readonly idle?: Duration
   /** Heap of each thread, in megabytes. A handler that needs more fails. Default the runtime's own limit. */
   readonly memoryMb?: number
@@ -125,7 +125,7 @@ function parseThreads(threads: ThreadOptions) {
   return {
     max: atLeast(1, max, 'threads.max'),
     idleMs: ms(idle, INSTANCE.threads.idleMs, 'threads.idle', 0),
-    // Less than this, and a thread dies before it has loaded anything.
+    // With less, a thread dies before it has loaded anything.
     memoryMb: memoryMb === undefined ? undefined : atLeast(16, memoryMb, 'threads.memoryMb'),
   }
 }

@@ -2,12 +2,11 @@ import { DEFAULTS } from '../core/defaults.js'
 import { failure, quote } from '../core/errors.js'
 import { checkOptions } from '../core/known-options.js'
 
-/** How many a page may look through. */
 export function isLook(look: unknown): boolean {
   return Number.isSafeInteger(look) && (look as number) >= 1
 }
 
-/** Checks what a list is asked for: every filter is text, except those that are named. */
+/** Checks the filters of a list. They are text, except those with a check of their own in `others`. */
 export function listQuery<Query extends object>(
   query: Query,
   known: readonly (keyof Query & string)[],

@@ -1,4 +1,4 @@
-/** Says in an error of the time maths where the value stood: that knows what is wrong, but not whose it is. */
+/** Prefixes an error with the place of its value: parsers know what is wrong, but not which option it was. */
 export function located<T>(where: string, parse: () => T): T {
   try {
     return parse()

@@ -1,6 +1,6 @@
 /**
- * Stopping on signals, for all instances of the process together: when the last has stopped, the signal does what it
- * would have done without us. A second signal is not held up.
+ * Stops all instances of the process on a signal. When the last has stopped, the signal has its usual effect. A second signal
+ * has it at once.
  */
 export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGBREAK', 'SIGUSR1', 'SIGUSR2'] as const
 export type StopSignal = (typeof STOP_SIGNALS)[number]
@@ -9,7 +9,7 @@ type Stop = () => Promise<void>
 
 const stops = new Map<StopSignal, Set<Stop>>()
 
-/** Stops when the signal comes; the returned function takes that back. */
+/** Calls `stop` when the signal arrives; the returned function removes the listener. */
 export function stopOn(signal: StopSignal, stop: Stop): () => void {
   const known = stops.get(signal)
   const group = known ?? new Set<Stop>()
@@ -30,6 +30,6 @@ async function stopAll(signal: StopSignal): Promise<void> {
   const group = stops.get(signal) ?? new Set()
   stops.delete(signal)
   await Promise.allSettled([...group].map((stop) => stop()))
-  // A host that listens too was told by the runtime, and ends the process as it likes.
+  // A listener of the host has its own way to end the process.
   if (process.listenerCount(signal) === 0) process.kill(process.pid, signal)
 }

@@ -1,6 +1,6 @@
 /**
- * What is wrong, or soon will be, with what to do about it. Everything is found by looks whose cost does not grow with
- * what is stored: where there is more than a look takes, the first thousand stand for all.
+ * Finds what is wrong, or soon will be, and how to fix it. The cost does not grow with the store: each check reads at most
+ * the first thousand of what it looks at.
  */
 import type { Clock } from '../../core/clock.js'
 import type { Check, Finding } from '../../core/diagnosis.js'
@@ -8,14 +8,14 @@ import type { Instance } from '../../core/instance.js'
 import type { Run, Target } from '../../core/run.js'
 import type { Frozen, Store, TargetBacklog } from '../../core/store.js'
 import { isoText } from '../../time/instant.js'
-import { OUTAGE_CARE, type UnreachableSink, unreachableSinks } from '../sinks/unreachable-sinks.js'
+import { OUTAGE_ADVICE, type UnreachableSink, unreachableSinks } from '../sinks/unreachable-sinks.js'
 import { MOST_DUE } from './stats.js'
 import { type Demand, jobs, sinks } from './unserved.js'
 
 const LOOK = 1_000
-/** Clocks that are wrong by less make nobody wonder. */
+/** Skew below this is ignored. */
 const SKEW_MS = 2_000
-/** An instance says what its clock is and then waits for the answer: the difference holds how long that took. */
+/** The same for clocks at a join, whose difference includes the time of the call. */
 const JOIN_SKEW_MS = 10_000
 const LATE_MS = 10_000
 const MAX_NAMED = 5
@@ -75,7 +75,7 @@ function takingPart({ live, schedules, frozen, now }: Scene): Check {
   return { name: 'instances', about: `${live.length} live`, findings }
 }
 
-/** Our own clock, now, and everybody's when they joined. */
+/** This process's clock now, and that of each instance when it joined. */
 async function clocks({ store, clock, live }: Scene): Promise<Check> {
   const sentAt = clock.monotonic()
   const storeNow = await store.now()
@@ -112,7 +112,7 @@ function zones({ live }: Scene): Check {
   return { name: 'zones', about: known.length === 0 ? 'nobody to ask' : [...versions.keys()].join(' and '), findings }
 }
 
-/** A key is freed and handed on in one step, so a waiter without a holder should never be seen twice. */
+/** One step frees a key and hands it on, so a waiter without a holder is never seen twice unless something is wrong. */
 async function keys({ store, now }: Scene): Promise<Check> {
   const { items } = await store.runs.list({ states: ['waiting'], waitsFor: 'key', limit: LOOK })
   const waiters = new Map<string, Run>()
@@ -131,7 +131,7 @@ async function keys({ store, now }: Scene): Promise<Check> {
   return { name: 'keys', about: `${waiters.size} keys have waiters`, findings }
 }
 
-/** Nothing that anybody could do here but bring it back: no instance and no concurrency would help. */
+/** Only the sink's recovery helps: more instances or concurrency would not. */
 function outageFindings({ now, outages, backlog }: Scene): Finding[] {
   return outages.map((outage) => {
     const { sink, since, error, instances } = outage
@@ -139,7 +139,7 @@ function outageFindings({ now, outages, backlog }: Scene): Finding[] {
     const length = lengthOf(now - since.getTime())
     return {
       what: `the sink "${sink}" is unreachable since ${isoText(since.getTime())} (${length}), from ${listed(instances)}: ${error}; ${dueOf(waiting)} due for it`,
-      fix: `bring it back, or correct its address and credentials. ${OUTAGE_CARE}`,
+      fix: `bring it back, or correct its address and credentials. ${OUTAGE_ADVICE}`,
     }
   })
 }

@@ -1,4 +1,4 @@
-/** How things stand, by looks whose cost does not grow with what is stored. */
+/** Counts whose cost does not grow with the store. */
 
 import type { RunState } from '../../core/run.js'
 import type { Frozen, Store } from '../../core/store.js'
@@ -7,7 +7,7 @@ export interface Stats {
   readonly now: Date
   readonly instances: { readonly live: number; readonly gone: number }
   readonly frozen?: Frozen
-  /** Runs that could start now, were there somebody to start them. */
+  /** Runs that are due and have not started. */
   readonly due: BoundedCount
   /** Ready, delayed ones included. */
   readonly ready: BoundedCount
@@ -15,7 +15,7 @@ export interface Stats {
   readonly running: BoundedCount
 }
 
-/** A number that was counted up to a bound: more means that there are at least so many. */
+/** A count up to a bound: `more` means that there are at least this many. */
 export interface BoundedCount {
   readonly count: number
   readonly more: boolean
@@ -47,7 +47,7 @@ export async function stats(store: Store): Promise<Stats> {
   }
 }
 
-/** In one page: a store knows by itself how many have not ended, and where to stop looking for them. */
+/** One page is enough, because a store lists unfinished runs without reading the others. */
 async function probe(store: Store, state: RunState): Promise<BoundedCount> {
   const { items, next } = await store.runs.list({ states: [state], limit: MOST })
   return { count: items.length, more: next !== undefined }

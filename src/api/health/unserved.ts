@@ -1,4 +1,4 @@
-/** What the doctor says of jobs and sinks: schedules and runs whose target nobody serves. */
+/** The doctor's checks of jobs and sinks: schedules and runs whose target no live instance serves. */
 import type { Check, Finding } from '../../core/diagnosis.js'
 import type { Run, Target } from '../../core/run.js'
 import type { Schedule } from '../../core/schedule.js'
@@ -6,7 +6,7 @@ import type { Store } from '../../core/store.js'
 
 export interface Demand {
   readonly schedules: readonly Schedule[]
-  /** Runs that wait or could start, the newest of them: they tell where there are more schedules than were looked at. */
+  /** The newest unstarted runs: they show unserved targets of schedules beyond the first thousand. */
   readonly unstarted: readonly Run[]
 }
 
@@ -29,7 +29,7 @@ const SINK: Kind = {
   flag: '--to',
 }
 
-/** And of at most so many jobs that once had somebody to run them. */
+/** How many known jobs without a live instance are looked up. */
 export async function jobs(demand: Demand, served: ReadonlySet<string>, store: Store, most: number): Promise<Check> {
   const found = unserved(demand, served, JOB)
   const once = (await store.instances.jobs()).filter(({ name }) => !served.has(name) && !found.has(name))

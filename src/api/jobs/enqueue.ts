@@ -1,4 +1,4 @@
-/** Making runs of a job by its name, with its code at hand or without. */
+/** Runs of a job by its name, whether this instance has the job's code or not. */
 import { LIMITS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
 import { toJson } from '../../core/json.js'
@@ -18,23 +18,23 @@ export interface EnqueueOptions {
   readonly at?: Instant
   /** At most one unfinished run of this job has a key. */
   readonly key?: string
-  /** The key goes on refusing for this long after the run has ended. */
+  /** The key refuses repetitions for this long after the run has ended. */
   readonly keyFor?: Duration
   /** Higher starts first. Default 0. */
   readonly priority?: number
-  /** A transaction of yours on the same database: the run exists when it commits. */
+  /** The caller's transaction on the same database: the run exists when it commits. */
   readonly tx?: unknown
 }
 
-/** What became of an enqueue: `run` is the new run, or the one that it lost to. */
+/** `run` is the new run, or the one that has the key already. */
 export interface EnqueueOutcome {
   readonly outcome: EnqueueResult['outcome']
   readonly run: string
 }
 
 /**
- * A run that is to be. Where the job's code is not known its payload is not checked, and its exclusive key is stamped by
- * an instance that has it.
+ * Checks the payload and computes the exclusive key. Without the job's code neither is possible here: an instance that has
+ * the code stamps the key.
  */
 export async function newRun(
   catalogue: Catalogue,
@@ -73,7 +73,6 @@ function enqueueFields(job: string, options: EnqueueOptions) {
   }))
 }
 
-/** What keeps a run from being made twice. */
 export function dedupeFields(where: string, { key, keyFor }: Pick<EnqueueOptions, 'key' | 'keyFor'>) {
   if (keyFor !== undefined && key === undefined) throw failure('OPTION_INVALID', `${where}: \`keyFor\` needs a \`key\``)
   return located(where, () => ({

@@ -1,4 +1,4 @@
-/** The jobs of this instance, and what the store knows of others': enough to compute keys, with code or without. */
+/** The jobs of this instance, and those that the store knows from others: enough to compute keys, with code or without. */
 import type { Clock } from '../../core/clock.js'
 import { errorRecord, failure } from '../../core/errors.js'
 import type { JobInfo } from '../../core/instance.js'
@@ -9,9 +9,10 @@ import type { Run, Target } from '../../core/run.js'
 import type { Schedule } from '../../core/schedule.js'
 import type { Page, Store } from '../../core/store.js'
 import type { JobDefinition } from '../../engine/definitions.js'
+import { cachedRead } from '../cached-read.js'
 import type { SinkCatalogue } from '../sinks/sink-catalogue.js'
 
-/** How long what the store said about other instances' jobs is good for. */
+/** How long the list of other instances' jobs is cached. */
 const FRESH_MS = 5_000
 const STAMP_BATCH = 500
 
@@ -19,15 +20,14 @@ export class Catalogue {
   readonly jobs = new Map<string, JobDefinition>()
   readonly sinks: SinkCatalogue
   readonly #store: Store
-  readonly #clock: Clock
   readonly #log: Logger
-  #others: { readonly at: number; readonly jobs: Promise<ReadonlyMap<string, JobInfo>> } | undefined
+  readonly #knownJobs: () => Promise<ReadonlyMap<string, JobInfo>>
 
   constructor(store: Store, clock: Clock, log: Logger, sinks: SinkCatalogue) {
     this.#store = store
-    this.#clock = clock
     this.#log = log
     this.sinks = sinks
+    this.#knownJobs = cachedRead(() => this.#readKnownJobs(), FRESH_MS, clock)
   }
 
   add(job: JobDefinition): void {
@@ -37,7 +37,7 @@ export class Catalogue {
     this.jobs.set(job.name, job)
   }
 
-  /** The rule that a target's keys follow: undefined when it has none, `unknown` when nobody has told. */
+  /** The key rule of a target: undefined when it has none, `unknown` when no instance has declared the job yet. */
   async keyRule(target: Target): Promise<KeyRule | undefined | 'unknown'> {
     if (!('job' in target)) return undefined
     const own = this.jobs.get(target.job)
@@ -46,7 +46,7 @@ export class Catalogue {
     return other === undefined ? 'unknown' : other.exclusive
   }
 
-  /** The exclusive key of a payload, or `unstamped` when only an instance with the job's code can tell. */
+  /** The exclusive key of a payload, or `unstamped` when only an instance with the job's code can compute it. */
   async keyOf(target: Target, payload: Json): Promise<RunKey | 'unstamped' | undefined> {
     if ('sink' in target) return (await this.sinks.orderOf(target))?.key
     const rule = await this.keyRule(target)
@@ -55,7 +55,7 @@ export class Catalogue {
     return keyOf(target.job, rule, payload) ?? (await this.#keyByCode(target.job, rule, payload)) ?? 'unstamped'
   }
 
-  /** Stamps what was made without the code of this instance's jobs. */
+  /** Stamps keys onto runs and schedules that were stored without the code of this instance's jobs. */
   async stampKeys(): Promise<void> {
     if (this.jobs.size === 0) return
     await eachPage(
@@ -90,8 +90,8 @@ export class Catalogue {
   }
 
   /**
-   * The key of something that is stored already. A payload that its own job's code cannot make a key of gets one of the
-   * whole payload: it then runs, exclusive all the same, and fails with the reason, instead of waiting for ever.
+   * The key of a stored payload. If the job's code throws, the whole payload becomes the key: the run starts, exclusive all the
+   * same, and fails with the reason, instead of waiting for ever.
    */
   async #stampOf(target: Target, payload: Json): Promise<RunKey | undefined> {
     try {
@@ -115,25 +115,12 @@ export class Catalogue {
     return keyFrom(name, rule, toJson(value, `the exclusive key of job "${name}"`))
   }
 
-  /** Asked for once, however many schedules of a batch need it. */
-  #knownJobs(): Promise<ReadonlyMap<string, JobInfo>> {
-    const now = this.#clock.monotonic()
-    if (this.#others === undefined || now - this.#others.at > FRESH_MS) {
-      const asked = { at: now, jobs: this.#askForJobs() }
-      this.#others = asked
-      asked.jobs.catch(() => {
-        if (this.#others === asked) this.#others = undefined
-      })
-    }
-    return this.#others.jobs
-  }
-
-  async #askForJobs(): Promise<ReadonlyMap<string, JobInfo>> {
+  async #readKnownJobs(): Promise<ReadonlyMap<string, JobInfo>> {
     return new Map((await this.#store.instances.jobs()).map((job) => [job.name, job]))
   }
 }
 
-/** Pages that one sweep looks at: what others' jobs left unstamped must not hide this instance's own for ever. */
+/** Pages that one sweep reads. More than one, because runs of other instances' jobs may fill the first. */
 const MAX_PAGES = 20
 
 async function eachPage<Item>(
@@ -149,7 +136,6 @@ async function eachPage<Item>(
   }
 }
 
-/** A job as data, for the store. */
 export function jobInfo({ name, exclusive }: JobDefinition): JobInfo {
   return exclusive === undefined ? { name } : { name, exclusive: exclusive.rule }
 }

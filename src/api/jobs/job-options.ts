@@ -15,8 +15,8 @@ import { type StandardSchema, validate } from './standard-schema.js'
 
 export interface JobOptions<Payload> {
   /**
-   * The work. What it returns (JSON) is the run's result; what it throws is retried, or ends the run. For work that keeps
-   * the CPU give a URL, `new URL('./resize.js', import.meta.url)`: the module's default export then runs in a thread.
+   * The handler. Its return value (JSON) is the run's result; an error is retried or ends the run. For CPU-bound work give a
+   * URL, `new URL('./resize.js', import.meta.url)`: the module's default export then runs in a thread.
    */
   readonly run: ((context: HandlerContext<Payload>) => unknown) | URL
   readonly exclusive?: ExclusiveOption<Payload>
@@ -25,20 +25,20 @@ export interface JobOptions<Payload> {
   readonly timeout?: Duration
   /** Which runs stay in the history. Default all. */
   readonly keep?: Keep
-  /** How many attempts of this job one instance runs at a time. Default: no limit of its own. */
+  /** How many attempts of this job one instance runs at a time. Default: only the instance's own limit. */
   readonly concurrency?: number
 }
 
 export type ExclusiveOption<Payload> = boolean | ((payload: Payload) => unknown) | ExclusiveOptions<Payload>
 
 export interface ExclusiveOptions<Payload> {
-  /** What makes payloads the same: property paths, or a function. Default the whole payload. */
+  /** Which part of the payload is the key: property paths, or a function. Default the whole payload. */
   readonly by?: readonly string[] | ((payload: Payload) => unknown)
   /** The lock's name, to share it between jobs. */
   readonly name?: string
   /** How many runs of one key may run at a time. Default 1. */
   readonly limit?: number
-  /** A run that finds its key busy is skipped (default), or waits for its turn. */
+  /** A run whose key is busy is skipped (default) or waits for its turn. */
   readonly whenBusy?: WhenBusy
   /** Refuse an enqueue while the key is taken. Default on with `skip`, off with `wait`. */
   readonly checkOnEnqueue?: boolean
@@ -48,7 +48,6 @@ const JOB = DEFAULTS.job
 const KNOWN = ['payload', 'run', 'exclusive', 'retry', 'timeout', 'keep', 'concurrency']
 const KNOWN_EXCLUSIVE = ['by', 'name', 'limit', 'whenBusy', 'checkOnEnqueue']
 
-/** Checks a job's options, once, when it is defined. */
 export function parseJob<Payload>(
   name: string,
   options: JobOptions<Payload> & { readonly payload?: StandardSchema | undefined },
@@ -88,7 +87,7 @@ function checkHandler(job: string, run: unknown): void {
   throw invalid(job, `run is ${quote(run.href)}: only modules in files, with a URL that begins with file:, can run`)
 }
 
-/** A payload that was left out is stored as null: a schema that allows none at all accepts it as that too. */
+/** An absent payload is stored as null, so a schema that only accepts an absent one gets `undefined`. */
 async function parsePayload(schema: StandardSchema, payload: Json, what: string): Promise<unknown> {
   try {
     return await validate(schema, payload, what)

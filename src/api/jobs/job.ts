@@ -8,17 +8,17 @@ import type { JobDefinition } from '../../engine/definitions.js'
 import { type EnqueueOptions, type EnqueueOutcome, newRun } from './enqueue.js'
 import type { Catalogue } from './job-catalogue.js'
 
-/** A job whose payload may be left out is enqueued without one. */
+/** The payload is optional where its type allows undefined. */
 export type EnqueueArguments<Input> = undefined extends Input
   ? [payload?: Input, options?: EnqueueOptions]
   : [payload: Input, options?: EnqueueOptions]
 
-/** A job as code holds it: types flow from its schema to here. */
+/** A job, as `belfry.job()` returns it. Its schema gives the types. */
 export class Job<Input> {
   readonly name: string
-  /** Never there at run time: it carries the payload's type to the schedules of the job. */
+  /** Only a type: it carries the payload's type to the schedules of the job. */
   declare readonly '~input'?: Input
-  /** Whether runs of it are kept from overlapping. */
+  /** Whether runs with the same key never overlap. */
   readonly exclusive: boolean
   readonly #catalogue: Catalogue
   readonly #store: Store
@@ -36,7 +36,7 @@ export class Job<Input> {
     return result as EnqueueOutcome
   }
 
-  /** Many at once, in one transaction: all or none. */
+  /** Enqueues many in one transaction: all or none. */
   async enqueueMany(
     items: readonly ({ readonly payload: Input } & Omit<EnqueueOptions, 'tx'>)[],
     options: Pick<EnqueueOptions, 'tx'> = {},
@@ -49,7 +49,7 @@ export class Job<Input> {
     return runs.length === 0 ? [] : this.#enqueue(runs, tx)
   }
 
-  /** Whether an enqueue would be accepted now. Reserves nothing: another may come first. */
+  /** Whether an enqueue would be accepted now. Reserves nothing: another caller may enqueue first. */
   async available(...[payload]: EnqueueArguments<Input>): Promise<boolean> {
     const stored = toJson(payload, `payload of job "${this.name}"`)
     const key = await this.#catalogue.keyOf({ job: this.name }, stored)

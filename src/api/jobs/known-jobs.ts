@@ -1,7 +1,7 @@
 import type { KeyRule } from '../../core/key.js'
 import type { Store } from '../../core/store.js'
 
-/** A job that an instance runs, or once ran. */
+/** A job that an instance runs or once ran. */
 export interface KnownJob {
   readonly name: string
   readonly exclusive?: KeyRule

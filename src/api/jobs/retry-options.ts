@@ -11,7 +11,7 @@ export interface RetryDefaults {
 
 const KNOWN = ['attempts', 'backoff', 'delay', 'maxDelay']
 
-/** How a job or a sink is tried again; `where` names it. */
+/** `where` names the job or sink in errors. */
 export function parseRetry(where: string, options: RetryOptions, defaults: RetryDefaults): RetryPolicy {
   checkOptions(options, KNOWN, `${where}: retry`)
   const { attempts = defaults.attempts, backoff = DEFAULTS.retry.backoff, delay, maxDelay } = options

@@ -1,6 +1,6 @@
 import { failure } from '../../core/errors.js'
 
-/** What Belfry calls of a Standard Schema (version 1): zod, valibot, arktype and others implement it. */
+/** The part of Standard Schema (version 1) that Belfry uses: zod, valibot, arktype and others implement it. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
     readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>
@@ -20,7 +20,7 @@ interface SchemaIssue {
 export type InputOf<Schema extends StandardSchema> = NonNullable<Schema['~standard']['types']>['input']
 export type OutputOf<Schema extends StandardSchema> = NonNullable<Schema['~standard']['types']>['output']
 
-/** What the schema makes of a value, or an error that names each field that is wrong. */
+/** Returns the parsed value, or throws an error that names each wrong field. */
 export async function validate(schema: StandardSchema, value: unknown, what: string): Promise<unknown> {
   const result = await schema['~standard'].validate(value)
   if (result.issues === undefined) return result.value

@@ -8,9 +8,9 @@ import { mayBecome } from '../../core/transitions.js'
 export interface ManyRunsResult {
   /** The runs that were changed, or asked to cancel. */
   readonly changed: readonly string[]
-  /** Runs that matched and were in no state to be changed any more. */
+  /** Runs that matched, but whose state no longer allows the change. */
   readonly refused: number
-  /** Pass as `after` to go on: there may be more. */
+  /** Pass it as `after` to continue: there may be more. */
   readonly next?: string
 }
 

@@ -1,9 +1,9 @@
 /**
- * News of runs, whichever process made or ran them, without anything being stored for it: on the store's hints, and every
- * second, the newest runs are looked at down to those that are known, and unfinished ones are looked at again.
+ * Changes of runs, whichever process made or ran them, without storing anything for it. On the store's hints, and every
+ * second, the feed reads the newest runs down to those that it knows, and reads unfinished ones again.
  *
- * What it tells is what is there when it looks: a run that goes through three states between two looks is told of once.
- * Everything is bounded: when more came than one look takes, it says so (`gap`), and whoever listens loads anew.
+ * The feed reports the state at the time of reading: a run that goes through three states between two reads is reported once.
+ * Everything is bounded: when more changed than one read takes, the feed sends `gap`, and listeners reload their lists.
  */
 import { type Clock, sleep } from '../../core/clock.js'
 import { isFinished, type Run } from '../../core/run.js'
@@ -11,29 +11,29 @@ import type { Store } from '../../core/store.js'
 
 export type RunEvent =
   | { readonly kind: 'run'; readonly run: Run; readonly at: number }
-  /** A run that was told of has ended and left no history. */
+  /** A reported run has ended and left no history. */
   | { readonly kind: 'gone'; readonly id: string; readonly at: number }
-  /** There was more than could be told. */
+  /** Overflow: some changes were not reported. */
   | { readonly kind: 'gap'; readonly at: number }
 
 type Listener = (news: RunEvent) => void
 
 const LOOK_MS = 1_000
-/** However many hints there are, not more often than this. */
+/** Reads are at least this far apart, however many hints arrive. */
 const PAUSE_MS = 250
 const PAGE = 100
 const MAX_NEW = 1_000
 const MAX_KNOWN = 5_000
-/** Unfinished runs, beyond the newest, that one look asks for. */
+/** Unfinished runs, beyond the newest, that one read looks up. */
 const MAX_ASKED = 100
-/** Runs are written before they can be seen, and not seen in the order of their numbers. */
+/** Runs become visible after they are written, and not in the order of their numbers. */
 const OVERLAP_MS = 5_000
 
 export class RunFeed {
   readonly #store: Store
   readonly #clock: Clock
   readonly #listeners = new Set<Listener>()
-  /** What was told of each run, oldest first. */
+  /** The reported state of each run, oldest first. */
   readonly #known = new Map<string, string>()
   readonly #unfinished = new Set<string>()
   #newestAt = 0
@@ -45,7 +45,7 @@ export class RunFeed {
     this.#clock = clock
   }
 
-  /** Resolves once everything that happens from then on will be told; the returned function ends it. */
+  /** Resolves once all later changes will be reported; the returned function ends it. */
   async watch(listener: Listener): Promise<() => void> {
     this.#listeners.add(listener)
     this.#primed ??= this.#start()
@@ -61,7 +61,7 @@ export class RunFeed {
     return end
   }
 
-  /** The runs that changed since an instant, oldest first; undefined when there are more than can be told. */
+  /** The runs that changed since an instant, oldest first; undefined when they are too many. */
   async since(at: number): Promise<readonly Run[] | undefined> {
     const { runs, isWhole } = await this.#newest((page) => isBefore(page, at - OVERLAP_MS))
     if (!isWhole) return undefined
@@ -93,7 +93,7 @@ export class RunFeed {
     const wakeUp = () => hint.abort()
     stopped.addEventListener('abort', wakeUp)
     while (!stopped.aborted) {
-      // A store that does not answer is looked at again later; others say that it is gone.
+      // The next read tries again; the engine's loops report the outage.
       await this.#look(stopped).catch(() => {})
       await sleep(this.#clock, PAUSE_MS, stopped)
       await sleep(this.#clock, LOOK_MS - PAUSE_MS, hint.signal)
@@ -129,7 +129,7 @@ export class RunFeed {
     }
   }
 
-  /** Newest first, down to the last page that matters; not whole when there were too many. */
+  /** Newest first, down to the last page with changes; incomplete when there are too many. */
   async #newest(
     isLast: (page: readonly Run[]) => boolean,
   ): Promise<{ readonly runs: readonly Run[]; readonly isWhole: boolean }> {
@@ -144,7 +144,7 @@ export class RunFeed {
     return { runs, isWhole: false }
   }
 
-  /** Answers whether that was news. */
+  /** Returns whether the state is new. */
   #learn(run: Run): boolean {
     const { id, state, attempt, readyAt, createdAt, cancelRequested = false } = run
     const mark = `${state} ${attempt} ${readyAt} ${cancelRequested}`

@@ -1,11 +1,11 @@
-/** What a run has said: kept beside the run, for as long as its history is by default. The newest attempt has the say. */
+/** Captured output of a run, kept beside it for as long as history is by default. The latest attempt overwrites it. */
 import { failure } from '../../core/errors.js'
 import type { Json } from '../../core/json.js'
 import type { RecordStore } from '../../core/store.js'
 
 export interface RunLog {
   readonly text: string
-  /** How many characters were left out of its middle. */
+  /** How many characters were cut from its middle. */
   readonly omitted: number
   readonly attempt: number
 }

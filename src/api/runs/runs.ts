@@ -56,7 +56,7 @@ export class Runs {
     return result
   }
 
-  /** Runs a failed, cancelled or skipped run again, with all its attempts ahead. */
+  /** Makes a failed, cancelled or skipped run ready again, with its full number of attempts. */
   async retry(id: string): Promise<void> {
     const result = await this.#store.runs.retry(checkText(id, 'run id'))
     if (result === 'missing') throw missing(id)
@@ -70,8 +70,8 @@ export class Runs {
   }
 
   /**
-   * Cancels the newest runs that match and have not ended, up to a limit of 1,000. `isMeant` can leave some out. Runs that
-   * come meanwhile are not among them.
+   * Cancels the newest runs that match and have not ended, up to a limit of 1,000. `isMeant` can exclude some. Runs that are
+   * created meanwhile are not included.
    */
   async cancelMany(query: ManyQuery = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyRunsResult> {
     const where = 'runs.cancelMany()'
@@ -98,8 +98,8 @@ export class Runs {
   }
 
   /**
-   * Tells of runs that are new or changed, whichever process made or ran them, within about a second. It looks, so it may
-   * miss states in between; `gap` means that there was more than it could tell. Resolves once it has begun.
+   * Reports new and changed runs of all processes within about a second. It reads the store, so it may miss states in
+   * between; `gap` means that some changes were not reported. Resolves once it has begun.
    */
   watch(listener: (news: RunEvent) => void): Promise<() => void> {
     return this.#feed.watch(listener)
@@ -111,8 +111,8 @@ export class Runs {
   }
 
   /**
-   * Resolves when the run has ended. Undefined when there is no record of it: it was never there, or it ended and its
-   * job keeps no history.
+   * Resolves when the run has ended. Undefined when the store has no such run: it never existed, or it ended and its job
+   * keeps no history.
    */
   async wait(
     id: string,

@@ -7,13 +7,13 @@ import type { ScheduleWrite, Store } from '../../core/store.js'
 import type { ScheduleInput } from './schedule-input.js'
 
 export interface ApplyOptions {
-  /** Only say what would change. */
+  /** Return the changes without making them. */
   readonly dryRun?: boolean
-  /** Remove schedules under `prefix` that are not in the list. */
+  /** Remove schedules under `prefix` that are not given. */
   readonly prune?: boolean
-  /** What `prune` may remove. Needed with it, so that a short list cannot empty a store; '' means all. */
+  /** Which schedules `prune` may remove; '' means all. Required with `prune`, so that a short list cannot empty a store. */
   readonly prefix?: string
-  /** Refuse to remove more than so many. Default any number. */
+  /** Refuse to remove more schedules than this. Default any number. */
   readonly maxRemoved?: number
 }
 
@@ -31,7 +31,7 @@ export interface ApplyResult {
 
 type Parse = (id: string, input: ScheduleInput) => Promise<ScheduleDefinition>
 
-/** Everything is checked before anything is written. Repeating it finishes one that was interrupted. */
+/** Checks everything before it writes anything. Repeating an interrupted call finishes it. */
 export async function applySchedules(
   store: Store,
   parse: Parse,
@@ -115,7 +115,7 @@ async function* allSchedules(store: Store, prefix: string): AsyncGenerator<Sched
   } while (after !== undefined)
 }
 
-/** As one: whoever is cut off in between has either all of it or nothing, where the store has transactions. */
+/** One operation of the store, so that a crash in between leaves all or nothing where the store has transactions. */
 async function write(store: Store, writes: readonly ScheduleWrite[], changes: readonly ApplyChange[]): Promise<void> {
   const removed = changes.filter(({ change }) => change === 'remove').map(({ id }) => id)
   if (writes.length > 0 || removed.length > 0) await store.schedules.apply(writes, removed)

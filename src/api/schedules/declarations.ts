@@ -1,4 +1,4 @@
-/** Schedules that are declared in code: put when the app starts, and kept in step with its releases. */
+/** Schedules that are declared in code: put when the app starts, and synced with its releases. */
 import { createHash } from 'node:crypto'
 import { failure } from '../../core/errors.js'
 import { canonicalJson, type Json } from '../../core/json.js'
@@ -16,7 +16,7 @@ export class Declarations {
   readonly #inputs = new Map<string, ScheduleInput>()
   #definitions = new Map<string, ScheduleDefinition>()
   #hash: string | undefined
-  /** The live sets for which this instance has done all there was to do. */
+  /** The live sets for which this instance has synced its schedules. */
   #settledFor: string | undefined
 
   constructor(store: Store, app: string | undefined, release: string | undefined) {
@@ -25,7 +25,7 @@ export class Declarations {
     this.#release = release
   }
 
-  /** Names the set; undefined without an app, or before it was checked. */
+  /** Identifies the set of declarations; undefined without an app, or before `check`. */
   get hash(): string | undefined {
     return this.#hash
   }
@@ -42,12 +42,12 @@ export class Declarations {
     const definitions = new Map<string, ScheduleDefinition>()
     for (const [id, input] of this.#inputs) definitions.set(id, await parse(id, input, this.#app))
     this.#definitions = definitions
-    // With its release: a release that goes back to an earlier set of schedules is newer than that one was.
+    // Includes the release: a release that returns to an earlier set of schedules is newer than that set was.
     const text = canonicalJson([this.#release ?? null, [...definitions].sort()] as unknown as Json)
     this.#hash = this.#app === undefined ? undefined : createHash('sha256').update(text).digest('hex')
   }
 
-  /** Writes the declarations, if they are the ones in force. Without an app they are put once and nothing is removed. */
+  /** Puts the declarations if their set is in force. Without an app they are put once and nothing is removed. */
   async sync(): Promise<void> {
     if (this.#app === undefined || this.#hash === undefined) {
       if (this.#settledFor === undefined) await this.#put()
@@ -72,7 +72,7 @@ export class Declarations {
     }
   }
 
-  /** Alive are the sets of instances whose lease runs, however rarely they beat; and this one, joined or not. */
+  /** A set is alive while the lease of one of its instances holds. This instance's own set is alive, joined or not. */
   async #declaredSets(app: string, own: string, now: number): Promise<readonly DeclaredSet[]> {
     const instances = await this.#store.instances.list()
     const alive = new Set(instances.filter(({ expiresAt }) => expiresAt >= now).map(({ declarations }) => declarations))
@@ -85,7 +85,7 @@ export class Declarations {
     for (let at = 0; at < writes.length; at += BATCH) await this.#store.schedules.put(writes.slice(at, at + BATCH))
   }
 
-  /** Removes what the app once declared and no live release declares any more. */
+  /** Removes schedules of the app that no live release declares. */
   async #removeUndeclared(app: string, live: readonly DeclaredSet[]): Promise<void> {
     const declared = new Set(live.flatMap(({ schedules }) => schedules))
     let after: string | undefined

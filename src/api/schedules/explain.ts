@@ -1,4 +1,4 @@
-/** Answers "why did it not fire at 09:00?", from what the store has recorded. */
+/** Answers "why did it not fire at 09:00?" from the store's records. */
 import type { SkipRange } from '../../core/plan.js'
 import type { SkipReason } from '../../core/policies.js'
 import type { Run } from '../../core/run.js'
@@ -22,7 +22,7 @@ export interface Explanation {
     | 'skipped'
     | 'upcoming'
     | 'due'
-    /** It was recorded, and its history is gone by now. */
+    /** It was recorded, but its details have been pruned. */
     | 'forgotten'
   readonly reason?: SkipReason
   readonly run?: Run
@@ -46,7 +46,7 @@ export async function explain(store: Store, id: string, at: number): Promise<Exp
   return { at: new Date(at), ...(await explainTick(store, id, at)) }
 }
 
-/** The newest tick of a timeline that is past; the present where there is none. */
+/** The newest past tick; without one, the next tick or the present. */
 export async function newestTick(store: Store, id: string): Promise<number> {
   const [schedule, now] = await Promise.all([store.schedules.get(id), store.now()])
   if (schedule === undefined) return (await newestRecorded(store, id)) ?? now
@@ -54,7 +54,7 @@ export async function newestTick(store: Store, id: string): Promise<number> {
   return line.previous(now + 1) ?? line.next(now) ?? now
 }
 
-/** Of a schedule that was removed: what is recorded is all that there is to go by. */
+/** The timeline of a removed schedule is gone: only its recorded runs are known. */
 async function newestRecorded(store: Store, id: string): Promise<number | undefined> {
   const { items } = await store.runs.list({ schedule: id, limit: 10 })
   return items.find(({ origin }) => origin === 'tick')?.tick
@@ -68,7 +68,7 @@ async function explainTick(store: Store, id: string, at: number): Promise<Answer
   const line = schedule && scheduleTimeline({ ...schedule.definition, anchor: schedule.anchor })
   const isTick = line?.next(at - 1) === at
   const [skip] = await store.schedules.skips(id, at, at, 1)
-  // A range names its ends; what lies between them is a tick if the timeline says so, or an earlier one might have.
+  // A range's ends were ticks. An instant between them is a tick of this timeline, or may be one of an earlier timeline.
   const isEarlier = (to: number) => schedule === undefined || to <= schedule.anchor
   if (skip !== undefined && (isTick || at === skip.from || at === skip.to || isEarlier(skip.to)))
     return explainSkip(skip)
@@ -83,7 +83,7 @@ function explainSkip({ from, to, count, reason }: SkipRange): Answer {
   return { status: 'skipped', reason, text: `Skipped: ${REASONS[reason]}${of}.` }
 }
 
-/** A tick of the timeline that has left no trace, or none yet. */
+/** The store has no record of this tick, or none yet. */
 async function explainAbsence(store: Store, schedule: Schedule, at: number): Promise<Answer> {
   if (at <= schedule.cursor) {
     if (at <= schedule.createdAt) {

@@ -1,11 +1,11 @@
 import type { RunState } from '../../core/run.js'
 import type { Store } from '../../core/store.js'
 
-/** How the newest runs of a schedule went, of those that are still in the history. */
+/** The newest runs of a schedule that are still in the history. */
 export interface RecentRuns {
-  /** How the newest that has ended did so. */
+  /** The newest run that has ended. */
   readonly last?: { readonly run: string; readonly state: RunState; readonly at: number }
-  /** Of how long the newest attempts took that ended by themselves. */
+  /** 95th percentile of the durations of the newest attempts that succeeded or failed. */
   readonly p95Ms?: number
 }
 

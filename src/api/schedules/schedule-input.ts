@@ -2,7 +2,6 @@ import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
 import { toJson } from '../../core/json.js'
 import { checkOptions } from '../../core/known-options.js'
-import type { Mutable } from '../../core/mutable.js'
 import { checkName } from '../../core/names.js'
 import {
   DEFAULT_MISSED,
@@ -40,13 +39,13 @@ export interface ScheduleInput<Input = unknown> {
   readonly job?: string | { readonly name: string; readonly '~input'?: Input }
   /** The sink to deliver to. */
   readonly to?: string
-  /** What this schedule says to its sink: topic, headers, URL. */
+  /** Options of this schedule for its sink: topic, headers, URL. */
   readonly toOptions?: unknown
   readonly payload?: NoInfer<Input>
 
   /** What happens while an earlier run is unfinished. Default allow. */
   readonly overlap?: Overlap
-  /** What happens to ticks that nobody could record. Default latest. */
+  /** What happens to ticks that were due while no instance could record them. Default latest. */
   readonly missed?: MissedPolicy | MissedOptions
   /** How late a tick may start. Default: no limit. */
   readonly deadline?: Duration
@@ -76,40 +75,33 @@ const KNOWN = [
   ...['missed', 'deadline', 'jitter', 'times', 'priority', 'keep', 'onFinish'],
 ]
 
-/** Checks a schedule and reduces it to data. The exclusive key is added by whoever knows the job. */
-export function parseSchedule(
-  id: string,
-  input: ScheduleInput,
-  graceMs: number,
-  app?: string,
-): Mutable<ScheduleDefinition> {
+/** Checks a schedule and reduces it to data, without the exclusive key, which needs the job. */
+export function parseSchedule(id: string, input: ScheduleInput, graceMs: number, app?: string): ScheduleDefinition {
   checkName(id, 'schedule id')
   const where = `schedule "${id}"`
   checkOptions(input, KNOWN, where)
   const timeline = located(where, () => parseTimeline(timelineSpec(id, input)))
   const { startsAt, endsAt } = located(where, () => parseBounds(id, input))
   const { jitterMs, deadlineMs } = located(where, () => parseTiming(input))
-  // Only what is left out has a default: null is a value, and a wrong one.
+  // An absent field has a default; null is refused as a wrong value.
   const { overlap = SCHEDULE.overlap, missed = SCHEDULE.missed.policy, priority = SCHEDULE.priority } = input
   const { keep = SCHEDULE.keep, onFinish = SCHEDULE.onFinish } = input
-  // Field by field: a hundred thousand of them are put at a time, and spreads are ten times as slow.
-  const definition: Mutable<ScheduleDefinition> = {
+  return {
     timeline,
+    ...(startsAt === undefined ? {} : { startsAt }),
+    ...(endsAt === undefined ? {} : { endsAt }),
     target: parseTarget(id, input),
     payload: toJson(input.payload ?? null, `payload of schedule "${id}"`),
     overlap: oneOf(id, 'overlap', overlap, OVERLAPS),
     missed: located(where, () => parseMissed(id, missed, graceMs)),
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
     jitterMs,
-    priority: wholeNumber(id, 'priority', priority, -LIMITS.priority),
+    ...(input.times === undefined ? {} : { times: wholeNumber(id, 'times', input.times, 1) }),
+    priority: wholeNumber(id, 'priority', priority, -1_000_000),
     keep: checkKeep(keep, where),
     onFinish: oneOf(id, 'onFinish', onFinish, ON_FINISH),
+    ...(app === undefined ? {} : { app }),
   }
-  if (startsAt !== undefined) definition.startsAt = startsAt
-  if (endsAt !== undefined) definition.endsAt = endsAt
-  if (deadlineMs !== undefined) definition.deadlineMs = deadlineMs
-  if (input.times !== undefined) definition.times = wholeNumber(id, 'times', input.times, 1)
-  if (app !== undefined) definition.app = app
-  return definition
 }
 
 function timelineSpec(id: string, input: ScheduleInput): TimelineSpec {

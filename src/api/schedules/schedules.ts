@@ -182,11 +182,10 @@ export class Schedules {
       return { ...definition, ...(await this.#catalogue.sinks.check(id, target, input.overlap)) }
     }
     const job = this.#catalogue.jobs.get(target.job)
-    if (job?.parse !== undefined) await job.parse(payload)
-    definition.keep = input.keep ?? job?.keep ?? definition.keep
+    await job?.parse?.(payload)
+    const keep = input.keep ?? job?.keep ?? definition.keep
     const key = await this.#catalogue.keyOf(target, payload)
-    if (key !== undefined) definition.key = key
-    return definition
+    return { ...definition, keep, ...(key === undefined ? {} : { key }) }
   }
 
   async #write(write: ScheduleWrite): Promise<PutOutcome> {

@@ -136,7 +136,7 @@ function tickStatus(
 
 type Happened = Pick<Tick, 'status' | 'reason' | 'run'>
 
-/** Undefined when a tick has left no trace. */
+/** Undefined when the store has no record of the tick. */
 function whatHappened(at: number, run: Run | undefined, skips: readonly SkipRange[]): Happened | undefined {
   if (run !== undefined) {
     return { status: STATUSES[run.state], run, ...(run.reason === undefined ? {} : { reason: run.reason }) }

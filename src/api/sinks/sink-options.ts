@@ -11,7 +11,6 @@ import { located } from '../located.js'
 const SINK = DEFAULTS.sink
 const MAX_LINGER_MS = 10_000
 
-/** Checks sinks and how each wants to be used. */
 export function parseSinks(sinks: Readonly<Record<string, Sink>>): Map<string, SinkDefinition> {
   if (typeof sinks !== 'object' || sinks === null || Array.isArray(sinks)) {
     throw failure(

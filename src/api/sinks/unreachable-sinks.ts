@@ -1,4 +1,4 @@
-/** The sinks that instances cannot reach, as they told the store: any process can ask, with sinks of its own or without. */
+/** The sinks that live instances cannot reach, from their records in the store. Every process can read them. */
 import { OUTAGE_KIND, reportedOutages } from '../../core/outage.js'
 import type { Store } from '../../core/store.js'
 import { isoText } from '../../time/instant.js'
@@ -6,18 +6,18 @@ import { isoText } from '../../time/instant.js'
 export interface UnreachableSink {
   readonly sink: string
   readonly since: Date
-  /** What the instance that told last was answered. */
+  /** The error of the newest record. */
   readonly error: string
   /** The instances that cannot reach it, as `host:pid`. */
   readonly instances: readonly string[]
 }
 
-/** Each instance has one record, and only while it cannot reach a sink. */
-const MOST = 1_000
+/** Each instance has one record while it cannot reach a sink. */
+const MAX_RECORDS = 1_000
 
 /** In order of name. */
 export async function unreachableSinks(store: Store): Promise<readonly UnreachableSink[]> {
-  const { items } = await store.records.list({ kind: OUTAGE_KIND, limit: MOST })
+  const { items } = await store.records.list({ kind: OUTAGE_KIND, limit: MAX_RECORDS })
   const found = new Map<string, UnreachableSink>()
   const oldestFirst = [...items].sort((one, other) => one.writtenAt - other.writtenAt)
   for (const { sink, since, error, process } of oldestFirst.flatMap(reportedOutages)) {
@@ -32,10 +32,9 @@ export async function unreachableSinks(store: Store): Promise<readonly Unreachab
   return [...found.values()].sort((one, other) => (one.sink < other.sink ? -1 : 1))
 }
 
-/** What is done about an outage, whoever asks. */
-export const OUTAGE_CARE =
+export const OUTAGE_ADVICE =
   'Its events wait in the store and use up no attempts; one of them is tried every 10 s at the latest, and all go out when it is delivered.'
 
 export function outageText({ sink, since, error }: UnreachableSink): string {
-  return `The sink "${sink}" is unreachable since ${isoText(since.getTime())}: ${error}. ${OUTAGE_CARE}`
+  return `The sink "${sink}" is unreachable since ${isoText(since.getTime())}: ${error}. ${OUTAGE_ADVICE}`
 }

@@ -1,4 +1,3 @@
-/** A handler that is the default export of a module. */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { errorRecord, failure } from '../../core/errors.js'
@@ -6,10 +5,10 @@ import type { ThreadContext } from '../definitions.js'
 
 export type ThreadHandler = (context: ThreadContext<unknown>) => unknown
 
-/** What this thread has loaded. */
+/** The handlers that this thread has loaded, by URL. */
 const handlers = new Map<string, ThreadHandler>()
 
-/** Loads the module, once in each thread. */
+/** Loads a handler, the default export of a module, once in each thread. */
 export async function handlerOf(module: string): Promise<ThreadHandler> {
   const handler = handlers.get(module) ?? (await loadHandler(module))
   handlers.set(module, handler)
@@ -27,7 +26,7 @@ async function loadHandler(module: string): Promise<ThreadHandler> {
   )
 }
 
-/** What is there instead. The exports of CommonJS are an object in the place of the default export. */
+/** Describes a wrong export. A CommonJS module's default export is the object of its exports. */
 function foundIn(loaded: Exports, value: unknown): string {
   if (value !== undefined && typeof value !== 'object') return `its default export is of type ${typeof value}`
   const names = [...new Set([...Object.keys(loaded), ...Object.keys(value ?? {})])]
@@ -37,7 +36,7 @@ function foundIn(loaded: Exports, value: unknown): string {
 
 type Exports = Readonly<Record<string, unknown>>
 
-/** CommonJS that was compiled from an ES module has its default export one level deeper. */
+/** A CommonJS module that was compiled from an ES module has its default export one level deeper. */
 function defaultOf({ default: value }: Exports): unknown {
   if (typeof value !== 'object' || value === null || !('__esModule' in value)) return value
   return (value as Exports).default

@@ -1,8 +1,8 @@
 /**
- * The program of a thread: loads handler modules and runs one handler at a time.
+ * The entry of a thread: loads handler modules and runs one handler at a time.
  *
- * An abort arrives in two ways. A message fires the signal of a handler that waits for something. A handler that computes
- * without a pause reads no messages, so a number in shared memory says the same: `signal.aborted` looks at it.
+ * An abort arrives in two ways. A message fires the signal of a handler that awaits something. A handler that computes
+ * without a pause reads no messages, so `signal.aborted` reads a number in shared memory instead.
  */
 import { parentPort } from 'node:worker_threads'
 import { failure } from '../../core/errors.js'
@@ -12,7 +12,7 @@ import type { FromThread, RunMessage, ToThread } from './messages.js'
 import { packError } from './packed-error.js'
 import { ThreadCall } from './thread-call.js'
 
-/** The call that is under way, if its handler has not returned yet. */
+/** The current call, until its handler returns. */
 let current: ThreadCall | undefined
 
 function say(message: FromThread): void {
@@ -45,7 +45,7 @@ async function run(message: RunMessage): Promise<FromThread> {
   }
 }
 
-/** Made to JSON here: what is not JSON may not be able to leave the thread. */
+/** Converted to JSON here, because other values may not be able to leave the thread. */
 function resultOf(job: string, value: unknown): unknown {
   try {
     return toJson(value, `the result of job "${job}"`)

@@ -1,4 +1,4 @@
-/** What the pool and its threads say to each other. One run at a time, so messages need no number. */
+/** The messages between the pool and its threads. A thread runs one handler at a time, so messages carry no run id. */
 import type { ClaimedRun } from '../../core/store.js'
 import type { PackedError } from './packed-error.js'
 
@@ -15,13 +15,13 @@ export interface RunMessage {
   readonly job: string
   readonly run: ClaimedRun
   readonly payload: unknown
-  /** One 32-bit number: 0, or one more than the place of the abort's reason in `ABORT_REASONS`. */
+  /** One 32-bit number: 0, or 1 plus the index of the abort's reason in `ABORT_REASONS`. */
   readonly aborted: SharedArrayBuffer
 }
 
 export type FromThread =
   | { readonly kind: 'loaded' }
-  /** The thread has taken the run: from now on its death is the run's. */
+  /** The handler has begun: if the thread dies from now on, the attempt fails. */
   | { readonly kind: 'began' }
   | LogMessage
   | { readonly kind: 'returned'; readonly result: unknown }

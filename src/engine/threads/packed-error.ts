@@ -1,6 +1,7 @@
 /**
- * Errors between threads. A structured clone of an error loses its code and everything else that was added to it, and
- * refuses values that hold a function. So errors are taken apart on one side and put together on the other.
+ * Errors between threads. A structured clone loses an error's `code` and other own properties, and refuses values that hold
+ * a function. So one side takes errors apart and the other puts them together. Example: `Object.assign(new Error('no'),
+ * { code: 'E1', retryable: false })` arrives with its message, stack, `code` and `retryable`.
  */
 import { isNativeError } from 'node:util/types'
 
@@ -11,15 +12,15 @@ export type PackedError =
       readonly name: string
       readonly message: string
       readonly stack: string | undefined
-      /** What was added to it, such as `code` and `retryable`, without what cannot be sent. */
+      /** Own properties such as `code` and `retryable`, without those that cannot be sent. */
       readonly own: Readonly<Record<string, unknown>>
       readonly cause: PackedError | undefined
     }
 
-/** Causes of causes: enough for what people write, and an end for causes that go in circles. */
+/** How many nested causes are kept; cyclic causes end here too. */
 const MAX_DEPTH = 5
 
-/** Never throws, whatever it is given. */
+/** Never throws. */
 export function packError(error: unknown, depth = 0): PackedError {
   if (!isNativeError(error)) return { kind: 'value', value: sendable(error) }
   const { cause } = error
@@ -53,7 +54,7 @@ function ownOf(error: Error): Record<string, unknown> {
   return own
 }
 
-/** The value if it can be cloned, else its text. */
+/** The value, or its text if it cannot be cloned. */
 function sendable(value: unknown): unknown {
   if (value === null || (typeof value !== 'object' && typeof value !== 'function' && typeof value !== 'symbol')) {
     return value

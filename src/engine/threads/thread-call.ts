@@ -7,7 +7,7 @@ import { ABORT_REASONS, abortError } from '../runs/attempt.js'
 import type { LogMessage, RunMessage } from './messages.js'
 import { packError } from './packed-error.js'
 
-/** What a handler in a thread is given. */
+/** The context of a handler in a thread. */
 export class ThreadCall implements HandlerContext<unknown> {
   readonly payload: unknown
   readonly run: ClaimedRun
@@ -17,13 +17,13 @@ export class ThreadCall implements HandlerContext<unknown> {
   readonly #aborted: Int32Array
   readonly #controller = new AbortController()
 
-  constructor({ payload, run, aborted }: RunMessage, say: (line: LogMessage) => void) {
+  constructor({ payload, run, aborted }: RunMessage, send: (line: LogMessage) => void) {
     this.payload = payload
     this.run = run
     this.token = run.token
-    this.log = logTo(say)
+    this.log = logTo(send)
     this.#aborted = new Int32Array(aborted)
-    this.signal = attentive(this.#controller.signal, () => this.noticeAbort())
+    this.signal = checkedSignal(this.#controller.signal, () => this.noticeAbort())
     this.noticeAbort()
   }
 
@@ -58,10 +58,10 @@ function isAborted(signal: AbortSignal): boolean {
   return aborted.call(signal)
 }
 
-/** A signal that looks for an abort whenever it is asked: a handler that never waits hears of it too. */
-function attentive(signal: AbortSignal, look: () => void): AbortSignal {
+/** A signal that checks for an abort whenever `aborted` is read, for handlers that never await. */
+function checkedSignal(signal: AbortSignal, check: () => void): AbortSignal {
   const isAbortedNow = () => {
-    look()
+    check()
     return isAborted(signal)
   }
   return Object.defineProperties(signal, {
@@ -74,12 +74,12 @@ function attentive(signal: AbortSignal, look: () => void): AbortSignal {
   })
 }
 
-function logTo(say: (line: LogMessage) => void): Logger {
+function logTo(send: (line: LogMessage) => void): Logger {
   const line = (level: LogMessage['level']) => (fields: object, message: string) => {
-    // Loggers of the pino kind also take a message alone.
-    const [own, words] = typeof fields === 'string' ? [{}, fields] : [fields, message]
+    // Pino-shaped loggers also take a message alone.
+    const [own, text] = typeof fields === 'string' ? [{}, fields] : [fields, message]
     const packed = Object.entries(own).map(([name, value]) => [name, packError(value)] as const)
-    say({ kind: 'log', level, fields: Object.fromEntries(packed), message: String(words) })
+    send({ kind: 'log', level, fields: Object.fromEntries(packed), message: String(text) })
   }
   const log: Logger = { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') }
   return { ...log, child: (fields) => withFields(log, fields) }

@@ -1,10 +1,11 @@
 /**
- * Threads for handlers that keep the CPU. The dispatcher claims no more runs than there may be threads, so nothing waits
- * here: a run gets a thread that is idle, or a new one. Threads that have been idle for a while are ended.
+ * Threads for CPU-bound handlers. The dispatcher claims no more runs than there may be threads, so no run waits here: it
+ * gets an idle thread or a new one. Threads that have been idle for a while are ended.
  *
- * - A thread dies while it runs a handler: that attempt fails with the reason; the next one gets another thread.
- * - A thread dies while it is idle, of what an earlier handler left behind: a run that was just sent to it has not begun,
- *   and goes to another.
+ * What it survives:
+ * - A thread dies while it runs a handler: that attempt fails with the reason, and the next attempt gets another thread.
+ * - An idle thread dies of work that an earlier handler left behind: a run that was just sent to it has not begun, and goes
+ *   to another thread.
  * - A handler does not return within its abort window: its thread is ended, and with it the handler.
  */
 import { type Alarm, type Clock, setAlarm, sleep } from '../../core/clock.js'
@@ -19,24 +20,23 @@ import { NOT_BEGUN, Thread } from './thread.js'
 export interface ThreadPoolOptions {
   readonly clock: Clock
   readonly log: Logger
-  /** How long a thread stays when there is nothing for it. */
+  /** How long an idle thread is kept. */
   readonly idleMs: number
   readonly memoryMb: number | undefined
 }
 
-/** What is to be run: a handler's module, for an attempt. */
 export interface ThreadWork {
   readonly attempt: Attempt
   readonly job: string
   readonly module: URL
   readonly payload: unknown
-  /** Where the handler's lines go. */
+  /** Gets the handler's log lines. */
   readonly log: Logger
 }
 
-/** How long the end of a thread is waited for. It takes that long only where native code does not give the thread back. */
+/** How long to wait for a thread to end. Only native code that does not return takes that long. */
 const END_MS = 1_000
-/** How long a module may take to load when it is checked. */
+/** How long a module may take to load at the start. */
 const LOAD_MS = 30_000
 
 export class ThreadPool {
@@ -50,29 +50,29 @@ export class ThreadPool {
     this.#options = options
   }
 
-  /** How many threads there are, idle ones included. */
+  /** The number of threads, idle ones included. */
   get size(): number {
     return this.#all.size
   }
 
-  /** Loads the modules of these jobs, so that one that cannot run is known before there is work for it. */
+  /** Loads the modules of these jobs, so that one that cannot run fails the start and not the first run. */
   async check(jobs: Iterable<Pick<ThreadedJob, 'name' | 'run'>>): Promise<void> {
     const thread = this.#take().thread
     try {
       for (const { name, run } of jobs) await this.#load(thread, name, run)
     } catch (error) {
-      // What failed to load would fail again in the same thread, whatever has been repaired.
+      // A thread keeps a failed import: a repaired module would fail again in it.
       await this.#end(thread)
       throw error
     }
     this.#rest(thread)
   }
 
-  /** Runs the handler in a thread. Throws what it throws, or what its thread died of. */
+  /** Runs the handler in a thread. Throws the handler's error, or the reason of the thread's death. */
   async run(work: ThreadWork): Promise<unknown> {
     for (;;) {
       const { attempt } = work
-      // Aborted before it began, or between two threads: there is nothing to ask for its patience.
+      // Aborted before it began, or between two threads.
       attempt.signal.throwIfAborted()
       const { thread, isNew } = this.#take()
       this.#busy.set(attempt, thread)
@@ -85,20 +85,19 @@ export class ThreadPool {
     }
   }
 
-  /** Ends the thread that runs this attempt, if any. Whether nothing of the handler runs any more. */
+  /** Ends the thread of this attempt, if any. False if the handler may still run. */
   async end(attempt: Attempt): Promise<boolean> {
     const thread = this.#busy.get(attempt)
     return thread === undefined || this.#end(thread)
   }
 
-  /** Ends all threads. */
   async close(): Promise<void> {
     this.#isClosed = true
     await Promise.all([...this.#all].map((thread) => this.#end(thread)))
   }
 
   #take(): { readonly thread: Thread; readonly isNew: boolean } {
-    // The one that was busy last: the others may come to their end.
+    // The most recently used one, so that the others become idle for long enough to be ended.
     const last = [...this.#idle].at(-1)
     if (last !== undefined) {
       const [thread, alarm] = last
@@ -123,7 +122,7 @@ export class ThreadPool {
     this.#idle.set(thread, alarm)
   }
 
-  /** Whether it has ended; not if native code keeps it for longer than is waited for. */
+  /** False if native code keeps the thread for longer than `END_MS`. */
   async #end(thread: Thread): Promise<boolean> {
     this.#forget(thread)
     const waited = new AbortController()

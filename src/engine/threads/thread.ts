@@ -4,7 +4,7 @@ import { startThread } from '../../core/start-thread.js'
 import type { FromThread, LogMessage, ToThread } from './messages.js'
 import { unpackError } from './packed-error.js'
 
-/** The thread has died before it took the run: nothing has begun, and another thread can do it. */
+/** The thread died before the handler began: another thread can run it. */
 export const NOT_BEGUN = Symbol('not begun')
 
 interface Task {
@@ -18,17 +18,17 @@ interface Task {
 export interface ThreadOptions {
   /** Megabytes of heap; the runtime's own default when absent. */
   readonly memoryMb: number | undefined
-  /** The thread has died, by itself or because it was ended; with what it died of, if that was no task's trouble. */
+  /** The thread has ended. The error is its reason, unless the reason was reported to its task. */
   readonly onEnd: (thread: Thread, error: unknown) => void
 }
 
-/** One thread. It does one thing at a time, and keeps the process alive only while it does. */
+/** One thread. It runs one task at a time, and keeps the process alive only meanwhile. */
 export class Thread {
   readonly #worker: Worker
   readonly #options: ThreadOptions
   readonly #exited: Promise<void>
   #task: Task | undefined
-  /** What the runtime says that the thread dies of. */
+  /** The runtime's reason for the thread's death. */
   #error: unknown
 
   constructor(options: ThreadOptions) {
@@ -52,7 +52,7 @@ export class Thread {
     })
   }
 
-  /** Sends the thread a task, and resolves with its result. Resolves with `NOT_BEGUN` if it died before that. */
+  /** Runs a task in the thread and resolves with its result, or with `NOT_BEGUN` if the thread died before the task began. */
   async do(message: ToThread, onLog: (line: LogMessage) => void): Promise<unknown> {
     this.#worker.ref()
     return new Promise((resolve, reject) => {
@@ -65,12 +65,12 @@ export class Thread {
     })
   }
 
-  /** Makes the handler look for an abort, if it reads messages now. */
+  /** Has the thread check for an abort, if its handler lets it read messages. */
   notify(): void {
     this.#worker.postMessage({ kind: 'abort' } satisfies ToThread)
   }
 
-  /** Ends the thread, whatever it is doing. Resolves when nothing of it runs any more. */
+  /** Ends the thread and its handler. Resolves when neither runs any more. */
   async terminate(): Promise<void> {
     await this.#worker.terminate()
     await this.#exited
@@ -94,7 +94,7 @@ export class Thread {
   #end(code: number): void {
     const error = this.#error
     const task = this.#task
-    // A run that the thread has not taken is not what it died of.
+    // The thread did not die of a handler that had not begun.
     const isOfTask = task !== undefined && (!task.isRun || task.hasBegun)
     this.#finish(({ resolve, reject }) => (isOfTask ? reject(endOf(code, error)) : resolve(NOT_BEGUN)))
     this.#options.onEnd(this, isOfTask ? undefined : error)

@@ -1,9 +1,9 @@
 /** The service itself: health, readiness, metrics, the audit trail and the OpenAPI document. */
 import { z } from 'zod'
-import { OUTAGE_CARE } from '../../api/sinks/unreachable-sinks.js'
+import { cachedRead } from '../../api/cached-read.js'
+import { OUTAGE_ADVICE } from '../../api/sinks/unreachable-sinks.js'
 import type { Belfry } from '../../belfry.js'
 import type { AuditTrail } from '../audit/audit-trail.js'
-import { fresh } from '../http/cached.js'
 import { openApi } from '../http/open-api.js'
 import { content, json } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
@@ -74,14 +74,14 @@ function healthRoute(): Route {
 }
 
 function readinessRoute(belfry: Belfry): Route {
-  const unreachableSinks = fresh(() => belfry.unreachableSinks(), READINESS_MS)
+  const unreachableSinks = cachedRead(() => belfry.unreachableSinks(), READINESS_MS)
   return route({
     ...{ method: 'get', path: '/readyz', id: 'getReadiness', tag: TAG },
     summary: 'Whether the store answers, and which sinks are unreachable.',
     answers: { 200: { description: 'The store answers.', schema: readiness } },
     handle: async () => {
       const sinks = (await unreachableSinks()).map(({ sink, since, error }) => ({
-        ...{ sink, since: iso(since), error: redactedText(error), advice: OUTAGE_CARE },
+        ...{ sink, since: iso(since), error: redactedText(error), advice: OUTAGE_ADVICE },
       }))
       return json({ status: 'ok', ...(sinks.length === 0 ? {} : { unreachableSinks: sinks }) })
     },

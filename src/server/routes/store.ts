@@ -1,8 +1,8 @@
 /** Routes about the whole store: instances, statistics, doctor and freeze. */
 import { z } from 'zod'
+import { cachedRead } from '../../api/cached-read.js'
 import type { Belfry } from '../../belfry.js'
 import type { Frozen } from '../../core/store.js'
-import { fresh } from '../http/cached.js'
 import { json } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
 import { maySee, mustSeeAll } from '../security/caller.js'
@@ -49,7 +49,7 @@ function instancesRoute(belfry: Belfry): Route {
 }
 
 function statsRoute(belfry: Belfry): Route {
-  const currentStats = fresh(() => belfry.stats(), FRESH_MS)
+  const currentStats = cachedRead(() => belfry.stats(), FRESH_MS)
   return route({
     ...{ method: 'get', path: '/v1/stats', id: 'getStats', tag: TAG, role: 'viewer' },
     summary: 'Numbers of instances and unfinished runs. Counting stops at a bound; `more` tells that there are more.',

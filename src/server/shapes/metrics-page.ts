@@ -3,6 +3,8 @@
  * number of schedules. Gauges of the whole store are read at each scrape, and left out when the store does not answer in
  * time: a scrape is worth most during an outage.
  */
+
+import { cachedRead } from '../../api/cached-read.js'
 import { type Clock, sleep, systemClock } from '../../core/clock.js'
 import { METRICS, type MetricName, metricNames, nameOnPage } from '../../engine/metrics/metric-table.js'
 import {
@@ -12,7 +14,6 @@ import {
   type MetricSample,
   type Metrics,
 } from '../../engine/metrics/metrics.js'
-import { fresh } from '../http/cached.js'
 
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
@@ -34,7 +35,7 @@ const STORE_TIMEOUT_MS = 2_000
 
 /** Reads the store at most once a second, however many scrape the page. */
 export function metricsSource(belfry: MetricsSource): MetricsSource {
-  return { metrics: belfry.metrics, stats: fresh(() => belfry.stats(), FRESH_MS) }
+  return { metrics: belfry.metrics, stats: cachedRead(() => belfry.stats(), FRESH_MS) }
 }
 
 export async function metricsPage(belfry: MetricsSource, clock: Clock = systemClock): Promise<string> {
