@@ -12,7 +12,8 @@ import { OUTAGE_ADVICE, type UnreachableSink, unreachableSinks } from '../sinks/
 import { MOST_DUE } from './stats.js'
 import { type Demand, jobs, sinks } from './unserved.js'
 
-const LOOK = 1_000
+/** How many schedules or runs one check reads. */
+const MAX_READ = 1_000
 /** Skew below this is ignored. */
 const SKEW_MS = 2_000
 /** The same for clocks at a join, whose difference includes the time of the call. */
@@ -37,8 +38,8 @@ export async function doctor(store: Store, clock: Clock): Promise<readonly Check
   const [instances, frozen, { items: schedules }, { items: unstarted }, backlog, outages] = await Promise.all([
     store.instances.list(),
     store.frozen(),
-    store.schedules.list({ limit: LOOK }),
-    store.runs.list({ states: ['waiting', 'ready'], limit: LOOK }),
+    store.schedules.list({ limit: MAX_READ }),
+    store.runs.list({ states: ['waiting', 'ready'], limit: MAX_READ }),
     store.runs.backlog(MOST_DUE),
     unreachableSinks(store),
   ])
@@ -53,7 +54,7 @@ export async function doctor(store: Store, clock: Clock): Promise<readonly Check
     takingPart(scene),
     await clocks(scene),
     zones(scene),
-    await jobs(scene, servedJobs, store, LOOK),
+    await jobs(scene, servedJobs, store, MAX_READ),
     sinks(scene, servedSinks, outageFindings(scene)),
     await keys(scene),
     lateness(scene),
@@ -114,7 +115,7 @@ function zones({ live }: Scene): Check {
 
 /** One step frees a key and hands it on, so a waiter without a holder is never seen twice unless something is wrong. */
 async function keys({ store, now }: Scene): Promise<Check> {
-  const { items } = await store.runs.list({ states: ['waiting'], waitsFor: 'key', limit: LOOK })
+  const { items } = await store.runs.list({ states: ['waiting'], waitsFor: 'key', limit: MAX_READ })
   const waiters = new Map<string, Run>()
   for (const run of items) if (run.key !== undefined && run.readyAt <= now) waiters.set(run.key.name, run)
   const findings: Finding[] = []

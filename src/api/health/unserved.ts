@@ -13,23 +13,23 @@ export interface Demand {
 interface Kind {
   /** The target's name, if it is of this kind. */
   readonly nameOf: (target: Target) => string | undefined
-  readonly nobody: (name: string) => string
+  readonly problem: (name: string) => string
   readonly flag: '--job' | '--to'
 }
 
 const JOB: Kind = {
   nameOf: (target) => ('job' in target ? target.job : undefined),
-  nobody: (name) => `nobody runs the job "${name}"`,
+  problem: (name) => `nobody runs the job "${name}"`,
   flag: '--job',
 }
 
 const SINK: Kind = {
   nameOf: (target) => ('sink' in target ? target.sink : undefined),
-  nobody: (name) => `nobody delivers to the sink "${name}"`,
+  problem: (name) => `nobody delivers to the sink "${name}"`,
   flag: '--to',
 }
 
-/** How many known jobs without a live instance are looked up. */
+/** Also checks at most `most` known jobs that no live instance runs. */
 export async function jobs(demand: Demand, served: ReadonlySet<string>, store: Store, most: number): Promise<Check> {
   const found = unserved(demand, served, JOB)
   const once = (await store.instances.jobs()).filter(({ name }) => !served.has(name) && !found.has(name))
@@ -65,16 +65,16 @@ function unserved({ schedules, unstarted }: Demand, served: ReadonlySet<string>,
     const name = kind.nameOf(target)
     if (!isNew(name)) continue
     found.set(name, {
-      what: `${kind.nobody(name)}, and run ${id}${schedule === undefined ? '' : ` of the schedule "${schedule}"`} waits`,
+      what: `${kind.problem(name)}, and run ${id}${schedule === undefined ? '' : ` of the schedule "${schedule}"`} waits`,
       fix: `start an instance that has it, or: belfry cancel ${kind.flag} "${name}"`,
     })
   }
   return found
 }
 
-function neededBy({ id }: Schedule, name: string, { nobody }: Kind): Finding {
+function neededBy({ id }: Schedule, name: string, { problem }: Kind): Finding {
   return {
-    what: `${nobody(name)}, which the schedule "${id}" needs`,
+    what: `${problem(name)}, which the schedule "${id}" needs`,
     fix: `start an instance that has it, or: belfry pause "${id}"`,
   }
 }

@@ -1,4 +1,4 @@
-/** The calls of a closing service that are still unanswered. */
+/** Calls that are still unanswered, for a `close()` that has to wait for them. */
 export class InFlight {
   readonly #calls = new Set<Promise<unknown>>()
 

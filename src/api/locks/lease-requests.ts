@@ -1,6 +1,6 @@
 /**
  * Acquires leases from the store. A caller with time to wait gets a place in the lock's waiter queue, and keeps it by
- * asking again. Whoever frees the lock hands it to the first waiter, so asking again is mostly reading.
+ * asking again. The operation that frees the lock hands it to the first waiter, so asking again is mostly reading.
  *
  * - A waiter's process dies: its place expires after `PLACE_MS`, and with it a lock that was handed to it meanwhile. All
  *   places of that process expire together, so the waiters behind them are held up once.
@@ -84,7 +84,7 @@ export class LeaseRequests {
     else for (const endPause of [...this.#waiters.values()]) endPause()
   }
 
-  /** Refuses what comes from now on, and those who wait. */
+  /** Refuses later requests and those that wait. */
   close(): void {
     this.#isClosed = true
     this.wake()

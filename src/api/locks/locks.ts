@@ -22,7 +22,7 @@ export interface LocksOptions {
   readonly log: Logger
   readonly floor: TokenFloor
   readonly keeper: LockKeeper
-  /** The id under which this process takes part now. */
+  /** The current id of this instance. */
   readonly instance: () => string
 }
 

@@ -52,7 +52,7 @@ export async function releaseGrant(leases: LeaseStore, name: string, grant: Gran
   const { token, holder } = grant
   checkToken(name, token)
   const listed = (await leases.inspect(checkName(name, 'lock name'))).find((lease) => lease.token === token)
-  // An expired lease is not listed. If it can be renewed, nobody took it, and it is still the holder's.
+  // An expired lease is not listed. If it can be renewed, no other holder took it.
   const lease = listed ?? (holder === undefined ? undefined : await renewGrant(leases, name, grant))
   // The instance that executes a run releases the run's key.
   if (lease === undefined || lease.run !== undefined) return false

@@ -16,7 +16,7 @@ export type RunEvent =
   /** Overflow: some changes were not reported. */
   | { readonly kind: 'gap'; readonly at: number }
 
-type Listener = (news: RunEvent) => void
+type Listener = (event: RunEvent) => void
 
 const LOOK_MS = 1_000
 /** Reads are at least this far apart, however many hints arrive. */
@@ -94,7 +94,7 @@ export class RunFeed {
     stopped.addEventListener('abort', wakeUp)
     while (!stopped.aborted) {
       // The next read tries again; the engine's loops report the outage.
-      await this.#look(stopped).catch(() => {})
+      await this.#read(stopped).catch(() => {})
       await sleep(this.#clock, PAUSE_MS, stopped)
       await sleep(this.#clock, LOOK_MS - PAUSE_MS, hint.signal)
       hint = new AbortController()
@@ -103,15 +103,15 @@ export class RunFeed {
     unsubscribe()
   }
 
-  async #look(stopped: AbortSignal): Promise<void> {
+  async #read(stopped: AbortSignal): Promise<void> {
     const at = await this.#store.now()
     const downTo = this.#newestAt - OVERLAP_MS
     const isKnown = (page: readonly Run[]) => page.every(({ id }) => this.#known.has(id))
     const { runs, isWhole } = await this.#newest((page) => isBefore(page, downTo) || isKnown(page))
     if (stopped.aborted) return
-    if (!isWhole) this.#tell({ kind: 'gap', at })
+    if (!isWhole) this.#send({ kind: 'gap', at })
     for (const run of runs.toReversed()) {
-      if (this.#learn(run) && isWhole) this.#tell({ kind: 'run', run, at })
+      if (this.#learn(run) && isWhole) this.#send({ kind: 'run', run, at })
     }
     await this.#askAgain(new Set(runs.map(({ id }) => id)), at, stopped)
   }
@@ -124,8 +124,8 @@ export class RunFeed {
       const id = ids[place] ?? ''
       if (run === undefined) {
         this.#forget(id)
-        this.#tell({ kind: 'gone', id, at })
-      } else if (this.#learn(run)) this.#tell({ kind: 'run', run, at })
+        this.#send({ kind: 'gone', id, at })
+      } else if (this.#learn(run)) this.#send({ kind: 'run', run, at })
     }
   }
 
@@ -163,8 +163,8 @@ export class RunFeed {
     this.#unfinished.delete(id)
   }
 
-  #tell(news: RunEvent): void {
-    for (const listener of [...this.#listeners]) listener(news)
+  #send(event: RunEvent): void {
+    for (const listener of [...this.#listeners]) listener(event)
   }
 }
 

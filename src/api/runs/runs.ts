@@ -124,12 +124,12 @@ export class Runs {
     const waitMs = timeout === undefined ? Number.POSITIVE_INFINITY : located(where, () => durationMs(timeout))
     const until = this.#clock.monotonic() + waitMs
     let hint = new AbortController()
-    const look = () => hint.abort()
-    const unsubscribe = this.#store.subscribe((wake) => {
-      if (wake === 'settled') look()
+    const wake = () => hint.abort()
+    const unsubscribe = this.#store.subscribe((hinted) => {
+      if (hinted === 'settled') wake()
     })
-    this.#ending.addEventListener('abort', look)
-    signal?.addEventListener('abort', look)
+    this.#ending.addEventListener('abort', wake)
+    signal?.addEventListener('abort', wake)
     try {
       for (let lookMs = FIRST_LOOK_MS; ; lookMs = Math.min(lookMs * 2, LOOK_MS)) {
         if (this.#ending.aborted) throw failure('NOT_RUNNING', `run ${id} was waited for when the instance was stopped`)
@@ -142,8 +142,8 @@ export class Runs {
         hint = new AbortController()
       }
     } finally {
-      this.#ending.removeEventListener('abort', look)
-      signal?.removeEventListener('abort', look)
+      this.#ending.removeEventListener('abort', wake)
+      signal?.removeEventListener('abort', wake)
       unsubscribe()
     }
   }

@@ -110,7 +110,7 @@ export class LockKeeper implements LockObserver {
   async #renewDue(): Promise<number> {
     const { store, clock, beatThread } = this.#options
     const now = clock.monotonic()
-    // Unknown until the store has answered: a lock that is added meanwhile wakes the loop.
+    // Unknown until the reply arrives: a lock that is added meanwhile wakes the loop.
     this.#nextAt = Number.POSITIVE_INFINITY
     const due = [...this.#renewed].filter(({ renewAt }) => renewAt <= now)
     if (due.length > 0) {

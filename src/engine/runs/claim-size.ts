@@ -5,12 +5,12 @@ const SMALL = 512
 const SMALL_CLAIMS = 2
 
 /**
- * Runs of one claim start together, when all of it is written. So the first claims are small, for those who are on time,
- * and only where these do not reach are they as large as makes them cheap.
+ * How many runs one claim takes. The runs of a claim start together, once all of it is written, so the first claims of a burst
+ * are small and start half of a thousand runs early. Later claims are large, because large claims are cheaper.
  */
 export class ClaimSize {
   readonly #batch: number
-  /** How many claims in a row took all that they could. */
+  /** How many claims in a row were full. */
   #full = 0
   #isMuch = false
 
@@ -22,12 +22,12 @@ export class ClaimSize {
     return this.#full < SMALL_CLAIMS ? Math.min(SMALL, this.#batch) : this.#batch
   }
 
-  /** Whether what is due now, or was due last, is more than one claim takes. */
+  /** Whether more runs are due, or were due last time, than one claim takes. */
   get isMuch(): boolean {
     return this.#isMuch
   }
 
-  /** Whether the last claim took all that it could. */
+  /** Whether the last claim was full. */
   get isFull(): boolean {
     return this.#full > 0
   }

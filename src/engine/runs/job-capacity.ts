@@ -73,7 +73,7 @@ export class JobCapacity {
     }
   }
 
-  /** A job that got all it asked for may have more to run: another look is due when a slot is freed. */
+  /** A job whose claim was full may have more runs: the dispatcher wakes when a slot is freed. */
   wakeForMore({ jobs }: ClaimWish): void {
     if (jobs.some(({ name }) => this.#freeOf(name) <= 0)) this.#wakeWhenFree()
   }
