@@ -1,16 +1,16 @@
 /**
- * The store contract: everything that is shared between instances, as high-level atomic operations.
+ * The store contract: all state that instances share, as atomic operations.
  *
- * Rules that hold for all of it:
- * - Each operation is atomic, and short: it either happened or it did not, and it holds nothing afterwards.
- * - Time is the store's own. Operations that depend on it answer with the `now` that they used.
- * - Losing is a value, failing throws. An operation that threw may still have been applied (the reply was lost): each
- *   is therefore safe to repeat, and the repetition of one that was applied changes nothing more. Only an `enqueue`
- *   without a dedupe key makes another run when it is repeated: its caller decides.
+ * Rules for all operations:
+ * - Each operation is atomic and short. It happened or it did not, and it holds no lock afterwards.
+ * - Time is the store's own. Operations that depend on it return the `now` that they used.
+ * - Losing is a value, failing throws. An operation that threw may still have been applied, because its reply may have been
+ *   lost. So each is safe to repeat: repeating an applied operation changes nothing more. The exception is an `enqueue`
+ *   without a dedupe key, which makes another run.
  * - Every write by an attempt carries its token, and is refused as stale when the token is not the newest.
- * - Wake-ups are hints. All of it works by polling alone.
+ * - Hints may be lost. Polling alone finds all changes.
  *
- * `testing/store-contract.ts` is this page as tests; a store is done when they pass.
+ * `testing/store-contract.ts` has this contract as tests. A store is complete when they pass.
  */
 import type { NoSource, StoreSource } from './beat-store.js'
 import type { Check } from './diagnosis.js'
@@ -34,29 +34,28 @@ export interface Store {
   close(): Promise<void>
   now(): Promise<number>
   /**
-   * Hints that something changed; the returned function unsubscribes. A store without wake-ups hints at the most at what
-   * was done through this same handle. A schedule that is put is hinted at if it is due soon (`isSoon`), and else nobody is
-   * woken for it. A hint at a lease may name the holder that it was handed to: then it concerns nobody else.
+   * Hints that something changed. The returned function unsubscribes. A store without wake-ups sends at most hints of changes
+   * through this handle. A put schedule causes a hint only if it is due soon (`isSoon`). A hint of a lease may name the
+   * holder that the lease was handed to; other waiters then ignore it.
    */
   subscribe(listener: WakeListener): () => void
   /**
-   * Present where life is proven by more than the beat, so that instances which are gone are known at once. Tells when the
-   * proof of this very process is lost: whatever it holds may be others' by now, so all of it is to be given up, and the
-   * instance joins anew. The returned function unsubscribes.
+   * Present when the store has a proof of life beside the beat, so that dead instances are detected at once. Calls back when
+   * this process has lost its proof: its runs and locks may be taken over by now, so it gives them all up and joins again.
+   * The returned function unsubscribes.
    */
   onLost?(listener: (why: string) => void): () => void
   /**
-   * How another thread of this process can open the same store, so that beats go on while this thread is blocked; or why it
-   * cannot. Absent where the store lives in this thread alone.
+   * How the beat thread opens the same store, or why it cannot. Absent for a store that exists only in this thread.
    */
   reopen?(): StoreSource | NoSource
-  /** Stops and allows starting runs, for all instances. Ticks are recorded all the same. */
+  /** Keeps all instances from starting runs until `thaw`. Ticks are still recorded. */
   freeze(note: string | undefined): Promise<void>
   thaw(): Promise<void>
   frozen(): Promise<Frozen | undefined>
   /**
-   * Looks at what only this kind of store has: its version, its indexes, its settings, its clocks. It reads little, whatever
-   * is stored, and changes nothing. Absent where there is nothing of the kind.
+   * Checks for `belfry doctor` that only this kind of store can make: version, indexes, settings, clocks. They read a bounded
+   * amount and change nothing. Optional.
    */
   diagnose?(): Promise<readonly Check[]>
 }
@@ -64,15 +63,15 @@ export interface Store {
 export interface StoreSupports {
   /** `transaction()` in handlers. */
   readonly transactions: boolean
-  /** Hints reach the other processes. */
+  /** Hints reach other processes. */
   readonly wakeups: boolean
-  /** What was acknowledged survives a crash of the store. */
+  /** Acknowledged writes survive a crash of the store. */
   readonly durable: boolean
-  /** Several processes can share it. */
+  /** Several processes can use it at once. */
   readonly shared: boolean
 }
 
-/** What to look at: due schedules, ready runs, a lock that was handed on, attempts to cancel, runs that ended. */
+/** What a hint is about: due schedules, ready runs, freed locks, attempts to cancel, finished runs. */
 export const WAKES = ['schedules', 'runs', 'leases', 'attempts', 'settled'] as const
 export type Wake = (typeof WAKES)[number]
 
@@ -83,20 +82,19 @@ export interface Frozen {
   readonly note?: string
 }
 
-/** What a migration did, or would do. Versions are whole numbers; 0 is a place where Belfry has never been. */
+/** What a migration did, or would do. Versions are whole numbers; 0 means that there are no tables of Belfry. */
 export interface MigrationReport {
   readonly from: number
   readonly to: number
-  /** Empty when there was nothing to do. */
+  /** Empty when the schema is up to date. */
   readonly sql: string
 }
 
 /**
- * A page of a list by keyset: pass `next` as `after` to go on. A limit that is no whole number from 1 on is refused, by
- * `checkPageLimit`.
+ * A page of a list by keyset: pass `next` as `after` for the next page. `checkPageLimit` refuses limits below 1.
  *
- * Without `look` a page is short only when it is the last, however many had to be passed over to fill it. With it, only
- * about so many are looked through: a page may then be short, or empty, and still have a next one.
+ * A query with `look` reads only about that many items. Its page may then be short or empty and still have a `next`. Without
+ * `look` only the last page is short, however many items the filter leaves out.
  */
 export interface Page<Item> {
   readonly items: readonly Item[]
@@ -107,42 +105,41 @@ export interface Page<Item> {
 
 export interface ScheduleStore {
   /**
-   * Creates or replaces schedules, by `decidePut`, with the taking back of unclaimed ticks in the same transaction.
-   * One result per write, in order; a conflict leaves the others as they are. A definition that can never fire throws
-   * and nothing of the batch is written.
+   * Creates or replaces schedules, by `decidePut`. Unclaimed ticks are taken back in the same transaction. Returns one result
+   * per write, in order; a conflict does not affect the others. A definition that can never fire throws, and then nothing of
+   * the batch is written.
    */
   put(writes: readonly ScheduleWrite[]): Promise<readonly PutResult[]>
   get(id: string): Promise<Schedule | undefined>
   /** In order of id. */
   list(query: ScheduleQuery): Promise<Page<Schedule>>
-  /** Takes unclaimed ticks back, cancels runs between attempts, and forgets the schedule. */
+  /** Takes unclaimed ticks back, cancels runs between attempts, and deletes the schedule. */
   remove(ids: readonly string[], ifVersion?: number): Promise<readonly RemoveResult[]>
   /**
-   * Puts schedules and removes others, as one: in one transaction where the store has them. Elsewhere all puts are decided
-   * before anything is written and done before anything is removed, and repeating it finishes one that was interrupted.
-   * No id may be among both.
+   * Puts some schedules and removes others, in one transaction where the store has transactions. Other stores decide all
+   * puts before they write any, and write all before they remove any; repeating an interrupted call completes it. No id may
+   * be in both lists.
    */
   apply(writes: readonly ScheduleWrite[], removals: readonly string[]): Promise<readonly PutResult[]>
-  /** By `decidePause`. Pausing a paused schedule changes its note. Undefined when there is no such schedule. */
+  /** By `decidePause`. Pausing a paused schedule changes its note. Undefined when the schedule does not exist. */
   pause(id: string, note: string | undefined): Promise<Schedule | undefined>
-  /** By `decideResume`. Undefined when there is no such schedule; one that is not paused is left as it is. */
+  /** By `decideResume`. Undefined when the schedule does not exist. A schedule that is not paused stays as it is. */
   resume(id: string): Promise<Schedule | undefined>
   /**
-   * Takes up to `limit` schedules that are due within the look-ahead, plans each with the store's now, and records
-   * ticks, skips and cursor. Another instance that does the same at the same time takes others, or loses silently. A plan is
-   * written only over what it was made from: where the schedule or its unfinished runs have changed, nothing of it is
-   * written, and the schedule stays due.
+   * Takes up to `limit` schedules that are due within the look-ahead, plans each with the store's now, and records ticks,
+   * skips and cursor. Instances that advance at the same time take different schedules. A plan is written only if the
+   * schedule and its unfinished runs are still those that it was made from. Otherwise the schedule stays due.
    * A tick is unique by (schedule, instant): recording it again changes nothing.
    */
   advance(request: AdvanceRequest): Promise<AdvanceResult>
-  /** The ranges of skipped ticks that touch a stretch of time, oldest first. */
+  /** The ranges of skipped ticks that overlap [from, to], oldest first. */
   skips(schedule: string, from: number, to: number, limit: number): Promise<readonly SkipRange[]>
 }
 
 export interface ScheduleWrite {
   readonly id: string
   readonly definition: ScheduleDefinition
-  /** Write only over this version; 0 means: only if there is none. */
+  /** Write only over this version; 0: only if the schedule does not exist. */
   readonly ifVersion?: number
 }
 
@@ -160,7 +157,7 @@ export interface ScheduleQuery {
   readonly job?: string
   readonly sink?: string
   readonly app?: string
-  /** Only those whose key waits to be stamped. */
+  /** Only schedules whose key has yet to be computed. */
   readonly unstamped?: boolean
   readonly look?: number
 }
@@ -175,11 +172,11 @@ export interface AdvanceRequest {
 
 export interface AdvanceResult {
   readonly now: number
-  /** How many schedules were taken: as many as the limit means that more may be due. */
+  /** How many schedules were taken. If it equals the limit, more may be due. */
   readonly schedules: number
   readonly recorded: number
   readonly skipped: number
-  /** The earliest `dueAt` that is left; absent when no schedule is active. */
+  /** The earliest remaining `dueAt`; absent when no schedule is active. */
   readonly nextDueAt?: number
 }
 
@@ -187,33 +184,32 @@ export interface AdvanceResult {
 
 export interface RunStore {
   /**
-   * Makes runs, all or none. Refusals by a key are values, one result per run in order. With `tx`, a transaction of the
-   * caller's on the same database, they become visible when it commits.
+   * Makes runs, all or none. A refusal by a key is a value. Returns one result per run, in order. With `tx`, the caller's
+   * transaction on the same database, the runs become visible when it commits.
    */
   enqueue(runs: readonly NewRun[], tx?: unknown): Promise<readonly EnqueueResult[]>
   /**
    * Starts runs that are ready: highest priority first, then the oldest `readyAt`, then the oldest run.
    *
-   * On the way, a first attempt past its `startBy` is skipped as `deadline`; one that meets a busy key is skipped as
-   * `busy` or waits, as its key says; a keyed run never starts before an older due run of the same key. Starting gives
-   * the run a new token by `nextToken` and, if it has a key, a lease under the key's name with that token. Nothing
-   * starts while the store is frozen, or for an instance that is not alive.
+   * A first attempt past its `startBy` is skipped as `deadline`. A first attempt that meets a busy key is skipped as `busy`
+   * or waits, by the key's `whenBusy`. A keyed run never starts before an older due run of the same key. A started run has a
+   * new token by `nextToken` and, if it has a key, a lease under the key's name with that token. Nothing starts while the
+   * store is frozen, or for an instance whose lease has expired.
    */
   claim(request: ClaimRequest): Promise<ClaimResult>
   /**
-   * Ends attempts. A failure counts in `failures`, whether it is tried again or is the last; an end for other reasons does
-   * not. `stale` when the token is not the run's newest, the run is not running, or its key was lost; then
-   * nothing is changed. In the same transaction the key is freed and what waited for it, or for the schedule, becomes
-   * ready. Settling again with the token that settled is `settled` while the run is in the history.
+   * Ends attempts. `failures` counts failed attempts, retried or final, and no other ends. The result is `stale`, and nothing
+   * changes, when the token is not the run's newest, the run is not running, or its key was lost. The same transaction frees
+   * the key, and makes the next run that waits for the key or the schedule ready. A repeated settlement is `settled` while
+   * the run is in the history.
    */
   settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]>
   get(id: string): Promise<Run | undefined>
   /** Newest first. */
   list(query: RunQuery): Promise<Page<Run>>
   /**
-   * What could start now, for each job and sink: how many runs are due, and since when the oldest one is. A store may stop
-   * counting at `limit` for each priority, and at `MAX_BACKLOG_QUEUES` jobs, sinks and priorities: where it costs more to
-   * count more.
+   * For each job and sink: how many runs are due, and the ready instant of the oldest. To bound its cost, a store may stop
+   * counting at `limit` for each priority, and at `MAX_BACKLOG_QUEUES` combinations of job or sink and priority.
    */
   backlog(limit: number): Promise<Backlog>
   /** Whether fewer than `limit` runs of a key are due or executing. */
@@ -222,31 +218,30 @@ export interface RunStore {
   cancel(id: string): Promise<CancelResult>
   /** Makes a failed, cancelled or skipped run ready again, with all its attempts ahead. */
   retry(id: string): Promise<RetryResult>
-  /** Gives runs that wait for a stamp their key, or none if their job turned out not to be exclusive. */
+  /** Sets the keys of runs that wait for a stamp. An undefined key means that the job is not exclusive. */
   stamp(stamps: readonly Stamp[]): Promise<void>
   /**
-   * Takes over what dead instances ran: each run is fenced, its key freed, and it becomes ready again, or cancelled if
-   * that was asked for, or failed as `LOST` after `MAX_TAKEOVERS`. Also makes ready the oldest waiter of any key or
-   * schedule that nothing holds up.
+   * Takes over the runs of dead instances: each is fenced, its key is freed, and it becomes ready again, or cancelled if that
+   * was requested, or failed as `LOST` after `MAX_TAKEOVERS`. Also makes the oldest waiter of each free key or schedule
+   * ready.
    */
   rescue(limit: number): Promise<RescueResult>
   /**
-   * Commits a handler's own writes together with the success of its run: does the work in a transaction and, as its
-   * last statement, marks the run as succeeded with the work's value, if the attempt is still the one that has it (by
-   * token, state and the holder of its key). Otherwise everything is rolled back, and the answer is `stale`.
+   * Commits a handler's own writes together with the success of its run. It runs `work` in a transaction, whose last
+   * statement marks the run as succeeded with the returned value if the attempt still has the run, by token, state and
+   * holder of the key. Otherwise the transaction is rolled back, and the result is `stale`.
    *
-   * The run stays `running`, and with it its key and its place in the schedule, until the handler has returned: a
-   * handler that still works must not meet its successor. From the commit on, whatever ends the attempt ends the run as
-   * succeeded: its settlement (with any outcome, answered `settled`), a takeover, a reset, a cancel. Repeated with the
-   * same token, it answers with the first value and does nothing.
+   * The run stays `running` until the handler has returned, and keeps its key and its place in the schedule: a handler that
+   * still works must not overlap its successor. After the commit, whatever ends the attempt ends the run as succeeded: a
+   * settlement with any outcome (which is `settled`), a takeover, a reset, a cancel. A repetition with the same token
+   * returns the first value and does nothing.
    *
-   * The value must be JSON. A store whose transactions are synchronous refuses work that returns a promise. In any other
-   * the signal ends work that would not end by itself: it is rolled back, and the signal's reason is thrown.
+   * The value must be JSON. A store with synchronous transactions refuses work that returns a promise. On other stores the
+   * signal ends work that hangs: the transaction is rolled back, and the signal's reason is thrown.
    */
   transact?(attempt: AttemptRef, work: (tx: unknown) => unknown, signal?: AbortSignal): Promise<TransactResult>
   /**
-   * Forgets history beyond age or count, and records that expired, in bounded steps; cursors outlive it. Answers how much
-   * was forgotten.
+   * Deletes history beyond age or count, and expired records, up to a limit. Cursors stay. Returns how many were deleted.
    */
   prune(request: PruneRequest): Promise<number>
 }
@@ -265,11 +260,11 @@ export interface EnqueueResult {
 
 export interface ClaimRequest {
   readonly instance: string
-  /** Grows with each claim of an instance, several of which may be under way: see `BeatRequest.claimsSettled`. */
+  /** Grows with each claim of an instance, of which several may be in flight: see `BeatRequest.claimsSettled`. */
   readonly claim: number
-  /** How many runs in all can begin at once. */
+  /** How many runs the instance can start now. */
   readonly limit: number
-  /** What this instance runs, with how many more of each it can begin. */
+  /** The jobs of this instance, and how many more runs of each it can start. */
   readonly jobs: readonly Capacity[]
   readonly sinks: readonly Capacity[]
   readonly floor: number
@@ -280,13 +275,13 @@ export interface Capacity {
   readonly limit: number
 }
 
-/** A run that is running: its newest attempt belongs to whoever claimed it. */
+/** A run as its claim returns it. */
 export type ClaimedRun = Run & { readonly token: number; readonly startedAt: number }
 
 export interface ClaimResult {
   readonly now: number
   readonly runs: readonly ClaimedRun[]
-  /** The earliest `readyAt` still ahead among the runs that were asked for; absent when there is none. */
+  /** The earliest `readyAt` in the future among the requested jobs and sinks; absent when there is none. */
   readonly nextReadyAt?: number
 }
 
@@ -303,20 +298,20 @@ export type TransactResult = 'stale' | { readonly result: Json }
 export type CancelResult = 'cancelled' | 'requested' | 'finished' | 'missing'
 export type RetryResult = 'ready' | 'refused' | 'missing'
 
-/** How many combinations of a job or sink and a priority one look at the backlog tells apart. */
+/** The most combinations of job or sink and priority that one `backlog` call counts. */
 export const MAX_BACKLOG_QUEUES = 1_000
 
 export interface Backlog {
   readonly now: number
-  /** In no order; only those that have something due. */
+  /** Jobs and sinks with due runs, in no order. */
   readonly targets: readonly TargetBacklog[]
 }
 
 export interface TargetBacklog {
-  /** Without the options that single runs have. */
+  /** Without the options of single runs. */
   readonly target: Target
   readonly due: number
-  /** Counting stopped there: at least so many are due. */
+  /** Counting stopped at the limit: at least `due` runs are due. */
   readonly more: boolean
   readonly oldestReadyAt: number
 }
@@ -334,11 +329,11 @@ export interface RescueResult {
 export interface PruneRequest {
   /** Ended runs, skips and finished schedules older than this. */
   readonly maxAgeMs: number
-  /** All but the newest so many ended runs. */
+  /** Ended runs beyond this many, oldest first. */
   readonly maxRuns: number
-  /** Freed lease names older than this. */
+  /** Names of leases that were freed longer ago than this. */
   readonly leaseAgeMs: number
-  /** How much to delete at the most. */
+  /** The most rows to delete. */
   readonly limit: number
 }
 
@@ -359,29 +354,29 @@ export interface RunQuery {
 
 export interface LeaseStore {
   /**
-   * Takes a permit that is free, expired, or already this holder's (then extended, with the same token, even if it has
-   * expired and others wait).
+   * Takes a permit that is free, expired, or already this holder's. The holder's own lease is extended with the same token,
+   * even if it has expired and others wait.
    *
-   * A loser with `waitMs` has a place in the queue for that long, and keeps it by asking again. The operation that frees the
-   * lease hands it to the oldest waiter whose place has not expired. What was handed over lasts until that place would have
-   * expired, or for its TTL if that is shorter; when the waiter asks again, it finds the lease its own and extended to the
-   * full TTL. So dead waiters, however many, hold up the others for no longer than one place lasts. A store may grant the
-   * full TTL at once to a waiter of an instance that it knows to live.
+   * A loser with `waitMs` has a place in the waiter queue for that long, and keeps it by asking again. The operation that
+   * frees the lease hands it to the oldest waiter whose place has not expired. A lease that was handed over lasts until that
+   * place would have expired, or for its TTL if that is shorter. When the waiter asks again, the lease is extended to the
+   * full TTL. So dead waiters, however many, delay the others by no more than the duration of one place. A store may grant
+   * the full TTL at once to a waiter of an instance that it knows to live.
    */
   acquire(request: AcquireRequest): Promise<AcquireResult>
-  /** Extends leases, expired ones too while nobody took them. Undefined for each that is no longer the holder's. */
+  /** Extends leases, also expired ones that no other holder has taken. Undefined for a lease that is no longer the holder's. */
   renew(requests: readonly RenewRequest[]): Promise<readonly (Lease | undefined)[]>
   /**
-   * Gives the lease, or the place in its queue, back. False when the holder had neither. A lease that has expired is still
-   * its holder's while nobody took it: only then has nobody else held the name since. When a repetition cannot tell whether
-   * an earlier try whose reply was lost gave the lease back, it throws.
+   * Releases the lease, or the place in its queue. False when the holder had neither. An expired lease that no other holder
+   * has taken is still its holder's, so `true` means that no other holder had the name meanwhile. Throws when a repetition
+   * cannot tell whether an earlier call with a lost reply released the lease.
    */
   release(request: ReleaseRequest): Promise<boolean>
-  /** Who holds a name now. */
+  /** The current holders of a name. */
   inspect(name: string): Promise<readonly Lease[]>
   /** In order of name. */
   list(query: { readonly prefix?: string; readonly after?: string; readonly limit: number }): Promise<Page<Lease>>
-  /** Takes a lease from all its holders, by hand. A run that held it is fenced and taken over. Answers how many. */
+  /** Takes a lease from all its holders, for operators. A run that held it is fenced and taken over. Returns how many. */
   reset(name: string): Promise<number>
 }
 
@@ -390,19 +385,18 @@ export interface LeaseStore {
 export interface InstanceStore {
   join(info: InstanceInfo, leaseMs: number): Promise<{ readonly now: number }>
   /**
-   * Proves life, and with it extends the keys of the instance's runs. Refused once the lease has run out and somebody
-   * took over. Runs that the store gave to one of its answered claims and that it does not list never arrived: they
-   * become ready again.
+   * Extends the lease of the instance and the keys of its runs. Refused after another instance took over. Runs of answered
+   * claims that the beat does not list never reached the instance (the claim's reply was lost); they become ready again.
    */
   beat(request: BeatRequest): Promise<BeatResult>
-  /** Says goodbye: what it still runs is taken over at once. */
+  /** Ends the instance. Its runs are ready again at once. */
   leave(instance: string): Promise<void>
   list(): Promise<readonly Instance[]>
-  /** Jobs that any live instance runs, and those that one ran before, as data. */
+  /** Jobs that instances run or ran before. */
   jobs(): Promise<readonly JobInfo[]>
-  /** The sets of schedules that an app's instances declare, with when each was first seen and last alive. */
+  /** The sets of schedules that instances of an app declare. */
   declarations(app: string): Promise<readonly DeclaredSet[]>
-  /** Writes down a set of declarations; the first time it is seen counts. */
+  /** Records a set of declarations. `firstSeenAt` is that of the first call. */
   declare(app: string, set: Pick<DeclaredSet, 'hash' | 'release' | 'schedules'>): Promise<void>
 }
 
@@ -411,7 +405,7 @@ export interface DeclaredSet {
   readonly release?: string
   readonly schedules: readonly string[]
   readonly firstSeenAt: number
-  /** When an instance with this set last proved life. */
+  /** The newest beat of an instance with this set. */
   readonly aliveAt: number
 }
 
@@ -419,8 +413,8 @@ export interface DeclaredSet {
 
 export interface RecordStore {
   /**
-   * Writes a record, over one that is there unless `ifAbsent`. Answers what is there now, and whether this call wrote
-   * it: a repetition after a lost reply finds its own record, which the writer knows by its body.
+   * Writes a record; with `ifAbsent` only if there is none. Returns the stored record and whether this call wrote it. After a
+   * lost reply a repetition with `ifAbsent` finds its own record, which the writer recognises by the body.
    */
   put(write: RecordWrite): Promise<RecordPutResult>
   get(kind: string, id: string): Promise<StoredRecord | undefined>
