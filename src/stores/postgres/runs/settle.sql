@@ -16,21 +16,24 @@ declare
   keys text[];
   -- Those that something was done about: a stale attempt passes nothing on.
   freed_keys text[] := array[]::text[];
-  freed_schedules text[];
-  ended bigint[];
+  freed_schedules text[] := array[]::text[];
   is_plain boolean;
+  any_kept boolean;
+  any_forgotten boolean;
+  kept boolean;
+  done record;
   given record;
   attempt belfry.runs;
 begin
   perform belfry.durable();
   hints := '{}';
   select coalesce(array_agg(r.key) filter (where r.key is not null), '{}'),
-      coalesce(bool_and(s.kind = 'succeeded' and r.key is null and r.dedupe is null), true)
-        and count(distinct r.keep = 'all') <= 1
-    into keys, is_plain
+      coalesce(bool_and(s.kind = 'succeeded' and r.key is null and r.dedupe is null), true),
+      bool_or(r.keep = 'all'), bool_or(r.keep <> 'all')
+    into keys, is_plain, any_kept, any_forgotten
     from unnest(settlements) s
     cross join lateral (select key, keep, dedupe from belfry.runs where id = s.run limit 1) r;
-  if not is_plain then
+  if not is_plain or any_kept and any_forgotten then
     perform belfry.lock_names(keys);
     perform 1 from belfry.runs r where r.id = any (run_ids) order by r.id for update;
     perform belfry.lock_dedupes(run_ids);
@@ -38,17 +41,14 @@ begin
     now_us := belfry.now_us();
   end if;
 
-  select done.ended, done.schedules into ended, freed_schedules
-  from belfry.succeed_runs(
-    array(select s.run from unnest(settlements) s where s.kind = 'succeeded'),
-    array(select s.token from unnest(settlements) s where s.kind = 'succeeded'),
-    array(select s.result from unnest(settlements) s where s.kind = 'succeeded'),
-    now_us / 1000) done;
-  settled := array(
-    select s.ordinality::integer from unnest(settlements) with ordinality s
-    join unnest(ended) with ordinality as e(run, place) on e.run = s.run
-    where s.kind = 'succeeded');
-  if cardinality(ended) > 0 then
+  settled := '{}';
+  foreach kept in array array[true, false] loop
+    continue when not case when kept then any_kept else any_forgotten end;
+    select * into done from belfry.succeed_runs(settlements, kept, now_us / 1000);
+    settled := settled || done.settled;
+    freed_schedules := freed_schedules || done.schedules;
+  end loop;
+  if cardinality(settled) > 0 then
     hints := hints || 'settled'::belfry.hint;
   end if;
 

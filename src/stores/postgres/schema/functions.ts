@@ -53,14 +53,16 @@ const OPERATIONS = [
   ...['take_due_schedules', 'record_ticks', 'change_schedules', 'lock_schedules_alone'],
   ...['join_instance', 'beat', 'leave'],
 ]
-const BY_INDEX = 'set enable_seqscan to off set enable_hashjoin to off set enable_mergejoin to off set jit to off'
+const BY_INDEX =
+  'set plan_cache_mode to force_generic_plan set enable_seqscan to off set enable_hashjoin to off set enable_mergejoin to off set jit to off'
 
 /**
  * Those that are called for one lock, so often that every setting counts. Rows that come and go leave entries in their
  * indexes: a plain index scan marks those for the next one, and a bitmap scan would read them all again each time.
  */
 const LOCK_OPERATIONS = ['acquire_lock', 'release_lock']
-const BY_PLAIN_INDEX = 'set enable_seqscan to off set enable_bitmapscan to off'
+const BY_PLAIN_INDEX =
+  'set plan_cache_mode to force_generic_plan set enable_seqscan to off set enable_bitmapscan to off'
 
 export const FUNCTIONS = [
   ...SOURCES,
