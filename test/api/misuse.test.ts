@@ -1,4 +1,4 @@
-/** Any value passed to any public function either works or throws a Belfry error that says what is wrong. */
+/** Any value passed to any public function either works or throws a Belfry error that names the problem. */
 import { afterAll, describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.js'
 import { type Belfry, BelfryError, createBelfry, type Job, type ScheduleInput } from '../../src/index.js'

@@ -81,8 +81,8 @@ export class Load {
   }
 
   /**
-   * Puts a schedule whose events the broker refuses. It gets one attempt more than after which a missing topic counts
-   * as permanent.
+   * Puts a schedule whose events the broker refuses. It gets one attempt more than a
+   * missing topic needs to count as permanent.
    * @param {string} id
    * @param {object} options
    */

@@ -23,7 +23,7 @@ const SETTLED_WITHIN_MS = 180_000
  * @property {Load} load
  */
 
-/** @param {Trial} trial @returns {Promise<readonly string[]>} what was wrong */
+/** @param {Trial} trial @returns {Promise<readonly string[]>} the problems */
 export async function runTrial(trial) {
   const { broker, cluster, scenario, clients } = trial
   const say = (/** @type {string} */ line) => console.error(`${new Date().toISOString()} ${broker}: ${line}`)

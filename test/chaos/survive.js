@@ -9,7 +9,7 @@ import { repeatCommand } from './repeat-command.js'
  * cause them; violations of safety are not.
  * @param {Omit<import('./chaos.js').ChaosOptions, 'store' | 'say'>} settings
  * @param {() => import('./store-setups.js').StoreSetupKind} makeSetup for each try
- * @returns {Promise<Record<string, number>>} what was counted
+ * @returns {Promise<Record<string, number>>} the counts
  */
 export async function survives(settings, makeSetup) {
   const first = await tryOnce(settings, makeSetup())

@@ -33,7 +33,7 @@ const MONTHS = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', '
 const WEEKDAYS = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT']
 
 export interface Shape {
-  /** Whether to generate expressions that mostly fire every day between 00:00 and 04:00, when clock changes happen. */
+  /** Whether to generate expressions that mostly fire every day in the hours 0 to 4, when clocks change. */
   readonly nearChange: boolean
 }
 
@@ -90,7 +90,7 @@ function hours(random: Random, dialect: Dialect, { nearChange }: Shape): Values 
   if (random.chance(0.2)) return every(0, 23)
   if (!nearChange || random.chance(0.4)) return numbers(random, dialect, 0, 23)
   const early = numbers(random, dialect === 'belfry' ? 'croner' : dialect, 0, 4)
-  // `*` and wrapping ranges mean something else outside the early hours.
+  // Generated for 0–4, `*` or a wrapping range would mean more hours in the real field 0–23.
   return early.text.includes('*') ? numbers(random, dialect, 0, 23) : early
 }
 

@@ -6,7 +6,7 @@ export interface LossyProxy {
   /** The server executes the request, but the answer and the connection are lost. */
   loseAnswer(nth?: number): void
   /**
-   * Simulates a firewall that forgets connections: open ones stay open, and what is sent over them in one direction is
+   * Simulates a firewall that forgets connections: open ones stay open, and data in one direction is
    * lost. New ones work.
    */
   swallow(what: 'requests' | 'answers', ofThoseThatSaid?: string): void

@@ -57,7 +57,7 @@ const BODIES: readonly unknown[] = [
 
 /**
  * Sends every operation with all of these ids, and returns the answers. The ids themselves are removed from the
- * answers, because an answer may repeat what was asked.
+ * answers, because an answer may repeat the request.
  */
 async function sweep(ids: readonly string[], headers: Record<string, string>): Promise<string[]> {
   const answers: string[] = []
