@@ -17,8 +17,8 @@ function scene(nameOf?: (item: string) => string) {
   return { shared, batches, sent }
 }
 
-describe('calls that share a write', () => {
-  it('go at once when nothing is under way', async () => {
+describe('coalesced writes', () => {
+  it('are sent at once when nothing is in flight', async () => {
     const { shared, batches, sent } = scene()
     const result = shared.write(['a'])
     await sent(0).toEqual(['a'])
@@ -26,7 +26,7 @@ describe('calls that share a write', () => {
     expect(await result).toEqual(['a!'])
   })
 
-  it('wait for what is under way and then go together, each with its own results', async () => {
+  it('wait for the write in flight and then go together, each with its own results', async () => {
     const { shared, batches, sent } = scene()
     const first = shared.write(['a'])
     await sent(0).toEqual(['a'])
@@ -38,7 +38,7 @@ describe('calls that share a write', () => {
     expect(await Promise.all(others)).toEqual([['b!', 'c!'], [], ['d!']])
   })
 
-  it('do not share when they speak of the same thing, and keep their order', async () => {
+  it('do not share a write when they are about the same thing, and keep their order', async () => {
     const { shared, batches, sent } = scene((item) => item.slice(0, 1))
     const results = ['a1', 'b1', 'a2', 'a3', 'c1'].map((item) => shared.write([item]))
     await sent(0).toEqual(['a1', 'b1', 'c1'])
@@ -50,7 +50,7 @@ describe('calls that share a write', () => {
     await Promise.all(results)
   })
 
-  it('do not overtake one that builds on an earlier one', async () => {
+  it('do not overtake an earlier call about the same thing', async () => {
     const { shared, batches, sent } = scene((item) => item.slice(0, 1))
     const results = [shared.write(['a1']), shared.write(['a2', 'b1']), shared.write(['b2'])]
     await sent(0).toEqual(['a1'])
@@ -62,7 +62,7 @@ describe('calls that share a write', () => {
     await Promise.all(results)
   })
 
-  it('are done one by one when one of them is refused, and only that one hears of it', async () => {
+  it('are written one by one when one of them is refused, and only that one fails', async () => {
     const { shared, batches, sent } = scene()
     const results = ['good', 'bad', 'fine'].map((item) => shared.write([item]).catch((error: Error) => error.message))
     await sent(0).toEqual(['good', 'bad', 'fine'])
@@ -76,7 +76,7 @@ describe('calls that share a write', () => {
     expect(await Promise.all(results)).toEqual([['good!'], 'no', ['fine!']])
   })
 
-  it('are all told when the store was lost: nobody knows what was written', async () => {
+  it('all fail when the connection was lost, because it is unknown what was written', async () => {
     const { shared, batches, sent } = scene()
     const results = ['a', 'b'].map((item) => shared.write([item]).catch((error: Error) => error.message))
     await sent(0).toEqual(['a', 'b'])
@@ -85,7 +85,7 @@ describe('calls that share a write', () => {
     expect(batches).toHaveLength(1)
   })
 
-  it('are not held up by a large one, nor hold it up', async () => {
+  it('are not delayed by a large one, and do not delay it', async () => {
     const { shared, batches, sent } = scene()
     const many = Array.from({ length: 1_000 }, (_, at) => String(at))
     const small = shared.write(['a'])

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { DirectClient } from './driver.js'
 import { Listener } from './listener.js'
 
-it('what others send to the channel is at most a hint at everything', async () => {
+it('a payload that cannot be read counts as a hint of all changes', async () => {
   const heard: unknown[] = []
   const handed: unknown[] = []
   let tell: (payload?: string) => void = () => {}

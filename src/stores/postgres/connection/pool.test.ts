@@ -4,14 +4,14 @@ import { poolOf } from './pool.js'
 
 const URL = 'postgres://nobody@127.0.0.1:1/nowhere'
 
-it('a pool that was made here is heard to the last: a connection that breaks while it ends does not end the process', async () => {
+it('a connection that breaks while the store’s own pool ends does not end the process', async () => {
   const { used, leave } = poolOf({ url: URL })
   if (!(used instanceof pg.Pool)) throw new Error('this is not a pool of pg')
   await leave()
   expect(() => used.emit('error', new Error('terminating connection'))).not.toThrow()
 })
 
-it('a pool that was given is left as it was found', async () => {
+it('the user’s pool keeps its own listeners only', async () => {
   const pool = new pg.Pool({ connectionString: URL })
   const { leave } = poolOf({ pool })
   const listeners = () => [pool.listenerCount('error'), pool.listenerCount('acquire')]
@@ -21,7 +21,7 @@ it('a pool that was given is left as it was found', async () => {
   await pool.end()
 })
 
-it('a connection that breaks in the moment in which it is handed out does not end the process', async () => {
+it('a connection that breaks while the pool hands it out does not end the process', async () => {
   const pool = new pg.Pool({ connectionString: URL })
   const { leave } = poolOf({ pool })
   const client = new pg.Client()

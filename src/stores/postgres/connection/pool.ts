@@ -2,8 +2,8 @@
  * The pool of a store: the user's, or one that the store opens for a URL and ends when it closes.
  *
  * A connection that breaks while it is idle, or between two statements, emits `error`, and Node ends a process in which
- * nothing listens to that. The pool replaces such a connection, and whoever uses it gets an error from the next
- * statement, so the event itself is ignored.
+ * nothing listens to that. The pool replaces such a connection, and its user gets an error from the next statement,
+ * so the event itself is ignored.
  */
 import { newPool, type PgClient, type PgPool } from './driver.js'
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../../testing/manual-clock.js'
 import { type Change, changesIn, NOTIFY_EVERY_MS, Wakes } from './wakes.js'
 
-/** Hints to other processes, each of which arrives when the test says so. */
+/** Hints to other processes; the test decides when each arrives. */
 function scene() {
   const clock = manualClock()
   const sent: { readonly changes: readonly Change[]; arrive(): void }[] = []
@@ -11,7 +11,7 @@ function scene() {
 }
 
 describe('hints to other processes', () => {
-  it('go out at once, then together with all that came within a few milliseconds', async () => {
+  it('are sent at once, then together with all changes of the next milliseconds', async () => {
     const { clock, wakes, sent, changes } = scene()
     wakes.announce(['runs'])
     sent[0]?.arrive()
@@ -22,7 +22,7 @@ describe('hints to other processes', () => {
     expect(changes()).toEqual([['runs'], ['runs', 'schedules']])
   })
 
-  it('go on after one that took long, with all that came meanwhile', async () => {
+  it('continue after a slow one, with all changes since', async () => {
     const { clock, wakes, sent, changes } = scene()
     wakes.announce(['runs'])
     await clock.advance(NOTIFY_EVERY_MS * 3)
@@ -42,7 +42,7 @@ describe('hints to other processes', () => {
     }
   })
 
-  it('do not rest when a lock was handed on, but come one after the other', async () => {
+  it('skip the pause when a lock was handed over, but not the answer of the one in flight', async () => {
     const { clock, wakes, sent, changes } = scene()
     wakes.announce(['runs'])
     wakes.announce(['granted'])

@@ -2,7 +2,7 @@
  * Hints of changes, so that instances need not wait for their next poll.
  *
  * Every operation answers with what it changed. Subscribers in this process hear of it at once. Other processes hear of
- * it by NOTIFY, which is a statement of its own: the commit of a transaction that notifies queues behind all others that
+ * it by NOTIFY, in a separate statement: the commit of a transaction that notifies queues behind all others that
  * do. One NOTIFY is in flight at a time, at most one every 10 ms, with all changes since the last one. Only a granted
  * lock skips the pause, because its waiter waits for nothing else.
  *

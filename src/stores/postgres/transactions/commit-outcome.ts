@@ -35,11 +35,11 @@ export async function commitOutcome(
   signal: AbortSignal | undefined,
 ): Promise<CommitOutcome> {
   const until = db.clock.monotonic() + PATIENCE_MS
-  const unheard = new UnheardCommit(db, transaction.backend)
+  const endIdle = idleEnder(db, transaction.backend)
   for (let waitMs = 10; ; waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)) {
     const outcome = await ask(db, transaction).catch(() => undefined)
     if (outcome !== undefined) return outcome
-    await unheard.end().catch(() => {})
+    await endIdle().catch(() => {})
     if (signal?.aborted || db.clock.monotonic() > until) break
     await sleep(db.clock, waitMs, signal)
   }
@@ -50,23 +50,14 @@ export async function commitOutcome(
   )
 }
 
-/** A commit that may never have reached the server. */
-class UnheardCommit {
-  readonly #db: Database
-  readonly #backend: TransactionBackend
-  #idle = { state: '', since: 0 }
-
-  constructor(db: Database, backend: TransactionBackend) {
-    this.#db = db
-    this.#backend = backend
-  }
-
-  /** Ends the backend once it has stayed idle for long enough. */
-  async end(): Promise<void> {
-    const state = await lookAtBackend(this.#db, this.#backend)
-    const now = this.#db.clock.monotonic()
-    if (isWorking(state) || state !== this.#idle.state) this.#idle = { state, since: now }
-    else if (now - this.#idle.since >= IDLE_MS) await endBackend(this.#db, this.#backend)
+/** Returns what ends the backend once it has been idle for long enough, in several looks. */
+function idleEnder(db: Database, backend: TransactionBackend): () => Promise<void> {
+  let idle = { state: '', since: 0 }
+  return async () => {
+    const state = await lookAtBackend(db, backend)
+    const now = db.clock.monotonic()
+    if (isWorking(state) || state !== idle.state) idle = { state, since: now }
+    else if (now - idle.since >= IDLE_MS) await endBackend(db, backend)
   }
 }
 

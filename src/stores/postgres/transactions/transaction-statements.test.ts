@@ -22,7 +22,7 @@ describe('statements that begin or end a transaction', () => {
     ['select $$ ; $$; commit', 'commit'],
     ['select $a$ $$ $a$; commit', 'commit'],
     ['select "a""b"; rollback work', 'rollback work'],
-  ])('%j is found out', (sql, found) => {
+  ])('%j is found', (sql, found) => {
     expect(transactionStatements(sql)).toEqual([found])
   })
 
@@ -47,11 +47,11 @@ describe('statements that begin or end a transaction', () => {
     'insert into beginnings values (1)',
     'create function f() returns int begin atomic select 1; end',
     "select '",
-  ])('%j is let through', (sql) => {
+  ])('%j contains none', (sql) => {
     expect(transactionStatements(sql)).toEqual([])
   })
 
-  it('one that stands alone is known by itself, whatever is written around it', () => {
+  it('a single statement is recognised, whatever comments surround it', () => {
     expect(onlyStatement("BEGIN /* traceparent='x' */;")).toBe('BEGIN')
     expect(onlyStatement('/* app */ start\n transaction')).toBe('start transaction')
     expect(onlyStatement('begin; select 1')).toBeUndefined()
@@ -59,7 +59,7 @@ describe('statements that begin or end a transaction', () => {
     expect(onlyStatement('select 1')).toBeUndefined()
   })
 
-  it('a long text is read in no time', () => {
+  it('a long text is read within a second', () => {
     const values = Array.from({ length: 50_000 }, (_, at) => `(${at}, 'it''s ''commit'' -- /*')`).join(', ')
     const before = performance.now()
     expect(transactionStatements(`insert into t values ${values}`)).toEqual([])
