@@ -5,7 +5,7 @@ import { doctor } from './api/health/doctor.js'
 import { type Stats, stats } from './api/health/stats.js'
 import { type EnqueueOptions, type EnqueueOutcome, newRun } from './api/jobs/enqueue.js'
 import { Job } from './api/jobs/job.js'
-import { Catalogue, jobInfo } from './api/jobs/job-catalogue.js'
+import { JobCatalogue, jobInfo } from './api/jobs/job-catalogue.js'
 import { type JobOptions, parseJob } from './api/jobs/job-options.js'
 import { type KnownJob, knownJobs } from './api/jobs/known-jobs.js'
 import type { InputOf, OutputOf, StandardSchema } from './api/jobs/standard-schema.js'
@@ -58,7 +58,7 @@ export class Belfry implements AsyncDisposable {
   readonly #store: Store
   readonly #events: Events
   readonly #sinks: SinkCatalogue
-  readonly #catalogue: Catalogue
+  readonly #catalogue: JobCatalogue
   /** The defined jobs that this instance runs. */
   readonly #runnable = new Map<string, JobDefinition>()
   readonly #declarations: Declarations
@@ -91,14 +91,14 @@ export class Belfry implements AsyncDisposable {
     const floor = new TokenFloor()
     const health = new Health(clock, log, this.#events)
     this.#sinks = new SinkCatalogue(store, clock, options.sinks, options.hasSinks)
-    this.#catalogue = new Catalogue(store, clock, log, this.#sinks)
+    this.#catalogue = new JobCatalogue(store, clock, log, this.#sinks)
     this.#declarations = new Declarations(store, app, release)
     this.schedules = new Schedules(store, this.#catalogue, options.graceMs)
     this.runs = new Runs(store, clock, this.#lifecycle.ending)
     this.#loopWatch = new LoopWatch({
       ...{ clock, log, observe: (ms) => this.metrics.observe('belfry_event_loop_delay_ms', {}, ms) },
       running: () => this.#engine.running,
-      onTurn: (running) => this.#beatThread.turned(running),
+      onTurn: (running) => this.#beatThread.loopTurned(running),
     })
     const loopWatch = this.#loopWatch
     this.#beatThread = new BeatThread({ ...options, store, onStart: () => loopWatch.start() })

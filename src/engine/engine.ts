@@ -59,7 +59,7 @@ export class Engine {
       threadPool: this.#threads,
       isJoined: () => this.#membership.joined,
       isTrusted: () => this.#keeper.isTrusted,
-      onUnknown: () => beatThread.turned(this.running),
+      onUnknown: () => beatThread.loopTurned(this.running),
     })
     const wakeStarters = () => this.#starters.wake()
     events.on('instance:joined', wakeStarters)

@@ -9,7 +9,7 @@ import type { EnqueueResult } from '../../core/store.js'
 import { type Duration, durationMs } from '../../time/duration.js'
 import { type Instant, instantMs } from '../../time/instant.js'
 import { located } from '../located.js'
-import type { Catalogue } from './job-catalogue.js'
+import type { JobCatalogue } from './job-catalogue.js'
 
 export interface EnqueueOptions {
   /** Start after a delay, by the store's clock. */
@@ -37,7 +37,7 @@ export interface EnqueueOutcome {
  * the code stamps the key.
  */
 export async function newRun(
-  catalogue: Catalogue,
+  catalogue: JobCatalogue,
   job: string,
   payload: unknown,
   options: EnqueueOptions,

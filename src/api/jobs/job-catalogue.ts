@@ -16,7 +16,7 @@ import type { SinkCatalogue } from '../sinks/sink-catalogue.js'
 const FRESH_MS = 5_000
 const STAMP_BATCH = 500
 
-export class Catalogue {
+export class JobCatalogue {
   readonly jobs = new Map<string, JobDefinition>()
   readonly sinks: SinkCatalogue
   readonly #store: Store

@@ -6,7 +6,7 @@ import type { NewRun } from '../../core/run.js'
 import type { Store } from '../../core/store.js'
 import type { JobDefinition } from '../../engine/definitions.js'
 import { type EnqueueOptions, type EnqueueOutcome, newRun } from './enqueue.js'
-import type { Catalogue } from './job-catalogue.js'
+import type { JobCatalogue } from './job-catalogue.js'
 
 /** The payload is optional where its type allows undefined. */
 export type EnqueueArguments<Input> = undefined extends Input
@@ -20,10 +20,10 @@ export class Job<Input> {
   declare readonly '~input'?: Input
   /** Whether runs with the same key never overlap. */
   readonly exclusive: boolean
-  readonly #catalogue: Catalogue
+  readonly #catalogue: JobCatalogue
   readonly #store: Store
 
-  constructor(definition: JobDefinition, catalogue: Catalogue, store: Store) {
+  constructor(definition: JobDefinition, catalogue: JobCatalogue, store: Store) {
     this.name = definition.name
     this.exclusive = definition.exclusive !== undefined
     this.#catalogue = catalogue

@@ -11,7 +11,7 @@ import type { Store } from '../../core/store.js'
 import type { Duration } from '../../time/duration.js'
 import { type Instant, instantMs, isoText } from '../../time/instant.js'
 import { dedupeFields, type EnqueueOutcome } from '../jobs/enqueue.js'
-import type { Catalogue } from '../jobs/job-catalogue.js'
+import type { JobCatalogue } from '../jobs/job-catalogue.js'
 import { foundSchedule } from './found-schedule.js'
 import { plannedTicks } from './preview.js'
 import { checkOverlap } from './schedule-arguments.js'
@@ -42,9 +42,9 @@ type Origin = Pick<NewRun, 'origin' | 'tick' | 'backfill' | 'overlap' | 'dedupe'
 
 export class ExtraRuns {
   readonly #store: Store
-  readonly #catalogue: Catalogue
+  readonly #catalogue: JobCatalogue
 
-  constructor(store: Store, catalogue: Catalogue) {
+  constructor(store: Store, catalogue: JobCatalogue) {
     this.#store = store
     this.#catalogue = catalogue
   }

@@ -5,7 +5,7 @@ import type { ScheduleDefinition } from '../../core/schedule.js'
 import type { Page, ScheduleQuery, ScheduleWrite, Store } from '../../core/store.js'
 import { type Instant, instantMs } from '../../time/instant.js'
 import type { EnqueueOutcome } from '../jobs/enqueue.js'
-import type { Catalogue } from '../jobs/job-catalogue.js'
+import type { JobCatalogue } from '../jobs/job-catalogue.js'
 import { located } from '../located.js'
 import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
 import { type Explanation, explain, newestTick } from './explain.js'
@@ -42,11 +42,11 @@ const MAX_PATCHES = 100
 
 export class Schedules {
   readonly #store: Store
-  readonly #catalogue: Catalogue
+  readonly #catalogue: JobCatalogue
   readonly #graceMs: number
   readonly #extraRuns: ExtraRuns
 
-  constructor(store: Store, catalogue: Catalogue, graceMs: number) {
+  constructor(store: Store, catalogue: JobCatalogue, graceMs: number) {
     this.#store = store
     this.#catalogue = catalogue
     this.#graceMs = graceMs

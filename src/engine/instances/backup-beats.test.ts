@@ -4,7 +4,7 @@ import type { BeatRequest } from '../../core/instance.js'
 import type { RenewRequest } from '../../core/lease.js'
 import { manualClock } from '../../testing/manual-clock.js'
 import { BackupBeats } from './backup-beats.js'
-import type { Life, RenewedLock } from './beat-messages.js'
+import type { BeatingInstance, RenewedLock } from './beat-messages.js'
 import { SharedInstant } from './shared-instant.js'
 
 const HEARTBEAT_MS = 4_000
@@ -49,11 +49,11 @@ function scene() {
   return { clock, backup, turnedAt, beats, renewals, said, state, pass }
 }
 
-function life(): { life: Life; main: SharedInstant; thread: SharedInstant } {
+function beating(): { instance: BeatingInstance; main: SharedInstant; thread: SharedInstant } {
   const [main, thread] = [new SharedInstant(), new SharedInstant()]
   main.moveTo(0)
   const memory = { mainBeatAt: main.memory, threadBeatAt: thread.memory }
-  return { life: { instance: 'one', leaseMs: 15_000, heartbeatMs: HEARTBEAT_MS, ...memory }, main, thread }
+  return { instance: { id: 'one', leaseMs: 15_000, heartbeatMs: HEARTBEAT_MS, ...memory }, main, thread }
 }
 
 const lock: RenewedLock = { name: 'a', holder: 'h', token: 1, ttlMs: 16_000, everyMs: 4_000, sentAt: 0 }
@@ -61,8 +61,8 @@ const lock: RenewedLock = { name: 'a', holder: 'h', token: 1, ttlMs: 16_000, eve
 describe('backup beats', () => {
   it('are sent when the main thread is late, and decide nothing about leases', async () => {
     const { backup, beats, pass } = scene()
-    const { life: one, thread } = life()
-    backup.live(one)
+    const { instance: one, thread } = beating()
+    backup.setInstance(one)
     await pass(HEARTBEAT_MS * 1.4)
     expect(beats).toEqual([])
     await pass(HEARTBEAT_MS * 0.2)
@@ -72,8 +72,8 @@ describe('backup beats', () => {
 
   it('are not sent while the main thread beats', async () => {
     const { backup, beats, clock, pass } = scene()
-    const { life: one, main } = life()
-    backup.live(one)
+    const { instance: one, main } = beating()
+    backup.setInstance(one)
     for (let turn = 0; turn < 10; turn += 1) {
       await pass(HEARTBEAT_MS)
       main.moveTo(clock.monotonic())
@@ -83,13 +83,13 @@ describe('backup beats', () => {
 
   it('stop when the store refuses one, and when the instance leaves', async () => {
     const refused = scene()
-    refused.backup.live(life().life)
+    refused.backup.setInstance(beating().instance)
     refused.state.alive = false
     await refused.pass(HEARTBEAT_MS * 5)
     expect(refused.beats).toHaveLength(1)
     const left = scene()
-    left.backup.live(life().life)
-    left.backup.live(undefined)
+    left.backup.setInstance(beating().instance)
+    left.backup.setInstance(undefined)
     await left.pass(HEARTBEAT_MS * 5)
     expect(left.beats).toEqual([])
   })
@@ -129,7 +129,7 @@ describe('backup beats', () => {
 
   it('stop when the event loop was blocked for longer than maxBlock, which is logged once, and resume afterwards', async () => {
     const { backup, beats, turnedAt, said, clock, pass } = scene()
-    backup.live(life().life)
+    backup.setInstance(beating().instance)
     backup.hold(lock)
     await pass(MAX_BLOCK_MS)
     expect(said).toEqual([])

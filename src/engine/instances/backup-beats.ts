@@ -16,7 +16,7 @@
  */
 import type { BeatStore } from '../../core/beat-store.js'
 import type { Clock } from '../../core/clock.js'
-import type { Life, RenewedLock } from './beat-messages.js'
+import type { BeatingInstance, RenewedLock } from './beat-messages.js'
 import { SharedInstant } from './shared-instant.js'
 
 export interface BackupBeatsOptions {
@@ -38,7 +38,7 @@ const IDLE_MS = 60_000
 const DEAD_POLL_MS = 500
 
 interface Beating {
-  readonly life: Life
+  readonly instance: BeatingInstance
   readonly mainBeatAt: SharedInstant
   readonly threadBeatAt: SharedInstant
 }
@@ -59,11 +59,11 @@ export class BackupBeats {
     this.#options = options
   }
 
-  live(life: Life | undefined): void {
-    this.#beating = life && {
-      life,
-      mainBeatAt: new SharedInstant(life.mainBeatAt),
-      threadBeatAt: new SharedInstant(life.threadBeatAt),
+  setInstance(instance: BeatingInstance | undefined): void {
+    this.#beating = instance && {
+      instance,
+      mainBeatAt: new SharedInstant(instance.mainBeatAt),
+      threadBeatAt: new SharedInstant(instance.threadBeatAt),
     }
   }
 
@@ -122,8 +122,8 @@ export class BackupBeats {
   async #beat(now: number): Promise<void> {
     const beating = this.#beating
     if (beating === undefined || beatDueAt(beating, LATE) > now) return
-    const { instance, leaseMs } = beating.life
-    const { alive } = await this.#opened.beat({ instance, leaseMs, attempts: [], claimsSettled: 0 })
+    const { id, leaseMs } = beating.instance
+    const { alive } = await this.#opened.beat({ instance: id, leaseMs, attempts: [], claimsSettled: 0 })
     if (alive) beating.threadBeatAt.moveTo(now)
     else if (this.#beating === beating) this.#beating = undefined
   }
@@ -159,8 +159,8 @@ export class BackupBeats {
   }
 }
 
-function beatDueAt({ life, mainBeatAt, threadBeatAt }: Beating, intervals: number): number {
-  return Math.max(mainBeatAt.at, threadBeatAt.at) + life.heartbeatMs * intervals
+function beatDueAt({ instance, mainBeatAt, threadBeatAt }: Beating, intervals: number): number {
+  return Math.max(mainBeatAt.at, threadBeatAt.at) + instance.heartbeatMs * intervals
 }
 
 function renewalDueAt({ sentAt, everyMs }: RenewedLock, intervals: number): number {

@@ -13,8 +13,8 @@ export interface BeatThreadData {
 }
 
 /** An instance under its current id. */
-export interface Life {
-  readonly instance: string
+export interface BeatingInstance {
+  readonly id: string
   readonly leaseMs: number
   readonly heartbeatMs: number
   /** A `SharedInstant`: when the main thread sent its newest accepted beat. */
@@ -27,8 +27,8 @@ export interface Life {
 export type RenewedLock = RenewRequest & { readonly everyMs: number; readonly sentAt: number }
 
 export type ToBeatThread =
-  /** Without a life, the instance has left or was given up. */
-  | { readonly kind: 'life'; readonly life?: Life }
+  /** Absent when the instance has left or was given up. */
+  | { readonly kind: 'instance'; readonly instance?: BeatingInstance }
   | { readonly kind: 'locks'; readonly held: readonly RenewedLock[]; readonly dropped: readonly string[] }
   /** Names the handlers on the main thread, for warnings. */
   | { readonly kind: 'running'; readonly running: string }

@@ -22,7 +22,7 @@ export interface BeatThreadOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly maxBlockMs: number
-  /** Called before the thread starts: from then on `turned` must be called regularly. */
+  /** Called before the thread starts: from then on `loopTurned` must be called regularly. */
   readonly onStart: () => void
 }
 
@@ -46,18 +46,18 @@ export class BeatThread {
   }
 
   /** The instance has joined under this id, by a call that was sent at `sentAt`. */
-  live(instance: string, leaseMs: number, heartbeatMs: number, sentAt: number): BeatTimes {
+  startBeats(id: string, leaseMs: number, heartbeatMs: number, sentAt: number): BeatTimes {
     const times = new BeatTimes()
     times.sent(sentAt)
     const memory = { mainBeatAt: times.main.memory, threadBeatAt: times.thread.memory }
     this.#start()
-    this.#post({ kind: 'life', life: { instance, leaseMs, heartbeatMs, ...memory } })
+    this.#post({ kind: 'instance', instance: { id, leaseMs, heartbeatMs, ...memory } })
     return times
   }
 
   /** The instance has left, or takes a new id. */
-  die(): void {
-    this.#post({ kind: 'life' })
+  endBeats(): void {
+    this.#post({ kind: 'instance' })
   }
 
   /** The message is sent before the caller of `lock()` continues, because it may block the loop at once. */
@@ -78,7 +78,7 @@ export class BeatThread {
   }
 
   /** The main loop turns, and runs these handlers. */
-  turned(running: string): void {
+  loopTurned(running: string): void {
     this.#turnedAt.moveTo(this.#options.clock.monotonic())
     if (this.#dropped.length > 0) this.#flush()
     if (running === this.#running) return

@@ -58,8 +58,8 @@ async function close(): Promise<void> {
 parentPort?.on('message', (message: ToBeatThread) => {
   if (message.kind === 'close') return void close()
   if (message.kind === 'running') running = message.running
-  else if (message.kind === 'life') {
-    beats.live(message.life)
+  else if (message.kind === 'instance') {
+    beats.setInstance(message.instance)
     loop.wake()
   } else {
     for (const holder of message.dropped) beats.drop(holder)

@@ -72,15 +72,22 @@ export class Keeper {
 
   /** One step of the loop: joins if the instance has not, else beats and acts on the answer. */
   async keepAlive(): Promise<number> {
+    return this.#options.membership.joined ? this.#beat() : this.#join()
+  }
+
+  async #join(): Promise<number> {
+    const { membership, leaseMs, heartbeatMs, clock, beatThread } = this.#options
+    const sentAt = clock.monotonic()
+    await membership.join()
+    if (!membership.joined) return 0
+    this.#times = beatThread.startBeats(membership.id, leaseMs, heartbeatMs, sentAt)
+    this.#watchDeadline()
+    return heartbeatMs
+  }
+
+  async #beat(): Promise<number> {
     const { membership, leaseMs, heartbeatMs, clock, store, floor } = this.#options
     const sentAt = clock.monotonic()
-    if (!membership.joined) {
-      await membership.join()
-      if (!membership.joined) return 0
-      this.#times = this.#options.beatThread.live(membership.id, leaseMs, heartbeatMs, sentAt)
-      this.#watchDeadline()
-      return heartbeatMs
-    }
     const attempts = [...this.#options.attempts().values()].filter(({ reason }) => reason !== 'lost')
     const { id } = membership
     const result = await store.instances.beat({
@@ -123,7 +130,7 @@ export class Keeper {
   stop(): void {
     this.#stopped = true
     this.#cancelDeadline()
-    this.#options.beatThread.die()
+    this.#options.beatThread.endBeats()
   }
 
   get #trustedUntil(): number {
@@ -166,7 +173,7 @@ export class Keeper {
     this.#cancelDeadline()
     this.#isLastBeat = false
     this.#times = new BeatTimes()
-    this.#options.beatThread.die()
+    this.#options.beatThread.endBeats()
     const attempts = this.#options.attempts()
     const fields = { instance: membership.id, attempts: attempts.size }
     // Without attempts nothing is lost, and the outage itself is logged already.

@@ -25,7 +25,7 @@ export interface AttemptsOptions {
   readonly instance: () => string
 }
 
-export type ClaimWish = Pick<ClaimRequest, 'limit' | 'jobs' | 'sinks'>
+export type ClaimLimits = Pick<ClaimRequest, 'limit' | 'jobs' | 'sinks'>
 
 export class Attempts {
   readonly #options: AttemptsOptions
@@ -63,14 +63,14 @@ export class Attempts {
    * Claims runs and begins them. The claim counts as answered only once its runs are listed: a beat in between would give
    * them back.
    */
-  async claim(wish: ClaimWish, begin: (attempt: Attempt) => void): Promise<ClaimResult> {
+  async claim(limits: ClaimLimits, begin: (attempt: Attempt) => void): Promise<ClaimResult> {
     const { store, instance, floor } = this.#options
     this.#claim += 1
     const claim = this.#claim
     this.#claiming.add(claim)
     try {
       const id = instance()
-      const result = await store.runs.claim({ instance: id, claim, floor: floor.value, ...wish })
+      const result = await store.runs.claim({ instance: id, claim, floor: floor.value, ...limits })
       floor.sawTime(result.now)
       if (id === instance()) for (const run of result.runs) begin(this.#begin(run))
       return result

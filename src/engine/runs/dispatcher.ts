@@ -20,7 +20,7 @@ import type { Outcome } from '../../core/run.js'
 import type { ClaimResult, Store } from '../../core/store.js'
 import type { JobDefinition } from '../definitions.js'
 import type { Attempt } from './attempt.js'
-import type { Attempts, ClaimWish } from './attempts.js'
+import type { Attempts, ClaimLimits } from './attempts.js'
 import type { BurstPriority } from './burst-priority.js'
 import { ClaimSize, untilReady } from './claim-size.js'
 import { JobCapacity, type JobCapacityOptions } from './job-capacity.js'
@@ -76,7 +76,7 @@ export class Dispatcher {
     const { clock, burst, slots, onFree } = this.#options
     slots.unwant(onFree)
     const isBurst = this.#size.isMuch && (this.#size.isFull || clock.monotonic() >= this.#expectedAt - EARLY_MS)
-    if (isBurst && this.#wish() !== undefined) burst.begin()
+    if (isBurst && this.#limits() !== undefined) burst.begin()
     const pauseMs = await this.#claimOnce()
     if (!isBurst || pauseMs > 0) return pauseMs
     const lanes = await Promise.allSettled(Array.from({ length: LANES }, () => this.#claimAll()))
@@ -92,30 +92,30 @@ export class Dispatcher {
   /** Returns how long to sleep before the next claim. */
   async #claimOnce(): Promise<number> {
     const { clock, burst, pollMs } = this.#options
-    const wish = this.#wish()
-    if (wish === undefined) {
+    const limits = this.#limits()
+    if (limits === undefined) {
       // Only settling frees slots.
       if (!this.#capacity.isReserved) burst.giveWay()
       return pollMs
     }
     const sentAt = clock.monotonic()
-    const result = await this.#claim(wish)
-    const isFull = result.runs.length >= wish.limit
+    const result = await this.#claim(limits)
+    const isFull = result.runs.length >= limits.limit
     this.#size.took(result.runs.length, isFull)
     if (isFull) {
       if (this.#capacity.isFull) burst.giveWay()
       return 0
     }
     if (!this.#capacity.isReserved) burst.end()
-    this.#capacity.wakeForMore(wish)
+    this.#capacity.wakeForMore(limits)
     return this.#pause(result, sentAt)
   }
 
-  #wish(): ClaimWish | undefined {
-    return this.#closed ? undefined : this.#capacity.wish(this.#size.most)
+  #limits(): ClaimLimits | undefined {
+    return this.#closed ? undefined : this.#capacity.limits(this.#size.most)
   }
 
-  async #claim(wish: ClaimWish): Promise<ClaimResult> {
+  async #claim(limits: ClaimLimits): Promise<ClaimResult> {
     const { attempts, clock, pace } = this.#options
     let startedAt = 0
     let begun = 0
@@ -123,21 +123,21 @@ export class Dispatcher {
       if (begun === 0) startedAt = clock.monotonic()
       begun += 1
       this.#begin(attempt)
-      this.#noticeBurst(begun, wish)
+      this.#noticeBurst(begun, limits)
     }
-    pace.asked(wish.jobs)
+    pace.asked(limits.jobs)
     let runs: ClaimResult['runs'] = []
     try {
-      const result = await this.#capacity.reserve(wish, () => attempts.claim(wish, begin))
+      const result = await this.#capacity.reserve(limits, () => attempts.claim(limits, begin))
       if (begun > 0) runs = result.runs
       return result
     } finally {
-      pace.answered(wish.jobs, runs, startedAt)
+      pace.answered(limits.jobs, runs, startedAt)
     }
   }
 
   /** A burst begins with the last run of a full claim: any later, the settler would already write what has ended. */
-  #noticeBurst(begun: number, { limit }: ClaimWish): void {
+  #noticeBurst(begun: number, { limit }: ClaimLimits): void {
     if (begun === limit && !this.#capacity.isFull && !this.#closed) this.#options.burst.begin()
   }
 

@@ -1,6 +1,6 @@
 import type { Capacity } from '../../core/store.js'
 import type { JobDefinition } from '../definitions.js'
-import type { ClaimWish } from './attempts.js'
+import type { ClaimLimits } from './attempts.js'
 import type { ClaimPace } from './claim-pace.js'
 import type { Slots } from './slots.js'
 
@@ -45,7 +45,7 @@ export class JobCapacity {
   }
 
   /** What the next claim may bring; undefined when nothing can begin. */
-  wish(most: number): ClaimWish | undefined {
+  limits(most: number): ClaimLimits | undefined {
     const { concurrency, slots, starts, pace } = this.#options
     const limit = Math.min(concurrency - this.#running - this.#reserved, slots.free, most)
     const jobs: Capacity[] = []
@@ -59,22 +59,22 @@ export class JobCapacity {
   }
 
   /** Runs `claim` with what it may bring set aside: two claims in flight never bring more than can begin. */
-  async reserve<T>(wish: ClaimWish, claim: () => Promise<T>): Promise<T> {
+  async reserve<T>(limits: ClaimLimits, claim: () => Promise<T>): Promise<T> {
     const { slots, onFree } = this.#options
-    this.#reserved += wish.limit
-    slots.take(wish.limit)
-    for (const { name, limit } of wish.jobs) this.#take(name, limit)
+    this.#reserved += limits.limit
+    slots.take(limits.limit)
+    for (const { name, limit } of limits.jobs) this.#take(name, limit)
     try {
       return await claim()
     } finally {
-      this.#reserved -= wish.limit
-      slots.give(wish.limit, onFree)
-      for (const { name, limit } of wish.jobs) this.#take(name, -limit)
+      this.#reserved -= limits.limit
+      slots.give(limits.limit, onFree)
+      for (const { name, limit } of limits.jobs) this.#take(name, -limit)
     }
   }
 
   /** A job whose claim was full may have more runs: the dispatcher wakes when a slot is freed. */
-  wakeForMore({ jobs }: ClaimWish): void {
+  wakeForMore({ jobs }: ClaimLimits): void {
     if (jobs.some(({ name }) => this.#freeOf(name) <= 0)) this.#wakeWhenFree()
   }
 

@@ -9,7 +9,7 @@ import type { Capacity, Store } from '../../core/store.js'
 import type { SinkDefinition } from '../definitions.js'
 import type { Events } from '../events.js'
 import type { Attempt } from '../runs/attempt.js'
-import type { Attempts, ClaimWish } from '../runs/attempts.js'
+import type { Attempts, ClaimLimits } from '../runs/attempts.js'
 import { ClaimSize, untilReady } from '../runs/claim-size.js'
 import { SinkHealth, type SinkOutage } from './sink-health.js'
 import { SinkLane } from './sink-lane.js'
@@ -61,18 +61,18 @@ export class SinkDispatcher {
   async startRuns(): Promise<number> {
     const { clock, attempts, pollMs } = this.#options
     const sentAt = clock.monotonic()
-    const wish = this.#wish()
-    const result = wish === undefined ? undefined : await attempts.claim(wish, (attempt) => this.#begin(attempt))
+    const limits = this.#limits()
+    const result = limits === undefined ? undefined : await attempts.claim(limits, (attempt) => this.#begin(attempt))
     for (const lane of this.#lanes.values()) lane.gathered()
     const delayMs = Math.min(pollMs, this.#shortestPause())
-    if (result === undefined || wish === undefined) return delayMs
-    const isFull = this.#mayBeMore(wish)
+    if (result === undefined || limits === undefined) return delayMs
+    const isFull = this.#mayBeMore(limits)
     this.#size.took(result.runs.length, isFull)
     return isFull ? 0 : Math.min(delayMs, untilReady(result, clock.monotonic() - sentAt))
   }
 
   /** A sink that got all it had room for may have more messages. */
-  #mayBeMore({ sinks }: ClaimWish): boolean {
+  #mayBeMore({ sinks }: ClaimLimits): boolean {
     let isFull = false
     for (const { name, limit } of sinks) {
       if ((this.#begun.get(name) ?? 0) < limit) continue
@@ -93,7 +93,7 @@ export class SinkDispatcher {
   }
 
   /** Each sink has its share of a claim, however many messages wait for another. */
-  #wish(): ClaimWish | undefined {
+  #limits(): ClaimLimits | undefined {
     if (this.#closed) return undefined
     this.#begun.clear()
     const { most } = this.#size
