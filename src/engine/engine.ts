@@ -1,17 +1,17 @@
 /** The machine around one store: loops that record ticks, start runs, prove life and clean up. Every instance has the same; none leads. */
 import { type Clock, sleep } from '../core/clock.js'
 import type { Wake } from '../core/store.js'
-import { isThreaded } from './definitions.js'
+import { isThreaded, type JobDefinition } from './definitions.js'
 import type { EngineOptions } from './engine-options.js'
 import { Keeper } from './instances/keeper.js'
 import { Membership } from './instances/membership.js'
 import { sweeper } from './instances/sweeper.js'
 import { Loop } from './loop.js'
+import type { Attempt } from './runs/attempt.js'
 import { Attempts } from './runs/attempts.js'
 import { BurstPriority } from './runs/burst-priority.js'
 import { pruner } from './runs/pruner.js'
 import { RunStarters } from './runs/run-starters.js'
-import { runningNames } from './runs/running-names.js'
 import { Settler } from './runs/settler.js'
 import { STOP_WINDOW_MS } from './runs/worker.js'
 import { ThreadPool } from './threads/thread-pool.js'
@@ -167,4 +167,22 @@ async function within(clock: Clock, limitMs: number, promise: Promise<unknown>):
   const done = new AbortController()
   await Promise.race([promise, sleep(clock, limitMs, done.signal)])
   done.abort()
+}
+
+const MAX_NAMES = 5
+
+/** Names the first of `count` attempts on the main thread by job or sink and run: `resize 1234, resize 1235 and 8 more`. */
+function runningNames(
+  attempts: ReadonlyMap<string, Attempt>,
+  jobs: ReadonlyMap<string, JobDefinition>,
+  count: number,
+): string {
+  const names: string[] = []
+  for (const { run } of attempts.values()) {
+    if (names.length === MAX_NAMES) break
+    const { id, target } = run
+    const job = 'job' in target ? jobs.get(target.job) : undefined
+    if (job === undefined || !isThreaded(job)) names.push(`${'job' in target ? target.job : target.sink} ${id}`)
+  }
+  return names.join(', ') + (count > MAX_NAMES ? ` and ${count - MAX_NAMES} more` : '')
 }
