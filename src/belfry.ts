@@ -168,8 +168,8 @@ export class Belfry implements AsyncDisposable {
   }
 
   /**
-   * Runs `work` while holding a lock. Rejects with `LOCK_BUSY` when another holder has it, and with `LOCK_LOST` when the lock
-   * was lost before `work` was done; that error carries the value of `work`.
+   * Runs `work` while holding a lock. Rejects with `LOCK_BUSY` when another holder has it, and with `LOCK_LOST` when the
+   * lock was lost before `work` was done; that error carries the value of `work`.
    */
   withLock<T>(name: string, work: (lock: Lock) => T | Promise<T>, options?: LockOptions): Promise<T> {
     return withLock(this.locks, name, work, options)

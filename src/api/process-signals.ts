@@ -1,6 +1,6 @@
 /**
- * Stops all instances of the process on a signal. When the last has stopped, the signal has its usual effect. A second signal
- * has it at once.
+ * Stops all instances of the process on a signal. When the last has stopped, the signal has its usual effect. A second
+ * signal has it at once.
  */
 export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGBREAK', 'SIGUSR1', 'SIGUSR2'] as const
 export type StopSignal = (typeof STOP_SIGNALS)[number]

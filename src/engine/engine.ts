@@ -1,4 +1,7 @@
-/** The machine around one store: loops that record ticks, start runs, prove life and clean up. Every instance has the same; none leads. */
+/**
+ * The machine around one store: loops that record ticks, start runs, prove life and clean up. Every instance has the same;
+ * none leads.
+ */
 import { type Clock, sleep } from '../core/clock.js'
 import type { Wake } from '../core/store.js'
 import { isThreaded, type JobDefinition } from './definitions.js'

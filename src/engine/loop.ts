@@ -1,6 +1,6 @@
 /**
- * A supervised loop: it runs one step after another until it is stopped, and sleeps in between as long as each step says. An
- * error does not end it: the loop backs off with jitter, and `Health` reports the outage once.
+ * A supervised loop: it runs one step after another until it is stopped, and sleeps in between as long as each step says.
+ * An error does not end it: the loop backs off with jitter, and `Health` reports the outage once.
  */
 import { type Clock, sleep } from '../core/clock.js'
 import { desynchronise } from '../core/retry.js'

@@ -90,8 +90,8 @@ export class JobCatalogue {
   }
 
   /**
-   * The key of a stored payload. If the job's code throws, the whole payload becomes the key: the run starts, exclusive all the
-   * same, and fails with the reason, instead of waiting for ever.
+   * The key of a stored payload. If the job's code throws, the whole payload becomes the key: the run starts, exclusive all
+   * the same, and fails with the reason, instead of waiting for ever.
    */
   async #stampOf(target: Target, payload: Json): Promise<RunKey | undefined> {
     try {

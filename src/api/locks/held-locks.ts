@@ -62,8 +62,8 @@ export class HeldLocks {
   }
 
   /**
-   * The store decides whether the lock was held until now, not the local clock: an expired lease that no other
-   * holder took was never shared, and a process that was stopped past the TTL has not noticed yet that another holder took it.
+   * The store decides whether the lock was held until now, not the local clock: an expired lease that no other holder took
+   * was never shared, and a process that was stopped past the TTL has not noticed yet that another holder took it.
    */
   async release(held: HeldLock): Promise<boolean> {
     const { store, keeper, inFlight } = this.#options

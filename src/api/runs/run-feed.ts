@@ -2,8 +2,9 @@
  * Changes of runs, whichever process made or ran them, without storing anything for it. On the store's hints, and every
  * second, the feed reads the newest runs down to those that it knows, and reads unfinished ones again.
  *
- * The feed reports the state at the time of reading: a run that goes through three states between two reads is reported once.
- * Everything is bounded: when more changed than one read takes, the feed sends `gap`, and listeners reload their lists.
+ * The feed reports the state at the time of reading: a run that goes through three states between two reads is reported
+ * once. Everything is bounded: when more changed than one read takes, the feed sends `gap`, and listeners reload their
+ * lists.
  */
 import { type Clock, sleep } from '../../core/clock.js'
 import { isFinished, type Run } from '../../core/run.js'

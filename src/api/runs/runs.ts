@@ -70,8 +70,8 @@ export class Runs {
   }
 
   /**
-   * Cancels the newest runs that match and have not ended, up to a limit of 1,000. `isMeant` can exclude some. Runs that are
-   * created meanwhile are not included.
+   * Cancels the newest runs that match and have not ended, up to a limit of 1,000. `isMeant` can exclude some. Runs that
+   * are created meanwhile are not included.
    */
   async cancelMany(query: ManyQuery = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyRunsResult> {
     const where = 'runs.cancelMany()'

@@ -85,7 +85,9 @@ export class Schedules {
     }
   }
 
-  /** Many at once, in batches of 1,000; each batch is written whole or not at all. Returns one outcome per entry, in order. */
+  /**
+   * Many at once, in batches of 1,000; each batch is written whole or not at all. Returns one outcome per entry, in order.
+   */
   putMany(
     entries: Iterable<readonly [id: string, input: ScheduleInput]>,
     options?: PutManyOptions & { readonly whenRefused?: 'throw' },
@@ -162,8 +164,8 @@ export class Schedules {
   }
 
   /**
-   * The ticks of a stretch of time, in order: those that the timeline has and those that happened, with the reasons of skips.
-   * What happened is known as long as history is kept, also after the schedule was removed.
+   * The ticks of a stretch of time, in order: those that the timeline has and those that happened, with the reasons of
+   * skips. What happened is known as long as history is kept, also after the schedule was removed.
    */
   async ticks(id: string, options: TicksOptions): Promise<Ticks> {
     return scheduleTicks(this.#store, checkText(id, 'schedule id'), options)

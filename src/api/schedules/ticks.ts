@@ -83,8 +83,8 @@ async function ticksBetween(store: Store, schedule: Schedule, from: number, to: 
 }
 
 /**
- * The ticks that a removed schedule had, as far as history knows: its timeline is gone. Of a range of skipped ticks only the
- * first and the last are known. Undefined when the store knows nothing of such a schedule.
+ * The ticks that a removed schedule had, as far as history knows: its timeline is gone. Of a range of skipped ticks only
+ * the first and the last are known. Undefined when the store knows nothing of such a schedule.
  */
 async function ticksOfRemoved(
   store: Store,

@@ -14,8 +14,8 @@ import { cachedRead } from '../cached-read.js'
 type SinkTarget = Extract<Target, { readonly sink: string }>
 
 /**
- * How messages of an ordered sink stay in order: a tick waits until the one before it is delivered or, where schedules share
- * a key, until the message that holds the key is.
+ * How messages of an ordered sink stay in order: a tick waits until the one before it is delivered or, where schedules
+ * share a key, until the message that holds the key is.
  */
 export interface Order {
   readonly overlap?: Overlap

@@ -1,18 +1,19 @@
 /**
- * Sends beats and renewals when the main thread is late with its own. This code runs in the beat thread; while the main loop
- * turns, it sends nothing. It connects to the store half an interval after an instance has joined or a lock was acquired, so
- * that the connection is there when it is needed. Most locks are released before that and need none.
+ * Sends beats and renewals when the main thread is late with its own. This code runs in the beat thread; while the main
+ * loop turns, it sends nothing. It connects to the store half an interval after an instance has joined or a lock was
+ * acquired, so that the connection is there when it is needed. Most locks are released before that and need none.
  *
- * A beat from here only extends the instance's lease. It says that no claim was answered, so the store gives no run back. The
- * main thread learns with its own next beat which runs were lost or cancelled, and whether the instance was declared dead.
+ * A beat from here only extends the instance's lease. It says that no claim was answered, so the store gives no run back.
+ * The main thread learns with its own next beat which runs were lost or cancelled, and whether the instance was declared
+ * dead.
  *
  * What it survives:
  * - The main loop is blocked: when its beat is half an interval late, one is sent from here, until the loop turns again.
  * - The main loop is blocked for longer than `maxBlock`: the process counts as dead, and nothing more is sent.
  * - The whole process is stopped: both threads are, and the lease expires as it should.
  * - The store declared the instance dead, or another holder has a lock: it is removed from the list here.
- * - The main thread takes a new id while a beat is in flight: the beat extends the old id once, and its instant is written to
- *   memory that is no longer read.
+ * - The main thread takes a new id while a beat is in flight: the beat extends the old id once, and its instant is written
+ *   to memory that is no longer read.
  */
 import type { BeatStore } from '../../core/beat-store.js'
 import type { Clock } from '../../core/clock.js'

@@ -39,7 +39,9 @@ function unreachable(fields: object): void {
   sendLine('warn', fields, 'the beat thread cannot reach the store; still trying')
 }
 
-/** Writes to standard error itself, because the main thread is blocked and may never log again; if it wakes, it logs too. */
+/**
+ * Writes to standard error itself, because the main thread is blocked and may never log again; if it wakes, it logs too.
+ */
 function warn(fields: object, message: string): void {
   if (warns) writeSync(STDERR, `belfry warning: ${message} ${JSON.stringify(fields)}\n`)
   sendLine('warn', fields, message)

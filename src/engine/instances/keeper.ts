@@ -3,8 +3,8 @@
  * and keys of all attempts that run here.
  *
  * Trust starts when a beat is sent, not when its reply arrives: a beat that was sent at T is good until T + lease − margin,
- * by the local monotonic clock. Without a newer beat by then (store unreachable, process stopped, machine asleep), the store
- * may soon give the work to other instances, so all attempts here are aborted before it does. The margin covers the
+ * by the local monotonic clock. Without a newer beat by then (store unreachable, process stopped, machine asleep), the
+ * store may soon give the work to other instances, so all attempts here are aborted before it does. The margin covers the
  * difference between the speeds of two clocks.
  *
  *   beat sent     beat sent                     trust ends       lease expires

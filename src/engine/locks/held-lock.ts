@@ -142,7 +142,10 @@ export class HeldLock {
     this.#cancelExpiry = clock.after(expiresAt - clock.monotonic(), () => this.#expired(clock.monotonic() - expiresAt))
   }
 
-  /** A late timer means that the loop was blocked: the beat thread may have renewed the lease, or it may be free to be renewed. */
+  /**
+   * A late timer means that the loop was blocked: the beat thread may have renewed the lease, or it may be free to be
+   * renewed.
+   */
   #expired(lateMs: number): void {
     const { clock, observer, renew } = this.#options
     const lose = () => this.lose('it was not renewed in time')

@@ -4,8 +4,8 @@
  * - A renewal that fails is tried again with the next step. Two more fit before trust in the lease ends; then the lock's
  *   signal fires, whether the store can be reached or not (`held-lock.ts`).
  * - The main loop is blocked: the beat thread renews the same locks (`instances/beat-thread.ts`).
- * - A process ends when it holds no lock: the loop runs only while there is a lock to renew. Before the first renewal is due
- *   an alarm stands for the loop, because most locks are released before that. It stays set between locks and keeps the
+ * - A process ends when it holds no lock: the loop runs only while there is a lock to renew. Before the first renewal is
+ *   due an alarm stands for the loop, because most locks are released before that. It stays set between locks and keeps the
  *   process alive only while a lock is held.
  */
 import { type Alarm, type Clock, NO_ALARM, setAlarm } from '../../core/clock.js'

@@ -40,7 +40,10 @@ interface Series<Value> {
   value: Value
 }
 
-/** Counters and histograms of one process, for a metrics page. Events and the measured store (`store/measured.ts`) feed them. */
+/**
+ * Counters and histograms of one process, for a metrics page. Events and the measured store (`store/measured.ts`) feed
+ * them.
+ */
 export class Metrics {
   readonly #counters = new Map<string, Series<number>>()
   readonly #histograms = new Map<string, Series<MutableHistogram>>()

@@ -21,7 +21,10 @@ const MESSAGES: Readonly<Record<AbortReason, string>> = {
   lost: 'the lease on this run was lost; another instance may have it now',
 }
 
-/** Observes the attempts of a sink's call, which may be hundreds: a promise and a signal for each would cost more than the work. */
+/**
+ * Observes the attempts of a sink's call, which may be hundreds: a promise and a signal for each would cost more than the
+ * work.
+ */
 export interface AttemptObserver {
   aborted(attempt: Attempt): void
   fenced(attempt: Attempt): void
@@ -31,8 +34,8 @@ export interface AttemptObserver {
 export const FENCED = Symbol('fenced')
 
 /**
- * One attempt in this process. It ends when its handler returns, or when it was aborted and its abort window is over. In the
- * second case it is fenced: nothing that its handler still does can be committed through Belfry.
+ * One attempt in this process. It ends when its handler returns, or when it was aborted and its abort window is over. In
+ * the second case it is fenced: nothing that its handler still does can be committed through Belfry.
  */
 export class Attempt {
   readonly run: ClaimedRun
@@ -74,7 +77,10 @@ export class Attempt {
     })
   }
 
-  /** Asks the handler to end, and fences the attempt after the window. The first reason counts, except that `lost` always does. */
+  /**
+   * Asks the handler to end, and fences the attempt after the window. The first reason counts, except that `lost` always
+   * does.
+   */
   abort(reason: AbortReason, windowMs: number): void {
     const isFirst = this.#reason === undefined
     // The outcome of a lost run is not ours to write, whatever the attempt was aborted for before.

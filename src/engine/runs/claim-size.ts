@@ -5,8 +5,8 @@ const SMALL = 512
 const SMALL_CLAIMS = 2
 
 /**
- * How many runs one claim takes. The runs of a claim start together, once all of it is written, so the first claims of a burst
- * are small and start half of a thousand runs early. Later claims are large, because large claims are cheaper.
+ * How many runs one claim takes. The runs of a claim start together, once all of it is written, so the first claims of a
+ * burst are small and start half of a thousand runs early. Later claims are large, because large claims are cheaper.
  */
 export class ClaimSize {
   readonly #batch: number

@@ -2,8 +2,8 @@
  * The dispatcher starts runs of jobs. It claims as many as can begin at once and no more: a claimed run never waits in the
  * memory of a process, where other instances cannot see it.
  *
- * Handlers of the main thread and handlers in threads have a dispatcher each, because a claim has one limit: the free slots,
- * or the free threads. Both share the slots of the instance.
+ * Handlers of the main thread and handlers in threads have a dispatcher each, because a claim has one limit: the free
+ * slots, or the free threads. Both share the slots of the instance.
  *
  * What each step survives:
  * - A crash before the claim: nothing happened. After it: the beat stops, and other instances take the runs over.

@@ -8,8 +8,8 @@ import { type Attempt, abortError } from './attempt.js'
  * The one transaction that an attempt may commit. After the commit the run has succeeded with the transaction's value,
  * whatever the handler does next.
  *
- * When the lease is lost, the handler's call rejects at once, even while the store is committing: another instance may start
- * the next run of the key in a moment, and a handler that still waited for the store would overlap it.
+ * When the lease is lost, the handler's call rejects at once, even while the store is committing: another instance may
+ * start the next run of the key in a moment, and a handler that still waited for the store would overlap it.
  */
 export class HandlerTransaction {
   readonly #store: Pick<RunStore, 'transact'>

@@ -2,8 +2,8 @@
  * Runs one attempt of a job: parses its payload, calls the handler, and turns the result or error into an outcome.
  *
  * The handler of an aborted attempt has a window in which to return. After it the attempt is fenced and settled without its
- * handler. A handler in a thread is ended with its thread. A handler on the main thread may go on and overlap its successor,
- * although nothing it does can be committed through Belfry. One warning names it.
+ * handler. A handler in a thread is ended with its thread. A handler on the main thread may go on and overlap its
+ * successor, although nothing it does can be committed through Belfry. One warning names it.
  */
 import { errorRecord } from '../../core/errors.js'
 import { type Json, toJson } from '../../core/json.js'

@@ -7,10 +7,10 @@
  *       └──────────────────────────────────────┴──────────── a probe is delivered ──────────────────┘
  *
  * - **Reachable**: no limit.
- * - **Doubted**: either the sink is unreachable, or the messages of the failed call are at fault. One other message is sent at
- *   once and decides. If it is delivered, the failure counts against the messages of the failed call.
- * - **Down**: logged once. After a pause that grows, one message probes the sink. When it is delivered, four may be in flight,
- *   then sixteen, and so on.
+ * - **Doubted**: either the sink is unreachable, or the messages of the failed call are at fault. One other message is sent
+ *   at once and decides. If it is delivered, the failure counts against the messages of the failed call.
+ * - **Down**: logged once. After a pause that grows, one message probes the sink. When it is delivered, four may be in
+ *   flight, then sixteen, and so on.
  *
  * A broker that is down for hours therefore costs one message now and then. All others stay in the store and use up no
  * attempts. The same rule divides a batch that fails because of one message, until that message fails alone.

@@ -3,7 +3,10 @@ import type { Store } from '../../core/store.js'
 import type { Metrics } from '../metrics/metrics.js'
 import { eachOperation } from './each-operation.js'
 
-/** The store, measured: how long each operation on schedules, runs, leases, instances and records took, and whether it failed. */
+/**
+ * The store, measured: how long each operation on schedules, runs, leases, instances and records took, and whether it
+ * failed.
+ */
 export function measured(store: Store, metrics: Metrics, clock: Clock): Store {
   return eachOperation(store, (operation, work) => {
     if (!operation.includes('.')) return work

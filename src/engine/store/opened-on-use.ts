@@ -86,7 +86,10 @@ function newUse(handle: Store): HandleUse {
   }
 }
 
-/** An instance that never used the handle closes it too, unless others use it: a handle may hold a connection from the start. */
+/**
+ * An instance that never used the handle closes it too, unless others use it: a handle may hold a connection from the
+ * start.
+ */
 async function endUse(handle: Store, own: HandleUse | undefined): Promise<void> {
   if (own !== undefined) own.users -= 1
   if ((uses.get(handle)?.users ?? 0) > 0) return

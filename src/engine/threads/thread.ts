@@ -52,7 +52,9 @@ export class Thread {
     })
   }
 
-  /** Runs a task in the thread and resolves with its result, or with `NOT_BEGUN` if the thread died before the task began. */
+  /**
+   * Runs a task in the thread and resolves with its result, or with `NOT_BEGUN` if the thread died before the task began.
+   */
   async do(message: ToThread, onLog: (line: LogMessage) => void): Promise<unknown> {
     this.#worker.ref()
     return new Promise((resolve, reject) => {
