@@ -4,7 +4,7 @@
  */
 import { setImmediate } from 'node:timers'
 import type { Clock } from '../core/clock.js'
-import { Heap, NOWHERE } from '../stores/memory/heap.js'
+import { Heap, NOWHERE } from '../stores/memory/schema/heap.js'
 
 export interface ManualClock extends Clock {
   /** Lets time pass. Timers that are set meanwhile fire too if they fall within it. */

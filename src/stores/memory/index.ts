@@ -1,11 +1,11 @@
 /**
- * The memory store: the reference model. Every operation runs in one synchronous step, so it is atomic without locks,
- * and the contract of all stores can be read here.
+ * The memory store: the model of the other stores. Every operation is one synchronous step, so it is atomic without any locking;
+ * `store.ts` is the table of contents, and `schema/state.ts` says what is stored.
  */
 import { type Clock, systemClock } from '../../core/clock.js'
 import { checkOptions } from '../../core/known-options.js'
 import type { Store } from '../../core/store.js'
-import { emptyState } from './state.js'
+import { emptyState } from './schema/state.js'
 import { storeOn } from './store.js'
 
 export interface MemoryOptions {

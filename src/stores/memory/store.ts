@@ -1,45 +1,51 @@
-/** The operations of the memory store on its state. */
-import { tell } from '../../core/hint.js'
-import type { Store, WakeListener } from '../../core/store.js'
-import { advanceSchedules } from './advance.js'
-import { readyBacklog } from './backlog.js'
-import { claimRuns } from './claim.js'
-import { enqueueRuns, isAvailable } from './enqueue.js'
-import {
-  beatInstance,
-  declareSet,
-  joinInstance,
-  leaveInstance,
-  listDeclared,
-  listInstances,
-  listJobs,
-} from './instances.js'
-import { acquireLease, inspectLease, listLeases, releaseLease, renewLeases, resetLease } from './leases.js'
-import { pruneHistory } from './prune.js'
-import { getRecord, listRecords, putRecord, removeRecord } from './records.js'
-import { rescueRuns } from './rescue.js'
-import { cancelRun, getRun, listRuns, retryRun, stampRuns } from './runs.js'
-import {
-  applySchedules,
-  getSchedule,
-  listSchedules,
-  pauseSchedule,
-  putSchedules,
-  removeSchedules,
-  resumeSchedule,
-  skippedRanges,
-} from './schedules.js'
-import { settleRuns } from './settle.js'
-import type { MemoryState } from './state.js'
+/** The store contract, one line an operation, over a state. */
+import type { Store } from '../../core/store.js'
+import { listenersOf } from './connection/wakes.js'
+import { beatInstance } from './instances/beat.js'
+import { declareSet, listDeclared } from './instances/declarations.js'
+import { joinInstance } from './instances/join.js'
+import { leaveInstance } from './instances/leave.js'
+import { listInstances, listJobs } from './instances/list.js'
+import { acquireLease } from './locks/acquire.js'
+import { inspectLease, listLeases } from './locks/list.js'
+import { passOn } from './locks/pass-on.js'
+import { releaseLease } from './locks/release.js'
+import { renewLeases } from './locks/renew.js'
+import { resetLease } from './locks/reset.js'
+import { getRecord, listRecords, putRecord, removeRecord } from './records/records.js'
+import { isAvailable } from './runs/available.js'
+import { readyBacklog } from './runs/backlog.js'
+import { cancelRun } from './runs/cancel.js'
+import { claimRuns } from './runs/claim.js'
+import { enqueueRuns } from './runs/enqueue.js'
+import { freeze, thaw } from './runs/freeze.js'
+import { getRun, listRuns } from './runs/list.js'
+import { pruneHistory } from './runs/prune.js'
+import { rescueRuns } from './runs/rescue.js'
+import { retryRun } from './runs/retry.js'
+import { settleRuns } from './runs/settle.js'
+import { stampRuns } from './runs/stamp.js'
+import { ripen } from './runs/transitions.js'
+import { advanceSchedules } from './schedules/advance.js'
+import { applySchedules } from './schedules/apply.js'
+import { getSchedule, listSchedules } from './schedules/list.js'
+import { pauseSchedule, resumeSchedule } from './schedules/pause.js'
+import { putSchedules } from './schedules/put.js'
+import { removeSchedules } from './schedules/remove.js'
+import { skippedRanges } from './schedules/skips.js'
+import type { MemoryState } from './schema/state.js'
 
 export function storeOn(state: MemoryState): Store {
-  const { clock } = state
-  const { subscribe, announce } = listeners(state)
+  const { clock, wakes } = state
+  const { subscribe, announce } = listenersOf(wakes)
 
-  /** Wraps an operation: all its work in one step, then the hints. */
+  /** An operation: one time for all of it, its own work, and then what it has freed goes to the next in line. */
   function op<Args extends readonly unknown[], Result>(work: (state: MemoryState, ...args: Args) => Result) {
     return async (...args: Args): Promise<Result> => {
+      state.now = clock.now()
+      ripen(state)
       const result = work(state, ...args)
+      passOn(state)
       announce()
       return result
     }
@@ -59,7 +65,7 @@ export function storeOn(state: MemoryState): Store {
       skips: op(skippedRanges),
     },
     runs: {
-      enqueue: op((_, runs: Parameters<typeof enqueueRuns>[1], tx?: unknown) => enqueueRuns(state, runs, tx)),
+      enqueue: op(enqueueRuns),
       claim: op(claimRuns),
       settle: op(settleRuns),
       get: op(getRun),
@@ -99,42 +105,8 @@ export function storeOn(state: MemoryState): Store {
     close: async () => {},
     now: async () => clock.now(),
     subscribe,
-    freeze: op((_, note: string | undefined) => {
-      state.frozen ??= Object.freeze({ at: clock.now(), ...(note === undefined ? {} : { note }) })
-    }),
-    thaw: op(() => {
-      state.frozen = undefined
-      state.wakes.add('runs')
-    }),
+    freeze: op(freeze),
+    thaw: op(thaw),
     frozen: async () => state.frozen,
-  }
-}
-
-/** Sends hints after the operation, once for all changes of one event loop turn. */
-function listeners({ wakes }: MemoryState) {
-  const listening = new Set<WakeListener>()
-  let pending = false
-
-  function flush(): void {
-    pending = false
-    const hints = [...wakes]
-    wakes.clear()
-    for (const listener of [...listening]) for (const hint of hints) tell(listener, hint)
-  }
-
-  return {
-    announce(): void {
-      if (pending || wakes.size === 0) return
-      pending = true
-      queueMicrotask(flush)
-    },
-    subscribe(listener: WakeListener): () => void {
-      // Each subscription is separate, even with the same function.
-      const own: WakeListener = (wake, holder) => listener(wake, holder)
-      listening.add(own)
-      return () => {
-        listening.delete(own)
-      }
-    },
   }
 }

@@ -1,9 +1,9 @@
 /** Memory stores with one deliberate fault each, and the name of a contract test that must catch it. */
 import type { Clock } from '../../../src/core/clock.js'
 import type { Store } from '../../../src/core/store.js'
-import { makeWait } from '../../../src/stores/memory/run-changes.js'
-import type { RunRecord } from '../../../src/stores/memory/run-record.js'
-import { emptyState, type MemoryState } from '../../../src/stores/memory/state.js'
+import type { RunRecord } from '../../../src/stores/memory/runs/run-codec.js'
+import { makeWait } from '../../../src/stores/memory/runs/transitions.js'
+import { emptyState, type MemoryState } from '../../../src/stores/memory/schema/state.js'
 import { storeOn } from '../../../src/stores/memory/store.js'
 
 interface Overrides {
@@ -45,6 +45,6 @@ export async function withoutHandOff<Result>(
 ): Promise<Result> {
   const waited = records(state).filter((run) => run.waitsFor === waitsFor)
   const result = await act()
-  for (const run of waited) if (run.state === 'ready') makeWait(state, run, waitsFor, state.clock.now())
+  for (const run of waited) if (run.state === 'ready') makeWait(state, run, waitsFor)
   return result
 }

@@ -121,7 +121,7 @@ export const brokenLeases: readonly BrokenStore[] = [
         async leave(id) {
           const running = records(state).filter((run) => run.owner?.info.id === id)
           await store.instances.leave(id)
-          for (const run of running) run.rescued = true
+          for (const run of running) run.orphaned = true
         },
       },
     }),

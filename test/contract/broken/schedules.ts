@@ -2,9 +2,9 @@ import { setImmediate } from 'node:timers/promises'
 import type { Unfinished } from '../../../src/core/plan.js'
 import type { NewRun, Run } from '../../../src/core/run.js'
 import type { Planner } from '../../../src/core/store.js'
-import { withdraw } from '../../../src/stores/memory/run-changes.js'
-import { forgetRun } from '../../../src/stores/memory/run-endings.js'
-import { forgetSchedule, writeSchedule } from '../../../src/stores/memory/schedule-changes.js'
+import { forgetRun, withdraw } from '../../../src/stores/memory/runs/transitions.js'
+import { writeSchedule } from '../../../src/stores/memory/schedules/put.js'
+import { forgetSchedule } from '../../../src/stores/memory/schedules/remove.js'
 import { type BrokenStore, records, withoutHandOff } from './broken-store.js'
 
 function again({ target, payload, priority, keep, schedule, tick }: Run): NewRun {

@@ -1,16 +1,16 @@
-import type { Target } from '../../core/run.js'
-import { targetName } from '../../core/stored-text.js'
-import { NOWHERE } from './heap.js'
-import type { RunRecord } from './run-record.js'
-import type { Dedupe, MemoryState } from './state.js'
+import type { Target } from '../../../core/run.js'
+import { targetName } from '../../../core/stored-text.js'
+import { NOWHERE } from '../schema/heap.js'
+import type { Dedupe, MemoryState } from '../schema/state.js'
+import type { RunRecord } from './run-codec.js'
 
-/** The entry because of which another run with this dedupe key is refused. */
-export function dedupeOf(state: MemoryState, target: Target, dedupe: string, now: number): Dedupe | undefined {
+/** The entry that refuses another run with this dedupe key, if there is one. */
+export function dedupeOf(state: MemoryState, target: Target, dedupe: string): Dedupe | undefined {
   const entry = state.dedupes.get(dedupeId(target, dedupe))
-  return entry !== undefined && entry.until > now ? entry : undefined
+  return entry !== undefined && entry.until > state.now ? entry : undefined
 }
 
-/** Reserves the dedupe key while the run is unfinished. */
+/** While the run is unfinished, its dedupe key refuses others. */
 export function openDedupe(state: MemoryState, run: RunRecord): void {
   if (run.dedupe === undefined) return
   const id = dedupeId(run.target, run.dedupe)
@@ -18,15 +18,15 @@ export function openDedupe(state: MemoryState, run: RunRecord): void {
   state.dedupes.set(id, { id, run: run.id, until: Number.POSITIVE_INFINITY, place: NOWHERE })
 }
 
-/** Keeps the dedupe key reserved for `keyFor` after the end, whether or not the run stays in the history. */
-export function closeDedupe(state: MemoryState, run: RunRecord, now: number): void {
+/** After its end it refuses for as long as was asked for, whether or not the run stays in the history. */
+export function closeDedupe(state: MemoryState, run: RunRecord): void {
   if (run.dedupe === undefined) return
   const id = dedupeId(run.target, run.dedupe)
   const entry = state.dedupes.get(id)
   if (entry?.run !== run.id) return
   if (run.dedupeForMs <= 0) dropDedupe(state, id)
   else {
-    entry.until = now + run.dedupeForMs
+    entry.until = state.now + run.dedupeForMs
     state.tombstones.push(entry)
   }
 }

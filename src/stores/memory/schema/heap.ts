@@ -1,10 +1,10 @@
 /**
- * A binary heap whose items know their index in it, so that a cancelled or taken back item can be removed from the
- * middle. The index is a field of the item; an item that can be in two heaps at a time has a field for each.
+ * A binary heap whose items know their place in it, so that one can leave from the middle: a cancelled run costs nothing later.
+ * The place is a field of the item; an item that can be in two heaps at a time has a field for each.
  */
 export type Placed<Slot extends string> = { [Place in Slot]: number }
 
-/** The index of an item that is in no heap. */
+/** The place of an item that is in no heap. */
 export const NOWHERE = -1
 
 export class Heap<Slot extends string, Item extends Placed<Slot>> {
@@ -21,12 +21,12 @@ export class Heap<Slot extends string, Item extends Placed<Slot>> {
     return this.#items.length
   }
 
-  /** The smallest item. */
+  /** The item that comes before all others. */
   get first(): Item | undefined {
     return this.#items[0]
   }
 
-  /** All items, in no particular order. */
+  /** In no order. */
   items(): Iterable<Item> {
     return this.#items.values()
   }

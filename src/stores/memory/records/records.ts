@@ -1,14 +1,14 @@
-import { checkPageLimit } from '../../core/page-limit.js'
-import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../core/record.js'
-import type { Page, RecordPutResult } from '../../core/store.js'
-import type { MemoryState } from './state.js'
+import { checkPageLimit } from '../../../core/page-limit.js'
+import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/record.js'
+import type { Page, RecordPutResult } from '../../../core/store.js'
+import type { MemoryState } from '../schema/state.js'
 
 export function putRecord(state: MemoryState, { kind, id, body, ttlMs, ifAbsent }: RecordWrite): RecordPutResult {
   checkRecordName(kind, 'kind')
   checkRecordName(id, 'id')
   const known = getRecord(state, kind, id)
   if (ifAbsent && known !== undefined) return { written: false, record: known }
-  const now = state.clock.now()
+  const { now } = state
   const record: StoredRecord = {
     ...{ kind, id, body: structuredClone(body), writtenAt: now },
     ...(ttlMs === undefined ? {} : { expiresAt: now + ttlMs }),
@@ -20,15 +20,14 @@ export function putRecord(state: MemoryState, { kind, id, body, ttlMs, ifAbsent 
 
 export function getRecord(state: MemoryState, kind: string, id: string): StoredRecord | undefined {
   const record = state.records.get(kind)?.get(id)
-  return record === undefined || isOver(record, state.clock.now()) ? undefined : copyOf(record)
+  return record === undefined || isOver(record, state.now) ? undefined : copyOf(record)
 }
 
 export function listRecords(state: MemoryState, query: RecordQuery): Page<StoredRecord> {
   const { kind, after, limit, backwards = false } = query
   checkPageLimit(limit)
-  const now = state.clock.now()
   const forwards = [...(state.records.get(kind)?.values() ?? [])]
-    .filter((record) => !isOver(record, now))
+    .filter((record) => !isOver(record, state.now))
     .sort((one, other) => (one.id < other.id ? -1 : 1))
   const line = backwards ? forwards.reverse() : forwards
   const found = line.filter(({ id }) => after === undefined || (backwards ? id < after : id > after))
@@ -38,18 +37,18 @@ export function listRecords(state: MemoryState, query: RecordQuery): Page<Stored
 }
 
 export function removeRecord(state: MemoryState, kind: string, id: string): boolean {
-  const there = getRecord(state, kind, id) !== undefined
+  const isThere = getRecord(state, kind, id) !== undefined
   const shelf = state.records.get(kind)
   shelf?.delete(id)
   if (shelf?.size === 0) state.records.delete(kind)
-  return there
+  return isThere
 }
 
-/** Prunes an expired record, or returns false. */
-export function pruneRecord(state: MemoryState, now: number): boolean {
+/** Forgets a record that has expired, or answers false when there is none. */
+export function pruneRecord(state: MemoryState): boolean {
   for (const shelf of state.records.values()) {
     for (const record of shelf.values()) {
-      if (!isOver(record, now)) continue
+      if (!isOver(record, state.now)) continue
       return removeRecord(state, record.kind, record.id) || true
     }
   }

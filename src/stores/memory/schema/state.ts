@@ -1,17 +1,17 @@
 /**
- * The contents of the memory store, as plain records with an index for each query of a hot operation. Callers get
- * copies or frozen objects, never these records.
+ * Everything that the memory store holds: plain records, and an index for each question that operations ask often. The records
+ * are the store's own: what leaves it is a copy, or frozen.
  */
-import type { Clock } from '../../core/clock.js'
-import type { Hint } from '../../core/hint.js'
-import type { InstanceInfo, JobInfo } from '../../core/instance.js'
-import type { SkipRange } from '../../core/plan.js'
-import type { StoredRecord } from '../../core/record.js'
-import type { Schedule } from '../../core/schedule.js'
-import type { DeclaredSet, Frozen } from '../../core/store.js'
+import type { Clock } from '../../../core/clock.js'
+import type { Hint } from '../../../core/hint.js'
+import type { InstanceInfo, JobInfo } from '../../../core/instance.js'
+import type { SkipRange } from '../../../core/plan.js'
+import type { StoredRecord } from '../../../core/record.js'
+import type { Schedule } from '../../../core/schedule.js'
+import type { DeclaredSet, Frozen } from '../../../core/store.js'
+import type { RunRecord } from '../runs/run-codec.js'
 import { Heap } from './heap.js'
 import { type Link, List } from './list.js'
-import type { RunRecord } from './run-record.js'
 
 export interface ScheduleRecord {
   schedule: Schedule
@@ -19,22 +19,22 @@ export interface ScheduleRecord {
   payload: string
   readonly lane: Lane
   place: number
-  /** A copy of the schedule's `dueAt` for the queue. */
+  /** The schedule's own `dueAt`, where the queue looks for it. */
   dueAt: number
-  /** Orders schedules that are due at the same instant: a schedule that was just planned goes last. */
+  /** Orders schedules that are due at the same instant: one that was just planned comes last. */
   queued: number
   finished: Link<ScheduleRecord> | undefined
 }
 
-/** The runs of a schedule. A lane outlives the schedule as long as there is history. */
+/** The runs and skips of one schedule id. It outlives the schedule, for as long as there is history. */
 export interface Lane {
   readonly id: string
   record: ScheduleRecord | undefined
-  /** Tick runs by their instant, backfills by instant and name, triggers by their id: the keys are unique. */
+  /** Tick runs by their instant, backfills by instant and name, triggers by their id: what must be unique, is. */
   readonly runs: Map<number | string, RunRecord>
-  /** Unfinished runs that are due or have started, and ticks recorded ahead. */
+  /** Unfinished runs that are due or began, and ticks recorded ahead. */
   readonly engaged: Set<RunRecord>
-  /** The engaged runs that wait for earlier ones. */
+  /** Those of them that wait for the others. */
   readonly waiting: RunLine
   readonly skips: Set<SkipRecord>
 }
@@ -48,18 +48,18 @@ export interface SkipRecord {
 /** Oldest run first. */
 export type RunLine = Heap<'linePlace', RunRecord>
 
-/** Runs of one job or sink: claimable ones in claim order, and delayed ones. */
+/** Runs of one job or sink that can be claimed now, in the order of claiming, or later. */
 export interface TargetQueue {
   readonly ready: Heap<'claimPlace', RunRecord>
   readonly delayed: Heap<'claimPlace', RunRecord>
 }
 
-/** A lease name with its holders and waiters. The last token outlives every holder. */
+/** A lock name or a run's key: its holders and its waiters. The last token outlives every holder. */
 export interface NameRecord {
   readonly name: string
   lastToken: number
   readonly holders: Map<string, LeaseRecord>
-  /** Waiting locks, oldest first. */
+  /** Locks that wait, oldest first. */
   readonly waiters: Map<string, Waiter>
   line: KeyLine | undefined
   freed: Link<NameRecord> | undefined
@@ -67,12 +67,12 @@ export interface NameRecord {
 }
 
 export interface KeyLine {
-  /** Due runs that are ready or wait for the key. */
+  /** Due runs that are ready, and runs that wait for the key. */
   readonly standing: RunLine
   readonly waiting: RunLine
-  /** Unfinished runs that are due or have started: an enqueue is checked against these. */
+  /** Runs that are due or began, and have not ended: what an enqueue is checked against. */
   readonly engaged: Set<RunRecord>
-  /** Delayed runs, by their due time. */
+  /** Runs that are not due yet, by when they will be. */
   readonly delayed: Map<number, Set<RunRecord>>
 }
 
@@ -81,7 +81,7 @@ export interface LeaseRecord {
   readonly holder: string
   readonly token: number
   readonly acquiredAt: number
-  /** When a lock's lease expires. The lease of a run's key expires with its instance's. */
+  /** Of a lock. The lease of a run's key runs out with its instance's. */
   expiresAt: number
   readonly instance: string | undefined
   readonly run: RunRecord | undefined
@@ -96,7 +96,7 @@ export interface Waiter {
   readonly permits: number
   readonly instance: string | undefined
   readonly floor: number
-  /** When its position is given up, unless it asks again. */
+  /** When it loses its place in the queue, unless it asks again. */
   readonly until: number
 }
 
@@ -107,12 +107,11 @@ export interface InstanceRecord {
   expiresAt: number
   dead: boolean
   readonly running: Set<RunRecord>
-  /** Claims that were answered since the last heartbeat that acknowledged claims. */
-  readonly claims: Set<number>
+  /** Claims up to this number were answered, or have failed. */
   claimsSettled: number
 }
 
-/** A reserved dedupe key: of an unfinished run, or for a while after its end. */
+/** A dedupe key that refuses: of an unfinished run, or for a while after its end. */
 export interface Dedupe {
   readonly id: string
   readonly run: string
@@ -122,17 +121,19 @@ export interface Dedupe {
 
 export interface MemoryState {
   readonly clock: Clock
+  /** The time of the operation under way: one for all of it. */
+  now: number
   frozen: Frozen | undefined
   lastVersion: number
   lastRun: number
   lastQueued: number
 
   readonly schedules: Map<string, ScheduleRecord>
-  /** Sorted ids, computed when a list needs them. */
+  /** Ids in order, made for the next list. */
   sortedIds: readonly string[] | undefined
   readonly due: Heap<'place', ScheduleRecord>
   readonly unstamped: Set<string>
-  /** Schedules that are pruned when they are old enough. */
+  /** Finished schedules that go with their history. */
   readonly finished: List<ScheduleRecord>
   readonly lanes: Map<string, Lane>
   readonly skips: List<SkipRecord>
@@ -146,11 +147,12 @@ export interface MemoryState {
   readonly tombstones: Heap<'place', Dedupe>
 
   readonly names: Map<string, NameRecord>
-  readonly freedNames: List<NameRecord>
+  /** Names that nobody holds or waits for, kept for their last token. */
+  readonly unusedNames: List<NameRecord>
   readonly locks: Heap<'place', LeaseRecord>
   /** Names that have waiters. */
   readonly blocked: Set<NameRecord>
-  /** Waiting runs that are not due yet: they do not count against their key until then. */
+  /** Runs that wait for something and are not due yet: they do not count against their key before. */
   readonly early: Heap<'claimPlace', RunRecord>
 
   readonly instances: Map<string, InstanceRecord>
@@ -159,15 +161,16 @@ export interface MemoryState {
   /** By kind, then by id. */
   readonly records: Map<string, Map<string, StoredRecord>>
 
-  /** What the current operation has freed, to be handed on before it ends. */
-  readonly touchedNames: Set<NameRecord>
-  readonly touchedLanes: Set<Lane>
+  /** What the operation under way has freed: `locks/pass-on.ts` serves the waiters before it ends. */
+  readonly freedNames: Set<NameRecord>
+  readonly freedLanes: Set<Lane>
   readonly wakes: Set<Hint>
 }
 
 export function emptyState(clock: Clock): MemoryState {
   return {
     clock,
+    now: clock.now(),
     frozen: undefined,
     lastVersion: 0,
     lastRun: 0,
@@ -187,7 +190,7 @@ export function emptyState(clock: Clock): MemoryState {
     dedupes: new Map(),
     tombstones: new Heap('place', (one, other) => one.until < other.until),
     names: new Map(),
-    freedNames: new List(),
+    unusedNames: new List(),
     locks: new Heap('place', (one, other) => one.expiresAt < other.expiresAt),
     blocked: new Set(),
     early: new Heap('claimPlace', readyBefore),
@@ -195,8 +198,8 @@ export function emptyState(clock: Clock): MemoryState {
     jobs: new Map(),
     declared: new Map(),
     records: new Map(),
-    touchedNames: new Set(),
-    touchedLanes: new Set(),
+    freedNames: new Set(),
+    freedLanes: new Set(),
     wakes: new Set(),
   }
 }
@@ -216,7 +219,7 @@ export function laneOf(state: MemoryState, id: string): Lane {
   return lane
 }
 
-/** Removes a lane that has nothing left. */
+/** Forgets a lane that is empty. */
 export function tidyLane(state: MemoryState, lane: Lane): void {
   if (lane.record === undefined && lane.runs.size === 0 && lane.skips.size === 0) state.lanes.delete(lane.id)
 }

@@ -1,27 +1,24 @@
-import type { ErrorRecord } from '../../core/errors.js'
-import type { RunKey } from '../../core/key.js'
-import type { Mutable } from '../../core/mutable.js'
-import type { SkipReason } from '../../core/policies.js'
-import type { Keep, Origin, Run, RunState, Target, WaitsFor } from '../../core/run.js'
-import { fromText } from '../../core/stored-text.js'
-import { type Heap, NOWHERE } from './heap.js'
-import type { Link } from './list.js'
-import type { InstanceRecord, Lane, LeaseRecord, RunLine, TargetQueue } from './state.js'
+import type { ErrorRecord } from '../../../core/errors.js'
+import type { RunKey } from '../../../core/key.js'
+import type { Mutable } from '../../../core/mutable.js'
+import type { SkipReason } from '../../../core/policies.js'
+import type { Keep, Origin, Run, RunState, Target, WaitsFor } from '../../../core/run.js'
+import { fromText } from '../../../core/stored-text.js'
+import { type Heap, NOWHERE } from '../schema/heap.js'
+import type { Link } from '../schema/list.js'
+import type { InstanceRecord, Lane, LeaseRecord, RunLine, TargetQueue } from '../schema/state.js'
 
-/**
- * A run as the store keeps it: its public fields, and its indexes in queues. All records have the same shape, for
- * speed.
- */
+/** A run as the store holds it: what callers see of it, and its places in queues. */
 export interface RunRecord {
   readonly id: string
-  /** Increases from run to run. */
+  /** Grows from run to run: the oldest has the smallest. */
   readonly order: number
   readonly target: Target
   readonly origin: Origin
   readonly lane: Lane | undefined
   readonly tick: number | undefined
   readonly backfill: string | undefined
-  /** Kept as text, as in every other store, so that no object is shared with callers. */
+  /** JSON, as in every other store, so that no object is shared with a caller. */
   readonly payload: string
   readonly priority: number
   readonly keep: Keep
@@ -46,15 +43,15 @@ export interface RunRecord {
   result: string | undefined
   error: ErrorRecord | undefined
 
-  /** The instance that claimed it last. */
+  /** The one that claimed it last. */
   instance: string | undefined
-  /** The instance that runs it now. */
+  /** The one that runs it now. */
   owner: InstanceRecord | undefined
   /** The number of the claim that started it. */
   claim: number
-  /** Its instance died with it: the next claim counts as a takeover. */
-  rescued: boolean
-  /** The last token that settled, which makes settling idempotent. */
+  /** Its instance died with it: the next claim is a takeover. */
+  orphaned: boolean
+  /** The token that settled last: settling twice is settling once. */
   settledToken: number | undefined
   lease: LeaseRecord | undefined
 
@@ -119,7 +116,7 @@ export function runRecord(id: string, order: number, fields: RunFields): RunReco
     instance: undefined,
     owner: undefined,
     claim: 0,
-    rescued: false,
+    orphaned: false,
     settledToken: undefined,
     lease: undefined,
     queue: fields.queue,
@@ -132,7 +129,7 @@ export function runRecord(id: string, order: number, fields: RunFields): RunReco
   }
 }
 
-/** A copy for callers. */
+/** What callers see of a run: a copy. */
 export function toRun(record: RunRecord): Run {
   const run: Mutable<Run> = {
     id: record.id,
@@ -166,7 +163,7 @@ export function toRun(record: RunRecord): Run {
   return run
 }
 
-/** A frozen copy that shares nothing with its input. */
+/** A frozen copy that shares nothing with what was given. */
 export function frozenCopy<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return Object.freeze(value.map(frozenCopy)) as Value

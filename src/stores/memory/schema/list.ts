@@ -1,6 +1,4 @@
-/**
- * A linked list in order of arrival with removal anywhere: pruning reads from the oldest entry, pages from the newest.
- */
+/** A linked list in order of arrival: an item leaves in constant time, pruning takes from the old end, pages from the new. */
 export interface Link<Item> {
   readonly item: Item
   older: Link<Item> | undefined

@@ -1,0 +1,27 @@
+import type { ReleaseRequest } from '../../../core/lease.js'
+import { NOWHERE } from '../schema/heap.js'
+import type { LeaseRecord, MemoryState } from '../schema/state.js'
+import { extend } from './renew.js'
+
+/** Removes the holder's own record and its place in the queue: a release that comes twice, or late, frees nobody else's. */
+export function releaseLease(state: MemoryState, { name: id, holder, minHoldMs = 0 }: ReleaseRequest): boolean {
+  const name = state.names.get(id)
+  if (name === undefined) return false
+  const waited = name.waiters.delete(holder)
+  const lease = name.holders.get(holder)
+  const held = lease !== undefined && !lease.released && lease.run === undefined
+  if (held) {
+    const heldUntil = lease.acquiredAt + minHoldMs
+    if (heldUntil <= state.now) dropHolder(state, lease)
+    else extend(state, lease, heldUntil).released = true
+  }
+  state.freedNames.add(name)
+  return held || waited
+}
+
+export function dropHolder(state: MemoryState, lease: LeaseRecord): void {
+  lease.name.holders.delete(lease.holder)
+  if (lease.place !== NOWHERE) state.locks.remove(lease)
+  if (lease.run !== undefined) lease.run.lease = undefined
+  state.freedNames.add(lease.name)
+}

@@ -1,0 +1,13 @@
+import { backlogOf, type QueueBacklog } from '../../../core/backlog.js'
+import type { Backlog } from '../../../core/store.js'
+import type { MemoryState } from '../schema/state.js'
+
+/** Counts all that is due: delayed runs are in a queue of their own. */
+export function readyBacklog(state: MemoryState): Backlog {
+  const queues = Array.from(state.queues, ([target, { ready }]): QueueBacklog => {
+    let oldestReadyAt = Number.POSITIVE_INFINITY
+    for (const { readyAt } of ready.items()) oldestReadyAt = Math.min(oldestReadyAt, readyAt)
+    return { target, due: ready.size, more: false, oldestReadyAt }
+  })
+  return backlogOf(state.now, queues)
+}

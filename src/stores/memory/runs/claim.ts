@@ -1,0 +1,118 @@
+/** Starting runs: the highest priority first, then the oldest ready instant, then the oldest run. */
+import type { Run } from '../../../core/run.js'
+import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
+import { nextToken } from '../../../core/token.js'
+import { addHolder, isBusy, makeRoom } from '../locks/acquire.js'
+import { grantWaiters, readyWaitingRuns } from '../locks/pass-on.js'
+import {
+  claimBefore,
+  type InstanceRecord,
+  type MemoryState,
+  type NameRecord,
+  type TargetQueue,
+} from '../schema/state.js'
+import { type RunRecord, toRun } from './run-codec.js'
+import { keyName, makeWait, skipRun, startRun } from './transitions.js'
+
+/** A queue that was asked for, and how many more of its runs can begin. */
+interface Asked {
+  readonly queue: TargetQueue
+  left: number
+}
+
+export function claimRuns(state: MemoryState, request: ClaimRequest): ClaimResult {
+  const { now } = state
+  const asked = askedQueues(state, request)
+  const instance = state.instances.get(request.instance)
+  const runs = mayStart(state, instance) ? startRuns(state, instance, request, asked) : []
+  const nextReadyAt = Math.min(...asked.map(({ queue }) => queue.delayed.first?.readyAt ?? Number.POSITIVE_INFINITY))
+  return { now, runs: runs.map(toRun).filter(isClaimed), ...(Number.isFinite(nextReadyAt) ? { nextReadyAt } : {}) }
+}
+
+function mayStart({ frozen, now }: MemoryState, instance: InstanceRecord | undefined): instance is InstanceRecord {
+  return frozen === undefined && instance !== undefined && !instance.dead && instance.expiresAt > now
+}
+
+function askedQueues(state: MemoryState, { jobs, sinks }: ClaimRequest): Asked[] {
+  const asked = [
+    ...jobs.map(({ name, limit }) => ({ queue: state.queues.get(`job:${name}`), left: limit })),
+    ...sinks.map(({ name, limit }) => ({ queue: state.queues.get(`sink:${name}`), left: limit })),
+  ]
+  return asked.flatMap(({ queue, left }) => (queue === undefined ? [] : [{ queue, left }]))
+}
+
+function startRuns(
+  state: MemoryState,
+  instance: InstanceRecord,
+  { claim, limit, floor }: ClaimRequest,
+  asked: readonly Asked[],
+): readonly RunRecord[] {
+  // The same number again: its reply was lost, so the answer is what still runs of it.
+  const before = [...instance.running].filter((run) => run.claim === claim)
+  if (claim <= instance.claimsSettled || before.length > 0) return before
+  const started: RunRecord[] = []
+  while (started.length < limit) {
+    const best = firstOf(asked)
+    const run = best?.queue.ready.first
+    if (best === undefined || run === undefined) break
+    if (!tryToStart(state, run, instance, claim, floor)) continue
+    best.left -= 1
+    started.push(run)
+  }
+  return started
+}
+
+/** The queue whose first run is next in the order of claiming. */
+function firstOf(asked: readonly Asked[]): Asked | undefined {
+  let best: Asked | undefined
+  let first: RunRecord | undefined
+  for (const candidate of asked) {
+    const run = candidate.left > 0 ? candidate.queue.ready.first : undefined
+    if (run === undefined || (first !== undefined && !claimBefore(run, first))) continue
+    best = candidate
+    first = run
+  }
+  return best
+}
+
+/** Starts a run, or takes it out of the queue because it may not start now. */
+function tryToStart(state: MemoryState, run: RunRecord, instance: InstanceRecord, claim: number, floor: number) {
+  if (run.attempt === 0 && run.startBy !== undefined && state.now > run.startBy) {
+    skipRun(state, run, 'deadline')
+    return false
+  }
+  const name = keyName(state, run)
+  if (name !== undefined && !mayTakeKey(state, run, name)) return false
+  const token = nextToken(Math.max(run.token ?? 0, name?.lastToken ?? 0), state.now, floor)
+  startRun(state, run, instance, claim, token)
+  if (name !== undefined) takeKey(state, run, name, token)
+  return true
+}
+
+/** A key is a run's to take when a permit is free and no older run of the key is due or waits. */
+function mayTakeKey(state: MemoryState, run: RunRecord, name: NameRecord): boolean {
+  const limit = run.key?.limit ?? 1
+  grantWaiters(state, name)
+  if (isBusy(state, name, limit)) {
+    if (run.attempt === 0 && run.key?.whenBusy === 'skip') skipRun(state, run, 'busy')
+    else makeWait(state, run, 'key')
+    return false
+  }
+  makeRoom(state, name, limit)
+  const older = [name.line?.standing.first, name.line?.waiting.first]
+  if (older.every((other) => other === undefined || other.order >= run.order)) return true
+  makeWait(state, run, 'key')
+  return false
+}
+
+function takeKey(state: MemoryState, run: RunRecord, name: NameRecord, token: number): void {
+  const { instance, owner } = run
+  const holder = `run:${run.id}:${token}`
+  run.lease = addHolder(state, name, { holder, token, expiresAt: state.now, instance, run, owner })
+  // With permits left, a run that waited only because this one stood before it is next.
+  if ((run.key?.limit ?? 1) > 1) readyWaitingRuns(state, name)
+}
+
+function isClaimed(run: Run): run is ClaimedRun {
+  return run.token !== undefined && run.startedAt !== undefined
+}

@@ -1,0 +1,55 @@
+import { checkPageLimit } from '../../../core/page-limit.js'
+import type { Run } from '../../../core/run.js'
+import type { Page, RunQuery } from '../../../core/store.js'
+import type { MemoryState } from '../schema/state.js'
+import { type RunRecord, toRun } from './run-codec.js'
+
+export function getRun(state: MemoryState, id: string): Run | undefined {
+  const run = state.runs.get(id)
+  return run === undefined ? undefined : toRun(run)
+}
+
+export function listRuns(state: MemoryState, query: RunQuery): Page<Run> {
+  checkPageLimit(query.limit)
+  const items: RunRecord[] = []
+  let [looked, last] = [0, '']
+  for (const run of candidates(state, query)) {
+    if (looked === query.look) return { items: items.map(toRun), next: last }
+    ;[looked, last] = [looked + 1, run.id]
+    if (!matches(run, query)) continue
+    if (items.length === query.limit) return { items: items.map(toRun), next: items.at(-1)?.id ?? '' }
+    items.push(run)
+  }
+  return { items: items.map(toRun) }
+}
+
+/** Newest first, from the smallest set that contains all matches. */
+function candidates(state: MemoryState, { schedule, waitsFor, after }: RunQuery): Iterable<RunRecord> {
+  const before = after === undefined ? Number.POSITIVE_INFINITY : Number(after.slice(1))
+  const some =
+    waitsFor === 'stamp'
+      ? state.stampless
+      : schedule === undefined
+        ? undefined
+        : state.lanes.get(schedule)?.runs.values()
+  if (some === undefined && schedule === undefined) return newestFirst(state, after, before)
+  return [...(some ?? [])].filter((run) => run.order < before).sort((one, other) => other.order - one.order)
+}
+
+function* newestFirst(state: MemoryState, after: string | undefined, before: number): Iterable<RunRecord> {
+  let link = (after === undefined ? undefined : state.runs.get(after)?.created) ?? state.created.newest
+  for (; link !== undefined; link = link.older) if (link.item.order < before) yield link.item
+}
+
+function matches(run: RunRecord, query: RunQuery): boolean {
+  const { target } = run
+  return (
+    (query.schedule === undefined || run.lane?.id === query.schedule) &&
+    (query.tick === undefined || run.tick === query.tick) &&
+    (query.job === undefined || ('job' in target && target.job === query.job)) &&
+    (query.sink === undefined || ('sink' in target && target.sink === query.sink)) &&
+    (query.key === undefined || run.key?.name === query.key) &&
+    (query.states === undefined || query.states.includes(run.state)) &&
+    (query.waitsFor === undefined || run.waitsFor === query.waitsFor)
+  )
+}

@@ -1,0 +1,304 @@
+/**
+ * How a run's state changes, with all the indexes that each step moves, and nothing else changes it:
+ *
+ *     waiting ⇄ ready → running → succeeded | failed | cancelled
+ *     waiting | ready → skipped | cancelled
+ *     running → ready | waiting              retry, takeover, release at stop
+ *     ready → failed                         its instances died with it too often
+ *     failed | cancelled | skipped → ready   retried by hand
+ *
+ * A step notes which lock name and which schedule it has freed. `locks/pass-on.ts` serves their waiters before the operation
+ * ends.
+ */
+import { type ErrorRecord, failure } from '../../../core/errors.js'
+import type { Json } from '../../../core/json.js'
+import type { RunKey } from '../../../core/key.js'
+import { lostMessage } from '../../../core/lost.js'
+import type { SkipReason } from '../../../core/policies.js'
+import { isKept, MAX_TAKEOVERS, type RunState, type WaitsFor } from '../../../core/run.js'
+import { toText } from '../../../core/stored-text.js'
+import { mayBecome } from '../../../core/transitions.js'
+import { addSkip } from '../schedules/skips.js'
+import {
+  type InstanceRecord,
+  type KeyLine,
+  keyLine,
+  type Lane,
+  type MemoryState,
+  type NameRecord,
+  nameOf,
+  tidyLane,
+} from '../schema/state.js'
+import { closeDedupe, openDedupe } from './dedupe.js'
+import { frozenCopy, type RunFields, type RunRecord, runRecord } from './run-codec.js'
+
+/** Makes a run; it is in no queue until it becomes ready or waits. */
+export function addRun(state: MemoryState, fields: RunFields): RunRecord {
+  state.lastRun += 1
+  const run = runRecord(`r${state.lastRun}`, state.lastRun, fields)
+  state.runs.set(run.id, run)
+  run.created = state.created.append(run)
+  run.lane?.runs.set(laneSlot(run), run)
+  openDedupe(state, run)
+  return run
+}
+
+/** What makes a run of a schedule unique: a tick by its instant, a backfill by instant and name. */
+export function laneSlot({ id, origin, tick, backfill }: Pick<RunRecord, 'id' | 'origin' | 'tick' | 'backfill'>) {
+  if (origin === 'tick' && tick !== undefined) return tick
+  return origin === 'backfill' ? `${tick}/${backfill}` : id
+}
+
+/** Puts a run where claims look for it, now or when its time has come. One without its key waits for that first. */
+export function makeReady(state: MemoryState, run: RunRecord): void {
+  if (run.unstamped) {
+    makeWait(state, run, 'stamp')
+    return
+  }
+  withdraw(state, run)
+  become(run, 'ready')
+  if (run.readyAt <= state.now) enterReady(state, run)
+  else enterDelayed(state, run)
+  state.wakes.add('runs')
+}
+
+export function makeWait(state: MemoryState, run: RunRecord, waitsFor: WaitsFor): void {
+  withdraw(state, run)
+  become(run, 'waiting')
+  run.waitsFor = waitsFor
+  run.lane?.engaged.add(run)
+  if (run.readyAt <= state.now) engageKey(state, run)
+  else {
+    run.claimHeap = state.early
+    run.claimHeap.push(run)
+  }
+  if (waitsFor === 'stamp') state.stampless.add(run)
+  else if (waitsFor === 'overlap') run.line = run.lane?.waiting
+  else run.line = waitingLine(state, run)
+  run.line?.push(run)
+}
+
+/** Starts a run whose key, if it has one, may be taken. */
+export function startRun(state: MemoryState, run: RunRecord, instance: InstanceRecord, claim: number, token: number) {
+  withdraw(state, run)
+  become(run, 'running')
+  run.attempt += 1
+  if (run.orphaned) run.takeovers += 1
+  run.orphaned = false
+  run.token = token
+  run.startedAt = state.now
+  run.instance = instance.info.id
+  run.owner = instance
+  run.claim = claim
+  instance.running.add(run)
+  engageKey(state, run)
+}
+
+/** Moves runs whose time has come to where they can be claimed and where they hold up others. */
+export function ripen(state: MemoryState): void {
+  const { now, early } = state
+  for (const { delayed } of state.queues.values()) {
+    for (let run = delayed.first; run !== undefined && run.readyAt <= now; run = delayed.first) {
+      withdraw(state, run)
+      enterReady(state, run)
+    }
+  }
+  for (let run = early.first; run !== undefined && run.readyAt <= now; run = early.first) {
+    early.pop()
+    run.claimHeap = undefined
+    engageKey(state, run)
+  }
+}
+
+export interface Ending {
+  readonly reason?: SkipReason
+  readonly error?: ErrorRecord
+  readonly result?: Json
+}
+
+/** Ends a run. Its key is released, and the run stays in the history or not. */
+export function endRun(state: MemoryState, run: RunRecord, to: RunState, ending: Ending = {}): void {
+  withdraw(state, run)
+  become(run, to)
+  releaseRunKey(state, run)
+  disengage(state, run)
+  closeDedupe(state, run)
+  state.wakes.add('settled')
+  if (!isKept(run.keep, to)) {
+    recordSkip(state, run, ending)
+    forgetRun(state, run)
+    return
+  }
+  run.finishedAt = state.now
+  run.reason = ending.reason
+  run.error = frozenCopy(ending.error)
+  run.result = ending.result === undefined ? undefined : toText(ending.result)
+  run.ended = state.ended.append(run)
+}
+
+export function skipRun(state: MemoryState, run: RunRecord, reason: SkipReason): void {
+  endRun(state, run, 'skipped', { reason })
+}
+
+/** A skipped tick that the history does not keep is recorded among the skips. */
+function recordSkip(state: MemoryState, { lane, tick, origin }: RunRecord, { reason }: Ending): void {
+  if (reason === undefined || lane === undefined || tick === undefined || origin !== 'tick') return
+  addSkip(state, lane, { from: tick, to: tick, count: 1, reason })
+}
+
+/** Removes a run that has not begun, as if it had never been recorded. */
+export function unrecordRun(state: MemoryState, run: RunRecord): void {
+  withdraw(state, run)
+  disengage(state, run)
+  forgetRun(state, run)
+}
+
+export function forgetRun(state: MemoryState, run: RunRecord): void {
+  state.runs.delete(run.id)
+  if (run.created !== undefined) state.created.remove(run.created)
+  if (run.ended !== undefined) state.ended.remove(run.ended)
+  if (run.lane === undefined) return
+  run.lane.runs.delete(laneSlot(run))
+  tidyLane(state, run.lane)
+}
+
+/** Takes a run from its instance: its token settles no more, and the run is ready for another instance. */
+export function takeOver(state: MemoryState, run: RunRecord, died: boolean): 'ready' | 'ended' | 'lost' {
+  if (run.cancelRequested) {
+    endRun(state, run, 'cancelled')
+    return 'ended'
+  }
+  if (died && run.takeovers >= MAX_TAKEOVERS) {
+    const message = lostMessage(run.takeovers + 1, run.instance)
+    endRun(state, run, 'failed', { error: { code: 'LOST', message } })
+    return 'lost'
+  }
+  giveBack(state, run, state.now)
+  run.orphaned = died
+  return 'ready'
+}
+
+/** A running run becomes ready again, at once or later. */
+export function giveBack(state: MemoryState, run: RunRecord, readyAt: number): void {
+  releaseRunKey(state, run)
+  run.readyAt = readyAt
+  makeReady(state, run)
+}
+
+/** Makes a run that has ended ready again, with all its attempts ahead. */
+export function reopenRun(state: MemoryState, run: RunRecord): void {
+  if (run.ended !== undefined) state.ended.remove(run.ended)
+  Object.assign(run, {
+    ...{ ended: undefined, finishedAt: undefined, reason: undefined, error: undefined, result: undefined },
+    ...{ cancelRequested: false, orphaned: false, failures: 0, takeovers: 0, startBy: undefined, readyAt: state.now },
+  } satisfies Partial<RunRecord>)
+  openDedupe(state, run)
+  makeReady(state, run)
+}
+
+/** Gives a run its key, or none. One that waited for that alone becomes ready. */
+export function stampRun(state: MemoryState, run: RunRecord, key: RunKey | undefined): void {
+  state.stampless.delete(run)
+  run.unstamped = false
+  run.key = frozenCopy(key)
+  if (run.waitsFor === 'stamp') makeReady(state, run)
+}
+
+/** Running runs are asked to cancel, those between attempts are cancelled, and those that never began are skipped. */
+export function makeWay(state: MemoryState, lane: Lane): void {
+  for (const run of [...lane.engaged]) {
+    if (run.state === 'running') requestCancel(state, run)
+    else if (run.attempt > 0) endRun(state, run, 'cancelled')
+    else skipRun(state, run, 'overlap')
+  }
+}
+
+export function requestCancel(state: MemoryState, run: RunRecord): void {
+  run.cancelRequested = true
+  state.wakes.add('attempts')
+}
+
+/** Takes a run out of every queue that it is in. */
+export function withdraw(state: MemoryState, run: RunRecord): void {
+  run.claimHeap?.remove(run)
+  run.claimHeap = undefined
+  run.line?.remove(run)
+  run.line = undefined
+  const line = run.key === undefined ? undefined : state.names.get(run.key.name)?.line
+  const together = line?.delayed.get(run.readyAt)
+  if (together?.delete(run) && together.size === 0) line?.delayed.delete(run.readyAt)
+  run.owner?.running.delete(run)
+  run.owner = undefined
+  if (run.unstamped) state.stampless.delete(run)
+  run.waitsFor = undefined
+}
+
+function become(run: RunRecord, to: RunState): void {
+  // A new record is ready already, and a waiting run may come to wait for something else.
+  if (run.state !== to && !mayBecome(run.state, to)) {
+    throw failure('TRANSITION_REFUSED', `run ${run.id} is ${run.state} and cannot become ${to}`)
+  }
+  run.state = to
+}
+
+function enterReady(state: MemoryState, run: RunRecord): void {
+  run.claimHeap = run.queue.ready
+  run.claimHeap.push(run)
+  run.lane?.engaged.add(run)
+  if (run.key === undefined) return
+  engageKey(state, run)
+  run.line = lineOf(state, run)?.standing
+  run.line?.push(run)
+}
+
+/** A run that is not due holds up nothing, except a tick: where ticks may not overlap, only one is recorded ahead. */
+function enterDelayed(state: MemoryState, run: RunRecord): void {
+  run.claimHeap = run.queue.delayed
+  run.claimHeap.push(run)
+  if (run.origin === 'tick' || run.attempt > 0) run.lane?.engaged.add(run)
+  const line = run.attempt > 0 ? undefined : lineOf(state, run)
+  if (line === undefined) return
+  const together = line.delayed.get(run.readyAt) ?? new Set()
+  line.delayed.set(run.readyAt, together.add(run))
+}
+
+/** From when it is due until it ends, a run counts against its key, also between attempts. */
+function engageKey(state: MemoryState, run: RunRecord): void {
+  lineOf(state, run)?.engaged.add(run)
+}
+
+export function keyName(state: MemoryState, { key }: RunRecord): NameRecord | undefined {
+  return key === undefined ? undefined : nameOf(state, key.name)
+}
+
+function lineOf(state: MemoryState, run: RunRecord): KeyLine | undefined {
+  const name = keyName(state, run)
+  return name === undefined ? undefined : keyLine(name)
+}
+
+function waitingLine(state: MemoryState, run: RunRecord): KeyLine['waiting'] | undefined {
+  const name = keyName(state, run)
+  if (name === undefined) return undefined
+  state.blocked.add(name)
+  return keyLine(name).waiting
+}
+
+function releaseRunKey(state: MemoryState, run: RunRecord): void {
+  const { lease } = run
+  if (lease === undefined) return
+  run.lease = undefined
+  lease.name.holders.delete(lease.holder)
+  state.freedNames.add(lease.name)
+}
+
+/** A run that goes holds up neither its schedule nor its key any more. */
+function disengage(state: MemoryState, run: RunRecord): void {
+  if (run.lane !== undefined) {
+    run.lane.engaged.delete(run)
+    state.freedLanes.add(run.lane)
+  }
+  const name = keyName(state, run)
+  if (name === undefined) return
+  name.line?.engaged.delete(run)
+  state.freedNames.add(name)
+}

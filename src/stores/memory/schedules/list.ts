@@ -1,0 +1,55 @@
+import { checkPageLimit } from '../../../core/page-limit.js'
+import { type Schedule, scheduleState } from '../../../core/schedule.js'
+import type { Page, ScheduleQuery } from '../../../core/store.js'
+import type { MemoryState } from '../schema/state.js'
+
+/** Schedules are replaced and never changed, so that one that was handed out is only frozen. */
+export function getSchedule(state: MemoryState, id: string): Schedule | undefined {
+  return Object.freeze(state.schedules.get(id)?.schedule)
+}
+
+export function listSchedules(state: MemoryState, query: ScheduleQuery): Page<Schedule> {
+  checkPageLimit(query.limit)
+  const ids = query.unstamped ? [...state.unstamped].sort() : sortedIds(state)
+  const prefix = query.prefix ?? ''
+  const items: Schedule[] = []
+  const first = firstIndex(ids, query.after, prefix)
+  const { look = Number.POSITIVE_INFINITY } = query
+  for (let at = first; at < ids.length; at += 1) {
+    const id = ids[at] ?? ''
+    if (!id.startsWith(prefix)) break
+    if (at - first >= look) return { items, next: ids[at - 1] ?? '' }
+    const schedule = state.schedules.get(id)?.schedule
+    if (schedule === undefined || !matches(schedule, query)) continue
+    if (items.length === query.limit) return { items, next: items.at(-1)?.id ?? '' }
+    items.push(Object.freeze(schedule))
+  }
+  return { items }
+}
+
+function sortedIds(state: MemoryState): readonly string[] {
+  state.sortedIds ??= [...state.schedules.keys()].sort()
+  return state.sortedIds
+}
+
+/** Where a page begins: after the last id of the one before, or at the first with the prefix. */
+function firstIndex(ids: readonly string[], after: string | undefined, prefix: string): number {
+  let [low, high] = [0, ids.length]
+  const isBefore = (id: string) => (after !== undefined && id <= after) || id < prefix
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (isBefore(ids[middle] ?? '')) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+function matches(schedule: Schedule, { state, job, sink, app }: ScheduleQuery): boolean {
+  const { target, app: owner } = schedule.definition
+  return (
+    (state === undefined || state === scheduleState(schedule)) &&
+    (job === undefined || ('job' in target && target.job === job)) &&
+    (sink === undefined || ('sink' in target && target.sink === sink)) &&
+    (app === undefined || app === owner)
+  )
+}

@@ -1,0 +1,103 @@
+import { decidePut, type TakeBack, type UnclaimedTick } from '../../../core/declare.js'
+import { isSoon } from '../../../core/hint.js'
+import type { Schedule } from '../../../core/schedule.js'
+import type { PutResult, ScheduleWrite } from '../../../core/store.js'
+import { toText } from '../../../core/stored-text.js'
+import { frozenCopy } from '../runs/run-codec.js'
+import { NOWHERE } from '../schema/heap.js'
+import { laneOf, type MemoryState, type ScheduleRecord } from '../schema/state.js'
+import { takeBackTicks, unclaimedTicks } from './take-back.js'
+
+/** What a write of a batch finds, with the writes before it taken into account. */
+interface Staged {
+  readonly schedule: Schedule | undefined
+  readonly unclaimed: readonly UnclaimedTick[]
+}
+
+type Decided = { readonly result: PutResult; readonly takeBack?: TakeBack }
+
+/** Decides on all writes before it does the first, because one that throws must leave nothing behind. */
+export function putSchedules(state: MemoryState, writes: readonly ScheduleWrite[]): PutResult[] {
+  const staged = new Map<string, Staged>()
+  let version = state.lastVersion
+  const decided = writes.map((write): Decided => {
+    const before = staged.get(write.id) ?? stage(state, write.id)
+    const decision = decide(write, before, version + 1, state.now)
+    if (decision.takeBack === undefined) return decision
+    version += 1
+    const taken = new Set([...decision.takeBack.remove, ...decision.takeBack.skip])
+    const unclaimed = before.unclaimed.filter(({ run }) => !taken.has(run))
+    staged.set(write.id, { schedule: decision.result.schedule, unclaimed })
+    return decision
+  })
+  return decided.map((decision) => write(state, decision))
+}
+
+function stage(state: MemoryState, id: string): Staged {
+  return { schedule: state.schedules.get(id)?.schedule, unclaimed: unclaimedTicks(state.lanes.get(id)) }
+}
+
+function decide({ id, definition, ifVersion }: ScheduleWrite, before: Staged, version: number, now: number): Decided {
+  const { schedule, unclaimed } = before
+  if (ifVersion !== undefined && ifVersion !== (schedule?.version ?? 0)) {
+    return { result: { outcome: 'conflict', schedule } }
+  }
+  const decision = decidePut(id, definition, schedule, unclaimed, version, now)
+  if (decision.outcome === 'unchanged') return { result: decision }
+  return { result: { outcome: decision.outcome, schedule: decision.schedule }, takeBack: decision.takeBack }
+}
+
+function write(state: MemoryState, { result, takeBack }: Decided): PutResult {
+  if (takeBack === undefined || result.outcome === 'conflict') {
+    Object.freeze(result.schedule)
+    return result
+  }
+  takeBackTicks(state, laneOf(state, result.schedule.id), takeBack)
+  state.lastVersion = result.schedule.version
+  return { outcome: result.outcome, schedule: writeSchedule(state, result.schedule) }
+}
+
+/** Writes a schedule, new or changed. What it shares with its last version is not copied again. */
+export function writeSchedule(state: MemoryState, schedule: Schedule): Schedule {
+  const known = state.schedules.get(schedule.id)
+  const definition =
+    known?.schedule.definition === schedule.definition ? schedule.definition : frozenCopy(schedule.definition)
+  const written = Object.freeze({ ...schedule, definition })
+  const record = known ?? addSchedule(state, written)
+  if (record.place !== NOWHERE) state.due.remove(record)
+  record.payload = toText(definition.payload)
+  moveSchedule(state, record, written)
+  return written
+}
+
+function addSchedule(state: MemoryState, schedule: Schedule): ScheduleRecord {
+  const lane = laneOf(state, schedule.id)
+  const places = { place: NOWHERE, dueAt: 0, queued: 0, finished: undefined }
+  const record: ScheduleRecord = { schedule, payload: '', lane, ...places }
+  lane.record = record
+  state.schedules.set(schedule.id, record)
+  state.sortedIds = undefined
+  return record
+}
+
+/** Writes a schedule that is in no queue of due ones, and puts it where its new state belongs. */
+export function moveSchedule(state: MemoryState, record: ScheduleRecord, schedule: Schedule): void {
+  record.schedule = schedule
+  const { id, definition, dueAt, finishedAt } = schedule
+  if (dueAt !== undefined) {
+    state.lastQueued += 1
+    record.queued = state.lastQueued
+    record.dueAt = dueAt
+    state.due.push(record)
+    if (isSoon(dueAt, state.now)) state.wakes.add('schedules')
+  }
+  if (definition.key === 'unstamped') state.unstamped.add(id)
+  else state.unstamped.delete(id)
+  // A schedule that code declares goes when the code no longer declares it.
+  const goes = finishedAt !== undefined && definition.onFinish === 'remove' && definition.app === undefined
+  if (goes) record.finished ??= state.finished.append(record)
+  else if (record.finished !== undefined) {
+    state.finished.remove(record.finished)
+    record.finished = undefined
+  }
+}

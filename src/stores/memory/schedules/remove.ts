@@ -1,0 +1,34 @@
+import { decideRemove } from '../../../core/declare.js'
+import type { RemoveResult } from '../../../core/store.js'
+import { endRun } from '../runs/transitions.js'
+import { NOWHERE } from '../schema/heap.js'
+import { type MemoryState, type ScheduleRecord, tidyLane } from '../schema/state.js'
+import { takeBackTicks, unclaimedTicks } from './take-back.js'
+
+export function removeSchedules(state: MemoryState, ids: readonly string[], ifVersion?: number): RemoveResult[] {
+  return ids.map((id): RemoveResult => {
+    const record = state.schedules.get(id)
+    if (record === undefined) return 'missing'
+    const { lane, schedule } = record
+    if (ifVersion !== undefined && ifVersion !== schedule.version) return 'conflict'
+    takeBackTicks(state, lane, decideRemove(schedule, unclaimedTicks(lane), state.now))
+    // Ticks between attempts end. Runs that run, or that were asked for by hand, go on by themselves.
+    for (const run of [...lane.engaged]) {
+      if (run.origin === 'tick' && run.attempt > 0 && run.state !== 'running') endRun(state, run, 'cancelled')
+    }
+    forgetSchedule(state, record)
+    return 'removed'
+  })
+}
+
+export function forgetSchedule(state: MemoryState, record: ScheduleRecord): void {
+  const { schedule, lane } = record
+  if (record.place !== NOWHERE) state.due.remove(record)
+  if (record.finished !== undefined) state.finished.remove(record.finished)
+  record.finished = undefined
+  state.unstamped.delete(schedule.id)
+  state.schedules.delete(schedule.id)
+  state.sortedIds = undefined
+  lane.record = undefined
+  tidyLane(state, lane)
+}
