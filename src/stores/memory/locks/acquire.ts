@@ -1,25 +1,27 @@
 /**
  * Locks, and the keys of runs: both are permits of a name, up to a limit.
  *
- *             acquire, claim            release, end of the run
- *     ┌────────────────────────► held ──────────────────────────┐
- *     │                          │  ▲                           ▼
- *   free                 its time│  │renew, acquire        passed on: to the oldest
- *     ▲                  is over ▼  │again                 waiter, else the oldest
- *     │                        expired ──────────────────► waiting run, else nobody
- *     └───────────────────────────── taken by another ──────────┘
+ *            acquire, claim               release, end of the run
+ *     free ──────────────────────► held ──────────────────────────► free, or handed off if it is waited for
+ *                                  │  ▲
+ *                          expires ▼  │ renew, acquire again
+ *                                expired ── another one acquires ──► held by the other one
  *
- * A holder that gives a lock back before its minimum hold is over is *released*: it cannot renew, and the permit is free
- * when the hold is over.
+ *     handed off ── the waiter asks again in time ──► held
+ *     handed off ── the waiter's place expires ─────► expired
+ *     held ── release before the minimum hold ──────► released ── the hold is over ──► free, or handed off
  *
- * One rule decides everything: a permit is its holder's until its time is over AND somebody else took it.
+ * A permit is handed off to the oldest lock that waits, else to the oldest runs that wait: they become ready and claim it. A
+ * released holder cannot renew.
  *
- * - Two that ask at once: the first takes the permit, the second finds it busy. `until` says when to ask again, and with
+ * One rule decides everything: a permit belongs to its holder until it has expired AND another holder took it.
+ *
+ * - Two concurrent requests: the first takes the permit, the second finds it busy. `until` says when to ask again, and with
  *   `waitMs` the second has a place in the queue.
- * - A holder that stalls past its time and comes back: if nobody took the permit, it renews and goes on. Otherwise its record
- *   is gone, and renew, release and, for a run, settle are refused.
- * - A holder that dies: the next one that asks takes its place, with a higher token. If the holder was a run's attempt, that
- *   same operation takes the run over.
+ * - A holder that stalls past its expiry and comes back: if no other holder took the permit, it renews and goes on. Otherwise
+ *   its record is gone, and renew, release and, for a run, settle are refused.
+ * - A holder that dies: the next request after the expiry takes the permit, with a higher token. If the holder was a run's
+ *   attempt, the same operation takes the run over.
  * - A waiter that dies: its place expires `waitMs` after it last asked, and with it a lock that was handed to it meanwhile.
  */
 import { type AcquireRequest, type AcquireResult, isFreshPlace } from '../../../core/lease.js'
@@ -73,7 +75,7 @@ function keepPlace(state: MemoryState, name: NameRecord, request: AcquireRequest
   state.blocked.add(name)
 }
 
-/** A holder whose time is over is not counted, but it is removed only when somebody takes its place. */
+/** An expired holder is not counted, but it is removed only when another holder takes its permit. */
 export function liveHolders(name: NameRecord, now: number): LeaseRecord[] {
   return [...name.holders.values()].filter((lease) => expiryOf(lease) > now)
 }
@@ -104,7 +106,7 @@ export function addHolder(state: MemoryState, name: NameRecord, grant: Grant): L
   return lease
 }
 
-/** Removes holders whose time is over, the longest first, until there is room for one more. */
+/** Removes expired holders, the longest expired first, until there is room for one more. */
 export function makeRoom(state: MemoryState, name: NameRecord, permits: number): void {
   while (name.holders.size >= permits) {
     const [longest] = [...name.holders.values()].sort((one, other) => expiryOf(one) - expiryOf(other))

@@ -63,7 +63,7 @@ function readyNextOf(state: MemoryState, { waiting, engaged }: Lane): void {
   if (run !== undefined && engaged.size === waiting.size) makeReady(state, run)
 }
 
-/** A name that nobody holds or waits for is kept for its last token, for a while. */
+/** A name without holders and waiters is kept for its last token, for a while. */
 function tidyName(state: MemoryState, name: NameRecord): void {
   const { line } = name
   if (line !== undefined && line.engaged.size === 0 && line.delayed.size === 0 && line.waiting.size === 0) {

@@ -3,7 +3,7 @@ import { NOWHERE } from '../schema/heap.js'
 import type { LeaseRecord, MemoryState } from '../schema/state.js'
 import { extend } from './renew.js'
 
-/** Removes the holder's own record and its place in the queue: a release that comes twice, or late, frees nobody else's. */
+/** Removes only the holder's own record and its place in the queue, so that a repeated or late release is harmless. */
 export function releaseLease(state: MemoryState, { name: id, holder, minHoldMs = 0 }: ReleaseRequest): boolean {
   const name = state.names.get(id)
   if (name === undefined) return false

@@ -2,7 +2,7 @@ import type { Lease, RenewRequest } from '../../../core/lease.js'
 import type { LeaseRecord, MemoryState } from '../schema/state.js'
 import { toLease } from './lease-codec.js'
 
-/** A lock that has expired is renewed too, while nobody took it. */
+/** Renews an expired lock too, while no other holder took it. */
 export function renewLeases(state: MemoryState, requests: readonly RenewRequest[]): (Lease | undefined)[] {
   return requests.map(({ name, holder, token, ttlMs }) => {
     const lease = state.names.get(name)?.holders.get(holder)

@@ -23,7 +23,7 @@ export function listRuns(state: MemoryState, query: RunQuery): Page<Run> {
   return { items: items.map(toRun) }
 }
 
-/** Newest first, from the smallest set that contains all matches. */
+/** Newest first, from the smallest index that contains all requested runs. */
 function candidates(state: MemoryState, { schedule, waitsFor, after }: RunQuery): Iterable<RunRecord> {
   const before = after === undefined ? Number.POSITIVE_INFINITY : Number(after.slice(1))
   const some =

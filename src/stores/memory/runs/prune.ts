@@ -47,7 +47,7 @@ function pruneSchedule(state: MemoryState, { maxAgeMs }: PruneRequest): boolean 
   return false
 }
 
-/** A lock whose holder died, and that nobody wanted since. */
+/** Prunes a lock whose holder disappeared without a release. */
 function pruneLock(state: MemoryState, { leaseAgeMs }: PruneRequest): boolean {
   const lease = state.locks.first
   if (lease === undefined || lease.expiresAt > state.now - leaseAgeMs) return false

@@ -129,7 +129,7 @@ export function runRecord(id: string, order: number, fields: RunFields): RunReco
   }
 }
 
-/** What callers see of a run: a copy. */
+/** A copy for callers. */
 export function toRun(record: RunRecord): Run {
   const run: Mutable<Run> = {
     id: record.id,
@@ -163,7 +163,7 @@ export function toRun(record: RunRecord): Run {
   return run
 }
 
-/** A frozen copy that shares nothing with what was given. */
+/** A frozen copy that shares nothing with its input. */
 export function frozenCopy<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return Object.freeze(value.map(frozenCopy)) as Value

@@ -18,7 +18,7 @@ function settleRun(state: MemoryState, { run: id, token, outcome }: Settlement):
   return 'settled'
 }
 
-/** Whether the attempt still has the run. A key that has expired counts as held until somebody took it. */
+/** Whether the attempt still has the run. An expired key counts as held until another holder took it. */
 function isCurrent(run: RunRecord, token: number): boolean {
   return run.state === 'running' && run.token === token && (run.key === undefined || run.lease !== undefined)
 }

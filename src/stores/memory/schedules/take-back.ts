@@ -13,7 +13,7 @@ export function unclaimedRuns(lane: Lane | undefined): RunRecord[] {
   return [...(lane?.engaged ?? [])].filter((run) => run.origin === 'tick' && run.attempt === 0)
 }
 
-/** Future ticks are deleted, due ones are skipped, and due ones that nobody recorded are recorded as skipped. */
+/** Deletes future ticks, skips due ones, and records due ticks that were not recorded yet as skipped. */
 export function takeBackTicks(state: MemoryState, lane: Lane, { remove, skip, reason, unrecorded }: TakeBack): void {
   for (const range of unrecorded) addSkip(state, lane, range)
   for (const id of remove) {

@@ -147,7 +147,7 @@ export interface MemoryState {
   readonly tombstones: Heap<'place', Dedupe>
 
   readonly names: Map<string, NameRecord>
-  /** Names that nobody holds or waits for, kept for their last token. */
+  /** Names without holders and waiters, kept for their last token. */
   readonly unusedNames: List<NameRecord>
   readonly locks: Heap<'place', LeaseRecord>
   /** Names that have waiters. */

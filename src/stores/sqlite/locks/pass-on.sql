@@ -9,7 +9,7 @@ select min(id) as run from belfry_runs where key = :name and state = 'ready' and
 select * from belfry_runs where key = :name and state = 'waiting' and waits_for = 'key' order by id limit 1;
 
 -- statement: noteFreed
--- A name that nobody holds or waits for is kept for its last token, for a while.
+-- A name without holders and waiters is kept for its last token, for a while.
 update belfry_names set freed_at = :now
 where name = :name and freed_at is null
   and not exists (select 1 from belfry_leases where name = :name)

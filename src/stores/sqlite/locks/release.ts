@@ -6,7 +6,7 @@ import { holderOf } from './acquire.js'
 import source from './release.sql'
 import { extend } from './renew.js'
 
-/** Removes the holder's own row and its place in the queue: a release that comes twice, or late, frees nobody else's. */
+/** Removes only the holder's own row and its place in the queue, so that a repeated or late release is harmless. */
 export function releaseLease(tx: Tx, { name, holder, minHoldMs = 0 }: ReleaseRequest): boolean {
   const waited = dropWaiter(tx, name, holder)
   const lease = holderOf(tx, name, holder)

@@ -6,7 +6,7 @@ import { holderOf } from './acquire.js'
 import { type LeaseRow, toLease } from './lease-codec.js'
 import source from './renew.sql'
 
-/** A lock that has expired is renewed too, while nobody took it. */
+/** Renews an expired lock too, while no other holder took it. */
 export function renewLeases(tx: Tx, requests: readonly RenewRequest[]): Steps<(Lease | undefined)[]> {
   return stepwise(requests, ({ name, holder, token, ttlMs }) => {
     const lease = holderOf(tx, name, holder)

@@ -78,7 +78,7 @@ function pruneSchedules(tx: Tx, { maxAgeMs }: PruneRequest, limit: number): numb
   return gone.length
 }
 
-/** Locks whose holders died, and that nobody wanted since. */
+/** Prunes locks whose holders disappeared without a release. */
 function pruneLocks(tx: Tx, { leaseAgeMs }: PruneRequest, limit: number): number {
   const gone = tx.db.all(expiredLocks, { until: tx.now - leaseAgeMs, limit })
   for (const { name, holder } of gone) dropHolder(tx, name, holder)

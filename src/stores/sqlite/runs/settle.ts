@@ -57,7 +57,7 @@ function settleRun(tx: Tx, { run: id, token, outcome }: Settlement): SettleResul
 
 const holdsKey = statement<{ run: number; token: number }, { held: number }>(source, 'holdsKey')
 
-/** Whether the attempt still has the run. A key that has expired counts as held until somebody took it. */
+/** Whether the attempt still has the run. An expired key counts as held until another holder took it. */
 export function isCurrent(db: Connection, run: RunRow, token: number): boolean {
   if (run.state !== 'running' || run.token !== token) return false
   return run.key === null || db.get(holdsKey, { run: run.id, token }) !== undefined

@@ -12,7 +12,7 @@ export function unclaimedTicks({ db }: Tx, schedule: string): UnclaimedTick[] {
   return db.all(selectUnclaimed, { schedule }).map(({ id, tick }) => ({ run: runId(id), tick }))
 }
 
-/** Future ticks are deleted, due ones are skipped, and due ones that nobody recorded are recorded as skipped. */
+/** Deletes future ticks, skips due ones, and records due ticks that were not recorded yet as skipped. */
 export function takeBackTicks(tx: Tx, schedule: string, { remove, skip, reason, unrecorded }: TakeBack): void {
   for (const range of unrecorded) addSkip(tx, schedule, range)
   for (const id of remove) {
