@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * The least that a scheduler on Postgres could do: prepared statements on rows of the same columns as Belfry's, with the
- * indexes that it cannot do without (a run's id, a tick that is unique, what is due, what can be claimed), the same
- * durability, 1,000 rows at a time. No planning, no keys, no policies, nothing to wait for.
+ * The minimum that a scheduler on Postgres has to do: prepared statements on rows with Belfry's columns, with the
+ * necessary indexes (run id, unique tick, due schedules, claimable runs), the same durability, 1,000 rows at a time. No
+ * planning, keys, policies or waiting.
  */
 import { migratePostgres } from '../../dist/stores/postgres/index.js'
 import { numberArray, textArray } from './array-text.js'
@@ -152,10 +152,7 @@ export async function openRawPostgres({ schedules = 0, connections } = {}) {
       return (await pool.query(prepared(CLAIM, [Date.now(), token]))).rows
     },
 
-    /**
-     * Claims and ends a batch. Answers how many there were.
-     * @param {'all' | 'none'} keep
-     */
+    /** Claims and ends a batch, and returns its size. @param {'all' | 'none'} keep */
     async drain(keep) {
       const rows = await this.claim()
       if (rows.length === 0) return 0

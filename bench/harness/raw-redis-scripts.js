@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The least that scripts could do with the structures that Belfry writes: no planning, no keys, no policies, nothing to
- * wait for, and no look at what somebody else may have changed.
+ * The minimum that scripts have to do with Belfry's data structures: no planning, keys, policies or waiting, and no
+ * check for concurrent changes.
  */
 import { createHash } from 'node:crypto'
 
@@ -12,7 +12,7 @@ function script(text) {
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
-/** One tick of all that are due: run, queue, list of runs, the schedule's runs, cursor, due set. */
+/** One tick of all due schedules: run, queue, list of runs, the schedule's runs, cursor, due set. */
 export const RECORD = script(`
 local P, call = KEYS[1], redis.call
 local ids = call('ZRANGEBYSCORE', P .. 'due', '-inf', ARGV[1], 'LIMIT', 0, ${RAW_BATCH})
@@ -39,7 +39,7 @@ call('HSET', P .. 's', unpack(moved))
 call('SET', P .. 'seq', string.format('%.0f', seq))
 return #ids`)
 
-/** So many runs: run, queue, list of runs. */
+/** Enqueues runs: run, queue, list of runs. */
 export const ENQUEUE = script(`
 local P, at = KEYS[1], ARGV[1]
 local seq = tonumber(redis.call('GET', P .. 'seq') or '1700000000000000')
@@ -57,7 +57,10 @@ redis.call('ZADD', P .. 'all', unpack(all))
 redis.call('SET', P .. 'seq', string.format('%.0f', seq))
 return seq`)
 
-/** The first of the queue: taken from it, their token and start written, noted as running. Answers all of each. */
+/**
+ * Claims the first runs of the queue: writes their token and start, adds them to the running set, and returns their
+ * text.
+ */
 export const CLAIM = script(`
 local P, at, token = KEYS[1], ARGV[1], ARGV[2]
 local ns = redis.call('ZRANGEBYSCORE', P .. 'q', '-inf', at, 'LIMIT', 0, ${RAW_BATCH})
@@ -74,7 +77,7 @@ redis.call('HSET', P .. 'runs', unpack(runs))
 redis.call('HSET', P .. 'ir', unpack(running))
 return answer`)
 
-/** Ends what was claimed, if the token is right: kept with its end, or forgotten. */
+/** Ends claimed runs with the right token: keeps them with their end, or deletes them. */
 export const END = script(`
 local P, at, token, keep = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local ns, runs, ended = {}, {}, {}
@@ -99,7 +102,7 @@ export const UNLOCK = script(
   `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
 )
 
-/** Schedules by id and text: the text, the order of ids, when each is due. */
+/** Puts schedules by id and text: the text, the index by id, the due set. */
 export const PUT = script(`
 local P, ids, due = KEYS[1], {}, {}
 for index = 1, #ARGV, 2 do

@@ -1,8 +1,7 @@
 // @ts-check
 /**
- * The least that a scheduler on SQLite could do: prepared statements on two narrow tables, with the indexes that it
- * cannot do without, the same durable settings, and as many rows in a transaction as it likes. No planning, no keys, no
- * tokens to compare, nothing to wait for.
+ * The minimum that a scheduler on SQLite has to do: prepared statements on two narrow tables, with the necessary
+ * indexes, the same durability, and any number of rows per transaction. No planning, keys, tokens or waiting.
  */
 import { openDriver } from '../../dist/stores/sqlite/connection/driver.js'
 import { temporaryFile } from './stores.js'
@@ -62,10 +61,7 @@ export function openRawSqlite(schedules = 0) {
       return schedules
     },
 
-    /**
-     * Three writes a run, each batch of them in its own transaction: recorded, found and claimed, settled.
-     * @param {'all' | 'none'} keep
-     */
+    /** Three writes per run, each batch in its own transaction: record, claim, settle. @param {'all' | 'none'} keep */
     cycle(keep) {
       const first = lastRun + 1
       lastRun += RAW_BATCH

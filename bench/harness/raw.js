@@ -1,5 +1,5 @@
 // @ts-check
-/** The raw reference that a store is measured against. */
+/** The raw reference with which a store is compared. */
 import { openRawPostgres } from './raw-postgres.js'
 import { openRawRedis } from './raw-redis.js'
 import { openRawSqlite } from './raw-sqlite.js'

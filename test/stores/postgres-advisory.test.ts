@@ -254,7 +254,7 @@ describe('an instance whose direct connection is cut', () => {
   })
 })
 
-it('the pool may go through PgBouncer, with the direct connection beside it', async () => {
+it('its pool may go through PgBouncer, next to the direct connection', async () => {
   const pool = new pg.Pool({ connectionString: await serverUrl('pgbouncer') })
   cleanups.push(() => pool.end())
   const [one, other] = [instance({ pool, direct: url }), instance({ pool, direct: url })]

@@ -55,7 +55,7 @@ it('D10 the cost of a tick, or of a page of a list, does not grow with the numbe
   const observer = new pg.Client({ connectionString: direct })
   await observer.connect()
   const rowsReadBy = counter(opened, observer)
-  /** A schedule's cursor, a run that starts and a run that ends: three updates a tick. */
+  /** A schedule's cursor, a starting run and an ending run: three updates per tick. */
   const ticks = (instance: string) =>
     rowsReadBy(3 * TICKS, async (scene) => {
       await scene.join(instance)
@@ -259,7 +259,7 @@ it('a waiter queue advances without reading all that wait in it', { timeout: 60_
 )
 
 it(
-  'a key goes from run to run without going through all of them, also where most have the same',
+  'a key is handed from run to run without reading all of them, also where most share it',
   {
     timeout: 60_000,
   },
@@ -345,7 +345,7 @@ it('the cost of a beat is proportional to the claims since the last one, also wh
   await close()
 })
 
-it('the cost of ending a run does not grow with the number of keys that runs were enqueued with', {
+it('the cost of settling a run does not grow with the number of dedupe keys', {
   timeout: 60_000,
 }, async () => {
   const { store, elapse, close, direct, schema } = await freshPostgres()

@@ -82,7 +82,7 @@ it('no connection of the pool is needed, so the caller may hold the last one', a
   await pool.end()
 })
 
-it('two transactions with the same key: the second waits for the first, and loses only if that commits', async () => {
+it('two transactions with the same key: the second waits for the first, and is refused only if that commits', async () => {
   for (const end of ['rollback', 'commit']) {
     const [other, began] = [new pg.Client({ connectionString: at.direct }), gate()]
     await other.connect()

@@ -103,7 +103,7 @@ async function within<Result>(limitMs: number, work: () => Promise<Result>): Pro
   return result
 }
 
-describe.each(['answers', 'requests'] as const)('a pool of half-open connections that swallow %s', (what) => {
+describe.each(['answers', 'requests'] as const)('a pool of half-open connections that drop %s', (what) => {
   it('delays a beat, a claim and a settlement by about a third of the lease, and only once', SLOW, async () => {
     await at.store.runs.enqueue([newRun({ target: { job: at.job } })])
     const claim = claimOf()
@@ -135,7 +135,7 @@ describe.each(['answers', 'requests'] as const)('a pool of half-open connections
     expect(await within(SOON_MS, () => at.store.schedules.advance(advance))).toMatchObject({ schedules: 0 })
   })
 
-  it('lets the runs of an instance begin before its lease is over', SLOW, async () => {
+  it('lets the runs of an instance start before its lease is over', SLOW, async () => {
     const store = postgres({ pool: at.pool, schema: SCHEMA, listen: false })
     const belfry = createBelfry({ store, lease: LEASE_MS, poll: 100, logger: silentLogger })
     let ran = 0
@@ -199,7 +199,7 @@ describe('transaction() on a half-open connection', () => {
   })
 
   it.each(['answers', 'requests'] as const)(
-    'ends a callback whose statement waits for swallowed %s',
+    'ends a callback whose statement waits for dropped %s',
     SLOW,
     async (what) => {
       const run = await claimed()
@@ -216,7 +216,7 @@ describe('transaction() on a half-open connection', () => {
     },
   )
 
-  it('waits for a statement that the server still works on, however long it takes', SLOW, async () => {
+  it('waits for a statement that the server is still executing, however long it takes', SLOW, async () => {
     const run = await claimed()
     const slow = transact(run, async (tx) => {
       await tx.query('select pg_sleep(4)')
@@ -226,7 +226,7 @@ describe('transaction() on a half-open connection', () => {
     expect(await slow).toEqual({ result: 'done' })
   })
 
-  it('begins over another connection when the first gives no answer', SLOW, async () => {
+  it('begins over another connection when the first does not answer', SLOW, async () => {
     const run = await claimed()
     await openAll()
     at.proxy.swallow('answers')
@@ -234,7 +234,7 @@ describe('transaction() on a half-open connection', () => {
   })
 
   it('frees its slot when the connection is closed, before the outcome is known', SLOW, async () => {
-    // A pool of three leaves one slot to handlers.
+    // A pool of three leaves one slot for handlers.
     const pool = new pg.Pool({ connectionString: at.proxy.url, max: 3 })
     const store = postgres({ pool, schema: SCHEMA, listen: false })
     const [first, second] = [await claimed(), await claimed()]

@@ -1,5 +1,5 @@
 // @ts-check
-/** A process that holds something for as long as it lives, and says so: a lock, or the key of an exclusive run. */
+/** A process that holds a lock, or the key of an exclusive run, until it ends, and reports when it has it. */
 import { createBelfry } from '../../dist/index.js'
 import { postgres } from '../../dist/stores/postgres/index.js'
 

@@ -33,7 +33,7 @@ describe('the statements of the postgres store', () => {
     await close()
   })
 
-  it('have none behind a pooler', async () => {
+  it('have no names behind a pooler', async () => {
     const { store, names, close } = await scene('pgbouncer')
     expect(await store.leases.acquire({ ...LOCK, holder: 'a' })).toMatchObject({ acquired: true })
     expect(await names()).toBe(0)

@@ -46,7 +46,7 @@ describe('postgres() refuses options', () => {
     'postgres://me:100%@localhost/jobs',
     'socket:/var/run/postgresql?db=jobs',
     '/var/run/postgresql jobs',
-  ])('but not what the driver understands: %s', async (url) => {
+  ])('but options of the driver are accepted: %s', async (url) => {
     await postgres({ url }).close()
   })
 })

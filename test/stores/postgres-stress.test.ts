@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => onServer(`drop database if exists ${name} with (force)`))
 
 it(
-  `operations that meet everywhere fail nobody, leave nothing hanging and never deadlock (seed ${seed})`,
+  `conflicting operations never fail, leave nothing unfinished and never deadlock (seed ${seed})`,
   async () => {
     const own = Object.assign(new URL(url), { pathname: `/${name}` }).href
     await migratePostgres({ url: own })

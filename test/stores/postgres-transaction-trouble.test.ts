@@ -118,7 +118,7 @@ describe('a commit whose reply is lost', () => {
 
 describe('a callback that misuses its transaction', () => {
   it.each(['commit', 'ROLLBACK', 'end', 'begin', '/* why */ commit', '-- no\n commit', 'start transaction', 'abort'])(
-    'is refused when it says "%s", before that is sent',
+    'is refused when it sends "%s", before the statement reaches the server',
     async (statement) => {
       const run = await claimed()
       const refused = at.transact(run, async (tx) => {
@@ -131,7 +131,7 @@ describe('a callback that misuses its transaction', () => {
   )
 
   it.each(['select 1; rollback', 'select 1; commit', 'select 1; commit; begin', 'select 1; rollback; begin; select 1'])(
-    'is found out when it hides it: "%s"',
+    'is detected when it hides the command: "%s"',
     async (statement) => {
       const run = await claimed()
       const found = at.transact(run, async (tx) => {

@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => at.close())
 
 describe('transact on postgres', () => {
-  it('commits the work, and the run succeeds with its value when it is settled', async () => {
+  it('commits the work, and the run succeeds with its value at settlement', async () => {
     const { scene, transact, write } = at
     const id = await scene.enqueue()
     const run = await scene.claimOne()
@@ -76,7 +76,7 @@ describe('transact on postgres', () => {
   })
 
   it.each([undefined, key('k')])(
-    'rolls back for an attempt that is taken over while it works (key %o)',
+    'rolls back for an attempt that is taken over during the work (key %o)',
     async (held) => {
       const { scene, transact, write } = at
       await scene.join('mortal', 300)
@@ -218,7 +218,7 @@ describe('transact on postgres', () => {
   })
 })
 
-it('a handler’s transaction is on disk when it is acknowledged, whatever its callback has set', async () => {
+it('is on disk when it is acknowledged, whatever settings its callback changes', async () => {
   const { direct, table } = at
   const schema = `durable_${process.pid}`
   const store = postgres({ url: direct, schema, migrate: true, listen: false })

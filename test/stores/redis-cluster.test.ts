@@ -29,7 +29,7 @@ async function nodes(): Promise<string[]> {
   return (await serverUrl('redis-cluster')).split(',')
 }
 
-/** Schedules with keys in other shards, enqueues, locks: one of each kind. */
+/** One of each: schedules with keys in other shards, enqueues, locks. */
 async function exercise({
   join,
   put,
@@ -66,7 +66,7 @@ describe('Redis Cluster', () => {
     await withStore({ nodes: await nodes() }, exercise)
   })
 
-  it('is reached by a cluster of @redis/client, and of ioredis', { timeout: 90_000 }, async () => {
+  it('can be reached by a cluster client of @redis/client or ioredis', { timeout: 90_000 }, async () => {
     const urls = await nodes()
     const cluster = createCluster({ rootNodes: urls.map((url) => ({ url })) })
     await cluster.connect()
@@ -77,7 +77,7 @@ describe('Redis Cluster', () => {
     other.disconnect()
   })
 
-  it('shares the schedules among its masters, within 15 %', { timeout: 90_000 }, async () => {
+  it('distributes the schedules over its masters, within 15 %', { timeout: 90_000 }, async () => {
     const urls = await nodes()
     const cluster = createCluster({ rootNodes: urls.map((url) => ({ url })) })
     await cluster.connect()
@@ -109,12 +109,12 @@ describe('Redis Cluster, when masters fail', () => {
 
   afterAll(() => own.stop())
 
-  it('does nothing in a shard while its slot is moved to another master, and then goes on there', {
+  it('does nothing in a shard while its slot is moved to another master, and then continues there', {
     timeout: 60_000,
   }, async () => {
     const prefix = 'moved:'
     const slot = String(slotOfKey(firstShard(prefix)))
-    // Where a cluster that is made anew has the last third of its slots, and another master.
+    // In a new cluster the first master has the last third of the slots, so this is another master.
     const [from, to] = [own.nodes[2]?.url ?? '', own.nodes[0]?.url ?? '']
     const [fromId, toId] = [await tellRedis(from, 'CLUSTER', 'MYID'), await tellRedis(to, 'CLUSTER', 'MYID')].map(
       String,
@@ -127,7 +127,7 @@ describe('Redis Cluster, when masters fail', () => {
       const { token } = await scene.acquire(name, 'holder')
       await tellRedis(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId ?? '')
       await tellRedis(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId ?? '')
-      // A script that found half of its keys on either side would take what is held for free.
+      // A script that found half of its keys on each side would treat a held lock as free.
       await expect(scene.tryAcquire(name, 'rival')).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
       const keys = (await tellRedis(from, 'CLUSTER', 'GETKEYSINSLOT', slot, '1000')) as string[]
       await tellRedis(from, 'MIGRATE', '127.0.0.1', new URL(to).port, '', '0', '5000', 'KEYS', ...keys)
@@ -140,9 +140,9 @@ describe('Redis Cluster, when masters fail', () => {
     await patient.close()
   })
 
-  it('counts what a replica has, and nothing else, when it waits for replicas', { timeout: 120_000 }, async () => {
+  it('with waitReplicas, counts only writes that a replica has', { timeout: 120_000 }, async () => {
     await withStore({ nodes: own.url.split(','), waitReplicas: 1, timeoutMs: 2_000 }, async (scene, store) => {
-      // Replicas that have only just begun to follow may still be busy with that.
+      // Replicas that have just started to follow may still be synchronising.
       await vi.waitFor(() => scene.join('one', 600_000), { timeout: 20_000 })
       const before: string[] = []
       for (let at = 0; at < 24; at += 1) before.push(await scene.enqueue())
@@ -153,7 +153,7 @@ describe('Redis Cluster, when masters fail', () => {
           () => [],
         )
       await expect.poll(listed, { timeout: 60_000, interval: 200 }).toEqual(expect.arrayContaining(before))
-      // Its replica has taken its place, and nobody is left there to confirm writes. Elsewhere all is well.
+      // Its replica was promoted, and no replica is left to confirm writes. The other shards work.
       const attempts = Array.from({ length: 12 }, () => store.runs.enqueue([newRun()]))
       const results = await Promise.allSettled(attempts)
       const refused = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
@@ -171,7 +171,7 @@ describe('Redis Cluster, when masters fail', () => {
     })
   })
 
-  it('goes on when a master is gone for good and its replica was promoted', { timeout: 120_000 }, async () => {
+  it('continues when a master is lost and its replica was promoted', { timeout: 120_000 }, async () => {
     const urls = own.url.split(',')
     const brought = new Cluster(urls)
     const options = { prefix: 'failover:', timeoutMs: 2_000 }
@@ -195,7 +195,7 @@ describe('Redis Cluster, when masters fail', () => {
       await lockAll(scene)
       await tellRedis(urls[1] ?? '', 'WAIT', '1', '5000')
       await own.nodes[1]?.crash()
-      // Whoever comes while nobody has the slots is told so, and can come again.
+      // Calls while no master serves the slots are refused as unreachable, and can be repeated.
       await expect(late.open()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
       const wakes: string[] = []
       for (const each of [scene, other]) {
@@ -208,7 +208,7 @@ describe('Redis Cluster, when masters fail', () => {
       await vi.waitFor(() => late.open(), { timeout: 60_000, interval: 200 })
       await lockAll(new Scene({ store: late, elapse: sleep }))
       wakes.length = 0
-      // Hints are heard again, wherever they were listened for.
+      // Hints arrive again, on any node that was subscribed.
       const hinted = async () => {
         await late.runs.enqueue([newRun()])
         await sleep(100)

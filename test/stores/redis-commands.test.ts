@@ -1,7 +1,7 @@
 /**
- * That only commands of Redis 6.2 are used: of a server that old none is at hand here. Every command that a script or the
- * connection sends is found in the source, and must be listed with the version that introduced it, as must the options
- * that came later than their command.
+ * Checks that only commands of Redis 6.2 are used, because no server that old is available here. Every command that a
+ * script or the connection sends is found in the source, and must be listed with the version that introduced it, as
+ * must options that are newer than their command.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { expect, it } from 'vitest'
 
 const FOLDER = join(import.meta.dirname, '../../src/stores/redis')
 
-/** By Redis's own documentation. */
+/** From Redis's documentation. */
 const SINCE: Readonly<Record<string, string>> = {
   DEL: '1.0',
   EVAL: '2.6',
@@ -55,7 +55,7 @@ const SINCE: Readonly<Record<string, string>> = {
   ZSCORE: '1.2',
 }
 
-/** Options of those commands that came with 7.0 or later. */
+/** Options of these commands that were introduced in 7.0 or later. */
 const TOO_NEW = /'(?:KEEPTTL|FNX|FXX|GT|LT|IFEQ|IFNE|IDLE|WITHSCORE|LIB|FUNCTION)'/
 
 function sources(folder: string): readonly { readonly file: string; readonly text: string }[] {
@@ -66,19 +66,19 @@ function sources(folder: string): readonly { readonly file: string; readonly tex
   })
 }
 
-/** Commands inside scripts, those that scripts send under another name, and those that are sent as lists of words. */
+/** Commands inside scripts, commands that scripts pass by name, and commands that are sent as arrays. */
 const SENT = [/\bcall\('([A-Za-z]+)'/g, /(?:batch|readMany)\('([A-Za-z]+)'/g, /'(Z[A-Z]+BYLEX)'/g, /\['([A-Z]{3,})',/g]
-/** By a name that stands for one of those. */
+/** A call whose command is a variable with one of those names. */
 const BY_NAME = 'call(command,'
 
-it('the Redis store uses no command that is newer than Redis 6.2', () => {
+it('the Redis store uses no command newer than Redis 6.2', () => {
   const used = new Map<string, string>()
   for (const { file, text } of sources(FOLDER)) {
     for (const pattern of SENT) {
       for (const [, command = ''] of text.matchAll(pattern)) used.set(command.toUpperCase(), file)
     }
     expect([file, TOO_NEW.exec(text)?.[0]]).toEqual([file, undefined])
-    // What is called by any other name could be any command.
+    // A call by any other variable could be any command.
     const unknown = text.replaceAll(BY_NAME, '').match(/redis\.p?call\((?!')[^)]*/)?.[0]
     expect([file, unknown]).toEqual([file, undefined])
   }

@@ -1,4 +1,4 @@
-/** Connections that break and come back, with every kind of client. Real servers, real time. */
+/** Connections that break and recover, with every kind of client. Real servers, real time. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@redis/client'
 import { Redis } from 'ioredis'
@@ -15,7 +15,7 @@ import { lossyProxy } from './lossy-proxy.js'
 
 const TIMEOUT_MS = 2_000
 
-/** Each as it comes, and without a listener for its errors: whoever has none would end the process. */
+/** Each with its defaults, and without an error listener: an unhandled error would end the process. */
 const CLIENTS: Readonly<
   Record<string, (url: string, timeoutMs?: number, clock?: Clock) => { readonly store: Store; end(): void }>
 > = {
@@ -55,7 +55,7 @@ describe.each(Object.entries(CLIENTS))('with %s', (name, connect) => {
       () => false,
     )
 
-  it('a server that crashes is missed in time, and used again when it is back', { timeout: 60_000 }, () =>
+  it('a crashed server is reported in time, and used again after its recovery', { timeout: 60_000 }, () =>
     withServer(async (server, store) => {
       await server.crash()
       for (let tries = 0; tries < 2; tries += 1) {
@@ -68,12 +68,12 @@ describe.each(Object.entries(CLIENTS))('with %s', (name, connect) => {
       const enqueued = await new Scene({ store, elapse: sleep }).enqueue()
       const { items } = await store.runs.list({ limit: 10 })
       expect(items.map(({ id }) => id)).toContain(enqueued)
-      // What has failed is not carried out later, unless the client that was brought keeps commands for later.
+      // A failed call is not executed later, unless the caller's client queues commands while offline.
       if (name === 'a URL') expect(items).toHaveLength(1)
     }),
   )
 
-  it('hints come again after their connection was lost, and what was missed is looked at', { timeout: 60_000 }, () =>
+  it('hints arrive again after their connection was lost, and missed changes are read', { timeout: 60_000 }, () =>
     withServer(async (server, store) => {
       const wakes: string[] = []
       store.subscribe((wake) => wakes.push(wake))
@@ -83,7 +83,7 @@ describe.each(Object.entries(CLIENTS))('with %s', (name, connect) => {
       await expect.poll(() => wakes, { timeout: 20_000 }).toContain('runs')
       await tellRedis(server.url, 'CLIENT', 'KILL', 'TYPE', 'PUBSUB')
       wakes.length = 0
-      // Of everything, because nobody knows what was missed.
+      // Hints for everything, because the missed ones are unknown.
       await expect.poll(() => new Set(wakes).size, { timeout: 20_000 }).toBe(5)
       wakes.length = 0
       await other.runs.enqueue([newRun()])
@@ -92,7 +92,7 @@ describe.each(Object.entries(CLIENTS))('with %s', (name, connect) => {
     }),
   )
 
-  it('an instance says once that the store is gone, and once that it is back, and goes on', {
+  it('an instance logs one outage and one recovery, and continues', {
     timeout: 60_000,
   }, async () => {
     const server = await startOwnRedis(['--appendfsync', 'always'])
@@ -122,12 +122,12 @@ describe.each(Object.entries(CLIENTS))('with %s', (name, connect) => {
     await server.stop()
     expect(count('store unreachable')).toBe(1)
     expect(count('store answers again')).toBe(1)
-    // That it lost its lease, if something was at work, and little more.
+    // The loss of its lease, if a run was in progress, and little more.
     expect(said.length).toBeLessThan(10)
   })
 })
 
-describe('servers that change places', () => {
+describe('servers whose roles change', () => {
   let servers: OwnServer[]
 
   beforeAll(async () => {
@@ -139,7 +139,7 @@ describe('servers that change places', () => {
   const urls = () => servers.map(({ url }) => url) as [string, string]
 
   it.each(Object.entries(CLIENTS))(
-    'are found with %s: one is gone without a word',
+    'are found with %s: one disappears without closing connections',
     { timeout: 60_000 },
     async (_, connect) => {
       const [one, other] = urls()
@@ -154,7 +154,7 @@ describe('servers that change places', () => {
         message: expect.stringContaining('has not answered for 2000 ms'),
       })
       await expect.poll(() => store.now().then(Number, () => 0), { timeout: 20_000, interval: 100 }).toBeGreaterThan(0)
-      // Its ear is there, too.
+      // The subscribing connection has followed, too.
       await expect.poll(() => new Set(wakes).size, { timeout: 20_000 }).toBe(5)
       await store.close()
       end()
@@ -163,7 +163,7 @@ describe('servers that change places', () => {
   )
 
   it.each(Object.entries(CLIENTS))(
-    'are found with %s: one has become a replica',
+    'are found with %s: one becomes a replica',
     { timeout: 60_000 },
     async (_, connect) => {
       const [one, other] = urls()
@@ -197,7 +197,7 @@ describe('a connection that only listens', () => {
     { timeout: 60_000 },
     async (name) => {
       const proxy = await lossyProxy(new URL(server.url))
-      // Speaks every second instead of every ten.
+      // Probes every second instead of every ten.
       const clock: Clock = {
         ...systemClock,
         after: (delayMs, callback) => systemClock.after(delayMs / 10, callback),
@@ -209,7 +209,7 @@ describe('a connection that only listens', () => {
       store.subscribe((wake) => wakes.push(wake))
       await store.open()
       proxy.swallow('answers', 'subscribe')
-      // After a gap everything is hinted at.
+      // After a gap the store sends every hint.
       await expect.poll(() => new Set(wakes).size, { timeout: 20_000 }).toBe(5)
       wakes.length = 0
       const other = redis({ url: server.url })

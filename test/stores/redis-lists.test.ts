@@ -1,4 +1,4 @@
-/** That what is looked at all the time does not walk through the history. */
+/** Frequent queries must not read the history. */
 import { expect, it } from 'vitest'
 import { stats } from '../../src/api/health/stats.js'
 import type { RunQuery } from '../../src/core/store.js'
@@ -7,7 +7,7 @@ import { freshRedis } from '../servers/fresh-redis.js'
 
 const ENDED = 3_000
 
-it('runs that have not ended are found without looking at those that have', { timeout: 60_000 }, async () => {
+it('unfinished runs are found without reading finished ones', { timeout: 60_000 }, async () => {
   const { store, elapse, close } = await freshRedis()
   await store.open()
   const scene = new Scene({ store, elapse })

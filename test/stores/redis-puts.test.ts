@@ -1,4 +1,4 @@
-/** Puts that come at the same time share scripts, and know nothing of each other. */
+/** Concurrent puts share scripts and are independent of each other. */
 import { expect, it } from 'vitest'
 import { parseSchedule } from '../../src/api/schedules/schedule-input.js'
 import type { Store } from '../../src/core/store.js'
@@ -14,7 +14,7 @@ async function withStore(work: (store: Store) => Promise<void>): Promise<void> {
 
 const write = (id: string, every = '1h') => ({ id, definition: parseSchedule(id, { every, job: 'j' }, 10_000) })
 
-it('puts at the same time are all done, each with its own answer', async () => {
+it('concurrent puts all succeed, each with its own answer', async () => {
   await withStore(async (store) => {
     const ids = Array.from({ length: 120 }, (_, at) => `s${at}`)
     const answers = await Promise.all(ids.map((id) => store.schedules.put([write(id)])))
@@ -25,7 +25,7 @@ it('puts at the same time are all done, each with its own answer', async () => {
   })
 })
 
-it('of many who create the same schedule at once one does', async () => {
+it('of many callers that create the same schedule at once, one does', async () => {
   await withStore(async (store) => {
     const writes = Array.from({ length: 40 }, (_, at) => ({ ...write('same', `${at + 1}h`), ifVersion: 0 }))
     const answers = (await Promise.all(writes.map((each) => store.schedules.put([each])))).flat()
@@ -34,7 +34,7 @@ it('of many who create the same schedule at once one does', async () => {
   })
 })
 
-it('puts of the same schedule at once build on each other, in order', async () => {
+it('concurrent puts of one schedule are applied in order', async () => {
   await withStore(async (store) => {
     const writes = Array.from({ length: 10 }, (_, at) => write('same', `${at + 1}h`))
     const answers = (await Promise.all(writes.map((each) => store.schedules.put([each])))).flat()
@@ -43,7 +43,7 @@ it('puts of the same schedule at once build on each other, in order', async () =
   })
 })
 
-it('a put that can never fire fails by itself', async () => {
+it('a put that can never fire fails alone', async () => {
   await withStore(async (store) => {
     const past = { ...write('never'), definition: { ...write('never').definition, timeline: { at: [1] } } }
     const puts = [store.schedules.put([write('a')]), store.schedules.put([past]), store.schedules.put([write('b')])]

@@ -55,14 +55,14 @@ describe('options of redis()', () => {
     expect(() => redis({ url: 'http://user:secret@a' })).not.toThrow(/secret/)
   })
 
-  it('do not offer waitReplicas on a cluster of ioredis, which does not tell its connections', () => {
+  it('do not offer waitReplicas on a cluster of ioredis, which does not expose its connections', () => {
     const client = new Cluster([url], { lazyConnect: true }) as unknown as IoRedis
     const open = () => redis({ client, waitReplicas: 1 })
     expect(open).toThrow(expect.objectContaining({ code: 'UNSUPPORTED' }))
     expect(open).toThrow(/use @redis\/client/)
   })
 
-  it('must name as many shards as there are', async () => {
+  it('must have the existing number of shards', async () => {
     const prefix = `r${process.pid}.${Date.now().toString(36)}:`
     const open = async (shards?: number) => {
       const store = redisStore(
@@ -97,7 +97,7 @@ describe('servers', () => {
 
   const withUser = (user: string) => Object.assign(new URL(own.url), { username: user, password: user }).href
 
-  it('that evict are refused, whatever they evict', async () => {
+  it('with an eviction policy are refused', async () => {
     const { url } = own
     for (const policy of ['allkeys-lru', 'volatile-ttl']) {
       await tellRedis(url, 'CONFIG', 'SET', 'maxmemory-policy', policy)
@@ -130,7 +130,7 @@ describe('servers', () => {
     }
   })
 
-  it('that are not there are said to be unreachable, in time, by both clients', async () => {
+  it('that do not exist are reported as unreachable, in time, by both clients', async () => {
     const gone = await fakeRedis('')
     const { url } = gone
     await gone.close()
@@ -145,7 +145,7 @@ describe('servers', () => {
     client.disconnect()
   })
 
-  it('that were not there can be opened once they are', async () => {
+  it('that were unreachable can be opened once they are up', async () => {
     const late = await startOwnRedis()
     await late.crash()
     const store = redis({ url: late.url, timeoutMs: 300 })
@@ -157,7 +157,7 @@ describe('servers', () => {
     await late.stop()
   })
 
-  it('that refuse the password say so, and at once', async () => {
+  it('that refuse the password are reported as such at once', async () => {
     const wrong = { code: 'STORE_UNREACHABLE', message: expect.stringMatching(/check the user and the password/) }
     const began = performance.now()
     expect(await refused({ url: withUser('wrong'), timeoutMs: 20_000 })).toMatchObject(wrong)
@@ -169,7 +169,7 @@ describe('servers', () => {
     client.disconnect()
   })
 
-  it('that forbid scripts, or channels, say what to allow', async () => {
+  it('that forbid scripts or channels: the error names the permission', async () => {
     for (const user of ['limited', 'deaf']) {
       expect(await refused({ url: withUser(user) })).toMatchObject({
         code: 'STORE_INVALID',
@@ -179,8 +179,8 @@ describe('servers', () => {
   })
 })
 
-describe('servers that are full', () => {
-  it('can still be made room in, by forgetting', async () => {
+describe('servers without free memory', () => {
+  it('still accept pruning, which frees memory', async () => {
     const full = await startOwnRedis()
     const store = redis({ url: full.url })
     await store.open()
@@ -196,7 +196,7 @@ describe('servers that are full', () => {
     await full.stop()
   })
 
-  it('are known by what is said of it before Redis 7, too', () => {
+  it('are recognised by the error message before Redis 7, too', () => {
     const said = (words: string) =>
       new Error(`ERR Error running script (call to f_0a9a51): @user_script:41: @user_script: 41: -${words}`)
     expect(storeError(said("OOM command not allowed when used memory > 'maxmemory'."), 'belfry:')).toMatchObject({
@@ -208,8 +208,8 @@ describe('servers that are full', () => {
   })
 })
 
-describe('one server and a cluster', () => {
-  it('are not taken for each other: a node of a cluster as one server', async () => {
+describe('a single server and a cluster', () => {
+  it('are distinguished: a cluster node used as a single server is refused', async () => {
     const nodes = (await serverUrl('redis-cluster')).split(',')
     for (const url of nodes.slice(0, 3)) {
       expect(await refused({ url })).toMatchObject({
@@ -219,7 +219,7 @@ describe('one server and a cluster', () => {
     }
   })
 
-  it('are not taken for each other: one server as a cluster', async () => {
+  it('are distinguished: a single server used as a cluster is refused', async () => {
     const url = await serverUrl('redis')
     const noCluster = { code: 'STORE_INVALID', message: expect.stringMatching(/is not a cluster: give its `url`/) }
     expect(await refused({ nodes: [url] })).toMatchObject(noCluster)

@@ -4,7 +4,7 @@ import { openDriver } from '../../src/stores/sqlite/connection/driver.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { temporaryFile } from './temporary-file.js'
 
-it('a connection that found the file busy sees what others write after that', async () => {
+it('a connection that found the file busy sees what others write afterwards', async () => {
   const { path, remove } = temporaryFile()
   const [ours, theirs] = [new Connection(openDriver(path)), new Connection(openDriver(path))]
   for (const connection of [ours, theirs]) configure(connection)
@@ -21,7 +21,7 @@ it('a connection that found the file busy sees what others write after that', as
   await remove()
 })
 
-it('a waiter that asks again for a lock does not need the file to itself', async () => {
+it('a waiter that asks again for a lock does not need a write transaction', async () => {
   const { path, remove } = temporaryFile()
   const store = sqlite({ path })
   await store.open()
@@ -32,7 +32,7 @@ it('a waiter that asks again for a lock does not need the file to itself', async
   const theirs = new Connection(openDriver(path))
   configure(theirs)
   theirs.begin()
-  // A write would wait for the other connection, which goes on only after this.
+  // A write would wait for the other connection, which continues only after this call.
   expect(await store.leases.acquire(waiter)).toMatchObject({ ...first, now: expect.any(Number) })
   theirs.exec('commit')
   theirs.close()

@@ -17,7 +17,7 @@ beforeEach(() => {
 
 afterEach(() => file.remove())
 
-/** What this process has open of the file: itself, its log, its shared memory. */
+/** This process's open handles of the file: the database, its log, its shared memory. */
 function openHandles(): string[] {
   return readdirSync('/proc/self/fd').flatMap((fd) => {
     try {
@@ -48,11 +48,11 @@ async function use(store: Store): Promise<void> {
   await scene.settle(run)
 }
 
-/** libsql ends a statement when it is collected, and its connection with the last of them. */
+/** libsql ends a statement when it is garbage-collected, and its connection with the last statement. */
 const endsAtOnce = process.versions.sqlite !== undefined
 
 describe('a lock', () => {
-  it('that is given back after its instance has stopped is no error: it was given back by that', async () => {
+  it('can be released after its instance has stopped: the stop released it', async () => {
     const belfry = createBelfry({ store: sqlite({ path: file.path }) })
     const lock = await belfry.lock('invoice')
     await belfry.stop()
@@ -61,7 +61,7 @@ describe('a lock', () => {
 })
 
 describe.runIf(process.platform === 'linux')('a SQLite store that is closed', () => {
-  it('has no handle of the file left, at the latest when garbage was collected', async () => {
+  it('has no open handle of the file, at the latest after garbage collection', async () => {
     const store = sqlite({ path: file.path })
     await use(store)
     expect(openHandles()).not.toEqual([])
@@ -70,7 +70,7 @@ describe.runIf(process.platform === 'linux')('a SQLite store that is closed', ()
     expect(openHandles()).toEqual([])
   })
 
-  it('leaves a file that can be taken away and made anew at once', async () => {
+  it('leaves a file that can be deleted and recreated at once', async () => {
     const store = sqlite({ path: file.path })
     await use(store)
     await store.close()

@@ -10,7 +10,7 @@ import {
 import { isBusy } from '../../src/stores/sqlite/connection/errors.js'
 import { temporaryFile } from './temporary-file.js'
 
-/** Stands in for `node:sqlite` where the runtime has none: answers by what it was asked. */
+/** A fake of `node:sqlite` for runtimes without it; its rows depend on the options. */
 class FakeDatabase {
   readonly path: string
   readonly calls: unknown[] = []
@@ -88,19 +88,19 @@ describe('the driver over better-sqlite3', () => {
 })
 
 describe('the choice of a driver', () => {
-  it('takes the runtime’s own where there is one', () => {
+  it('prefers the runtime’s own driver', () => {
     const from: Load = (module) => (module === 'node:sqlite' ? { DatabaseSync: FakeDatabase } : undefined)
     expect(openDriver('there.db', from).handle).toMatchObject({ path: 'there.db' })
   })
 
-  it('says what to install when there is none', () => {
+  it('names the package to install when there is none', () => {
     const from: Load = () => {
       throw new Error('not found')
     }
     expect(() => openDriver('there.db', from)).toThrow('npm install libsql')
   })
 
-  it('works with what this machine has', async () => {
+  it('works with this machine’s driver', async () => {
     const file = temporaryFile()
     const driver = openDriver(file.path)
     driver.exec('create table t (a integer primary key, b text)')
@@ -111,7 +111,7 @@ describe('the choice of a driver', () => {
   })
 })
 
-it('knows a busy file by the codes of every driver', () => {
+it('recognises a busy file by the error codes of every driver', () => {
   expect(isBusy(Object.assign(new Error('locked'), { code: 'ERR_SQLITE_ERROR', errcode: 5 }))).toBe(true)
   expect(isBusy(Object.assign(new Error('locked'), { code: 'SQLITE_BUSY_SNAPSHOT' }))).toBe(true)
   expect(isBusy(Object.assign(new Error('locked'), { code: 'SQLITE_BUSY', rawCode: 5 }))).toBe(true)

@@ -42,8 +42,8 @@ function rawHandle(): SqliteHandle {
   return openDriver(file.path).handle as SqliteHandle
 }
 
-describe('a SQLite file that cannot be used says why, and what to do', () => {
-  it('in a folder that is not there', async () => {
+describe('an unusable SQLite file is refused with the reason and a remedy', () => {
+  it('in a missing folder', async () => {
     await expect(open({ path: `${file.path}/no/such.db` }).open()).rejects.toMatchObject({
       code: 'STORE_UNREACHABLE',
       message: expect.stringContaining('create it first'),
@@ -55,7 +55,7 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
     await expect(open().open()).rejects.toMatchObject({ code: 'STORE_INVALID' })
   })
 
-  it('in a folder that takes no files', async () => {
+  it('in a read-only folder', async () => {
     await expect(open({ path: '/proc/belfry.db' }).open()).rejects.toMatchObject({
       code: 'STORE_UNREACHABLE',
       message: expect.stringContaining('cannot be opened'),
@@ -63,7 +63,7 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
     })
   })
 
-  it('that is no database', async () => {
+  it('that is not a database', async () => {
     writeFileSync(file.path, 'once upon a time '.repeat(500))
     await expect(open().open()).rejects.toMatchObject({
       code: 'STORE_INVALID',
@@ -72,7 +72,7 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
     })
   })
 
-  it('that a newer Belfry has written', async () => {
+  it('that a newer version of Belfry has written', async () => {
     await open().open()
     const db = rawHandle()
     db.exec(`update belfry_meta set value = ${SCHEMA_VERSION + 1}`)
@@ -84,7 +84,7 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
   })
 
   for (const table of ['belfry_meta', 'belfry_runs', 'belfry_names']) {
-    it(`that has a table ${table} of somebody else's`, async () => {
+    it(`that has a table ${table} of another application`, async () => {
       const db = rawHandle()
       db.exec(`create table ${table} (mine)`)
       db.close()
@@ -98,7 +98,7 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
     })
   }
 
-  it('that may not be written', async () => {
+  it('that is read-only', async () => {
     const db = rawHandle()
     const store = openOn(db)
     await store.open()
@@ -109,7 +109,7 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
     db.close()
   })
 
-  it('whose disk is full, and everything goes on when it is not', async () => {
+  it('on a full disk; after space is freed everything continues', async () => {
     const db = rawHandle()
     const store = openOn(db)
     await store.open()
@@ -129,7 +129,7 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
     expect(kindOf(0xef53)).toBeUndefined()
   })
 
-  it('on a network file system behind FUSE, as the list of mounts tells', () => {
+  it('on a network file system behind FUSE, detected by the list of mounts', () => {
     const mounts = () => [
       '21 1 259:1 / / rw,relatime shared:1 - ext4 /dev/root rw',
       '80 21 0:50 / /mnt rw - fuse.fuse-overlayfs overlay rw',
@@ -144,7 +144,7 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
     expect(networkKind('/anywhere', { typeOf: () => 0x65735546, mounts: () => [] })).toBeUndefined()
   })
 
-  it('behind a symlink, as if it had been named itself', async () => {
+  it('behind a symlink, as if it had been named directly', async () => {
     const folder = dirname(file.path)
     mkdirSync(join(folder, 'real'))
     symlinkSync(join(folder, 'real', 'there.db'), file.path)
@@ -159,7 +159,7 @@ describe('a SQLite file that cannot be used says why, and what to do', () => {
     await expect(open({ path: join(folder, 'loop.db') }).open()).rejects.toMatchObject({ code: 'STORE_INVALID' })
   })
 
-  it('on a file system that is mounted read-only, or that this user may not write', () => {
+  it('on a file system that is mounted read-only or not writable for this user', () => {
     expect(() => checkPath(file.path, () => 'EROFS')).toThrow(
       expect.objectContaining({ code: 'STORE_READ_ONLY', message: expect.stringContaining('mounted read-only') }),
     )
@@ -191,7 +191,7 @@ describe('sqlite() refuses', () => {
   })
 })
 
-describe('a SQLite file that others write to', () => {
+describe('a SQLite file to which others write', () => {
   it('is waited for without blocking the event loop', async () => {
     const store = open()
     await store.open()
@@ -202,7 +202,7 @@ describe('a SQLite file that others write to', () => {
       turns += 1
     }, 1)
     const enqueued = store.runs.enqueue([newRun()])
-    // Reading is not held up by a writer.
+    // A writer does not delay readers.
     expect((await store.runs.list({ limit: 1 })).items).toEqual([])
     while (turns < 20) await new Promise((resolve) => setTimeout(resolve, 5))
     other.exec('commit')
@@ -211,7 +211,7 @@ describe('a SQLite file that others write to', () => {
     other.close()
   })
 
-  it('is given up after a while, and works again when it is free', async () => {
+  it('is reported as busy after a while, and works again when it is free', async () => {
     const store = open({ busyMs: 50 })
     await store.open()
     const other = rawHandle()
@@ -222,14 +222,14 @@ describe('a SQLite file that others write to', () => {
     other.close()
   })
 
-  it('is brought up to date once, by whichever of ten processes is first', { timeout: 60_000 }, async () => {
+  it('is migrated once, by the first of ten processes', { timeout: 60_000 }, async () => {
     const child = fileURLToPath(new URL('./open-and-enqueue.js', import.meta.url))
     const run = promisify(execFile)
     await Promise.all(Array.from({ length: 10 }, () => run(process.execPath, [child, file.path])))
     expect((await open().runs.list({ limit: 100 })).items).toHaveLength(10)
   })
 
-  it('is taken for nobody else’s while another process brings it up to date', () => {
+  it('is not taken for another application’s while another process migrates it', () => {
     class RacedConnection extends Connection {
       override get: Connection['get'] = (statement, given) => {
         const row = super.get(statement, given)
@@ -247,7 +247,7 @@ describe('a SQLite file that others write to', () => {
 })
 
 describe('a SQLite store', () => {
-  it('keeps what it has over a restart, and never uses an id again', async () => {
+  it('keeps its contents over a restart, and never reuses an id', async () => {
     const first = open()
     const [made] = await first.runs.enqueue([newRun({ keep: 'none' })])
     await first.runs.cancel(made?.run ?? '')
@@ -256,7 +256,7 @@ describe('a SQLite store', () => {
     expect(Number(next?.run)).toBeGreaterThan(Number(made?.run))
   })
 
-  it('leaves nothing in the log when it is closed', async () => {
+  it('leaves an empty log when it is closed', async () => {
     const store = sqlite({ path: file.path })
     await store.open()
     await store.freeze('a note')
@@ -265,7 +265,7 @@ describe('a SQLite store', () => {
     expect(statSync(`${file.path}-wal`, { throwIfNoEntry: false })?.size ?? 0).toBe(0)
   })
 
-  it('shares one transaction between writes of one turn, and one that throws takes none with it', async () => {
+  it('shares one transaction between writes of one event loop turn, and a write that throws does not affect the others', async () => {
     const store = open()
     await store.open()
     const circular: { self?: unknown } = {}
@@ -280,7 +280,7 @@ describe('a SQLite store', () => {
     expect((await store.runs.list({ limit: 10 })).items).toHaveLength(2)
   })
 
-  it('is open until the last who opened it has closed it', async () => {
+  it('stays open until the last instance that opened it has closed it', async () => {
     const store = open()
     await store.open()
     await store.open()
@@ -292,7 +292,7 @@ describe('a SQLite store', () => {
     expect((await store.runs.list({ limit: 10 })).items).toHaveLength(1)
   })
 
-  it('lives in a file of the user’s beside other tables', async () => {
+  it('can share a file with an application’s own tables', async () => {
     const db = rawHandle()
     db.exec('create table mine (a); pragma user_version = 7')
     await openOn(db).open()

@@ -1,4 +1,4 @@
-/** What one process does is noticed by the others at once. They poll once a minute here, so only a hint can be why. */
+/** Processes notice each other's changes at once. They poll once a minute here, so only a hint can be the cause. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface, type Interface } from 'node:readline'
@@ -10,7 +10,7 @@ import { sqlite } from '../../src/stores/sqlite/index.js'
 import { temporaryFile } from './temporary-file.js'
 
 const OTHER = fileURLToPath(new URL('./other-process.js', import.meta.url))
-/** Some 30 ms on a machine that has time; a poll would take a minute. */
+/** Takes about 30 ms on an idle machine; a poll would take a minute. */
 const SOON_MS = 5_000
 
 let file: ReturnType<typeof temporaryFile>
@@ -45,7 +45,7 @@ class OtherProcess {
     await once(this.#lines, 'line')
   }
 
-  /** Answers when it was done, by the clock that both share. */
+  /** Executes a command, and returns when it was done, by the clock that both processes share. */
   async does(act: string): Promise<number> {
     this.#child.stdin?.write(`${act}\n`)
     const [at] = await once(this.#lines, 'line')
@@ -60,7 +60,7 @@ class OtherProcess {
 }
 
 describe('another process', () => {
-  it('starts what one enqueues, ends what it cancels and fires what it schedules, without waiting for a poll', async () => {
+  it('starts another’s enqueued runs, ends cancelled ones and fires new schedules, without waiting for a poll', async () => {
     const belfry = instance()
     const started: { run: string; at: number }[] = []
     const aborted: number[] = []
@@ -86,12 +86,12 @@ describe('another process', () => {
     await other.does('put')
     await expect.poll(() => started.length, soon).toBe(2)
     await other.end()
-    // On a machine that has time each takes some 30 ms.
+    // On an idle machine each takes about 30 ms.
     expect((started[0]?.at ?? 0) - enqueuedAt).toBeLessThan(1_000)
     expect((aborted[0] ?? 0) - cancelledAt).toBeLessThan(1_000)
   })
 
-  it('that waits for a run is told when it has ended', async () => {
+  it('that waits for a run learns of its end', async () => {
     const [worker, waiter] = [instance(), instance()]
     let finish = () => {}
     worker.job('work', {
@@ -111,7 +111,7 @@ describe('another process', () => {
 })
 
 describe('hints', () => {
-  it('do not go back and forth between processes that have nothing to do', async () => {
+  it('do not bounce between idle processes', async () => {
     const stubborn = [instance(), instance()]
     let begun = 0
     for (const belfry of stubborn) {
@@ -124,7 +124,7 @@ describe('hints', () => {
       await belfry.start()
       const { run } = await job.enqueue()
       await expect.poll(() => begun).toBe(stubborn.indexOf(belfry) + 1)
-      // Both have an attempt that was asked to end and does not: a beat of one must not make the other beat.
+      // Both have an attempt that ignores its abort signal: one process's heartbeat must not trigger the other's.
       await belfry.runs.cancel(run)
     }
     await sleep(1_000)

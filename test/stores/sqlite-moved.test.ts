@@ -1,4 +1,4 @@
-/** A file that is deleted, moved away or replaced while processes use it: they notice, say so once, and start nothing. */
+/** A file that is deleted, moved away or replaced in use: processes notice, log it once, and start no run. */
 import { copyFileSync, renameSync, rmSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
@@ -24,14 +24,14 @@ afterEach(async () => {
   await file.remove()
 })
 
-/** Another file in the place of the one in use. */
+/** Puts another file in the place of the one in use. */
 function replace(): void {
   copyFileSync(file.path, `${file.path}.copy`)
   renameSync(`${file.path}.copy`, file.path)
 }
 
 describe('a store whose file', () => {
-  it('was deleted refuses everything with STORE_MOVED', async () => {
+  it('was deleted refuses every call with STORE_MOVED', async () => {
     await store.open()
     await store.runs.enqueue([newRun()])
     rmSync(file.path)
@@ -41,7 +41,7 @@ describe('a store whose file', () => {
     await expect(store.runs.list({ limit: 1 })).rejects.toMatchObject(refused)
   })
 
-  it('was replaced does so too', async () => {
+  it('was replaced refuses every call with STORE_MOVED', async () => {
     await store.open()
     replace()
     await clock.advance(1_000)
@@ -51,7 +51,7 @@ describe('a store whose file', () => {
     })
   })
 
-  it('is back works again', async () => {
+  it('was restored works again', async () => {
     await store.open()
     renameSync(file.path, `${file.path}.away`)
     await clock.advance(1_000)
@@ -61,7 +61,7 @@ describe('a store whose file', () => {
     await expect(store.runs.enqueue([newRun()])).resolves.toHaveLength(1)
   })
 
-  it('was replaced a moment ago opens no transaction on the other one', async () => {
+  it('was just replaced opens no transaction on the new file', async () => {
     const scene = new Scene({ store, elapse: clock.advance })
     await store.open()
     await scene.join()
@@ -87,7 +87,7 @@ describe('an instance whose file was deleted', () => {
   }
   let belfry: Belfry
 
-  it('says so once, gives up what it runs, and starts nothing more', async () => {
+  it('logs it once, gives up its runs, and starts no more', async () => {
     said.length = 0
     let started = 0
     let given: unknown

@@ -53,7 +53,7 @@ const transact = (run: { id: string; token: number }, work: (tx: SqliteHandle) =
 }
 
 describe('transact', () => {
-  it('commits the work, and the run succeeds with its value when it is settled', async () => {
+  it('commits the work, and the run succeeds with its value at settlement', async () => {
     const id = await scene.enqueue()
     const run = await scene.claimOne()
     expect(await transact(run, (tx) => write(tx, 'paid'))).toEqual({ result: 'paid' })
@@ -87,7 +87,7 @@ describe('transact', () => {
     abort.abort(new Error('the lease is lost'))
     waiting.exec('rollback')
     waiting.close()
-    // The store waits for a busy file by a timer of its clock.
+    // The store waits for a busy file by a timer on its clock.
     const rejected = expect(late).rejects.toThrow('the lease is lost')
     await clock.advance(100)
     await rejected
@@ -106,7 +106,7 @@ describe('transact', () => {
     expect(effects()).toEqual(['in time'])
   })
 
-  it('rolls back when the work throws, and the attempt may go on', async () => {
+  it('rolls back when the work throws, and the attempt may continue', async () => {
     await scene.enqueue()
     const run = await scene.claimOne()
     const broken = transact(run, (tx) => {
@@ -118,7 +118,7 @@ describe('transact', () => {
     expect(await transact(run, (tx) => write(tx, 'whole'))).toEqual({ result: 'whole' })
   })
 
-  it('refuses a promise, and what it still does never reaches the file', async () => {
+  it('refuses a promise, and what its callback still does never reaches the file', async () => {
     await scene.enqueue()
     const run = await scene.claimOne()
     let afterwards: unknown
@@ -138,7 +138,7 @@ describe('transact', () => {
     expect(afterwards).toBeDefined()
   })
 
-  it('refuses an async function before it has begun', async () => {
+  it('refuses an async function before calling it', async () => {
     await scene.enqueue()
     const run = await scene.claimOne()
     let begun = false
@@ -153,7 +153,7 @@ describe('transact', () => {
     ['ends it', ['commit']],
     ['ends it and begins another', ['commit', 'begin']],
     ['undoes it and begins another', ['rollback', 'begin immediate']],
-  ])('refuses a callback that %s, and the run has not succeeded', async (_, statements) => {
+  ])('refuses a callback that %s, and the run does not succeed', async (_, statements) => {
     const id = await scene.enqueue()
     const run = await scene.claimOne()
     const refused = transact(run, (tx) => {
@@ -166,11 +166,11 @@ describe('transact', () => {
     })
     expect(await scene.run(id)).toMatchObject({ state: 'running' })
     expect(await transact(run, (tx) => write(tx, 'whole'))).toEqual({ result: 'whole' })
-    // What it did outside of any transaction is there; what it did in one of its own was rolled back.
+    // What it did outside of any transaction is stored; what it did in its own was rolled back.
     expect(effects()).toEqual(statements.length === 1 ? ['astray', 'whole'] : ['whole'])
   })
 
-  it('lets a callback have savepoints of its own', async () => {
+  it('allows savepoints in a callback', async () => {
     await scene.enqueue()
     const run = await scene.claimOne()
     await transact(run, (tx) => {
@@ -183,7 +183,7 @@ describe('transact', () => {
     expect(effects()).toEqual(['kept'])
   })
 
-  it('says in its own words what is wrong with the file, and leaves what is wrong with the work as it is', async () => {
+  it('explains errors of the file in its own words, and passes on errors of the work unchanged', async () => {
     await scene.enqueue()
     const run = await scene.claimOne()
     const full = transact(run, (tx) => {
@@ -212,7 +212,7 @@ describe('transact', () => {
     expect(effects()).toEqual(['paid'])
   })
 
-  it('holds to the foreign keys that the driver holds to', async () => {
+  it('enforces foreign keys as the driver does', async () => {
     withFile((db) => db.exec('create table parent (id integer primary key); create table child (p references parent)'))
     const held = withFile((db) => driverOf(db).prepare('pragma foreign_keys').get([])?.foreign_keys)
     await scene.enqueue()
@@ -222,7 +222,7 @@ describe('transact', () => {
     else expect(await orphan).toEqual({ result: 1 })
   })
 
-  it('survives a callback that closes the connection, or one that is kept and used afterwards', async () => {
+  it('survives a callback that closes the connection, or keeps it and uses it afterwards', async () => {
     const ids = [await scene.enqueue(), await scene.enqueue(), await scene.enqueue()]
     const [first, second, third] = await scene.claim()
     if (first === undefined || second === undefined || third === undefined) throw new Error(`of ${ids}`)
@@ -248,7 +248,7 @@ describe('transact', () => {
     expect(await scene.stateOf(next)).toBe('ready')
   })
 
-  it('stands when the instance dies after the commit: the run has succeeded, and its key is free', async () => {
+  it('is kept when the instance dies after the commit: the run has succeeded, and its key is free', async () => {
     await scene.join('mortal', 300)
     const id = await scene.enqueue({ key: key('k') })
     const next = await scene.enqueue({ key: key('k') })
@@ -261,7 +261,7 @@ describe('transact', () => {
     expect(await scene.stateOf(next)).toBe('ready')
   })
 
-  it('answers a repetition with the first value, and does the work once', async () => {
+  it('answers a repeated call with the first value, and runs the work once', async () => {
     await scene.enqueue()
     const run = await scene.claimOne()
     await transact(run, (tx) => write(tx, 'first'))
@@ -269,7 +269,7 @@ describe('transact', () => {
     expect(effects()).toEqual(['first'])
   })
 
-  it('settles a run that the history does not keep', async () => {
+  it('settles a run without history', async () => {
     const id = await scene.enqueue({ keep: 'none', key: key('k') })
     const run = await scene.claimOne()
     await transact(run, (tx) => write(tx, 'gone'))
@@ -284,7 +284,7 @@ describe('transaction() in a handler', () => {
   const log: Logger = { debug() {}, info() {}, error() {}, warn: (_, message) => void warnings.push(message) }
   let belfry: Belfry
 
-  /** Runs one handler to the end of its first attempt. */
+  /** Runs one handler until its first attempt has ended. */
   async function outcomeOf(handler: (context: HandlerContext<unknown>) => unknown) {
     warnings.length = 0
     belfry = createBelfry({ store: sqlite({ path: file.path, clock }), clock, logger: log })
@@ -307,7 +307,7 @@ describe('transaction() in a handler', () => {
     expect(effects()).toEqual(['paid'])
   })
 
-  it('is there once per attempt', async () => {
+  it('is available once per attempt', async () => {
     const errors: unknown[] = []
     await outcomeOf(async ({ transaction }) => {
       await transaction((tx: SqliteHandle) => write(tx, 'one'))
@@ -317,7 +317,7 @@ describe('transaction() in a handler', () => {
     expect(effects()).toEqual(['one'])
   })
 
-  it('stands when the handler throws afterwards, which is logged', async () => {
+  it('is kept when the handler throws afterwards, which is logged', async () => {
     const run = await outcomeOf(async ({ transaction }) => {
       await transaction((tx: SqliteHandle) => write(tx, 'paid'))
       throw new Error('afterwards')
@@ -326,7 +326,7 @@ describe('transaction() in a handler', () => {
     expect(warnings).toEqual([expect.stringContaining('failed after its transaction had committed')])
   })
 
-  it('says so when it is given nothing to do, and may be called again', async () => {
+  it('refuses a call without a callback, and may then be called again', async () => {
     const errors: unknown[] = []
     const run = await outcomeOf(async ({ transaction }) => {
       await transaction(undefined as never).catch((error) => errors.push(error))
@@ -336,7 +336,7 @@ describe('transaction() in a handler', () => {
     expect(run).toMatchObject({ state: 'succeeded', result: 'paid' })
   })
 
-  it('is waited for when the handler does not', async () => {
+  it('is awaited when the handler does not await it', async () => {
     const run = await outcomeOf(({ transaction }) => {
       void transaction((tx: SqliteHandle) => write(tx, 'paid'))
     })
@@ -344,7 +344,7 @@ describe('transaction() in a handler', () => {
     expect(effects()).toEqual(['paid'])
   })
 
-  it('leaves the run to fail when its work throws', async () => {
+  it('fails the run when its work throws', async () => {
     const run = await outcomeOf(({ transaction }) =>
       transaction(() => {
         throw new Error('no money')
@@ -357,7 +357,7 @@ describe('transaction() in a handler', () => {
 describe('enqueue inside a transaction of the caller’s', () => {
   const run = { target: { job: 'work' }, origin: 'enqueue', payload: null, priority: 0, keep: 'all' } as const
 
-  it('makes the run with the commit, and not with a rollback', async () => {
+  it('creates the run with the commit, and not after a rollback', async () => {
     const db = openDriver(file.path).handle as SqliteHandle
     for (const end of ['rollback', 'commit']) {
       db.exec('begin immediate')
@@ -368,7 +368,7 @@ describe('enqueue inside a transaction of the caller’s', () => {
     expect((await scene.store.runs.list({ limit: 10 })).items).toHaveLength(1)
   })
 
-  it('refuses what is no transaction on this file', async () => {
+  it('refuses an argument that is not a transaction on this file', async () => {
     const refused = { code: 'OPTION_INVALID' }
     await expect(scene.store.runs.enqueue([run], {})).rejects.toMatchObject(refused)
     const idle = openDriver(file.path).handle as SqliteHandle
