@@ -40,7 +40,7 @@ import { TransactionSlots } from './transactions/transaction-slots.js'
 
 const NOW = 'select belfry.now_us() / 1000'
 
-/** All but opening and closing, which are the handle's. */
+/** All operations except opening and closing, which are in `index.ts`. */
 export function operationsOn(
   db: Database,
   waiters: LockWaiters,
@@ -59,7 +59,7 @@ export function operationsOn(
 
   return {
     schedules: {
-      // What asks for a version may not be repeated, and shares with its like.
+      // Writes with a version may not be repeated, so they share batches only with each other.
       put: (writes) => {
         if (writes.some(({ ifVersion }) => ifVersion !== undefined)) return versioned.write(writes)
         return puts.write(writes)
@@ -74,7 +74,7 @@ export function operationsOn(
       skips: op(skippedRanges),
     },
     runs: {
-      // What can be refused goes by itself.
+      // A run that may be refused is written alone.
       enqueue: (runs, tx) => {
         if (tx !== undefined) return enqueueInside(db, runs, tx)
         return runs.every(isPlain) ? enqueues.write(runs) : enqueueRuns(db, runs)

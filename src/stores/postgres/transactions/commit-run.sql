@@ -1,7 +1,7 @@
--- The last statement of a handler's transaction: marks the run with the token that has committed, or fails.
+-- The last statement of a handler's transaction: marks the run with the attempt's token, or fails.
 --
--- A transaction that takes the run away locks its row first, and its lease with it: one of both comes first. So the row is
--- locked before the lease is looked at.
+-- A takeover takes the run and its lease away only while it has the run's row locked. So one of the two comes first, and the
+-- lease is read when the row is locked.
 create or replace function belfry.commit_run(
   run_id bigint, attempt_token bigint, transaction_number text, result_text text
 ) returns void language plpgsql as $$

@@ -1,6 +1,6 @@
--- Makes runs inside a transaction of the caller's, whose number is given: over a pool, or outside of a transaction, each
--- statement has a number of its own. The hint goes with the transaction, so it arrives when the runs can be seen. Its
--- sender is named '-', because no process has told it to itself.
+-- Creates runs inside the caller's own transaction, if the statement before this one had the same transaction number: over
+-- a pool, or outside of a transaction, each statement has another. The hint is sent with the commit, when the runs can be
+-- seen. Its sender is '-', so that the calling process does not ignore it as its own.
 create or replace function belfry.enqueue_runs_inside(transaction_number text, channel text, runs_json json)
 returns table (outcome text, run bigint) language plpgsql as $$
 declare
@@ -10,7 +10,7 @@ begin
     return query select 'outside', null::bigint;
     return;
   end if;
-  -- A run that is checked against others must see what was committed while it waited for them.
+  -- A run that is checked against others must see what they committed while it waited for their locks.
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')
     and (select bool_or(n.check_key or n.overlap <> 'allow') from unnest(new_runs) n) then
     return query select 'isolated', null::bigint;
