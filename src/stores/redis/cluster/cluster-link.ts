@@ -1,7 +1,7 @@
 /**
  * A cluster of `@redis/client`. One that the user brought is used as it is. One of our own gives a node up that cannot be
- * reached, and looks for the masters anew, from the nodes that it was given: whoever set out while a master was gone would
- * otherwise wait for that one for ever, and never hear of the replica in its place.
+ * reached, and looks for the masters again, from the nodes that it was given: a client that connected while a master was gone
+ * would otherwise wait for that one for ever, and never hear of the replica in its place.
  */
 import type { Clock } from '../../../core/clock.js'
 import { inTime } from '../../../core/in-time.js'
@@ -13,7 +13,7 @@ import { slotOfKey } from './slots.js'
 
 /** After so many commands for one shard in a row that could not be sent, or whose connection broke, masters are looked for. */
 const PATIENCE = 3
-/** How long what is under way on the old connections may still be answered. */
+/** How long commands in flight on the old connections may still be answered. */
 const FAREWELL_MS = 5_000
 
 export class ClusterLink implements Link {
@@ -97,7 +97,7 @@ export class ClusterLink implements Link {
       if (this.#failures.size > 0) this.#failures.delete(key)
       return result
     } catch (error) {
-      // Its node was given up, so it was not sent. Whoever has the node's place now may have it.
+      // Its node was given up, so it was not sent. The node that has its place now may take it.
       if (isGivenUp(error) && (await this.#lookAgain())) return await send(this.#cluster)
       if (errorWord(error) === undefined) this.#failed(key)
       throw error
@@ -126,19 +126,19 @@ export class ClusterLink implements Link {
       await inTime(this.#clock, CONNECT_MS, fresh.connect())
     } catch {
       fresh.destroy()
-      // Nobody answers: the next command that fails looks again.
+      // No node answers: the next command that fails looks again.
       return false
     }
     this.#cluster = fresh
     this.#failures.clear()
     this.#dismiss(former)
     if (this.#closed) fresh.destroy()
-    // Without hints things only take longer: whoever looks again the next time listens again, too.
+    // Without hints things only take longer: the next look listens again, too.
     else void this.#listenAgain().catch(() => {})
     return !this.#closed
   }
 
-  /** What is under way there may still be answered. */
+  /** Commands in flight there may still be answered. */
   #dismiss(cluster: NodeRedisCluster): void {
     const end = () => {
       cancel()

@@ -31,7 +31,7 @@ const AT_ONCE_MS = 250
 
 /**
  * The first of what comes next in several shards. Where clocks differ it is as the latest of them has it: what matters is
- * in how long something comes by the clock of its own shard, or whoever waits for it would ask again and again.
+ * in how long something comes by the clock of its own shard, or a caller that waits for it would ask again and again.
  */
 export function firstNext(
   latest: number,

@@ -1,13 +1,13 @@
 /** What a client said of its connections. */
 export interface ClientErrors {
   error?: unknown
-  /** Told of each error while somebody wants to know. */
+  /** Called with each error, while the connection is being opened. */
   tell?: ((error: unknown) => void) | undefined
 }
 
 const heardOf = new WeakMap<object, ClientErrors>()
 
-/** Errors of a connection reach whoever sent the command; without a listener they would end the process. */
+/** Errors of a connection reject the commands that were sent; without a listener they would also end the process. */
 export function hearErrors(client: { on(event: 'error', listener: (error: unknown) => void): unknown }): ClientErrors {
   const known = heardOf.get(client)
   if (known !== undefined) return known

@@ -78,13 +78,13 @@ export interface Link {
   unref(): void
   /** Gives up opening: it may be tried again. */
   abandon(): void
-  /** Sends a command to whoever has the key. */
+  /** Sends a command to the server that has the key. */
   send(key: string, args: readonly string[]): Promise<unknown>
-  /** Sends two commands to whoever has the key, one behind the other on the same connection. */
+  /** Sends two commands to the server that has the key, one behind the other on the same connection. */
   sendBoth(key: string, first: readonly string[], second: readonly string[]): Promise<readonly [unknown, unknown]>
   /**
-   * A command for this key was not answered in time, and nothing else since so many such waits: its connection may be one
-   * that nobody is left on the other end of.
+   * A command for this key was not answered in time, and no other since so many such waits: the connection may be
+   * half-open.
    */
   doubt(key: string, silences: number): void
   /** Listens on a connection of its own; `gap` is called when it was lost in between. */

@@ -9,7 +9,7 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
   let current = client
   let ear: IoRedis | undefined
 
-  /** A client that was brought stays as it is, for whoever else uses it. The store goes on with one like it. */
+  /** A given client stays as it is, because the app may use it, too. The store goes on with a duplicate. */
   async function replace() {
     if (replacing) return
     replacing = true
@@ -50,7 +50,7 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
     sendBoth: (_, [one = '', ...first], [other = '', ...second]) =>
       Promise.all([current.call(one, first), current.call(other, second)]),
     async listen(channel, heard, gap) {
-      // What ioredis subscribes to by itself after a loss throws where nobody can catch it if that is cut off in turn.
+      // When ioredis subscribes again by itself and is cut off once more, it throws where no caller can catch it.
       const listener = client.isCluster ? client.duplicate() : client.duplicate({ autoResubscribe: false })
       hearErrors(listener)
       listener.on('message', (_, message) => heard(message))

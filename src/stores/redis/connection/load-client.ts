@@ -1,4 +1,4 @@
-/** Clients of our own, for those who bring a URL: of whichever package is installed. */
+/** Clients of our own, when a URL is given: of `@redis/client` or ioredis, whichever is installed. */
 import { failure, quote } from '../../../core/errors.js'
 import { installedPackage } from '../../../core/installed-package.js'
 import { urlCredentials } from '../../../core/url-credentials.js'
@@ -19,7 +19,7 @@ const MAX_WAIT_MS = 1_000
 /** Comes back soon, and for ever. */
 const reconnectMs = (tries: number) => Math.min(50 * 2 ** Math.min(tries, 10), MAX_WAIT_MS) * (0.75 + Math.random() / 2)
 
-// A command that cannot be sent now fails now: whoever sent it decides what to do. Nor is one sent twice.
+// A command that cannot be sent now fails now: its caller decides what to do. None is sent twice.
 // The store watches over the time itself: a signal for every command costs more than the rest of sending it.
 const NODE_REDIS = {
   RESP: 2,
@@ -70,7 +70,7 @@ export function clientFor(urls: readonly string[], cluster: boolean): RedisClien
   throw failure('UNSUPPORTED', 'the Redis store needs a client for a URL: npm install @redis/client')
 }
 
-/** A client as data: where one of ours goes to, or what somebody's was made with. */
+/** A client as data: the URLs of ours, or the options of a given one. */
 export type ClientCopy =
   | { readonly kind: 'urls'; readonly urls: readonly string[]; readonly cluster: boolean }
   | {

@@ -7,6 +7,7 @@ import { SOON_MS } from '../../../core/hint.js'
 import { FRESH_PLACE } from '../../../core/lease.js'
 import { LOST_MESSAGE } from '../../../core/lost.js'
 import { MAX_TAKEOVERS } from '../../../core/run.js'
+import type { StoredRun } from '../runs/run-codec.js'
 import { KEYS } from '../schema/keys.js'
 import '../store.js'
 import { luaScript, scripts } from './lua-script.js'
@@ -53,6 +54,24 @@ it('scripts name the keys of the list, and all of them', () => {
   expect([...named].sort()).toEqual(Object.keys(KEYS).sort())
 })
 
+/** All fields of a stored run: the compiler says when one is missing here. */
+const RUN_FIELDS: Readonly<Record<keyof StoredRun, true>> = {
+  ...{ state: true, waitsFor: true, skipsIfBusy: true, unconfirmed: true, reason: true, cancelRequested: true },
+  ...{ target: true, origin: true, priority: true, keep: true, schedule: true, tick: true, backfill: true },
+  ...{ key: true, permits: true, whenBusy: true, keyShard: true, unstamped: true, dedupe: true, dedupeForMs: true },
+  ...{ readyAt: true, startBy: true, createdAt: true, startedAt: true, finishedAt: true },
+  ...{ attempt: true, failures: true, takeovers: true, isTakenOver: true, token: true, settledToken: true },
+  ...{ instance: true, claim: true },
+}
+
+it('scripts know the fields of runs that the codec has, and all of them', () => {
+  const text = [...sources.values()].join('\n')
+  const used = all(/\b(?:run|ticket|copy)\.(\w+)/g, text.replace(/^--.*$/gm, ''))
+  const fields = new Set([...Object.keys(RUN_FIELDS), 'number', 'rest'])
+  expect([...used].filter((field) => !fields.has(field))).toEqual([])
+  expect([...fields].filter((field) => !used.has(field))).toEqual([])
+})
+
 it('scripts have the limits and messages of core', () => {
   const has = (script: string, line: string) => expect(sources.get(script)).toContain(line)
   has('runs/transitions', `local MAX_TAKEOVERS = ${MAX_TAKEOVERS}\n`)
@@ -64,7 +83,7 @@ it('scripts have the limits and messages of core', () => {
   expect(FRESH_PLACE).toBe(2 / 3)
 })
 
-it('what a script gives is made right: empty lists, long numbers, and what is absent', () => {
+it('results are read as their shapes say: empty lists, long numbers, and absent values', () => {
   const script = luaScript({
     name: 'test',
     source: '',

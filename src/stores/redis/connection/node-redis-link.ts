@@ -4,7 +4,7 @@ import { inTime } from '../../../core/in-time.js'
 import { hearErrors } from './client-errors.js'
 import type { Link, NodeRedis } from './driver.js'
 
-/** A client of ours is connected anew at once. One that was brought may only have been slow, or this process was stopped. */
+/** After so many silences a given client is doubted: it may only be slow, or this process was stopped. Ours reconnects at once. */
 export const PATIENCE = 2
 
 /** A server may take a connection and say nothing. */
@@ -41,7 +41,7 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean, clock: Clock): 
     }
   }
 
-  /** A client that was brought stays as it is, for whoever else uses it. The store goes on with one like it. */
+  /** A given client stays as it is, because the app may use it, too. The store goes on with a duplicate. */
   async function replace() {
     const fresh = client.duplicate()
     hearErrors(fresh)

@@ -18,7 +18,7 @@ export async function openLink(link: Link, clock: Clock, timeoutMs: number, pref
     await Promise.race([link.open(), gaveUp])
   } catch (error) {
     link.abandon()
-    // What was heard on the side says more than that nobody could be reached.
+    // An error that the client emitted says more than that no server could be reached.
     throw storeError(isFinal(heard.error) ? heard.error : error, prefix)
   } finally {
     cancel()

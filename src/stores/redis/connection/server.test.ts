@@ -4,7 +4,7 @@ import type { Link } from './driver.js'
 import { luaScript } from './lua-script.js'
 import { Server } from './server.js'
 
-it('a script that turns out to be unknown after it was given up is not sent again, where nobody would hear of it', async () => {
+it('a script that turns out to be unknown after it was given up is not sent again, because its caller has been answered', async () => {
   const sent: string[] = []
   let refuse = (_: Error) => {}
   const link = {

@@ -87,7 +87,7 @@ export class Server {
     return this.#options.clockKind === 'server' ? this.time.floor(0) : 0
   }
 
-  /** Stops watching over what is in flight. */
+  /** Stops looking for commands that are late. */
   close(): void {
     this.#watching?.()
     this.#watching = undefined
@@ -154,7 +154,7 @@ export class Server {
     return this.#answer(key, args, false)
   }
 
-  /** What is answered in time. A script that the server does not know is sent again as text. */
+  /** Fails when there is no answer in time. A script that the server does not know is sent again as text. */
   #answer(key: string, command: readonly string[], waits: boolean, text?: string): Promise<unknown> {
     const { clock, prefix } = this.#options
     return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 /**
- * The shapes of what scripts take and give, so that both sides go by names. What is taken travels as one JSON text, and so
- * is what is given; a shape says what it is here.
+ * The shapes of a script's parameters and results, so that both sides go by names. Both travel as one JSON text; a shape says
+ * what it is in TypeScript.
  *
  * Lua has one kind of table: an empty list comes back as `{}`. And cjson writes 14 digits of a number, so tokens and other
  * long numbers come back as texts. `read` makes both right again.

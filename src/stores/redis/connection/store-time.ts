@@ -2,7 +2,7 @@
  * Where the store's clock must be by now, as far as this handle can tell: what it was when it was last heard of, and the
  * time that has passed since. No token is lower than that.
  *
- * A failover may lose the last tokens, and promote a server whose clock is behind. Whoever asks it for a token then need not
+ * A failover may lose the last tokens, and promote a server whose clock is behind. The client that asks it for a token then need not
  * have seen the lost ones: they were given out before the failover, by a clock that this handle has heard of, too.
  */
 import type { Clock } from '../../../core/clock.js'

@@ -1,7 +1,7 @@
 /**
  * Hints. What was done through this handle is hinted at here at once, and to the other processes by PUBLISH, at most every
  * few milliseconds for everything that happened in between. A lock that is handed to a waiter is published by the script
- * itself, at once and with the holder's name (locks/pass-on.lua): nobody else has to look.
+ * itself, at once and with the holder's name (locks/pass-on.lua): no other waiter has to look.
  */
 import type { Clock } from '../../../core/clock.js'
 import type { Wake, WakeListener } from '../../../core/store.js'
@@ -10,7 +10,7 @@ export const EVERYTHING: Woken = ['schedules', 'runs', 'leases', 'attempts', 'se
 
 export type Woken = readonly Wake[]
 
-/** What is said on the channel, as JSON: what a process has changed, a lock that was handed over, or only that it is heard. */
+/** A message on the channel, as JSON: what a process has changed, a lock that was handed over, or a test of the connection. */
 export type Hint =
   | { readonly from: string; readonly woken: Woken }
   | { readonly holder: string }

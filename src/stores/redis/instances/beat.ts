@@ -19,7 +19,7 @@ const beatScript = luaScript({
   gives: { now: number, alive: flag, lost: listOf(text), cancel: listOf(text) },
 })
 
-/** Every shard is told of it. An instance that one of them declared dead is dead. */
+/** The beat goes to every shard. An instance that one of them declared dead is dead. */
 export async function beatInstance(server: Server, request: BeatRequest): Promise<BeatResult> {
   const listed = request.attempts.flatMap((attempt): Listed[] => {
     const { run, token } = attempt

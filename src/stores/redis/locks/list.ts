@@ -43,7 +43,7 @@ interface LeaseQuery {
   readonly limit: number
 }
 
-/** In order of name and holder. The index may still know names that nobody holds any more. */
+/** In order of name and holder. The index may still have names without holders. */
 export async function listLeases(server: Server, query: LeaseQuery): Promise<Page<Lease>> {
   checkPageLimit(query.limit)
   const pages = await everywhere(server, (shard) => listShard(server, shard, query))

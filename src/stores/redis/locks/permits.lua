@@ -3,7 +3,7 @@
 -- include: runs/loaded-runs
 -- Permits of a name: who has one, until when, and what a new holder is given. Locks of users and keys of runs are the same.
 --
--- A holder whose time is over is not counted, but it stays until somebody else takes its place, and may renew until then. If
+-- A holder whose time is over is not counted, but it stays until another takes its place, and may renew until then. If
 -- it was a run's attempt, that run is fenced in the same step. Lock time is compared with the clock: that the text itself
 -- expires, long after, only keeps the store tidy.
 local permits = {}
@@ -83,7 +83,7 @@ do
     permits.mayBeFree(lock.name)
   end
 
-  -- Takes a permit from whoever has it. `died`: its time is over.
+  -- Takes a permit from its holder. `died`: its time is over.
   function permits.revoke(lock, lease, died)
     local run = lease.run and runs.load(lease.run)
     if run then transitions.takeOver(run, died) else permits.remove(lock, lease) end

@@ -2,8 +2,8 @@
 -- locks/release.lua: gives leases, or places in the queue, back (contract: leases.release).
 --
 -- Each only ever removes the holder's own lease: one that comes twice, or late, finds nothing. A lease that was held for less
--- than its minimum stays until then, for nobody. Keys: lock, lock-waiters, lock-waiter-terms.
--- Reply lost: the repetition answers false, as for a lease that somebody else took.
+-- than its minimum stays until then, and nobody holds it. Keys: lock, lock-waiters, lock-waiter-terms.
+-- Reply lost: the repetition answers false, as for a lease that another holder took.
 local results = {}
 for at, asked in ipairs(given.requests) do
   local lock = permits.of(asked.name)

@@ -1,5 +1,5 @@
 -- include: locks/pass-on
--- locks/renew.lua: extends leases, expired ones too while nobody took them (contract: leases.renew).
+-- locks/renew.lua: extends leases, expired ones too while no other holder took them (contract: leases.renew).
 --
 -- Keys: lock. Answers false for each that is no longer the holder's with that token. Reply lost: asking again extends again.
 local leases = {}

@@ -6,7 +6,7 @@
 --   key-ready           of these, ready: no younger run may start before one of them
 --   key-waiting         of these, waiting until the key is free
 --   key-skipping        of the waiting, those that are skipped once the key is known to be busy
---   key-later           ready and not due yet; moves to due and ready when somebody looks
+--   key-later           ready and not due yet; an operation that looks moves it to due and ready
 --   key-later-waiting   not due yet, and waits for something else
 local keyLine = {}
 do

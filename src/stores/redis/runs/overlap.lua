@@ -3,7 +3,7 @@
 --
 --   schedule-engaged   due, running or between attempts: others wait for these
 --   schedule-waiting   waits for those
---   schedule-later     not due yet: it moves to the engaged ones when somebody looks
+--   schedule-later     not due yet: an operation that looks moves it to the engaged ones
 --   schedule-ended     what the history keeps
 local overlap = {}
 do

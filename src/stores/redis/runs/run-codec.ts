@@ -31,7 +31,7 @@ export interface MadeRun {
 }
 
 /** The first line. Tokens are texts: see `script.lua`. */
-interface StoredRun extends MadeRun {
+export interface StoredRun extends MadeRun {
   readonly state: RunState
   readonly waitsFor?: WaitsFor
   /** It waits for its key, and is skipped once that is known to be busy. */

@@ -8,7 +8,7 @@ local settledHere = {}
 
 local function isCurrent(run, token)
   if run.state ~= 'running' or run.token ~= token then return false end
-  -- A lease that ran out counts as held until somebody took it, which cannot be seen of one in another shard.
+  -- A lease that ran out counts as held until another holder took it, which cannot be seen of one in another shard.
   if run.keyShard then return instances.expiresAt(run.instance) > now end
   local lease = run.key and permits.leaseOfRun(permits.of(run.key), run.number)
   return not run.key or (lease ~= nil and int(lease.token) == token)

@@ -58,7 +58,7 @@ do
     runs.change(run)
     if run.keyShard then tickets.request(run) else queues.add(run) end
     if run.schedule then
-      -- What is not due yet blocks nobody, but for ticks: only one is recorded ahead where they may not overlap.
+      -- A run that is not due yet blocks no other, except a tick: only one is recorded ahead where ticks may not overlap.
       if run.readyAt <= now or run.origin == 'tick' or run.attempt > 0 or waited then overlap.engage(run)
       else overlap.delay(run) end
     end

@@ -2,7 +2,7 @@
  * Recording ticks. One script reads a batch of due schedules, the planner plans them here, and another script writes
  * ticks, skips and cursors. What a plan rests on travels with it and is compared before anything of it is written: the
  * schedule's first line, with its version and its cursor, and, where ticks may not overlap, its unfinished runs. A schedule
- * that another instance has moved on meanwhile is left alone. So a tick is recorded once, whoever plans at the same time.
+ * that another instance has moved on meanwhile is left alone. So a tick is recorded once, however many instances plan it.
  */
 import type { Mutable } from '../../../core/mutable.js'
 import type { Plan, Plannable, Unfinished } from '../../../core/plan.js'

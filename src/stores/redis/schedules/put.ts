@@ -1,11 +1,10 @@
 /**
- * Puts of single schedules that come at the same time share the scripts that read and write: each by itself would have the
- * server set up as much as a thousand.
+ * Puts of single schedules that come at the same time share the scripts that read and write.
  *
- * - They share within a shard: what goes wrong with another is not theirs to hear of.
- * - Two that speak of the same schedule do not share: the second builds on what the first has made.
- * - A put that throws because of what it asks for has written nothing, but neither have those who shared with it: then each
- *   is done by itself, and only the one that was wrong hears of it.
+ * - They share within a shard, so that none fails because another shard does.
+ * - Two puts of the same schedule do not share: the second builds on the result of the first.
+ * - A put with an invalid definition throws, and then none of those that shared with it has been written. Each is then done
+ *   alone, so that only the invalid one fails.
  */
 import { decidePut, type TakeBack, type UnclaimedTick } from '../../../core/declare.js'
 import { BelfryError } from '../../../core/errors.js'
