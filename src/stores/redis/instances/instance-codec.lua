@@ -5,7 +5,7 @@
 --
 -- `dead` is there once another instance has declared it dead: it may beat no more, whatever its lease says.
 local instances = {}
-do
+define(instances, function()
   local known = {}
 
   function instances.load(id)
@@ -46,4 +46,4 @@ do
     local instance = instances.load(id)
     return instance and instance.expiresAt + (instance.expiresAt - instance.beatAt) / 10 or 0
   end
-end
+end)

@@ -3,7 +3,7 @@
 -- The only place that gives what was freed to the next: a name's permits to the locks and then the runs that wait for it, a
 -- schedule to the oldest of its waiting runs. Every script that frees something ends with `commit`.
 local passOn = {}
-do
+define(passOn, function()
   function passOn.dropWaiter(lock, holder)
     redis.call('HDEL', key('lock-waiter-terms', lock.name), holder)
     return redis.call('ZREM', key('lock-waiters', lock.name), holder) == 1
@@ -70,21 +70,22 @@ do
     if run then transitions.makeReady(run) else redis.call('ZREM', key('schedule-waiting', id), number) end
   end
 
+  local function takeFreed(module) return isUsed(module) and module.takeFreed() or {} end
+
   function passOn.everything()
-    local names, schedules = permits.takeFreed(), overlap.takeFreed()
+    local names, schedules = takeFreed(permits), takeFreed(overlap)
     while #names > 0 or #schedules > 0 do
       for _, each in ipairs(names) do name(permits.of(each)) end
       for _, each in ipairs(schedules) do schedule(each) end
-      names, schedules = permits.takeFreed(), overlap.takeFreed()
+      names, schedules = takeFreed(permits), takeFreed(overlap)
     end
   end
-end
+end)
 
 -- Ends a script: passes on what it freed, and writes what it changed.
 local function commit()
   passOn.everything()
-  queues.save()
-  runs.save()
-  permits.save()
-  numbers.save()
+  for _, module in ipairs({ queues, runs, permits, numbers }) do
+    if isUsed(module) then module.save() end
+  end
 end

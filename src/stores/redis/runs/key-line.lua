@@ -9,7 +9,7 @@
 --   key-later           ready and not due yet; an operation that looks moves it to due and ready
 --   key-later-waiting   not due yet, and waits for something else
 local keyLine = {}
-do
+define(keyLine, function()
   -- A ticket is as old as its run.
   local function age(number) return string.sub(number, 1, 16) end
 
@@ -77,4 +77,4 @@ do
     local ready, waiting = keyLine.firstReady(name), keyLine.firstWaiting(name)
     return (ready ~= nil and ready < number) or (waiting ~= nil and waiting < number)
   end
-end
+end)

@@ -2,7 +2,7 @@
 -- include: schema/numbers
 -- The runs that a script has read, what it has changed of them, and writing that when it ends.
 local runs = {}
-do
+define(runs, function()
   local loaded, changed, isChanged = {}, {}, {}
   local added, forgotten, ended, unended = {}, {}, {}, {}
   local started, stopped, texts = {}, {}, {}
@@ -97,4 +97,4 @@ do
 
   -- As run-codec.ts reads it, with the number in front. Asked for once all is saved.
   function runs.tell(run) return run.number .. '\n' .. (texts[run] or runCodec.write(run)) end
-end
+end)

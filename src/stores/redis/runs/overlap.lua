@@ -6,7 +6,7 @@
 --   schedule-later     not due yet: an operation that looks moves it to the engaged ones
 --   schedule-ended     what the history keeps
 local overlap = {}
-do
+define(overlap, function()
   local freed, isFreed = {}, {}
 
   function overlap.ripen(schedule)
@@ -67,4 +67,4 @@ do
     end
     return runs.loadMany(them)
   end
-end
+end)

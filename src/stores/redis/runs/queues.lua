@@ -1,7 +1,7 @@
 -- Ready runs, where claims look for them: a queue for each target and priority, sorted by when its runs may start. What
 -- is not due yet stands there, too. What a script adds and removes is written when it ends, or before the queues are read.
 local queues = {}
-do
+define(queues, function()
   local pending, known = {}, {}
 
   -- How often a run was added: a claim that sees it grow has to look at its queues again.
@@ -43,4 +43,4 @@ do
     end
     pending = {}
   end
-end
+end)

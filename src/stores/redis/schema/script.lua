@@ -42,4 +42,15 @@ local function readMany(command, name, fields)
   end
   return found
 end
+
+-- The functions of a module are made when one of them is first used: making a function costs about as much as calling one of
+-- Redis, and most scripts need few of them.
+local function define(module, make)
+  setmetatable(module, { __index = function(_, name)
+    setmetatable(module, nil)
+    make()
+    return module[name]
+  end })
+end
+local function isUsed(module) return getmetatable(module) == nil end
 -- luacheck: pop

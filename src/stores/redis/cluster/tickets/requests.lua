@@ -10,7 +10,7 @@
 --   ticket-held      in the key's shard: tickets of runs that wait, by when they were last sent
 --   ticket-skipped   in the key's shard: tickets that were skipped, with the reason, until their runs are told
 local tickets = {}
-do
+define(tickets, function()
   function tickets.request(run)
     redis.call('ZADD', key('ticket-wanted'), now, run.number)
     wake('tickets')
@@ -49,4 +49,4 @@ do
     end
     return false
   end
-end
+end)
