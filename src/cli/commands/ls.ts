@@ -19,8 +19,8 @@ export function lsCommand(command: Command): void {
     .addHelpText(
       'after',
       `
-NEXT is the time until the next tick, LAST the outcome of the newest run, P95 the
-95th percentile of the durations of the newest 20.
+NEXT is the time until the next tick, LAST the outcome of the newest run, P95
+the 95th percentile of the durations of the newest 20.
 
 Examples:
   belfry ls

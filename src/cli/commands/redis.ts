@@ -19,8 +19,8 @@ function showCommand(): Command {
     .addHelpText(
       'after',
       `
-It says what the key is for, and what its texts mean. Of many members it shows the
-first. It changes nothing. The keys are listed in docs/redis.md.
+It says what the key is for, and what its texts mean. Of many members it shows
+the first. It changes nothing. The keys are listed in docs/redis.md.
 
 Examples:
   belfry redis show lock:invoice:42 --store redis://localhost
