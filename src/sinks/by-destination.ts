@@ -1,13 +1,13 @@
 import type { SinkMessage } from '../core/sink.js'
-import type { Settle } from './link.js'
+import type { Settle } from './broker-link.js'
 
-/** A message as the broker gets it, and where it goes. */
+/** An encoded message with its topic, exchange or stream. */
 export interface Addressed<Item> {
   readonly to: string
   readonly item: Item
 }
 
-/** What each topic, exchange or stream of a batch gets, in order. A message that cannot be written is settled at once. */
+/** Groups a batch by topic, exchange or stream, in order. A message that cannot be encoded is settled at once. */
 export function byDestination<Item>(
   messages: readonly SinkMessage[],
   address: (message: SinkMessage, at: number) => Addressed<Item>,

@@ -1,11 +1,11 @@
-/** A sink that writes each event to a log, to see what would go out: for first steps, and for tests. */
+/** A sink that writes each event to a log, for first steps and tests. */
 import { failure, quote } from '../core/errors.js'
 import { checkOptions } from '../core/known-options.js'
 import type { Logger } from '../core/logger.js'
 import { DELIVERED, DELIVERY_OPTIONS, type DeliveryOptions, deliveryOptions, type Sink } from '../core/sink.js'
 
 export interface LogOptions extends DeliveryOptions {
-  /** Pino-shaped. Default: a line of JSON each on standard output. */
+  /** A pino-like logger. Default: one line of JSON per event on standard output. */
   readonly logger?: Pick<Logger, 'info'>
 }
 

@@ -1,8 +1,8 @@
 /**
- * A message as it goes over the wire, the same on every transport: a body, and the attributes beside it.
+ * Encodes messages, alike for every transport: a body, and headers beside it.
  *
- * By default the body is `{ id, generated_at, schedule_id, payload }`, equal in every attempt to the last byte; attempt
- * and token stand in headers beside it. With `format: 'cloudevents'` it is a CloudEvents 1.0 event: in structured mode one
+ * By default the body is `{ id, generated_at, schedule_id, payload }`, the same bytes in every attempt; attempt and token are
+ * headers. With `format: 'cloudevents'` it is a CloudEvents 1.0 event: in structured mode one
  * JSON document, in binary mode the payload alone, with the event's attributes as headers.
  */
 import { failure, quote } from '../core/errors.js'
@@ -11,28 +11,27 @@ import type { SinkMessage } from '../core/sink.js'
 export interface FormatOptions {
   /** Default `plain`: `{ id, generated_at, schedule_id, payload }`. */
   readonly format?: 'plain' | 'cloudevents'
-  /** Of CloudEvents: one JSON document (default), or the payload with the attributes as headers. */
+  /** CloudEvents: one JSON document (default), or the payload with the attributes as headers. */
   readonly mode?: 'structured' | 'binary'
-  /** Of CloudEvents: where events come from, a URI or part of one. Default `/belfry`. */
+  /** CloudEvents: the source of events, a URI reference. Default `/belfry`. */
   readonly source?: string
-  /** Of CloudEvents: what has happened. Default `belfry.tick`. */
+  /** CloudEvents: the event type. Default `belfry.tick`. */
   readonly type?: string
 }
 
-/** The names of those options, for sinks that check their own. */
 export const FORMAT_OPTIONS = ['format', 'mode', 'source', 'type'] as const
 
 export interface Encoded {
   readonly contentType: string
   readonly body: string
-  /** Values may be any text: a transport that allows less encodes them. */
+  /** Values may be any text; a transport that allows less must encode them. */
   readonly headers: Readonly<Record<string, string>>
 }
 
 export type Encode = (message: SinkMessage) => Encoded
 
 export interface EncodeRules {
-  /** Before the names of CloudEvents attributes: `ce-` on HTTP, `ce_` on Kafka. */
+  /** Prefix of CloudEvents attributes as headers: `ce-` on HTTP, `ce_` on Kafka. */
   readonly attributePrefix: string
 }
 
@@ -41,13 +40,13 @@ const CLOUD_TYPE = 'application/cloudevents+json; charset=UTF-8'
 const MODES = ['structured', 'binary'] as const
 const FORMATS = ['plain', 'cloudevents'] as const
 
-/** Checks the options once and returns how messages are written. `where` names the sink in errors. */
+/** Checks the options once, and returns the encoder. `where` names the sink in errors. */
 export function encoder(options: FormatOptions, rules: EncodeRules, where: string): Encode {
   const { format = 'plain', mode, source = '/belfry', type = 'belfry.tick' } = options
   checkChoice(where, 'format', format, FORMATS)
   if (format === 'plain') {
     const stray = (['mode', 'source', 'type'] as const).find((name) => options[name] !== undefined)
-    if (stray !== undefined) throw invalid(where, `${stray} says nothing without format: 'cloudevents'`)
+    if (stray !== undefined) throw invalid(where, `${stray} has no effect without format: 'cloudevents'`)
     return (message) => ({ contentType: JSON_TYPE, body: plainBody(message), headers: attemptHeaders(message) })
   }
   checkChoice(where, 'mode', mode ?? 'structured', MODES)
@@ -59,7 +58,7 @@ export function encoder(options: FormatOptions, rules: EncodeRules, where: strin
     : (message) => structuredEvent(message, source, type)
 }
 
-/** The four fields, in this order, whatever else the message carries. */
+/** Only these four fields, in this order. */
 export function plainBody({ id, generated_at, schedule_id, payload }: SinkMessage): string {
   return JSON.stringify({ id, generated_at, schedule_id, payload })
 }
@@ -73,14 +72,14 @@ function structuredEvent(message: SinkMessage, source: string, type: string): En
   return { contentType: CLOUD_TYPE, body: JSON.stringify(event), headers: attemptHeaders(message) }
 }
 
-/** Without `datacontenttype`, which is the transport's own content type in this mode. */
+/** Without `datacontenttype`: in this mode it is the transport's content type. */
 function binaryEvent(message: SinkMessage, source: string, type: string, prefix: string): Encoded {
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(attributes(message, source, type))) headers[prefix + name] = String(value)
   return { contentType: JSON_TYPE, body: JSON.stringify(message.payload), headers }
 }
 
-/** Tokens do not fit into the integers of CloudEvents, which have 32 bits: so they are text. */
+/** Tokens are text: integers of CloudEvents have only 32 bits. */
 function attributes({ id, generated_at, schedule_id, attempt, token }: SinkMessage, source: string, type: string) {
   return {
     specversion: '1.0',
@@ -94,7 +93,7 @@ function attributes({ id, generated_at, schedule_id, attempt, token }: SinkMessa
   }
 }
 
-/** As CloudEvents and HTTP want header values: printable ASCII, everything else as percent-encoded UTF-8. */
+/** A header value as CloudEvents over HTTP requires it: printable ASCII, the rest percent-encoded UTF-8. */
 export function headerText(value: string): string {
   return /^[!#$&-~]*$/.test(value) ? value : value.replaceAll(/[^!#$&-~]+/gu, percentEncoded)
 }

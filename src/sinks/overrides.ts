@@ -1,22 +1,22 @@
-/** What a schedule may say about its delivery, and what a sink's own options say in the same words. */
+/** Checks the delivery options of a schedule (`toOptions`), and the same options of a sink. */
 import { failure, quote } from '../core/errors.js'
 import { checkOptions } from '../core/known-options.js'
 
-/** Whether a text may stand in an option; the answer is what is wrong with it. */
+/** Returns what is wrong with an option's text; undefined if it is valid. */
 export type Rule = (text: string) => string | undefined
 
 export type Headers = Readonly<Record<string, string>>
 
 export interface Overrides {
   readonly headers: Headers
-  /** The options that were given, by their names. */
+  /** The given options by name. */
   readonly texts: Readonly<Record<string, string>>
 }
 
 const NONE: Overrides = { headers: {}, texts: {} }
 const MOST_HEADERS = 64
 
-/** Checks what was given: texts by their rules, and headers. Messages of a schedule say the same thing again and again. */
+/** A parser for the options of a schedule: texts by their rules, and headers. */
 export function overrides(rules: Readonly<Record<string, Rule>>, where: string): (options: unknown) => Overrides {
   const known = [...Object.keys(rules), 'headers']
   return (options) => {
@@ -37,7 +37,7 @@ export function checkText(value: unknown, rule: Rule, name: string, where: strin
   throw failure('OPTION_INVALID', `${where}: ${name} is ${quote(value)}; ${problem}`)
 }
 
-/** Names as all transports can write them, and values without line breaks. */
+/** Allows header names that every transport can carry, and values without line breaks. */
 export function checkHeaders(headers: unknown, where: string): Headers {
   if (headers === undefined) return {}
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
@@ -58,7 +58,7 @@ export function checkHeaders(headers: unknown, where: string): Headers {
       )
     }
     if (typeof value !== 'string' || /[\r\n\0]/.test(value)) {
-      // Not what it is: it may be a secret.
+      // Without the value: it may be a secret.
       throw failure('OPTION_INVALID', `${where}: header ${quote(name)} must be text of one line`)
     }
   }

@@ -24,7 +24,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 /** Entries of these folders never import their siblings. */
 const SEPARATE = ['stores', 'sinks']
 /** Sinks share these: the message format, per-schedule overrides, and broker connections. */
-const SHARED = ['message', 'overrides', 'link', 'peer', 'by-destination', 'destinations'].map(
+const SHARED = ['message', 'overrides', 'broker-link', 'required-package', 'by-destination', 'destinations'].map(
   (name) => `sinks/${name}.ts`,
 )
 

@@ -46,7 +46,9 @@ describe('belfry token', () => {
     const id = token.slice(7, 19)
     const listed = await belfry(['token', 'list', ...store])
     expect(listed.stdout).toMatch(
-      new RegExp(`^ID +ROLE +PREFIX +NAME +MADE \\(UTC\\) +UNTIL \\(UTC\\)\n${id} +operator +billing/ +ana +20.* 20`),
+      new RegExp(
+        `^ID +ROLE +PREFIX +NAME +CREATED \\(UTC\\) +EXPIRES \\(UTC\\)\n${id} +operator +billing/ +ana +20.* 20`,
+      ),
     )
     expect(listed.stdout).not.toContain(token.slice(-43))
     expect(JSON.parse((await belfry(['token', 'list', ...store, '-o', 'json'])).stdout)).toEqual([
@@ -101,13 +103,13 @@ describe('belfry serve on a public address', () => {
     const store = ['--store', join(folder, 'public.db')]
     const refused = await belfry(['serve', ...store, '--host', '0.0.0.0', '--port', '0'])
     expect(refused.code).toBe(2)
-    expect(refused.stderr).toMatch(/^belfry: there are no tokens yet, .*belfry token create --role admin\n$/)
+    expect(refused.stderr).toMatch(/^belfry: there are no tokens, .*belfry token create --role admin\n$/)
     const open = await belfry(['serve', ...store, '--host', '0.0.0.0', '--port', '0', '--auth', 'none'])
     expect(open.code).toBe(2)
-    expect(open.stderr).toMatch(/^belfry: without tokens only this machine is served/)
+    expect(open.stderr).toMatch(/^belfry: without tokens the service must be private to this machine/)
     // A configured host name means that other machines can send requests.
     const named = await belfry(['serve', ...store, '--hosts', 'cron.example.com', '--port', '0'])
-    expect(named.stderr).toMatch(/there are no tokens yet/)
+    expect(named.stderr).toMatch(/there are no tokens/)
     const token = (await belfry(['token', 'create', ...store, '--role', 'admin'])).stdout.trim()
     service = await Service.start([...store, '--host', '0.0.0.0', '--port', '0'])
     const url = service.url.replace('0.0.0.0', '127.0.0.1')

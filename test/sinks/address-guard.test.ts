@@ -193,7 +193,9 @@ describe('the address guard', () => {
   it.each(['10.0.0.0/33', 'localhost', '10.0.0/8', '::1/129', '10.0.0.0/', 'x/8', ''])(
     'refuses %j as a network',
     (network) => {
-      expect(() => webhook({ url: 'https://example.com', allow: [network] })).toThrow(/no address and no network/)
+      expect(() => webhook({ url: 'https://example.com', allow: [network] })).toThrow(
+        /neither an address nor a network/,
+      )
     },
   )
 })

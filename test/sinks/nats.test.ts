@@ -107,7 +107,7 @@ describe('the NATS sink', () => {
     await sink.close?.()
     expect(outcomes).toMatchObject([refused, yes, refused])
     expect(JSON.stringify(outcomes.map((outcome) => 'error' in outcome && String(outcome.error)))).toMatch(
-      /no stream listens to that subject.*larger than the stream allows/,
+      /no stream covers that subject.*larger than the stream allows/,
     )
   })
 

@@ -6,7 +6,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { createClient } from '@redis/client'
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { isMute } from '../../src/sinks/nats/greeting.js'
+import { isSilent } from '../../src/sinks/nats/silent-server.js'
 import { connectedInTime } from '../../src/sinks/redis-stream/clients.js'
 
 const open = new Set<Socket>()
@@ -31,12 +31,12 @@ afterEach(() => {
 
 describe('a silent server', () => {
   it('is distinguished from one that greets, and from an unreachable one', async () => {
-    expect(await isMute(`nats://${host}`, 50)).toBe(true)
+    expect(await isSilent(`nats://${host}`, 50)).toBe(true)
     greeting = 'INFO {}\r\n'
-    expect(await isMute(host, 5_000)).toBe(false)
+    expect(await isSilent(host, 5_000)).toBe(false)
     await expect.poll(() => open.size).toBe(0)
     server.close()
-    expect(await isMute(host, 5_000)).toBe(false)
+    expect(await isSilent(host, 5_000)).toBe(false)
   })
 
   it.each([

@@ -104,14 +104,14 @@ describe('a webhook', () => {
 
   it.each([
     [{ format: 'xml' }, /format/],
-    [{ mode: 'binary' }, /says nothing without/],
+    [{ mode: 'binary' }, /has no effect without/],
     [{ format: 'cloudevents', mode: 'both' }, /mode/],
     [{ format: 'cloudevents', source: '' }, /source/],
     [{ url: 'https://u:p@example.com' }, /user name or a password/],
     [{ secret: 'x' }, /secrets/],
-    [{ headers: { 'webhook-id': 'x' } }, /not yours/],
+    [{ headers: { 'webhook-id': 'x' } }, /is reserved/],
     [{ allow: '127.0.0.1' }, /must be a list/],
-    [{ url: undefined, headers: { 'X-Auth-Token': 'x' } }, /whichever URL a schedule names/],
+    [{ url: undefined, headers: { 'X-Auth-Token': 'x' } }, /any URL that a schedule names/],
     [{ url: 'hooks.example/in/SECRET' }, /^(?!.*SECRET).*must be an http or https URL/],
   ])('refuses the options %j', (options, reason) => {
     expect(() => webhook({ url: 'https://example.com', ...options } as WebhookOptions)).toThrow(reason)

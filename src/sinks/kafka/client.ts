@@ -1,6 +1,6 @@
 /**
- * The seam between the sink and the clients of Kafka that it can use. A client only carries requests: which partition a
- * message goes to, what is tried again, and when to give up is the sink's to decide, alike for all of them.
+ * The seam between the sink and the Kafka clients that it supports. A client only sends requests; the sink chooses partitions,
+ * retries and timeouts itself, alike for all clients.
  */
 import type { Tls } from './tls.js'
 
@@ -10,43 +10,43 @@ export interface KafkaMessage {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** A partition that the answer to a request names as written. */
+/** A partition that an answer confirms as written. */
 export interface Written {
   readonly topic: string
-  /** Undefined where a producer of the user's chose it. */
+  /** Undefined if the user's own producer chose it. */
   readonly partition: number | undefined
 }
 
 export interface KafkaClient {
   /**
-   * How many partitions a topic has; undefined where a producer of the user's chooses them. A topic that does not exist is
-   * created if the cluster allows that. Rejects with what the client or the broker says.
+   * The number of partitions of a topic; undefined if the user's own producer chooses them. Creates a missing topic if the
+   * cluster allows that. Rejects with the client's or broker's error.
    */
   partitions(topic: string): Promise<number | undefined>
   /**
-   * One request, tried once: resolves to what the answer names as written, rejects with what the client or the broker says.
-   * Requests for different partitions may be under way at once.
+   * Sends one request, once. Resolves to the partitions that the answer confirms; rejects with the client's or broker's error.
+   * Requests for different partitions may be in flight at once.
    */
   send(topic: string, partition: number | undefined, messages: readonly KafkaMessage[]): Promise<readonly Written[]>
-  /** Whether it finds new leaders and lost brokers by itself; else it is replaced when a broker does not answer. */
-  readonly healsItself: boolean
-  /** No request follows. Those that are under way are answered first. */
+  /** Whether it finds new leaders and reconnects by itself; otherwise it is replaced when a broker does not answer. */
+  readonly recoversItself: boolean
+  /** Called after the last request; requests in flight are answered first. */
   close(): Promise<void>
 }
 
-/** What every client is told, in words that mean the same for all of them. */
+/** Settings with the same meaning for every client. */
 export interface ClientSettings {
   readonly clientId: string
   readonly tls: Tls | undefined
   readonly sasl: Sasl | undefined
   readonly compression: Compression
-  /** Waits for all replicas in sync, or for the leader alone. */
+  /** -1: all in-sync replicas; 1: the leader only. */
   readonly acks: -1 | 1
   readonly requestTimeoutMs: number
-  /** How long a broker waits for replicas: less, so that it can still answer. */
+  /** How long a broker waits for replicas: less than the request timeout, so that it can still answer. */
   readonly replicaTimeoutMs: number
   readonly connectionTimeoutMs: number
-  /** What else the client should know, in its own words. */
+  /** Other options of the client, in its own terms. */
   readonly more: Readonly<Record<string, unknown>>
 }
 
@@ -60,5 +60,5 @@ export type PasswordMechanism = (typeof PASSWORD_MECHANISMS)[number]
 export const COMPRESSIONS = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
 export type Compression = (typeof COMPRESSIONS)[number]
 
-/** Connects by these brokers, the first of them first. */
+/** Connects through these brokers, in this order. */
 export type Connect = (brokers: readonly string[], settings: ClientSettings) => Promise<KafkaClient>

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { connectOwnProducer } from './clients/own-producer.js'
 import { runsPlatformatic } from './clients.js'
+import { errorKind, kafkaCode } from './kafka-errors.js'
 import { clientSettings } from './settings.js'
-import { kafkaCode, troubleOf } from './trouble.js'
 
 const PEM = '-----BEGIN CERTIFICATE-----\nMII…\n-----END CERTIFICATE-----'
 
@@ -76,8 +76,8 @@ describe('an error of a client', () => {
     ['of librdkafka', { code: -188 }, 'missing'],
     ['of librdkafka', { code: -192 }, 'unanswered'],
     ['of nobody', undefined, 'unanswered'],
-  ])('%s is classified (%j)', (_, error, trouble) => {
-    expect(troubleOf(error)).toBe(trouble)
+  ])('%s is classified (%j)', (_, error, kind) => {
+    expect(errorKind(error)).toBe(kind)
   })
 
   it('is found at any depth, also in a cycle', () => {

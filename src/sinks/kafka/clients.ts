@@ -1,4 +1,4 @@
-/** Which client of Kafka is used: the one that is named, else the first that is installed and runs here. */
+/** Chooses the Kafka client: the named one, or the first that is installed and runs on this Node version. */
 import { failure, quote } from '../../core/errors.js'
 import { installedPackage } from '../../core/installed-package.js'
 import type { ClientSettings, Connect } from './client.js'
@@ -6,20 +6,20 @@ import { connectConfluent } from './clients/confluent.js'
 import { checkKafkaJsCompression, connectKafkaJs } from './clients/kafkajs.js'
 import { connectPlatformatic } from './clients/platformatic.js'
 
-/** In the order in which they are chosen. */
+/** In order of preference. */
 export const CLIENTS = ['@platformatic/kafka', '@confluentinc/kafka-javascript', 'kafkajs'] as const
 export type ClientName = (typeof CLIENTS)[number]
 
 export interface ClientKind {
   readonly connect: Connect
-  /** Whether connecting by one broker that hangs would keep it from trying another. */
-  readonly needsRace: boolean
+  /** Whether a hanging broker would keep the client from trying another. */
+  readonly needsStagger: boolean
 }
 
 const KINDS: Readonly<Record<ClientName, ClientKind>> = {
-  '@platformatic/kafka': { connect: connectPlatformatic, needsRace: true },
-  '@confluentinc/kafka-javascript': { connect: connectConfluent, needsRace: false },
-  kafkajs: { connect: connectKafkaJs, needsRace: true },
+  '@platformatic/kafka': { connect: connectPlatformatic, needsStagger: true },
+  '@confluentinc/kafka-javascript': { connect: connectConfluent, needsStagger: false },
+  kafkajs: { connect: connectKafkaJs, needsStagger: true },
 }
 
 export function chooseClient(wanted: unknown, settings: ClientSettings, where: string): ClientKind {
@@ -50,7 +50,7 @@ function firstInstalled(where: string): ClientName {
     if (installedPackage(name) !== undefined) return name
   }
   const advice = runsPlatformatic() ? '@platformatic/kafka' : 'kafkajs'
-  throw failure('UNSUPPORTED', `${where} needs a client of Kafka: npm install ${advice}`)
+  throw failure('UNSUPPORTED', `${where} needs a Kafka client: npm install ${advice}`)
 }
 
 /** Node 22.22 and newer, and 24.6 and newer. */

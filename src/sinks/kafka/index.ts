@@ -1,9 +1,9 @@
 /**
- * Kafka: a message for each event, in the topic of the sink or of the schedule. It counts as delivered when the broker's
- * answer names its partition as written. Its key is the schedule's id, so that what a schedule emits stays in one partition,
- * in order.
+ * Events to Kafka: one message each, in the topic of the sink or of the schedule. A message is delivered when the broker's
+ * answer confirms its partition. Its key is the schedule's id, so that the events of a schedule stay in one partition, in
+ * order.
  *
- * Every partition has a lane of its own (`lane.ts`): a leader that hangs, or a topic that does not exist, keeps nothing of
+ * Every partition has a queue of its own (`queue.ts`): a leader that hangs, or a topic that does not exist, keeps nothing of
  * another partition waiting.
  */
 import { systemClock } from '../../core/clock.js'
@@ -16,18 +16,18 @@ import {
   type Sink,
   type SinkMessage,
 } from '../../core/sink.js'
+import { Link } from '../broker-link.js'
 import { type Addressed, byDestination } from '../by-destination.js'
-import { Link } from '../link.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions } from '../message.js'
 import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
 import type { ClientSettings, KafkaClient, KafkaMessage } from './client.js'
 import { checkOwnProducer, connectOwnProducer, type OwnProducer } from './clients/own-producer.js'
 import { type ClientKind, type ClientName, chooseClient } from './clients.js'
 import { draining } from './draining.js'
-import { Lanes } from './lanes.js'
-import { raceBrokers } from './race.js'
+import { errorKind } from './kafka-errors.js'
+import { PartitionQueues } from './partition-queues.js'
 import { CLUSTER_OPTIONS, type ClusterOptions, clientSettings } from './settings.js'
-import { troubleOf } from './trouble.js'
+import { connectStaggered } from './staggered-connect.js'
 
 export type { KafkaProducer, OwnProducer } from './clients/own-producer.js'
 export type { ClientName } from './clients.js'
@@ -35,13 +35,13 @@ export type { ClusterOptions, SaslOptions } from './settings.js'
 export type { TlsOptions } from './tls.js'
 
 export interface KafkaOptions extends DeliveryOptions, FormatOptions, ClusterOptions {
-  /** Where events go; a schedule may name another (`toOptions: { topic }`). */
+  /** The topic of events; a schedule may name another (`toOptions: { topic }`). */
   readonly topic: string
   /** `host:port` of some brokers, or a function that finds them. */
   readonly brokers?: readonly string[] | (() => readonly string[] | Promise<readonly string[]>)
-  /** Which client is used; by default the first that is installed, in the order of docs/sinks.md. */
+  /** The client package. Default: the first that is installed, in the order of docs/sinks.md. */
   readonly client?: ClientName
-  /** A producer of yours instead. It is connected if need be, and never disconnected. */
+  /** Your own producer instead. The sink connects it if needed, and never disconnects it. */
   readonly producer?: OwnProducer
   /** Headers of every message. */
   readonly headers?: Readonly<Record<string, string>>
@@ -55,7 +55,8 @@ interface Outgoing {
 }
 
 const OWN = ['topic', 'brokers', 'client', 'producer', 'headers']
-const BYTES_AROUND = 100
+/** Estimated bytes of a record besides key, value and headers. */
+const RECORD_OVERHEAD = 100
 
 const topicName: Rule = (text) =>
   /^[\w.-]{1,249}$/.test(text) && text !== '.' && text !== '..'
@@ -70,13 +71,13 @@ export function kafka(options: KafkaOptions): Sink {
   const encode = encoder(options, { attributePrefix: 'ce_' }, where)
   const overridden = overrides({ topic: topicName }, 'a Kafka sink')
   const link = linkTo(options, where)
-  const lanes = new Lanes(link, systemClock)
+  const queues = new PartitionQueues(link, systemClock)
 
   function outgoing(message: SinkMessage, at: number): Addressed<Outgoing> {
     const over = overridden(message.options)
     const { contentType, body, headers: attributes } = encode(message)
     const all: Record<string, string> = { ...headers, ...over.headers, ...attributes, 'content-type': contentType }
-    let bytes = 3 * message.key.length + Buffer.byteLength(body) + BYTES_AROUND
+    let bytes = 3 * message.key.length + Buffer.byteLength(body) + RECORD_OVERHEAD
     for (const name in all) bytes += name.length + 3 * (all[name] ?? '').length
     return {
       to: over.texts.topic ?? topic,
@@ -99,7 +100,7 @@ export function kafka(options: KafkaOptions): Sink {
               ...{ id, message, bytes, isAwaited },
               settle: settle.bind(undefined, at),
             }))
-            return lanes.deliver(to, items)
+            return queues.deliver(to, items)
           }),
         )
       }),
@@ -107,18 +108,18 @@ export function kafka(options: KafkaOptions): Sink {
 }
 
 function linkTo(options: KafkaOptions, where: string): Link<KafkaClient> {
-  const whom = 'the Kafka cluster'
+  const broker = 'the Kafka cluster'
   const { producer, brokers } = options
   if ((producer === undefined) === (brokers === undefined)) {
-    throw failure('OPTION_INVALID', `${where}: give either brokers, or a producer of yours`)
+    throw failure('OPTION_INVALID', `${where}: give either brokers, or your own producer`)
   }
   if (producer !== undefined) {
     checkOwnProducer(producer, where)
     const forbidden = [...CLUSTER_OPTIONS, 'client'].find((name) => Object.hasOwn(options, name))
     if (forbidden !== undefined) {
-      throw failure('OPTION_INVALID', `${where}: ${forbidden} is for brokers; a producer of yours has its own settings`)
+      throw failure('OPTION_INVALID', `${where}: ${forbidden} is for brokers; your own producer has its own settings`)
     }
-    return new Link({ whom, owned: false, connect: () => connectOwnProducer(producer), end: () => {} })
+    return new Link({ broker, owned: false, connect: () => connectOwnProducer(producer), end: () => {} })
   }
   const find = brokerFinder(brokers, where)
   const settings = clientSettings(options, where)
@@ -127,20 +128,22 @@ function linkTo(options: KafkaOptions, where: string): Link<KafkaClient> {
   const connect = async () => {
     const found = await find()
     first += 1
-    // Another one is asked first each time.
+    // Starts with the next broker each time.
     const start = (first - 1) % found.length
     return connectBy([...found.slice(start), ...found.slice(0, start)], kind, settings)
   }
-  return new Link({ whom, owned: true, connect, end: (client) => client.close() })
+  return new Link({ broker, owned: true, connect, end: (client) => client.close() })
 }
 
 async function connectBy(brokers: readonly string[], kind: ClientKind, settings: ClientSettings): Promise<KafkaClient> {
   const connect = (those: readonly string[]) => kind.connect(those, settings)
   try {
-    const client = kind.needsRace ? await raceBrokers(brokers, connect, (late) => late.close()) : await connect(brokers)
+    const client = kind.needsStagger
+      ? await connectStaggered(brokers, connect, (late) => late.close())
+      : await connect(brokers)
     return draining(client, settings.requestTimeoutMs)
   } catch (error) {
-    if (troubleOf(error) !== 'credentials') throw error
+    if (errorKind(error) !== 'credentials') throw error
     const said = error instanceof Error ? error.message : String(error)
     throw failure('SINK_UNREACHABLE', `it refuses the credentials: ${said}`, { cause: error })
   }

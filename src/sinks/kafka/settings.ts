@@ -1,4 +1,4 @@
-/** The options that say how the cluster is reached, checked: they mean the same for every client. */
+/** Checks the connection options. They have the same meaning for every client. */
 import { failure, quote } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
 import { type Duration, durationMs } from '../../time/duration.js'
@@ -13,26 +13,26 @@ import {
 import { parseTls, type TlsOptions } from './tls.js'
 
 export interface ClusterOptions {
-  /** Encrypts: true, or whom to trust and, for mutual TLS, the client's certificate, in PEM. */
+  /** TLS: true, or the trusted CAs and, for mutual TLS, the client's certificate, in PEM. */
   readonly ssl?: boolean | TlsOptions
   readonly sasl?: SaslOptions
-  /** Default `none`. kafkajs has `none` and `gzip`. */
+  /** Default `none`. kafkajs supports only `none` and `gzip`. */
   readonly compression?: Compression
-  /** A message is written when `all` replicas in sync have it (the default), or the `leader`. */
+  /** A message is written when `all` in-sync replicas have it (default), or the `leader`. */
   readonly acks?: 'all' | 'leader'
-  /** How brokers name this client in their logs and quotas. Default `belfry`. */
+  /** The client's name in the brokers' logs and quotas. Default `belfry`. */
   readonly clientId?: string
   /** How long a broker may take to answer. Default 10 s. */
   readonly requestTimeout?: Duration
-  /** How long a connection may take to be made. Default 3 s. */
+  /** How long connecting may take. Default 3 s. */
   readonly connectionTimeout?: Duration
-  /** What else the client should know, in its own words: it goes over what Belfry says. */
+  /** Other options of the client, in its own terms; they override those of Belfry. */
   readonly clientOptions?: Readonly<Record<string, unknown>>
 }
 
 export type SaslOptions =
   | { readonly mechanism: PasswordMechanism; readonly username: string; readonly password: string }
-  /** A token, or a function that gets one: it is asked again before each connection. */
+  /** A token, or a function that gets one; it is called before each connection. */
   | { readonly mechanism: 'oauthbearer'; readonly token: string | (() => string | Promise<string>) }
 
 export const CLUSTER_OPTIONS = [
@@ -46,7 +46,7 @@ export const CLUSTER_OPTIONS = [
   'clientOptions',
 ] as const
 
-/** Shorter than the lease, and longer than a broker needs to be declared dead by the others. */
+/** Shorter than the lease, and longer than the cluster needs to declare a broker dead. */
 const REQUEST_TIMEOUT = '10s'
 const CONNECTION_TIMEOUT = '3s'
 const REPLICA_SHARE = 0.9
@@ -56,7 +56,7 @@ export function clientSettings(options: ClusterOptions, where: string): ClientSe
   if (!COMPRESSIONS.includes(compression)) {
     throw failure(
       'OPTION_INVALID',
-      `${where}: compression is ${quote(compression)}; there are ${COMPRESSIONS.join(', ')}`,
+      `${where}: compression is ${quote(compression)}; allowed are ${COMPRESSIONS.join(', ')}`,
     )
   }
   if (acks !== 'all' && acks !== 'leader') {
@@ -94,7 +94,7 @@ function parseSasl(sasl: unknown, where: string): Sasl | undefined {
   const known = PASSWORD_MECHANISMS.find((each) => each === mechanism)
   if (known === undefined) {
     const all = [...PASSWORD_MECHANISMS, 'oauthbearer'].join(', ')
-    throw failure('OPTION_INVALID', `${where}: sasl.mechanism is ${quote(mechanism)}; there are ${all}`)
+    throw failure('OPTION_INVALID', `${where}: sasl.mechanism is ${quote(mechanism)}; allowed are ${all}`)
   }
   checkOptions(sasl, ['mechanism', 'username', 'password'], `${where}: sasl`)
   if (typeof username !== 'string' || typeof password !== 'string') {

@@ -1,9 +1,9 @@
 import { failure, quote } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
 
-/** Encryption, in PEM. `cert` and `key` are for brokers that ask for the client's certificate (mutual TLS). */
+/** TLS options, in PEM. `cert` and `key` are for mutual TLS. */
 export interface TlsOptions {
-  /** Who signs the brokers' certificates; by default whom the runtime trusts. */
+  /** CAs of the brokers' certificates. Default: those that the runtime trusts. */
   readonly ca?: string | readonly string[]
   readonly cert?: string
   readonly key?: string
@@ -28,7 +28,7 @@ export function parseTls(ssl: unknown, where: string): Tls | undefined {
   for (const [name, text] of texts) {
     if (text === undefined) continue
     if (typeof text !== 'string' || (name !== 'passphrase' && !text.includes('-----BEGIN'))) {
-      // Not what it is: it may be a secret.
+      // Without the value: it may be a secret.
       throw failure('OPTION_INVALID', `${where}: ssl.${name} must be text in PEM ("-----BEGIN …")`)
     }
   }

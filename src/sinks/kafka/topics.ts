@@ -1,16 +1,16 @@
 /**
- * What is known of topics: how many partitions they have, or why nothing can be written to them. Each topic is looked up by
- * itself, once for all messages that wait, and a failure is remembered for a moment: so a topic that does not exist costs
- * one lookup now and then, and no message of another topic waits for it.
+ * Caches for each topic its number of partitions, or why messages for it are refused. Each topic is looked up on its own, once
+ * for all waiting messages, and a failure is cached for 5 s. So a missing topic costs one lookup every 5 s, and delays no
+ * message of another topic.
  */
 import type { Clock } from '../../core/clock.js'
 import type { Undelivered } from '../../core/sink.js'
-import type { Link } from '../link.js'
+import type { Link } from '../broker-link.js'
 import type { KafkaClient } from './client.js'
-import { type Trouble, troubleOf, undelivered } from './trouble.js'
+import { type ErrorKind, errorKind, undelivered } from './kafka-errors.js'
 
 export type Found =
-  /** `partitions` is undefined where a producer of the user's chooses them. */
+  /** `partitions` is undefined if the user's own producer chooses them. */
   { readonly partitions: number | undefined } | { readonly refused: Undelivered }
 
 interface Known {
@@ -18,11 +18,11 @@ interface Known {
   readonly at: number
 }
 
-/** How long a failure is remembered. */
+/** How long a failure is cached. */
 const REFUSED_MS = 5_000
-/** A topic may be new, or a broker may have just started: what is missing for less long is tried again. */
+/** A topic that is missing for less long is retried: it may be new, or a broker may have just started. */
 const MISSING_MS = 5_000
-/** Topics may get more partitions. */
+/** After this the number of partitions is refreshed: a topic may get more. */
 const FOUND_MS = 60_000
 const MOST_TOPICS = 10_000
 
@@ -31,7 +31,7 @@ export class Topics {
   readonly #clock: Clock
   readonly #known = new Map<string, Known>()
   readonly #lookups = new Map<string, Promise<Found>>()
-  /** Since when a topic has been missing each time that it was looked up. */
+  /** Since when each lookup of a topic has found it missing. */
   readonly #missingSince = new Map<string, number>()
 
   constructor(link: Link<KafkaClient>, clock: Clock) {
@@ -48,17 +48,17 @@ export class Topics {
     return known.found
   }
 
-  /** A broker has refused messages because of their topic: what it comes to for them, and for those that follow. */
-  refuse(topic: string, error: unknown, trouble: Trouble): Undelivered {
-    if (trouble === 'topic') return this.#remember(topic, undelivered(error, trouble, topic))
-    // The broker may not know of it yet: the next message looks it up.
+  /** The outcome of messages that a broker refused because of their topic; a final one also applies to later messages. */
+  refuse(topic: string, error: unknown, kind: ErrorKind): Undelivered {
+    if (kind === 'topic') return this.#remember(topic, undelivered(error, kind, topic))
+    // The broker may not know the topic yet: the next message looks it up again.
     this.#known.delete(topic)
-    return undelivered(error, trouble, topic)
+    return undelivered(error, kind, topic)
   }
 
   #lookUp(topic: string): Promise<Found> {
-    const underWay = this.#lookups.get(topic)
-    if (underWay !== undefined) return underWay
+    const inFlight = this.#lookups.get(topic)
+    if (inFlight !== undefined) return inFlight
     const lookup = this.#ask(topic).finally(() => this.#lookups.delete(topic))
     this.#lookups.set(topic, lookup)
     return lookup
@@ -80,17 +80,17 @@ export class Topics {
   }
 
   #failed(topic: string, error: unknown, client: KafkaClient | undefined): Undelivered {
-    const trouble = troubleOf(error)
-    const outcome = undelivered(error, trouble, topic)
-    if (trouble === 'topic') return this.#remember(topic, outcome)
-    if (trouble === 'missing') {
+    const kind = errorKind(error)
+    const outcome = undelivered(error, kind, topic)
+    if (kind === 'topic') return this.#remember(topic, outcome)
+    if (kind === 'missing') {
       const now = this.#clock.monotonic()
       const since = this.#missingSince.get(topic) ?? now
       this.#missingSince.set(topic, since)
       const isFinal = now - since >= MISSING_MS
       return this.#remember(topic, { ...outcome, ...(isFinal ? { retryable: false } : { untried: true }) })
     }
-    if (trouble === 'unanswered' && client?.healsItself === false) this.#link.lose(client)
+    if (kind === 'unanswered' && client?.recoversItself === false) this.#link.lose(client)
     return outcome
   }
 

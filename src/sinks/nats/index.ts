@@ -1,9 +1,10 @@
 /**
- * Events to NATS JetStream. A message counts as delivered when a stream has stored it. `Nats-Msg-Id` is `dedupeId`, so that
- * the server itself drops repetitions within the stream's duplicate window (two minutes, unless the stream says otherwise),
- * and no event of another store; such a repetition is delivered.
+ * Events to NATS JetStream. A message is delivered when a stream has stored it. `Nats-Msg-Id` is `dedupeId`, which is unique
+ * across stores, so the server drops repetitions within the stream's duplicate window (two minutes by default). A dropped
+ * repetition counts as delivered.
  *
- * The client would keep what is published while there is no connection, and send it later: so nothing is given to it then.
+ * The NATS client queues messages published without a connection, and sends them later. So while it reconnects, the sink
+ * publishes nothing.
  */
 import { failure } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
@@ -16,27 +17,27 @@ import {
   type Sink,
   type SinkMessage,
 } from '../../core/sink.js'
-import { Link } from '../link.js'
+import { Link } from '../broker-link.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions, headerText } from '../message.js'
 import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
-import { peer } from '../peer.js'
-import { isMute } from './greeting.js'
+import { requiredPackage } from '../required-package.js'
 import { type FindStream, refusal } from './refusal.js'
+import { isSilent } from './silent-server.js'
 
 export interface NatsOptions extends DeliveryOptions, FormatOptions {
-  /** Where events go: a subject that a stream listens to. A schedule may name another (`toOptions: { subject }`). */
+  /** The subject of events, covered by a stream. A schedule may name another (`toOptions: { subject }`). */
   readonly subject: string
-  /** URLs of servers: a connection is made by @nats-io/transport-node. */
+  /** URLs of servers; @nats-io/transport-node connects to them. */
   readonly servers?: string | readonly string[]
-  /** A connection of yours instead. It is never closed. */
+  /** Your own connection instead. The sink never closes it. */
   readonly connection?: NatsConnection
-  /** Whatever else the client should know: `user`, `pass`, `token`, `authenticator`, `tls`. */
+  /** Other options of the client: `user`, `pass`, `token`, `authenticator`, `tls`. */
   readonly client?: Readonly<Record<string, unknown>>
   /** Headers of every message. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The calls that are made of a connection, besides those that @nats-io/jetstream makes. */
+/** The methods that the sink calls, besides those that @nats-io/jetstream calls. */
 export interface NatsConnection {
   isClosed(): boolean
   closed(): Promise<unknown>
@@ -60,10 +61,10 @@ interface JetStream {
 interface Connected {
   readonly connection: NatsConnection
   readonly stream: JetStream
-  /** The client is looking for a server again. */
-  away: boolean
-  /** Told when that begins: what was published before is not answered any more. */
-  readonly waiting: Set<() => void>
+  /** The client has lost its server and is reconnecting. */
+  isReconnecting: boolean
+  /** Called on disconnect: messages published before get no answer. */
+  readonly onDisconnect: Set<() => void>
 }
 
 interface Clients {
@@ -73,17 +74,16 @@ interface Clients {
 }
 
 const OWN = ['subject', 'servers', 'connection', 'client', 'headers']
-/** For one message to be stored. */
-const PATIENCE_MS = 5_000
+const PUBLISH_TIMEOUT_MS = 5_000
 const LONGEST_PAUSE_MS = 2_000
 const MOST_RECONNECTS = 10
-/** A server that is gone without a word is noticed after two of these. */
+/** A dead server is noticed after two of these. */
 const PING_MS = 3_000
-/** A server greets at once; one that hangs must not hold up a connection to another. */
-const GREETING_MS = 2_000
-const WHOM = 'the NATS server'
+/** How long a server may take to send INFO, which it normally sends at once. */
+const INFO_MS = 2_000
+const BROKER = 'the NATS server'
 
-/** No wildcards and no empty parts: those are for who listens. */
+/** No wildcards and no empty tokens: those are for subscriptions only. */
 const subjectName: Rule = (text) =>
   /^[^\s.*>]+(\.[^\s.*>]+)*$/.test(text) && text.length <= 255
     ? undefined
@@ -97,8 +97,8 @@ export function nats(options: NatsOptions): Sink {
   const encode = encoder(options, { attributePrefix: 'ce-' }, where)
   const overridden = overrides({ subject: subjectName }, 'a NATS sink')
   const clients: Clients = {
-    ...peer<Pick<Clients, 'connect' | 'headers'>>('@nats-io/transport-node', where),
-    jetstream: peer<Pick<Clients, 'jetstream'>>('@nats-io/jetstream', where).jetstream,
+    ...requiredPackage<Pick<Clients, 'connect' | 'headers'>>('@nats-io/transport-node', where),
+    jetstream: requiredPackage<Pick<Clients, 'jetstream'>>('@nats-io/jetstream', where).jetstream,
   }
   const link = linkTo(options, clients, where)
 
@@ -112,7 +112,7 @@ export function nats(options: NatsOptions): Sink {
     for (const [name, value] of Object.entries(attributes)) all.set(name, headerText(value))
     all.set('content-type', contentType)
     try {
-      await stream.publish(to, body, { msgID: message.dedupeId, headers: all, timeout: PATIENCE_MS })
+      await stream.publish(to, body, { msgID: message.dedupeId, headers: all, timeout: PUBLISH_TIMEOUT_MS })
       return DELIVERED
     } catch (error) {
       return await refusal(error, to, message, findStream)
@@ -126,7 +126,7 @@ export function nats(options: NatsOptions): Sink {
     close: () => link.close(),
     deliver: (messages, signal) =>
       link.deliver(messages.length, signal, async (connected, settle) => {
-        if (connected.away) throw connectionLost()
+        if (connected.isReconnecting) throw connectionLost()
         const findStream = streamFinder(connected.stream)
         const publishing = messages.map((message, at) =>
           publish(connected.stream, message, findStream).then(
@@ -140,18 +140,18 @@ export function nats(options: NatsOptions): Sink {
 }
 
 function connectionLost(): Error {
-  return failure('SINK_UNREACHABLE', `${WHOM} cannot be reached: the connection is lost`)
+  return failure('SINK_UNREACHABLE', `${BROKER} is unreachable: the connection is lost`)
 }
 
-function whileConnected({ waiting }: Connected, work: Promise<unknown>): Promise<unknown> {
+function whileConnected({ onDisconnect }: Connected, work: Promise<unknown>): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const lost = () => reject(connectionLost())
-    waiting.add(lost)
-    work.then(resolve, reject).finally(() => waiting.delete(lost))
+    onDisconnect.add(lost)
+    work.then(resolve, reject).finally(() => onDisconnect.delete(lost))
   })
 }
 
-/** For the messages of one call: each subject is looked up once. */
+/** Looks up each subject at most once per call of `deliver`. */
 function streamFinder(stream: JetStream): FindStream {
   const known = new Map<string, Promise<string>>()
   return (subject) => {
@@ -163,50 +163,50 @@ function streamFinder(stream: JetStream): FindStream {
 
 function linkTo({ servers, connection, client }: NatsOptions, clients: Clients, where: string): Link<Connected> {
   if ((servers === undefined) === (connection === undefined)) {
-    throw failure('OPTION_INVALID', `${where}: give either servers, or a connection of yours`)
+    throw failure('OPTION_INVALID', `${where}: give either servers, or your own connection`)
   }
   const watched = (made: NatsConnection, lost: () => void): Connected => {
     const stream = clients.jetstream(made)
-    const connected: Connected = { connection: made, stream, away: false, waiting: new Set() }
+    const connected: Connected = { connection: made, stream, isReconnecting: false, onDisconnect: new Set() }
     void made.closed().then(lost, lost)
     void watch(connected).catch(() => {})
     return connected
   }
   if (connection !== undefined) {
     if (typeof connection?.closed !== 'function' || typeof connection.status !== 'function') {
-      throw failure('OPTION_INVALID', `${where}: connection is no connection of @nats-io/transport-node`)
+      throw failure('OPTION_INVALID', `${where}: connection is not a connection of @nats-io/transport-node`)
     }
     const connect = async (lost: () => void) => {
       if (connection.isClosed()) throw new Error('the connection that the sink was given is closed')
       return watched(connection, lost)
     }
-    return new Link({ whom: WHOM, owned: false, connect, end: () => {} })
+    return new Link({ broker: BROKER, owned: false, connect, end: () => {} })
   }
   const all = typeof servers === 'string' ? [servers] : [...(servers ?? [])]
   const settings = {
     name: 'belfry',
-    timeout: PATIENCE_MS,
+    timeout: PUBLISH_TIMEOUT_MS,
     pingInterval: PING_MS,
     ...client,
-    // It knows the others of a cluster, and looks for them first. Then it is our turn.
+    // The client tries the other servers of a cluster first; then the link makes a new connection.
     maxReconnectAttempts: MOST_RECONNECTS,
     reconnectDelayHandler: () => Math.random() * LONGEST_PAUSE_MS,
   }
   const tls = client?.tls as { readonly handshakeFirst?: boolean } | null | undefined
   const connect = async (lost: () => void) => {
-    const mute = await Promise.all(all.map((server) => tls?.handshakeFirst !== true && isMute(server, GREETING_MS)))
-    const speaking = all.filter((_, at) => mute[at] !== true)
-    if (speaking.length === 0) throw new Error('it takes connections, and says nothing')
-    return watched(await clients.connect({ ...settings, servers: speaking }), lost)
+    const silent = await Promise.all(all.map((server) => tls?.handshakeFirst !== true && isSilent(server, INFO_MS)))
+    const responsive = all.filter((_, at) => silent[at] !== true)
+    if (responsive.length === 0) throw new Error('it accepts connections and sends nothing')
+    return watched(await clients.connect({ ...settings, servers: responsive }), lost)
   }
-  return new Link({ whom: WHOM, owned: true, connect, end: ({ connection: made }) => made.close() })
+  return new Link({ broker: BROKER, owned: true, connect, end: ({ connection: made }) => made.close() })
 }
 
 async function watch(connected: Connected): Promise<void> {
   for await (const { type } of connected.connection.status()) {
-    if (type === 'reconnect') connected.away = false
+    if (type === 'reconnect') connected.isReconnecting = false
     if (type !== 'disconnect') continue
-    connected.away = true
-    for (const lost of connected.waiting) lost()
+    connected.isReconnecting = true
+    for (const lost of connected.onDisconnect) lost()
   }
 }

@@ -1,14 +1,14 @@
-/** Connections of amqplib: the calls that are made of them, and how they are made. */
+/** Connections of amqplib: the methods that the sink calls, and how to connect. */
 import { sleep, systemClock } from '../../core/clock.js'
 import { failure, quote } from '../../core/errors.js'
-import { peer } from '../peer.js'
+import { requiredPackage } from '../required-package.js'
 import type { ExchangeChannel } from './exchange-channel.js'
 
 export interface AmqpConnection {
   createConfirmChannel(): Promise<AmqpChannel>
   on(event: 'error' | 'close' | 'blocked' | 'unblocked', listener: (what: unknown) => void): unknown
   close(): Promise<unknown>
-  /** Where amqplib keeps the socket: one that the broker does not read from any more is ended by us. */
+  /** amqplib's internal connection, which holds the socket. The sink destroys it when the broker no longer reads. */
   readonly connection?: unknown
 }
 
@@ -35,20 +35,20 @@ export interface AmqpReturned {
 export interface Connected {
   readonly connection: AmqpConnection
   readonly channels: Map<string, Promise<ExchangeChannel>>
-  /** Why the broker takes no messages at the moment. */
+  /** Why the broker blocks publishers at the moment. */
   blocked?: string | undefined
-  /** The most bytes that the broker takes in one message, once it has said so. */
+  /** The largest message that the broker accepts, once an error has told it. */
   mostBytes?: number | undefined
-  /** Told when that begins: what was published before may not be confirmed for as long as it lasts. */
-  readonly waiting: Set<() => void>
+  /** Called when the broker blocks: messages published before are not confirmed while it does. */
+  readonly onBlocked: Set<() => void>
 }
 
 const CONNECT_MS = 5_000
 const CLOSE_MS = 1_000
-/** A broker that is gone without a word is noticed after two of these. */
+/** A dead broker is noticed after two of these. */
 const HEARTBEAT_SECONDS = 10
 
-/** How connections are made: from a URL, or by a function of the user's. */
+/** Connects to a URL, or by the user's function. */
 export function connector(url: unknown, connect: unknown, where: string): (lost: () => void) => Promise<Connected> {
   if ((url === undefined) === (connect === undefined)) {
     throw failure('OPTION_INVALID', `${where}: give either a url, or a function that connects`)
@@ -58,13 +58,13 @@ export function connector(url: unknown, connect: unknown, where: string): (lost:
     throw failure('OPTION_INVALID', `${where}: connect is ${quote(connect)}; it must be a function`)
   return async (lost) => {
     const connection = await make()
-    const connected: Connected = { connection, channels: new Map(), waiting: new Set() }
-    // Whoever waits for a confirmation hears of it from the channel; without a listener it would end the process.
+    const connected: Connected = { connection, channels: new Map(), onBlocked: new Set() }
+    // Channels report errors to their publishes; without a listener here, an error would end the process.
     connection.on('error', () => {})
     connection.on('close', lost)
     connection.on('blocked', (reason) => {
       connected.blocked = (reason as { reason?: string } | undefined)?.reason ?? String(reason)
-      for (const tell of connected.waiting) tell()
+      for (const interrupt of connected.onBlocked) interrupt()
     })
     connection.on('unblocked', () => {
       connected.blocked = undefined
@@ -73,23 +73,23 @@ export function connector(url: unknown, connect: unknown, where: string): (lost:
   }
 }
 
-/** Publishes, until the broker says that it takes nothing; what it was given before may arrive later all the same. */
+/** Publishes, and fails when the broker blocks. Messages that it already has may still be delivered later. */
 export async function whileUnblocked(connected: Connected, publish: () => Promise<unknown>): Promise<void> {
-  const why = () => failure('SINK_UNREACHABLE', `RabbitMQ takes no messages at the moment: ${connected.blocked}`)
+  const why = () => failure('SINK_UNREACHABLE', `RabbitMQ blocks publishers at the moment: ${connected.blocked}`)
   if (connected.blocked !== undefined) throw why()
-  let tell = () => {}
+  let interrupt = () => {}
   const blocked = new Promise<never>((_, reject) => {
-    tell = () => reject(why())
+    interrupt = () => reject(why())
   })
-  connected.waiting.add(tell)
+  connected.onBlocked.add(interrupt)
   try {
     await Promise.race([publish(), blocked])
   } finally {
-    connected.waiting.delete(tell)
+    connected.onBlocked.delete(interrupt)
   }
 }
 
-/** A broker that is blocked or hangs does not answer a goodbye: then the socket is closed, or it would stay for ever. */
+/** A blocked or hanging broker does not answer close, so the socket is destroyed after a second. */
 export async function disconnect({ connection }: Connected): Promise<void> {
   const enough = new AbortController()
   const closed = connection.close().catch(() => {})
@@ -99,11 +99,14 @@ export async function disconnect({ connection }: Connected): Promise<void> {
   stream?.destroy?.()
 }
 
-/** Each time the next node is tried first, so that one which hangs is not met again at once. */
+/** Starts with the next node each time, so that a hanging node is not tried first again. */
 function connectTo(url: unknown, where: string): () => Promise<AmqpConnection> {
   const urls = (Array.isArray(url) ? url : [url]).map((each) => checkUrl(each, where))
   if (urls.length === 0) throw failure('OPTION_INVALID', `${where}: url is an empty list; name at least one node`)
-  const { connect } = peer<{ connect(url: string, options: object): Promise<AmqpConnection> }>('amqplib', where)
+  const { connect } = requiredPackage<{ connect(url: string, options: object): Promise<AmqpConnection> }>(
+    'amqplib',
+    where,
+  )
   const settings = { timeout: CONNECT_MS, noDelay: true, clientProperties: { connection_name: 'belfry' } }
   let next = 0
   return async () => {
@@ -124,9 +127,9 @@ function connectTo(url: unknown, where: string): () => Promise<AmqpConnection> {
 function checkUrl(url: unknown, where: string): URL {
   const known = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined
   if (known === undefined || !['amqp:', 'amqps:'].includes(known.protocol)) {
-    // Not the whole of it: there may be a password inside.
+    // Only its type or protocol: the URL may contain a password.
     const shown = known === undefined ? quote(typeof url) : known.protocol
-    throw failure('OPTION_INVALID', `${where}: ${shown} is no URL of a RabbitMQ: write amqp://host`)
+    throw failure('OPTION_INVALID', `${where}: ${shown} is not a URL of RabbitMQ: write amqp://host`)
   }
   if (!known.searchParams.has('heartbeat')) known.searchParams.set('heartbeat', String(HEARTBEAT_SECONDS))
   return known

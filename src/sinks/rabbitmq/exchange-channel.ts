@@ -1,6 +1,6 @@
 /**
- * The channel of one exchange. A broker that has something against a message closes the channel, with all that was not
- * confirmed on it: so an exchange that there is not takes nothing with it but its own messages.
+ * The channel of one exchange. When RabbitMQ rejects a message it closes the channel, and all unconfirmed messages on it are
+ * lost. With a channel per exchange, an exchange that does not exist affects only its own messages.
  */
 import { failure, quote } from '../../core/errors.js'
 import { DELIVERED, type Delivery } from '../../core/sink.js'
@@ -13,15 +13,15 @@ export interface Publication {
   readonly properties: object
 }
 
-/** The channel was closed because of some message, of which this may be another: send it again, alone. */
+/** The channel was closed because of some message, maybe another one: send it again on a channel of its own. */
 export const SUSPECT = Symbol('suspect')
 
-/** The broker did not take the message, and does not say why: a queue is full, or has lost its quorum. */
+/** The broker sent a nack, without a reason: a queue is full, or has lost its quorum. */
 export const NACKED = Symbol('nacked')
 
 export type Answer = Delivery | typeof SUSPECT | typeof NACKED
 
-/** Replies of AMQP: no permission, no such exchange, and something is wrong with a message. */
+/** AMQP reply codes. */
 const ACCESS_REFUSED = 403
 const NOT_FOUND = 404
 const PRECONDITION_FAILED = 406
@@ -29,11 +29,11 @@ const PRECONDITION_FAILED = 406
 export class ExchangeChannel {
   readonly #exchange: string
   readonly #channel: AmqpChannel
-  /** Ids of messages that came back, until they are confirmed. */
+  /** Ids of messages returned as unroutable; their confirmation follows. */
   readonly #returned = new Set<string>()
   #reason: unknown
   #closed = false
-  #underWay = 0
+  #inFlight = 0
 
   private constructor(exchange: string, channel: AmqpChannel, closed: () => void) {
     this.#exchange = exchange
@@ -57,16 +57,16 @@ export class ExchangeChannel {
   }
 
   get isIdle(): boolean {
-    return this.#underWay === 0
+    return this.#inFlight === 0
   }
 
   async close(): Promise<void> {
     await this.#channel.close()
   }
 
-  /** Resolves when the broker has confirmed the message, or has something against it. */
+  /** Resolves when the broker has confirmed or rejected the message. */
   publish(publication: Publication): Promise<Answer> {
-    this.#underWay += 1
+    this.#inFlight += 1
     return new Promise<Answer>((resolve) => {
       const { id, routingKey, content, properties } = publication
       const confirmed = (error: unknown) => {
@@ -79,21 +79,21 @@ export class ExchangeChannel {
         resolve(this.#closed ? this.#failure(error) : { delivered: false, error, retryable: false })
       }
     }).finally(() => {
-      this.#underWay -= 1
+      this.#inFlight -= 1
     })
   }
 
-  /** The most bytes that a message may have, if the channel was closed because one had more. */
+  /** The largest message allowed, if the channel was closed because one was larger. */
   get mostBytes(): number | undefined {
     const said = this.#reason instanceof Error ? this.#reason.message : ''
     const found = /larger than (?:the )?(?:configured )?max(?:imum)? size (\d+)/.exec(said)
     return found === null ? undefined : Number(found[1])
   }
 
-  /** What the broker closed the channel for. */
+  /** The outcome of the message that the broker closed the channel for. */
   refusal(): Delivery {
     const said = this.#reason instanceof Error ? this.#reason.message : String(this.#reason)
-    const what = `RabbitMQ does not take this message for exchange ${quote(this.#exchange)}: ${said}`
+    const what = `RabbitMQ refuses this message for exchange ${quote(this.#exchange)}: ${said}`
     return { delivered: false, error: failure('SINK_REFUSED', what, { cause: this.#reason }), retryable: false }
   }
 
@@ -107,7 +107,7 @@ export class ExchangeChannel {
     return { delivered: false, error: failure('SINK_UNREACHABLE', what, { cause: error }), unreachable: true }
   }
 
-  /** Queues come and go with those who read them: so this may be tried again. */
+  /** Retryable: consumers create and delete queues. */
   #unroutable(routingKey: string): Delivery {
     const what = `no queue gets messages for ${quote(routingKey)} from exchange ${quote(this.#exchange)}: bind one`
     return { delivered: false, error: failure('SINK_REFUSED', what) }

@@ -1,6 +1,6 @@
 /**
- * Events to RabbitMQ. A message counts as delivered when the broker has confirmed it: it is persistent, so a durable queue
- * has it on disk by then; and it is mandatory, so one that no queue gets comes back instead of vanishing.
+ * Events to RabbitMQ. A message is delivered when the broker has confirmed it. Messages are persistent, so a durable queue has
+ * them on disk by then, and mandatory, so that the broker returns a message without a queue instead of dropping it.
  */
 import { failure, quote } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
@@ -12,9 +12,9 @@ import {
   type Sink,
   type SinkMessage,
 } from '../../core/sink.js'
+import { Link, type Settle } from '../broker-link.js'
 import { type Addressed, byDestination } from '../by-destination.js'
 import { Destinations } from '../destinations.js'
-import { Link, type Settle } from '../link.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions } from '../message.js'
 import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
 import { type AmqpConnection, type Connected, connector, disconnect, whileUnblocked } from './amqp.js'
@@ -24,20 +24,20 @@ export type { AmqpChannel, AmqpConnection, AmqpReturned } from './amqp.js'
 
 export interface RabbitMqOptions extends Destination, DeliveryOptions, FormatOptions {
   /**
-   * `amqp://user:password@host/vhost`, or those of several nodes of a cluster: when a connection is lost, the next node is
-   * tried. Connections are made by amqplib.
+   * `amqp://user:password@host/vhost`, or a list of nodes of a cluster: after a lost connection the next node is tried.
+   * amqplib connects.
    */
   readonly url?: string | readonly string[]
-  /** Makes a connection of amqplib's instead; called again whenever one is lost. */
+  /** Your own function that connects with amqplib; called again after each lost connection. */
   readonly connect?: () => Promise<AmqpConnection>
   /** Headers of every message. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Where events go: a schedule may say otherwise in the same words (`toOptions: { exchange }`). */
+/** The destination of events; a schedule may override it (`toOptions: { exchange }`). */
 export interface Destination {
   readonly exchange?: string
-  /** What the exchange routes by. Default the message's key, which is the schedule's id unless that says otherwise. */
+  /** Default: the message's key, which is the schedule's id by default. */
   readonly routingKey?: string
   /** A queue to send to, instead of an exchange. */
   readonly queue?: string
@@ -50,11 +50,11 @@ interface Item extends Publication {
 const OWN = ['url', 'connect', 'exchange', 'routingKey', 'queue', 'headers']
 const WHERE = 'a RabbitMQ sink'
 const MOST_CHANNELS = 32
-/** Calls that began before the broker said how large a message may be can each close the channel once more. */
+/** Concurrent calls that began before the size limit was known can each close the channel once more. */
 const MOST_ROUNDS = 5
 /** Longer than the queues of a cluster need to elect a leader. */
-const PATIENCE_MS = 10_000
-/** Names in AMQP have at most so many bytes. */
+const CONFIRM_TIMEOUT_MS = 10_000
+/** The largest short string of AMQP, in bytes. */
 const MOST_BYTES = 255
 
 const shortText: Rule = (text) => {
@@ -71,11 +71,11 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
   const encode = encoder(options, { attributePrefix: 'cloudEvents_' }, where)
   const overridden = overrides(RULES, WHERE)
   const link = new Link<Connected>({
-    whom: 'RabbitMQ',
+    broker: 'RabbitMQ',
     owned: true,
     connect: connector(options.url, options.connect, where),
     end: disconnect,
-    patienceMs: PATIENCE_MS,
+    outcomeTimeoutMs: CONFIRM_TIMEOUT_MS,
   })
   const destinations = new Destinations()
 
@@ -112,14 +112,14 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
   }
 }
 
-/** A queue is the default exchange, with the queue's name to route by. */
+/** A queue is addressed through the default exchange, with its name as routing key. */
 function destination(
   own: Destination,
   over: Destination,
   where: string,
 ): { readonly exchange: string; readonly routingKey?: string } {
-  const said = Object.keys(over).length > 0
-  const given = said
+  const isOverridden = Object.keys(over).length > 0
+  const given = isOverridden
     ? { exchange: over.exchange ?? own.exchange, routingKey: over.routingKey ?? own.routingKey, queue: over.queue }
     : own
   for (const [name, rule] of Object.entries(RULES)) {
@@ -127,8 +127,8 @@ function destination(
     if (value !== undefined) checkText(value, rule, name, where)
   }
   const { exchange, routingKey, queue } = given
-  if ((exchange === undefined) === (queue === undefined) && !(said && queue !== undefined)) {
-    throw failure('OPTION_INVALID', `${where}: say where events go: either an exchange, or a queue`)
+  if ((exchange === undefined) === (queue === undefined) && !(isOverridden && queue !== undefined)) {
+    throw failure('OPTION_INVALID', `${where}: give either an exchange or a queue`)
   }
   if (queue !== undefined) return { exchange: '', routingKey: queue }
   return { exchange: exchange ?? '', ...(routingKey === undefined ? {} : { routingKey }) }
@@ -147,27 +147,27 @@ function propertiesOf({ id, generated_at }: SinkMessage, contentType: string, he
   }
 }
 
-interface Way {
+interface Publishing {
   readonly connected: Connected
   readonly destinations: Destinations
   readonly exchange: string
 }
 
 /**
- * When a channel was closed because a message is too large, the broker says how large one may be: the others that it took
- * with it are sent once more, together. When it does not say which was wrong, they are sent alone: only that one fails.
+ * When the broker closed the channel because a message is too large, its error names the limit: all other messages are sent
+ * again together. When the error does not tell which message was wrong, each is sent alone, and only that one fails.
  */
-async function publishAll(way: Way, items: readonly Item[], settle: Settle): Promise<void> {
-  let suspects = await publishOnce(way, items, settle)
-  for (let round = 0; suspects.length > 0 && way.connected.mostBytes !== undefined && round < MOST_ROUNDS; round += 1) {
-    suspects = await publishOnce(way, suspects, settle)
+async function publishAll(to: Publishing, items: readonly Item[], settle: Settle): Promise<void> {
+  let suspects = await publishOnce(to, items, settle)
+  for (let round = 0; suspects.length > 0 && to.connected.mostBytes !== undefined && round < MOST_ROUNDS; round += 1) {
+    suspects = await publishOnce(to, suspects, settle)
   }
-  for (const item of suspects) heard(way, item, await publishAlone(way, item), settle)
+  for (const item of suspects) settleAnswer(to, item, await publishAlone(to, item), settle)
 }
 
-/** Answers with what the channel took with it when it was closed. */
-async function publishOnce(way: Way, items: readonly Item[], settle: Settle): Promise<Item[]> {
-  const { connected, exchange } = way
+/** Resolves to the messages that were lost when the broker closed the channel. */
+async function publishOnce(to: Publishing, items: readonly Item[], settle: Settle): Promise<Item[]> {
+  const { connected, exchange } = to
   const channel = await channelFor(connected, exchange)
   const suspects: Item[] = []
   const publish = async (item: Item) => {
@@ -175,33 +175,38 @@ async function publishOnce(way: Way, items: readonly Item[], settle: Settle): Pr
     if (mostBytes !== undefined && item.content.length > mostBytes) return settle(item.at, tooLarge(item, mostBytes))
     const answer = await channel.publish(item)
     if (answer === SUSPECT) suspects.push(item)
-    else heard(way, item, answer, settle)
+    else settleAnswer(to, item, answer, settle)
   }
   await Promise.all(items.map(publish))
   connected.mostBytes ??= channel.mostBytes
   return suspects
 }
 
-function heard({ destinations, exchange }: Way, item: Item, answer: Exclude<Answer, typeof SUSPECT>, settle: Settle) {
+function settleAnswer(
+  { destinations, exchange }: Publishing,
+  item: Item,
+  answer: Exclude<Answer, typeof SUSPECT>,
+  settle: Settle,
+) {
   const destination = exchange === '' ? `queue ${quote(item.routingKey)}` : `exchange ${quote(exchange)}`
   if (answer === NACKED) return settle(item.at, nacked(destination, destinations.refused(destination)))
-  if (answer.delivered) destinations.took(destination)
+  if (answer.delivered) destinations.accepted(destination)
   settle(item.at, answer)
 }
 
 function tooLarge({ content }: Item, mostBytes: number): Delivery {
-  const what = `RabbitMQ takes messages of ${mostBytes} bytes at most, and this one has ${content.length}`
+  const what = `RabbitMQ accepts messages of at most ${mostBytes} bytes, and this one has ${content.length}`
   return { delivered: false, error: failure('SINK_REFUSED', what), retryable: false }
 }
 
-function nacked(destination: string, isBrokers: boolean): Delivery {
-  const what = `RabbitMQ did not take the message for ${destination}: is a queue full, or its quorum lost?`
+function nacked(destination: string, isOutage: boolean): Delivery {
+  const what = `RabbitMQ refused the message for ${destination}: is a queue full, or its quorum lost?`
   const refused = { delivered: false as const, error: failure('SINK_REFUSED', what) }
-  return isBrokers ? { ...refused, unreachable: true } : refused
+  return isOutage ? { ...refused, unreachable: true } : refused
 }
 
-/** On a channel that nobody else uses: what closes it is this message. */
-async function publishAlone({ connected, exchange }: Way, item: Item): Promise<Exclude<Answer, typeof SUSPECT>> {
+/** On a channel of its own: if it is closed, this message is the reason. */
+async function publishAlone({ connected, exchange }: Publishing, item: Item): Promise<Exclude<Answer, typeof SUSPECT>> {
   const channel = await ExchangeChannel.open(connected.connection, exchange, () => {})
   const outcome = await channel.publish(item)
   if (outcome === SUSPECT) return channel.refusal()
@@ -222,7 +227,7 @@ function channelFor({ connection, channels }: Connected, exchange: string): Prom
   return opened
 }
 
-/** Schedules may name any number of exchanges. */
+/** Bounds the number of channels: schedules may name any number of exchanges. */
 async function closeIdle(channels: Map<string, Promise<ExchangeChannel>>): Promise<void> {
   for (const [exchange, opened] of channels) {
     const channel = await opened

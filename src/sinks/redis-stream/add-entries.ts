@@ -1,53 +1,22 @@
-/**
- * Adds entries to a stream, each once: the ids of the last while are in a sorted set beside it, by the server's time, and
- * an entry whose id is there already is not added again. All of it is one script, so nobody can come between looking and
- * adding, and whoever sends it a second time because the answer was lost adds nothing.
- *
- * The set has the stream's slot in a cluster. It is as old as the window, and gone when nothing has come for that long.
- */
+/** Adds entries to a stream, each once: see `add-entries.lua`. */
 import { createHash } from 'node:crypto'
-
-const TEXT = `
-local stream, seen = KEYS[1], KEYS[2]
-local window, most = tonumber(ARGV[1]), tonumber(ARGV[2])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if window > 0 then redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window) end
-local names = tonumber(ARGV[3])
-local entry = {}
-for field = 1, names do entry[2 * field - 1] = ARGV[3 + field] end
-local outcomes = {}
-for at = 4 + names, #ARGV, names + 1 do
-  local id, outcome = ARGV[at], 1
-  if window == 0 or redis.call('ZADD', seen, 'NX', now, id) == 1 then
-    for field = 1, names do entry[2 * field] = ARGV[at + field] end
-    local added = redis.pcall('XADD', stream, '*', unpack(entry))
-    if type(added) == 'table' and added.err then
-      if window > 0 then redis.call('ZREM', seen, id) end
-      outcome = added.err
-    end
-  end
-  outcomes[#outcomes + 1] = outcome
-end
-if window > 0 then redis.call('PEXPIRE', seen, window) end
-if most > 0 then redis.pcall('XTRIM', stream, 'MAXLEN', '~', most) end
-return outcomes`
+import TEXT from './add-entries.lua'
 
 const SHA = createHash('sha1').update(TEXT).digest('hex')
 
 export interface Entry {
   readonly dedupeId: string
-  /** Names of its fields, and what they hold. */
+  /** Names and values of its fields. */
   readonly names: readonly string[]
   readonly values: readonly string[]
 }
 
-/** Sends a command to whoever has the key. */
+/** Sends a command to the node that has the key. */
 export type Send = (key: string, command: readonly string[]) => Promise<unknown>
 
 /**
- * One answer per entry: undefined when it is in the stream, else what the server has against it. All of them have fields
- * of the same names, which are sent once.
+ * Resolves to one answer per entry: undefined when it is in the stream, else the server's error. All entries must have the
+ * same field names, which are sent once.
  */
 export async function addEntries(
   send: Send,
@@ -68,7 +37,7 @@ export async function addEntries(
   return entries.map((_, index) => (Number(outcomes[index]) === 1 ? undefined : String(outcomes[index])))
 }
 
-/** In the same slot as the stream. */
+/** The key of the ids, in the same cluster slot as the stream. */
 function seenKey(stream: string): string {
   return stream.includes('{') ? `${stream}:belfry-seen` : `{${stream}}:belfry-seen`
 }

@@ -1,4 +1,4 @@
-/** The clients that can be brought along, single or cluster, and those that are made here for a URL. */
+/** The user's clients (single, cluster or sentinel), and clients made here for a URL. */
 import { sleep, systemClock } from '../../core/clock.js'
 import { failure, quote } from '../../core/errors.js'
 import { installedPackage } from '../../core/installed-package.js'
@@ -50,15 +50,15 @@ export type RedisClient = NodeRedis | NodeRedisCluster | NodeRedisSentinel | IoR
 
 export interface Connected {
   readonly send: Send
-  /** Whether a command would be sent now, and not kept by the client for later. */
+  /** Whether the client would send a command now, instead of queueing it. */
   isReady(): boolean
   end(): unknown
 }
 
 const CONNECT_MS = 5_000
-/** For the connection and its first answer. */
+/** Timeout for connecting, including the first answer. */
 const ANSWER_MS = 5_000
-/** Whether a client is made anew is decided here, so each gives up at once, keeps nothing, and sends nothing twice. */
+/** The link reconnects, so clients do not: they fail at once, queue nothing, and resend nothing. */
 const NODE_REDIS = {
   RESP: 2,
   disableOfflineQueue: true,
@@ -74,13 +74,13 @@ const IOREDIS = {
   connectTimeout: CONNECT_MS,
 }
 
-/** Without a listener, what a connection says would end the process; whoever sent a command hears of it anyway. */
-const heard = new WeakSet<RedisClient>()
+/** Clients with a listener: without one an error event would end the process. Commands report errors anyway. */
+const listened = new WeakSet<RedisClient>()
 
-/** Connects a client, if it is not yet. */
+/** Connects a client that is not yet connected. */
 export async function connected(client: RedisClient): Promise<Connected> {
-  if (!heard.has(client)) client.on('error', () => {})
-  heard.add(client)
+  if (!listened.has(client)) client.on('error', () => {})
+  listened.add(client)
   if ('masters' in client) {
     if (!client.isOpen) await client.connect()
     const send: Send = (key, command) => client.sendCommand(key, false, [...command])
@@ -104,21 +104,21 @@ export async function connected(client: RedisClient): Promise<Connected> {
   }
 }
 
-/** Connects a client of our own: one whose server takes the connection and says nothing is ended. */
-export async function connectedInTime(client: RedisClient, patienceMs = ANSWER_MS): Promise<Connected> {
+/** Connects a client of our own. Ends it if its server accepts the connection and does not answer. */
+export async function connectedInTime(client: RedisClient, timeoutMs = ANSWER_MS): Promise<Connected> {
   try {
-    return await inTime(connected(client), patienceMs)
+    return await inTime(connected(client), timeoutMs)
   } catch (error) {
     end(client)
     throw error
   }
 }
 
-/** A server that hangs keeps its connections open, and answers nothing. */
-export async function inTime<Answer>(answer: Promise<Answer>, patienceMs: number): Promise<Answer> {
+/** Rejects when a server hangs: it keeps its connections open, and answers nothing. */
+export async function inTime<Answer>(answer: Promise<Answer>, timeoutMs: number): Promise<Answer> {
   const enough = new AbortController()
-  const late = sleep(systemClock, patienceMs, enough.signal).then(() => {
-    throw new Error(`it has not answered within ${patienceMs / 1_000} s`)
+  const late = sleep(systemClock, timeoutMs, enough.signal).then(() => {
+    throw new Error(`it has not answered within ${timeoutMs / 1_000} s`)
   })
   try {
     return await Promise.race([answer, late])
@@ -132,7 +132,7 @@ function end(client: RedisClient): void {
     if ('disconnect' in client && 'call' in client) client.disconnect()
     else client.destroy()
   } catch {
-    // One that is closed already says so.
+    // It is already closed.
   }
 }
 
@@ -151,7 +151,7 @@ interface IoRedisPackage {
   readonly Cluster: new (nodes: readonly string[], options: object) => IoRedis
 }
 
-/** Makes clients for URLs, by whichever package is installed. */
+/** Makes clients for URLs, with whichever package is installed. */
 export function clientMaker(urls: readonly unknown[], isCluster: boolean, where: string): () => RedisClient {
   for (const each of urls) checkUrl(each, where)
   const nodes = urls.map(String)
@@ -161,7 +161,7 @@ export function clientMaker(urls: readonly unknown[], isCluster: boolean, where:
   if (nodeRedis !== undefined) {
     if (!isCluster) return () => nodeRedis.createClient({ url, ...NODE_REDIS })
     const rootNodes = nodes.map((each) => ({ url: each }))
-    // Nodes that the cluster itself names come without a user.
+    // Nodes that the cluster announces come without credentials.
     const defaults = { ...NODE_REDIS, ...urlCredentials(url) }
     return () => nodeRedis.createCluster({ RESP: 2, rootNodes, minimizeConnections: true, defaults })
   }
@@ -176,7 +176,7 @@ export function clientMaker(urls: readonly unknown[], isCluster: boolean, where:
 function checkUrl(url: unknown, where: string): void {
   const known = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined
   if (known !== undefined && ['redis:', 'rediss:', 'unix:'].includes(known.protocol)) return
-  // Not the whole of it: there may be a password inside.
+  // Only its type or protocol: the URL may contain a password.
   const shown = known === undefined ? quote(typeof url) : known.protocol
-  throw failure('OPTION_INVALID', `${where}: ${shown} is no URL of a Redis server: write redis://host:6379`)
+  throw failure('OPTION_INVALID', `${where}: ${shown} is not a URL of a Redis server: write redis://host:6379`)
 }

@@ -1,7 +1,7 @@
 /**
- * Events to Redis Streams. A message counts as delivered when it is in the stream; one that is there already, because the
+ * Events to Redis Streams. A message is delivered when it is in the stream. A message that is already there, because the
  * answer to an earlier attempt was lost, is not added again (within `dedupe`). Old entries are trimmed, so that a stream
- * that nobody reads does not fill the server.
+ * without readers does not fill the server.
  */
 import { failure, quote } from '../../core/errors.js'
 import { checkOptions } from '../../core/known-options.js'
@@ -15,8 +15,8 @@ import {
   type SinkMessage,
 } from '../../core/sink.js'
 import { type Duration, durationMs } from '../../time/duration.js'
+import { Link, type Settle } from '../broker-link.js'
 import { type Addressed, byDestination } from '../by-destination.js'
-import { Link, type Settle } from '../link.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions } from '../message.js'
 import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
 import { addEntries, type Entry } from './add-entries.js'
@@ -36,17 +36,17 @@ export type { IoRedis, NodeRedis, NodeRedisCluster, NodeRedisSentinel, RedisClie
 export interface RedisStreamOptions extends DeliveryOptions, FormatOptions {
   /** The stream's key; a schedule may name another (`toOptions: { stream }`). */
   readonly stream: string
-  /** A client of @redis/client or ioredis, single, cluster or sentinel. It is connected if need be, and never closed. */
+  /** Your client of @redis/client or ioredis: single, cluster or sentinel. The sink connects it if needed, and never closes it. */
   readonly client?: RedisClient
-  /** Or where the server is: a client is made by whichever of the two is installed. */
+  /** Or the server's URL: the sink makes a client with whichever of the two packages is installed. */
   readonly url?: string
-  /** Where Sentinels are. The host of `url` is then the name of the master: `redis://user:password@orders`. */
+  /** URLs of Sentinels. The host of `url` is then the name of the master: `redis://user:password@orders`. */
   readonly sentinels?: readonly string[]
-  /** Or where some nodes of a cluster are. */
+  /** Or URLs of some nodes of a cluster. */
   readonly nodes?: readonly string[]
-  /** How many entries the stream keeps, about. Default 1,000,000; 0 keeps all. */
+  /** About how many entries the stream keeps. Default 1,000,000; 0 keeps all. */
   readonly maxLength?: number
-  /** For how long an id is not added again. Default 10 minutes; 0 turns it off. It costs about 100 bytes an entry. */
+  /** How long an id is not added again. Default 10 minutes; 0 disables it. Costs about 100 bytes an entry. */
   readonly dedupe?: Duration
   /** Fields of every entry. */
   readonly headers?: Readonly<Record<string, string>>
@@ -57,20 +57,19 @@ interface Item extends Entry {
 }
 
 const OWN = ['stream', 'client', 'url', 'sentinels', 'nodes', 'maxLength', 'dedupe', 'headers']
-const WHOM = 'the Redis server'
-/** A server that has not answered by then hangs. */
-const PATIENCE_MS = 5_000
-/** A server does nothing else while it adds these: so many, and so many characters. */
+const BROKER = 'the Redis server'
+const ANSWER_TIMEOUT_MS = 5_000
+/** One script adds at most this many entries and characters, because the server does nothing else meanwhile. */
 const MOST_ENTRIES = 500
 const MOST_TEXT = 1_000_000
-/** Fields that are the entry's own, in this order. */
+/** Fields of every entry, in this order. */
 const RESERVED = ['id', 'key', 'data', 'content-type']
-/** The first word of an answer that another attempt would get again: what is there is no stream. */
+/** Error codes that a retry would get again: the key is not a stream, or the user lacks permission. */
 const FINAL = ['WRONGTYPE', 'NOPERM']
-/** Of an answer of a server that is no master any more: whoever has its name by now is asked over a new connection. */
+/** Error codes of a demoted master: a new connection finds its successor. */
 const DEMOTED = ['READONLY', 'MASTERDOWN']
 
-/** Braces are the hash tag of a cluster, or nothing. */
+/** Braces are allowed only as one hash tag of a cluster. */
 const streamKey: Rule = (text) => {
   if (text === '' || text.length > 1_024) return 'a key has 1 to 1024 characters'
   return /^[^{}]*(\{[^{}]+\}[^{}]*)?$/.test(text) ? undefined : 'braces are for one hash tag: {tag}'
@@ -110,7 +109,7 @@ export function redisStream(options: RedisStreamOptions): Sink {
       end = endOfPart(items, from)
       const part = items.slice(from, end)
       try {
-        const answers = await inTime(addEntries(redis.send, to, settings, part), PATIENCE_MS)
+        const answers = await inTime(addEntries(redis.send, to, settings, part), ANSWER_TIMEOUT_MS)
         for (const [index, { at }] of part.entries()) settle(at, outcomeOf(answers[index], to))
       } catch (error) {
         const word = firstWord(error)
@@ -128,14 +127,14 @@ export function redisStream(options: RedisStreamOptions): Sink {
     close: () => link.close(),
     deliver: (messages, signal) =>
       link.deliver(messages.length, signal, async (known, settle) => {
-        const redis = known.isReady() ? known : await another(link, known)
+        const redis = known.isReady() ? known : await reconnect(link, known)
         const streams = byDestination(messages, itemFor, settle)
         await Promise.all([...streams].map(([to, items]) => addAll(redis, to, items, settle)))
       }),
   }
 }
 
-/** Entries of one script: not too many, nor too much, with fields of the same names. */
+/** The end of the entries that one script adds: within its limits, and with the same field names. */
 function endOfPart(items: readonly Item[], from: number): number {
   const { names = [] } = items[from] ?? {}
   const isAlike = (item: Item) =>
@@ -150,12 +149,12 @@ function endOfPart(items: readonly Item[], from: number): number {
   return end
 }
 
-/** A connection in the place of one that was lost. The user's own client looks for its server by itself. */
-async function another(link: Link<Connected>, lost: Connected): Promise<Connected> {
+/** A new connection after a lost one. The user's own client reconnects by itself. */
+async function reconnect(link: Link<Connected>, lost: Connected): Promise<Connected> {
   link.lose(lost)
   const redis = await link.get()
   if (redis.isReady()) return redis
-  throw failure('SINK_UNREACHABLE', `${WHOM} cannot be reached: the connection is lost`)
+  throw failure('SINK_UNREACHABLE', `${BROKER} is unreachable: the connection is lost`)
 }
 
 function outcomeOf(answer: string | undefined, stream: string): Delivery {
@@ -166,14 +165,14 @@ function failureOf(cause: unknown, stream: string): Delivery {
   const said = cause instanceof Error ? cause.message : String(cause)
   const word = firstWord(cause)
   if (word !== undefined && FINAL.includes(word)) {
-    const error = failure('SINK_REFUSED', `Redis does not add this message to ${quote(stream)}: ${said}`, { cause })
+    const error = failure('SINK_REFUSED', `Redis refuses this message for ${quote(stream)}: ${said}`, { cause })
     return { delivered: false, error, retryable: false }
   }
-  const error = failure('SINK_UNREACHABLE', `${WHOM} has not added the message: ${said}`, { cause })
+  const error = failure('SINK_UNREACHABLE', `${BROKER} has not added the message: ${said}`, { cause })
   return { delivered: false, error, unreachable: true }
 }
 
-/** Redis names its errors by their first word; what the client itself says has none. */
+/** The error code of Redis, the first word of its message. Errors of the client have none. */
 function firstWord(error: unknown): string | undefined {
   return error instanceof Error ? /^-?([A-Z]{2,}) /.exec(error.message)?.[1] : undefined
 }
@@ -181,26 +180,27 @@ function firstWord(error: unknown): string | undefined {
 function linkTo({ client, url, sentinels, nodes }: RedisStreamOptions, where: string): Link<Connected> {
   const given = [client, url, nodes].filter((each) => each !== undefined)
   if (given.length !== 1)
-    throw failure('OPTION_INVALID', `${where}: give a client of yours, or a url, or nodes of a cluster`)
+    throw failure('OPTION_INVALID', `${where}: give your own client, or a url, or nodes of a cluster`)
   if (client !== undefined) {
-    if (!isClient(client)) throw failure('OPTION_INVALID', `${where}: client is none of @redis/client or of ioredis`)
-    return new Link({ whom: WHOM, owned: false, connect: () => connected(client), end: () => {} })
+    if (!isClient(client))
+      throw failure('OPTION_INVALID', `${where}: client is not a client of @redis/client or ioredis`)
+    return new Link({ broker: BROKER, owned: false, connect: () => connected(client), end: () => {} })
   }
   if (sentinels !== undefined) {
     if (url === undefined)
       throw failure('OPTION_INVALID', `${where}: sentinels need a url, whose host names the master`)
     const findMaster = masterFinder(url, sentinels, where)
     const connect = async () => connectedInTime(clientMaker([await findMaster()], false, where)())
-    return new Link({ whom: WHOM, owned: true, connect, end: (redis) => redis.end() })
+    return new Link({ broker: BROKER, owned: true, connect, end: (redis) => redis.end() })
   }
   const make = clientMaker(nodes ?? [url], nodes !== undefined, where)
-  return new Link({ whom: WHOM, owned: true, connect: () => connectedInTime(make()), end: (redis) => redis.end() })
+  return new Link({ broker: BROKER, owned: true, connect: () => connectedInTime(make()), end: (redis) => redis.end() })
 }
 
 function checkFields<Fields extends object>(fields: Fields, where: string): Fields {
   const stray = Object.keys(fields).find((name) => RESERVED.includes(name))
   if (stray === undefined) return fields
-  throw failure('OPTION_INVALID', `${where}: header ${quote(stray)} is a field of every entry already`)
+  throw failure('OPTION_INVALID', `${where}: header ${quote(stray)} is already a field of every entry`)
 }
 
 function checkLength(maxLength = 1_000_000, where: string): number {

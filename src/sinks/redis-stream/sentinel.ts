@@ -1,17 +1,17 @@
 /**
- * Where the master is, by what Sentinel says. It is asked again for each new connection, and a connection is given up when
- * its server no longer answers or is no longer the master: so a failover is followed with any client.
+ * Finds the current master through Sentinel. It is asked for each new connection, and a connection is dropped when its server
+ * no longer answers or is no longer the master, so that the sink follows a failover with any client.
  */
 import { failure, quote } from '../../core/errors.js'
 import { clientMaker, connectedInTime, inTime } from './clients.js'
 
-/** A sentinel that does not answer by then is left out. */
+/** A sentinel that has not answered by then is skipped. */
 const ANSWER_MS = 2_000
 
-/** Resolves to the URL of the master whose name is the host of this one. */
+/** Resolves to the URL of the master. */
 export type FindMaster = () => Promise<string>
 
-/** Asks the sentinels one after the other, beginning with another one each time. */
+/** Asks the sentinels one after the other, starting with the next one each time. */
 export function masterFinder(url: unknown, sentinels: readonly unknown[], where: string): FindMaster {
   if (!Array.isArray(sentinels) || sentinels.length === 0) {
     throw failure(

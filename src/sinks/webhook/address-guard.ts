@@ -1,11 +1,10 @@
 /**
- * Keeps requests away from addresses that are nobody's business: URLs of webhooks come from users, and a service inside a
- * network must not be their way into it (SSRF).
+ * Protects against SSRF: URLs of webhooks come from users, and a service inside a network must not give them access to it.
  *
- * What counts is the address that is connected to, not the name, nor how it is written: a URL's host is first brought into
- * one form (`http://2130706433`, `http://0177.1` and `http://[::ffff:7f00:1]` are all 127.0.0.1), and a name is resolved
- * by the guard itself as part of connecting, so that the address that was looked at is the one that is used. A name that
- * turns to another address between two attempts is looked at again with its next connection.
+ * The guard checks the address that is connected to, not the name or its spelling. A URL's host is first normalised
+ * (`http://2130706433`, `http://0177.1` and `http://[::ffff:7f00:1]` are all 127.0.0.1). A name is resolved by the guard as part
+ * of connecting, so that the checked address is the one that is used. If the name changes its address (DNS rebinding), the
+ * next connection checks the new one.
  */
 import { lookup as systemLookup } from 'node:dns/promises'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
@@ -13,18 +12,18 @@ import { failure, quote } from '../../core/errors.js'
 
 export type Resolve = (host: string) => Promise<readonly string[]>
 
-/** Not the internet: this host, private networks, links, carriers, documentation, benchmarks, multicast, reserved. */
+/** Not public: this host, private networks, link-local, carrier NAT, documentation, benchmarks, multicast, reserved. */
 const RESERVED_IPV4 = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
   ...['192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24'],
   ...['224.0.0.0/4', '240.0.0.0/4'],
-  // Metadata and control of one cloud stand at an address that looks public.
+  // Azure serves metadata and control at an address that looks public.
   '168.63.129.16/32',
 ]
-/** All that is public begins so; within it these are not. */
+/** All public IPv6 addresses are in this network; the reserved ones below are exceptions. */
 const PUBLIC_IPV6 = '2000::/3'
 const RESERVED_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
-/** IPv4 within IPv6: as it is written in sockets, and behind a translator. The IPv4 address counts. */
+/** IPv4 inside IPv6 (mapped, or behind NAT64): the IPv4 address is checked. */
 const CARRIES_IPV4 = /^(?:::ffff:|64:ff9b::)([0-9a-f]{1,4}):([0-9a-f]{1,4})$/
 
 const reserved = listOf([...RESERVED_IPV4, ...RESERVED_IPV6])
@@ -34,13 +33,13 @@ export class AddressGuard {
   readonly #allowed: BlockList
   readonly #resolve: Resolve
 
-  /** `allow` names addresses and networks that are ours to call, such as `10.0.0.0/8`. */
+  /** `allow` lists private addresses and networks that may be called, such as `10.0.0.0/8`. */
   constructor(allow: readonly string[], resolve: Resolve = resolveBySystem) {
     this.#allowed = listOf(allow)
     this.#resolve = resolve
   }
 
-  /** Refuses a URL whose host is an address that may not be called. Names are looked at when they are resolved. */
+  /** Refuses a URL whose host is a forbidden address. Names are checked when they are resolved. */
   checkHost(hostname: string): void {
     const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
     if (isIP(host) !== 0 && !this.allows(host)) throw refusal(host)
@@ -54,7 +53,7 @@ export class AddressGuard {
     return !reserved.check(text, family) && (family === 'ipv4' || publicIpv6.check(text, family))
   }
 
-  /** For sockets: resolves a name, and hands out its addresses only if none of them is refused. */
+  /** The `lookup` of sockets: resolves a name, and fails if any of its addresses is forbidden. */
   readonly lookup: LookupFunction = (host, options, callback) => {
     this.#lookUp(host).then(
       (found) => {
@@ -74,15 +73,15 @@ export class AddressGuard {
   }
 }
 
-/** Says nothing of what a name resolves to inside. */
+/** Does not reveal the address that a name resolves to inside the network. */
 function refusal(host: string) {
   return failure(
     'ADDRESS_REFUSED',
-    `${host} is a private, local or reserved address: only those that the sink's "allow" names are called`,
+    `${host} is a private, local or reserved address: the sink calls only those in its option "allow"`,
   )
 }
 
-/** One way to write each address; undefined for what is none. */
+/** The normalised address; undefined for text that is not an address. */
 function canonical(address: string): { readonly text: string; readonly family: 'ipv4' | 'ipv6' } | undefined {
   if (isIP(address) === 4) return { text: address, family: 'ipv4' }
   const [bare = ''] = address.split('%')
@@ -106,7 +105,7 @@ function listOf(networks: readonly string[]): BlockList {
     const most = family === 'ipv4' ? 32 : 128
     const prefix = bits === undefined ? most : Number(bits)
     if (isIP(address) === 0 || !/^\d{0,3}$/.test(bits ?? '') || bits === '' || prefix > most) {
-      throw failure('OPTION_INVALID', `allow: ${quote(network)} is no address and no network such as 10.0.0.0/8`)
+      throw failure('OPTION_INVALID', `allow: ${quote(network)} is neither an address nor a network such as 10.0.0.0/8`)
     }
     list.addSubnet(address, prefix, family)
   }

@@ -1,10 +1,10 @@
 /**
- * Events as webhooks: an HTTP POST each, signed by the Standard Webhooks scheme, over connections that are kept.
+ * Events as webhooks: one HTTP POST each, signed by the Standard Webhooks scheme, over keep-alive connections.
  *
  *     webhook({ url: 'https://shop.example/hooks', secrets: [process.env.HOOK_SECRET] })
  *
- * Any 2xx is an acknowledgement; anything else, a redirect included, is a failure and is tried again. 410 means that the
- * receiver wants no more: the schedule is paused. Where a request goes is guarded: see `address-guard.ts`.
+ * Any 2xx status is an acknowledgement; every other status, also a redirect, is a failure and is retried. 410 means that the
+ * receiver wants no more events: the schedule is paused. `address-guard.ts` checks where requests go.
  */
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
@@ -21,32 +21,32 @@ import {
 } from '../../core/sink.js'
 import { type Encode, encoder, FORMAT_OPTIONS, type FormatOptions, headerText } from '../message.js'
 import { AddressGuard, type Resolve } from './address-guard.js'
+import { refusedOutcome, unreachableOutcome } from './outcomes.js'
 import { type Agents, type Posted, post } from './post.js'
 import { type OpenReceiver, parseHeaders, parseUrl, type Receiver, receiver, receiverOf } from './receiver.js'
+import { type Contact, ReceiverLimits, SILENCES } from './receiver-limits.js'
 import { parseSecrets, signatures } from './signature.js'
-import { SILENCES, Turns, type Word } from './turns.js'
-import { refused, unsent } from './verdict.js'
 
 export interface WebhookOptions extends DeliveryOptions, FormatOptions {
-  /** Where events go. Without it every schedule says where, as `toOptions.url`. */
+  /** The receiver's URL. Without it every schedule must give one, as `toOptions.url`. */
   readonly url?: string
-  /** `whsec_…`, from env. Several while one takes the place of another: each signs. None: requests are not signed. */
+  /** `whsec_…`, from the environment. Several during a rotation: each signs. None: requests are not signed. */
   readonly secrets?: readonly (string | undefined)[]
-  /** With every request to the sink's own origin, such as an `authorization` from env. Without a `url`: with all, and no secrets. */
+  /** Sent with requests to the sink's own origin, such as `authorization`. Without a `url`: sent with all, so no secrets. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Private addresses that may be called all the same, such as `10.1.0.0/16`. Default none. */
+  /** Private addresses that may be called, such as `10.1.0.0/16`. Default none. */
   readonly allow?: readonly string[]
-  /** How names become addresses. Default the system's way. */
+  /** Resolves host names. Default: the system's resolver. */
   readonly resolve?: Resolve
 }
 
 const KNOWN = ['url', 'secrets', 'headers', 'allow', 'resolve', ...FORMAT_OPTIONS, ...DELIVERY_OPTIONS]
-/** A request each: what makes it fast is many at a time, not many in one call. */
+/** One message per request, so throughput comes from concurrency, not from batches. */
 const PREFERRED: DeliveryOptions = { batch: 1, concurrency: 32 }
 const IDLE_SOCKETS = 256
-/** Long enough for a schedule that fires every minute. */
+/** Keeps the connection between the ticks of a schedule that fires every minute. */
 const IDLE_MS = 90_000
-/** How much of the calls is for a URL that does not answer, and for a host: another URL of it may answer. */
+/** The share of concurrent calls that an unresponsive URL may use, and an unresponsive host, whose other URLs may answer. */
 const SHARES = { url: 1 / 4, host: 3 / 4 }
 
 export function webhook(options: WebhookOptions): Sink {
@@ -82,9 +82,9 @@ class Webhook implements Sink {
   readonly delivery: DeliveryOptions
   readonly #parts: Parts
   readonly #agents: Agents
-  readonly #urls: Turns
-  readonly #hosts: Turns
-  /** How often in a row the sink's own receiver was silent. */
+  readonly #urls: ReceiverLimits
+  readonly #hosts: ReceiverLimits
+  /** How often in a row the sink's own receiver did not answer. */
   #silences = 0
 
   constructor(parts: Parts) {
@@ -92,8 +92,8 @@ class Webhook implements Sink {
     this.delivery = parts.delivery
     const settings = { keepAlive: true, maxFreeSockets: IDLE_SOCKETS, timeout: IDLE_MS, lookup: parts.guard.lookup }
     const { concurrency = 1, batch = 1 } = parts.delivery
-    this.#urls = new Turns(concurrency * batch * SHARES.url)
-    this.#hosts = new Turns(concurrency * batch * SHARES.host)
+    this.#urls = new ReceiverLimits(concurrency * batch * SHARES.url)
+    this.#hosts = new ReceiverLimits(concurrency * batch * SHARES.host)
     this.#agents = { http: new HttpAgent(settings), https: new HttpsAgent(settings) }
   }
 
@@ -111,7 +111,7 @@ class Webhook implements Sink {
       const [only] = messages
       if (only !== undefined && messages.length === 1) return [await this.#send(only, signal, open)]
       const outcomes = new Array<Delivery>(messages.length)
-      await Promise.all(inTurn(messages).map((turns) => this.#sendInTurn(messages, turns, outcomes, signal, open)))
+      await Promise.all(byKey(messages).map((indexes) => this.#sendInOrder(messages, indexes, outcomes, signal, open)))
       return outcomes
     } finally {
       signal.removeEventListener('abort', cancel)
@@ -123,14 +123,14 @@ class Webhook implements Sink {
     this.#agents.https.destroy()
   }
 
-  async #sendInTurn(
+  async #sendInOrder(
     messages: readonly SinkMessage[],
-    turns: readonly number[],
+    indexes: readonly number[],
     outcomes: Delivery[],
     signal: AbortSignal,
     open: Set<Posted>,
   ): Promise<void> {
-    for (const at of turns) outcomes[at] = await this.#send(messages[at] as SinkMessage, signal, open)
+    for (const at of indexes) outcomes[at] = await this.#send(messages[at] as SinkMessage, signal, open)
   }
 
   async #send(message: SinkMessage, signal: AbortSignal, open: Set<Posted>): Promise<Delivery> {
@@ -140,49 +140,49 @@ class Webhook implements Sink {
     } catch (error) {
       return { delivered: false, error, retryable: false }
     }
-    // The sink's own is the engine's to leave alone; those that schedules name take turns.
-    if (to.isOwn) return this.#heard(await this.#post(to, message, signal, open), signal)
+    // The engine probes the sink's own receiver after outages; receivers of schedules have limits here.
+    if (to.isOwn) return this.#countSilence(await this.#post(to, message, signal, open), signal)
     const { origin, pathname } = to.url
-    const { outcome } = await this.#urls.take(origin + pathname, to.url, signal, () =>
-      this.#hosts.take(origin, to.url, signal, async () => {
+    const { outcome } = await this.#urls.call(origin + pathname, to.url, signal, () =>
+      this.#hosts.call(origin, to.url, signal, async () => {
         const answer = await this.#post(to, message, signal, open)
-        return { outcome: answer, word: wordIn(answer, signal) }
+        return { outcome: answer, contact: contactOf(answer, signal) }
       }),
     )
     return outcome
   }
 
-  /** One that takes connections and answers nothing, again and again, is as much out of reach as one that takes none. */
-  #heard(outcome: Delivery, signal: AbortSignal): Delivery {
-    const word = wordIn(outcome, signal)
-    if (word === 'answered') this.#silences = 0
-    if (word !== 'silent' || outcome.delivered) return outcome
+  /** A receiver that repeatedly accepts connections and does not answer is unreachable. */
+  #countSilence(outcome: Delivery, signal: AbortSignal): Delivery {
+    const contact = contactOf(outcome, signal)
+    if (contact === 'answered') this.#silences = 0
+    if (contact !== 'silent' || outcome.delivered) return outcome
     this.#silences += 1
     return this.#silences < SILENCES ? outcome : { ...outcome, unreachable: true }
   }
 
   async #post(to: Receiver, message: SinkMessage, signal: AbortSignal, open: Set<Posted>): Promise<Delivery> {
-    const { headers, body } = this.#written(message, to)
+    const { headers, body } = this.#encode(message, to)
     for (let isFirst = true; ; isFirst = false) {
       if (signal.aborted) return { delivered: false, error: signal.reason }
       const posted = post(to.address, headers, body, this.#agents)
       open.add(posted)
       try {
         const answer = await posted.answer
-        const isTaken = answer.status >= 200 && answer.status < 300
-        return isTaken ? DELIVERED : refused(answer, to, message)
+        const isAccepted = answer.status >= 200 && answer.status < 300
+        return isAccepted ? DELIVERED : refusedOutcome(answer, to, message)
       } catch (error) {
-        // A receiver may close a kept connection at the very moment that it is used: that says nothing of the receiver.
-        if (isFirst && wasKept(error)) continue
-        return signal.aborted ? { delivered: false, error: signal.reason } : unsent(error, to)
+        // The receiver closed a keep-alive connection just as it was used: retry once on a new one.
+        if (isFirst && wasKeepAlive(error)) continue
+        return signal.aborted ? { delivered: false, error: signal.reason } : unreachableOutcome(error, to)
       } finally {
         open.delete(posted)
       }
     }
   }
 
-  /** The time is the store's: receivers refuse what seems old, and instances' clocks may be wrong by hours. */
-  #written(message: SinkMessage, { lines }: Receiver): { headers: readonly string[]; body: string } {
+  /** The timestamp is the store's time: receivers refuse old ones, and an instance's clock may be wrong by hours. */
+  #encode(message: SinkMessage, { lines }: Receiver): { headers: readonly string[]; body: string } {
     const { encode, secrets } = this.#parts
     const { contentType, body, headers: beside } = encode(message)
     const id = headerText(message.id)
@@ -195,19 +195,19 @@ class Webhook implements Sink {
   }
 }
 
-/** The places of messages, those of one key together: they go one after the other, and keys side by side. */
-function inTurn(messages: readonly SinkMessage[]): readonly (readonly number[])[] {
+/** Indexes of messages by key: messages of one key are sent in order, different keys concurrently. */
+function byKey(messages: readonly SinkMessage[]): readonly (readonly number[])[] {
   const keys = new Map<string, number[]>()
   for (const [at, { key }] of messages.entries()) {
-    const turns = keys.get(key)
-    if (turns === undefined) keys.set(key, [at])
-    else turns.push(at)
+    const indexes = keys.get(key)
+    if (indexes === undefined) keys.set(key, [at])
+    else indexes.push(at)
   }
   return [...keys.values()]
 }
 
-/** Whether a receiver was heard of. */
-function wordIn(outcome: Delivery, signal: AbortSignal): Word {
+/** Whether the receiver answered. */
+function contactOf(outcome: Delivery, signal: AbortSignal): Contact {
   if (outcome.delivered) return 'answered'
   const { code, name } = outcome.error as { readonly code?: unknown; readonly name?: unknown }
   if (signal.aborted && outcome.error === signal.reason) {
@@ -217,7 +217,7 @@ function wordIn(outcome: Delivery, signal: AbortSignal): Word {
   return code === 'SINK_UNREACHABLE' ? 'silent' : 'unknown'
 }
 
-function wasKept(error: unknown): boolean {
+function wasKeepAlive(error: unknown): boolean {
   const { code, reusedSocket } = error as { readonly code?: string; readonly reusedSocket?: boolean }
   return reusedSocket === true && (code === 'ECONNRESET' || code === 'EPIPE')
 }

@@ -1,4 +1,4 @@
-/** One POST over a connection that is kept: its status, and the first words of a body that nobody asked for. */
+/** One POST over a keep-alive connection. Returns the status, and the beginning of a refusal's body. */
 import { type Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { type Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
@@ -7,7 +7,7 @@ export interface Answer {
   readonly status: number
   readonly retryAfter?: string
   readonly date?: string
-  /** Of a refusal: at most so much, as text. */
+  /** The beginning of a refusal's body as text; empty on success. */
   readonly excerpt: string
 }
 
@@ -18,21 +18,21 @@ export interface Agents {
 
 export interface Posted {
   readonly answer: Promise<Answer>
-  /** Breaks the connection off. */
+  /** Closes the connection. */
   cancel(reason: unknown): void
 }
 
 const EXCERPT_BYTES = 256
-/** Beyond this a body is not worth reading to its end, even for the sake of the connection. */
+/** A larger body is not read to its end, although that costs the connection. */
 const MAX_BODY_BYTES = 65_536
 
-/** A URL in the words of `node:http`, read once for all that is sent there. */
+/** The parts of a URL for `node:http`. */
 export interface Address {
   readonly isSecure: boolean
   readonly host: string
   readonly port: number
   readonly path: string
-  /** What is asked for in the handshake: no IP addresses. */
+  /** For TLS (SNI); empty for IP addresses. */
   readonly servername: string
 }
 
@@ -43,7 +43,7 @@ export function addressOf(url: URL): Address {
   return { isSecure, host, port, path: url.pathname + url.search, servername: isIP(host) === 0 ? host : '' }
 }
 
-/** Headers are a list, name and value in turns: so they are written as they are, and not gathered in a map before. */
+/** Headers are a flat list of names and values, the raw form of `node:http`. */
 export function post(to: Address, headers: readonly string[], body: string, agents: Agents): Posted {
   let cancel: Posted['cancel'] = () => {}
   const answer = new Promise<Answer>((resolve, reject) => {
@@ -54,23 +54,23 @@ export function post(to: Address, headers: readonly string[], body: string, agen
     })
     let isAnswered = false
     cancel = (reason) => {
-      // Whose status is known has answered, however much of its body is still to come.
+      // Once the status is known the receiver has answered, even if its body is still arriving.
       if (!isAnswered) reject(reason)
       request.destroy()
     }
     request.on('error', (error) => reject(Object.assign(error, { reusedSocket: request.reusedSocket })))
     request.on('response', (response) => {
       isAnswered = true
-      hear(response, resolve)
+      readAnswer(response, resolve)
     })
-    // As text: then headers and body leave in one write.
+    // As a string, so that Node sends headers and body in one write.
     request.end(body, 'utf8')
   })
   return { answer, cancel: (reason) => cancel(reason) }
 }
 
-/** The status decides; the body is read so that the connection can be used again, as far as it is worth it. */
-function hear(response: IncomingMessage, resolve: (answer: Answer) => void): void {
+/** Reads the body to its end, within a limit, so that the connection can be reused. */
+function readAnswer(response: IncomingMessage, resolve: (answer: Answer) => void): void {
   const status = response.statusCode ?? 0
   const isRefusal = status < 200 || status > 299
   const first: Buffer[] = []

@@ -1,4 +1,4 @@
-/** Signatures by the Standard Webhooks scheme: an HMAC over id, time and body, one for each secret. */
+/** Signatures by the Standard Webhooks scheme: an HMAC over id, timestamp and body for each secret. */
 import { createHmac } from 'node:crypto'
 import { failure } from '../../core/errors.js'
 
@@ -6,7 +6,7 @@ const PREFIX = 'whsec_'
 const MIN_BYTES = 24
 const MAX_BYTES = 64
 
-/** Reads secrets as they are written, `whsec_` and base64. What is wrong with one is said without showing it. */
+/** Parses secrets, `whsec_` and base64. Errors never show a secret. */
 export function parseSecrets(secrets: readonly (string | undefined)[], where: string): readonly Buffer[] {
   return secrets.map((secret, at) => {
     const which = `${where}: secret ${at + 1} of ${secrets.length}`
@@ -24,7 +24,7 @@ export function parseSecrets(secrets: readonly (string | undefined)[], where: st
   })
 }
 
-/** The value of `webhook-signature`: whoever rotates secrets signs with the old one and the new one. */
+/** The value of `webhook-signature`, with a signature for each secret, so that secrets can be rotated. */
 export function signatures(secrets: readonly Buffer[], id: string, seconds: number, body: string): string {
   return secrets
     .map((secret) => `v1,${createHmac('sha256', secret).update(`${id}.${seconds}.${body}`).digest('base64')}`)

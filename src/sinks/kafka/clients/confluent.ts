@@ -1,8 +1,8 @@
 /**
- * Confluent's client, which is librdkafka. It finds leaders and brokers by itself, and reports on every message. Not
- * idempotent, as the others: repetitions have the same id, and it needs no more rights on the cluster than to write.
+ * Confluent's client, based on librdkafka. It finds leaders and reconnects by itself, and reports on every message. The
+ * producer is not idempotent, like the other clients': repetitions have the same id, and it needs only write permission.
  */
-import { peer } from '../../peer.js'
+import { requiredPackage } from '../../required-package.js'
 import type { ClientSettings, KafkaClient, KafkaMessage, Sasl, Written } from '../client.js'
 import type { Tls } from '../tls.js'
 
@@ -43,7 +43,7 @@ interface Pending {
   readonly reject: (error: unknown) => void
 }
 
-/** Whether a message is too large is for the broker to say. */
+/** Above any broker's limit, so that the broker decides what is too large. */
 const LARGEST_MESSAGE = 100_000_000
 const FLUSH_MS = 1_000
 const TOKEN_MS = 3_600_000
@@ -52,18 +52,18 @@ const ERRORS_ONLY = 3
 const ERR__AUTHENTICATION = -169
 
 export async function connectConfluent(brokers: readonly string[], settings: ClientSettings): Promise<KafkaClient> {
-  const { Producer } = peer<Confluent>('@confluentinc/kafka-javascript', 'kafka()')
+  const { Producer } = requiredPackage<Confluent>('@confluentinc/kafka-javascript', 'kafka()')
   const { requestTimeoutMs, connectionTimeoutMs } = settings
   const producer = new Producer({ ...configuration(brokers, settings), ...settings.more })
-  // Why no connection can be made is said in the log alone: to the caller, brokers just do not answer.
-  let said = ''
+  // librdkafka reports why connecting failed only in its log; the caller would just get a timeout.
+  let lastLog = ''
   producer.on('event.log', ({ message }) => {
-    said = message
+    lastLog = message
   })
   const close = () => new Promise<void>((resolve) => producer.disconnect(FLUSH_MS, resolve))
   await new Promise<void>((resolve, reject) => {
     producer.connect({ timeout: 2 * connectionTimeoutMs }, (error) =>
-      error ? reject(withReason(error, said)) : resolve(),
+      error ? reject(withReason(error, lastLog)) : resolve(),
     )
   })
   producer.setPollInBackground(true)
@@ -72,7 +72,7 @@ export async function connectConfluent(brokers: readonly string[], settings: Cli
     else opaque?.resolve({ topic, partition })
   })
   return {
-    healsItself: true,
+    recoversItself: true,
     close,
     partitions: (topic) =>
       new Promise((resolve, reject) => {
@@ -100,10 +100,10 @@ export async function connectConfluent(brokers: readonly string[], settings: Cli
   }
 }
 
-function withReason(error: unknown, said: string): unknown {
-  if (said === '') return error
-  const reason = new Error(said.replace(/^\[thrd:[^\]]*\]: /, ''), { cause: error })
-  return /authentication error/i.test(said) ? Object.assign(reason, { code: ERR__AUTHENTICATION }) : reason
+function withReason(error: unknown, log: string): unknown {
+  if (log === '') return error
+  const reason = new Error(log.replace(/^\[thrd:[^\]]*\]: /, ''), { cause: error })
+  return /authentication error/i.test(log) ? Object.assign(reason, { code: ERR__AUTHENTICATION }) : reason
 }
 
 function produce(
@@ -131,7 +131,7 @@ function configuration(brokers: readonly string[], settings: ClientSettings): ob
     'socket.timeout.ms': requestTimeoutMs,
     'socket.connection.setup.timeout.ms': Math.max(connectionTimeoutMs, 1_000),
     'reconnect.backoff.max.ms': 1_000,
-    // One request at a time to a broker keeps the messages of a partition in order, whatever is tried again.
+    // One request in flight per broker keeps a partition in order when librdkafka retries.
     'max.in.flight': 1,
     'linger.ms': 0,
     'message.max.bytes': LARGEST_MESSAGE,
@@ -166,7 +166,7 @@ function saslFor(sasl: Sasl): object {
   }
 }
 
-/** What librdkafka wants to know beside the token. The broker decides by the token itself. */
+/** librdkafka requires these beside the token; the broker checks only the token. */
 function claimsOf(token: string): { readonly principal: string; readonly lifetime: number } {
   try {
     const { sub, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))

@@ -1,12 +1,12 @@
 /**
- * kafkajs. It retries nothing here: its own retries skip a broker that has answered before, although that broker may lead
- * a moved partition by then, and the answer leaves that partition out. Nor is its producer idempotent: it does not count
- * messages whose answer it did not get, and brokers would drop the next ones as repetitions.
+ * kafkajs, without its own retries: they skip a broker that has answered before, although it may be the new leader of a moved
+ * partition, and the answer then omits that partition. The producer is not idempotent: kafkajs does not count messages whose
+ * answer was lost, and brokers would drop the next ones as duplicates.
  */
 import { failure } from '../../../core/errors.js'
-import { peer } from '../../peer.js'
+import { requiredPackage } from '../../required-package.js'
 import type { ClientSettings, KafkaClient, KafkaMessage, Sasl } from '../client.js'
-import { troubleOf } from '../trouble.js'
+import { errorKind } from '../kafka-errors.js'
 
 interface KafkaJs {
   readonly Kafka: new (options: object) => { producer(options: object): KafkaJsProducer }
@@ -32,7 +32,7 @@ interface Asked {
   readonly partitionMetadata: readonly unknown[]
 }
 
-/** Thrown by the partitioner, so that a message that only asks is never sent. */
+/** Thrown by the partitioner, so that a message that only counts partitions is never sent. */
 class Counted extends Error {
   readonly partitions: number
 
@@ -46,7 +46,7 @@ const ONCE = { retries: 0, initialRetryTime: 100, maxRetryTime: 1_000 }
 const QUESTION: KafkaMessage = { key: '', value: '', headers: {} }
 
 export async function connectKafkaJs(brokers: readonly string[], settings: ClientSettings): Promise<KafkaClient> {
-  const { Kafka, logLevel, CompressionTypes } = peer<KafkaJs>('kafkajs', 'kafka()')
+  const { Kafka, logLevel, CompressionTypes } = requiredPackage<KafkaJs>('kafkajs', 'kafka()')
   const { acks, requestTimeoutMs, connectionTimeoutMs, compression } = settings
   const cluster = new Kafka({
     clientId: settings.clientId,
@@ -64,27 +64,27 @@ export async function connectKafkaJs(brokers: readonly string[], settings: Clien
   const request = { acks, compression: codec, timeout: settings.replicaTimeoutMs }
   const make = () => cluster.producer({ retry: ONCE, createPartitioner: () => chooseOrCount })
   const producer = make()
-  // Topics are looked up apart: a producer asks about all its topics at once, and one that does not exist would fail all.
-  const scout = make()
+  // A second producer looks up topics: kafkajs asks for all topics of a producer at once, and a missing one fails all.
+  const lookup = make()
   let lookups: Promise<unknown> = Promise.resolve()
   let isSilent = false
-  const close = async () => void (await Promise.allSettled([producer.disconnect(), scout.disconnect()]))
+  const close = async () => void (await Promise.allSettled([producer.disconnect(), lookup.disconnect()]))
   try {
-    await Promise.all([producer.connect(), scout.connect()])
+    await Promise.all([producer.connect(), lookup.connect()])
   } catch (error) {
     await close()
     throw error
   }
   return {
-    healsItself: false,
+    recoversItself: false,
     close,
     partitions(topic) {
       const count = lookups.then(() => {
-        if (isSilent) throw new Error('the broker has not answered the question before this one')
-        return countPartitions(scout, { topic, messages: [QUESTION], ...request })
+        if (isSilent) throw new Error('the broker has not answered the previous lookup')
+        return countPartitions(lookup, { topic, messages: [QUESTION], ...request })
       })
       lookups = count.catch((error: unknown) => {
-        isSilent ||= troubleOf(error) === 'unanswered'
+        isSilent ||= errorKind(error) === 'unanswered'
       })
       return count
     },
@@ -100,22 +100,22 @@ export function checkKafkaJsCompression({ compression }: ClientSettings, where: 
   if (compression === 'none' || compression === 'gzip') return
   throw failure(
     'UNSUPPORTED',
-    `${where}: kafkajs itself has no ${compression}; use compression: 'gzip', or another client`,
+    `${where}: kafkajs does not support ${compression}; use compression: 'gzip', or another client`,
   )
 }
 
-/** kafkajs shows the partitions of a topic to its partitioner alone. */
+/** A partitioner is the only way to see the partitions of a topic in kafkajs. */
 function chooseOrCount({ message, partitionMetadata }: Asked): number {
   if (message.partition === undefined) throw new Counted(partitionMetadata.length)
   return message.partition
 }
 
 async function countPartitions(
-  scout: KafkaJsProducer,
+  lookup: KafkaJsProducer,
   question: Parameters<KafkaJsProducer['send']>[0],
 ): Promise<number> {
   try {
-    await scout.send(question)
+    await lookup.send(question)
   } catch (error) {
     const { cause, originalError } = error as { cause?: unknown; originalError?: unknown }
     for (const each of [error, cause, originalError]) if (each instanceof Counted) return each.partitions

@@ -1,12 +1,12 @@
 /**
- * A producer of the user's. One that is compatible with kafkajs chooses partitions itself and does not say which message
- * went where: so it gets one key at a time, and the answer has to name a partition.
+ * The user's own producer. One with the interface of kafkajs chooses partitions itself and does not report them per message,
+ * so it gets one key at a time, and its answer must name a partition.
  */
 import { failure } from '../../../core/errors.js'
 import type { KafkaClient, KafkaMessage } from '../client.js'
 import { type PlatformaticProducer, platformaticClient } from './platformatic.js'
 
-/** The calls that are made of a producer of kafkajs, or of KafkaJS in @confluentinc/kafka-javascript. */
+/** The methods called on a producer of kafkajs, or of KafkaJS in @confluentinc/kafka-javascript. */
 export interface KafkaProducer {
   connect(): Promise<unknown>
   send(record: { topic: string; messages: KafkaMessage[] }): Promise<unknown>
@@ -16,10 +16,10 @@ export type OwnProducer = KafkaProducer | PlatformaticProducer
 
 export async function connectOwnProducer(producer: OwnProducer): Promise<KafkaClient> {
   if ('metadata' in producer) return platformaticClient(producer, -1)
-  // One that is connected may refuse to do it again. If it is not, sending says so.
+  // A connected producer may refuse to connect again; an unconnected one fails when it sends.
   await Promise.resolve(producer.connect()).catch(() => {})
   return {
-    healsItself: true,
+    recoversItself: true,
     close: async () => {},
     partitions: async () => undefined,
     async send(topic, _, messages) {

@@ -1,13 +1,13 @@
 /** @platformatic/kafka: pure JavaScript, for Node 22.22 and newer. */
 import { isIP } from 'node:net'
-import { peer } from '../../peer.js'
+import { requiredPackage } from '../../required-package.js'
 import type { ClientSettings, KafkaClient, KafkaMessage, Sasl } from '../client.js'
 
 interface PlatformaticKafka {
   readonly Producer: new (options: object) => PlatformaticProducer
 }
 
-/** The calls that are made of a producer of @platformatic/kafka. */
+/** The methods called on a producer of @platformatic/kafka. */
 export interface PlatformaticProducer {
   metadata(options: { topics: string[]; autocreateTopics?: boolean; forceUpdate?: boolean }): Promise<{
     readonly topics: ReadonlyMap<string, { readonly partitionsCount: number } | undefined>
@@ -18,11 +18,11 @@ export interface PlatformaticProducer {
   close(): Promise<void>
 }
 
-/** The client looks for leaders again after errors: there is no need to do it all the time, and by a broker that may hang. */
+/** The client refreshes leaders after errors, so frequent refreshes are not needed; they could also hit a hanging broker. */
 const METADATA_AGE_MS = 5 * 60_000
 
 export async function connectPlatformatic(brokers: readonly string[], settings: ClientSettings): Promise<KafkaClient> {
-  const { Producer } = peer<PlatformaticKafka>('@platformatic/kafka', 'kafka()')
+  const { Producer } = requiredPackage<PlatformaticKafka>('@platformatic/kafka', 'kafka()')
   const { requestTimeoutMs, connectionTimeoutMs, tls, sasl, compression } = settings
   const named = brokers.every((broker) => isIP(broker.slice(0, broker.lastIndexOf(':'))) === 0)
   const producer = new Producer({
@@ -50,7 +50,7 @@ export async function connectPlatformatic(brokers: readonly string[], settings: 
 
 export function platformaticClient(producer: PlatformaticProducer, acks: number): KafkaClient {
   return {
-    healsItself: false,
+    recoversItself: false,
     close: () => producer.close(),
     async partitions(topic) {
       try {
@@ -72,13 +72,13 @@ export function platformaticClient(producer: PlatformaticProducer, acks: number)
 
 const UNKNOWN_TOPIC = 3
 
-/** Of a topic that it does not find, the client gives a text and no number. */
+/** For an unknown topic the client's error has a text and no code. */
 function withCode(error: unknown): unknown {
   const isUnknown = error instanceof Error && /^Unknown topic/.test(error.message)
   return isUnknown ? Object.assign(new Error(error.message, { cause: error }), { code: UNKNOWN_TOPIC }) : error
 }
 
-/** As bytes, which every serializer passes on, those of a producer of the user's included. */
+/** As bytes, which every serializer passes on, also those of the user's own producer. */
 function inBytes({ key, value, headers }: KafkaMessage): object {
   const pairs = Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)] as const)
   return { key: Buffer.from(key), value: Buffer.from(value), headers: new Map(pairs) }

@@ -1,24 +1,24 @@
-/** Messages on their way to Kafka, by topic and partition: each partition has a lane of its own. */
+/** Distributes messages to one queue per partition. */
 import type { Clock } from '../../core/clock.js'
 import { DELIVERED } from '../../core/sink.js'
-import type { Link } from '../link.js'
+import type { Link } from '../broker-link.js'
 import type { KafkaClient } from './client.js'
-import { type Item, Lane, type Pulse } from './lane.js'
 import { partitionOf } from './partition.js'
+import { type Item, PartitionQueue, type SharedState } from './partition-queue.js'
 import { Topics } from './topics.js'
 
-/** A client that is younger knows all that a new one would know. */
-const RENEWED_AFTER_MS = 2_000
+/** A client is replaced at most this often: a younger one would not differ from a new one. */
+const REPLACE_AFTER_MS = 2_000
 const MOST_IDLE = 1_000
-/** Events that were written although they had been given up. */
+/** How many events that were written late are remembered. */
 const MOST_LATE = 10_000
 
-export class Lanes {
+export class PartitionQueues {
   readonly #link: Link<KafkaClient>
   readonly #clock: Clock
   readonly #topics: Topics
-  readonly #lanes = new Map<string, Lane>()
-  readonly #pulse: Pulse
+  readonly #queues = new Map<string, PartitionQueue>()
+  readonly #shared: SharedState
   readonly #late = new Set<string>()
   #replacedAt = Number.NEGATIVE_INFINITY
 
@@ -26,7 +26,7 @@ export class Lanes {
     this.#link = link
     this.#clock = clock
     this.#topics = new Topics(link, clock)
-    this.#pulse = {
+    this.#shared = {
       answered: Number.NEGATIVE_INFINITY,
       replace: (client) => this.#replace(client),
       writtenLate: (topic, id) => this.#remember(topic, id),
@@ -43,12 +43,12 @@ export class Lanes {
       return
     }
     const { partitions } = found
-    const lanes = new Map<Lane, Item[]>()
+    const queues = new Map<PartitionQueue, Item[]>()
     await new Promise<void>((resolve) => {
       let left = items.length
       for (const item of items) {
         const { key } = item.message
-        const lane = this.#lane(topic, partitions === undefined ? undefined : partitionOf(key, partitions), key)
+        const queue = this.#queue(topic, partitions === undefined ? undefined : partitionOf(key, partitions), key)
         const settled = once(() => {
           left -= 1
           if (left === 0) resolve()
@@ -60,27 +60,35 @@ export class Lanes {
             settled()
           },
         }
-        const those = lanes.get(lane)
-        if (those === undefined) lanes.set(lane, [counted])
+        const those = queues.get(queue)
+        if (those === undefined) queues.set(queue, [counted])
         else those.push(counted)
       }
-      for (const [lane, those] of lanes) lane.add(those)
+      for (const [queue, those] of queues) queue.add(those)
     })
   }
 
-  #lane(topic: string, partition: number | undefined, key: string): Lane {
-    // A producer that chooses partitions itself keeps a key in one: so a key is as good as a partition.
+  #queue(topic: string, partition: number | undefined, key: string): PartitionQueue {
+    // A producer that chooses partitions itself keeps each key in one, so the key identifies the queue.
     const name = partition === undefined ? `${topic} ${key}` : `${topic} ${partition}`
-    const known = this.#lanes.get(name)
+    const known = this.#queues.get(name)
     if (known !== undefined) return known
-    if (this.#lanes.size >= MOST_IDLE) for (const [each, lane] of this.#lanes) if (lane.isIdle) this.#lanes.delete(each)
-    const options = { topic, partition, link: this.#link, topics: this.#topics, clock: this.#clock, pulse: this.#pulse }
-    const lane = new Lane(options)
-    this.#lanes.set(name, lane)
-    return lane
+    if (this.#queues.size >= MOST_IDLE)
+      for (const [each, queue] of this.#queues) if (queue.isIdle) this.#queues.delete(each)
+    const options = {
+      topic,
+      partition,
+      link: this.#link,
+      topics: this.#topics,
+      clock: this.#clock,
+      shared: this.#shared,
+    }
+    const queue = new PartitionQueue(options)
+    this.#queues.set(name, queue)
+    return queue
   }
 
-  /** Acknowledged when nobody waited for it any more: it need not be written again. */
+  /** Settles an event that was acknowledged after it had been given up, so that it is not written again. */
   #wasWritten(topic: string, { id, settle }: Item): boolean {
     const isWritten = this.#late.size > 0 && this.#late.delete(`${topic} ${id}`)
     if (isWritten) settle(DELIVERED)
@@ -94,7 +102,7 @@ export class Lanes {
 
   #replace(client: KafkaClient): void {
     const now = this.#clock.monotonic()
-    if (now - this.#replacedAt < RENEWED_AFTER_MS) return
+    if (now - this.#replacedAt < REPLACE_AFTER_MS) return
     this.#replacedAt = now
     this.#link.lose(client)
   }

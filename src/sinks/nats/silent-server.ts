@@ -1,22 +1,22 @@
 /**
- * Whether a NATS server says anything. It greets whoever connects; one that hangs, or a proxy before one that is gone,
- * takes connections and says nothing. The client would leave each of those connections open, for ever: so such a server is
- * told by a connection of our own, which is closed.
+ * Detects a silent NATS server. A server sends INFO as soon as a client connects. A hanging one, or a proxy in front of a dead
+ * one, accepts the connection and sends nothing, and the NATS client would leave each such connection open for ever. So this
+ * check connects first, with a socket that it closes.
  */
 import { connect } from 'node:net'
 
 const DEFAULT_PORT = 4222
 
-/** True when it was silent for that long. What cannot be reached, or is not spoken to like this, is the client's to find out. */
-export function isMute(server: string, forMs: number): Promise<boolean> {
+/** True if the server accepted the connection and sent nothing for this long. Other failures are left to the client. */
+export function isSilent(server: string, forMs: number): Promise<boolean> {
   const text = /^[a-z]+:\/\//i.test(server) ? server : `nats://${server}`
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !['nats:', 'tls:'].includes(url.protocol)) return Promise.resolve(false)
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   return new Promise((resolve) => {
     const socket = connect({ host, port: url.port === '' ? DEFAULT_PORT : Number(url.port) })
-    const answer = (mute: boolean) => {
-      resolve(mute)
+    const answer = (silent: boolean) => {
+      resolve(silent)
       socket.destroy()
     }
     socket.setTimeout(forMs, () => answer(true))

@@ -1,36 +1,36 @@
-/** What went wrong with a request to Kafka, whichever client says it. */
+/** Classifies the errors of all Kafka clients. */
 import { failure, quote } from '../../core/errors.js'
 import type { Undelivered } from '../../core/sink.js'
 
-export type Trouble =
-  /** About a message, which may be one of many: tried in halves. */
+export type ErrorKind =
+  /** A message of the request is invalid: the request is split to find it. */
   | 'message'
-  /** About a topic: final for everything that goes there. */
+  /** The topic is invalid or forbidden: final for all its messages. */
   | 'topic'
-  /** There is no such topic, or not yet. */
+  /** The topic does not exist, or not yet. */
   | 'missing'
-  /** The cluster does not take the user's name and password. */
+  /** The cluster refuses the credentials. */
   | 'credentials'
-  /** A broker refuses for now: it leads no more, or replicas are missing. */
+  /** A broker refuses for now: it is no longer the leader, or replicas are missing. */
   | 'broker'
-  /** No connection, or no answer on it. */
+  /** No connection, or no answer. */
   | 'unanswered'
 
-/** A client has answered, and does not name a partition that it was given messages for. */
-export class LeftOut extends Error {}
+/** The client's answer does not confirm the partition of the request. */
+export class MissingPartition extends Error {}
 
-/** Kafka's numbers, which all clients pass on. INVALID_TOPIC_EXCEPTION, TOPIC_ and CLUSTER_AUTHORIZATION_FAILED, POLICY_VIOLATION. */
+/** Kafka error codes, which all clients pass on. INVALID_TOPIC_EXCEPTION, TOPIC_ and CLUSTER_AUTHORIZATION_FAILED, POLICY_VIOLATION. */
 const TOPIC = [17, 29, 31, 44]
 /** MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD. */
 const MESSAGE = [10, 18, 87]
-/** UNKNOWN_TOPIC_OR_PARTITION, and what librdkafka calls it. */
+/** UNKNOWN_TOPIC_OR_PARTITION, and librdkafka's own codes for it. */
 const MISSING = [3, -188, -190]
 /** UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED, and librdkafka's ERR__AUTHENTICATION. */
 const CREDENTIALS = [33, 34, 58, -169]
 const DEPTH = 6
 
-export function troubleOf(error: unknown): Trouble {
-  if (error instanceof LeftOut) return 'broker'
+export function errorKind(error: unknown): ErrorKind {
+  if (error instanceof MissingPartition) return 'broker'
   const code = kafkaCode(error)
   if (TOPIC.includes(code)) return 'topic'
   if (MESSAGE.includes(code)) return 'message'
@@ -39,15 +39,15 @@ export function troubleOf(error: unknown): Trouble {
   return code > 0 ? 'broker' : 'unanswered'
 }
 
-/** An outcome for a message that Kafka did not take. */
-export function undelivered(cause: unknown, trouble: Trouble, topic: string): Undelivered {
+/** The outcome of a message that was not written. */
+export function undelivered(cause: unknown, kind: ErrorKind, topic: string): Undelivered {
   const said = cause instanceof Error ? cause.message : String(cause)
-  switch (trouble) {
+  switch (kind) {
     case 'message':
     case 'topic':
       return {
         delivered: false,
-        error: failure('SINK_REFUSED', `Kafka does not take this message for topic ${quote(topic)}: ${said}`, {
+        error: failure('SINK_REFUSED', `Kafka refuses this message for topic ${quote(topic)}: ${said}`, {
           cause,
         }),
         retryable: false,
@@ -69,7 +69,7 @@ export function undelivered(cause: unknown, trouble: Trouble, topic: string): Un
   }
 }
 
-/** What the broker itself said, however the client wraps it: 0 when it said nothing. */
+/** The broker's error code, however deep the client wraps it; 0 without one. */
 export function kafkaCode(error: unknown, depth = DEPTH): number {
   if (typeof error !== 'object' || error === null || depth === 0) return 0
   const { code, apiCode, errors, originalError, cause } = error as Record<string, unknown>

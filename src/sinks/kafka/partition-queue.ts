@@ -1,83 +1,87 @@
 /**
- * The way to one partition: one request at a time, and nothing overtakes a message that is being tried again.
+ * The queue of one partition: one request at a time, and no message overtakes one that is being retried.
  *
- * - A leader that has moved, or a connection that broke, is met by trying again, soon and then once a second. Most failovers
- *   end that way, and cost no attempt of a run.
- * - A leader that hangs must not keep other partitions waiting: calls carry messages for many. When this partition has got
- *   no answer for a moment, while requests that began later were answered elsewhere, its messages are given up, and the
- *   engine tries them again. Meanwhile more of them are refused at once. What is acknowledged after that is remembered, so
- *   that a leader which is only slow delivers too, and writes nothing twice.
- * - When nothing is answered anywhere, waiting harms nobody: it ends with the request's own time limit.
- * - A partition that the answer does not name was not written, whatever else the answer says.
+ * - After a leader change or a broken connection the request is retried, soon and then once a second. Most failovers are over
+ *   by then, and cost no attempt of a run.
+ * - A hanging leader must not block other partitions, since one call of `deliver` has messages for many. When this partition
+ *   has had no answer for 2 s while other partitions answered later requests, its messages are given up and the engine
+ *   retries them. Meanwhile new messages are refused at once. If the slow leader still acknowledges a message, its id is
+ *   remembered, so that the retry counts as delivered and is not written twice.
+ * - When no partition gets an answer, waiting harms nothing: it ends with the request timeout.
+ * - A partition that the answer does not confirm was not written, even if the answer is a success.
+ *
+ *     idle ──add──▶ sending ──written──▶ idle
+ *                      ├──error──▶ pause, and send again        (at most 12 s)
+ *                      └──2 s behind the others──▶ given up ──answer or error──▶ resting (1 s) ──▶ idle
  */
 import { type Clock, sleep } from '../../core/clock.js'
 import { failure, quote } from '../../core/errors.js'
 import { DELIVERED, type Delivery, type Undelivered } from '../../core/sink.js'
-import type { Link } from '../link.js'
+import type { Link } from '../broker-link.js'
 import type { KafkaClient, KafkaMessage, Written } from './client.js'
+import { errorKind, MissingPartition, undelivered } from './kafka-errors.js'
 import type { Topics } from './topics.js'
-import { LeftOut, troubleOf, undelivered } from './trouble.js'
 
-/** A message, and whose outcome it is. */
+/** A message with the receiver of its outcome. */
 export interface Item {
   /** The event's id. */
   readonly id: string
   readonly message: KafkaMessage
   readonly bytes: number
-  /** The first outcome counts. */
+  /** Only the first call counts. */
   readonly settle: (outcome: Delivery) => void
-  /** False once nobody waits for the outcome any more. */
+  /** False once the caller no longer waits for the outcome. */
   readonly isAwaited: () => boolean
 }
 
-export interface LaneOptions {
+export interface PartitionQueueOptions {
   readonly topic: string
-  /** Undefined where a producer of the user's chooses it. */
+  /** Undefined if the user's own producer chooses it. */
   readonly partition: number | undefined
   readonly link: Link<KafkaClient>
   readonly topics: Topics
   readonly clock: Clock
-  readonly pulse: Pulse
+  readonly shared: SharedState
 }
 
-/** What the lanes of a sink know of each other. */
-export interface Pulse {
-  /** When the newest of the requests began that were answered. */
+/** State shared by the queues of a sink. */
+export interface SharedState {
+  /** When the newest answered request began. */
   answered: number
   /** Replaces a client that gets no answers. */
   replace(client: KafkaClient): void
-  /** An event was written after all, although it had been given up. */
+  /** Reports an event that was written after it had been given up. */
   writtenLate(topic: string, id: string): void
 }
 
-/** Brokers take a little over a million bytes at a time, unless told otherwise. */
+/** Below the brokers' default limit of about 1 MB for a request. */
 const MOST_BYTES = 900_000
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 1_000
 /** How long a partition may be silent while others answer. */
-const PATIENCE_MS = 2_000
-const WATCH_MS = 500
-/** How long a partition is tried while nothing is answered anywhere; a failover of Kafka takes nine seconds or so. */
-const MOST_TRYING_MS = 12_000
-/** How long a partition that was given up is left alone. */
+const SILENCE_MS = 2_000
+const RECHECK_MS = 500
+/** How long a request is retried while no partition answers; a failover of Kafka takes about nine seconds. */
+const MOST_RETRYING_MS = 12_000
+/** How long a partition gets no messages after it was given up. */
 const REST_MS = 1_000
 
-export class Lane {
-  readonly #options: LaneOptions
+export class PartitionQueue {
+  readonly #options: PartitionQueueOptions
   #waiting: Item[] = []
   #sending: readonly Item[] = []
   #isWorking = false
-  /** When the first of the requests began that have got nothing through. */
-  #troubledSince: number | undefined
+  /** When the first failing request began, if none has succeeded since. */
+  #failingSince: number | undefined
   #isGivenUp = false
   #restsUntil = Number.NEGATIVE_INFINITY
-  /** Why messages are refused while the partition is given up, or left alone. */
+  /** The outcome of messages added while the partition is given up or resting. */
   #refusal: Undelivered | undefined
   #pauses = 0
-  /** The most that a request may hold, while one that is too large is looked for. */
+  /** Limits a request's messages while the invalid one is searched. */
   #most = Number.POSITIVE_INFINITY
 
-  constructor(options: LaneOptions) {
+  constructor(options: PartitionQueueOptions) {
     this.#options = options
   }
 
@@ -106,7 +110,7 @@ export class Lane {
     if (this.#isGivenUp) this.#rest()
   }
 
-  /** As much as one request holds. Messages that nobody waits for are not sent. */
+  /** The messages of the next request. Messages that no caller waits for are not sent. */
   #take(): readonly Item[] {
     const part: Item[] = []
     let [at, bytes] = [0, 0]
@@ -124,17 +128,17 @@ export class Lane {
   }
 
   async #send(part: readonly Item[]): Promise<void> {
-    const { topic, partition, link, clock, pulse } = this.#options
+    const { topic, partition, link, clock, shared } = this.#options
     const begunAt = clock.monotonic()
-    this.#troubledSince ??= begunAt
-    const cancelWatch = this.#watch(PATIENCE_MS)
+    this.#failingSince ??= begunAt
+    const cancelWatch = this.#watch(SILENCE_MS)
     let client: KafkaClient | undefined
     try {
       client = await link.get()
       const messages = part.map(({ message }) => message)
       this.#check(await client.send(topic, partition, messages))
-      pulse.answered = Math.max(pulse.answered, begunAt)
-      if (this.#isGivenUp) for (const { id } of part) pulse.writtenLate(topic, id)
+      shared.answered = Math.max(shared.answered, begunAt)
+      if (this.#isGivenUp) for (const { id } of part) shared.writtenLate(topic, id)
       this.#endTrouble()
       this.#most = Number.POSITIVE_INFINITY
       for (const { settle } of part) settle(DELIVERED)
@@ -145,38 +149,38 @@ export class Lane {
     }
   }
 
-  /** What an answer leaves out was not written. */
+  /** Throws unless the answer confirms this partition. */
   #check(written: readonly Written[]): void {
     const { topic, partition } = this.#options
     if (written.some((each) => each.topic === topic && each.partition === partition)) return
-    throw new LeftOut(`the answer leaves out ${this.#place}`)
+    throw new MissingPartition(`the answer does not confirm ${this.#name}`)
   }
 
   async #failed(part: readonly Item[], error: unknown, client: KafkaClient | undefined): Promise<void> {
-    const { topic, topics, pulse } = this.#options
-    const trouble = troubleOf(error)
-    if (trouble === 'message') {
+    const { topic, topics, shared } = this.#options
+    const kind = errorKind(error)
+    if (kind === 'message') {
       this.#endTrouble()
-      if (part.length === 1) part[0]?.settle(undelivered(error, trouble, topic))
+      if (part.length === 1) part[0]?.settle(undelivered(error, kind, topic))
       else this.#divide(part)
       return
     }
-    if (trouble === 'topic' || trouble === 'missing') {
+    if (kind === 'topic' || kind === 'missing') {
       this.#endTrouble()
-      // kafkajs asks for all its topics at once, and would find none as long as one of them is missing.
-      if (trouble === 'missing' && client?.healsItself === false) pulse.replace(client)
-      this.#settleAll(topics.refuse(topic, error, trouble))
+      // kafkajs asks for all its topics at once, and fails for all while one is missing: replace it.
+      if (kind === 'missing' && client?.recoversItself === false) shared.replace(client)
+      this.#settleAll(topics.refuse(topic, error, kind))
       return
     }
-    if (client !== undefined && !client.healsItself && trouble === 'unanswered') pulse.replace(client)
-    await this.#again(part, undelivered(error, trouble, topic), client === undefined || trouble === 'credentials')
+    if (client !== undefined && !client.recoversItself && kind === 'unanswered') shared.replace(client)
+    await this.#again(part, undelivered(error, kind, topic), client === undefined || kind === 'credentials')
   }
 
-  /** Tries once more after a pause, unless that has been done for long enough. */
+  /** Retries after a pause, until the time limit. */
   async #again(part: readonly Item[], outcome: Undelivered, isHopeless: boolean): Promise<void> {
     const { clock } = this.#options
-    const triedMs = clock.monotonic() - (this.#troubledSince ?? 0)
-    if (isHopeless || this.#isGivenUp || triedMs >= MOST_TRYING_MS) {
+    const triedMs = clock.monotonic() - (this.#failingSince ?? 0)
+    if (isHopeless || this.#isGivenUp || triedMs >= MOST_RETRYING_MS) {
       this.#settleAll(outcome)
       this.#rest()
       return
@@ -188,19 +192,19 @@ export class Lane {
     await sleep(clock, pauseMs)
   }
 
-  /** Looks for the message that is too large by smaller and smaller requests. */
+  /** Finds the invalid message by binary search: halves the next requests. */
   #divide(part: readonly Item[]): void {
     this.#most = Math.ceil(part.length / 2)
     this.#waiting.unshift(...part)
   }
 
   #watch(delayMs: number): () => void {
-    const { clock, pulse } = this.#options
+    const { clock, shared } = this.#options
     let cancel = clock.after(delayMs, () => {
-      const since = this.#troubledSince
-      const isBehind = since !== undefined && pulse.answered > since && clock.monotonic() - since >= PATIENCE_MS
+      const since = this.#failingSince
+      const isBehind = since !== undefined && shared.answered > since && clock.monotonic() - since >= SILENCE_MS
       if (isBehind) this.#giveUp()
-      else cancel = this.#watch(WATCH_MS)
+      else cancel = this.#watch(RECHECK_MS)
     })
     return () => cancel()
   }
@@ -222,17 +226,17 @@ export class Lane {
   }
 
   #endTrouble(): void {
-    this.#troubledSince = undefined
+    this.#failingSince = undefined
     this.#isGivenUp = false
     this.#pauses = 0
   }
 
   #silent(): Undelivered {
-    const error = failure('SINK_UNREACHABLE', `the leader of ${this.#place} does not answer; other partitions do`)
+    const error = failure('SINK_UNREACHABLE', `the leader of ${this.#name} does not answer; other partitions do`)
     return { delivered: false, error, unreachable: true }
   }
 
-  get #place(): string {
+  get #name(): string {
     const { topic, partition } = this.#options
     return partition === undefined ? `topic ${quote(topic)}` : `partition ${partition} of topic ${quote(topic)}`
   }

@@ -1,53 +1,54 @@
 /**
- * The connection of a sink to its broker: made when it is first needed, once for all who wait for it, and made again after
- * it was lost. While it cannot be made, whoever asks is told why at once; it is tried again after a pause that grows, so
- * that a broker that comes back is not met by a crowd.
+ * The connection of a sink to its broker. It is made when it is first needed, shared by all callers, and made again after it
+ * was lost. While it cannot be made, callers fail at once with the reason, and connecting is retried with exponential backoff
+ * and jitter, so that a recovering broker does not get all reconnects at once.
  *
- * What a client was given and has not answered stays in its memory, even when nobody waits for the answer any more. So
- * that is counted: a connection of our own with too much of it is replaced, and one of the user's gets nothing more until
- * it has answered.
+ *     none ──deliver──▶ connecting ──▶ connected ──lost, or silent for too long──▶ none
+ *                           └──failed──▶ none, and no new attempt before the backoff is over
+ *
+ * A call that timed out stays in the client's memory until the broker answers it. So abandoned calls are counted: with too
+ * many, a connection of our own is replaced, and a client of the user's gets no more messages until it has answered some.
  */
 import { type Clock, sleep, systemClock } from '../core/clock.js'
 import { failure } from '../core/errors.js'
 import type { Delivery } from '../core/sink.js'
 
 export interface LinkOptions<Connection> {
-  /** Which broker, for errors: `the Kafka cluster`. */
-  readonly whom: string
-  /** Whether `connect` makes a connection of our own, which is ours to end. */
+  /** The broker's name in errors: `the Kafka cluster`. */
+  readonly broker: string
+  /** Whether `connect` makes a connection of our own, which we also end. */
   readonly owned: boolean
-  /** `lost` is to be called when the connection is of no use any more. */
+  /** Must call `lost` when the connection is no longer usable. */
   connect(lost: () => void): Promise<Connection>
   end(connection: Connection): unknown
-  /** How long a call waits for the next outcome before the connection is given up. By default as long as it may take. */
-  readonly patienceMs?: number
+  /** How long a call waits for its next outcome before the connection is dropped. Default: no limit. */
+  readonly outcomeTimeoutMs?: number
   readonly clock?: Clock
 }
 
-/** Says how the message at this place fared. The first word counts. */
+/** Sets the outcome of the message at this index. Only the first call counts. */
 export type Settle = (at: number, outcome: Delivery) => void
 
 interface Slot<Connection> {
   connection: Promise<Connection>
-  /** Once it is there. */
+  /** Set once connected. */
   value?: Connection
-  /** Calls that were given up, and that the client may still hold. */
-  leftBehind: number
-  /** When the first of the calls began that got no answer at all, if none has got one since. */
+  /** Calls that timed out and that the client may still hold in memory. */
+  abandoned: number
+  /** Start of the first call without any answer, if no call has got one since. */
   silentSince?: number | undefined
 }
 
 const FIRST_PAUSE_MS = 100
-/** The engine itself asks less and less often: this is for those who come in between. */
 const LONGEST_PAUSE_MS = 2_000
-const MOST_LEFT_BEHIND = 50
-/** A connection on which no call got any answer for so long is as good as lost, whatever it says itself. */
+const MOST_ABANDONED = 50
+/** A connection is dropped when no call on it got any answer for this long. */
 const SILENCE_MS = 5_000
-/** One that is still being made has longer: to begin another beside it would not help. */
+/** A connection that is still being made has longer: a second attempt beside it would not help. */
 const CONNECTING_MS = 60_000
-/** One that does not end by then is left to itself. */
+/** How long to wait for a connection to close. */
 const END_MS = 2_000
-const GIVEN_UP = Symbol('given up')
+const ABANDONED = Symbol('abandoned')
 
 export class Link<Connection> {
   readonly #options: LinkOptions<Connection>
@@ -66,7 +67,7 @@ export class Link<Connection> {
     await this.get()
   }
 
-  /** The connection. Rejects when it cannot be made, and at once when that has just been tried. */
+  /** The connection. Rejects when it cannot be made; during the backoff it rejects at once. */
   async get(): Promise<Connection> {
     return this.#current().connection
   }
@@ -78,14 +79,14 @@ export class Link<Connection> {
     await this.#end(slot)
   }
 
-  /** Forgets a connection that is of no use any more. */
+  /** Drops a connection that is no longer usable. */
   lose(connection: Connection): void {
     if (this.#slot?.value === connection) this.#drop(this.#slot)
   }
 
   /**
-   * One call of a sink's `deliver`: an outcome for each message, as soon as `send` has settled them, or the signal fires.
-   * When there is no connection, or `send` throws, the broker is out of reach for what has no outcome yet.
+   * One call of a sink's `deliver`. Resolves to an outcome for each message once `send` is done or the signal fires. Without a
+   * connection, or when `send` throws, messages without an outcome get `unreachable`.
    */
   async deliver(
     count: number,
@@ -97,26 +98,26 @@ export class Link<Connection> {
     const startedAt = this.#clock.monotonic()
     let rest: Delivery | undefined
     let slot: Slot<Connection> | undefined
-    const patience = new Patience(this.#clock, this.#options.patienceMs)
+    const timeout = new OutcomeTimeout(this.#clock, this.#options.outcomeTimeoutMs)
     try {
       slot = this.#current()
       const work = slot.connection.then((connection) => {
-        patience.renew()
+        timeout.restart()
         return send(connection, (at, outcome) => {
-          patience.renew()
+          timeout.restart()
           outcomes[at] ??= outcome
         })
       })
-      await inTime(work, signal, patience, slot)
+      await withinTime(work, signal, timeout, slot)
       slot.silentSince = undefined
     } catch (error) {
-      if (error !== GIVEN_UP) rest = { delivered: false, error, unreachable: true }
+      if (error !== ABANDONED) rest = { delivered: false, error, unreachable: true }
       else if (outcomes.every((outcome) => outcome === undefined)) {
         rest = { ...this.#unanswered(), unreachable: true }
-        if (slot !== undefined) this.#wasSilent(slot, startedAt, patience)
+        if (slot !== undefined) this.#noAnswer(slot, startedAt, timeout)
       } else if (slot !== undefined) slot.silentSince = undefined
     }
-    patience.end()
+    timeout.end()
     return outcomes.map((outcome) => {
       if (outcome !== undefined) return outcome
       rest ??= this.#unanswered()
@@ -125,13 +126,13 @@ export class Link<Connection> {
   }
 
   #current(): Slot<Connection> {
-    if (this.#slot !== undefined && this.#slot.leftBehind >= MOST_LEFT_BEHIND) {
+    if (this.#slot !== undefined && this.#slot.abandoned >= MOST_ABANDONED) {
       if (!this.#options.owned) throw this.#unanswered().error
       this.#drop(this.#slot)
     }
     if (this.#slot !== undefined) return this.#slot
     if (this.#clock.monotonic() < this.#notBefore) throw this.#reason
-    const slot: Slot<Connection> = { connection: Promise.reject(GIVEN_UP), leftBehind: 0 }
+    const slot: Slot<Connection> = { connection: Promise.reject(ABANDONED), abandoned: 0 }
     slot.connection.catch(() => {})
     this.#slot = slot
     slot.connection = this.#connect(slot)
@@ -153,11 +154,12 @@ export class Link<Connection> {
     }
   }
 
-  #wasSilent(slot: Slot<Connection>, since: number, patience: Patience): void {
+  /** A call got no answer at all: drops the connection if that has lasted too long. */
+  #noAnswer(slot: Slot<Connection>, since: number, timeout: OutcomeTimeout): void {
     slot.silentSince ??= since
     const mostMs = slot.value === undefined ? CONNECTING_MS : SILENCE_MS
-    const isOver = patience.isOver && this.#options.owned
-    if (isOver || this.#clock.monotonic() - slot.silentSince >= mostMs) this.#drop(slot)
+    const isTimedOut = timeout.isOver && this.#options.owned
+    if (isTimedOut || this.#clock.monotonic() - slot.silentSince >= mostMs) this.#drop(slot)
   }
 
   #drop(slot: Slot<Connection>): void {
@@ -165,7 +167,7 @@ export class Link<Connection> {
     void this.#end(slot)
   }
 
-  /** How a connection ends is of no interest to anybody, only that it does. */
+  /** Errors while closing are ignored: the connection is no longer used. */
   async #end(slot: Slot<Connection> | undefined): Promise<void> {
     if (!this.#options.owned || slot === undefined) return
     const ended = slot.connection.then((connection) => this.#options.end(connection)).catch(() => {})
@@ -176,17 +178,17 @@ export class Link<Connection> {
 
   #unreachable(cause: unknown): Error {
     const said = cause instanceof Error && cause.message !== '' ? cause.message : String(cause)
-    return failure('SINK_UNREACHABLE', `${this.#options.whom} cannot be reached: ${said}`, { cause })
+    return failure('SINK_UNREACHABLE', `${this.#options.broker} is unreachable: ${said}`, { cause })
   }
 
   #unanswered(): { readonly delivered: false; readonly error: Error } {
-    const error = failure('SINK_UNREACHABLE', `${this.#options.whom} has not answered in time`)
+    const error = failure('SINK_UNREACHABLE', `${this.#options.broker} has not answered in time`)
     return { delivered: false, error }
   }
 }
 
-/** Runs out when a call has heard nothing for a while. */
-class Patience {
+/** Fires when a call has got no outcome for a while. */
+class OutcomeTimeout {
   readonly #clock: Clock
   readonly #ms: number | undefined
   #cancel = () => {}
@@ -199,7 +201,7 @@ class Patience {
     this.#ms = ms
   }
 
-  renew(): void {
+  restart(): void {
     this.#cancel()
     if (this.#ms === undefined || this.#ended) return
     this.#cancel = this.#clock.after(this.#ms, () => {
@@ -215,27 +217,27 @@ class Patience {
   }
 }
 
-/** Waits for work as long as its caller does, and has patience; then it is left behind. */
-function inTime(
+/** Waits for work until the signal or the timeout fires; then the call is abandoned. */
+function withinTime(
   work: Promise<unknown>,
   signal: AbortSignal,
-  patience: Patience,
-  slot: { leftBehind: number },
+  timeout: OutcomeTimeout,
+  slot: { abandoned: number },
 ): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const giveUp = () => {
-      signal.removeEventListener('abort', giveUp)
-      patience.end()
-      slot.leftBehind += 1
+    const abandon = () => {
+      signal.removeEventListener('abort', abandon)
+      timeout.end()
+      slot.abandoned += 1
       const answered = () => {
-        slot.leftBehind -= 1
+        slot.abandoned -= 1
       }
       work.then(answered, answered)
-      reject(GIVEN_UP)
+      reject(ABANDONED)
     }
-    if (signal.aborted) return giveUp()
-    signal.addEventListener('abort', giveUp)
-    patience.onOver = giveUp
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
+    if (signal.aborted) return abandon()
+    signal.addEventListener('abort', abandon)
+    timeout.onOver = abandon
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abandon))
   })
 }

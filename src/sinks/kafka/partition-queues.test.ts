@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Delivery } from '../../core/sink.js'
 import { type ManualClock, manualClock } from '../../testing/manual-clock.js'
-import { Link } from '../link.js'
+import { Link } from '../broker-link.js'
 import type { KafkaClient, KafkaMessage, Written } from './client.js'
-import { Lanes } from './lanes.js'
+import { PartitionQueues } from './partition-queues.js'
 
 const PARTITIONS = 3
 /** Keys of the partitions 0, 1 and 2. */
@@ -24,15 +24,15 @@ class ScriptedCluster {
   tooLarge = ''
   lookups = 0
   clients = 0
-  readonly lanes: Lanes
+  readonly queues: PartitionQueues
 
   constructor() {
     const connect = async () => {
       this.clients += 1
       return this.#client()
     }
-    const link = new Link({ whom: 'the Kafka cluster', owned: true, connect, end: () => {}, clock: this.clock })
-    this.lanes = new Lanes(link, this.clock)
+    const link = new Link({ broker: 'the Kafka cluster', owned: true, connect, end: () => {}, clock: this.clock })
+    this.queues = new PartitionQueues(link, this.clock)
   }
 
   /** Sends messages with these keys, and returns their outcomes as they arrive. */
@@ -47,13 +47,13 @@ class ScriptedCluster {
         outcomes[at] ??= outcome
       },
     }))
-    void this.lanes.deliver(topic, items)
+    void this.queues.deliver(topic, items)
     return outcomes
   }
 
   #client(): KafkaClient {
     return {
-      healsItself: false,
+      recoversItself: false,
       close: async () => {},
       partitions: async (topic) => {
         this.lookups += 1

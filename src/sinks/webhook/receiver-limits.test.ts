@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { manualClock } from '../../testing/manual-clock.js'
-import { type Turn, Turns } from './turns.js'
+import { type Call, ReceiverLimits } from './receiver-limits.js'
 
 const SHARE = 2
 const dead = new URL('https://dead.example/a')
@@ -8,23 +8,23 @@ const other = new URL('https://other.example/')
 const { signal } = new AbortController()
 
 let clock = manualClock()
-let turns = new Turns(SHARE, clock)
+let limits = new ReceiverLimits(SHARE, clock)
 beforeEach(() => {
   clock = manualClock()
-  turns = new Turns(SHARE, clock)
+  limits = new ReceiverLimits(SHARE, clock)
 })
 
-const begin = (url = dead, by = signal) => turns.begin(url.origin, url, by)
+const begin = (url = dead, by = signal) => limits.begin(url.origin, url, by)
 
-async function beginAll(count: number, url = dead): Promise<Turn[]> {
+async function beginAll(count: number, url = dead): Promise<Call[]> {
   const begun = []
-  for (let at = 0; at < count; at += 1) begun.push((await begin(url)) as Turn)
-  expect(begun).toEqual(Array(count).fill({ of: url.origin, since: expect.any(Number) }))
+  for (let at = 0; at < count; at += 1) begun.push((await begin(url)) as Call)
+  expect(begun).toEqual(Array(count).fill({ receiver: url.origin, since: expect.any(Number) }))
   return begun
 }
 
 async function ask(how: 'answered' | 'silent'): Promise<void> {
-  for (const turn of await beginAll(1)) turns.over(turn, how)
+  for (const call of await beginAll(1)) limits.end(call, how)
 }
 
 /** Lets as many calls in a row time out as it takes to be left alone. */
@@ -46,8 +46,8 @@ describe('a receiver named by schedules', () => {
   it('has no limit once it has answered', async () => {
     const [first] = await beginAll(SHARE)
     const beyond = begin()
-    turns.over(first as Turn, 'answered')
-    expect(await beyond).toMatchObject({ of: dead.origin })
+    limits.end(first as Call, 'answered')
+    expect(await beyond).toMatchObject({ receiver: dead.origin })
     await beginAll(10 * SHARE)
   })
 
@@ -58,7 +58,7 @@ describe('a receiver named by schedules', () => {
     await clock.advance(1_000)
     const [probe] = await beginAll(1)
     expect(await begin()).toMatchObject({ delivered: false })
-    turns.over(probe as Turn, 'silent')
+    limits.end(probe as Call, 'silent')
     expect(await begin()).toMatchObject({ retryAfterMs: 2_000 })
   })
 
@@ -71,11 +71,11 @@ describe('a receiver named by schedules', () => {
 
   it('does not count as silent while it answers other calls', async () => {
     const slow = await beginAll(SHARE)
-    turns.over(slow.pop() as Turn, 'answered')
+    limits.end(slow.pop() as Call, 'answered')
     slow.push(...(await beginAll(4)))
     await clock.advance(1_000)
-    turns.over(slow.pop() as Turn, 'answered')
-    for (const turn of slow) turns.over(turn, 'silent')
+    limits.end(slow.pop() as Call, 'answered')
+    for (const call of slow) limits.end(call, 'silent')
     await beginAll(SHARE)
   })
 

@@ -1,13 +1,13 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { Clock } from '../core/clock.js'
 import { DELIVERED, type Undelivered } from '../core/sink.js'
-import { Link, type Settle } from './link.js'
+import { Link, type Settle } from './broker-link.js'
 
 const never = new Promise<never>(() => {})
 const inTime = () => new AbortController().signal
 
 /** A clock that the test advances, and a broker that can be unreachable. */
-function setup({ owned = true, patienceMs }: { owned?: boolean; patienceMs?: number } = {}) {
+function setup({ owned = true, outcomeTimeoutMs }: { owned?: boolean; outcomeTimeoutMs?: number } = {}) {
   let now = 0
   const timers = new Map<() => void, number>()
   const after = (delayMs: number, callback: () => void) => {
@@ -17,10 +17,10 @@ function setup({ owned = true, patienceMs }: { owned?: boolean; patienceMs?: num
   const clock: Clock = { now: () => now, monotonic: () => now, after }
   const broker = { away: false, connections: 0, ended: 0, lose: () => {} }
   const link = new Link<number>({
-    whom: 'the broker',
+    broker: 'the broker',
     owned,
     clock,
-    ...(patienceMs === undefined ? {} : { patienceMs }),
+    ...(outcomeTimeoutMs === undefined ? {} : { outcomeTimeoutMs }),
     async connect(lost) {
       broker.connections += 1
       if (broker.away) throw new Error('connection refused')
@@ -64,7 +64,7 @@ describe('the link to a broker', () => {
     for (let calls = 0; calls < 1_000; calls += 1) {
       const [outcome] = (await link.deliver(1, inTime(), send)) as Undelivered[]
       expect(outcome?.unreachable).toBe(true)
-      expect(String(outcome?.error)).toMatch(/the broker cannot be reached: connection refused/)
+      expect(String(outcome?.error)).toMatch(/the broker is unreachable: connection refused/)
       pass(10)
     }
     expect(broker.connections).toBeGreaterThan(5)
@@ -86,7 +86,7 @@ describe('the link to a broker', () => {
   })
 
   it('is replaced when a call gets no answer within its limit, however long the call itself may take', async () => {
-    const { link, broker, send, pass } = setup({ patienceMs: 5_000 })
+    const { link, broker, send, pass } = setup({ outcomeTimeoutMs: 5_000 })
     let settle: Settle = () => {}
     const answer = link.deliver(3, inTime(), (_, tell) => {
       settle = tell

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../testing/manual-clock.js'
-import { raceBrokers } from './race.js'
+import { connectStaggered } from './staggered-connect.js'
 
 const BROKERS = ['one:9092', 'two:9092', 'three:9092']
 
@@ -18,7 +18,7 @@ function brokers(answers: Readonly<Record<string, number | Error | undefined>>) 
     })
     return first
   }
-  const connection = raceBrokers(BROKERS, connect, (late) => ended.push(late), clock)
+  const connection = connectStaggered(BROKERS, connect, (late) => ended.push(late), clock)
   return { clock, asked, ended, connection }
 }
 
@@ -49,7 +49,7 @@ describe('connecting to Kafka', () => {
 
   it('begins each attempt with another broker, and tries all of them', async () => {
     const lists: (readonly string[])[] = []
-    await raceBrokers(
+    await connectStaggered(
       BROKERS,
       async (list) => {
         lists.push(list)

@@ -1,13 +1,13 @@
 import { type Clock, systemClock } from '../../core/clock.js'
 
-/** A broker that takes connections and says nothing must not be waited for while another would answer. */
+/** A broker may hang: the next one is tried after this long. */
 const STAGGER_MS = 500
 
 /**
- * Connects by whichever broker answers first: by the first one, and by the next whenever one has failed or has not answered
- * for a moment. Connections that come too late are closed. Rejects with the last failure when all have failed.
+ * Connects through whichever broker answers first. Starts with the first, and tries the next when one has failed or has not
+ * answered within 500 ms (as happy eyeballs does). Later connections are closed. Rejects with the last error when all fail.
  */
-export function raceBrokers<Connection>(
+export function connectStaggered<Connection>(
   brokers: readonly string[],
   connect: (brokers: readonly string[]) => Promise<Connection>,
   end: (connection: Connection) => unknown,

@@ -1,4 +1,4 @@
-/** What a receiver's refusal, or its silence, means for a message. */
+/** The outcomes of requests that a receiver refused or did not answer. */
 import { BelfryError, errorRecord, failure } from '../../core/errors.js'
 import type { SinkMessage, Undelivered } from '../../core/sink.js'
 import type { Answer } from './post.js'
@@ -6,36 +6,36 @@ import type { Receiver } from './receiver.js'
 
 const GONE = 410
 const TOO_LARGE = 413
-/** More than anybody waits for. */
+/** Bounds an absurd Retry-After. */
 const MOST_SECONDS = 1e9
 
-/** The message names the host alone: the rest of a URL may be a secret. */
-export function refused(answer: Answer, { url }: Receiver, { startedAt }: SinkMessage): Undelivered {
+/** The error names only the host: the rest of a URL may be a secret. */
+export function refusedOutcome(answer: Answer, { url }: Receiver, { startedAt }: SinkMessage): Undelivered {
   const { status, excerpt } = answer
   const redirect = status >= 300 && status < 400 ? ', and redirects are not followed' : ''
   const error = failure('SINK_REFUSED', `${url.host} answered with ${status}${redirect}`)
-  const retryAfterMs = askedDelay(answer, startedAt)
+  const retryAfterMs = retryDelay(answer, startedAt)
   return {
     delivered: false,
     error: excerpt === '' ? error : Object.assign(error, { excerpt }),
     ...(status === GONE || status === TOO_LARGE ? { retryable: false } : {}),
-    ...(status === GONE ? { pauseSchedule: `${url.host} answered with 410: it wants no more of these events` } : {}),
+    ...(status === GONE ? { pauseSchedule: `${url.host} answered with 410: it wants no more events` } : {}),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   }
 }
 
-/** No answer: what the guard refused is refused for good, anything else may be better next time. */
-export function unsent(error: unknown, { url, isOwn }: Receiver): Undelivered {
+/** The outcome without an answer. A refusal by the address guard is final; all else is retried. */
+export function unreachableOutcome(error: unknown, { url, isOwn }: Receiver): Undelivered {
   if (error instanceof BelfryError && error.code === 'ADDRESS_REFUSED') {
     return { delivered: false, error, retryable: false }
   }
   const { code, message } = errorRecord(error)
-  const why = failure('SINK_UNREACHABLE', `${url.host} could not be reached: ${code ?? message}`, { cause: error })
+  const why = failure('SINK_UNREACHABLE', `${url.host} is unreachable: ${code ?? message}`, { cause: error })
   return isOwn ? { delivered: false, error: why, unreachable: true } : { delivered: false, error: why }
 }
 
-/** Seconds, or an instant; that one is measured against the same server's own clock, if it says what that shows. */
-function askedDelay({ retryAfter, date }: Answer, startedAt: number): number | undefined {
+/** Retry-After in seconds, or as a date, which is compared with the server's own Date header if it has one. */
+function retryDelay({ retryAfter, date }: Answer, startedAt: number): number | undefined {
   if (retryAfter === undefined) return undefined
   if (/^\d+$/.test(retryAfter)) return Math.min(Number(retryAfter), MOST_SECONDS) * 1_000
   if (!retryAfter.endsWith(' GMT')) return undefined
