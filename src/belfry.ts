@@ -32,6 +32,7 @@ import { storeIdentity } from './core/store-identity.js'
 import { TokenFloor } from './core/token.js'
 import type { JobDefinition } from './engine/definitions.js'
 import { Engine } from './engine/engine.js'
+import type { EngineOptions } from './engine/engine-options.js'
 import { type EventMap, type EventName, Events } from './engine/events.js'
 import { Health } from './engine/health.js'
 import { BeatThread } from './engine/instances/beat-thread.js'
@@ -41,6 +42,9 @@ import { Metrics } from './engine/metrics/metrics.js'
 import { measured } from './engine/store/measured.js'
 import { openedOnUse } from './engine/store/opened-on-use.js'
 import { type Duration, durationMs } from './time/duration.js'
+
+/** What the engine gets from the API beside it. */
+type EngineWiring = 'jobs' | 'isLoopBusy' | 'storeIdentity' | 'describe' | 'stampKeys' | 'syncReleases'
 
 export function createBelfry(options: BelfryOptions): Belfry {
   return new Belfry(parseOptions(options))
@@ -71,7 +75,7 @@ export class Belfry implements AsyncDisposable {
 
   /** Use `createBelfry`. */
   constructor(options: ParsedOptions) {
-    const { clock, log, app, release } = options
+    const { clock, log, app, release, sinks } = options
     this.#options = options
     this.#lifecycle = new Lifecycle({
       prepare: () => this.#prepare(),
@@ -79,45 +83,30 @@ export class Belfry implements AsyncDisposable {
       end: (graceMs, wasStarted) => this.#end(graceMs, wasStarted),
       hurry: (graceMs) => this.#engine.hurry(graceMs),
     })
-    this.#events = new Events(log)
-    this.metrics = new Metrics(this.#events)
-    if (options.roles.includes('run')) this.metrics.expectSinks(options.sinks.keys())
-    const operations = measured(options.store, this.metrics, clock)
-    this.#store = openedOnUse(options.store, operations, () =>
+    const events = new Events(log)
+    this.#events = events
+    this.metrics = new Metrics(events)
+    if (options.roles.includes('run')) this.metrics.expectSinks(sinks.keys())
+    const store = openedOnUse(options.store, measured(options.store, this.metrics, clock), () =>
       this.#lifecycle.stopOnSignals(options.signals, () => this.stop()),
     )
-    const store = this.#store
+    this.#store = store
     this.records = store.records
-    const floor = new TokenFloor()
-    const health = new Health(clock, log, this.#events)
-    this.#sinks = new SinkCatalogue(store, clock, options.sinks, options.hasSinks)
+    this.#sinks = new SinkCatalogue(store, clock, sinks, options.hasSinks)
     this.#catalogue = new JobCatalogue(store, clock, log, this.#sinks)
     this.#declarations = new Declarations(store, app, release)
     this.schedules = new Schedules(store, this.#catalogue, options.graceMs)
     this.runs = new Runs(store, clock, this.#lifecycle.ending)
+    const shared = { ...options, store, events, health: new Health(clock, log, events), floor: new TokenFloor() }
     this.#loopWatch = new LoopWatch({
       ...{ clock, log, observe: (ms) => this.metrics.observe('belfry_event_loop_delay_ms', {}, ms) },
       running: () => this.#engine.running,
       onTurn: (running) => this.#beatThread.loopTurned(running),
     })
-    const loopWatch = this.#loopWatch
-    this.#beatThread = new BeatThread({ ...options, store, onStart: () => loopWatch.start() })
-    this.#engine = new Engine({
-      ...options,
-      store,
-      beatThread: this.#beatThread,
-      isLoopBusy: () => loopWatch.isBusy,
-      events: this.#events,
-      health,
-      floor,
-      jobs: this.#runnable,
-      storeIdentity: () => this.#identity,
-      describe: () => this.#describe(),
-      stampKeys: () => this.#catalogue.stampKeys(),
-      syncReleases: () => this.#declarations.sync(),
-    })
-    const keeper = new LockKeeper({ store, clock, log, events: this.#events, health, beatThread: this.#beatThread })
-    this.locks = new Locks({ store, clock, log, floor, keeper, instance: () => this.#engine.instance })
+    this.#beatThread = new BeatThread({ ...shared, onStart: () => this.#loopWatch.start() })
+    this.#engine = this.#composeEngine({ ...shared, beatThread: this.#beatThread })
+    const keeper = new LockKeeper({ ...shared, beatThread: this.#beatThread })
+    this.locks = new Locks({ ...shared, keeper, instance: () => this.#engine.instance })
   }
 
   /** The id of this instance. It changes when the store declares the instance dead and it rejoins. */
@@ -236,6 +225,18 @@ export class Belfry implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
+  }
+
+  #composeEngine(shared: Omit<EngineOptions, EngineWiring>): Engine {
+    return new Engine({
+      ...shared,
+      jobs: this.#runnable,
+      isLoopBusy: () => this.#loopWatch.isBusy,
+      storeIdentity: () => this.#identity,
+      describe: () => this.#describe(),
+      stampKeys: () => this.#catalogue.stampKeys(),
+      syncReleases: () => this.#declarations.sync(),
+    })
   }
 
   async #prepare(): Promise<void> {
