@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Schedules as the least that Postgres has to write for each: one row that is as wide as Belfry's two, and the indexes
- * by id, by what is due and by target.
+ * The minimum that Postgres has to write for a schedule: one row as wide as Belfry's two, and the indexes by id, due
+ * time and target.
  */
 
 import { toText } from '../../dist/core/stored-text.js'

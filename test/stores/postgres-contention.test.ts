@@ -60,7 +60,7 @@ describe('schedules that tick all the time', () => {
 })
 
 describe('a lock whose lease has expired', () => {
-  it('is either renewed or taken by another, never both', async () => {
+  it('is either renewed or taken by another holder, never both', async () => {
     for (let round = 0; round < 150; round += 1) {
       const name = `lock/${round}`
       const request = { name, permits: 1, floor: 0, ttlMs: 60_000 }

@@ -16,7 +16,7 @@ function freshPrefix(): string {
   return `c${process.pid}.${Date.now().toString(36)}.${made}:`
 }
 
-/** A little of everything: a tick, a run, a lock, a hint. */
+/** One of each: a tick, a run, a lock, a hint. */
 async function exercise(store: Store): Promise<void> {
   const scene = new Scene({ store, elapse: async () => {} })
   const wakes: string[] = []
@@ -45,7 +45,7 @@ async function withStore(options: RedisOptions, work: (store: Store) => Promise<
 }
 
 describe('clients of Redis', () => {
-  it('may be brought from @redis/client, in either protocol, and stay open', async () => {
+  it('may be the caller’s from @redis/client, in either protocol, and stay open', async () => {
     for (const RESP of [2, 3] as const) {
       const client = createClient({ url: await serverUrl('redis'), RESP })
       await client.connect()
@@ -55,14 +55,14 @@ describe('clients of Redis', () => {
     }
   })
 
-  it('may be brought from ioredis, and stay open', async () => {
+  it('may be the caller’s from ioredis, and stay open', async () => {
     const client = new Redis(await serverUrl('redis'))
     await withStore({ client: client as unknown as IoRedis }, exercise)
     expect(await client.ping()).toBe('PONG')
     client.disconnect()
   })
 
-  it('may have a prefix of their own, numbers as texts, and no patience', async () => {
+  it('may have their own prefix, numbers as strings, and a short timeout', async () => {
     const options = { keyPrefix: 'app:', stringNumbers: true, enableOfflineQueue: false }
     const client = new Redis(await serverUrl('redis'), options)
     await once(client, 'ready')
@@ -70,11 +70,11 @@ describe('clients of Redis', () => {
     client.disconnect()
   })
 
-  it('are made from a URL', async () => {
+  it('are created from a URL', async () => {
     await withStore({ url: await serverUrl('redis') }, exercise)
   })
 
-  it('hear of what other processes do', async () => {
+  it('receive hints of other processes', async () => {
     const [url, prefix] = [await serverUrl('redis'), freshPrefix()]
     await withStore({ url, prefix }, (one) =>
       withStore({ url, prefix }, async (other) => {
@@ -86,7 +86,7 @@ describe('clients of Redis', () => {
     )
   })
 
-  it('need not know when scripts were flushed', async () => {
+  it('work after scripts were flushed', async () => {
     const admin = createClient({ url: await serverUrl('redis') })
     await admin.connect()
     await withStore({ url: await serverUrl('redis') }, async (store) => {
@@ -100,7 +100,7 @@ describe('clients of Redis', () => {
 })
 
 describe('servers', () => {
-  it('that went away are said to be unreachable', {
+  it('are reported as unreachable after they went down', {
     timeout: 60_000,
   }, async () => {
     const own = await startOwnRedis()
@@ -111,7 +111,7 @@ describe('servers', () => {
     await store.close()
   })
 
-  it('may crash and come back: nothing that is in their log is lost, and nobody has to restart', {
+  it('may crash and restart: no logged write is lost, and no process has to restart', {
     timeout: 60_000,
   }, async () => {
     const own = await startOwnRedis(['--appendfsync', 'always'])
@@ -148,7 +148,7 @@ describe('servers', () => {
     const enqueue = () => store.runs.enqueue([newRun()]).then(([result]) => result?.outcome, String)
     expect(await enqueue()).toMatch(/0 of 1 replicas/)
     const replica = await startOwnRedis(['--appendonly', 'no', '--replicaof', '127.0.0.1', new URL(primary.url).port])
-    // A replica that writes its first log could not be stopped, so this one writes none.
+    // A replica that writes its first log cannot be stopped, so this one writes none.
     await expect.poll(enqueue, { timeout: 20_000, interval: 100 }).toBe('enqueued')
     await store.close()
     await replica.stop()

@@ -1,6 +1,5 @@
 /**
- * A replica whose clock is five seconds behind is promoted, without the last writes of its primary. Real servers, real
- * time.
+ * A replica whose clock is five seconds behind is promoted, without its primary's last writes. Real servers, real time.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
@@ -16,11 +15,11 @@ import { startOwnRedis, tellRedis } from '../servers/redis.js'
 const BEHIND_MS = 5_000
 
 interface Pair {
-  /** Where the primary is, whoever that is. */
+  /** The URL of the current primary. */
   readonly url: string
-  /** From here on nothing that is written reaches the replica, which does not know yet that it is to be the primary. */
+  /** From here on writes do not reach the replica, which will be promoted. */
   detach(): Promise<void>
-  /** The primary is gone, and the replica takes its place. */
+  /** The primary fails, and the replica is promoted. */
   failOver(): Promise<void>
 }
 
@@ -58,7 +57,7 @@ async function timeOf(url: string): Promise<number> {
   return Number(seconds) * 1_000 + Number(micros) / 1_000
 }
 
-/** How much of the stream of writes a server has. */
+/** A server's replication offset. */
 async function offsetOf(url: string): Promise<number> {
   const role = (await tellRedis(url, 'ROLE')) as readonly unknown[]
   return Number(role[0] === 'master' ? role[1] : role[4])
@@ -70,18 +69,18 @@ async function opened(url: string): Promise<Store> {
   return store
 }
 
-/** Tries again while the store cannot be reached. */
+/** Retries while the store is unreachable. */
 function eventually<Result>(work: () => Promise<Result>): Promise<Result> {
   return vi.waitFor(work, { timeout: 20_000, interval: 20 })
 }
 
 describe('a failover that loses writes, to a replica whose clock is behind', { timeout: 120_000 }, () => {
-  it('gives nobody a token or a number twice, nor a lower one, whoever saw the last', async () => {
+  it('never repeats or lowers a token or number', async () => {
     await withPair(async ({ url, detach, failOver }) => {
       const stores = [await opened(url), await opened(url)]
       const [one, two] = stores.map((store) => new Scene({ store, elapse: sleep })) as [Scene, Scene]
       const tokens: number[] = []
-      // Callers who have seen nothing yet: what is known of the store's time has to be enough.
+      // New callers without a token floor: the store's own estimate of the time must suffice.
       const take = async (scene: Scene) => {
         const holder = `holder ${tokens.length}`
         const lease = await eventually(() => scene.acquire('lock', holder, { floor: 0 }))
@@ -92,7 +91,7 @@ describe('a failover that loses writes, to a replica whose clock is behind', { t
       await take(two)
       await detach()
       for (let count = 0; count < 50; count += 1) await take(one)
-      // Nor do runs, versions and ticks that are new get the numbers of those that were lost.
+      // New runs, versions and ticks do not reuse the numbers of lost ones either.
       const numbers = async ({ enqueue, put, putTicks, store, runsOf }: Scene, id: string) => {
         const [run, { version }] = [await enqueue(), await put(id)]
         await putTicks(`ticks of ${id}`, [-10, 90_000_000])
@@ -134,7 +133,7 @@ describe('a failover that loses writes, to a replica whose clock is behind', { t
     })
   })
 
-  it('neither loses nor repeats a tick, though the clock that counts them went back', async () => {
+  it('neither loses nor repeats a tick, although the store’s clock went back', async () => {
     await withPair(async ({ url, detach, failOver }) => {
       const started: { readonly tick: number; readonly token: number }[] = []
       const instances = [instanceOn(url, started), instanceOn(url, started)]
@@ -162,7 +161,7 @@ describe('a failover that loses writes, to a replica whose clock is behind', { t
       const recorded = [...items.map(({ tick = 0 }) => tick), ...skipped.flatMap(ticksIn)]
       expect(recorded.sort()).toEqual(timeline)
       await store.close()
-      // What was lost with the failover is done again, under the same id. What was not, is not.
+      // Ticks that the failover lost run again under the same event id; others do not.
       expect([...new Set(started.map(({ tick }) => tick))].sort()).toEqual(ranOf(items))
       for (const { tick } of started.slice(0, kept - 1))
         expect(started.filter((each) => each.tick === tick)).toHaveLength(1)
@@ -170,7 +169,7 @@ describe('a failover that loses writes, to a replica whose clock is behind', { t
     })
   })
 
-  it('plans nothing again that was recorded before it', async () => {
+  it('does not record again what was recorded before it', async () => {
     await withPair(async ({ url, detach, failOver }) => {
       const stores = [await opened(url), await opened(url)]
       const [one, two] = stores.map((store) => new Scene({ store, elapse: sleep })) as [Scene, Scene]

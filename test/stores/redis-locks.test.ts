@@ -1,4 +1,4 @@
-/** Locks on Redis: who is told of what, and what is remembered of those that were taken. */
+/** Locks on Redis: who receives hints, and what is stored about released locks. */
 import { describe, expect, it } from 'vitest'
 import type { AcquireRequest } from '../../src/core/lease.js'
 import type { Store } from '../../src/core/store.js'
@@ -11,7 +11,7 @@ function ask(name: string, holder: string, waits = false): AcquireRequest {
   return { name, holder, ttlMs: TTL_MS, permits: 1, floor: 0, ...(waits ? { waitMs: TTL_MS } : {}) }
 }
 
-/** Two processes on one store; scripts of the first are counted. */
+/** Two processes on one store; counts the scripts of the first. */
 async function twoProcesses(work: (one: Store, other: Store, scripts: () => number) => Promise<void>): Promise<void> {
   const server = await testRedis()
   let scripts = 0
@@ -38,7 +38,7 @@ async function twoProcesses(work: (one: Store, other: Store, scripts: () => numb
 }
 
 describe('locks on Redis', () => {
-  it('that are handed on are told of to the next in line, and to nobody else', async () => {
+  it('that are handed on send a hint to the next waiter only', async () => {
     await twoProcesses(async (one, other) => {
       const told: string[] = []
       for (const store of [one, other]) {
@@ -57,10 +57,10 @@ describe('locks on Redis', () => {
     })
   })
 
-  it('are taken and given back by few scripts when many ask at once', async () => {
+  it('are acquired and released by few scripts when many callers ask at once', async () => {
     await twoProcesses(async (one, _, scripts) => {
       const names = Array.from({ length: 100 }, (_each, at) => `lock ${at}`)
-      // The server learns the scripts first.
+      // Loads the scripts into the server first.
       await one.leases.acquire(ask('l', 'a'))
       await one.leases.release({ name: 'l', holder: 'a' })
       const before = scripts()
@@ -81,7 +81,7 @@ describe('locks on Redis', () => {
     const expired = Array.from({ length: 3_000 }, (_, at) => ['0', `name ${at}`]).flat()
     await client.sendCommand(['ZADD', index, ...expired])
     const prune = () => store.runs.prune({ maxAgeMs: 1e9, maxRuns: 1e6, leaseAgeMs: 1e9, limit: 1_000 })
-    // As much as it may forget: whoever prunes comes back at once.
+    // As many as the limit allows: the pruner returns at once.
     for (let step = 0; step < 3; step += 1) expect(await prune()).toBe(1_000)
     expect(await prune()).toBe(0)
     expect(await client.sendCommand(['ZRANGE', index, '0', '-1'])).toEqual(['name 1500 is held'])
@@ -89,7 +89,7 @@ describe('locks on Redis', () => {
     await server.close()
   })
 
-  it('are one holder’s when many ask for the same at once', async () => {
+  it('have one holder when many callers ask for the same one', async () => {
     await twoProcesses(async (one, other) => {
       const asked = Array.from({ length: 60 }, (_, at) => (at % 2 ? one : other).leases.acquire(ask('l', `h${at}`)))
       const taken = (await Promise.all(asked)).filter(({ acquired }) => acquired)
@@ -97,7 +97,7 @@ describe('locks on Redis', () => {
     })
   })
 
-  it('are given back although they were extended, or waited for, since they were taken', async () => {
+  it('are released although they were extended or waited for in the meantime', async () => {
     await twoProcesses(async (one, other) => {
       const first = await one.leases.acquire(ask('l', 'a'))
       const token = first.acquired ? first.lease.token : 0
@@ -110,7 +110,7 @@ describe('locks on Redis', () => {
     })
   })
 
-  it('are not given back by one who has lost them, whatever he remembers', async () => {
+  it('are not released by a holder that has lost them, with any old token', async () => {
     await twoProcesses(async (one, other) => {
       const first = await one.leases.acquire(ask('l', 'a'))
       await other.leases.reset('l')
@@ -122,7 +122,7 @@ describe('locks on Redis', () => {
     })
   })
 
-  it('have tokens above the highest floor of those who ask together, and above the last', async () => {
+  it('have tokens above the highest floor of concurrent callers, and above the last token', async () => {
     await twoProcesses(async (one) => {
       const floor = Date.now() * 1_000 + 10 ** 12
       const asked = [ask('a', 'a'), { ...ask('b', 'b'), floor }]

@@ -1,4 +1,4 @@
-/** What may happen between two scripts of one operation is brought about here, by a planner that does it. */
+/** Events between two scripts of one operation, caused by a planner or client that performs them. */
 import { expect, it } from 'vitest'
 import { plan } from '../../src/core/plan.js'
 import type { Planner, Store } from '../../src/core/store.js'
@@ -7,7 +7,7 @@ import { recordTicksScript } from '../../src/stores/redis/schedules/advance.js'
 import { Scene } from '../../src/testing/contract/scene.js'
 import { testRedis } from '../servers/test-redis.js'
 
-/** Two processes on one store, in a moment that lasts. */
+/** Two processes on one store, at a fixed instant. */
 async function twoHandles(work: (one: Scene, other: Scene) => Promise<void>): Promise<void> {
   const server = await testRedis()
   await server.setClock(Date.UTC(2026, 0, 1))
@@ -23,7 +23,7 @@ async function twoHandles(work: (one: Scene, other: Scene) => Promise<void>): Pr
   await server.close()
 }
 
-/** Advances, and lets something happen between the reading and the writing. */
+/** Advances, and performs an operation between the read and the write. */
 async function advanceWhile(scene: Scene, act: () => Promise<unknown>): Promise<number> {
   let acted: Promise<unknown> | undefined
   const interrupted: Planner = (...args) => {
@@ -31,7 +31,7 @@ async function advanceWhile(scene: Scene, act: () => Promise<unknown>): Promise<
     return plan(...args)
   }
   const { store } = scene
-  // What was read is held back until that has happened.
+  // The planner returns only after the operation is done.
   const { recorded } = await store.schedules.advance({ limit: 10, lookaheadMs: 0, plan: interrupted })
   await acted
   return recorded
@@ -55,7 +55,7 @@ it('a plan of a schedule that was changed meanwhile is not written', async () =>
   })
 })
 
-/** Two processes on one store with three schedules that are due; something happens before the first writes what it planned. */
+/** Two processes on one store with three due schedules; an operation is performed before the first writes its plan. */
 async function threeDue(act: (other: Scene) => Promise<unknown>, work: (one: Scene, other: Scene) => Promise<void>) {
   const server = await testRedis()
   const start = Date.UTC(2026, 0, 1)
@@ -83,7 +83,7 @@ it('of schedules that tick together, one that was changed meanwhile is left out'
   })
 })
 
-it('whoever plans while another does looks behind what that one has read', async () => {
+it('a concurrent planner reads further than the schedules that another has read', async () => {
   let planned: number | undefined
   const planToo = async (other: Scene) => {
     planned = (await other.advance()).schedules
@@ -94,7 +94,7 @@ it('whoever plans while another does looks behind what that one has read', async
   })
 })
 
-/** A client that lets something happen before it writes what was planned. */
+/** A client that performs an operation before it writes a plan. */
 function beforeWriting(client: NodeRedis, act: () => Promise<unknown>): NodeRedis {
   const sendCommand: NodeRedis['sendCommand'] = async (args) => {
     const { sha, text } = recordTicksScript.composed.handTurned
@@ -109,7 +109,7 @@ function beforeWriting(client: NodeRedis, act: () => Promise<unknown>): NodeRedi
   })
 }
 
-it('of two who plan the same at once one records it', async () => {
+it('of two concurrent planners with the same plan, one records it', async () => {
   await twoHandles(async (one, other) => {
     for (const id of ['a', 'b', 'c']) await one.putTicks(id, [-10, 90_000_000])
     const recorded = await advanceWhile(one, () => other.advance())
@@ -119,7 +119,7 @@ it('of two who plan the same at once one records it', async () => {
   })
 })
 
-it('a planner who went away in the middle holds up others for half a second at the most', async () => {
+it('a planner that died in the middle delays others by at most half a second', async () => {
   const server = await testRedis()
   const start = Date.UTC(2026, 0, 1)
   await server.setClock(start)
@@ -140,7 +140,7 @@ it('a planner who went away in the middle holds up others for half a second at t
   await server.close()
 })
 
-it('writers of one schedule all get their turn, and each a version of its own', async () => {
+it('all concurrent writers of one schedule succeed, each with its own version', async () => {
   await twoHandles(async (one, other) => {
     const writers = Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? one : other).put('a', { payload: at }))
     const versions = (await Promise.all(writers)).map(({ version }) => version)
@@ -151,7 +151,7 @@ it('writers of one schedule all get their turn, and each a version of its own', 
   })
 })
 
-it('words with spaces, percent signs and line ends are kept apart', async () => {
+it('fields with spaces, percent signs and line ends are stored intact', async () => {
   await twoHandles(async ({ store, acquire, enqueue, join, claim, run }) => {
     await join()
     const names = ['-', ' ', 'a b', 'a%20b', 'a\nb', '%', '%2d', 'ü', '💥 x']

@@ -1,4 +1,7 @@
-/** Runs whose keys are in other shards: what one script does elsewhere takes several here, and may stop between any two. */
+/**
+ * Runs whose keys are in other shards. What one script does for a key in the same shard takes several here, and may
+ * stop between any two.
+ */
 import { createClient } from '@redis/client'
 import { describe, expect, it } from 'vitest'
 import type { RunKey } from '../../src/core/key.js'
@@ -14,7 +17,7 @@ import { type TestRedis, testRedis, virtualTimeClient } from '../servers/test-re
 
 const SHARDS = 3
 
-/** A name that is in another shard than a schedule. */
+/** A name in another shard than a schedule. */
 function nameElsewhere(schedule: string): string {
   for (let at = 0; ; at += 1) {
     const name = `key ${at}`
@@ -60,7 +63,7 @@ describe('runs whose keys are in other shards', () => {
       expect(await scene.store.leases.inspect(key.name)).toEqual([])
     }))
 
-  it('are kept out by a lock, and are told to skip when their key says so', () =>
+  it('wait while a lock holds their key, and are skipped when the key says so', () =>
     inShards(async (scene, key) => {
       await scene.acquire(key.name, 'somebody')
       await scene.putTicks('a', [-10, 90_000_000], { key: { ...key, whenBusy: 'skip' } })
@@ -69,7 +72,7 @@ describe('runs whose keys are in other shards', () => {
       expect(await scene.statesOf('a')).toEqual(['skipped busy'])
     }))
 
-  it('are tried again with another ticket', () =>
+  it('are retried with a new ticket', () =>
     inShards(async (scene, key) => {
       await scene.putTicks('a', [-10, 90_000_000], { key })
       await scene.advance()
@@ -78,7 +81,7 @@ describe('runs whose keys are in other shards', () => {
       const second = await scene.claimOne()
       expect(second).toMatchObject({ id: first.id, attempt: 2 })
       expect(second.token).toBeGreaterThan(first.token)
-      // What is repeated changes nothing, and takes nothing from the second.
+      // A repeated settlement changes nothing, and takes nothing from the second attempt.
       expect(await scene.settle(first)).toBe('settled')
       expect(await scene.store.leases.inspect(key.name)).toMatchObject([{ token: second.token }])
       expect(await scene.settle(second, failed())).toBe('settled')
@@ -86,7 +89,7 @@ describe('runs whose keys are in other shards', () => {
       expect(await scene.claim()).toEqual([])
     }))
 
-  it('are taken over when their instance dies, and the dead one settles nothing', () =>
+  it('are taken over when their instance dies, and the dead instance settles nothing', () =>
     inShards(async (scene, key) => {
       await scene.join('dying', 300)
       await scene.putTicks('a', [-10, 90_000_000], { key })
@@ -113,7 +116,7 @@ describe('runs whose keys are in other shards', () => {
       expect(await scene.settle(second)).toBe('settled')
     }))
 
-  it('stay claimed while their instance beats, and go back when it does not know of them', () =>
+  it('stay claimed while their instance’s heartbeat lists them, and become ready when it does not', () =>
     inShards(async (scene, key) => {
       await scene.join('steady', 300)
       await scene.putTicks('a', [-10, 90_000_000], { key })
@@ -148,7 +151,7 @@ describe('runs whose keys are in other shards', () => {
     await scene.advance()
     const admin = createClient({ url: await serverUrl('redis') })
     await admin.connect()
-    // As a failover would have it that lost the last writes of one shard.
+    // Simulates a failover that lost the last writes of one shard.
     const lost = shardKeys(prefix, SHARDS)[shardOf(key.name, SHARDS)] ?? ''
     expect(await admin.del([`${lost}runs`, `${lost}queue:0:job:work`])).toBe(2)
     admin.destroy()
@@ -162,7 +165,7 @@ describe('runs whose keys are in other shards', () => {
   })
 })
 
-/** A client that lets something happen once, after so many of its commands were answered. */
+/** A client that performs an operation once, after a number of its commands were answered. */
 function interruptible(client: NodeRedis) {
   let [left, act]: [number, (() => Promise<void>) | undefined] = [0, undefined]
   return {
@@ -195,9 +198,9 @@ describe('a settlement of a run whose key is in another shard', () => {
     readonly one: Scene
     readonly other: Scene
     readonly elapse: (ms: number) => Promise<void>
-    /** After so many answers to the first of both. */
+    /** Interrupts after this many answers to the first process. */
     readonly interrupt: (count: number, act: () => Promise<void>) => void
-    /** Claims a run of one more schedule for an instance of its own, with a short lease. */
+    /** Claims a run of another schedule for a separate instance with a short lease. */
     readonly claimNext: () => Promise<ClaimedRun>
   }
 
@@ -229,7 +232,7 @@ describe('a settlement of a run whose key is in another shard', () => {
     await redis.close()
   }
 
-  it('that stops between any two steps, for longer than its lease, leaves the key to whoever has it now', () =>
+  it('that stops between any two steps, for longer than its lease, leaves the key to its current holder', () =>
     whileSettling(async ({ one, other, elapse, interrupt, claimNext }) => {
       let steps = 0
       for (let reached = true; reached; steps += 1) {
@@ -242,7 +245,7 @@ describe('a settlement of a run whose key is in another shard', () => {
         })
         await one.settle(run, retryIn(0))
         reached = again !== undefined
-        // Whoever was not stopped has settled, and the run waits to be tried again.
+        // The instance that was not stopped has settled, and the run waits for its retry.
         again ??= await other.claimOne('other')
         const holders = (await other.store.leases.inspect(key.name)).map(({ token }) => token)
         expect([steps, again.id, holders]).toEqual([steps, run.id, [again.token]])
@@ -285,7 +288,7 @@ describe('a settlement of a run whose key is in another shard', () => {
       expect(states).not.toContain('skipped busy')
     }))
 
-  it('is settled when it is repeated, whichever answer was lost, and the key is free', () =>
+  it('succeeds when it is repeated, whichever answer was lost, and the key is free', () =>
     whileSettling(async ({ one, other, interrupt, claimNext }) => {
       let steps = 0
       for (let lost = true; lost; steps += 1) {
@@ -310,7 +313,7 @@ interface Interrupted {
   readonly key: RunKey
   readonly elapse: (ms: number) => Promise<void>
   readonly interrupt: (count: number, act: () => Promise<void>) => void
-  /** A tick with that key whose schedule is in another shard, recorded and not claimed. */
+  /** Records a tick with this key whose schedule is in another shard, without claiming it. */
   readonly record: () => Promise<string>
 }
 
@@ -344,7 +347,7 @@ async function whileClaiming(work: (claiming: Interrupted) => Promise<void>): Pr
   await redis.close()
 }
 
-/** Schedules that are in other shards than a key. */
+/** Schedules in other shards than a key. */
 function elsewhere(key: RunKey): string[] {
   return Array.from({ length: 100 }, (_, at) => `s${at}`).filter(
     (id) => shardOf(id, SHARDS) !== shardOf(key.name, SHARDS),
@@ -352,7 +355,7 @@ function elsewhere(key: RunKey): string[] {
 }
 
 describe('a key that was claimed for a run in another shard', () => {
-  it('makes a copy wait, and not skip, when the run turns out to be gone', () =>
+  it('makes a copy wait rather than skip, when the run turns out to be gone', () =>
     whileClaiming(async ({ one, other, key, interrupt, record }) => {
       let steps = 0
       for (let reached = true; reached; steps += 1) {
@@ -390,7 +393,7 @@ describe('a key that was claimed for a run in another shard', () => {
         await other.store.schedules.remove([schedule])
         const copy = await other.enqueue({ key })
         const claimed = (await other.claim('other')).map(({ id }) => id)
-        // What has started goes on until its instance is declared dead.
+        // A run that has started continues until its instance is declared dead.
         const begun = tick?.state === 'running'
         expect([steps, begun || claimed.includes(copy)]).toEqual([steps, true])
         await one.store.instances.leave(`one ${steps + 1}`)
@@ -405,7 +408,7 @@ describe('a key that was claimed for a run in another shard', () => {
       expect(steps).toBeGreaterThan(4)
     }))
 
-  it('ends a copy as busy once the run has started, and no sooner', () =>
+  it('skips a copy as busy only after the run has started', () =>
     whileClaiming(async ({ one, other, key, interrupt, record }) => {
       let [steps, waited] = [0, 0]
       for (let reached = true; reached; steps += 1) {
@@ -435,7 +438,7 @@ describe('a key that was claimed for a run in another shard', () => {
       expect(waited).toBeGreaterThan(0)
     }))
 
-  it('is confirmed when a claim is repeated whose answer was lost', () =>
+  it('is confirmed when a claim is repeated after a lost answer', () =>
     whileClaiming(async ({ one, other, key, interrupt, record }) => {
       let steps = 0
       for (let lost = true; lost; steps += 1) {
@@ -478,7 +481,7 @@ describe('a key that was claimed for a run in another shard', () => {
 })
 
 describe('keys of other shards that are checked when a run is enqueued', () => {
-  /** A trigger of one of many schedules, all of them in other shards than the key. */
+  /** A trigger of one of many schedules, all in other shards than the key. */
   const KEY = exclusive('a')
   const elsewhere = Array.from({ length: 200 }, (_, at) => `schedule ${at}`).filter(
     (id) => shardOf(id, SHARDS) !== shardOf(KEY.name, SHARDS),
@@ -509,7 +512,7 @@ describe('keys of other shards that are checked when a run is enqueued', () => {
     }
   }
 
-  it('let as many pass as their limit, however many are enqueued at once', () =>
+  it('admit as many runs as their limit, however many are enqueued at once', () =>
     withStores(5, async (scenes) => {
       for (const limit of [1, 3]) {
         const key = { ...KEY, limit }
@@ -531,7 +534,7 @@ describe('keys of other shards that are checked when a run is enqueued', () => {
       }
     }))
 
-  it('are checked by a later sweep when whoever asked went away in the middle', () =>
+  it('are checked by a later sweep when the caller died in the middle', () =>
     withStores(1, async ([scene], redis) => {
       if (scene === undefined) return
       const client = await redis.client()
@@ -546,7 +549,7 @@ describe('keys of other shards that are checked when a run is enqueued', () => {
       const enqueueAndDie = async (schedule: string) => {
         const store = redisStore({ client: dying, prefix: redis.prefix, shards: SHARDS }, { handTurned: true })
         await store.open()
-        // It looks at the key, and enqueues; the key's shard never hears of it.
+        // It checks the key and enqueues; the key's shard never learns of it.
         left = 2
         await expect(store.runs.enqueue([trigger(schedule)])).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
         left = Number.POSITIVE_INFINITY
@@ -569,7 +572,7 @@ describe('keys of other shards that are checked when a run is enqueued', () => {
       expect(ids(await scene.claim())).toEqual([other])
     }))
 
-  it('are no longer counted against by a run that waited and is gone, even if nobody said so', async () => {
+  it('no longer count a waiting run that is gone, even if its end was not reported', async () => {
     const opened = await freshRedis(SHARDS)
     await opened.store.open()
     const scene = new Scene(opened)
@@ -581,7 +584,7 @@ describe('keys of other shards that are checked when a run is enqueued', () => {
     expect(await scene.store.runs.available(KEY.name, 1)).toBe(false)
     const admin = createClient({ url: await serverUrl('redis') })
     await admin.connect()
-    // As a failover would have it that lost the last writes of one shard.
+    // Simulates a failover that lost the last writes of one shard.
     const home = shardKeys(opened.prefix, SHARDS)[shardOf(schedule, SHARDS)] ?? ''
     for (const set of ['runs', 'ticket-sent', 'ticket-wanted']) await admin.del(`${home}${set}`)
     admin.destroy()
@@ -594,7 +597,7 @@ describe('keys of other shards that are checked when a run is enqueued', () => {
 })
 
 describe('shards', () => {
-  it('have slots that are spread evenly', () => {
+  it('have evenly distributed slots', () => {
     const keys = shardKeys('belfry:', 12)
     expect(new Set(keys).size).toBe(12)
     expect(keys[0]).toBe('belfry:{0}:')
@@ -609,7 +612,7 @@ describe('shards', () => {
     for (const count of counts) expect(Math.abs(count - 10_000)).toBeLessThan(500)
   })
 
-  it('whose clocks differ are each waited for by their own', () => {
+  it('with different clocks each use their own', () => {
     const now = 1_000_000
     expect(
       firstNext(now, [
@@ -617,7 +620,7 @@ describe('shards', () => {
         { now: now - 5_000, next: now - 4_500 },
       ]),
     ).toBe(now + 500)
-    // Shards that were only asked one after the other have the same clock.
+    // Shards that were only called one after another have the same clock.
     expect(
       firstNext(now, [
         { now, next: now + 900 },
@@ -627,7 +630,7 @@ describe('shards', () => {
     expect(firstNext(now, [{ now, next: undefined }])).toBe(undefined)
   })
 
-  it('stay as many as there were at first', async () => {
+  it('keep their initial number', async () => {
     const redis = await testRedis()
     const open = async (shards?: number) => {
       const options = {

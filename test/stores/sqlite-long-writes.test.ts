@@ -27,7 +27,7 @@ describe('a long write', () => {
     await file.remove()
   })
 
-  it('leaves the event loop its turns, and shows nothing of itself before its end', async () => {
+  it('yields to the event loop, and shows nothing before its end', async () => {
     const [store, other] = [open(), open()]
     await store.open()
     await other.open()
@@ -43,7 +43,7 @@ describe('a long write', () => {
     }
     expect(turns).toBeGreaterThan(3)
     expect(await enqueued).toHaveLength(MANY)
-    // A reader of the same process that comes while it is open waits for its end.
+    // A read in the same process waits for the end of the write.
     const again = store.runs.enqueue(runs)
     await setImmediate()
     await setImmediate()
@@ -58,7 +58,7 @@ describe('a long write', () => {
     expect((await store.runs.list({ limit: 1 })).items).toEqual([])
   })
 
-  it('numbers its runs in order and gives each its own', async () => {
+  it('numbers its runs in order, with a separate id each', async () => {
     const store = open()
     const results = await store.runs.enqueue(runs.slice(0, 250))
     expect(new Set(results.map(({ run }) => run)).size).toBe(250)
@@ -67,7 +67,7 @@ describe('a long write', () => {
     }
   })
 
-  it('that throws half-way leaves nothing behind, and the writes that came meanwhile are done', async () => {
+  it('that throws half-way leaves nothing behind, and writes queued meanwhile are executed', async () => {
     const store = open()
     const bad = { ...runs[0], payload: { toJSON: () => JSON.parse('{') } } as unknown as NewRun
     const failing = store.runs.enqueue([...runs.slice(1), bad])
