@@ -68,7 +68,8 @@ end $$;
 
 -- The same for many at once that succeed, have no key and no dedupe key, and are still running with their token: those
 -- that are kept, or those that are not. Returns the places of those that it ended, and their schedules. The settlements
--- are sorted by run, so the one of a run is found by `width_bucket`, which searches a sorted list.
+-- are sorted by run, so the one of a run is found by `width_bucket`, which searches a sorted list. The state is compared as
+-- text, so that Postgres finds the runs by their ids, and not among all that are running.
 create or replace function belfry.succeed_runs(
   settlements belfry.settlement[], kept boolean, now_ms bigint, out settled integer[], out schedules text[]
 ) language plpgsql as $$
@@ -85,7 +86,7 @@ begin
       set state = 'succeeded', finished_at = now_ms, ended = nextval('belfry.endings'), reason = null, error = null,
         result = case when r.settled_token = r.token then r.result else results[width_bucket(r.id, run_ids)] end,
         settled_token = r.token
-      where r.id = any (run_ids) and r.state = 'running' and r.token = tokens[width_bucket(r.id, run_ids)]
+      where r.id = any (run_ids) and r.state::text = 'running' and r.token = tokens[width_bucket(r.id, run_ids)]
         and r.key is null and r.dedupe is null and r.keep = 'all'
       returning r.id, r.schedule
     )
@@ -94,7 +95,7 @@ begin
   else
     with gone as (
       delete from belfry.runs r
-      where r.id = any (run_ids) and r.state = 'running' and r.token = tokens[width_bucket(r.id, run_ids)]
+      where r.id = any (run_ids) and r.state::text = 'running' and r.token = tokens[width_bucket(r.id, run_ids)]
         and r.key is null and r.dedupe is null and r.keep <> 'all'
       returning r.id, r.schedule
     )
@@ -217,12 +218,12 @@ begin
     return;
   end if;
   perform belfry.lock_names(keys);
-  perform 1 from belfry.runs r where r.id = any (run_ids) and r.state = 'running' order by r.id for update;
+  perform 1 from belfry.runs r where r.id = any (run_ids) and r.state::text = 'running' order by r.id for update;
   perform belfry.lock_dedupes(run_ids);
   for run in
     select r.* from unnest(attempts) a cross join lateral (
-      select * from belfry.runs u where u.id = a.run and u.state = 'running' and u.token = a.token limit 1) r
-    order by r.id
+      select * from belfry.runs u where u.id = a.run limit 1) r
+    where r.state = 'running' and r.token = a.token order by r.id
   loop
     if belfry.take_over(run, now_us / 1000, instance_died) = 'lost' then
       lost := lost + 1;

@@ -104,7 +104,7 @@ create table belfry.runs (
   ended bigint,                      -- orders the history
   result text,
   error text
-) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
   autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 create table belfry.dedupes (
