@@ -27,7 +27,7 @@ export class ClusterLink implements Link {
   readonly #failures = new Map<string, number>()
   #looking: Promise<boolean> | undefined
   #closed = false
-  /** What was replaced and is not gone yet, with what ends it. */
+  /** Ends each client that was replaced and may still have commands in flight. */
   readonly #farewells = new Set<() => void>()
   #listenAgain: () => Promise<void> = async () => {}
 
@@ -110,7 +110,7 @@ export class ClusterLink implements Link {
     if (failures >= PATIENCE) void this.#lookAgain()
   }
 
-  /** Whether there is something new. All who want to know ask once. */
+  /** Whether there are new masters. Concurrent callers share one look. */
   #lookAgain(): Promise<boolean> {
     if (!this.#owned || this.#closed) return Promise.resolve(false)
     this.#looking ??= this.#replaceCluster().finally(() => {

@@ -34,7 +34,7 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
     },
     keepsOrder: !client.isCluster,
     heard: hearErrors(client),
-    // It goes on trying by itself.
+    // ioredis keeps trying by itself.
     abandon: () => {},
     doubt(_, silences) {
       if (silences < PATIENCE && !owned) return

@@ -20,7 +20,7 @@ export interface ServerOptions {
   readonly prefix: string
   readonly clock: Clock
   readonly timeoutMs: number
-  /** How many replicas must have what was written before it counts. */
+  /** How many replicas must have a write before it counts. */
   readonly waitReplicas: number
   /** Which clock the scripts read. */
   readonly clockKind: ClockKind
@@ -191,7 +191,7 @@ export class Server {
   #watch(): void {
     if (this.#watching !== undefined) return
     const { clock, timeoutMs } = this.#options
-    // What has arrived while the event loop was blocked is read before anything counts as late.
+    // Answers that arrived while the event loop was blocked are read before any command counts as late.
     this.#watching = clock.after(timeoutMs / 4, () => setImmediate(this.#giveUpLate))
   }
 

@@ -1,5 +1,5 @@
 /**
- * Hints. What was done through this handle is hinted at here at once, and to the other processes by PUBLISH, at most every
+ * Hints. Changes through this handle are hinted at here at once, and to the other processes by PUBLISH, at most every
  * few milliseconds for everything that happened in between. A lock that is handed to a waiter is published by the script
  * itself, at once and with the holder's name (locks/pass-on.lua): no other waiter has to look.
  */

@@ -1,2 +1,2 @@
--- instances/jobs.lua: what is known of jobs, as JSON (contract: instances.jobs). Keys: jobs. It only looks.
+-- instances/jobs.lua: all known jobs, as JSON (contract: instances.jobs). Keys: jobs. It only looks.
 return reply({ jobs = redis.call('HVALS', key('jobs')) })

@@ -20,7 +20,7 @@ const joinScript = luaScript({
   gives: { now: number },
 })
 
-/** Every shard is told: each goes by the beats that it has seen itself. */
+/** In every shard: each goes by the beats that it has seen itself. */
 export async function joinInstance(
   server: Server,
   info: InstanceInfo,

@@ -2,7 +2,7 @@
 -- locks/acquire.lua: takes permits of locks (contract: leases.acquire).
 --
 -- The protocol of all locks, of users and of runs' keys alike. One rule decides: a lease is its holder's until its time is
--- over AND somebody else took it.
+-- over AND another holder took it.
 --
 --            acquire                    release, or taken by the next
 --   free ───────────────► held ◄──────────────────────────────┐

@@ -1,4 +1,4 @@
-/** Who holds what: of one name, and of all in order. */
+/** Leases: of one name, and all in order of name. */
 import type { Lease } from '../../../core/lease.js'
 import { checkPageLimit } from '../../../core/page-limit.js'
 import type { Page } from '../../../core/store.js'

@@ -1,6 +1,6 @@
 -- include: cluster/tickets/requests
 -- include: runs/transitions
--- The only place that gives what was freed to the next: a name's permits to the locks and then the runs that wait for it, a
+-- The only place that gives a freed permit to the next: a name's permits to the locks and then the runs that wait for it, a
 -- schedule to the oldest of its waiting runs. Every script that frees something ends with `commit`.
 local passOn = {}
 define(passOn, function()
@@ -62,7 +62,7 @@ define(passOn, function()
     if waited and not lock.waiters and not lock.runs then redis.call('SREM', key('lock-blocked'), lock.name) end
   end
 
-  -- When all that is left of a schedule's runs waits, the oldest goes on.
+  -- When all unfinished runs of a schedule wait, the oldest becomes ready.
   local function schedule(id)
     local number = overlap.firstWaiting(id)
     if not number or overlap.firstEngaged(id) then return end

@@ -1,9 +1,9 @@
 -- include: locks/pass-on
 -- include: schedules/take-back
 -- runs/prune.lua: forgets history beyond age or count (contract: runs.prune). Every kind has its oldest at hand, so the cost
--- is by what is forgotten. Texts of locks expire by themselves; the walk over their index clears away what they leave.
+-- depends on how much is forgotten. Texts of locks expire by themselves; the walk over their index clears away what they leave.
 -- Keys: runs, runs-ended, skips, schedule-skips, schedules-finished, lock-names, lock, dedupe, dedupe-expiry, meta.
--- Crash or lost reply: what is left is forgotten by the next one.
+-- Crash or lost reply: the next prune forgets the rest.
 
 -- How many names of locks one step of the walk looks at.
 local NAMES = 200
@@ -70,7 +70,7 @@ local function pruneName(name)
   return true
 end
 
--- Goes on from where it was the last time; and for as long as many of those that it meets have expired.
+-- Continues from the last position, for as long as many of the names there have expired.
 local function pruneNames()
   local from = redis.call('HGET', key('meta'), 'swept')
   local found, gone

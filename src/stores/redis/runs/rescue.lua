@@ -2,7 +2,7 @@
 -- runs/rescue.lua: declares instances dead whose lease has run out, and takes over what they ran (contract: runs.rescue).
 -- It also passes on names whose holders' time is over: such a lock runs out without a script.
 -- Keys: instances, instance, instance-running, instance-claims, ticket-held, lock-blocked, and those of each run.
--- Crash or lost reply: what is left is done by the next one.
+-- Crash or lost reply: the next rescue does the rest.
 
 -- How many instances, and how many names and tickets, one script looks at.
 local MOST_INSTANCES, MOST_NAMES = 20, 500

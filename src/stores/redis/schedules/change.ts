@@ -74,7 +74,7 @@ export const NO_TICKS: TakeBack = { remove: [], skip: [], reason: 'replaced', un
 
 export interface Decision<Result> {
   readonly changes: readonly ScheduleChange[]
-  /** What is answered once all is written: versions count from this one on. */
+  /** The caller's result once all is written: versions count from this one on. */
   readonly result: (versionsFrom: number) => Result
 }
 

@@ -33,7 +33,7 @@ local function record(plan, template, payload, tick)
   else transitions.makeReady(run) end
 end
 
--- Under a policy that drops what was missed, older ticks that never began are taken back.
+-- Under a policy that drops missed ticks, older ones that never began are taken back.
 local function retract(schedule, through)
   for _, run in ipairs(overlap.unfinished(schedule)) do
     if run.attempt == 0 and run.origin == 'tick' and run.tick <= through then

@@ -12,5 +12,5 @@ local function unfinishedText(schedule)
   return table.concat(words, ' ')
 end
 
--- A schedule's text begins with its overlap policy. One that allows overlap does not ask what is unfinished.
+-- A schedule's text begins with its overlap policy. One that allows overlap needs no unfinished runs.
 local function allowsOverlap(text) return string.sub(text, 1, 1) == 'a' end

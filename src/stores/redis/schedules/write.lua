@@ -1,12 +1,12 @@
 -- include: locks/pass-on
 -- include: schedules/take-back
--- schedules/write.lua: writes what was decided on schedules, if all of it is still as it was read, and nothing otherwise:
+-- schedules/write.lua: writes a decision on schedules, if all of them are still as they were read, and nothing otherwise:
 -- then the caller reads and decides again (contract: schedules.put, remove, pause, resume).
 --
 -- Keys: schedules, schedule-ids, schedule-due, schedules-unstamped, schedules-finished, and the runs of each.
 -- Crash: all of it or nothing was written. Reply lost: a repetition finds it written, and decides that nothing changes.
 
--- Others are told of a schedule that is due this soon.
+-- Instances are woken for a schedule that is due this soon.
 local SOON_MS = 60000
 
 numbers.startFrom(given.startFrom)

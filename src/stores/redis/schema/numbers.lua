@@ -1,4 +1,4 @@
--- Numbers that only grow: of runs, versions, skips and endings. They follow the clock, so that shards agree on what is older.
+-- Numbers that only grow: of runs, versions, skips and endings. They follow the clock, so that shards agree on the age of runs.
 local numbers = {}
 define(numbers, function()
   local last, place

@@ -1,7 +1,7 @@
 -- What every script begins with, behind its clock.
 --
 --   given           the parameters by name, as lua-script.ts declares them
---   reply(answer)   the results by name, and what was woken
+--   reply(answer)   the results by name, with the hints of `wake`
 --   now             the store's time, in milliseconds
 --   key(name, ...)  the only place that makes the name of a key: keys.ts lists all of them
 --
@@ -19,7 +19,7 @@ end
 -- Whole numbers as text. cjson writes 14 digits of a number, and a token has 16: texts and replies have tokens as strings.
 local function int(number) return string.format('%.0f', number) end
 
--- What others should look at: 'schedules', 'runs', 'leases', 'attempts', 'settled'; and 'tickets', which this process delivers.
+-- Hints at changes: 'schedules', 'runs', 'leases', 'attempts', 'settled'; and 'tickets', which this process delivers.
 local woken, isWoken = {}, {}
 local function wake(what)
   if isWoken[what] then return end

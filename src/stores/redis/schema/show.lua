@@ -1,4 +1,4 @@
--- schema/show.lua: what one key of this shard has, for people who look (show.ts). It only looks, and at the first few
+-- schema/show.lua: the content of one key of this shard, for `belfry redis show`. It only looks, and at the first few
 -- members alone: those of a hash or set in no order.
 local name = KEYS[1] .. given.key
 local kind = redis.call('TYPE', name).ok

@@ -79,7 +79,7 @@ export async function showKey(
   }
 }
 
-/** What a text says. Scores, and what is no text of ours, stay as they are. */
+/** The content of a text. Scores and texts of other formats stay as they are. */
 function inWords(key: KeyName, shard: number, member: string, stored: string): Json {
   switch (key) {
     case 'runs':

@@ -8,7 +8,7 @@
 --   ticket-checked   of these, runs that are only enqueued if their key is free when they get their ticket
 --   ticket-unwanted  runs that ended without having begun, with the shard and attempt of the ticket that is to go, too
 --   ticket-held      in the key's shard: tickets of runs that wait, by when they were last sent
---   ticket-skipped   in the key's shard: tickets that were skipped, with the reason, until their runs are told
+--   ticket-skipped   in the key's shard: tickets that were skipped, with the reason, until their runs have it
 local tickets = {}
 define(tickets, function()
   function tickets.request(run)
