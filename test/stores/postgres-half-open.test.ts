@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createBelfry } from '../../src/belfry.js'
 import { type Clock, systemClock } from '../../src/core/clock.js'
 import { silentLogger } from '../../src/core/logger.js'
+import { plan } from '../../src/core/plan.js'
 import type { Store } from '../../src/core/store.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
 import { newRun } from '../../src/testing/contract/scene.js'
@@ -153,6 +154,35 @@ describe.each(['answers', 'requests'] as const)('a pool of half-open connections
     await expect.poll(() => ran, { timeout: SOON_MS }).toBe(20)
     await belfry.stop()
     await other.close()
+  })
+})
+
+describe('a process that loses its network while it records ticks', () => {
+  it('holds up the schedule for a third of the lease, although it cannot end its transaction itself', {
+    ...SLOW,
+    retry: 1,
+  }, async () => {
+    const other = postgres({ url: direct, schema: SCHEMA, listen: false })
+    const belfry = createBelfry({ store: other, roles: [], logger: silentLogger })
+    await belfry.schedules.put(`half-open/${at.instance}`, { at: new Date(), job: at.job })
+    let hasPlanned = false
+    const lost = at.store.schedules.advance({
+      ...{ limit: 10, lookaheadMs: 0 },
+      plan: (...given) => {
+        at.proxy.swallow('requests')
+        at.proxy.refuse()
+        hasPlanned = true
+        return plan(...given)
+      },
+    })
+    lost.catch(() => {})
+    await expect.poll(() => hasPlanned, { timeout: SOON_MS }).toBe(true)
+    const began = performance.now()
+    const advance = () => other.schedules.advance({ limit: 10, lookaheadMs: 0, plan })
+    await expect.poll(async () => (await advance()).recorded, { timeout: SOON_MS, interval: 50 }).toBe(1)
+    // The limit of 1 s, with room for a slow machine. The process itself gives its connection up after 5 s.
+    expect(performance.now() - began).toBeLessThan(4_000)
+    await belfry.stop()
   })
 })
 

@@ -78,10 +78,6 @@ const TROUBLE_WAITS_MS = [50, 150, 450] as const
 const MIN_USUAL_MS = 5_000
 const PATIENT_MS = 30_000
 
-/** The server ends a transaction whose process was stopped in it, so that its rows come free. */
-const IDLE_TIMEOUT_MS = 10_000
-const BEGIN = `begin isolation level read committed; set local idle_in_transaction_session_timeout = ${IDLE_TIMEOUT_MS};`
-
 const END_SILENT = `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and usename = session_user
   and (state like 'idle in transaction%' or wait_event_type = 'Lock')`
 
@@ -280,7 +276,7 @@ export class Database {
     try {
       const run = (sql: string, values?: readonly unknown[]) =>
         this.clients.send(client, this.#query(sql, values), this.limitMs(options))
-      const outcome = await work(await run(BEGIN + first), { run })
+      const outcome = await work(await run(this.#begin() + first), { run })
       await run('commit')
       broken = false
       return outcome
@@ -290,6 +286,15 @@ export class Database {
     } finally {
       this.clients.giveBack(client, broken)
     }
+  }
+
+  /**
+   * The server ends a transaction whose process was stopped in it or lost its network, so that its rows come free. A takeover
+   * may wait for them: so this limit, too, is a third of the lease.
+   */
+  #begin(): string {
+    const idleMs = Math.ceil(this.limitMs({ patience: 'prompt' }))
+    return `begin isolation level read committed; set local idle_in_transaction_session_timeout = ${idleMs};`
   }
 
   #rollsBack(client: PgClient): Promise<boolean> {
