@@ -1,3 +1,4 @@
+import type { Json } from '../../../core/json.js'
 import type { Outcome } from '../../../core/run.js'
 import type { Settlement, SettleResult } from '../../../core/store.js'
 import { toText } from '../../../core/stored-text.js'
@@ -8,12 +9,11 @@ import type { Tx } from '../connection/tx.js'
 import { type RunRow, runNumber } from './run-codec.js'
 import source from './settle.sql'
 import {
-  attemptName,
   type Ending,
   endCommitted,
   endRun,
-  findRun,
   giveBack,
+  loadRun,
   noteSettled,
   retryLater,
   succeedPlain,
@@ -26,26 +26,16 @@ export async function settleRuns(file: SqliteFile, settlements: readonly Settlem
   const results: SettleResult[] = []
   while (results.length < settlements.length) {
     const step = settlements.slice(results.length, results.length + STEP)
-    results.push(...(await file.write((tx) => settleStep(tx, step))))
+    results.push(...(await file.write((tx) => step.map((settlement) => settleRun(tx, settlement)))))
   }
   return results
 }
 
-function settleStep(tx: Tx, settlements: readonly Settlement[]): SettleResult[] {
-  const succeeded = succeedPlain(tx, settlements.flatMap(successOf))
-  return settlements.map((settlement) =>
-    succeeded.has(attemptName(settlement.run, settlement.token)) ? 'settled' : settleRun(tx, settlement),
-  )
-}
-
-function successOf({ run: id, token, outcome }: Settlement) {
-  const run = runNumber(id)
-  if (run === undefined || outcome.kind !== 'succeeded') return []
-  return [{ run, token, result: outcome.result === undefined ? null : toText(outcome.result) }]
-}
-
 function settleRun(tx: Tx, { run: id, token, outcome }: Settlement): SettleResult {
-  const run = findRun(tx.db, id)
+  const number = runNumber(id)
+  if (number === undefined) return 'stale'
+  if (outcome.kind === 'succeeded' && succeedPlain(tx, number, token, resultOf(outcome))) return 'settled'
+  const run = loadRun(tx.db, number)
   if (run === undefined) return 'stale'
   if (run.settled_token === token) return 'settled'
   if (!isCurrent(tx.db, run, token)) return 'stale'
@@ -73,5 +63,9 @@ function applyOutcome(tx: Tx, run: RunRow, outcome: Outcome): void {
 
 function endingOf(outcome: Outcome): Ending {
   if ('error' in outcome && outcome.error !== undefined) return { error: outcome.error }
-  return outcome.kind === 'succeeded' && outcome.result !== undefined ? { result: toText(outcome.result) } : {}
+  return outcome.kind === 'succeeded' ? { result: resultOf(outcome) } : {}
+}
+
+function resultOf({ result }: { readonly result?: Json }): string | null {
+  return result === undefined ? null : toText(result)
 }

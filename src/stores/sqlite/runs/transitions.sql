@@ -59,23 +59,11 @@ update belfry_runs
 set key = :key, key_limit = :keyLimit, key_when_busy = :keyWhenBusy, unstamped = 0
 where id = :run and unstamped = 1;
 
--- statement: succeedKept
--- running → succeeded, of many at once: runs that hold no key and no dedupe key, so that nothing waits for them but, maybe,
--- runs of their schedule.
+-- statement: succeedPlain
+-- running → succeeded, of a run that stays in the history and that nothing waits for: it needs no other step.
 update belfry_runs
-set state = 'succeeded', settled_token = given.token, result = given.result, error = null, finished_at = :now,
-  end_order = (select coalesce(max(end_order), 0) from belfry_runs where end_order is not null) + given.place
-from (
-  select value ->> 'run' as run, value ->> 'token' as token, value ->> 'result' as result, key + 1 as place
-  from json_each(:successes)
-) as given
-where id = given.run and belfry_runs.token = given.token and state = 'running' and keep = 'all'
+set state = 'succeeded', settled_token = token, result = :result, error = null, finished_at = :now,
+  end_order = (select coalesce(max(end_order), 0) + 1 from belfry_runs where end_order is not null)
+where id = :run and token = :token and state = 'running' and keep = 'all'
   and key is null and dedupe is null and committed = 0
-returning id, belfry_runs.token, schedule;
-
--- statement: succeedForgotten
--- The same for runs that the history does not keep.
-delete from belfry_runs
-where (id, token) in (select value ->> 'run', value ->> 'token' from json_each(:successes)) and state = 'running'
-  and keep <> 'all' and key is null and dedupe is null and committed = 0
-returning id, token, schedule;
+  and not exists (select 1 from belfry_runs w where w.schedule = belfry_runs.schedule and w.waits_for = 'overlap');

@@ -81,7 +81,7 @@ export interface Ending {
   readonly reason?: SkipReason
   readonly error?: ErrorRecord
   /** JSON. */
-  readonly result?: string
+  readonly result?: string | null
 }
 
 type Kept = {
@@ -168,7 +168,7 @@ export function takeOver(tx: Tx, run: RunRow, died: boolean): 'ready' | 'ended' 
 
 /** Ends a run whose handler's transaction has committed: it has succeeded, whatever came after. */
 export function endCommitted(tx: Tx, run: RunRow): void {
-  endRun(tx, run, 'succeeded', run.result === null ? {} : { result: run.result })
+  endRun(tx, run, 'succeeded', { result: run.result })
 }
 
 const noteSettledStatement = statement<{ run: number; failed: number }>(source, 'noteSettled')
@@ -203,34 +203,14 @@ export function stampRun(tx: Tx, run: RunRow, key: KeyColumns): void {
   if (run.waits_for === 'stamp') makeReady(tx, { ...run, unstamped: 0 })
 }
 
-type Success = { successes: string; now: number }
-type Succeeded = Pick<RunRow, 'id' | 'token' | 'schedule'>
-const succeedKept = statement<Success, Succeeded>(source, 'succeedKept')
-const succeedForgotten = statement<{ successes: string }, Succeeded>(source, 'succeedForgotten')
+type Success = { run: number; token: number; result: string | null; now: number }
+const succeedStatement = statement<Success>(source, 'succeedPlain')
 
-/** An attempt that has succeeded; the result is JSON. */
-export interface SuccessfulAttempt {
-  readonly run: number
-  readonly token: number
-  readonly result: string | null
-}
-
-/**
- * Ends many attempts at once, those that succeeded and hold neither a key nor a dedupe key. Answers which, by
- * `attemptName`; the rest is left as it is. A statement for each attempt took twice as long.
- */
-export function succeedPlain(tx: Tx, attempts: readonly SuccessfulAttempt[]): ReadonlySet<string> {
-  if (attempts.length === 0) return new Set()
-  const successes = JSON.stringify(attempts)
-  const ended = [...tx.db.all(succeedKept, { successes, now: tx.now }), ...tx.db.all(succeedForgotten, { successes })]
-  for (const { schedule } of ended) if (schedule !== null) tx.freedSchedules.add(schedule)
-  if (ended.length > 0) tx.wakes.add('settled')
-  return new Set(ended.map(({ id, token }) => attemptName(id, token)))
-}
-
-/** Names an attempt among those of a batch. */
-export function attemptName(run: number | string, token: number | null): string {
-  return `${run}:${token}`
+/** Ends a successful attempt in one statement, if nothing waits for the run. False when nothing was changed. */
+export function succeedPlain(tx: Tx, run: number, token: number, result: string | null): boolean {
+  const hasEnded = tx.db.run(succeedStatement, { run, token, result, now: tx.now }) === 1
+  if (hasEnded) tx.wakes.add('settled')
+  return hasEnded
 }
 
 function change(changed: number, run: RunRow, to: RunState): void {
