@@ -1,7 +1,7 @@
 // @ts-check
 /** From the tick to the settled run, through the whole engine, with an empty handler. */
 
-import { plan } from '../dist/core/plan.js'
+import { plan } from '../dist/core/schedules/plan.js'
 import { createBelfry } from '../dist/index.js'
 import { makeBacklog } from './harness/backlog.js'
 import { median, watchEventLoop } from './harness/measure.js'

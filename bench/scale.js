@@ -5,7 +5,7 @@
  */
 
 import { parseSchedule } from '../dist/api/schedules/schedule-input.js'
-import { plan } from '../dist/core/plan.js'
+import { plan } from '../dist/core/schedules/plan.js'
 import { median, rateOf } from './harness/measure.js'
 import { withClient } from './harness/postgres.js'
 import { redisMemory } from './harness/redis.js'

@@ -2,7 +2,7 @@
 /**
  * Recording ticks: one tick of each schedule is due at a time, and is recorded together with the schedule's new cursor.
  */
-import { plan } from '../dist/core/plan.js'
+import { plan } from '../dist/core/schedules/plan.js'
 import { makeBacklog } from './harness/backlog.js'
 import { median, rateOf, ratioOf, takeTurns, watchEventLoop } from './harness/measure.js'
 import { openRaw, RAW_BATCH, rawName } from './harness/raw.js'

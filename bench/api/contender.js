@@ -6,7 +6,7 @@
  * second.
  */
 import { createServer as createBareServer } from 'node:http'
-import { newId } from '../../dist/core/new-id.js'
+import { newId } from '../../dist/core/names/new-id.js'
 import { createBelfry } from '../../dist/index.js'
 import { inFlight } from '../harness/measure.js'
 import { storeAt } from '../harness/store-locations.js'

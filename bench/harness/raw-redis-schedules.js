@@ -4,7 +4,7 @@ import { definitionText } from '../../dist/stores/redis/schedules/schedule-codec
 import { openRawRedis } from './raw-redis.js'
 import { RAW_BATCH } from './raw-redis-scripts.js'
 
-/** @param {import('../../dist/core/schedule.js').ScheduleDefinition} definition */
+/** @param {import('../../dist/core/schedules/schedule.js').ScheduleDefinition} definition */
 export async function openRawRedisSchedules(definition) {
   const raw = await openRawRedis()
   const text = `a1700000000000000 mb0k3wxl = = mb0k3wxl mb0m9gxl =\n${definitionText({ definition })}`

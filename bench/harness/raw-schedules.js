@@ -4,7 +4,7 @@
  * time and target.
  */
 
-import { toText } from '../../dist/core/stored-text.js'
+import { toText } from '../../dist/core/runs/stored-text.js'
 import { numberArray, textArray } from './array-text.js'
 import { openRawPostgres, RAW_BATCH } from './raw-postgres.js'
 
@@ -27,7 +27,7 @@ const MANY = `insert into raw.made (${COLUMNS}) select g.id, ${values('g.at', 'g
   from unnest($1::text[], $2::bigint[], $3::text[], $4::text[]) as g(id, at, body, payload) returning version`
 const ONE = `insert into raw.made (${COLUMNS}) values ($1, ${values('$2::bigint', '$3', '$4')}) returning version`
 
-/** @param {import('../../dist/core/schedule.js').ScheduleDefinition} definition */
+/** @param {import('../../dist/core/schedules/schedule.js').ScheduleDefinition} definition */
 export async function openRawSchedules(definition) {
   const raw = await openRawPostgres()
   const body = JSON.stringify({ ...definition, payload: undefined })

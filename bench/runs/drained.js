@@ -53,7 +53,7 @@ export async function drained(store, n, wants) {
  */
 async function drain(name, n, keep, processes) {
   const bench = await openStore(name)
-  /** @type {import('../../dist/core/run.js').NewRun} */
+  /** @type {import('../../dist/core/runs/run.js').NewRun} */
   const run = { target: { job: 'noop' }, origin: 'enqueue', payload: null, priority: 0, keep }
   const batch = Array.from({ length: 1_000 }, () => run)
   for (let made = 0; made < n; made += batch.length) await bench.store.runs.enqueue(batch)

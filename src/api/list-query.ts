@@ -1,6 +1,6 @@
+import { checkOptions } from '../core/checks/known-options.js'
 import { DEFAULTS } from '../core/defaults.js'
 import { failure, quote } from '../core/errors.js'
-import { checkOptions } from '../core/known-options.js'
 
 export function isLook(look: unknown): boolean {
   return Number.isSafeInteger(look) && (look as number) >= 1

@@ -19,9 +19,9 @@
  * `testing/sink-contract.ts` is this page as tests; a sink is done when they pass.
  */
 import type { Duration } from '../time/duration.js'
-import type { Message } from './event.js'
-import type { Json } from './json.js'
-import type { RetryOptions } from './retry.js'
+import type { Json } from './checks/json.js'
+import type { Message } from './runs/event.js'
+import type { RetryOptions } from './runs/retry.js'
 
 export interface Sink {
   /** Resolves to one outcome per message, in order, after the broker's acknowledgement. */

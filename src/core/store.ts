@@ -12,15 +12,16 @@
  *
  * `testing/store-contract.ts` has this contract as tests. A store is complete when they pass.
  */
-import type { NoSource, StoreSource } from './beat-store.js'
+
+import type { Json } from './checks/json.js'
 import type { Check } from './diagnosis.js'
-import type { AttemptRef, BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from './instance.js'
-import type { Json } from './json.js'
-import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from './lease.js'
-import type { Plan, Plannable, SkipRange, Unfinished } from './plan.js'
-import type { RecordQuery, RecordWrite, StoredRecord } from './record.js'
-import type { NewRun, Outcome, Run, RunState, Target } from './run.js'
-import type { Schedule, ScheduleDefinition, ScheduleState } from './schedule.js'
+import type { NoSource, StoreSource } from './instances/beat-store.js'
+import type { AttemptRef, BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from './instances/instance.js'
+import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from './locks/lease.js'
+import type { RecordQuery, RecordWrite, StoredRecord } from './records/record.js'
+import type { NewRun, Outcome, Run, RunState, Target } from './runs/run.js'
+import type { Plan, Plannable, SkipRange, Unfinished } from './schedules/plan.js'
+import type { Schedule, ScheduleDefinition, ScheduleState } from './schedules/schedule.js'
 
 export interface Store {
   readonly supports: StoreSupports

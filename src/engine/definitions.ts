@@ -1,10 +1,11 @@
 /** The jobs and sinks of an instance, with their code. They never leave the process. */
-import type { Message } from '../core/event.js'
-import type { Json } from '../core/json.js'
-import type { KeyRule } from '../core/key.js'
+
+import type { Json } from '../core/checks/json.js'
 import type { Logger } from '../core/logger.js'
-import type { RetryPolicy } from '../core/retry.js'
-import type { Keep, Run } from '../core/run.js'
+import type { Message } from '../core/runs/event.js'
+import type { KeyRule } from '../core/runs/key.js'
+import type { RetryPolicy } from '../core/runs/retry.js'
+import type { Keep, Run } from '../core/runs/run.js'
 import type { Sink } from '../core/sink.js'
 
 export interface JobDefinition {

@@ -1,5 +1,5 @@
+import type { Json } from '../core/checks/json.js'
 import { type ErrorRecord, errorRecord, failure, quote } from '../core/errors.js'
-import type { Json } from '../core/json.js'
 import type { Logger } from '../core/logger.js'
 import type { ClaimedRun } from '../core/store.js'
 

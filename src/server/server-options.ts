@@ -1,6 +1,6 @@
+import { checkOptions } from '../core/checks/known-options.js'
 import { DEFAULTS } from '../core/defaults.js'
 import { failure, quote } from '../core/errors.js'
-import { checkOptions } from '../core/known-options.js'
 import { guarded, type Logger, stderrLogger } from '../core/logger.js'
 import type { Authorise } from './security/caller.js'
 

@@ -1,6 +1,7 @@
 /** A sink that writes each event to a log, for first steps and tests. */
+
+import { checkOptions } from '../core/checks/known-options.js'
 import { failure, quote } from '../core/errors.js'
-import { checkOptions } from '../core/known-options.js'
 import type { Logger } from '../core/logger.js'
 import { DELIVERED, DELIVERY_OPTIONS, type DeliveryOptions, deliveryOptions, type Sink } from '../core/sink.js'
 

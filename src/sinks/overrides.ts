@@ -1,6 +1,7 @@
 /** Checks the delivery options of a schedule (`toOptions`), and the same options of a sink. */
+
+import { checkOptions } from '../core/checks/known-options.js'
 import { failure, quote } from '../core/errors.js'
-import { checkOptions } from '../core/known-options.js'
 
 /** Returns what is wrong with an option's text; undefined if it is valid. */
 export type Rule = (text: string) => string | undefined

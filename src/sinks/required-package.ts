@@ -1,5 +1,5 @@
+import { installedPackage } from '../core/connection/installed-package.js'
 import { failure } from '../core/errors.js'
-import { installedPackage } from '../core/installed-package.js'
 
 /** Loads an optional peer dependency, or throws with the command that installs it. */
 export function requiredPackage<Package>(name: string, where: string): Package {

@@ -4,7 +4,7 @@
  */
 import { type Clock, sleep } from '../core/clock.js'
 import { failure } from '../core/errors.js'
-import type { NewRun } from '../core/run.js'
+import type { NewRun } from '../core/runs/run.js'
 import type { Store } from '../core/store.js'
 import type { Random } from './random.js'
 

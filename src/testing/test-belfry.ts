@@ -10,9 +10,9 @@
  */
 import type { BelfryOptions } from '../api/belfry-options.js'
 import { type Belfry, createBelfry } from '../belfry.js'
-import { checkOptions } from '../core/known-options.js'
+import { checkOptions } from '../core/checks/known-options.js'
 import { silentLogger } from '../core/logger.js'
-import type { Run } from '../core/run.js'
+import type { Run } from '../core/runs/run.js'
 import type { Store } from '../core/store.js'
 import { memory } from '../stores/memory/index.js'
 import { type Duration, durationMs } from '../time/duration.js'

@@ -90,14 +90,14 @@ describe('the dependency rule', () => {
   })
 
   it('names the offending import', () => {
-    expect(violation({ file: 'time/cron.ts', target: 'core/plan.ts' })).toBe(
-      'src/time/cron.ts imports src/core/plan.ts: time may not import core',
+    expect(violation({ file: 'time/cron.ts', target: 'core/schedules/plan.ts' })).toBe(
+      'src/time/cron.ts imports src/core/schedules/plan.ts: time may not import core',
     )
     expect(violation({ file: 'stores/redis/claim.ts', target: 'stores/memory/claim.ts' })).toBe(
       'src/stores/redis/claim.ts imports src/stores/memory/claim.ts: stores never import each other',
     )
-    expect(importsOf('time/a.ts', "import { x } from '../core/plan.js'")).toEqual([
-      { file: 'time/a.ts', target: 'core/plan.ts' },
+    expect(importsOf('time/a.ts', "import { x } from '../core/schedules/plan.js'")).toEqual([
+      { file: 'time/a.ts', target: 'core/schedules/plan.ts' },
     ])
   })
 })

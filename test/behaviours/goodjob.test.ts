@@ -1,8 +1,8 @@
 /** Behaviours of GoodJob's cron: the recording itself decides, and its decision outlives the history. */
 import { expect } from 'vitest'
 import type { Belfry } from '../../src/belfry.js'
-import { type Plan, plan } from '../../src/core/plan.js'
-import { isFinished } from '../../src/core/run.js'
+import { isFinished } from '../../src/core/runs/run.js'
+import { type Plan, plan } from '../../src/core/schedules/plan.js'
 import type { AdvanceResult, Planner, Store } from '../../src/core/store.js'
 import { behaviours, type InstanceOptions, type TestBed } from './test-bed.js'
 

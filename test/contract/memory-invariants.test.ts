@@ -3,7 +3,7 @@
  * stories: no run is in two queues, no waiter waits without a holder, and at the end every run has ended.
  */
 import { describe, expect, it } from 'vitest'
-import { isFinished, type Outcome } from '../../src/core/run.js'
+import { isFinished, type Outcome } from '../../src/core/runs/run.js'
 import type { ClaimedRun, Store } from '../../src/core/store.js'
 import { liveHolders } from '../../src/stores/memory/locks/acquire.js'
 import { expiryOf } from '../../src/stores/memory/locks/lease-codec.js'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { TokenFloor } from '../../src/core/locks/token.js'
 import { silentLogger } from '../../src/core/logger.js'
-import { TokenFloor } from '../../src/core/token.js'
 import type { JobDefinition } from '../../src/engine/definitions.js'
 import { Events } from '../../src/engine/events.js'
 import { Health } from '../../src/engine/health.js'

@@ -2,9 +2,9 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { parseSchedule, type ScheduleInput } from '../../src/api/schedules/schedule-input.js'
-import type { RunKey } from '../../src/core/key.js'
-import { plan } from '../../src/core/plan.js'
-import type { NewRun, Outcome } from '../../src/core/run.js'
+import type { RunKey } from '../../src/core/runs/key.js'
+import type { NewRun, Outcome } from '../../src/core/runs/run.js'
+import { plan } from '../../src/core/schedules/plan.js'
 import { IDS, inOrder, lockToken, type Pair, plain, plainRun, plainSchedule, type Side } from './pair.js'
 
 export interface TestClock {

@@ -4,7 +4,7 @@
  */
 import { expect } from 'vitest'
 import type { Overlap } from '../../src/core/policies.js'
-import type { Outcome, Run } from '../../src/core/run.js'
+import type { Outcome, Run } from '../../src/core/runs/run.js'
 import { failed, type OpenedStore, retryIn, Scene } from '../../src/testing/contract/scene.js'
 import { type Random, seededRandom } from '../../src/testing/random.js'
 

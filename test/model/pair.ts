@@ -2,9 +2,9 @@
  * Two stores that run the same operations: the memory store as the model, and the store under test. Ids, tokens and
  * versions differ between them, so they are compared by order of first appearance.
  */
-import type { Json } from '../../src/core/json.js'
-import type { Run } from '../../src/core/run.js'
-import type { Schedule } from '../../src/core/schedule.js'
+import type { Json } from '../../src/core/checks/json.js'
+import type { Run } from '../../src/core/runs/run.js'
+import type { Schedule } from '../../src/core/schedules/schedule.js'
 import type { Store } from '../../src/core/store.js'
 
 export const IDS = ['s1', 's2', 's3']

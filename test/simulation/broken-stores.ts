@@ -1,6 +1,6 @@
 /** Stores with one deliberate fault each; the simulation must detect it. */
-import type { Plan } from '../../src/core/plan.js'
-import type { ScheduleDefinition } from '../../src/core/schedule.js'
+import type { Plan } from '../../src/core/schedules/plan.js'
+import type { ScheduleDefinition } from '../../src/core/schedules/schedule.js'
 import type { Planner, Store } from '../../src/core/store.js'
 
 /** A fault, and the invariant whose violation reveals it. */

@@ -1,9 +1,9 @@
 /** The simulation's record of all events, in order. The invariants are checked against it. */
 import type { Clock } from '../../src/core/clock.js'
-import type { RunKey } from '../../src/core/key.js'
-import type { SkipRange } from '../../src/core/plan.js'
-import type { Keep, Origin, Outcome, Run, Target } from '../../src/core/run.js'
-import type { ScheduleDefinition } from '../../src/core/schedule.js'
+import type { RunKey } from '../../src/core/runs/key.js'
+import type { Keep, Origin, Outcome, Run, Target } from '../../src/core/runs/run.js'
+import type { SkipRange } from '../../src/core/schedules/plan.js'
+import type { ScheduleDefinition } from '../../src/core/schedules/schedule.js'
 
 export type Fact =
   | PutFact

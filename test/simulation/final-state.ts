@@ -1,7 +1,7 @@
-import type { Lease } from '../../src/core/lease.js'
-import type { SkipRange } from '../../src/core/plan.js'
-import type { Run } from '../../src/core/run.js'
-import type { Schedule } from '../../src/core/schedule.js'
+import type { Lease } from '../../src/core/locks/lease.js'
+import type { Run } from '../../src/core/runs/run.js'
+import type { SkipRange } from '../../src/core/schedules/plan.js'
+import type { Schedule } from '../../src/core/schedules/schedule.js'
 import type { SimulatedCluster } from './cluster.js'
 import { ALL, historyOf } from './pruned-history.js'
 

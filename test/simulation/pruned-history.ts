@@ -1,7 +1,8 @@
 /** Keeps runs and skips that the store prunes. */
-import type { SkipRange } from '../../src/core/plan.js'
-import type { Run } from '../../src/core/run.js'
-import type { Schedule } from '../../src/core/schedule.js'
+
+import type { Run } from '../../src/core/runs/run.js'
+import type { SkipRange } from '../../src/core/schedules/plan.js'
+import type { Schedule } from '../../src/core/schedules/schedule.js'
 import type { Store } from '../../src/core/store.js'
 import type { Chronicle } from './chronicle.js'
 

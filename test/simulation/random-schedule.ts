@@ -1,6 +1,6 @@
 import type { MissedOptions, ScheduleInput } from '../../src/api/schedules/schedule-input.js'
 import type { Missed, Overlap } from '../../src/core/policies.js'
-import type { Keep } from '../../src/core/run.js'
+import type { Keep } from '../../src/core/runs/run.js'
 import type { Random } from '../../src/testing/random.js'
 import { isSlow, type JobSettings, type Payload, type Settings } from './settings.js'
 

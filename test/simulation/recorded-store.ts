@@ -3,7 +3,7 @@
  * in the record, an operation that never arrived is not. The memory store executes a call synchronously, so the
  * position in the order is taken when the call is made.
  */
-import { isFinished, type NewRun, type Run } from '../../src/core/run.js'
+import { isFinished, type NewRun, type Run } from '../../src/core/runs/run.js'
 import type { EnqueueResult, RunStore, ScheduleStore, Settlement, SettleResult, Store } from '../../src/core/store.js'
 import type { Chronicle, Position } from './chronicle.js'
 import { keepPruned } from './pruned-history.js'

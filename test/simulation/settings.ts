@@ -1,6 +1,6 @@
 /** What a seed decides at the start: the number of instances, the rates of faults, and the jobs. */
 import type { ExclusiveOption, JobOptions } from '../../src/api/jobs/job-options.js'
-import type { Keep } from '../../src/core/run.js'
+import type { Keep } from '../../src/core/runs/run.js'
 import type { FaultRates } from '../../src/testing/faulty-store.js'
 import type { Random } from '../../src/testing/random.js'
 

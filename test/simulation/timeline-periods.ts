@@ -1,4 +1,4 @@
-import { scheduleTimeline } from '../../src/core/schedule-timeline.js'
+import { scheduleTimeline } from '../../src/core/schedules/schedule-timeline.js'
 import type { Chronicle, EntryOf } from './chronicle.js'
 import type { FinalState } from './final-state.js'
 import { ALL } from './pruned-history.js'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ScheduleInput } from '../../src/api/schedules/schedule-input.js'
+import type { Json } from '../../src/core/checks/json.js'
 import { failure } from '../../src/core/errors.js'
-import type { Json } from '../../src/core/json.js'
 import type { Delivery, DeliveryOptions } from '../../src/core/sink.js'
 import { log } from '../../src/sinks/log.js'
 import { createTestBelfry } from '../../src/testing/test-belfry.js'

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { plan } from '../../src/core/plan.js'
+import { plan } from '../../src/core/schedules/plan.js'
 import type { Store } from '../../src/core/store.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
 import { definition } from '../../src/testing/contract/scene.js'

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createBelfry } from '../../src/belfry.js'
 import { type Clock, systemClock } from '../../src/core/clock.js'
 import { silentLogger } from '../../src/core/logger.js'
-import { plan } from '../../src/core/plan.js'
+import { plan } from '../../src/core/schedules/plan.js'
 import type { Store } from '../../src/core/store.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
 import { newRun } from '../../src/testing/contract/scene.js'

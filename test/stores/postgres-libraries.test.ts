@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
-import type { Run } from '../../src/core/run.js'
+import type { Run } from '../../src/core/runs/run.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { key } from '../../src/testing/contract/scene.js'
 import { LIBRARIES, type Library } from './libraries.js'

@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/clock.js'
-import type { NewRun } from '../../src/core/run.js'
+import type { NewRun } from '../../src/core/runs/run.js'
 import type { Store } from '../../src/core/store.js'
 import { Database } from '../../src/stores/postgres/connection/database.js'
 import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'

@@ -1,7 +1,7 @@
 /** Races, forced by locks that stop one side in the middle of its operation. */
 import pg from 'pg'
 import { expect, it } from 'vitest'
-import { plan } from '../../src/core/plan.js'
+import { plan } from '../../src/core/schedules/plan.js'
 import type { ClaimedRun } from '../../src/core/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { key, retryIn, Scene } from '../../src/testing/contract/scene.js'

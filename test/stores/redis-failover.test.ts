@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
-import { plan, type SkipRange } from '../../src/core/plan.js'
+import { plan, type SkipRange } from '../../src/core/schedules/plan.js'
 import type { Store } from '../../src/core/store.js'
 import { redis } from '../../src/stores/redis/index.js'
 import { key, Scene } from '../../src/testing/contract/scene.js'

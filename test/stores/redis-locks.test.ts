@@ -1,6 +1,6 @@
 /** Locks on Redis: who receives hints, and what is stored about released locks. */
 import { describe, expect, it } from 'vitest'
-import type { AcquireRequest } from '../../src/core/lease.js'
+import type { AcquireRequest } from '../../src/core/locks/lease.js'
 import type { Store } from '../../src/core/store.js'
 import { type NodeRedis, redisStore } from '../../src/stores/redis/index.js'
 import { testRedis } from '../servers/test-redis.js'

@@ -1,6 +1,6 @@
 /** Events between two scripts of one operation, caused by a planner or client that performs them. */
 import { expect, it } from 'vitest'
-import { plan } from '../../src/core/plan.js'
+import { plan } from '../../src/core/schedules/plan.js'
 import type { Planner, Store } from '../../src/core/store.js'
 import { type NodeRedis, redisStore } from '../../src/stores/redis/index.js'
 import { recordTicksScript } from '../../src/stores/redis/schedules/advance.js'

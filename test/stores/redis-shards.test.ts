@@ -4,8 +4,8 @@
  */
 import { createClient } from '@redis/client'
 import { describe, expect, it } from 'vitest'
-import type { RunKey } from '../../src/core/key.js'
-import type { NewRun } from '../../src/core/run.js'
+import type { RunKey } from '../../src/core/runs/key.js'
+import type { NewRun } from '../../src/core/runs/run.js'
 import type { ClaimedRun, Store } from '../../src/core/store.js'
 import { firstNext } from '../../src/stores/redis/cluster/peek.js'
 import { shardKeys, shardOf } from '../../src/stores/redis/cluster/shards.js'

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { NewRun } from '../../src/core/run.js'
+import type { NewRun } from '../../src/core/runs/run.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { temporaryFile } from './temporary-file.js'
 

@@ -3,10 +3,10 @@
  * conflict. The answers are ignored; the test checks that no operation fails, that no run or lock is left unfinished,
  * and what the server recorded.
  */
-import type { RunKey } from '../../src/core/key.js'
-import { plan } from '../../src/core/plan.js'
-import type { NewRun, Outcome } from '../../src/core/run.js'
-import type { ScheduleDefinition } from '../../src/core/schedule.js'
+import type { RunKey } from '../../src/core/runs/key.js'
+import type { NewRun, Outcome } from '../../src/core/runs/run.js'
+import { plan } from '../../src/core/schedules/plan.js'
+import type { ScheduleDefinition } from '../../src/core/schedules/schedule.js'
 import type { Settlement, Store } from '../../src/core/store.js'
 import type { Random } from '../../src/testing/random.js'
 

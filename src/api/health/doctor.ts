@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../../core/clock.js'
 import type { Check, Finding } from '../../core/diagnosis.js'
-import type { Instance } from '../../core/instance.js'
-import type { Run, Target } from '../../core/run.js'
+import type { Instance } from '../../core/instances/instance.js'
+import type { Run, Target } from '../../core/runs/run.js'
 import type { Frozen, Store, TargetBacklog } from '../../core/store.js'
 import { isoText } from '../../time/instant.js'
 import { OUTAGE_ADVICE, type UnreachableSink, unreachableSinks } from '../sinks/unreachable-sinks.js'

@@ -1,6 +1,6 @@
 /** Counts whose cost does not grow with the store. */
 
-import type { RunState } from '../../core/run.js'
+import type { RunState } from '../../core/runs/run.js'
 import type { Frozen, Store } from '../../core/store.js'
 
 export interface Stats {

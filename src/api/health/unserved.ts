@@ -1,7 +1,7 @@
 /** The doctor's checks of jobs and sinks: schedules and runs whose target no live instance serves. */
 import type { Check, Finding } from '../../core/diagnosis.js'
-import type { Run, Target } from '../../core/run.js'
-import type { Schedule } from '../../core/schedule.js'
+import type { Run, Target } from '../../core/runs/run.js'
+import type { Schedule } from '../../core/schedules/schedule.js'
 import type { Store } from '../../core/store.js'
 
 export interface Demand {

@@ -1,10 +1,11 @@
 /** Runs of a job by its name, whether this instance has the job's code or not. */
+
+import { toJson } from '../../core/checks/json.js'
+import { checkOptions } from '../../core/checks/known-options.js'
 import { LIMITS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
-import { toJson } from '../../core/json.js'
-import { checkOptions } from '../../core/known-options.js'
-import { checkName } from '../../core/names.js'
-import type { NewRun } from '../../core/run.js'
+import { checkName } from '../../core/names/names.js'
+import type { NewRun } from '../../core/runs/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { type Duration, durationMs } from '../../time/duration.js'
 import { type Instant, instantMs } from '../../time/instant.js'

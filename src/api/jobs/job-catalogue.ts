@@ -1,12 +1,13 @@
 /** The jobs of this instance, and those that the store knows from others: enough to compute keys, with code or without. */
+
+import { type Json, toJson } from '../../core/checks/json.js'
 import type { Clock } from '../../core/clock.js'
 import { errorRecord, failure } from '../../core/errors.js'
-import type { JobInfo } from '../../core/instance.js'
-import { type Json, toJson } from '../../core/json.js'
-import { type KeyRule, keyFrom, keyOf, type RunKey } from '../../core/key.js'
+import type { JobInfo } from '../../core/instances/instance.js'
 import type { Logger } from '../../core/logger.js'
-import type { Run, Target } from '../../core/run.js'
-import type { Schedule } from '../../core/schedule.js'
+import { type KeyRule, keyFrom, keyOf, type RunKey } from '../../core/runs/key.js'
+import type { Run, Target } from '../../core/runs/run.js'
+import type { Schedule } from '../../core/schedules/schedule.js'
 import type { Page, Store } from '../../core/store.js'
 import type { JobDefinition } from '../../engine/definitions.js'
 import { cachedRead } from '../cached-read.js'

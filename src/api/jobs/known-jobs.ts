@@ -1,4 +1,4 @@
-import type { KeyRule } from '../../core/key.js'
+import type { KeyRule } from '../../core/runs/key.js'
 import type { Store } from '../../core/store.js'
 
 /** A job that an instance runs or once ran. */

@@ -1,7 +1,7 @@
+import { checkOptions } from '../../core/checks/known-options.js'
 import { DEFAULTS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
-import { exponentialBackoff, fixedBackoff, type RetryOptions, type RetryPolicy } from '../../core/retry.js'
+import { exponentialBackoff, fixedBackoff, type RetryOptions, type RetryPolicy } from '../../core/runs/retry.js'
 import { durationMs } from '../../time/duration.js'
 
 export interface RetryDefaults {

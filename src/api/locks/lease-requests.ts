@@ -10,9 +10,9 @@
  */
 import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
-import type { Lease } from '../../core/lease.js'
+import type { Lease } from '../../core/locks/lease.js'
+import type { TokenFloor } from '../../core/locks/token.js'
 import type { Store } from '../../core/store.js'
-import type { TokenFloor } from '../../core/token.js'
 
 /** How often a waiter asks again at the least. */
 const POLL_MS = 250

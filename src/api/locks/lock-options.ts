@@ -1,6 +1,6 @@
+import { checkOptions } from '../../core/checks/known-options.js'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
 import { checkHeartbeat } from '../../engine/instances/keeper.js'
 import { type Duration, durationMs } from '../../time/duration.js'
 import { located } from '../located.js'

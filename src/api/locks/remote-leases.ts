@@ -3,10 +3,10 @@
  * and they outlive it. `Locks` has them as `grant`, `renewGrant` and `releaseGrant`.
  */
 import { randomUUID } from 'node:crypto'
+import { checkOptions } from '../../core/checks/known-options.js'
 import { failure, quote } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
-import type { Lease } from '../../core/lease.js'
-import { checkName } from '../../core/names.js'
+import type { Lease } from '../../core/locks/lease.js'
+import { checkName } from '../../core/names/names.js'
 import type { LeaseStore } from '../../core/store.js'
 import type { Duration } from '../../time/duration.js'
 import type { LeaseRequest } from './lease-requests.js'

@@ -1,9 +1,9 @@
 /** Cancels or retries all runs that match, a bounded page at a time. */
 import { failure, quote } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
-import { FINISHED_STATES, type Run, type RunState, UNFINISHED_STATES } from '../../core/run.js'
+import { FINISHED_STATES, type Run, type RunState, UNFINISHED_STATES } from '../../core/runs/run.js'
+import { mayBecome } from '../../core/runs/transitions.js'
 import type { CancelResult, RetryResult, RunQuery, Store } from '../../core/store.js'
-import { mayBecome } from '../../core/transitions.js'
 
 export interface ManyRunsResult {
   /** The runs that were changed, or asked to cancel. */

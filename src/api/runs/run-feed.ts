@@ -7,7 +7,7 @@
  * lists.
  */
 import { type Clock, sleep } from '../../core/clock.js'
-import { isFinished, type Run } from '../../core/run.js'
+import { isFinished, type Run } from '../../core/runs/run.js'
 import type { Store } from '../../core/store.js'
 
 export type RunEvent =

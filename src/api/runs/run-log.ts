@@ -1,6 +1,7 @@
 /** Captured output of a run, kept beside it for as long as history is by default. The latest attempt overwrites it. */
+
+import type { Json } from '../../core/checks/json.js'
 import { failure } from '../../core/errors.js'
-import type { Json } from '../../core/json.js'
 import type { RecordStore } from '../../core/store.js'
 
 export interface RunLog {

@@ -1,8 +1,8 @@
-import { sameDefinition } from '../../core/declare.js'
+import { checkOptions } from '../../core/checks/known-options.js'
 import { failure, quote } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
-import { checkOptions } from '../../core/known-options.js'
-import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
+import { sameDefinition } from '../../core/schedules/declare.js'
+import type { Schedule, ScheduleDefinition } from '../../core/schedules/schedule.js'
 import type { ScheduleWrite, Store } from '../../core/store.js'
 import type { ScheduleInput } from './schedule-input.js'
 

@@ -1,9 +1,9 @@
 /** Schedules that are declared in code: put when the app starts, and synced with its releases. */
 import { createHash } from 'node:crypto'
+import { canonicalJson, type Json } from '../../core/checks/json.js'
 import { failure } from '../../core/errors.js'
-import { canonicalJson, type Json } from '../../core/json.js'
-import { liveSets, setInForce } from '../../core/release.js'
-import type { ScheduleDefinition } from '../../core/schedule.js'
+import { liveSets, setInForce } from '../../core/schedules/release.js'
+import type { ScheduleDefinition } from '../../core/schedules/schedule.js'
 import type { DeclaredSet, Store } from '../../core/store.js'
 import type { ScheduleInput } from './schedule-input.js'
 

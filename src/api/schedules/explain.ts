@@ -1,9 +1,10 @@
 /** Answers "why did it not fire at 09:00?" from the store's records. */
-import type { SkipRange } from '../../core/plan.js'
+
 import type { SkipReason } from '../../core/policies.js'
-import type { Run } from '../../core/run.js'
-import type { Schedule } from '../../core/schedule.js'
-import { scheduleTimeline } from '../../core/schedule-timeline.js'
+import type { Run } from '../../core/runs/run.js'
+import type { SkipRange } from '../../core/schedules/plan.js'
+import type { Schedule } from '../../core/schedules/schedule.js'
+import { scheduleTimeline } from '../../core/schedules/schedule-timeline.js'
 import type { Store } from '../../core/store.js'
 import { isoText } from '../../time/instant.js'
 import { outageText, unreachableSinks } from '../sinks/unreachable-sinks.js'

@@ -1,12 +1,13 @@
 /** Runs of a schedule beside its timeline: triggers now, and backfills of ticks that are past. */
+
+import { type Json, toJson } from '../../core/checks/json.js'
+import { checkOptions } from '../../core/checks/known-options.js'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
-import { type Json, toJson } from '../../core/json.js'
-import { checkOptions } from '../../core/known-options.js'
-import { checkName } from '../../core/names.js'
+import { checkName } from '../../core/names/names.js'
 import type { Overlap } from '../../core/policies.js'
-import type { NewRun } from '../../core/run.js'
-import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
+import type { NewRun } from '../../core/runs/run.js'
+import type { Schedule, ScheduleDefinition } from '../../core/schedules/schedule.js'
 import type { Store } from '../../core/store.js'
 import type { Duration } from '../../time/duration.js'
 import { type Instant, instantMs, isoText } from '../../time/instant.js'

@@ -1,5 +1,5 @@
 import { failure } from '../../core/errors.js'
-import type { Schedule } from '../../core/schedule.js'
+import type { Schedule } from '../../core/schedules/schedule.js'
 
 export function foundSchedule(id: string, schedule: Schedule | undefined): Schedule {
   return schedule ?? refuseMissing(id)

@@ -1,7 +1,7 @@
 /** Puts many schedules in batches. A store writes each batch whole or not at all. */
 import { BelfryError } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
-import type { ScheduleDefinition } from '../../core/schedule.js'
+import type { ScheduleDefinition } from '../../core/schedules/schedule.js'
 import type { PutResult, ScheduleWrite, Store } from '../../core/store.js'
 import { type PutOutcome, putOutcome } from './put-outcome.js'
 import type { ScheduleInput } from './schedule-input.js'

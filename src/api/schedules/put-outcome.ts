@@ -1,5 +1,5 @@
 import { failure } from '../../core/errors.js'
-import type { Schedule } from '../../core/schedule.js'
+import type { Schedule } from '../../core/schedules/schedule.js'
 import type { PutResult, ScheduleWrite } from '../../core/store.js'
 import { type ScheduleView, scheduleView } from './schedule-view.js'
 

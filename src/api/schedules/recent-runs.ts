@@ -1,4 +1,4 @@
-import type { RunState } from '../../core/run.js'
+import type { RunState } from '../../core/runs/run.js'
 import type { Store } from '../../core/store.js'
 
 /** The newest runs of a schedule that are still in the history. */

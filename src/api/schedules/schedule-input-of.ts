@@ -1,8 +1,8 @@
 /** The reverse of parsing: a definition as the input that its author could have written. */
 import { failure, quote } from '../../core/errors.js'
 import { DEFAULT_MISSED, type Missed } from '../../core/policies.js'
-import type { Target } from '../../core/run.js'
-import type { ScheduleDefinition } from '../../core/schedule.js'
+import type { Target } from '../../core/runs/run.js'
+import type { ScheduleDefinition } from '../../core/schedules/schedule.js'
 import { durationText } from '../../time/duration.js'
 import type { ParsedTimeline } from '../../time/timeline.js'
 import type { ScheduleInput } from './schedule-input.js'

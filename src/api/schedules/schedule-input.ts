@@ -1,8 +1,8 @@
+import { toJson } from '../../core/checks/json.js'
+import { checkOptions } from '../../core/checks/known-options.js'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
-import { toJson } from '../../core/json.js'
-import { checkOptions } from '../../core/known-options.js'
-import { checkName } from '../../core/names.js'
+import { checkName } from '../../core/names/names.js'
 import {
   DEFAULT_MISSED,
   MISSED_POLICIES,
@@ -13,8 +13,8 @@ import {
   OVERLAPS,
   type Overlap,
 } from '../../core/policies.js'
-import type { Keep, Target } from '../../core/run.js'
-import type { ScheduleDefinition } from '../../core/schedule.js'
+import type { Keep, Target } from '../../core/runs/run.js'
+import type { ScheduleDefinition } from '../../core/schedules/schedule.js'
 import type { DstRule } from '../../time/cron.js'
 import { type Duration, durationMs } from '../../time/duration.js'
 import { type Instant, instantMs } from '../../time/instant.js'

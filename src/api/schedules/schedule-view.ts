@@ -1,5 +1,5 @@
-import { type Schedule, type ScheduleState, scheduleState } from '../../core/schedule.js'
-import { cutTimeline } from '../../core/schedule-timeline.js'
+import { type Schedule, type ScheduleState, scheduleState } from '../../core/schedules/schedule.js'
+import { cutTimeline } from '../../core/schedules/schedule-timeline.js'
 
 /** A schedule as users see it. */
 export interface ScheduleView extends Schedule {

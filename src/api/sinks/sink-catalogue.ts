@@ -1,12 +1,13 @@
 /** The sinks of this instance, and those of other live instances: enough to check the target of a schedule. */
+
+import type { Json } from '../../core/checks/json.js'
 import type { Clock } from '../../core/clock.js'
 import { BelfryError, errorRecord, failure, quote } from '../../core/errors.js'
-import type { SinkInfo } from '../../core/instance.js'
-import type { Json } from '../../core/json.js'
-import { orderKey, type RunKey } from '../../core/key.js'
-import { checkName } from '../../core/names.js'
+import type { SinkInfo } from '../../core/instances/instance.js'
+import { checkName } from '../../core/names/names.js'
 import type { Overlap } from '../../core/policies.js'
-import type { Target } from '../../core/run.js'
+import { orderKey, type RunKey } from '../../core/runs/key.js'
+import type { Target } from '../../core/runs/run.js'
 import type { Store } from '../../core/store.js'
 import type { SinkDefinition } from '../../engine/definitions.js'
 import { cachedRead } from '../cached-read.js'

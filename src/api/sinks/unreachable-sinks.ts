@@ -1,5 +1,5 @@
 /** The sinks that live instances cannot reach, from their records in the store. Every process can read them. */
-import { OUTAGE_KIND, reportedOutages } from '../../core/outage.js'
+import { OUTAGE_KIND, reportedOutages } from '../../core/records/outage.js'
 import type { Store } from '../../core/store.js'
 import { isoText } from '../../time/instant.js'
 

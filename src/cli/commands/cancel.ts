@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { UNFINISHED_STATES } from '../../core/run.js'
+import { UNFINISHED_STATES } from '../../core/runs/run.js'
 import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { eachRun, type ManyRunFlags } from '../operator/many-runs.js'
 import { runFilters } from '../operator/run-filters.js'

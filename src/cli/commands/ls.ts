@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { SCHEDULE_STATES, type ScheduleState } from '../../core/schedule.js'
+import { SCHEDULE_STATES, type ScheduleState } from '../../core/schedules/schedule.js'
 import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { firstOf, type Limited, pageSize, withLimit } from '../operator/list-limit.js'
 

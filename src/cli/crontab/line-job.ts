@@ -1,8 +1,8 @@
 /** The handler of a crontab line: runs its command under the supervisor, stores its output, and fails when it fails. */
 import { writeRunLog } from '../../api/runs/run-log.js'
 import type { Belfry } from '../../belfry.js'
+import type { Json } from '../../core/checks/json.js'
 import { BelfryError } from '../../core/errors.js'
-import type { Json } from '../../core/json.js'
 import type { HandlerContext } from '../../engine/definitions.js'
 import type { Supervisor } from '../supervisor/supervisor.js'
 import type { Program, ProgramEnd } from '../supervisor/supervisor-messages.js'

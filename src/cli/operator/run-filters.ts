@@ -1,7 +1,7 @@
 /** The options that select runs. */
 import type { Command } from 'commander'
 import { failure, quote } from '../../core/errors.js'
-import { RUN_STATES, type RunState } from '../../core/run.js'
+import { RUN_STATES, type RunState } from '../../core/runs/run.js'
 import { nearest } from './missing.js'
 
 export interface RunFlags {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { BelfryClient, RunResource } from '../../client/index.js'
 import { failure } from '../../core/errors.js'
-import { isFinished } from '../../core/run.js'
+import { isFinished } from '../../core/runs/run.js'
 import { durationMs } from '../../time/duration.js'
 
 /** The longest wait of one request. */

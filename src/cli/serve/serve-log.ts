@@ -1,7 +1,7 @@
 /** The log of `belfry serve`: readable lines for the main events, or JSON lines for everything. */
 import type { Belfry } from '../../belfry.js'
+import type { Json } from '../../core/checks/json.js'
 import { errorRecord } from '../../core/errors.js'
-import type { Json } from '../../core/json.js'
 import { type Logger, silentLogger } from '../../core/logger.js'
 import { redacted, redactedText } from '../../server/security/redacted.js'
 import { clockTime } from '../dev/run-lines.js'

@@ -2,8 +2,9 @@
  * The settings of a command. A flag overrides the environment, and that overrides the config file. All three are read by the
  * same rules, and an error names the source of the value.
  */
+
+import { checkOptions } from '../../core/checks/known-options.js'
 import { BelfryError, failure, quote } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
 import { durationMs } from '../../time/duration.js'
 import type { ConfigFile } from './config-file.js'
 

@@ -1,6 +1,6 @@
 import { DEFAULTS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
-import { ENGINE_ROLES } from '../../core/instance.js'
+import { ENGINE_ROLES } from '../../core/instances/instance.js'
 import { isLoopback } from '../../server/security/host-check.js'
 import {
   boolean,

@@ -15,8 +15,9 @@
  * - The main thread takes a new id while a beat is in flight: the beat extends the old id once, and its instant is written
  *   to memory that is no longer read.
  */
-import type { BeatStore } from '../../core/beat-store.js'
+
 import type { Clock } from '../../core/clock.js'
+import type { BeatStore } from '../../core/instances/beat-store.js'
 import type { BeatingInstance, RenewedLock } from './beat-messages.js'
 import { SharedInstant } from './shared-instant.js'
 

@@ -1,6 +1,6 @@
 /** The messages between the main thread and the beat thread. */
-import type { StoreSource } from '../../core/beat-store.js'
-import type { RenewRequest } from '../../core/lease.js'
+import type { StoreSource } from '../../core/instances/beat-store.js'
+import type { RenewRequest } from '../../core/locks/lease.js'
 
 /** The start data of the beat thread. */
 export interface BeatThreadData {

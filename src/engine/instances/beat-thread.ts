@@ -8,11 +8,11 @@
  * - the thread fails.
  */
 import type { Worker } from 'node:worker_threads'
-import type { StoreSource } from '../../core/beat-store.js'
 import type { Clock } from '../../core/clock.js'
 import { errorRecord, failure } from '../../core/errors.js'
+import type { StoreSource } from '../../core/instances/beat-store.js'
+import { startThread } from '../../core/instances/start-thread.js'
 import { isSilent, type Logger } from '../../core/logger.js'
-import { startThread } from '../../core/start-thread.js'
 import type { Store } from '../../core/store.js'
 import type { BeatThreadData, FromBeatThread, RenewedLock, ToBeatThread } from './beat-messages.js'
 import { SharedInstant } from './shared-instant.js'

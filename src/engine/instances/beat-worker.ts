@@ -1,8 +1,8 @@
 /** The entry of the beat thread. `backup-beats.ts` is what it does, `beat-thread.ts` the main thread's side. */
 import { writeSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
-import type { BeatStoreModule } from '../../core/beat-store.js'
 import { systemClock } from '../../core/clock.js'
+import type { BeatStoreModule } from '../../core/instances/beat-store.js'
 import { silentLogger } from '../../core/logger.js'
 import { Events } from '../events.js'
 import { Health } from '../health.js'

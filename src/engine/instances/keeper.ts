@@ -23,9 +23,9 @@
  */
 import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
+import type { TokenFloor } from '../../core/locks/token.js'
 import type { Logger } from '../../core/logger.js'
 import type { Store } from '../../core/store.js'
-import type { TokenFloor } from '../../core/token.js'
 import type { Events } from '../events.js'
 import type { Attempt } from '../runs/attempt.js'
 import { ABORT_WINDOW_MS } from '../runs/worker.js'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { InstanceInfo } from '../../core/instance.js'
+import type { InstanceInfo } from '../../core/instances/instance.js'
 import type { Store } from '../../core/store.js'
 import type { Events } from '../events.js'
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js'
 import { DEFAULTS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
-import type { Lease } from '../../core/lease.js'
+import type { Lease } from '../../core/locks/lease.js'
 import type { RenewedLock } from '../instances/beat-messages.js'
 import { HELD_UP_MS, trustMs } from '../instances/keeper.js'
 

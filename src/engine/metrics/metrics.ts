@@ -1,4 +1,4 @@
-import type { Run } from '../../core/run.js'
+import type { Run } from '../../core/runs/run.js'
 import type { Events } from '../events.js'
 import { type LabelsOf, METRICS, type MetricName, metricNames } from './metric-table.js'
 

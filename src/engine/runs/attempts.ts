@@ -7,9 +7,9 @@
  * - An answer after this instance was declared dead: another instance may run these runs by now, so they are not begun.
  */
 import type { Clock } from '../../core/clock.js'
-import type { Outcome } from '../../core/run.js'
+import type { TokenFloor } from '../../core/locks/token.js'
+import type { Outcome } from '../../core/runs/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult, Store } from '../../core/store.js'
-import type { TokenFloor } from '../../core/token.js'
 import type { Events } from '../events.js'
 import { Attempt } from './attempt.js'
 import type { Settler } from './settler.js'

@@ -15,8 +15,8 @@
  */
 import type { Clock } from '../../core/clock.js'
 import { errorRecord } from '../../core/errors.js'
-import { jitterMs } from '../../core/jitter.js'
-import type { Outcome } from '../../core/run.js'
+import type { Outcome } from '../../core/runs/run.js'
+import { jitterMs } from '../../core/schedules/jitter.js'
 import type { ClaimResult, Store } from '../../core/store.js'
 import type { JobDefinition } from '../definitions.js'
 import type { Attempt } from './attempt.js'

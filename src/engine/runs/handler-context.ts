@@ -1,5 +1,5 @@
-import { type Message, messageOf } from '../../core/event.js'
 import { type Logger, withFields } from '../../core/logger.js'
+import { type Message, messageOf } from '../../core/runs/event.js'
 import type { ClaimedRun } from '../../core/store.js'
 import type { HandlerContext } from '../definitions.js'
 import type { Attempt } from './attempt.js'

@@ -1,5 +1,5 @@
+import type { Json } from '../../core/checks/json.js'
 import { failure, quote } from '../../core/errors.js'
-import type { Json } from '../../core/json.js'
 import type { RunStore } from '../../core/store.js'
 import { unlessAborted } from '../../core/unless-aborted.js'
 import { type Attempt, abortError } from './attempt.js'

@@ -5,11 +5,12 @@
  * handler. A handler in a thread is ended with its thread. A handler on the main thread may go on and overlap its
  * successor, although nothing it does can be committed through Belfry. One warning names it.
  */
+
+import { type Json, toJson } from '../../core/checks/json.js'
 import { errorRecord } from '../../core/errors.js'
-import { type Json, toJson } from '../../core/json.js'
 import { type Logger, withFields } from '../../core/logger.js'
-import { decideRetry } from '../../core/retry.js'
-import type { Outcome } from '../../core/run.js'
+import { decideRetry } from '../../core/runs/retry.js'
+import type { Outcome } from '../../core/runs/run.js'
 import type { ClaimedRun, RunStore } from '../../core/store.js'
 import type { JobDefinition } from '../definitions.js'
 import type { ThreadPool } from '../threads/thread-pool.js'

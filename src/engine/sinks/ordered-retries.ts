@@ -5,7 +5,7 @@
  * process dies, the takeover has the same effect.
  */
 import type { Clock } from '../../core/clock.js'
-import type { Outcome } from '../../core/run.js'
+import type { Outcome } from '../../core/runs/run.js'
 import type { SinkDefinition } from '../definitions.js'
 import type { Attempt } from '../runs/attempt.js'
 import { noAnswer, outcomeOf } from './sink-outcome.js'

@@ -1,8 +1,8 @@
-/** Records which sinks this process cannot reach, so that every process can report them (`core/outage.ts`). */
+/** Records which sinks this process cannot reach, so that every process can report them (`core/records/outage.ts`). */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../core/clock.js'
-import type { InstanceInfo } from '../../core/instance.js'
-import { OUTAGE_KIND, OUTAGE_REPEAT_MS, OUTAGE_TTL_MS, outageBody } from '../../core/outage.js'
+import type { InstanceInfo } from '../../core/instances/instance.js'
+import { OUTAGE_KIND, OUTAGE_REPEAT_MS, OUTAGE_TTL_MS, outageBody } from '../../core/records/outage.js'
 import type { Store } from '../../core/store.js'
 import type { Events } from '../events.js'
 import type { Health } from '../health.js'

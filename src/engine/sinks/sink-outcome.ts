@@ -1,10 +1,11 @@
 /** Runs as messages for sinks, and deliveries as outcomes of runs. */
+
+import type { Json } from '../../core/checks/json.js'
 import { LIMITS } from '../../core/defaults.js'
 import { errorRecord, failure } from '../../core/errors.js'
-import { messageOf } from '../../core/event.js'
-import type { Json } from '../../core/json.js'
-import { decideRetry } from '../../core/retry.js'
-import type { Outcome } from '../../core/run.js'
+import { messageOf } from '../../core/runs/event.js'
+import { decideRetry } from '../../core/runs/retry.js'
+import type { Outcome } from '../../core/runs/run.js'
 import type { Delivery, SinkMessage, Undelivered } from '../../core/sink.js'
 import type { SinkDefinition } from '../definitions.js'
 import { type Attempt, abortError } from '../runs/attempt.js'

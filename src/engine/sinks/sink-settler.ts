@@ -7,10 +7,11 @@
  *   repeats the delivery, which is refused again and pauses again.
  * - A retry of an ordered sink keeps its key until it is due (`ordered-retries.ts`).
  */
+
+import { canonicalJson, type Json } from '../../core/checks/json.js'
 import type { Clock } from '../../core/clock.js'
-import { canonicalJson, type Json } from '../../core/json.js'
 import type { Logger } from '../../core/logger.js'
-import type { Outcome, Target } from '../../core/run.js'
+import type { Outcome, Target } from '../../core/runs/run.js'
 import type { Delivery } from '../../core/sink.js'
 import type { ClaimedRun, ScheduleStore, Store } from '../../core/store.js'
 import type { SinkDefinition } from '../definitions.js'

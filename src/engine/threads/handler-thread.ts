@@ -5,8 +5,8 @@
  * without a pause reads no messages, so `signal.aborted` reads a number in shared memory instead.
  */
 import { parentPort } from 'node:worker_threads'
+import { toJson } from '../../core/checks/json.js'
 import { failure } from '../../core/errors.js'
-import { toJson } from '../../core/json.js'
 import { handlerOf } from './handler-module.js'
 import type { FromThread, RunMessage, ToThread } from './messages.js'
 import { packError } from './packed-error.js'

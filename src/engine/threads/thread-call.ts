@@ -1,6 +1,6 @@
 import { failure } from '../../core/errors.js'
-import { type Message, messageOf } from '../../core/event.js'
 import { type Logger, withFields } from '../../core/logger.js'
+import { type Message, messageOf } from '../../core/runs/event.js'
 import type { ClaimedRun } from '../../core/store.js'
 import type { HandlerContext } from '../definitions.js'
 import { ABORT_REASONS, abortError } from '../runs/attempt.js'

@@ -1,6 +1,6 @@
 import type { Worker } from 'node:worker_threads'
 import { errorRecord, failure } from '../../core/errors.js'
-import { startThread } from '../../core/start-thread.js'
+import { startThread } from '../../core/instances/start-thread.js'
 import type { FromThread, LogMessage, ToThread } from './messages.js'
 import { unpackError } from './packed-error.js'
 

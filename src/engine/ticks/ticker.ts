@@ -16,10 +16,10 @@
  *   recorded.
  */
 import type { Clock } from '../../core/clock.js'
+import { SOON_MS } from '../../core/connection/hint.js'
 import { errorRecord } from '../../core/errors.js'
-import { SOON_MS } from '../../core/hint.js'
 import type { Logger } from '../../core/logger.js'
-import { plan } from '../../core/plan.js'
+import { plan } from '../../core/schedules/plan.js'
 import type { AdvanceResult, Planner, Store } from '../../core/store.js'
 import type { Events } from '../events.js'
 import { BURST_MS, type BurstPriority } from '../runs/burst-priority.js'

@@ -3,7 +3,7 @@
  *
  *     put a, put b, put c by "ci"   →   one group { caller: "ci", action: "schedule.put", targets: ["a", "b", "c"] }
  */
-import type { Json } from '../../core/json.js'
+import type { Json } from '../../core/checks/json.js'
 import type { Caller } from '../security/caller.js'
 import { redacted } from '../security/redacted.js'
 import type { AuditDeed, AuditGroup } from './audit-entries.js'

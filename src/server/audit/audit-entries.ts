@@ -5,8 +5,8 @@
  *     record r1: { caller, role, action, target: "a" }                     entry r1
  *     record r2: [{ caller, role, action, targets: ["b", "c"] }, { … }]    entries r2.0 (b), r2.1 (c), r2.2
  */
-import type { Json } from '../../core/json.js'
-import type { StoredRecord } from '../../core/record.js'
+import type { Json } from '../../core/checks/json.js'
+import type { StoredRecord } from '../../core/records/record.js'
 import type { Page, RecordStore } from '../../core/store.js'
 
 export const AUDIT_KIND = 'audit'

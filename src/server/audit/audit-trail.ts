@@ -16,7 +16,7 @@ import { randomBytes } from 'node:crypto'
 import { type Clock, sleep, systemClock } from '../../core/clock.js'
 import { errorRecord } from '../../core/errors.js'
 import { type Logger, silentLogger } from '../../core/logger.js'
-import type { StoredRecord } from '../../core/record.js'
+import type { StoredRecord } from '../../core/records/record.js'
 import type { Page, RecordStore } from '../../core/store.js'
 import { type AuditArguments, AuditBacklog, MOST_TOGETHER } from './audit-backlog.js'
 import {

@@ -11,7 +11,7 @@
  */
 import { createHash, randomUUID } from 'node:crypto'
 import type { Belfry } from '../../belfry.js'
-import { canonicalJson, type Json } from '../../core/json.js'
+import { canonicalJson, type Json } from '../../core/checks/json.js'
 import type { Caller } from '../security/caller.js'
 import { problem } from './problem.js'
 import type { Reply } from './reply.js'

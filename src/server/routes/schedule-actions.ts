@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
-import type { Run } from '../../core/run.js'
+import type { Run } from '../../core/runs/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { durationMs } from '../../time/duration.js'
 import { UNIQUE_FOR, uniqueName } from '../http/idempotency.js'

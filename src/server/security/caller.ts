@@ -1,5 +1,5 @@
 /** The seam between the routes and authentication. */
-import type { Json } from '../../core/json.js'
+import type { Json } from '../../core/checks/json.js'
 import { problem } from '../http/problem.js'
 
 /** Each role may do what the roles before it may. */

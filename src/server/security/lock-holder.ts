@@ -8,7 +8,7 @@
  * Taking a lock from another caller needs the role admin, and is audited.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import type { Lease } from '../../core/lease.js'
+import type { Lease } from '../../core/locks/lease.js'
 import type { Caller } from './caller.js'
 
 const MARK = /^api:[0-9a-f]{16}:/

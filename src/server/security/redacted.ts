@@ -1,5 +1,5 @@
 /** Removes payloads, which are users' data, and secrets from logs and audit entries. */
-import type { Json } from '../../core/json.js'
+import type { Json } from '../../core/checks/json.js'
 
 const HIDDEN = /^(payload|result|authorization|cookie|set-cookie|password|secret|token|hash|credentials?|api[-_]?key)$/i
 /** Belfry tokens, and passwords inside URLs, anywhere in a text. */

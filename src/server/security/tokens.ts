@@ -1,8 +1,9 @@
 /** API tokens, stored as records: role, prefix and the hash of the secret, never the secret itself. */
+
+import type { Json } from '../../core/checks/json.js'
 import { failure, quote } from '../../core/errors.js'
-import type { Json } from '../../core/json.js'
-import { checkName } from '../../core/names.js'
-import type { StoredRecord } from '../../core/record.js'
+import { checkName } from '../../core/names/names.js'
+import type { StoredRecord } from '../../core/records/record.js'
 import type { Page, RecordStore } from '../../core/store.js'
 import { SERVICE_ROLES, type ServiceRole } from './caller.js'
 import {

@@ -1,5 +1,5 @@
 /** What is visible to a caller: routes answer as if anything outside its prefix did not exist. */
-import type { Run } from '../../core/run.js'
+import type { Run } from '../../core/runs/run.js'
 import { problem } from '../http/problem.js'
 import type { ServerContext } from '../http/route.js'
 import { type Caller, maySee } from './caller.js'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Lease } from '../../core/lease.js'
+import type { Lease } from '../../core/locks/lease.js'
 import { shownHolder } from '../security/lock-holder.js'
 import { iso, time } from './fields.js'
 

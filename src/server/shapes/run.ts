@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ErrorRecord } from '../../core/errors.js'
-import { ORIGINS, type Run, WAITS_FOR } from '../../core/run.js'
+import { ORIGINS, type Run, WAITS_FOR } from '../../core/runs/run.js'
 import { ENQUEUE_OUTCOMES } from '../../core/store.js'
 import type { Caller } from '../security/caller.js'
 import { iso, json, keep, runState, skipReason, time, whenBusy } from './fields.js'

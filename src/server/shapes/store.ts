@@ -1,7 +1,7 @@
 /** Answers about the whole store: its instances, jobs, statistics, freeze, doctor and audit trail. */
 
 import { z } from 'zod'
-import type { Instance } from '../../core/instance.js'
+import type { Instance } from '../../core/instances/instance.js'
 import { WHEN_BUSY } from '../../core/policies.js'
 import { iso, json, time } from './fields.js'
 

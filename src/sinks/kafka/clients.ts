@@ -1,6 +1,7 @@
 /** Chooses the Kafka client: the named one, or the first that is installed and runs on this Node version. */
+
+import { installedPackage } from '../../core/connection/installed-package.js'
 import { failure, quote } from '../../core/errors.js'
-import { installedPackage } from '../../core/installed-package.js'
 import type { ClientSettings, Connect } from './client.js'
 import { connectConfluent } from './clients/confluent.js'
 import { checkKafkaJsCompression, connectKafkaJs } from './clients/kafkajs.js'

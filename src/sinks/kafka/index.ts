@@ -6,9 +6,10 @@
  * Every partition has a queue of its own (`queue.ts`): a leader that hangs, or a topic that does not exist, keeps nothing of
  * another partition waiting.
  */
+
+import { checkOptions } from '../../core/checks/known-options.js'
 import { systemClock } from '../../core/clock.js'
 import { failure, quote } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
 import {
   DELIVERY_OPTIONS,
   type DeliveryOptions,

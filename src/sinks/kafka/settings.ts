@@ -1,6 +1,7 @@
 /** Checks the connection options. They have the same meaning for every client. */
+
+import { checkOptions } from '../../core/checks/known-options.js'
 import { failure, quote } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
 import { type Duration, durationMs } from '../../time/duration.js'
 import {
   type ClientSettings,

@@ -1,5 +1,5 @@
+import { checkOptions } from '../../core/checks/known-options.js'
 import { failure, quote } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
 
 /** TLS options, in PEM. `cert` and `key` are for mutual TLS. */
 export interface TlsOptions {

@@ -6,8 +6,9 @@
  * The NATS client queues messages published without a connection, and sends them later. So while it reconnects, the sink
  * publishes nothing.
  */
+
+import { checkOptions } from '../../core/checks/known-options.js'
 import { failure } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
 import {
   DELIVERED,
   DELIVERY_OPTIONS,

@@ -2,8 +2,9 @@
  * Events to RabbitMQ. A message is delivered when the broker has confirmed it. Messages are persistent, so a durable queue has
  * them on disk by then, and mandatory, so that the broker returns a message without a queue instead of dropping it.
  */
+
+import { checkOptions } from '../../core/checks/known-options.js'
 import { failure, quote } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
 import {
   DELIVERY_OPTIONS,
   type Delivery,

@@ -1,8 +1,8 @@
 /** The user's clients (single, cluster or sentinel), and clients made here for a URL. */
 import { sleep, systemClock } from '../../core/clock.js'
+import { installedPackage } from '../../core/connection/installed-package.js'
+import { urlCredentials } from '../../core/connection/url-credentials.js'
 import { failure, quote } from '../../core/errors.js'
-import { installedPackage } from '../../core/installed-package.js'
-import { urlCredentials } from '../../core/url-credentials.js'
 import type { Send } from './add-entries.js'
 
 /** A client of `@redis/client`. */

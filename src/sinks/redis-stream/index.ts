@@ -3,8 +3,9 @@
  * answer to an earlier attempt was lost, is not added again (within `dedupe`). Old entries are trimmed, so that a stream
  * without readers does not fill the server.
  */
+
+import { checkOptions } from '../../core/checks/known-options.js'
 import { failure, quote } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
 import {
   DELIVERED,
   DELIVERY_OPTIONS,

@@ -8,8 +8,8 @@
  */
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
+import { checkOptions } from '../../core/checks/known-options.js'
 import { failure, quote } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
 import {
   DELIVERED,
   DELIVERY_OPTIONS,

@@ -1,7 +1,8 @@
 /** The receiver of a message: its URL and headers, from the sink's options and the schedule's overrides. */
+
+import type { Json } from '../../core/checks/json.js'
+import { checkOptions } from '../../core/checks/known-options.js'
 import { failure, quote } from '../../core/errors.js'
-import type { Json } from '../../core/json.js'
-import { checkOptions } from '../../core/known-options.js'
 import type { AddressGuard } from './address-guard.js'
 import { type Address, addressOf } from './post.js'
 

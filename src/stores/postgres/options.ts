@@ -1,6 +1,6 @@
+import { checkOptions } from '../../core/checks/known-options.js'
 import type { Clock } from '../../core/clock.js'
 import { failure, quote } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
 import type { PgPool } from './connection/driver.js'
 import { checkSchema } from './schema/schema-name.js'
 

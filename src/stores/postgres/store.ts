@@ -1,5 +1,5 @@
 /** The operations of the Postgres store, over a database. */
-import type { NewRun } from '../../core/run.js'
+import type { NewRun } from '../../core/runs/run.js'
 import type { EnqueueResult, PutResult, ScheduleWrite, Store } from '../../core/store.js'
 import { CoalescedWrites } from './connection/coalesced-writes.js'
 import type { Database } from './connection/database.js'

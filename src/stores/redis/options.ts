@@ -1,7 +1,8 @@
 /** What a Redis store can be told. */
+
+import { checkOptions } from '../../core/checks/known-options.js'
 import { type Clock, systemClock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
 import { MAX_SHARDS } from './cluster/shards.js'
 import { type Link, linkTo, type RedisClient } from './connection/driver.js'
 import { clientFor } from './connection/load-client.js'

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
+import { checkOptions } from '../../core/checks/known-options.js'
 import { type Clock, systemClock } from '../../core/clock.js'
 import { failure, quote } from '../../core/errors.js'
-import { checkOptions } from '../../core/known-options.js'
 import { isHandle, type SqliteHandle } from './connection/driver.js'
 
 export type SqliteOptions = {

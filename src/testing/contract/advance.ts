@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { plan } from '../../core/plan.js'
+import { plan } from '../../core/schedules/plan.js'
 import { area } from './scene.js'
 
 export const advance = area('advance', {

@@ -1,7 +1,7 @@
 /** Operations that read, decide and write, while another operation runs between the read and the write. */
 import { expect } from 'vitest'
 import type { Overlap } from '../../core/policies.js'
-import type { Run } from '../../core/run.js'
+import type { Run } from '../../core/runs/run.js'
 import { area, type ContractCase, newRun, retryIn, type Scene } from './scene.js'
 
 /** The time between ticks: long enough for a slow store. */

@@ -1,10 +1,10 @@
 /** A new store for one contract test, with short forms of its operations. */
-import type { Json } from '../../core/json.js'
-import type { RunKey } from '../../core/key.js'
-import type { AcquireRequest, Lease } from '../../core/lease.js'
-import { plan } from '../../core/plan.js'
-import type { NewRun, Outcome, Run } from '../../core/run.js'
-import type { Schedule, ScheduleDefinition } from '../../core/schedule.js'
+import type { Json } from '../../core/checks/json.js'
+import type { AcquireRequest, Lease } from '../../core/locks/lease.js'
+import type { RunKey } from '../../core/runs/key.js'
+import type { NewRun, Outcome, Run } from '../../core/runs/run.js'
+import { plan } from '../../core/schedules/plan.js'
+import type { Schedule, ScheduleDefinition } from '../../core/schedules/schedule.js'
 import type {
   AdvanceRequest,
   AdvanceResult,

@@ -1,5 +1,5 @@
 /** A sink and its receiving end for one contract test, with messages to send. */
-import type { Json } from '../../core/json.js'
+import type { Json } from '../../core/checks/json.js'
 import type { Delivery, Sink, SinkMessage } from '../../core/sink.js'
 
 /** A message as the receiver got it. */

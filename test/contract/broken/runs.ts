@@ -1,4 +1,4 @@
-import type { NewRun } from '../../../src/core/run.js'
+import type { NewRun } from '../../../src/core/runs/run.js'
 import { type BrokenStore, records, withoutHandOff } from './broken-store.js'
 
 function withoutLimit({ key, ...run }: NewRun): NewRun {

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Unfinished } from '../../../src/core/plan.js'
-import type { NewRun, Run } from '../../../src/core/run.js'
+import type { NewRun, Run } from '../../../src/core/runs/run.js'
+import type { Unfinished } from '../../../src/core/schedules/plan.js'
 import type { Planner } from '../../../src/core/store.js'
 import { forgetRun, withdraw } from '../../../src/stores/memory/runs/transitions.js'
 import { writeSchedule } from '../../../src/stores/memory/schedules/put.js'

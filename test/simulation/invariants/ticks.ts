@@ -2,8 +2,9 @@
  * No tick is lost or duplicated. Expected ticks follow from the applied puts and removals and the timeline alone.
  * Actual ticks come from the history, from all claims, and from the skips.
  */
-import type { SkipRange } from '../../../src/core/plan.js'
-import type { Run } from '../../../src/core/run.js'
+
+import type { Run } from '../../../src/core/runs/run.js'
+import type { SkipRange } from '../../../src/core/schedules/plan.js'
 import type { Chronicle } from '../chronicle.js'
 import type { FinalState } from '../final-state.js'
 import { type TimelinePeriod, timelinePeriods } from '../timeline-periods.js'

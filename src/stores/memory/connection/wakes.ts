@@ -1,4 +1,4 @@
-import { type Hint, tell } from '../../../core/hint.js'
+import { type Hint, tell } from '../../../core/connection/hint.js'
 import type { WakeListener } from '../../../core/store.js'
 
 /** Hints go out after the operation, and each once for all that happened in one turn. */

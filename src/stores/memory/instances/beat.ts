@@ -1,4 +1,4 @@
-import type { BeatRequest, BeatResult } from '../../../core/instance.js'
+import type { BeatRequest, BeatResult } from '../../../core/instances/instance.js'
 import { takeOver } from '../runs/transitions.js'
 import type { InstanceRecord, MemoryState } from '../schema/state.js'
 import { noteAlive } from './declarations.js'

@@ -1,4 +1,4 @@
-import type { InstanceInfo } from '../../../core/instance.js'
+import type { InstanceInfo } from '../../../core/instances/instance.js'
 import { frozenCopy } from '../runs/run-codec.js'
 import type { MemoryState } from '../schema/state.js'
 import { extendInstance } from './beat.js'

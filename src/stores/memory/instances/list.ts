@@ -1,4 +1,4 @@
-import type { Instance, JobInfo } from '../../../core/instance.js'
+import type { Instance, JobInfo } from '../../../core/instances/instance.js'
 import type { MemoryState } from '../schema/state.js'
 
 export function listInstances(state: MemoryState): Instance[] {

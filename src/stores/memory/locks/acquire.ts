@@ -24,8 +24,8 @@
  *   attempt, the same operation takes the run over.
  * - A waiter that dies: its place expires `waitMs` after it last asked, and with it a lock that was handed to it meanwhile.
  */
-import { type AcquireRequest, type AcquireResult, isFreshPlace } from '../../../core/lease.js'
-import { nextToken } from '../../../core/token.js'
+import { type AcquireRequest, type AcquireResult, isFreshPlace } from '../../../core/locks/lease.js'
+import { nextToken } from '../../../core/locks/token.js'
 import { takeOver } from '../runs/transitions.js'
 import { NOWHERE } from '../schema/heap.js'
 import { type LeaseRecord, type MemoryState, type NameRecord, nameOf, type Waiter } from '../schema/state.js'

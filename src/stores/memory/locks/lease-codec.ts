@@ -1,4 +1,4 @@
-import type { Lease } from '../../../core/lease.js'
+import type { Lease } from '../../../core/locks/lease.js'
 import type { LeaseRecord } from '../schema/state.js'
 
 /** A run's key expires with the instance that runs it. */

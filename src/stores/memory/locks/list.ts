@@ -1,5 +1,5 @@
-import type { Lease } from '../../../core/lease.js'
-import { checkPageLimit } from '../../../core/page-limit.js'
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import type { Lease } from '../../../core/locks/lease.js'
 import type { Page } from '../../../core/store.js'
 import type { MemoryState } from '../schema/state.js'
 import { liveHolders } from './acquire.js'

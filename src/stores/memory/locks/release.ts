@@ -1,4 +1,4 @@
-import type { ReleaseRequest } from '../../../core/lease.js'
+import type { ReleaseRequest } from '../../../core/locks/lease.js'
 import { NOWHERE } from '../schema/heap.js'
 import type { LeaseRecord, MemoryState } from '../schema/state.js'
 import { extend } from './renew.js'

@@ -1,4 +1,4 @@
-import type { Lease, RenewRequest } from '../../../core/lease.js'
+import type { Lease, RenewRequest } from '../../../core/locks/lease.js'
 import type { LeaseRecord, MemoryState } from '../schema/state.js'
 import { toLease } from './lease-codec.js'
 

@@ -1,5 +1,5 @@
-import { checkPageLimit } from '../../../core/page-limit.js'
-import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/record.js'
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/records/record.js'
 import type { Page, RecordPutResult } from '../../../core/store.js'
 import type { MemoryState } from '../schema/state.js'
 

@@ -1,4 +1,4 @@
-import { backlogOf, type QueueBacklog } from '../../../core/backlog.js'
+import { backlogOf, type QueueBacklog } from '../../../core/runs/backlog.js'
 import type { Backlog } from '../../../core/store.js'
 import type { MemoryState } from '../schema/state.js'
 

@@ -1,4 +1,4 @@
-import { isFinished } from '../../../core/run.js'
+import { isFinished } from '../../../core/runs/run.js'
 import type { CancelResult } from '../../../core/store.js'
 import type { MemoryState } from '../schema/state.js'
 import { endRun, requestCancel } from './transitions.js'

@@ -1,7 +1,8 @@
 /** Starting runs: the highest priority first, then the oldest ready instant, then the oldest run. */
-import type { Run } from '../../../core/run.js'
+
+import { nextToken } from '../../../core/locks/token.js'
+import type { Run } from '../../../core/runs/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
-import { nextToken } from '../../../core/token.js'
 import { addHolder, isBusy, makeRoom } from '../locks/acquire.js'
 import { grantWaiters, readyWaitingRuns } from '../locks/pass-on.js'
 import {

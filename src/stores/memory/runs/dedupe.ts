@@ -1,5 +1,5 @@
-import type { Target } from '../../../core/run.js'
-import { targetName } from '../../../core/stored-text.js'
+import type { Target } from '../../../core/runs/run.js'
+import { targetName } from '../../../core/runs/stored-text.js'
 import { NOWHERE } from '../schema/heap.js'
 import type { Dedupe, MemoryState } from '../schema/state.js'
 import type { RunRecord } from './run-codec.js'

@@ -1,5 +1,5 @@
-import { checkPageLimit } from '../../../core/page-limit.js'
-import type { Run } from '../../../core/run.js'
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import type { Run } from '../../../core/runs/run.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { MemoryState } from '../schema/state.js'
 import { type RunRecord, toRun } from './run-codec.js'

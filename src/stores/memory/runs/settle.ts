@@ -1,4 +1,4 @@
-import type { Outcome } from '../../../core/run.js'
+import type { Outcome } from '../../../core/runs/run.js'
 import type { Settlement, SettleResult } from '../../../core/store.js'
 import type { MemoryState } from '../schema/state.js'
 import { frozenCopy, type RunRecord } from './run-codec.js'

@@ -10,14 +10,15 @@
  * A step notes which lock name and which schedule it has freed. `locks/pass-on.ts` serves their waiters before the operation
  * ends.
  */
+
+import type { Json } from '../../../core/checks/json.js'
 import { type ErrorRecord, failure } from '../../../core/errors.js'
-import type { Json } from '../../../core/json.js'
-import type { RunKey } from '../../../core/key.js'
-import { lostMessage } from '../../../core/lost.js'
 import type { SkipReason } from '../../../core/policies.js'
-import { isKept, MAX_TAKEOVERS, type RunState, type WaitsFor } from '../../../core/run.js'
-import { toText } from '../../../core/stored-text.js'
-import { mayBecome } from '../../../core/transitions.js'
+import type { RunKey } from '../../../core/runs/key.js'
+import { lostMessage } from '../../../core/runs/lost.js'
+import { isKept, MAX_TAKEOVERS, type RunState, type WaitsFor } from '../../../core/runs/run.js'
+import { toText } from '../../../core/runs/stored-text.js'
+import { mayBecome } from '../../../core/runs/transitions.js'
 import { addSkip } from '../schedules/skips.js'
 import {
   type InstanceRecord,

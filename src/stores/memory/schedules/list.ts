@@ -1,5 +1,5 @@
-import { checkPageLimit } from '../../../core/page-limit.js'
-import { type Schedule, scheduleState } from '../../../core/schedule.js'
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import { type Schedule, scheduleState } from '../../../core/schedules/schedule.js'
 import type { Page, ScheduleQuery } from '../../../core/store.js'
 import type { MemoryState } from '../schema/state.js'
 

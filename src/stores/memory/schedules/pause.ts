@@ -1,5 +1,5 @@
-import { decidePause, decideResume } from '../../../core/declare.js'
-import type { Schedule } from '../../../core/schedule.js'
+import { decidePause, decideResume } from '../../../core/schedules/declare.js'
+import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { MemoryState } from '../schema/state.js'
 import { getSchedule } from './list.js'
 import { writeSchedule } from './put.js'

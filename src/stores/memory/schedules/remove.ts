@@ -1,4 +1,4 @@
-import { decideRemove } from '../../../core/declare.js'
+import { decideRemove } from '../../../core/schedules/declare.js'
 import type { RemoveResult } from '../../../core/store.js'
 import { endRun } from '../runs/transitions.js'
 import { NOWHERE } from '../schema/heap.js'

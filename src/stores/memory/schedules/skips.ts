@@ -1,4 +1,4 @@
-import type { SkipRange } from '../../../core/plan.js'
+import type { SkipRange } from '../../../core/schedules/plan.js'
 import type { Lane, MemoryState } from '../schema/state.js'
 
 export function addSkip(state: MemoryState, lane: Lane, range: SkipRange): void {

@@ -1,4 +1,4 @@
-import type { TakeBack, UnclaimedTick } from '../../../core/declare.js'
+import type { TakeBack, UnclaimedTick } from '../../../core/schedules/declare.js'
 import type { RunRecord } from '../runs/run-codec.js'
 import { skipRun, unrecordRun } from '../runs/transitions.js'
 import type { Lane, MemoryState } from '../schema/state.js'

@@ -3,11 +3,11 @@
  * are the store's own: what leaves it is a copy, or frozen.
  */
 import type { Clock } from '../../../core/clock.js'
-import type { Hint } from '../../../core/hint.js'
-import type { InstanceInfo, JobInfo } from '../../../core/instance.js'
-import type { SkipRange } from '../../../core/plan.js'
-import type { StoredRecord } from '../../../core/record.js'
-import type { Schedule } from '../../../core/schedule.js'
+import type { Hint } from '../../../core/connection/hint.js'
+import type { InstanceInfo, JobInfo } from '../../../core/instances/instance.js'
+import type { StoredRecord } from '../../../core/records/record.js'
+import type { SkipRange } from '../../../core/schedules/plan.js'
+import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { DeclaredSet, Frozen } from '../../../core/store.js'
 import type { RunRecord } from '../runs/run-codec.js'
 import { Heap } from './heap.js'

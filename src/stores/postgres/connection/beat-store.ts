@@ -1,6 +1,7 @@
 /** The store as the beat thread opens it: beats and renewals over one connection that stays open. */
-import type { BeatStore } from '../../../core/beat-store.js'
+
 import { systemClock } from '../../../core/clock.js'
+import type { BeatStore } from '../../../core/instances/beat-store.js'
 import { beatInstance } from '../instances/beat.js'
 import { renewLeases } from '../locks/renew.js'
 import { Database } from './database.js'

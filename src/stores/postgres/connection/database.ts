@@ -32,7 +32,7 @@
  * where the server's default is another level, every statement has such a transaction.
  */
 import { type Clock, sleep } from '../../../core/clock.js'
-import { KnownLease, replyLimitMs } from '../../../core/reply-limit.js'
+import { KnownLease, replyLimitMs } from '../../../core/connection/reply-limit.js'
 import { inSchema } from '../schema/schema-name.js'
 import { type PgClient, type PgPool, type Query, type Row, rawQuery } from './driver.js'
 import { isOfDriver, isWrongIsolation, sqlState, storeError, troubleOf } from './errors.js'

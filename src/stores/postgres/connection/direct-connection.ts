@@ -6,7 +6,7 @@
  * gets no answer within 5 s is replaced.
  */
 import { type Clock, NO_ALARM, setAlarm, sleep } from '../../../core/clock.js'
-import { inTime } from '../../../core/in-time.js'
+import { inTime } from '../../../core/connection/in-time.js'
 import type { DirectClient } from './driver.js'
 import { driven } from './errors.js'
 

@@ -10,8 +10,8 @@
  *   which rolls the transaction back, and the caller gets an error.
  */
 import type { Clock } from '../../../core/clock.js'
+import { inTime, Silence } from '../../../core/connection/in-time.js'
 import { failure } from '../../../core/errors.js'
-import { inTime, Silence } from '../../../core/in-time.js'
 import { type PgClient, type PgPool, type Query, type Row, rowsOf } from './driver.js'
 import { driven, isOfDriver } from './errors.js'
 import { ignore } from './pool.js'

@@ -1,6 +1,7 @@
 /** The store as data, from which the beat thread opens it: a URL, or the options of the user's pool. */
-import type { NoSource, StoreSource } from '../../../core/beat-store.js'
-import { copyData } from '../../../core/copied-data.js'
+
+import { copyData } from '../../../core/connection/copied-data.js'
+import type { NoSource, StoreSource } from '../../../core/instances/beat-store.js'
 import type { PostgresOptions } from '../options.js'
 import type { PgPool } from './driver.js'
 import type { ProofOfLife } from './proof-of-life.js'

@@ -1,4 +1,4 @@
-import type { BeatRequest, BeatResult } from '../../../core/instance.js'
+import type { BeatRequest, BeatResult } from '../../../core/instances/instance.js'
 import type { Database } from '../connection/database.js'
 import { runNumber } from '../runs/run-codec.js'
 import { boolean, call, changes, integer, integers, milliseconds, sqlFunction, text } from '../schema/sql-function.js'

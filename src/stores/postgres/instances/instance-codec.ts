@@ -1,5 +1,5 @@
 /** Instances, jobs and declarations as rows. */
-import type { AttemptRef, Instance, InstanceInfo, JobInfo } from '../../../core/instance.js'
+import type { AttemptRef, Instance, InstanceInfo, JobInfo } from '../../../core/instances/instance.js'
 import type { DeclaredSet } from '../../../core/store.js'
 import type { Row } from '../connection/database.js'
 import { listOf, type RowCodec } from '../schema/sql-function.js'

@@ -1,4 +1,4 @@
-import type { InstanceInfo } from '../../../core/instance.js'
+import type { InstanceInfo } from '../../../core/instances/instance.js'
 import type { Database } from '../connection/database.js'
 import { call, integer, milliseconds, optional, sqlFunction, text } from '../schema/sql-function.js'
 import { jobRows } from './instance-codec.js'

@@ -1,4 +1,4 @@
-import type { Instance, JobInfo } from '../../../core/instance.js'
+import type { Instance, JobInfo } from '../../../core/instances/instance.js'
 import type { Database } from '../connection/database.js'
 import { instanceCodec, toJob } from './instance-codec.js'
 

@@ -1,5 +1,5 @@
 /** Taking locks: one, with a place in its queue, or many that are plainly free. `acquire.sql` explains the protocol. */
-import type { AcquireRequest, AcquireResult } from '../../../core/lease.js'
+import type { AcquireRequest, AcquireResult } from '../../../core/locks/lease.js'
 import type { Database } from '../connection/database.js'
 import { call, callAll, changes, integer, milliseconds, optional, sqlFunction, text } from '../schema/sql-function.js'
 import source from './acquire.sql'

@@ -1,5 +1,5 @@
 /** Leases as rows, and as what the database tells of a lock that was handed to a waiter. */
-import type { AcquireRequest, Lease, ReleaseRequest, RenewRequest } from '../../../core/lease.js'
+import type { AcquireRequest, Lease, ReleaseRequest, RenewRequest } from '../../../core/locks/lease.js'
 import { listOf, type RowCodec } from '../schema/sql-function.js'
 
 const COLUMNS = ['name', 'holder', 'token', 'acquired_at', 'expires_at', 'instance', 'run', 'released'] as const

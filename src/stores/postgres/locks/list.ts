@@ -1,8 +1,9 @@
 /** Who holds locks and keys now. */
-import type { Lease } from '../../../core/lease.js'
-import { checkPageLimit } from '../../../core/page-limit.js'
+
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import type { Lease } from '../../../core/locks/lease.js'
+import { afterPrefix } from '../../../core/names/text-order.js'
 import type { Page } from '../../../core/store.js'
-import { afterPrefix } from '../../../core/text-order.js'
 import type { Database } from '../connection/database.js'
 import { leaseCodec } from './lease-codec.js'
 

@@ -13,7 +13,12 @@
  * - A lease that is handed over while the waiter's acquisition is in flight: it looks once more.
  * - In the advisory mode a lease counts only if it was given to the session that proves this process alive now.
  */
-import { type AcquireRequest, type AcquireResult, isFreshPlace, type ReleaseRequest } from '../../../core/lease.js'
+import {
+  type AcquireRequest,
+  type AcquireResult,
+  isFreshPlace,
+  type ReleaseRequest,
+} from '../../../core/locks/lease.js'
 import { CoalescedWrites } from '../connection/coalesced-writes.js'
 import type { Database } from '../connection/database.js'
 import type { Wakes } from '../connection/wakes.js'

@@ -1,4 +1,4 @@
-import type { AcquireRequest, Lease } from '../../../core/lease.js'
+import type { AcquireRequest, Lease } from '../../../core/locks/lease.js'
 import type { Database } from '../connection/database.js'
 import { callAll, integer, optional, sqlFunction, text } from '../schema/sql-function.js'
 import { holderRows } from './lease-codec.js'

@@ -1,6 +1,6 @@
 /** Giving locks back: one, with a hand-off to its next waiter, or many that nothing waits for. */
 import { failure } from '../../../core/errors.js'
-import type { ReleaseRequest } from '../../../core/lease.js'
+import type { ReleaseRequest } from '../../../core/locks/lease.js'
 import type { Database } from '../connection/database.js'
 import { boolean, changes, integer, json, milliseconds, sqlFunction, text, texts } from '../schema/sql-function.js'
 import { type Handed, holderRows } from './lease-codec.js'

@@ -1,4 +1,4 @@
-import type { Lease, RenewRequest } from '../../../core/lease.js'
+import type { Lease, RenewRequest } from '../../../core/locks/lease.js'
 import type { Database } from '../connection/database.js'
 import { integer, optional, sqlFunction } from '../schema/sql-function.js'
 import { leaseCodec, renewalRows } from './lease-codec.js'

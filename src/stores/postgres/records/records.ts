@@ -1,6 +1,6 @@
-import type { Json } from '../../../core/json.js'
-import { checkPageLimit } from '../../../core/page-limit.js'
-import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/record.js'
+import type { Json } from '../../../core/checks/json.js'
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/records/record.js'
 import type { Page, RecordPutResult } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 

@@ -1,5 +1,5 @@
 import { failure } from '../../../core/errors.js'
-import type { NewRun } from '../../../core/run.js'
+import type { NewRun } from '../../../core/runs/run.js'
 import type { EnqueueResult, Wake } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 import { callAll, sqlFunction, text } from '../schema/sql-function.js'

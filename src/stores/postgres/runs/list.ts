@@ -1,6 +1,6 @@
 /** Reading runs: one, or pages of them, newest first. */
-import { checkPageLimit } from '../../../core/page-limit.js'
-import type { Run } from '../../../core/run.js'
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import type { Run } from '../../../core/runs/run.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 import { runCodec, runNumber } from './run-codec.js'

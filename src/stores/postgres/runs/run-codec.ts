@@ -1,12 +1,12 @@
 /** Runs as rows: the one place that knows their columns, and how values of a run are written and read. */
 import type { ErrorRecord } from '../../../core/errors.js'
-import type { RunKey } from '../../../core/key.js'
 import type { Mutable } from '../../../core/mutable.js'
-import type { Unfinished } from '../../../core/plan.js'
 import type { SkipReason } from '../../../core/policies.js'
-import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../core/run.js'
+import type { RunKey } from '../../../core/runs/key.js'
+import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../core/runs/run.js'
+import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/runs/stored-text.js'
+import type { Unfinished } from '../../../core/schedules/plan.js'
 import type { Settlement, Stamp } from '../../../core/store.js'
-import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/stored-text.js'
 import type { Row } from '../connection/database.js'
 import { listOf, type RowCodec } from '../schema/sql-function.js'
 

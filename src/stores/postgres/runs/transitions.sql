@@ -129,7 +129,7 @@ create or replace function belfry.has_committed(run belfry.runs) returns boolean
 create or replace function belfry.take_over(run belfry.runs, now_ms bigint, instance_died boolean) returns text
 language plpgsql as $$
 declare
-  max_takeovers constant integer := 3;   -- as `MAX_TAKEOVERS` in core/run.ts; the message is that of core/lost.ts
+  max_takeovers constant integer := 3;   -- as `MAX_TAKEOVERS` in core/runs/run.ts; the message is that of core/runs/lost.ts
 begin
   if belfry.has_committed(run) then
     perform belfry.end_run(run, 'succeeded', now_ms, null, null, run.result);

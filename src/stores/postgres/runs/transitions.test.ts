@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { LOST_MESSAGE } from '../../../core/lost.js'
-import { MAX_TAKEOVERS } from '../../../core/run.js'
+import { LOST_MESSAGE } from '../../../core/runs/lost.js'
+import { MAX_TAKEOVERS } from '../../../core/runs/run.js'
 import transitions from './transitions.sql'
 
 it('transitions.sql gives a run up after as many takeovers, and in the same words, as the other stores', () => {

@@ -1,5 +1,5 @@
 /** Putting schedules and removing others, as one. */
-import { decidePut, decideRemove, type TakeBack } from '../../../core/declare.js'
+import { decidePut, decideRemove, type TakeBack } from '../../../core/schedules/declare.js'
 import type { PutResult, RemoveResult, ScheduleWrite } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 import { changeSchedules, NOTHING_SEEN, type ScheduleChange, type Seen } from './change.js'

@@ -1,4 +1,4 @@
--- Writes what was decided of schedules in `core/declare.ts`, if they are still what was read. All of it or nothing.
+-- Writes what was decided of schedules in `core/schedules/declare.ts`, if they are still what was read. All of it or nothing.
 --
 -- Locks: the right to change schedules, together with others; the schedules by id; their unclaimed ticks' keys, by name;
 -- the ticks; those that wait.

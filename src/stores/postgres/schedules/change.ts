@@ -1,13 +1,14 @@
 /**
- * How schedules are changed: they are read, decided upon in `core/declare.ts`, and written by one function that finds out
+ * How schedules are changed: they are read, decided upon in `core/schedules/declare.ts`, and written by one function that finds out
  * whether they are still what was read. If not, they are read and decided again. A large batch of schedules that tick all
  * the time would never get through like that, so the third time they are locked while it is decided, by the only
  * transaction that changes schedules meanwhile.
  */
-import type { TakeBack, UnclaimedTick } from '../../../core/declare.js'
-import { isSoon } from '../../../core/hint.js'
-import type { SkipRange } from '../../../core/plan.js'
-import type { Schedule } from '../../../core/schedule.js'
+
+import { isSoon } from '../../../core/connection/hint.js'
+import type { TakeBack, UnclaimedTick } from '../../../core/schedules/declare.js'
+import type { SkipRange } from '../../../core/schedules/plan.js'
+import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { Database, Row } from '../connection/database.js'
 import { type Change, changesIn } from '../connection/wakes.js'
 import { boolean, changes, integer, integers, listOf, sqlFunction, texts } from '../schema/sql-function.js'

@@ -1,6 +1,6 @@
 import type { Mutable } from '../../../core/mutable.js'
-import type { Plannable } from '../../../core/plan.js'
-import type { ScheduleDefinition } from '../../../core/schedule.js'
+import type { Plannable } from '../../../core/schedules/plan.js'
+import type { ScheduleDefinition } from '../../../core/schedules/schedule.js'
 import type { Transaction } from '../connection/database.js'
 import { type Due, definitionOf } from './schedule-codec.js'
 

@@ -1,8 +1,8 @@
 /** Reading schedules: one, or pages of them in order of id. */
-import { checkPageLimit } from '../../../core/page-limit.js'
-import type { Schedule } from '../../../core/schedule.js'
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import { afterPrefix } from '../../../core/names/text-order.js'
+import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { Page, ScheduleQuery } from '../../../core/store.js'
-import { afterPrefix } from '../../../core/text-order.js'
 import type { Database } from '../connection/database.js'
 import { SCHEDULE_COLUMNS, toSchedule } from './schedule-codec.js'
 

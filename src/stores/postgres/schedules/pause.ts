@@ -1,6 +1,6 @@
 /** Pausing and resuming a schedule. */
-import { decidePause, decideResume } from '../../../core/declare.js'
-import type { Schedule } from '../../../core/schedule.js'
+import { decidePause, decideResume } from '../../../core/schedules/declare.js'
+import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { Database } from '../connection/database.js'
 import { UNKNOWN_VERSION } from './apply.js'
 import { changeSchedules, type ScheduleChange, type Seen } from './change.js'

@@ -3,10 +3,10 @@
  * There the payload is apart from the rest, because planning never needs it.
  */
 import type { Mutable } from '../../../core/mutable.js'
-import type { Plan, SkipRange } from '../../../core/plan.js'
 import type { SkipReason } from '../../../core/policies.js'
-import type { Schedule, ScheduleDefinition } from '../../../core/schedule.js'
-import { fromText, targetName, targetOptions, toText } from '../../../core/stored-text.js'
+import { fromText, targetName, targetOptions, toText } from '../../../core/runs/stored-text.js'
+import type { Plan, SkipRange } from '../../../core/schedules/plan.js'
+import type { Schedule, ScheduleDefinition } from '../../../core/schedules/schedule.js'
 import type { Row } from '../connection/database.js'
 import { keyColumns } from '../runs/run-codec.js'
 import { listOf } from '../schema/sql-function.js'

@@ -1,4 +1,4 @@
-import type { SkipRange } from '../../../core/plan.js'
+import type { SkipRange } from '../../../core/schedules/plan.js'
 import type { Database } from '../connection/database.js'
 import { toSkip } from './schedule-codec.js'
 

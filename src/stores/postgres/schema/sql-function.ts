@@ -8,7 +8,7 @@
  *
  * Names are camel case here and snake case in SQL: `runId` is the parameter `run_id`.
  */
-import type { Json } from '../../../core/json.js'
+import type { Json } from '../../../core/checks/json.js'
 import type { Database, Row, StatementOptions } from '../connection/database.js'
 
 /** How a value is sent. `sql` is the argument, given its placeholder. */

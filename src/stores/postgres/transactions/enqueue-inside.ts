@@ -6,7 +6,7 @@
  * and nothing is created. The hint is part of the transaction, so it arrives when the runs can be seen.
  */
 import { failure } from '../../../core/errors.js'
-import type { NewRun } from '../../../core/run.js'
+import type { NewRun } from '../../../core/runs/run.js'
 import type { EnqueueResult } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 import { sqlState } from '../connection/errors.js'

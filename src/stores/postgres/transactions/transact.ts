@@ -19,11 +19,12 @@
  * - **The attempt is lost, or fenced, while the callback runs.** The signal fires: the connection is closed, the statement
  *   that it waits for is ended, and the call rejects. A commit that is already under way is left to end.
  */
+
+import { toJson } from '../../../core/checks/json.js'
 import { failure } from '../../../core/errors.js'
-import type { AttemptRef } from '../../../core/instance.js'
-import { toJson } from '../../../core/json.js'
+import type { AttemptRef } from '../../../core/instances/instance.js'
+import { fromText, toText } from '../../../core/runs/stored-text.js'
 import type { TransactResult } from '../../../core/store.js'
-import { fromText, toText } from '../../../core/stored-text.js'
 import { unlessAborted } from '../../../core/unless-aborted.js'
 import type { Database, Row } from '../connection/database.js'
 import { textLiteral } from '../connection/driver.js'

@@ -4,7 +4,7 @@
  * would otherwise wait for that one for ever, and never hear of the replica in its place.
  */
 import type { Clock } from '../../../core/clock.js'
-import { inTime } from '../../../core/in-time.js'
+import { inTime } from '../../../core/connection/in-time.js'
 import { type ClientErrors, hearErrors } from '../connection/client-errors.js'
 import type { Link, NodeRedisCluster, Subscription } from '../connection/driver.js'
 import { errorWord } from '../connection/errors.js'

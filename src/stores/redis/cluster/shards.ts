@@ -7,7 +7,7 @@
  * everything would be looked for in the wrong place.
  */
 import { failure } from '../../../core/errors.js'
-import type { RunKey } from '../../../core/key.js'
+import type { RunKey } from '../../../core/runs/key.js'
 import { luaScript } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
 import { number, text } from '../connection/shapes.js'

@@ -1,6 +1,7 @@
 /** The beats and renewals of the Redis store, from the beat thread: over a client of its own. */
-import type { BeatStore } from '../../../core/beat-store.js'
+
 import { systemClock } from '../../../core/clock.js'
+import type { BeatStore } from '../../../core/instances/beat-store.js'
 import { shardKeys } from '../cluster/shards.js'
 import { deliverTickets } from '../cluster/tickets/deliver.js'
 import { beatInstance } from '../instances/beat.js'

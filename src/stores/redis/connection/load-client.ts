@@ -1,7 +1,8 @@
 /** Clients of our own, when a URL is given: of `@redis/client` or ioredis, whichever is installed. */
+
+import { installedPackage } from '../../../core/connection/installed-package.js'
+import { urlCredentials } from '../../../core/connection/url-credentials.js'
 import { failure, quote } from '../../../core/errors.js'
-import { installedPackage } from '../../../core/installed-package.js'
-import { urlCredentials } from '../../../core/url-credentials.js'
 import type { IoRedis, NodeRedis, NodeRedisCluster, RedisClient } from './driver.js'
 
 interface NodeRedisPackage {

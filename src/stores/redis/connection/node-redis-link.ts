@@ -1,6 +1,6 @@
 /** A client of `@redis/client`. */
 import type { Clock } from '../../../core/clock.js'
-import { inTime } from '../../../core/in-time.js'
+import { inTime } from '../../../core/connection/in-time.js'
 import { hearErrors } from './client-errors.js'
 import type { Link, NodeRedis } from './driver.js'
 

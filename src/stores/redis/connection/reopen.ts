@@ -1,8 +1,8 @@
 /** How another thread can reach the same Redis: by a URL, or by the options of the client that was given. */
 import { lookup, resolveSrv } from 'node:dns'
-import type { NoSource, StoreSource } from '../../../core/beat-store.js'
-import { copyData } from '../../../core/copied-data.js'
-import { installedPackage } from '../../../core/installed-package.js'
+import { copyData } from '../../../core/connection/copied-data.js'
+import { installedPackage } from '../../../core/connection/installed-package.js'
+import type { NoSource, StoreSource } from '../../../core/instances/beat-store.js'
 import type { RedisClient } from './driver.js'
 import type { ClientCopy } from './load-client.js'
 

@@ -1,4 +1,4 @@
-import type { BeatRequest, BeatResult } from '../../../core/instance.js'
+import type { BeatRequest, BeatResult } from '../../../core/instances/instance.js'
 import { byShard, everywhere, homeOf } from '../cluster/shards.js'
 import { luaScript } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'

@@ -1,4 +1,4 @@
-import type { InstanceInfo } from '../../../core/instance.js'
+import type { InstanceInfo } from '../../../core/instances/instance.js'
 import { everywhere } from '../cluster/shards.js'
 import { luaScript } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'

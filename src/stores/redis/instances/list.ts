@@ -1,5 +1,5 @@
 /** Instances and jobs. All shards know them; the first is asked. */
-import type { Instance, InstanceInfo, JobInfo } from '../../../core/instance.js'
+import type { Instance, InstanceInfo, JobInfo } from '../../../core/instances/instance.js'
 import { luaScript } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
 import { listOf, text } from '../connection/shapes.js'

@@ -1,5 +1,5 @@
 /** Taking locks. `acquire.lua` opens with the protocol. Calls that come at the same time share a script. */
-import type { AcquireRequest, AcquireResult } from '../../../core/lease.js'
+import type { AcquireRequest, AcquireResult } from '../../../core/locks/lease.js'
 import { shardOf } from '../cluster/shards.js'
 import { CoalescedWrites } from '../connection/coalesced-writes.js'
 import { luaScript } from '../connection/lua-script.js'

@@ -1,5 +1,5 @@
 /** Leases as scripts tell of them: `lease-codec.lua` has the text of a lock. */
-import type { Lease } from '../../../core/lease.js'
+import type { Lease } from '../../../core/locks/lease.js'
 import { flag, maybe, named, number, text, type ValueOf } from '../connection/shapes.js'
 import { runId } from '../runs/run-codec.js'
 

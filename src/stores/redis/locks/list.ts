@@ -1,8 +1,9 @@
 /** Leases: of one name, and all in order of name. */
-import type { Lease } from '../../../core/lease.js'
-import { checkPageLimit } from '../../../core/page-limit.js'
+
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import type { Lease } from '../../../core/locks/lease.js'
+import { textOrder } from '../../../core/names/text-order.js'
 import type { Page } from '../../../core/store.js'
-import { textOrder } from '../../../core/text-order.js'
 import { firstOf } from '../cluster/pages.js'
 import { everywhere, shardOf } from '../cluster/shards.js'
 import { luaScript } from '../connection/lua-script.js'

@@ -1,5 +1,5 @@
 /** Giving locks back. `pass-on.lua` hands them to the next. Calls that come at the same time share a script. */
-import type { ReleaseRequest } from '../../../core/lease.js'
+import type { ReleaseRequest } from '../../../core/locks/lease.js'
 import { shardOf } from '../cluster/shards.js'
 import { CoalescedWrites } from '../connection/coalesced-writes.js'
 import { luaScript } from '../connection/lua-script.js'

@@ -1,4 +1,4 @@
-import type { Lease, RenewRequest } from '../../../core/lease.js'
+import type { Lease, RenewRequest } from '../../../core/locks/lease.js'
 import { inShards, shardOf } from '../cluster/shards.js'
 import { luaScript } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'

@@ -1,6 +1,6 @@
 /** A record's text: a line of JSON with when it was written and when it expires, then its body. */
-import type { Json } from '../../../core/json.js'
-import type { StoredRecord } from '../../../core/record.js'
+import type { Json } from '../../../core/checks/json.js'
+import type { StoredRecord } from '../../../core/records/record.js'
 
 interface Head {
   readonly writtenAt: number

@@ -1,6 +1,6 @@
 /** Records are few, and all in the first shard. */
-import { checkPageLimit } from '../../../core/page-limit.js'
-import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/record.js'
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/records/record.js'
 import type { Page, RecordPutResult } from '../../../core/store.js'
 import { luaScript } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'

@@ -1,4 +1,4 @@
-import { backlogOf } from '../../../core/backlog.js'
+import { backlogOf } from '../../../core/runs/backlog.js'
 import { type Backlog, MAX_BACKLOG_QUEUES } from '../../../core/store.js'
 import { everywhere } from '../cluster/shards.js'
 import { luaScript } from '../connection/lua-script.js'

@@ -1,5 +1,5 @@
 /** Starting runs. */
-import type { Run } from '../../../core/run.js'
+import type { Run } from '../../../core/runs/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
 import { type Asked, firstNext, peekReady } from '../cluster/peek.js'
 import { startTickets } from '../cluster/tickets/tickets.js'

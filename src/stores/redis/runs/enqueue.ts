@@ -3,9 +3,9 @@
  * no caller hears of what goes wrong with another shard. They are made in the order in which they came.
  */
 import { failure } from '../../../core/errors.js'
-import type { NewRun } from '../../../core/run.js'
+import type { NewRun } from '../../../core/runs/run.js'
+import { targetName } from '../../../core/runs/stored-text.js'
 import type { EnqueueResult } from '../../../core/store.js'
-import { targetName } from '../../../core/stored-text.js'
 import { inShards, keyElsewhere, shardOf } from '../cluster/shards.js'
 import { refusedElsewhere, winnerElsewhere } from '../cluster/tickets/tickets.js'
 import { CoalescedWrites } from '../connection/coalesced-writes.js'

@@ -1,6 +1,6 @@
 /** One run, and many, newest first. */
-import { checkPageLimit } from '../../../core/page-limit.js'
-import { isFinished, type Run } from '../../../core/run.js'
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import { isFinished, type Run } from '../../../core/runs/run.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import { firstOf } from '../cluster/pages.js'
 import { everywhere, shardOf } from '../cluster/shards.js'

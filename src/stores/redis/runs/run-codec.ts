@@ -3,10 +3,10 @@
  * options and its payload, a line of JSON each or an empty one. `run-codec.lua` is the scripts' side of it.
  */
 import type { ErrorRecord } from '../../../core/errors.js'
-import type { RunKey } from '../../../core/key.js'
 import type { SkipReason } from '../../../core/policies.js'
-import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../core/run.js'
-import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/stored-text.js'
+import type { RunKey } from '../../../core/runs/key.js'
+import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../core/runs/run.js'
+import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/runs/stored-text.js'
 
 /** What a run was made as. */
 export interface MadeRun {

@@ -1,7 +1,7 @@
 /** Ending attempts. Only the newest token of a run that still holds its key counts. */
-import type { Outcome } from '../../../core/run.js'
+import type { Outcome } from '../../../core/runs/run.js'
+import { toText } from '../../../core/runs/stored-text.js'
 import type { Settlement, SettleResult } from '../../../core/store.js'
-import { toText } from '../../../core/stored-text.js'
 import { homeOf, inShards } from '../cluster/shards.js'
 import { settleTickets } from '../cluster/tickets/tickets.js'
 import { luaScript } from '../connection/lua-script.js'

@@ -5,7 +5,7 @@
  * that another instance has moved on meanwhile is left alone. So a tick is recorded once, however many instances plan it.
  */
 import type { Mutable } from '../../../core/mutable.js'
-import type { Plan, Plannable, Unfinished } from '../../../core/plan.js'
+import type { Plan, Plannable, Unfinished } from '../../../core/schedules/plan.js'
 import type { AdvanceRequest, AdvanceResult } from '../../../core/store.js'
 import { peekDue } from '../cluster/peek.js'
 import { luaScript } from '../connection/lua-script.js'

@@ -2,9 +2,10 @@
  * Changing schedules. What a change does is decided here, from what one script read; another script writes it if all is
  * still as it was read, and nothing at all otherwise. Then it is read and decided again.
  */
-import type { TakeBack } from '../../../core/declare.js'
+
 import { failure } from '../../../core/errors.js'
-import type { Schedule } from '../../../core/schedule.js'
+import type { TakeBack } from '../../../core/schedules/declare.js'
+import type { Schedule } from '../../../core/schedules/schedule.js'
 import { luaScript } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
 import { flag, listOf, maybe, named, number, text } from '../connection/shapes.js'

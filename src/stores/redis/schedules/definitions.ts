@@ -1,7 +1,7 @@
 /** What planners know of definitions: many schedules share one, so each is read once. */
 import { randomUUID } from 'node:crypto'
 import type { Overlap } from '../../../core/policies.js'
-import { targetOptions } from '../../../core/stored-text.js'
+import { targetOptions } from '../../../core/runs/stored-text.js'
 import { keyElsewhere } from '../cluster/shards.js'
 import type { Server } from '../connection/server.js'
 import { type MadeRun, madeRun } from '../runs/run-codec.js'

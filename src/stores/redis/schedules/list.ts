@@ -1,8 +1,8 @@
 /** One schedule, and many in order of their ids. */
-import { checkPageLimit } from '../../../core/page-limit.js'
-import { type Schedule, scheduleState } from '../../../core/schedule.js'
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import { textOrder } from '../../../core/names/text-order.js'
+import { type Schedule, scheduleState } from '../../../core/schedules/schedule.js'
 import type { Page, ScheduleQuery } from '../../../core/store.js'
-import { textOrder } from '../../../core/text-order.js'
 import { firstOf } from '../cluster/pages.js'
 import { everywhere, shardOf } from '../cluster/shards.js'
 import { luaScript } from '../connection/lua-script.js'

@@ -1,6 +1,6 @@
 /** Pausing and resuming. */
-import { decidePause, decideResume, type TakeBack } from '../../../core/declare.js'
-import type { Schedule } from '../../../core/schedule.js'
+import { decidePause, decideResume, type TakeBack } from '../../../core/schedules/declare.js'
+import type { Schedule } from '../../../core/schedules/schedule.js'
 import { shardOf } from '../cluster/shards.js'
 import type { Server } from '../connection/server.js'
 import { change, type Found, NO_TICKS } from './change.js'

@@ -6,9 +6,10 @@
  * - A put with an invalid definition throws, and then none of those that shared with it has been written. Each is then done
  *   alone, so that only the invalid one fails.
  */
-import { decidePut, type TakeBack, type UnclaimedTick } from '../../../core/declare.js'
+
 import { BelfryError } from '../../../core/errors.js'
-import type { Schedule } from '../../../core/schedule.js'
+import { decidePut, type TakeBack, type UnclaimedTick } from '../../../core/schedules/declare.js'
+import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { PutResult, ScheduleWrite } from '../../../core/store.js'
 import { inShards, shardOf } from '../cluster/shards.js'
 import { CoalescedWrites } from '../connection/coalesced-writes.js'

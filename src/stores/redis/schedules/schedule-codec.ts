@@ -11,8 +11,8 @@
 import type { Mutable } from '../../../core/mutable.js'
 import type { Missed, Overlap } from '../../../core/policies.js'
 import { DEFAULT_MISSED } from '../../../core/policies.js'
-import type { Schedule, ScheduleDefinition } from '../../../core/schedule.js'
-import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/stored-text.js'
+import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/runs/stored-text.js'
+import type { Schedule, ScheduleDefinition } from '../../../core/schedules/schedule.js'
 
 const LETTERS: Readonly<Record<Overlap, string>> = {
   allow: 'a',

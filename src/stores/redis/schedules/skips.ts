@@ -1,5 +1,5 @@
-import type { SkipRange } from '../../../core/plan.js'
 import type { SkipReason } from '../../../core/policies.js'
+import type { SkipRange } from '../../../core/schedules/plan.js'
 import { shardOf } from '../cluster/shards.js'
 import { luaScript } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'

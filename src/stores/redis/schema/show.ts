@@ -1,5 +1,5 @@
 /** Any key of a store in words, for `belfry redis show`: what it is for, and what its texts say. */
-import type { Json } from '../../../core/json.js'
+import type { Json } from '../../../core/checks/json.js'
 import { everywhere, shardKeys } from '../cluster/shards.js'
 import { lookScript } from '../connection/check-server.js'
 import { luaScript } from '../connection/lua-script.js'

@@ -1,5 +1,5 @@
 /** What the beat thread loads: beats and renewals, over a handle of its own on the same file. */
-import type { BeatStore } from '../../../core/beat-store.js'
+import type { BeatStore } from '../../../core/instances/beat-store.js'
 import { sqlite } from '../index.js'
 import type { SqliteOptions } from '../options.js'
 

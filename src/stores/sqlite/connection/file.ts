@@ -6,8 +6,8 @@
  * after a few milliseconds, by a timer and never by a wait inside SQLite: the event loop goes on, and with it the beats.
  */
 import { type Clock, sleep } from '../../../core/clock.js'
+import type { Hint } from '../../../core/connection/hint.js'
 import { failure } from '../../../core/errors.js'
-import type { Hint } from '../../../core/hint.js'
 import type { Connection } from './connection.js'
 import { fileError, isBusy } from './errors.js'
 import source from './file.sql'

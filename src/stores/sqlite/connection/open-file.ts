@@ -1,6 +1,6 @@
 /** The life of a store's handle: opened by its first use, brought up to date, closed when every `open` has had its `close`. */
 import { failure } from '../../../core/errors.js'
-import type { AttemptRef } from '../../../core/instance.js'
+import type { AttemptRef } from '../../../core/instances/instance.js'
 import type { TransactResult } from '../../../core/store.js'
 import { passOn } from '../locks/pass-on.js'
 import type { ParsedSqliteOptions } from '../options.js'

@@ -1,4 +1,4 @@
-import type { NoSource, StoreSource } from '../../../core/beat-store.js'
+import type { NoSource, StoreSource } from '../../../core/instances/beat-store.js'
 import type { ParsedSqliteOptions, SqliteOptions } from '../options.js'
 
 /** How the beat thread opens the same file. */

@@ -1,4 +1,4 @@
-import type { Hint } from '../../../core/hint.js'
+import type { Hint } from '../../../core/connection/hint.js'
 import type { Connection } from './connection.js'
 
 /** One operation inside a write transaction. */

@@ -10,7 +10,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import { sleep } from '../../../core/clock.js'
-import type { Hint } from '../../../core/hint.js'
+import type { Hint } from '../../../core/connection/hint.js'
 import type { Connection } from './connection.js'
 import { fileError, isBusy } from './errors.js'
 import type { FileOptions, SqliteFile } from './file.js'

@@ -1,4 +1,4 @@
-import type { BeatRequest, BeatResult } from '../../../core/instance.js'
+import type { BeatRequest, BeatResult } from '../../../core/instances/instance.js'
 import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'

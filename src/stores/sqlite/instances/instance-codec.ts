@@ -1,4 +1,4 @@
-import type { Instance, InstanceInfo, JobInfo } from '../../../core/instance.js'
+import type { Instance, InstanceInfo, JobInfo } from '../../../core/instances/instance.js'
 import type { DeclaredSet } from '../../../core/store.js'
 
 export interface InstanceRow {

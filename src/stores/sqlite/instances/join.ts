@@ -1,4 +1,4 @@
-import type { InstanceInfo } from '../../../core/instance.js'
+import type { InstanceInfo } from '../../../core/instances/instance.js'
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
 import type { Steps } from '../connection/write-queue.js'

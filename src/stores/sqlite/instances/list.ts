@@ -1,4 +1,4 @@
-import type { Instance, JobInfo } from '../../../core/instance.js'
+import type { Instance, JobInfo } from '../../../core/instances/instance.js'
 import type { Connection } from '../connection/connection.js'
 import { type Nothing, statement } from '../connection/statements.js'
 import { type InstanceRow, type JobRow, toInstance, toJob } from './instance-codec.js'

@@ -25,8 +25,8 @@
  * - A waiter that asks again while the lock is busy only reads, until its place has to be prolonged.
  * - A waiter that dies: its place expires `waitMs` after it last asked, and with it a lock that was handed to it meanwhile.
  */
-import { type AcquireRequest, type AcquireResult, isFreshPlace } from '../../../core/lease.js'
-import { nextToken } from '../../../core/token.js'
+import { type AcquireRequest, type AcquireResult, isFreshPlace } from '../../../core/locks/lease.js'
+import { nextToken } from '../../../core/locks/token.js'
 import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'

@@ -1,4 +1,4 @@
-import type { Lease } from '../../../core/lease.js'
+import type { Lease } from '../../../core/locks/lease.js'
 import { runId } from '../runs/run-codec.js'
 
 /** A row of the view `belfry_holders`. */

@@ -1,4 +1,4 @@
-import type { ReleaseRequest } from '../../../core/lease.js'
+import type { ReleaseRequest } from '../../../core/locks/lease.js'
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
 import type { RunRow } from '../runs/run-codec.js'

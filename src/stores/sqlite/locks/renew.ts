@@ -1,4 +1,4 @@
-import type { Lease, RenewRequest } from '../../../core/lease.js'
+import type { Lease, RenewRequest } from '../../../core/locks/lease.js'
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
 import { type Steps, stepwise } from '../connection/write-queue.js'

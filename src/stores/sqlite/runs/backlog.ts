@@ -1,4 +1,4 @@
-import { backlogOf, type QueueBacklog } from '../../../core/backlog.js'
+import { backlogOf, type QueueBacklog } from '../../../core/runs/backlog.js'
 import { type Backlog, MAX_BACKLOG_QUEUES } from '../../../core/store.js'
 import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'

@@ -1,4 +1,4 @@
-import { isFinished } from '../../../core/run.js'
+import { isFinished } from '../../../core/runs/run.js'
 import type { CancelResult } from '../../../core/store.js'
 import type { Tx } from '../connection/tx.js'
 import { endRun, findRun, requestCancel } from './transitions.js'

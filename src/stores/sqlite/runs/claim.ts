@@ -4,9 +4,10 @@
  * A large claim takes several transactions under one claim number. If its reply is lost, the instance does not know these
  * runs, and the next beat gives all of them back. The same number again starts nothing more: it gets the same runs.
  */
-import type { Run } from '../../../core/run.js'
+
+import { nextToken } from '../../../core/locks/token.js'
+import type { Run } from '../../../core/runs/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
-import { nextToken } from '../../../core/token.js'
 import type { Connection } from '../connection/connection.js'
 import type { SqliteFile } from '../connection/file.js'
 import { statement } from '../connection/statements.js'

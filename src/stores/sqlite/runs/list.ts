@@ -1,5 +1,5 @@
-import { checkPageLimit } from '../../../core/page-limit.js'
-import type { Run } from '../../../core/run.js'
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import type { Run } from '../../../core/runs/run.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { Connection } from '../connection/connection.js'
 import type { SqliteFile } from '../connection/file.js'

@@ -1,10 +1,10 @@
 /** A run as a row of `belfry_runs`, and what others see of it. The only file that knows how a run is stored. */
 import type { ErrorRecord } from '../../../core/errors.js'
-import type { RunKey } from '../../../core/key.js'
 import type { Mutable } from '../../../core/mutable.js'
 import type { SkipReason } from '../../../core/policies.js'
-import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../core/run.js'
-import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/stored-text.js'
+import type { RunKey } from '../../../core/runs/key.js'
+import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../core/runs/run.js'
+import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/runs/stored-text.js'
 
 /** The columns are explained in `schema/tables.sql`. Flags are 1 or 0. */
 export interface RunRow {

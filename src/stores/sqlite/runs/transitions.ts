@@ -11,10 +11,10 @@
  * their waiters before the transaction commits.
  */
 import { type ErrorRecord, failure } from '../../../core/errors.js'
-import { lostMessage } from '../../../core/lost.js'
 import type { SkipReason } from '../../../core/policies.js'
-import { isKept, MAX_TAKEOVERS, type RunState, type WaitsFor } from '../../../core/run.js'
-import { mayBecome } from '../../../core/transitions.js'
+import { lostMessage } from '../../../core/runs/lost.js'
+import { isKept, MAX_TAKEOVERS, type RunState, type WaitsFor } from '../../../core/runs/run.js'
+import { mayBecome } from '../../../core/runs/transitions.js'
 import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'

@@ -2,7 +2,7 @@
  * Recording ticks. The file has one writer at a time, so a transaction has the due schedules to itself; the next one finds
  * them moved on. A large step takes several transactions.
  */
-import type { Plan, Unfinished } from '../../../core/plan.js'
+import type { Plan, Unfinished } from '../../../core/schedules/plan.js'
 import type { AdvanceRequest, AdvanceResult } from '../../../core/store.js'
 import type { Connection } from '../connection/connection.js'
 import type { SqliteFile } from '../connection/file.js'

@@ -1,5 +1,5 @@
-import { decidePause, decideResume } from '../../../core/declare.js'
-import type { Schedule } from '../../../core/schedule.js'
+import { decidePause, decideResume } from '../../../core/schedules/declare.js'
+import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { Tx } from '../connection/tx.js'
 import { nextNumber } from '../schema/counters.js'
 import { getSchedule } from './list.js'

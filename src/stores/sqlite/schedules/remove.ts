@@ -1,4 +1,4 @@
-import { decideRemove } from '../../../core/declare.js'
+import { decideRemove } from '../../../core/schedules/declare.js'
 import type { RemoveResult } from '../../../core/store.js'
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'

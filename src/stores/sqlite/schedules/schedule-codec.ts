@@ -1,8 +1,8 @@
 /** A schedule as a row of `belfry_schedules`. The only file that knows how a schedule is stored. */
 import type { Mutable } from '../../../core/mutable.js'
-import type { Plannable } from '../../../core/plan.js'
-import type { Schedule, ScheduleDefinition } from '../../../core/schedule.js'
-import { fromText, targetName, targetOptions, toText } from '../../../core/stored-text.js'
+import { fromText, targetName, targetOptions, toText } from '../../../core/runs/stored-text.js'
+import type { Plannable } from '../../../core/schedules/plan.js'
+import type { Schedule, ScheduleDefinition } from '../../../core/schedules/schedule.js'
 import { keyColumns } from '../runs/run-codec.js'
 
 /** The columns that a schedule is read from; `schema/tables.sql` explains them. */

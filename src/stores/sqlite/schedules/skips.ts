@@ -1,5 +1,5 @@
-import type { SkipRange } from '../../../core/plan.js'
 import type { SkipReason } from '../../../core/policies.js'
+import type { SkipRange } from '../../../core/schedules/plan.js'
 import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'

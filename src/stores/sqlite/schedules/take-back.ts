@@ -1,4 +1,4 @@
-import type { TakeBack, UnclaimedTick } from '../../../core/declare.js'
+import type { TakeBack, UnclaimedTick } from '../../../core/schedules/declare.js'
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
 import { runId } from '../runs/run-codec.js'

@@ -1,5 +1,5 @@
 import { failure } from '../../../core/errors.js'
-import type { NewRun } from '../../../core/run.js'
+import type { NewRun } from '../../../core/runs/run.js'
 import type { EnqueueResult } from '../../../core/store.js'
 import { Connection } from '../connection/connection.js'
 import { driverOf, isHandle } from '../connection/driver.js'

@@ -6,11 +6,12 @@
  * returned, and keeps its key and its place in the schedule. From the commit on, whatever ends the attempt (settle, takeover,
  * reset) ends the run as succeeded.
  */
+
+import { type Json, toJson } from '../../../core/checks/json.js'
 import { failure } from '../../../core/errors.js'
-import type { AttemptRef } from '../../../core/instance.js'
-import { type Json, toJson } from '../../../core/json.js'
+import type { AttemptRef } from '../../../core/instances/instance.js'
+import { fromText, toText } from '../../../core/runs/stored-text.js'
 import type { TransactResult } from '../../../core/store.js'
-import { fromText, toText } from '../../../core/stored-text.js'
 import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
 import { runNumber } from '../runs/run-codec.js'

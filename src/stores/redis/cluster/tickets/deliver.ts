@@ -1,5 +1,5 @@
 /** Carries what runs and their tickets in other shards have to tell each other (tickets.ts). Each step is safe to repeat. */
-import type { Json } from '../../../../core/json.js'
+import type { Json } from '../../../../core/checks/json.js'
 import { luaScript } from '../../connection/lua-script.js'
 import type { Server } from '../../connection/server.js'
 import { flag, listOf, maybe, named, number, type Shape, text } from '../../connection/shapes.js'

@@ -1,4 +1,4 @@
-import type { AttemptRef } from '../../../../core/instance.js'
+import type { AttemptRef } from '../../../../core/instances/instance.js'
 
 /** Attempts that were started here by a ticket, with the shard of their key: of each run the latest. */
 export class HeldTickets {

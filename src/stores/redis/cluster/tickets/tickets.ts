@@ -31,7 +31,7 @@
  *   and finished because its run cannot start. A settlement is refused once the instance's lease has run out in the run's
  *   shard, which happens before it does for the ticket.
  */
-import type { NewRun } from '../../../../core/run.js'
+import type { NewRun } from '../../../../core/runs/run.js'
 import type { ClaimedRun, ClaimRequest, EnqueueResult, Settlement, SettleResult } from '../../../../core/store.js'
 import { luaScript } from '../../connection/lua-script.js'
 import type { Server } from '../../connection/server.js'

@@ -1,0 +1,32 @@
+/**
+ * The part of a store that the beat thread uses to send beats and renew locks while the main thread is blocked. Threads
+ * share no objects, so the beat thread opens the store itself, from data.
+ */
+
+import type { Lease, RenewRequest } from '../locks/lease.js'
+import type { BeatRequest, BeatResult } from './instance.js'
+
+/** How another thread opens the same store. */
+export interface StoreSource {
+  /** The URL of a module that exports an `openBeatStore`. */
+  readonly module: string
+  /** Its argument: anything that the structured clone algorithm copies. */
+  readonly options: unknown
+}
+
+/** Why another thread cannot open the store. The reason completes a log line and says what to change. */
+export interface NoSource {
+  readonly because: string
+}
+
+export interface BeatStore {
+  /** Connects ahead of time. Without it the first operation connects. */
+  open(): Promise<void>
+  beat(request: BeatRequest): Promise<BeatResult>
+  renew(requests: readonly RenewRequest[]): Promise<readonly (Lease | undefined)[]>
+  close(): Promise<void>
+}
+
+export interface BeatStoreModule {
+  openBeatStore(options: unknown): BeatStore
+}

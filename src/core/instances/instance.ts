@@ -1,0 +1,66 @@
+import type { KeyRule } from '../runs/key.js'
+
+/** `tick` records ticks, `run` starts runs. */
+export const ENGINE_ROLES = ['tick', 'run'] as const
+export type EngineRole = (typeof ENGINE_ROLES)[number]
+
+/** A process that takes part, as it describes itself when it joins. */
+export interface InstanceInfo {
+  readonly id: string
+  readonly host: string
+  readonly pid: number
+  readonly app?: string
+  readonly release?: string
+  /** Names the set of schedules that its code declares. */
+  readonly declarations?: string
+  /** The version of the runtime's zone data. `belfry doctor` warns when instances differ. */
+  readonly zoneData: string
+  /** Its own clock when it joined, to measure clock skew. */
+  readonly clockAt?: number
+  readonly jobs: readonly JobInfo[]
+  /** The sinks that it delivers to. */
+  readonly sinks?: readonly SinkInfo[]
+}
+
+/** A sink as data. */
+export interface SinkInfo {
+  readonly name: string
+  readonly ordered?: boolean
+}
+
+/** The parts of a job that other instances need without its code. */
+export interface JobInfo {
+  readonly name: string
+  readonly exclusive?: KeyRule
+}
+
+export interface Instance extends InstanceInfo {
+  readonly joinedAt: number
+  readonly beatAt: number
+  readonly expiresAt: number
+}
+
+/** An attempt: a run and the fencing token of its claim. */
+export interface AttemptRef {
+  readonly run: string
+  readonly token: number
+}
+
+export interface BeatRequest {
+  readonly instance: string
+  readonly leaseMs: number
+  /** All attempts that the instance runs. */
+  readonly attempts: readonly AttemptRef[]
+  /** Every claim of the instance up to this number has been answered, or has failed. */
+  readonly claimsSettled: number
+}
+
+export interface BeatResult {
+  /** False when the instance was declared dead: it must abort everything and join anew. */
+  readonly alive: boolean
+  /** Runs of the request that other instances have taken over. */
+  readonly lost: readonly string[]
+  /** Runs of the request that were asked to cancel. */
+  readonly cancel: readonly string[]
+  readonly now: number
+}

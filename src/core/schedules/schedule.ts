@@ -1,0 +1,78 @@
+import type { ParsedTimeline } from '../../time/timeline.js'
+import type { Json } from '../checks/json.js'
+import type { Missed, OnFinish, Overlap } from '../policies.js'
+import type { RunKey } from '../runs/key.js'
+import type { Keep, Target } from '../runs/run.js'
+import type { Plannable } from './plan.js'
+
+/** What the author of a schedule decides, parsed and checked. */
+export interface ScheduleDefinition {
+  readonly timeline: ParsedTimeline
+  readonly startsAt?: number
+  readonly endsAt?: number
+  readonly target: Target
+  readonly payload: Json
+  /** The exclusive key that its runs must hold; `unstamped` until an instance that has the job's code computes it. */
+  readonly key?: RunKey | 'unstamped'
+  readonly overlap: Overlap
+  readonly missed: Missed
+  readonly deadlineMs?: number
+  readonly jitterMs: number
+  /** How many ticks may be recorded in all. */
+  readonly times?: number
+  readonly priority: number
+  readonly keep: Keep
+  readonly onFinish: OnFinish
+  /** The app whose code declares the schedule. A declared schedule is not removed when it finishes. */
+  readonly app?: string
+}
+
+/** A schedule as the store holds it. */
+export interface Schedule {
+  readonly id: string
+  /** From a counter of the store that only grows, so a recreated schedule has a new version. */
+  readonly version: number
+  readonly definition: ScheduleDefinition
+  /** Where intervals are counted from. */
+  readonly anchor: number
+  /** Every tick at or before this instant has been accounted for. */
+  readonly cursor: number
+  /** How many ticks may still be recorded, when the definition limits them. */
+  readonly remaining?: number
+  /** The next tick that is not recorded yet; absent when there is none. */
+  readonly nextAt?: number
+  /** When to plan it again; absent while it is paused or finished. */
+  readonly dueAt?: number
+  readonly pausedAt?: number
+  readonly pauseNote?: string
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly finishedAt?: number
+}
+
+export const SCHEDULE_STATES = ['active', 'paused', 'finished'] as const
+export type ScheduleState = (typeof SCHEDULE_STATES)[number]
+
+export function scheduleState(schedule: Schedule): ScheduleState {
+  if (schedule.finishedAt !== undefined) return 'finished'
+  return schedule.pausedAt === undefined ? 'active' : 'paused'
+}
+
+/** The fields that the planner needs. */
+export function plannable({ id, definition, anchor, cursor, remaining, pausedAt }: Schedule): Plannable {
+  const { timeline, startsAt, endsAt, overlap, missed, deadlineMs, jitterMs } = definition
+  return {
+    id,
+    timeline,
+    anchor,
+    cursor,
+    overlap,
+    missed,
+    jitterMs,
+    ...(startsAt === undefined ? {} : { startsAt }),
+    ...(endsAt === undefined ? {} : { endsAt }),
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
+    ...(remaining === undefined ? {} : { remaining }),
+    ...(pausedAt === undefined ? {} : { pausedAt }),
+  }
+}
