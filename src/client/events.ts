@@ -1,15 +1,15 @@
-/** The stream of events, kept open: it connects again and goes on where it was. */
+/** The stream of events: reconnects after a lost connection, and resumes after the last event. */
 import type { RunSummary } from '../server/shapes/run.js'
 import { type Requests, ServiceError } from './request.js'
 
 export type ServiceEvent =
-  /** From here on everything is told: load what you show now. */
+  /** The stream is complete from here on: load the current state now. */
   | { readonly type: 'ready' }
   | { readonly type: 'run'; readonly run: RunSummary }
   | { readonly type: 'gone'; readonly id: string }
-  /** What happened to the process that answers. */
+  /** An event of the process that answers. */
   | { readonly type: 'instance'; readonly event: string; readonly [detail: string]: unknown }
-  /** Something was missed: load anew. */
+  /** Events were missed: reload. */
   | { readonly type: 'reset'; readonly reason: string }
 
 const FIRST_WAIT_MS = 500
@@ -17,7 +17,7 @@ const MAX_WAIT_MS = 30_000
 
 export interface EventOptions {
   readonly signal?: AbortSignal
-  /** The connection is gone, and is tried again: told once, until events come again. */
+  /** Called once when the connection is lost and being retried, until events arrive again. */
   readonly onLost?: () => void
 }
 

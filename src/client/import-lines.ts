@@ -2,7 +2,7 @@ import type { ScheduleLine } from '../server/shapes/schedule.js'
 import type { ImportResult } from '../server/shapes/schedule-answers.js'
 import type { Requests } from './request.js'
 
-/** One request a part: browsers cannot send streams, and a part is soon sent again. */
+/** One request per part: browsers cannot send streams, and a failed part is quickly sent again. */
 const PART_LINES = 10_000
 const PART_LENGTH = 4_000_000
 const MAX_ERRORS = 1_000
@@ -64,7 +64,7 @@ export async function importLines(
   return total
 }
 
-/** What two parts of an import came to, one after the other. */
+/** The sum of two consecutive parts of an import. */
 export function addImported(one: ImportResult, other: ImportResult): ImportResult {
   return {
     taken: one.taken + other.taken,

@@ -75,7 +75,7 @@ export class BelfryClient {
     return this.#requests.json('/v1/stats')
   }
 
-  /** What is wrong, or soon will be, with what to do about it. */
+  /** Findings of the doctor, with a fix for each. */
   doctor(): Promise<DoctorReport> {
     return this.#requests.json('/v1/doctor')
   }
@@ -84,7 +84,7 @@ export class BelfryClient {
     return this.#requests.json('/v1/freeze')
   }
 
-  /** Keeps all runs from starting. */
+  /** Stops all runs from starting. */
   freeze(note?: string): Promise<FreezeState> {
     return this.#requests.json('/v1/freeze', { method: 'PUT', body: note === undefined ? {} : { note } })
   }
@@ -98,7 +98,7 @@ export class BelfryClient {
     return this.#requests.json('/v1/audit', { query: { ...paging } })
   }
 
-  /** What happens, as it happens, until the signal fires or the loop is left. It connects again by itself. */
+  /** Events as they happen, until the signal fires or the loop ends. Reconnects by itself. */
   events(options: EventOptions = {}): AsyncGenerator<ServiceEvent> {
     return serviceEvents(this.#requests, options)
   }

@@ -24,7 +24,7 @@ export class LockClient {
     return this.#requests.json(pathOf(name))
   }
 
-  /** Undefined when somebody else has it. */
+  /** Undefined when the lock is held by another. */
   acquire(name: string, options: LockRequest = {}, signal?: AbortSignal): Promise<LeaseResource | undefined> {
     const ask = { method: 'PUT', body: options, ...(signal === undefined ? {} : { signal }) }
     return this.#unless('LOCK_BUSY', this.#requests.json<LeaseResource>(pathOf(name), ask))
@@ -47,7 +47,7 @@ export class LockClient {
     return (await this.#unless('LEASE_LOST', released)) !== undefined
   }
 
-  /** Takes it from all who hold it. Only admins may. */
+  /** Takes the lock from all its holders. Needs the role admin. */
   reset(name: string): Promise<{ readonly reset: number }> {
     return this.#requests.json(`${pathOf(name)}/reset`, { method: 'POST', body: {} })
   }

@@ -1,4 +1,4 @@
-/** A page of a list; pass `nextCursor` as `cursor` to go on. */
+/** A page of a list; pass `nextCursor` as `cursor` for the next one. */
 export interface Page<Item> {
   readonly data: readonly Item[]
   readonly nextCursor: string | null
@@ -9,7 +9,7 @@ export interface Paging {
   readonly limit?: number
 }
 
-/** All items of a list, page by page as they are asked for. */
+/** All items of a list; loads pages as they are needed. */
 export async function* pagesOf<Item>(list: (paging: Paging) => Promise<Page<Item>>): AsyncGenerator<Item> {
   let cursor: string | null = null
   do {

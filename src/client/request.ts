@@ -1,13 +1,13 @@
-/** Sends requests and reads answers. Everything that is not an answer throws a `ServiceError`. */
+/** Sends requests and reads answers. Every failure throws a `ServiceError`. */
 
 export interface ClientOptions {
-  /** Where the service is, with the base path it is mounted under: `https://belfry.example.com`. */
+  /** The service's URL, including its base path: `https://belfry.example.com`. */
   readonly url: string
-  /** A bearer token. Browsers that have a session need none. */
+  /** A bearer token. Browsers with a session need none. */
   readonly token?: string
   /** Headers for every request. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Default the global one. */
+  /** Default: the global `fetch`. */
   readonly fetch?: (request: Request) => Promise<Response>
 }
 
@@ -22,7 +22,7 @@ export interface Problem {
   readonly [member: string]: unknown
 }
 
-/** What the service answered instead of doing it, or `UNREACHABLE` when there was no answer. */
+/** The problem that the service answered, or `UNREACHABLE` without an answer. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   readonly code: string
@@ -60,7 +60,7 @@ export class Requests {
     return (await (await this.send(path, ask)).json()) as Answer
   }
 
-  /** Undefined when there is no such thing. */
+  /** Undefined for 404. */
   async found<Answer>(path: string, ask: Ask = {}): Promise<Answer | undefined> {
     try {
       return await this.json<Answer>(path, ask)
@@ -117,17 +117,17 @@ async function problemOf(response: Response): Promise<Problem> {
     const given = JSON.parse(text) as Partial<Problem>
     if (typeof given.code === 'string') return { detail: text, ...given, status, code: given.code }
   } catch {
-    // Somebody between us and the service answered.
+    // Not from the service: a proxy answered.
   }
   return { status, code: 'UNEXPECTED', detail: `the answer was ${status}: ${text.slice(0, 200)}` }
 }
 
-/** One segment of a path, whatever is in it. */
+/** An id as one path segment. */
 export function segment(id: string): string {
   return encodeURIComponent(id)
 }
 
-/** Nothing, and dots: a URL that holds them means another path. */
+/** Empty segments, "." and "..", which would change the path. */
 const NO_SEGMENT = /\/(\.{0,2})(?=\/|$)/
 
 function checkPath(path: string): void {

@@ -25,7 +25,7 @@ export interface ScheduleQuery extends Paging {
   readonly state?: ScheduleResource['state']
   readonly job?: string
   readonly sink?: string
-  /** With how their newest runs went; pages have at most 100 then. */
+  /** Adds the outcome of their newest runs; pages then have at most 100. */
   readonly recent?: boolean
 }
 
@@ -71,7 +71,7 @@ export class ScheduleClient {
     return this.#requests.json(pathOf(id), { method: 'PUT', body: schedule, headers: condition(options) })
   }
 
-  /** Changes some fields; null takes one away. */
+  /** Changes some fields; null removes one. */
   patch(id: string, changes: SchedulePatch, options: VersionOptions = {}): Promise<ScheduleResource> {
     return this.#requests.json(pathOf(id), { method: 'PATCH', body: changes, headers: condition(options) })
   }
@@ -98,7 +98,7 @@ export class ScheduleClient {
     return this.#requests.json(pathOf(id, 'backfill'), { method: 'POST', body: range })
   }
 
-  /** Without an instant the newest tick that is past is meant. */
+  /** Without an instant: the newest past tick. */
   explain(id: string, at?: Moment): Promise<Explanation> {
     return this.#requests.json(pathOf(id, 'explain'), { query: { at } })
   }
@@ -115,7 +115,7 @@ export class ScheduleClient {
     return this.#requests.json(`${ROOT}:apply`, { method: 'POST', body: wanted })
   }
 
-  /** Sends as many as there are, in parts; one that broke off goes on by the same name with `firstLine`. */
+  /** Sends any number of schedules in parts. Resume an interrupted import with the same name and `firstLine`. */
   import(
     lines: Iterable<ScheduleLine> | AsyncIterable<ScheduleLine>,
     options: { readonly name?: string; readonly firstLine?: number; readonly signal?: AbortSignal } = {},
@@ -123,7 +123,7 @@ export class ScheduleClient {
     return importLines(this.#requests, `${ROOT}:import`, lines, options)
   }
 
-  /** One part of an import, as text: lines of JSON, the last of them with its end. */
+  /** One part of an import as text: lines of JSON, each with its line break. */
   importPart(
     part: string,
     options: { readonly name?: string; readonly firstLine?: number; readonly signal?: AbortSignal } = {},
@@ -135,7 +135,7 @@ export class ScheduleClient {
     return this.#requests.found(`${ROOT}:import`, { query: { name } })
   }
 
-  /** As lines of JSON, as `import` takes them. */
+  /** Lines of JSON, as `import` takes them. */
   async export(query: { readonly prefix?: string; readonly after?: string } = {}): Promise<ReadableStream<Uint8Array>> {
     const { body } = await this.#requests.send(`${ROOT}:export`, { query })
     return body ?? new Blob([]).stream()
