@@ -25,7 +25,7 @@ export const WAITS_FOR = ['stamp', 'overlap', 'key'] as const
 export type WaitsFor = (typeof WAITS_FOR)[number]
 
 export interface Run {
-  /** The store makes it: unique, never reused. See `run-id.ts`. */
+  /** The store makes it, and gives it to no other run. */
   readonly id: string
   readonly target: Target
   readonly origin: Origin
