@@ -20,7 +20,7 @@ import { keyLimit, type RunRow, toRun } from './run-codec.js'
 import { loadRun, makeWait, skipRun, startRuns } from './transitions.js'
 
 /** How many runs one transaction looks at: as long as it lasts, no other process can write. */
-const LOOKS = 1_000
+const LOOKS = 300
 
 export async function claimRuns(file: SqliteFile, request: ClaimRequest): Promise<ClaimResult> {
   const idle = await file.read((db, now) => nothingToStart(db, now, request))

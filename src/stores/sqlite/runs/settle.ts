@@ -20,7 +20,7 @@ import {
 } from './transitions.js'
 
 /** How many attempts one transaction ends: as long as it lasts, no other process can write. */
-const STEP = 1_000
+const STEP = 300
 
 export async function settleRuns(file: SqliteFile, settlements: readonly Settlement[]): Promise<SettleResult[]> {
   const results: SettleResult[] = []

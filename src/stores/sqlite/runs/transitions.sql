@@ -67,3 +67,10 @@ set state = 'succeeded', settled_token = token, result = :result, error = null, 
 where id = :run and token = :token and state = 'running' and keep = 'all'
   and key is null and dedupe is null and committed = 0
   and not exists (select 1 from belfry_runs w where w.schedule = belfry_runs.schedule and w.waits_for = 'overlap');
+
+-- statement: forgetPlain
+-- The same for a run that the history does not keep.
+delete from belfry_runs
+where id = :run and token = :token and state = 'running' and keep <> 'all'
+  and key is null and dedupe is null and committed = 0
+  and not exists (select 1 from belfry_runs w where w.schedule = belfry_runs.schedule and w.waits_for = 'overlap');

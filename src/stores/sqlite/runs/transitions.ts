@@ -205,10 +205,12 @@ export function stampRun(tx: Tx, run: RunRow, key: KeyColumns): void {
 
 type Success = { run: number; token: number; result: string | null; now: number }
 const succeedStatement = statement<Success>(source, 'succeedPlain')
+const forgetPlain = statement<{ run: number; token: number }>(source, 'forgetPlain')
 
 /** Ends a successful attempt in one statement, if nothing waits for the run. False when nothing was changed. */
 export function succeedPlain(tx: Tx, run: number, token: number, result: string | null): boolean {
-  const hasEnded = tx.db.run(succeedStatement, { run, token, result, now: tx.now }) === 1
+  const stays = tx.db.run(succeedStatement, { run, token, result, now: tx.now }) === 1
+  const hasEnded = stays || tx.db.run(forgetPlain, { run, token }) === 1
   if (hasEnded) tx.wakes.add('settled')
   return hasEnded
 }
