@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store } from '../../src/core/store.js'
 import type { Interrupt } from '../../src/testing/store-contract.js'
 
-/** Interrupts an operation before its first write, and lets another handle act meanwhile (`Opened.interrupt`). */
+/** Interrupts an operation before its first write, and lets another handle act meanwhile (`OpenedStore.interrupt`). */
 export class InterruptedWrite {
   #interruption: (() => Promise<void>) | undefined
   #store: Promise<Store> | undefined
