@@ -7,43 +7,12 @@ import type { AuditTrail } from './audit/audit-trail.js'
 import { problem, problemReply, toProblem } from './http/problem.js'
 import { type Reply, toResponse } from './http/reply.js'
 import { logRequest } from './http/request-log.js'
-import { mount, type Route, type ServerEnv, type ToHandler } from './http/route.js'
-import { eventsRoute } from './routes/events.js'
-import { jobRoutes } from './routes/jobs.js'
-import { lockRoutes } from './routes/locks.js'
-import { runRoutes } from './routes/runs.js'
-import { scheduleActionRoutes } from './routes/schedule-actions.js'
-import { scheduleRoutes } from './routes/schedules.js'
-import { scheduleBulkRoutes } from './routes/schedules-bulk.js'
-import { exportRoute } from './routes/schedules-export.js'
-import { importRoutes } from './routes/schedules-import.js'
-import { openApiRoute, serviceRoutes } from './routes/service.js'
-import { sessionRoutes } from './routes/session.js'
-import { storeRoutes } from './routes/store.js'
-import { gateOf } from './security/authorise.js'
+import { mount, type ServerEnv, type ToHandler } from './http/route.js'
+import { allRoutes } from './routes/route-table.js'
 import type { Audit, RequestInfo } from './security/caller.js'
 import { concurrencyLimits } from './security/concurrency-limit.js'
 import { type Guard, guard } from './security/guard.js'
 import type { ParsedServerOptions } from './server-options.js'
-
-function allRoutes(belfry: Belfry, options: ParsedServerOptions, trail: AuditTrail): readonly Route[] {
-  const { basePath, authorise } = options
-  const routes = [
-    ...scheduleRoutes(belfry),
-    ...scheduleActionRoutes(belfry),
-    ...scheduleBulkRoutes(belfry, options),
-    exportRoute(belfry),
-    ...importRoutes(belfry, options),
-    ...runRoutes(belfry, options),
-    ...jobRoutes(belfry),
-    ...lockRoutes(belfry),
-    ...storeRoutes(belfry),
-    eventsRoute(belfry),
-    ...serviceRoutes(belfry, trail),
-    ...sessionRoutes(gateOf(authorise), basePath),
-  ]
-  return [...routes, openApiRoute(routes, basePath)]
-}
 
 export function app(
   belfry: Belfry,

@@ -1,0 +1,37 @@
+/** The route table: every group of routes that the service mounts. A new group is added here. */
+import type { Belfry } from '../../belfry.js'
+import type { AuditTrail } from '../audit/audit-trail.js'
+import type { Route } from '../http/route.js'
+import { gateOf } from '../security/authorise.js'
+import type { ParsedServerOptions } from '../server-options.js'
+import { eventsRoute } from './events.js'
+import { jobRoutes } from './jobs.js'
+import { lockRoutes } from './locks.js'
+import { runRoutes } from './runs.js'
+import { scheduleActionRoutes } from './schedule-actions.js'
+import { scheduleRoutes } from './schedules.js'
+import { scheduleBulkRoutes } from './schedules-bulk.js'
+import { exportRoute } from './schedules-export.js'
+import { importRoutes } from './schedules-import.js'
+import { openApiRoute, serviceRoutes } from './service.js'
+import { sessionRoutes } from './session.js'
+import { storeRoutes } from './store.js'
+
+export function allRoutes(belfry: Belfry, options: ParsedServerOptions, trail: AuditTrail): readonly Route[] {
+  const { basePath, authorise } = options
+  const routes = [
+    ...scheduleRoutes(belfry),
+    ...scheduleActionRoutes(belfry),
+    ...scheduleBulkRoutes(belfry, options),
+    exportRoute(belfry),
+    ...importRoutes(belfry, options),
+    ...runRoutes(belfry, options),
+    ...jobRoutes(belfry),
+    ...lockRoutes(belfry),
+    ...storeRoutes(belfry),
+    eventsRoute(belfry),
+    ...serviceRoutes(belfry, trail),
+    ...sessionRoutes(gateOf(authorise), basePath),
+  ]
+  return [...routes, openApiRoute(routes, basePath)]
+}
