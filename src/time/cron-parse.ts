@@ -20,18 +20,9 @@ import {
   YEAR,
 } from './cron-values.js'
 import { quote, timeError } from './error.js'
+import { NICKNAMES, unknownNickname } from './nicknames.js'
 
 export const MAX_EXPRESSION = 256
-
-const NICKNAMES: ReadonlyMap<string, string> = new Map([
-  ['@yearly', '0 0 1 1 *'],
-  ['@annually', '0 0 1 1 *'],
-  ['@monthly', '0 0 1 * *'],
-  ['@weekly', '0 0 * * 0'],
-  ['@daily', '0 0 * * *'],
-  ['@midnight', '0 0 * * *'],
-  ['@hourly', '0 * * * *'],
-])
 
 /** The five to seven fields of a nickname or of the expression itself, in one spelling. */
 export function plainExpression(expression: string): string {
@@ -138,16 +129,4 @@ function trim(text: string): string {
   while (from < to && isBlank(text.charCodeAt(from))) from += 1
   while (to > from && isBlank(text.charCodeAt(to - 1))) to -= 1
   return text.slice(from, to)
-}
-
-function unknownNickname(text: string) {
-  if (text === '@reboot') {
-    return timeError(
-      'EXPRESSION_UNSUPPORTED',
-      '"@reboot" names no instant and is not supported: run the work when your app starts, or enqueue it then',
-    )
-  }
-  const lower = text.toLowerCase()
-  const hint = !NICKNAMES.has(lower) ? `known are ${[...NICKNAMES.keys()].join(', ')}` : `write "${lower}"`
-  return timeError('EXPRESSION_SYNTAX', `nickname ${quote(text)} is unknown: ${hint}, @every or @at`)
 }

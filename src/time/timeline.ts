@@ -9,6 +9,7 @@ import { quote, timeError } from './error.js'
 import { type Instant, instantMs } from './instant.js'
 import { InstantsTimeline, instantList } from './instants.js'
 import { IntervalTimeline, intervalMs } from './interval.js'
+import { AT, EVERY, splitNickname } from './nicknames.js'
 import { zone } from './zone.js'
 
 export interface Timeline {
@@ -83,20 +84,14 @@ function expand(spec: TimelineSpec): CronSpec | EverySpec | AtSpec {
   const { cron } = given
   if (typeof cron !== 'string') throw timeError('TIMELINE_INVALID', `cron must be text, not ${quote(cron)}`)
   const [head = '', rest = ''] = splitNickname(cron)
-  if (head !== '@every' && head !== '@at') return given
+  if (head !== EVERY && head !== AT) return given
   if (cron.length > MAX_EXPRESSION) throw tooLong(cron)
   if (given.dst !== undefined) throw timeError('DST_INVALID', `dst does not apply to ${head}: remove it`)
-  if (head === '@at') return { at: rest.split(/[\s,]+/).filter(Boolean), ...zoneOf(given) }
+  if (head === AT) return { at: rest.split(/[\s,]+/).filter(Boolean), ...zoneOf(given) }
   if (given.timezone !== undefined) {
     throw timeError('TIMELINE_INVALID', 'timezone does not apply to @every: an interval is the same in every zone')
   }
   return { every: rest }
-}
-
-function splitNickname(cron: string): [head: string, rest: string] {
-  const text = cron.trim()
-  const blank = text.search(/[ \t]/)
-  return blank < 0 ? [text, ''] : [text.slice(0, blank), text.slice(blank).trim()]
 }
 
 function zoneOf({ timezone }: CronSpec): { timezone?: string } {

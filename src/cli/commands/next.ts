@@ -64,11 +64,11 @@ async function showSchedule(id: string, { count, from, tz, ...flags }: NextOptio
 
 async function showNext(words: readonly string[], { tz, count, from }: NextOptions, output: Format): Promise<void> {
   const expression = oneExpression(words)
+  const { isEvery } = await import('../../time/nicknames.js')
   const { timeline } = await import('../../time/timeline.js')
   const now = Date.now()
   const after = from === undefined ? now : (await instantOf(from)) - 1
-  const spec =
-    tz === undefined || expression.trim().startsWith('@every') ? expression : { cron: expression, timezone: tz }
+  const spec = tz === undefined || isEvery(expression) ? expression : { cron: expression, timezone: tz }
   const line = timeline(spec, after)
   const ticks = line.between(after, Number.POSITIVE_INFINITY, count)
   if (output !== 'table') return printRecords(line.describe(), ticks, output)

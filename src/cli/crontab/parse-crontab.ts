@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { BelfryError, failure } from '../../core/errors.js'
+import { isEvery } from '../../time/nicknames.js'
 import { parseTimeline } from '../../time/timeline.js'
 
 export interface CrontabLine {
@@ -101,7 +102,7 @@ function parseLine(
 
 function canFire(cron: string, timezone: string, number: number): boolean {
   try {
-    parseTimeline(cron.startsWith('@every') ? { cron } : { cron, timezone })
+    parseTimeline(isEvery(cron) ? { cron } : { cron, timezone })
     return true
   } catch (error) {
     if (error instanceof BelfryError && error.code === 'EXPRESSION_NEVER_FIRES') return false

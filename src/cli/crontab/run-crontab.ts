@@ -6,6 +6,7 @@ import { failure } from '../../core/errors.js'
 import { stderrLogger } from '../../core/logger.js'
 import { checkName } from '../../core/names/names.js'
 import { durationMs } from '../../time/duration.js'
+import { isEvery } from '../../time/nicknames.js'
 import { timeline } from '../../time/timeline.js'
 import type { CrontabFlags } from '../commands/crontab.js'
 import { shutdownSignal } from '../serve/shutdown-signal.js'
@@ -101,7 +102,7 @@ function declare(
     run: lineJob(belfry, supervisor, program, (message) => say(`${id}  ${message}`)),
   })
   belfry.schedule(id, {
-    ...(line.cron.startsWith('@every') ? { cron: line.cron } : { cron: line.cron, timezone: line.timezone }),
+    ...(isEvery(line.cron) ? { cron: line.cron } : { cron: line.cron, timezone: line.timezone }),
     ...{ job: id, payload: { line: line.hash }, overlap, missed },
     ...lateness(flags),
   })
@@ -144,7 +145,7 @@ function keepExtending(supervisor: Supervisor, leaseMs: number): () => void {
 function showLines(lines: readonly CrontabLine[]): void {
   const now = Date.now()
   for (const { number, cron, timezone, command, user, hash } of lines) {
-    const line = timeline(cron.startsWith('@every') ? { cron } : { cron, timezone }, now)
+    const line = timeline(isEvery(cron) ? { cron } : { cron, timezone }, now)
     const [next] = line.between(now, Number.POSITIVE_INFINITY, 1)
     const when = next === undefined ? 'never' : `${wallClock(next, timezone)}  (${relative(next, now, timezone)})`
     const who = user === undefined ? '' : `as ${user}: `

@@ -8,6 +8,7 @@ import { KEEPS, RUN_STATES } from '../../core/runs/run.js'
 import { SCHEDULE_STATES } from '../../core/schedules/schedule.js'
 import { durationMs } from '../../time/duration.js'
 import { instantMs } from '../../time/instant.js'
+import { isAt } from '../../time/nicknames.js'
 import { parseTimeline } from '../../time/timeline.js'
 import { zone } from '../../time/zone.js'
 
@@ -52,7 +53,7 @@ export const time = z.string().meta({
 })
 
 export const cron = parsed(z.string(), (text) =>
-  parseTimeline(text.trimStart().startsWith('@at') ? { cron: text, timezone: 'UTC' } : { cron: text }),
+  parseTimeline(isAt(text) ? { cron: text, timezone: 'UTC' } : { cron: text }),
 )
 
 export const timezone = parsed(z.string(), zone)
