@@ -111,11 +111,17 @@ function lastMissed({ cursor, missed }: Plannable, line: Timeline, now: number):
   const oldestKept = missed.policy === 'skip' ? missed.graceMs : (missed.withinMs ?? Number.POSITIVE_INFINITY)
   const tooOld = Math.max(cursor, now - oldestKept - 1)
   if (newest <= tooOld) return now
-  if (missed.policy !== 'all') return Math.max(tooOld, newest - 1)
-  if (line.count(tooOld, now) <= missed.max) return tooOld
-  let kept = newest
-  for (let count = 1; count < missed.max; count += 1) kept = line.previous(kept) ?? kept
-  return kept - 1
+  switch (missed.policy) {
+    case 'skip':
+    case 'latest':
+      return Math.max(tooOld, newest - 1)
+    case 'all': {
+      if (line.count(tooOld, now) <= missed.max) return tooOld
+      let kept = newest
+      for (let count = 1; count < missed.max; count += 1) kept = line.previous(kept) ?? kept
+      return kept - 1
+    }
+  }
 }
 
 /** Records ticks up to the horizon. Returns whether the overlap policy forbids it. */
