@@ -1,5 +1,6 @@
 /** A typed client of the HTTP API, for Node and browsers. */
-import type { AuditEntry, DoctorReport, FreezeState, InstanceResource, Stats } from '../server/shapes/store.js'
+import type { AuditEntry } from '../server/shapes/audit.js'
+import type { DoctorReport, FreezeState, InstanceResource, Stats } from '../server/shapes/store.js'
 import { type EventOptions, type ServiceEvent, serviceEvents } from './events.js'
 import { LockClient } from './locks.js'
 import type { Page, Paging } from './pages.js'
@@ -7,6 +8,7 @@ import { type ClientOptions, Requests } from './request.js'
 import { JobClient, RunClient } from './runs.js'
 import { ScheduleClient } from './schedules.js'
 
+export type { AuditEntry } from '../server/shapes/audit.js'
 export type { LeaseResource, LockResource } from '../server/shapes/lock.js'
 export type {
   ApplyRequest,
@@ -37,7 +39,6 @@ export type {
   Ticks,
 } from '../server/shapes/schedule-answers.js'
 export type {
-  AuditEntry,
   DoctorReport,
   FreezeState,
   InstanceResource,

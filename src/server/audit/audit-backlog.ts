@@ -5,14 +5,12 @@
  */
 import type { Json } from '../../core/checks/json.js'
 import type { Caller } from '../security/caller.js'
-import { redacted } from '../security/redacted.js'
-import type { AuditDeed, AuditGroup } from './audit-entries.js'
+import { type AuditDeed, type AuditGroup, toDetail } from './audit-entries.js'
 
 /** A record holds at most this many entries, and about this many characters. */
 export const MOST_TOGETHER = 500
 const MOST_CHARACTERS = 64_000
 const MAX_TARGET = 1_000
-const MAX_DETAIL = 4_096
 /** About how many JSON characters a group adds to its detail, and a target to its name. */
 const GROUP_CHARACTERS = 100
 const TARGET_CHARACTERS = 3
@@ -78,13 +76,6 @@ function waiting({ name, role }: AuditArguments[0], action: string, target: stri
   const deed = { caller: name, role, action }
   const length = GROUP_CHARACTERS + target.length + TARGET_CHARACTERS
   if (given === undefined) return { deed, given, targets: [target], length }
-  const { kept: detail, length: own } = bounded(redacted(given))
+  const { detail, length: own } = toDetail(given)
   return { deed: { ...deed, detail }, given, targets: [target], length: length + own }
-}
-
-/** The detail, or its beginning if it is too long, with its length in characters. */
-function bounded(detail: Json): { readonly kept: Json; readonly length: number } {
-  const text = JSON.stringify(detail)
-  const kept = text.length <= MAX_DETAIL ? detail : { cut: text.slice(0, MAX_DETAIL) }
-  return { kept, length: Math.min(text.length, MAX_DETAIL) }
 }

@@ -8,6 +8,7 @@
 import type { Json } from '../../core/checks/json.js'
 import type { StoredRecord } from '../../core/records/record.js'
 import type { Page, RecordStore } from '../../core/store.js'
+import { redacted } from '../security/redacted.js'
 
 export const AUDIT_KIND = 'audit'
 
@@ -44,6 +45,7 @@ export interface AuditQuery {
 const MAX_READ = 1_000
 /** The first read takes few records, because each may hold many entries; every further read takes twice as many. */
 const FIRST_RECORDS = 4
+const MAX_DETAIL = 4_096
 const NUMBERED = /^(.+)\.(\d{1,4})$/
 
 /** Newest first. A page may be short, or empty, and still have a next one: only `next` tells that there is more. */
@@ -72,6 +74,14 @@ export async function listEntries(
     from = page.next
   }
   return from === undefined ? { items: found } : { items: found, next: from }
+}
+
+/** The detail as it is stored: redacted, and cut if it is too long. With its length in characters. */
+export function toDetail(given: Json): { readonly detail: Json; readonly length: number } {
+  const whole = redacted(given)
+  const text = JSON.stringify(whole)
+  const detail = text.length <= MAX_DETAIL ? whole : { cut: text.slice(0, MAX_DETAIL) }
+  return { detail, length: Math.min(text.length, MAX_DETAIL) }
 }
 
 /** The body of a record. */

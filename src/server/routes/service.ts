@@ -9,10 +9,10 @@ import { content, json } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
 import { mustSeeAll } from '../security/caller.js'
 import { redactedText } from '../security/redacted.js'
+import { auditEntry } from '../shapes/audit.js'
 import { iso, time } from '../shapes/fields.js'
 import { after, listOf, paging, toList } from '../shapes/list.js'
 import { METRICS_TYPE, metricsPage, metricsSource } from '../shapes/metrics-page.js'
-import { auditEntry } from '../shapes/store.js'
 
 const TAG = 'service'
 /** /readyz needs no authentication, so it asks the store no more often than this. */

@@ -1,9 +1,9 @@
-/** Answers about the whole store: its instances, jobs, statistics, freeze, doctor and audit trail. */
+/** Answers about the whole store: its instances, jobs, statistics, freeze and doctor. */
 
 import { z } from 'zod'
 import type { Instance } from '../../core/instances/instance.js'
 import { WHEN_BUSY } from '../../core/policies.js'
-import { iso, json, time } from './fields.js'
+import { iso, time } from './fields.js'
 
 export const instanceResource = z
   .strictObject({
@@ -94,20 +94,7 @@ export const doctorReport = z
   })
   .meta({ id: 'DoctorReport' })
 
-export const auditEntry = z
-  .strictObject({
-    id: z.string(),
-    at: time,
-    caller: z.string(),
-    role: z.string(),
-    action: z.string().meta({ examples: ['schedule.put'] }),
-    target: z.string(),
-    detail: json.exactOptional(),
-  })
-  .meta({ id: 'AuditEntry' })
-
 export type JobResource = z.output<typeof jobResource>
 export type FreezeState = z.output<typeof freezeState>
 export type Stats = z.output<typeof stats>
 export type DoctorReport = z.output<typeof doctorReport>
-export type AuditEntry = z.output<typeof auditEntry>
