@@ -38,7 +38,7 @@ export type { Lease } from './core/locks/lease.js'
 export { type Logger, silentLogger } from './core/logger.js'
 export type { Overlap, SkipReason } from './core/policies.js'
 export type { Message } from './core/runs/event.js'
-export type { RetryOptions } from './core/runs/retry.js'
+export type { RetryOptions } from './core/runs/retry-policy.js'
 export type { Keep, Run, RunState } from './core/runs/run.js'
 export type { Schedule, ScheduleDefinition, ScheduleState } from './core/schedules/schedule.js'
 export {

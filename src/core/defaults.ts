@@ -3,7 +3,7 @@
  * or are compared with it by `test/architecture/defaults.test.ts`. Names are those of the options; durations are milliseconds.
  */
 import type { MissedPolicy, OnFinish, Overlap, WhenBusy } from './policies.js'
-import type { BACKOFFS } from './runs/retry.js'
+import type { BACKOFFS } from './runs/retry-policy.js'
 import type { Keep } from './runs/run.js'
 
 const SECOND_MS = 1_000

@@ -21,7 +21,7 @@
 import type { Duration } from '../time/duration.js'
 import type { Json } from './checks/json.js'
 import type { Message } from './runs/event.js'
-import type { RetryOptions } from './runs/retry.js'
+import type { RetryOptions } from './runs/retry-policy.js'
 
 export interface Sink {
   /** Resolves to one outcome per message, in order, after the broker's acknowledgement. */

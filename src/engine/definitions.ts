@@ -4,7 +4,7 @@ import type { Json } from '../core/checks/json.js'
 import type { Logger } from '../core/logger.js'
 import type { Message } from '../core/runs/event.js'
 import type { KeyRule } from '../core/runs/key.js'
-import type { RetryPolicy } from '../core/runs/retry.js'
+import type { RetryPolicy } from '../core/runs/retry-policy.js'
 import type { Keep, Run } from '../core/runs/run.js'
 import type { Sink } from '../core/sink.js'
 

@@ -3,7 +3,7 @@
  * An error does not end it: the loop backs off with jitter, and `Health` reports the outage once.
  */
 import { type Clock, sleep } from '../core/clock.js'
-import { desynchronise } from '../core/runs/retry.js'
+import { desynchronise } from '../core/runs/retry-policy.js'
 import type { Health } from './health.js'
 
 export interface LoopOptions {

@@ -99,8 +99,11 @@ const CLAIMS: readonly (readonly [file: string, ...texts: readonly (string | Reg
     option('timeout', `Default ${prose(sink.timeoutMs)}.`),
     option('retry', `Default ${sink.retry.attempts} attempts`),
   ],
-  ['src/core/runs/retry.ts', option('attempts', `Default ${job.retry.attempts}; ${sink.retry.attempts} for sinks.`)],
-  ['src/core/runs/retry.ts', option('delay', `Default ${prose(retry.delayMs)}.`)],
+  [
+    'src/core/runs/retry-policy.ts',
+    option('attempts', `Default ${job.retry.attempts}; ${sink.retry.attempts} for sinks.`),
+  ],
+  ['src/core/runs/retry-policy.ts', option('delay', `Default ${prose(retry.delayMs)}.`)],
   [
     'src/server/server-options.ts',
     option('bodyBytes', `Default ${server.bodyBytes / 1_048_576} MiB.`),

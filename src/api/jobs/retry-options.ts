@@ -1,7 +1,7 @@
 import { checkOptions } from '../../core/checks/known-options.js'
 import { DEFAULTS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
-import { exponentialBackoff, fixedBackoff, type RetryOptions, type RetryPolicy } from '../../core/runs/retry.js'
+import { exponentialBackoff, fixedBackoff, type RetryOptions, type RetryPolicy } from '../../core/runs/retry-policy.js'
 import { durationMs } from '../../time/duration.js'
 
 export interface RetryDefaults {

@@ -4,7 +4,7 @@
  * irregular intervals; each step is a bounded transaction that finds nothing if another instance was first.
  */
 import type { Logger } from '../../core/logger.js'
-import { desynchronise } from '../../core/runs/retry.js'
+import { desynchronise } from '../../core/runs/retry-policy.js'
 import type { Store } from '../../core/store.js'
 import type { Events } from '../events.js'
 

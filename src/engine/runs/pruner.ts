@@ -3,7 +3,7 @@
  * after a rest of several times the step's duration: a neglected history goes away, and real work is not slowed.
  */
 import type { Clock } from '../../core/clock.js'
-import { desynchronise } from '../../core/runs/retry.js'
+import { desynchronise } from '../../core/runs/retry-policy.js'
 import type { PruneRequest, Store } from '../../core/store.js'
 
 export interface PrunerOptions {

@@ -6,7 +6,7 @@
  * another instance has the run.
  */
 import { type Clock, sleep } from '../../core/clock.js'
-import { desynchronise } from '../../core/runs/retry.js'
+import { desynchronise } from '../../core/runs/retry-policy.js'
 import type { Settlement, SettleResult, Store } from '../../core/store.js'
 import type { Health } from '../health.js'
 import type { BurstPriority } from './burst-priority.js'

@@ -9,7 +9,7 @@
 import { type Json, toJson } from '../../core/checks/json.js'
 import { errorRecord } from '../../core/errors.js'
 import { type Logger, withFields } from '../../core/logger.js'
-import { decideRetry } from '../../core/runs/retry.js'
+import { decideRetry } from '../../core/runs/retry-policy.js'
 import type { Outcome } from '../../core/runs/run.js'
 import type { ClaimedRun, RunStore } from '../../core/store.js'
 import type { JobDefinition } from '../definitions.js'

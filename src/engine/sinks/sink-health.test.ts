@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { exponentialBackoff } from '../../core/runs/retry.js'
+import { exponentialBackoff } from '../../core/runs/retry-policy.js'
 import { manualClock } from '../../testing/manual-clock.js'
 import type { SinkDefinition } from '../definitions.js'
 import { Events } from '../events.js'

@@ -18,7 +18,7 @@
 import type { Clock } from '../../core/clock.js'
 import { type ErrorRecord, errorRecord } from '../../core/errors.js'
 import type { Logger } from '../../core/logger.js'
-import { desynchronise, type RetryPolicy } from '../../core/runs/retry.js'
+import { desynchronise, type RetryPolicy } from '../../core/runs/retry-policy.js'
 import type { SinkDefinition } from '../definitions.js'
 import type { Events } from '../events.js'
 

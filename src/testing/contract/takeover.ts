@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { lostMessage } from '../../core/runs/lost.js'
+import { lostMessage } from '../../core/runs/lost-message.js'
 import { MAX_TAKEOVERS } from '../../core/runs/run.js'
 import { area, ids, key, LONG_LEASE_MS, PAST_LEASE_MS, retryIn, SHORT_LEASE_MS } from './scene.js'
 

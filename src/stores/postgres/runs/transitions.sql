@@ -129,7 +129,8 @@ create or replace function belfry.has_committed(run belfry.runs) returns boolean
 create or replace function belfry.take_over(run belfry.runs, now_ms bigint, instance_died boolean) returns text
 language plpgsql as $$
 declare
-  max_takeovers constant integer := 3;   -- as `MAX_TAKEOVERS` in core/runs/run.ts; the message is that of core/runs/lost.ts
+  -- As `MAX_TAKEOVERS` in core/runs/run.ts. The message is that of core/runs/lost-message.ts.
+  max_takeovers constant integer := 3;
 begin
   if belfry.has_committed(run) then
     perform belfry.end_run(run, 'succeeded', now_ms, null, null, run.result);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { LOST_MESSAGE } from '../../../core/runs/lost.js'
+import { LOST_MESSAGE } from '../../../core/runs/lost-message.js'
 import { MAX_TAKEOVERS } from '../../../core/runs/run.js'
 import transitions from './transitions.sql'
 

@@ -12,7 +12,7 @@
  */
 import { type ErrorRecord, failure } from '../../../core/errors.js'
 import type { SkipReason } from '../../../core/policies.js'
-import { lostMessage } from '../../../core/runs/lost.js'
+import { lostMessage } from '../../../core/runs/lost-message.js'
 import { isKept, MAX_TAKEOVERS, type RunState, type WaitsFor } from '../../../core/runs/run.js'
 import { mayBecome } from '../../../core/runs/transitions.js'
 import type { Connection } from '../connection/connection.js'
