@@ -1,4 +1,9 @@
-/** Starting runs: the highest priority first, then the oldest ready instant, then the oldest run. */
+/**
+ * Starting runs: the highest priority first, then the oldest ready instant, then the oldest run.
+ *
+ * If the reply is lost, the same claim number again starts nothing more and gets the same runs. What the instance never
+ * heard of, the next beat gives back (`instances/beat.ts`).
+ */
 
 import { nextToken } from '../../../core/locks/token.js'
 import type { Run } from '../../../core/runs/run.js'

@@ -1,7 +1,7 @@
 -- An instance proves that it lives, and says what it runs. Refused once another instance has declared it dead.
 --
--- What runs under its name, belongs to a claim that it says was answered, and is not in its list never arrived: the reply
--- was lost. Such runs become ready again.
+-- What runs under its name, belongs to a claim that it says was answered, and is not in its list never arrived. Such runs
+-- become ready again: see runs/unheard-claims.sql.
 --
 -- Locks: the instance, then as `take_over_attempts`, its declarations.
 create or replace function belfry.beat(
@@ -16,10 +16,7 @@ declare
 begin
   perform belfry.durable();
   hints := '{}';
-  -- A set less a set: to look each one up in an array would take seconds for an instance that runs 20,000 at a time.
-  unheard := array(
-    select a from belfry.attempts_of(instance_id, settled_claim) a
-    where (a.run, a.token) not in (select l.run, l.token from unnest(listed) l));
+  unheard := array(select a from belfry.unheard_attempts(instance_id, listed, settled_claim) a);
   select i.app, i.declarations into app_name, declarations_hash from belfry.instances i
   where i.id = instance_id and not i.dead for no key update;
   alive := found;

@@ -2,7 +2,7 @@
 --
 -- Two claims at once: rows that one of them looks at are skipped by the other, so they take different runs.
 -- Reply lost: the same claim, sent again, is answered with what it gave. If the first is still at work, the second waits
--- for its end.
+-- for its end. unheard-claims.sql has the whole of this recovery.
 -- An instance that is declared dead meanwhile: that, and its claims, go one after the other, by the instance's row. It is
 -- locked before any run; with runs locked, a claim waits for nothing.
 -- Thousands of runs behind one busy key: a claim moves a bounded number of them to where no claim looks, and asks to be

@@ -1,3 +1,4 @@
+/** Claims: claim.sql. What happens when the reply is lost: unheard-claims.sql. */
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 import { changes, integer, integers, optional, sqlFunction, text, texts } from '../schema/sql-function.js'

@@ -29,15 +29,6 @@ begin
   hints := hints || belfry.repair(run_limit, now_us);
 end $$;
 
--- What an instance runs: of all its claims, or of those up to a number.
-create or replace function belfry.attempts_of(instance_id text, up_to_claim bigint default 9223372036854775807)
-returns setof belfry.attempt language plpgsql as $$
-begin
-  return query
-  select r.id, r.token from belfry.runs r
-  where r.instance = instance_id and r.claim <= up_to_claim and r.state = 'running';
-end $$;
-
 -- Names that something waits for, each once, by stepping from one to the next instead of reading all that wait. Where
 -- there are too many, it is others each time: one that could go on must not be left out for ever behind some that cannot.
 create or replace function belfry.waited_for_names(up_to integer) returns text[] language plpgsql as $$

@@ -31,6 +31,7 @@ import retry from '../runs/retry.sql'
 import settle from '../runs/settle.sql'
 import stamp from '../runs/stamp.sql'
 import transitions from '../runs/transitions.sql'
+import unheardClaims from '../runs/unheard-claims.sql'
 import advance from '../schedules/advance.sql'
 import change from '../schedules/change.sql'
 import takeBack from '../schedules/take-back.sql'
@@ -41,7 +42,7 @@ import operation from './operation.sql'
 const SOURCES = [
   ...[operation, lockNames, lockRuns, queues, transitions, passOn],
   ...[acquire, release, renew, reset, look],
-  ...[enqueue, enqueueInside, claim, settle, cancel, retry, stamp, rescue, prune, commitRun],
+  ...[enqueue, enqueueInside, claim, unheardClaims, settle, cancel, retry, stamp, rescue, prune, commitRun],
   ...[takeBack, change, advance, join, beat, leave],
 ]
 

@@ -5,7 +5,8 @@
 -- takes its key's permit in the same step, under the protocol of locks/acquire.lua.
 --
 -- Crash or lost reply: the claim's number is kept in instance-claims until a beat says that it was answered. The same number
--- once more answers what it started; and what the instance does not list in its beat goes back to ready.
+-- once more answers what it started; and what the instance does not list in its beat goes back to ready: see
+-- instances/beat.lua.
 -- Keys: queue, queue-priorities, queue-targets, instance, instance-claims, meta (frozen); lines and lock of each key.
 
 -- How many runs one script looks at that cannot start after all.

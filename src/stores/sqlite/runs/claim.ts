@@ -2,7 +2,8 @@
  * Starting runs: the highest priority first, then the oldest ready instant, then the oldest run.
  *
  * A large claim takes several transactions under one claim number. If its reply is lost, the instance does not know these
- * runs, and the next beat gives all of them back. The same number again starts nothing more: it gets the same runs.
+ * runs, and the next beat gives all of them back (`instances/beat.ts`). The same number again starts nothing more: it gets the
+ * same runs.
  */
 
 import { nextToken } from '../../../core/locks/token.js'
