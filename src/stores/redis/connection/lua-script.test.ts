@@ -7,6 +7,9 @@ import { SOON_MS } from '../../../core/connection/hint.js'
 import { FRESH_PLACE } from '../../../core/locks/lease.js'
 import { LOST_MESSAGE } from '../../../core/runs/lost-message.js'
 import { MAX_TAKEOVERS } from '../../../core/runs/run.js'
+import type { StoredInstance } from '../instances/instance-codec.js'
+import type { StoredLease, StoredLock } from '../locks/lease-codec.js'
+import type { StoredRecordHead } from '../records/record-codec.js'
 import type { StoredRun } from '../runs/run-codec.js'
 import { KEYS } from '../schema/keys.js'
 import '../store.js'
@@ -64,12 +67,36 @@ const RUN_FIELDS: Readonly<Record<keyof StoredRun, true>> = {
   ...{ instance: true, claim: true },
 }
 
-it('scripts know the fields of runs that the codec has, and all of them', () => {
-  const text = [...sources.values()].join('\n')
-  const used = all(/\b(?:run|ticket|copy)\.(\w+)/g, text.replace(/^--.*$/gm, ''))
-  const fields = new Set([...Object.keys(RUN_FIELDS), 'number', 'rest'])
-  expect([...used].filter((field) => !fields.has(field))).toEqual([])
-  expect([...fields].filter((field) => !used.has(field))).toEqual([])
+const LOCK_FIELDS: Readonly<Record<keyof StoredLock, true>> = {
+  ...{ lastToken: true, waiters: true, runs: true, holders: true },
+}
+const LEASE_FIELDS: Readonly<Record<keyof StoredLease, true>> = {
+  ...{ holder: true, token: true, acquiredAt: true, expiresAt: true, released: true, instance: true, run: true },
+}
+const INSTANCE_FIELDS: Readonly<Record<keyof StoredInstance, true>> = {
+  ...{ expiresAt: true, dead: true, claimsSettled: true, joinedAt: true, beatAt: true, app: true, declarations: true },
+}
+const RECORD_FIELDS: Readonly<Record<keyof StoredRecordHead, true>> = { writtenAt: true, expiresAt: true }
+
+/** What scripts read of a variable or put into it. */
+function fieldsUsed(variables: string, source: string): Set<string> {
+  const code = source.replace(/--.*$/gm, '')
+  const made = [...code.matchAll(new RegExp(`\\b(?:${variables}) = \\{([^}]*)\\}`, 'g'))].map(([, inside]) => inside)
+  return new Set([...all(new RegExp(`\\b(?:${variables})\\.(\\w+)`, 'g'), code), ...all(/(\w+) = /g, made.join('\n'))])
+}
+
+const everything = [...sources.values()].join('\n')
+
+// The last list has what only scripts know: it is not stored under these names.
+it.each([
+  ['runs', 'run|ticket|copy', everything, RUN_FIELDS, ['number', 'rest']],
+  ['locks', 'lock', everything, LOCK_FIELDS, ['name', 'isStored']],
+  ['leases', 'lease', everything, LEASE_FIELDS, []],
+  ['instances', 'instance', everything, INSTANCE_FIELDS, ['info']],
+  ['records', 'head', sources.get('records/record-text') ?? '', RECORD_FIELDS, []],
+])('scripts know the fields of %s that the codec has, and all of them', (_what, variables, source, stored, own) => {
+  const used = [...fieldsUsed(variables, source)].sort()
+  expect(used).toEqual([...Object.keys(stored), ...own].sort())
 })
 
 it('scripts have the limits and messages of core', () => {

@@ -1,5 +1,5 @@
 -- include: instances/declared-alive
--- include: instances/instance-codec
+-- include: instances/instance-text
 -- instances/join.lua: an instance takes part from now on (contract: instances.join). One that lives already is extended.
 -- Keys: instance, instances, instance-claims, jobs, declared-alive. Reply lost: joining again extends it.
 local instance = instances.load(given.instance)

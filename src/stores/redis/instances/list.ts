@@ -1,8 +1,9 @@
 /** Instances and jobs. All shards know them; the first is asked. */
-import type { Instance, InstanceInfo, JobInfo } from '../../../core/instances/instance.js'
+import type { Instance, JobInfo } from '../../../core/instances/instance.js'
 import { luaScript } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
 import { listOf, text } from '../connection/shapes.js'
+import { toInstance } from './instance-codec.js'
 import jobsSource from './jobs.lua'
 import listSource from './list.lua'
 
@@ -13,21 +14,9 @@ const listScript = luaScript({
   gives: { texts: listOf(text) },
 })
 
-/** The first line of an instance's text: see instance-codec.lua. */
-interface Standing {
-  readonly expiresAt: number
-  readonly joinedAt: number
-  readonly beatAt: number
-  readonly dead?: true
-}
-
 export async function listInstances(server: Server): Promise<Instance[]> {
   const { texts } = await server.call(listScript, 0, {})
-  const instances = texts.flatMap((stored): Instance[] => {
-    const [standing = '{}', info = '{}'] = stored.split('\n')
-    const { expiresAt, joinedAt, beatAt, dead } = JSON.parse(standing) as Standing
-    return dead ? [] : [{ ...(JSON.parse(info) as InstanceInfo), joinedAt, beatAt, expiresAt }]
-  })
+  const instances = texts.map(toInstance).filter((each) => each !== undefined)
   return instances.sort((one, other) => one.joinedAt - other.joinedAt)
 }
 

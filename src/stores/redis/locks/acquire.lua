@@ -25,7 +25,7 @@
 -- - A failover loses the last writes: the lease may be given to another while its holder still trusts it, until its next
 --   renewal fails. The new token is higher all the same, by the clock and by what clients have seen.
 --
--- Keys: lock (text, see lease-codec.lua), lock-names, lock-waiters, lock-waiter-terms, lock-blocked.
+-- Keys: lock (text, see lease-codec.ts), lock-names, lock-waiters, lock-waiter-terms, lock-blocked.
 
 -- A place with this part of its time left is not written again: waiters ask often.
 local FRESH_PLACE = 2 / 3
@@ -85,7 +85,7 @@ for at, asked in ipairs(given.requests) do
   local lease = take(lock, asked)
   if lease then
     if lock.waiters then passOn.dropWaiter(lock, asked.holder) end
-    results[at] = { lease = leaseCodec.tell(lease, permits.expiresAt(lease)) }
+    results[at] = { lease = leaseText.tell(lease, permits.expiresAt(lease)) }
   else
     keepPlace(lock, asked)
     results[at] = { busyUntil = soonestEnd(lock) }

@@ -4,7 +4,7 @@ local leases = {}
 for _, name in ipairs(given.names) do
   for _, lease in ipairs(permits.of(name).holders) do
     local expiresAt = permits.expiresAt(lease)
-    if expiresAt > now then leases[#leases + 1] = { name = name, lease = leaseCodec.tell(lease, expiresAt) } end
+    if expiresAt > now then leases[#leases + 1] = { name = name, lease = leaseText.tell(lease, expiresAt) } end
   end
 end
 return reply({ leases = leases })

@@ -1,7 +1,38 @@
-/** Leases as scripts tell of them: `lease-codec.lua` has the text of a lock. */
+/**
+ * The stored layout of a lock, or of a run's key: one line of JSON under the key `lock:<name>`.
+ *
+ *     {"lastToken":"1700000000000123","waiters":true,"holders":[
+ *       {"holder":"3b1c:7","token":"1700000000000123","acquiredAt":1700000000000,"expiresAt":1700000030000,"instance":"3b1c"}]}
+ *
+ * Only scripts read and write it, by `lease-text.lua`. They answer with leases in the same fields.
+ */
 import type { Lease } from '../../../core/locks/lease.js'
 import { flag, maybe, named, number, text, type ValueOf } from '../connection/shapes.js'
 import { runId } from '../runs/run-codec.js'
+
+/** Tokens are texts, because cjson writes 14 digits of a number. */
+export interface StoredLock {
+  /** The newest token that was given under this name. */
+  readonly lastToken: string
+  /** Locks wait for it. */
+  readonly waiters?: true
+  /** Runs wait for it. */
+  readonly runs?: true
+  readonly holders: readonly StoredLease[]
+}
+
+export interface StoredLease {
+  readonly holder: string
+  readonly token: string
+  readonly acquiredAt: number
+  /** Absent for the attempt of a run, which lasts as long as its instance's lease. */
+  readonly expiresAt?: number
+  /** It was released before its minimum hold was over, and stays until then. */
+  readonly released?: true
+  readonly instance?: string
+  /** The holder is an attempt of this run. */
+  readonly run?: string
+}
 
 export const toldLease = named({
   holder: text,

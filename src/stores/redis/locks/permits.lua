@@ -1,5 +1,5 @@
--- include: instances/instance-codec
--- include: locks/lease-codec
+-- include: instances/instance-text
+-- include: locks/lease-text
 -- include: runs/loaded-runs
 -- Permits of a name: who has one, until when, and what a new holder is given. Locks of users and keys of runs are the same.
 --
@@ -16,7 +16,7 @@ define(permits, function()
   function permits.of(name)
     local lock = known[name]
     if not lock then
-      lock = leaseCodec.parse(name, redis.call('GET', key('lock', name)))
+      lock = leaseText.parse(name, redis.call('GET', key('lock', name)))
       known[name] = lock
     end
     return lock
@@ -120,7 +120,7 @@ define(permits, function()
       if lease.run then stays = true else longest = math.max(longest, lease.expiresAt) end
     end
     if not lock.isStored then redis.call('ZADD', key('lock-names'), 0, lock.name) end
-    local name, text = key('lock', lock.name), leaseCodec.write(lock)
+    local name, text = key('lock', lock.name), leaseText.write(lock)
     if stays then redis.call('SET', name, text)
     elseif #lock.holders == 0 then redis.call('SET', name, text, 'PX', DAY_MS)
     else redis.call('SET', name, text, 'PX', int(clock.keepForMs(longest - now))) end

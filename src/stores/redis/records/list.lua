@@ -1,4 +1,4 @@
--- include: records/stored
+-- include: records/record-text
 -- records/list.lua: the records of a kind, in order of id (contract: records.list). It passes over what has expired and is
 -- not forgotten yet. It only looks.
 local command, last = 'ZRANGEBYLEX', '+'

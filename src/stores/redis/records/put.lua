@@ -1,4 +1,4 @@
--- include: records/stored
+-- include: records/record-text
 -- records/put.lua: writes a record, over one that is there unless `ifAbsent` (contract: records.put).
 -- Reply lost: the repetition writes the same again, or finds its own record.
 local known = given.ifAbsent and records.live(given.kind, given.id)

@@ -1,4 +1,4 @@
--- include: records/stored
+-- include: records/record-text
 -- records/remove.lua: forgets a record (contract: records.remove). Reply lost: the repetition answers that there was none.
 local removed = records.live(given.kind, given.id) ~= nil
 records.forget(given.kind, given.id)

@@ -1,4 +1,4 @@
--- include: runs/run-codec
+-- include: runs/run-text
 -- include: schema/numbers
 -- The runs that a script has read, what it has changed of them, and writing that when it ends.
 local runs = {}
@@ -11,7 +11,7 @@ define(runs, function()
     local run = loaded[number]
     if run == nil then
       local text = redis.call('HGET', key('runs'), number)
-      run = text and runCodec.parse(number, text)
+      run = text and runText.parse(number, text)
       loaded[number] = run
     end
     return run or nil
@@ -24,7 +24,7 @@ define(runs, function()
       if loaded[number] == nil then unknown[#unknown + 1] = number end
     end
     for at, text in ipairs(readMany('HMGET', key('runs'), unknown)) do
-      loaded[unknown[at]] = text and runCodec.parse(unknown[at], text)
+      loaded[unknown[at]] = text and runText.parse(unknown[at], text)
     end
     for _, number in ipairs(them) do found[#found + 1] = loaded[number] or nil end
     return found
@@ -38,7 +38,7 @@ define(runs, function()
 
   -- A run that was just made. It has no state yet: transitions.makeReady or makeWait gives it one.
   function runs.add(run, body, number)
-    run.number, run.rest = number or numbers.nextText(), runCodec.linesFor(body)
+    run.number, run.rest = number or numbers.nextText(), runText.linesFor(body)
     run.createdAt, run.attempt, run.failures, run.takeovers = now, run.attempt or 0, 0, 0
     loaded[run.number] = run
     if not number then
@@ -80,7 +80,7 @@ define(runs, function()
     for _, run in ipairs(changed) do
       if forgotten[run] then gone[#gone + 1] = run.number
       else
-        texts[run] = runCodec.write(run)
+        texts[run] = runText.write(run)
         written[#written + 1] = run.number
         written[#written + 1] = texts[run]
       end
@@ -96,5 +96,5 @@ define(runs, function()
   end
 
   -- As run-codec.ts reads it, with the number in front. Asked for once all is saved.
-  function runs.tell(run) return run.number .. '\n' .. (texts[run] or runCodec.write(run)) end
+  function runs.tell(run) return run.number .. '\n' .. (texts[run] or runText.write(run)) end
 end)

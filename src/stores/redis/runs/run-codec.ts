@@ -1,6 +1,14 @@
 /**
- * A run's text: a line of JSON with everything that Belfry itself says of the run, then its result, its error, its sink's
- * options and its payload, a line of JSON each or an empty one. `run-codec.lua` is the scripts' side of it.
+ * The stored layout of a run, as the hash `runs` has it: a line of JSON with everything that Belfry itself says of the run
+ * (`StoredRun`), then its result, its error, its sink's options and its payload, a line of JSON each or an empty one.
+ *
+ *     {"state":"ready","target":"job:mail","origin":"enqueue","priority":0,"keep":"all","readyAt":1700000000000,…}
+ *     ⏎ (result)
+ *     ⏎ (error)
+ *     ⏎ (options)
+ *     {"to":"ada@example.org"}
+ *
+ * An absent field does not apply: a run without `key` has none. Scripts read and write the text by `run-text.lua`.
  */
 import type { ErrorRecord } from '../../../core/errors.js'
 import type { SkipReason } from '../../../core/policies.js'

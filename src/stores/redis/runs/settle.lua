@@ -28,7 +28,7 @@ local function apply(run, settlement)
   if run.cancelRequested then return transitions.finish(run, 'cancelled', { error = json }) end
   if kind == 'retry' then
     fail(run)
-    runCodec.setEnding(run, '', json)
+    runText.setEnding(run, '', json)
   end
   transitions.giveBack(run, now + settlement.delayMs)
 end

@@ -4,6 +4,7 @@
 --
 -- A plan is written only over what it was made from: the schedule's first line, with its version and cursor, and where ticks
 -- may not overlap its unfinished runs. One that another instance has moved on is left alone, so a tick is recorded once.
+-- The layout of a schedule's text is in schedules/schedule-codec.ts.
 -- Keys: schedules, schedule-due, schedules-finished, planners; runs, queues and lines.
 -- Crash: all of it or nothing was written. Reply lost: the schedules are no longer due.
 numbers.startFrom(given.startFrom)

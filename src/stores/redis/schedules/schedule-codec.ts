@@ -1,12 +1,14 @@
 /**
- * A schedule as text, in three lines, made small because there are millions of them:
+ * The stored layout of a schedule, as the hash `schedules` has it: three lines, made small because there are millions of
+ * schedules:
  *
  * 1. its overlap policy as a letter, its version, and where its timeline has got to, in base 36; `=` stands for what
  *    another instant says already, and what is absent at the end is left out
  * 2. its definition as JSON, without the payload, in short names and without what is usual
  * 3. its payload as JSON
  *
- * The first two lines are what the planner needs; together they tell whether anything has changed.
+ * The first two lines are what the planner needs; together they tell whether anything has changed. Scripts put
+ * the first line together (`write.lua`, `record-ticks.lua`); of its fields they read the letter alone.
  */
 import type { Mutable } from '../../../core/mutable.js'
 import type { Missed, Overlap } from '../../../core/policies.js'

@@ -3,6 +3,7 @@
 -- schedules/write.lua: writes a decision on schedules, if all of them are still as they were read, and nothing otherwise:
 -- then the caller reads and decides again (contract: schedules.put, remove, pause, resume).
 --
+-- The layout of a schedule's text is in schedules/schedule-codec.ts.
 -- Keys: schedules, schedule-ids, schedule-due, schedules-unstamped, schedules-finished, and the runs of each.
 -- Crash: all of it or nothing was written. Reply lost: a repetition finds it written, and decides that nothing changes.
 

@@ -29,7 +29,7 @@ export const KEYS = {
   dedupe: 'hash: [target, dedupe key] as JSON → run and until when it counts',
   'dedupe-expiry': 'sorted set: the same, by when they expire',
 
-  lock: '<name> text of a lock or of a key of runs (locks/lease-codec.lua)',
+  lock: '<name> text of a lock or of a key of runs (locks/lease-codec.ts)',
   'lock-names': 'sorted set: all names in their order',
   'lock-waiters': '<name> sorted set: holders that wait for it, oldest first',
   'lock-waiter-terms': '<name> hash: holder → what it asks for, and until when its place counts',
@@ -41,7 +41,7 @@ export const KEYS = {
   'key-later': '<name> sorted set: ready runs that are not due yet, by when',
   'key-later-waiting': '<name> sorted set: runs that are not due yet and wait for something else, by when',
 
-  instance: '<id> text of an instance (instances/instance-codec.lua)',
+  instance: '<id> text of an instance (instances/instance-codec.ts)',
   instances: 'sorted set: ids by when their leases run out',
   'instance-running': '<id> set: the runs that it runs',
   'instance-claims': '<id> sorted set: claims that are not known to be answered',
@@ -49,7 +49,7 @@ export const KEYS = {
   'declared-sets': '<app> hash: hash → when it was first seen, and the set as JSON',
   'declared-alive': '<app> hash: hash → when an instance with it last proved life',
 
-  record: '<kind> hash: id → text of the record (records/stored.lua)',
+  record: '<kind> hash: id → text of the record (records/record-codec.ts)',
   'record-ids': '<kind> sorted set: ids in their order',
   'record-expiry': 'sorted set: [kind, id] as JSON, by when they expire',
 

@@ -1,5 +1,5 @@
 -- Records are few, and all in the first shard. Keys: record:<kind>, a hash of texts by id; record-ids:<kind>, the ids in
--- their order; record-expiry, what expires, by when. A text is a line of JSON with writtenAt and expiresAt, then the body.
+-- their order; record-expiry, what expires, by when. The layout of a text is in records/record-codec.ts.
 local records = {}
 define(records, function()
   local function expiryOf(kind, id) return cjson.encode({ kind, id }) end

@@ -1,9 +1,5 @@
--- An instance's text: a line of JSON with how it stands, then a line with what it said of itself (InstanceInfo).
---
---   {"expiresAt":…,"claimsSettled":7,"joinedAt":…,"beatAt":…,"app":"shop","declarations":"3f2a"}
---   {"id":"3b1c","host":"web-1","pid":4711,…}
---
--- `dead` is there once another instance has declared it dead: it may beat no more, whatever its lease says.
+-- How scripts read and write an instance's text. The layout is in instances/instance-codec.ts: they use its first line as
+-- a table, and carry the second one unread (`info`).
 local instances = {}
 define(instances, function()
   local known = {}

@@ -1,19 +1,11 @@
--- A run's text: a line of JSON with everything that Belfry itself says of the run, then its result, its error, its sink's
--- options and its payload, a line of JSON each or an empty one. These four are the user's, and no script reads them.
---
---   {"state":"ready","target":"job:mail","origin":"enqueue","priority":0,"keep":"all","readyAt":1700000000000,…}
---   ⏎ (result)
---   ⏎ (error)
---   ⏎ (options)
---   {"to":"ada@example.org"}
---
--- run-codec.ts has the fields with what they mean. What is absent does not apply: a run without `key` has none.
-local runCodec = {}
+-- How scripts read and write a run's text. The layout is in runs/run-codec.ts: they use its first line as a table, and
+-- carry the other four, which are the user's, unread (`rest`).
+local runText = {}
 
 -- cjson writes 14 digits of a number, so instants beyond the year 5138 are kept as texts.
 local WRITABLE = 1e14
 
-function runCodec.parse(number, text)
+function runText.parse(number, text)
   local lineEnd = string.find(text, '\n', 1, true)
   local run = cjson.decode(string.sub(text, 1, lineEnd - 1))
   run.readyAt, run.startBy, run.tick = tonumber(run.readyAt), tonumber(run.startBy), tonumber(run.tick)
@@ -23,7 +15,7 @@ end
 
 local function writable(instant) return instant and instant >= WRITABLE and int(instant) or instant end
 
-function runCodec.write(run)
+function runText.write(run)
   local number, rest, readyAt, startBy, tick = run.number, run.rest, run.readyAt, run.startBy, run.tick
   run.number, run.rest, run.readyAt, run.startBy, run.tick = nil, nil, writable(readyAt), writable(startBy), writable(tick)
   local text = cjson.encode(run) .. rest
@@ -32,9 +24,9 @@ function runCodec.write(run)
 end
 
 -- The lines behind the first: options and payload are one text.
-function runCodec.linesFor(body) return '\n\n\n' .. body end
+function runText.linesFor(body) return '\n\n\n' .. body end
 
-function runCodec.setEnding(run, result, err)
+function runText.setEnding(run, result, err)
   local resultEnd = string.find(run.rest, '\n', 2, true)
   local errorEnd = string.find(run.rest, '\n', resultEnd + 1, true)
   run.rest = '\n' .. (result or '') .. '\n' .. (err or '') .. string.sub(run.rest, errorEnd)
