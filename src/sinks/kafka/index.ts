@@ -3,7 +3,7 @@
  * answer confirms its partition. Its key is the schedule's id, so that the events of a schedule stay in one partition, in
  * order.
  *
- * Every partition has a queue of its own (`queue.ts`): a leader that hangs, or a topic that does not exist, keeps nothing of
+ * Every partition has a queue of its own (`partition-queue.ts`): a leader that hangs, or a topic that does not exist, keeps nothing of
  * another partition waiting.
  */
 
