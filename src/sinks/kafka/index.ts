@@ -3,8 +3,8 @@
  * answer confirms its partition. Its key is the schedule's id, so that the events of a schedule stay in one partition, in
  * order.
  *
- * Every partition has a queue of its own (`partition-queue.ts`): a leader that hangs, or a topic that does not exist, keeps nothing of
- * another partition waiting.
+ * Every partition has a queue of its own (`partition-queue.ts`): a leader that hangs, or a topic that does not exist, keeps
+ * nothing of another partition waiting.
  */
 
 import { checkOptions } from '../../core/checks/known-options.js'
