@@ -8,7 +8,7 @@ import { FRESH_PLACE } from '../../../core/locks/lease.js'
 import { LOST_MESSAGE } from '../../../core/runs/lost-message.js'
 import { MAX_TAKEOVERS } from '../../../core/runs/run.js'
 import type { StoredInstance } from '../instances/instance-codec.js'
-import type { StoredLease, StoredLock } from '../locks/lease-codec.js'
+import type { StoredLease, StoredLock, StoredTerms } from '../locks/lease-codec.js'
 import type { StoredRecordHead } from '../records/record-codec.js'
 import type { StoredRun } from '../runs/run-codec.js'
 import { KEYS } from '../schema/keys.js'
@@ -73,6 +73,9 @@ const LOCK_FIELDS: Readonly<Record<keyof StoredLock, true>> = {
 const LEASE_FIELDS: Readonly<Record<keyof StoredLease, true>> = {
   ...{ holder: true, token: true, acquiredAt: true, expiresAt: true, released: true, instance: true, run: true },
 }
+const TERMS_FIELDS: Readonly<Record<keyof StoredTerms, true>> = {
+  ...{ ttlMs: true, permits: true, instance: true, floor: true, placeUntil: true },
+}
 const INSTANCE_FIELDS: Readonly<Record<keyof StoredInstance, true>> = {
   ...{ expiresAt: true, dead: true, claimsSettled: true, joinedAt: true, beatAt: true, app: true, declarations: true },
 }
@@ -92,6 +95,7 @@ it.each([
   ['runs', 'run|ticket|copy', everything, RUN_FIELDS, ['number', 'rest']],
   ['locks', 'lock', everything, LOCK_FIELDS, ['name', 'isStored']],
   ['leases', 'lease', everything, LEASE_FIELDS, []],
+  ['waiters', 'terms', everything, TERMS_FIELDS, []],
   ['instances', 'instance', everything, INSTANCE_FIELDS, ['info']],
   ['records', 'head', sources.get('records/record-text') ?? '', RECORD_FIELDS, []],
 ])('scripts know the fields of %s that the codec has, and all of them', (_what, variables, source, stored, own) => {

@@ -4,7 +4,9 @@
  *     {"lastToken":"1700000000000123","waiters":true,"holders":[
  *       {"holder":"3b1c:7","token":"1700000000000123","acquiredAt":1700000000000,"expiresAt":1700000030000,"instance":"3b1c"}]}
  *
- * Only scripts read and write it, by `lease-text.lua`. They answer with leases in the same fields.
+ * Who waits is in `lock-waiters:<name>`, in order. `lock-waiter-terms:<name>` has the terms of each, by holder (`StoredTerms`).
+ * Only scripts read and write them: the lock by `lease-text.lua`, the terms by `acquire.lua` and `pass-on.lua`. They answer with
+ * leases in the same fields.
  */
 import type { Lease } from '../../../core/locks/lease.js'
 import { flag, maybe, named, number, text, type ValueOf } from '../connection/shapes.js'
@@ -32,6 +34,16 @@ export interface StoredLease {
   readonly instance?: string
   /** The holder is an attempt of this run. */
   readonly run?: string
+}
+
+/** What a waiter asks for, and until when its place counts. */
+export interface StoredTerms {
+  readonly ttlMs: number
+  readonly permits: number
+  readonly instance?: string
+  /** The lowest token that it may be given, as text. */
+  readonly floor: string
+  readonly placeUntil: number
 }
 
 export const toldLease = named({

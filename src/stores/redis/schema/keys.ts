@@ -32,7 +32,7 @@ export const KEYS = {
   lock: '<name> text of a lock or of a key of runs (locks/lease-codec.ts)',
   'lock-names': 'sorted set: all names in their order',
   'lock-waiters': '<name> sorted set: holders that wait for it, oldest first',
-  'lock-waiter-terms': '<name> hash: holder → what it asks for, and until when its place counts',
+  'lock-waiter-terms': '<name> hash: holder → its terms: what it asks for, and until when (locks/lease-codec.ts)',
   'lock-blocked': 'set: names that something waits for',
   'key-due': '<name> sorted set: runs of a key that are due or began',
   'key-ready': '<name> sorted set: of these, ready',
