@@ -152,7 +152,7 @@ describe('belfry migrate on SQLite', () => {
 
 describe('belfry migrate refuses, with exit code 2,', () => {
   const cases = {
-    'no store': [[], /there is no store: pass --store, or set BELFRY_STORE/],
+    'no store': [[], /no store is given: pass --store, or set BELFRY_STORE/],
     'a store that it does not know': [['--store', 'mongodb://x'], /mongodb:\/\/ is not a known store/],
     'a URL that cannot be read': [['--store', 'postgres://[x'], /the URL of --store cannot be read/],
     'a schema for a file': [['--store', 'belfry.db', '--schema', 'a'], /--schema is for Postgres and Redis/],
