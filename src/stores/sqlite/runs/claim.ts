@@ -13,7 +13,6 @@ import type { Connection } from '../connection/connection.js'
 import type { SqliteFile } from '../connection/file.js'
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
-import { runningRuns } from '../instances/beat.js'
 import { addHolder, isBusy, leastToken, makeRoom } from '../locks/acquire.js'
 import { grantWaiters, oldestDue, oldestWaiting, readyWaitingRuns } from '../locks/pass-on.js'
 import source from './claim.sql'
@@ -24,13 +23,16 @@ import { loadRun, makeWait, skipRun, startRuns } from './transitions.js'
 const LOOKS = 300
 
 export async function claimRuns(file: SqliteFile, request: ClaimRequest): Promise<ClaimResult> {
-  const idle = await file.read((db, now) => nothingToStart(db, now, request))
+  const idle = await file.read((db, now) => idleAnswer(db, now, request))
   if (idle !== undefined) return idle
-  const started: RunRow[] = []
+  let started: readonly DueRun[] = []
   for (let first = true; ; first = false) {
     const step = await file.write((tx) => claimStep(tx, request, started, first))
-    started.push(...step.started)
-    if (step.done) return answer(step.now, started, step.nextAt)
+    if (step.idle !== undefined) return step.idle
+    started = step.started
+    if (!step.done) continue
+    const runs = await file.read((db) => startedRuns(db, request))
+    return answer(step.now, inOrderOf(started, runs), step.nextAt)
   }
 }
 
@@ -45,42 +47,37 @@ function statusOf(db: Connection, now: number, { instance, claim }: ClaimRequest
   return row.repeated === 1 ? 'repeated' : 'may start'
 }
 
-/** Answers without a transaction when there is nothing to start, as for most polls. */
-function nothingToStart(db: Connection, now: number, request: ClaimRequest): ClaimResult | undefined {
+/** The answer when there is nothing to start, as for most polls: it needs no transaction. */
+function idleAnswer(db: Connection, now: number, request: ClaimRequest): ClaimResult | undefined {
   const groups = readyGroups(db, targetsOf(request))
   const status = statusOf(db, now, request)
   if (status === 'may start' && groups.some(({ first_at }) => first_at <= now)) return undefined
-  return answer(now, status === 'repeated' ? startedBefore(db, request) : [], nextReadyAt(db, now, groups))
-}
-
-function startedBefore(db: Connection, { instance, claim }: ClaimRequest): RunRow[] {
-  return runningRuns(db, instance).filter((run) => run.claim === claim)
+  return answer(now, status === 'repeated' ? startedRuns(db, request) : [], nextReadyAt(db, now, groups))
 }
 
 interface Step {
   readonly now: number
-  readonly started: readonly RunRow[]
+  /** What the claim has started so far. */
+  readonly started: readonly DueRun[]
   readonly done: boolean
-  readonly nextAt: number | undefined
+  readonly nextAt?: number | undefined
+  /** The answer, when nothing is to be started. */
+  readonly idle?: ClaimResult
 }
 
-function claimStep(tx: Tx, request: ClaimRequest, before: readonly RunRow[], first: boolean): Step {
+function claimStep(tx: Tx, request: ClaimRequest, before: readonly DueRun[], first: boolean): Step {
   const { db, now } = tx
-  const targets = targetsOf(request)
-  const status = first ? statusOf(db, now, request) : 'may start'
-  if (status !== 'may start') {
-    const started = status === 'repeated' ? startedBefore(db, request) : []
-    return { now, started, done: true, nextAt: nextReadyAt(db, now, readyGroups(db, targets)) }
-  }
+  const idle = first ? idleAnswer(db, now, request) : undefined
+  if (idle !== undefined) return { now, started: before, done: true, idle }
   const claim = new Claim(tx, request, before)
   claim.start()
-  const nextAt = claim.done ? nextReadyAt(db, now, readyGroups(db, targets)) : undefined
+  const nextAt = claim.done ? nextReadyAt(db, now, readyGroups(db, targetsOf(request))) : undefined
   return { now, started: claim.started, done: claim.done, nextAt }
 }
 
 /** The part of a claim that one transaction does. */
 class Claim {
-  readonly started: RunRow[] = []
+  readonly started: DueRun[] = []
   /** Nothing is left to start, or no room to start it. */
   done = false
   readonly #tx: Tx
@@ -90,7 +87,7 @@ class Claim {
   #room: number
   #looks = LOOKS
 
-  constructor(tx: Tx, request: ClaimRequest, before: readonly RunRow[]) {
+  constructor(tx: Tx, request: ClaimRequest, before: readonly DueRun[]) {
     this.#tx = tx
     this.#request = request
     this.#capacities = capacities(request)
@@ -112,23 +109,20 @@ class Claim {
   #startSome(groups: readonly Group[]): void {
     const highest = Math.max(...groups.map(({ priority }) => priority))
     const { runs, completeUpTo } = this.#read(groups.filter(({ priority }) => priority === highest))
-    const taken: DueRun[] = []
-    const started = new Map<number, RunRow>()
-    const { readied } = this.#tx
+    const withoutKey: number[] = []
+    const { now, readied } = this.#tx
     for (const run of runs) {
       if (this.#room <= 0 || this.#capacity(run) <= 0) continue
       this.#looks -= 1
-      if (isTooLate(run, this.#tx.now)) this.#skip(run)
-      else if (run.key === null || this.#startKeyed(run, run.key, started)) {
-        taken.push(run)
+      if (isTooLate(run, now)) this.#skip(run)
+      else if (run.key !== null) this.#startKeyed(run, run.key)
+      else {
+        withoutKey.push(run.id)
         this.#take(run)
       }
       if (run === completeUpTo || this.#tx.readied > readied) break
     }
-    const withoutKey = taken.filter(({ key }) => key === null).map(({ id }) => id)
-    const token = nextToken(0, this.#tx.now, this.#request.floor)
-    for (const run of startRuns(this.#tx, withoutKey, this.#request, token)) started.set(run.id, run)
-    this.started.push(...taken.flatMap(({ id }) => started.get(id) ?? []))
+    startRuns(this.#tx, withoutKey, this.#request, nextToken(0, now, this.#request.floor))
   }
 
   /** The first due runs of some groups. Beyond `completeUpTo` one of the groups may have more than was read. */
@@ -151,26 +145,27 @@ class Claim {
   }
 
   /** Starts a run with its key, or takes it out of the queue because the key is not its to take. */
-  #startKeyed(due: DueRun, key: string, started: Map<number, RunRow>): boolean {
+  #startKeyed(due: DueRun, key: string): void {
     const tx = this.#tx
-    if (!mayTakeKey(tx, due, key)) return false
-    const [run] = startRuns(tx, [due.id], this.#request, leastToken(tx, key, this.#request.floor))
-    if (run?.token == null) return false
+    if (!mayTakeKey(tx, due, key)) return
+    startRuns(tx, [due.id], this.#request, leastToken(tx, key, this.#request.floor))
+    const run = loadRun(tx.db, due.id)
+    if (run?.token == null) return
     const { instance } = this.#request
     const holder = `run:${run.id}:${run.token}`
     addHolder(tx, { name: key, holder, token: run.token, run: run.id, instance, expiresAt: null })
     // With permits left, a run that waited only because this one stood before it is next.
     if (keyLimit(run) > 1) readyWaitingRuns(tx, key)
-    started.set(run.id, run)
-    return true
+    this.#take(due)
   }
 
   #capacity({ target }: { readonly target: string }): number {
     return this.#capacities.get(target) ?? 0
   }
 
-  #take({ target }: { readonly target: string }): void {
-    this.#capacities.set(target, (this.#capacities.get(target) ?? 0) - 1)
+  #take(run: DueRun): void {
+    this.started.push(run)
+    this.#capacities.set(run.target, this.#capacity(run) - 1)
     this.#room -= 1
   }
 }
@@ -222,10 +217,7 @@ function nextReadyAt(db: Connection, now: number, groups: readonly Group[]): num
   return Number.isFinite(next) ? next : undefined
 }
 
-type DueRun = Pick<
-  RunRow,
-  'id' | 'target' | 'ready_at' | 'start_by' | 'attempt' | 'key' | 'key_limit' | 'key_when_busy'
->
+type DueRun = Pick<RunRow, 'id' | 'target' | 'ready_at' | 'start_by' | 'attempt' | 'key' | 'key_limit'>
 const dueRuns = statement<After & { limit: number }, DueRun>(source, 'dueRuns')
 
 function byOrder(one: DueRun, other: DueRun): number {
@@ -241,6 +233,17 @@ function capacities({ jobs, sinks }: ClaimRequest): Map<string, number> {
 
 function targetsOf(request: ClaimRequest): string {
   return JSON.stringify([...capacities(request).keys()])
+}
+
+const startedBy = statement<{ instance: string; claim: number }, { runs: string }>(source, 'startedBy')
+
+function startedRuns(db: Connection, { instance, claim }: ClaimRequest): readonly RunRow[] {
+  return JSON.parse(db.get(startedBy, { instance, claim })?.runs ?? '[]') as RunRow[]
+}
+
+function inOrderOf(started: readonly DueRun[], runs: readonly RunRow[]): RunRow[] {
+  const byId = new Map(runs.map((run) => [run.id, run]))
+  return started.flatMap(({ id }) => byId.get(id) ?? [])
 }
 
 function answer(now: number, runs: readonly RunRow[], nextAt: number | undefined): ClaimResult {

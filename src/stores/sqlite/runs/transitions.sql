@@ -8,8 +8,7 @@ select * from belfry_runs where id = :run;
 update belfry_runs
 set state = 'running', engaged = 1, attempt = attempt + 1, takeovers = takeovers + orphaned, orphaned = 0, committed = 0,
   token = max(coalesce(token, 0) + 1, :leastToken), instance = :instance, claim = :claim, started_at = :now
-where id in (select value from json_each(:runs)) and state = 'ready'
-returning *;
+where id in (select value from json_each(:runs)) and state = 'ready';
 
 -- statement: makeReady
 -- waiting | running → ready. A run that began counts as unfinished also while its next attempt is not due.

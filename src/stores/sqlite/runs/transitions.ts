@@ -37,7 +37,7 @@ export function findRun(db: Connection, id: string): RunRow | undefined {
 }
 
 type Start = { runs: string; leastToken: number; instance: string; claim: number; now: number }
-const startStatement = statement<Start, RunRow>(source, 'startRuns')
+const startStatement = statement<Start>(source, 'startRuns')
 
 /** On whose behalf runs start. */
 export interface Starter {
@@ -45,17 +45,14 @@ export interface Starter {
   readonly claim: number
 }
 
-/** Starts ready runs whose keys, if they have any, were granted. In order of `ids`. */
+/** Starts ready runs whose keys, if they have any, were granted. */
 export function startRuns(
   { db, now }: Tx,
   ids: readonly number[],
   { instance, claim }: Starter,
   leastToken: number,
-): RunRow[] {
-  if (ids.length === 0) return []
-  const started = db.all(startStatement, { runs: JSON.stringify(ids), leastToken, instance, claim, now })
-  const byId = new Map(started.map((run) => [run.id, run]))
-  return ids.flatMap((id) => byId.get(id) ?? [])
+): void {
+  if (ids.length > 0) db.run(startStatement, { runs: JSON.stringify(ids), leastToken, instance, claim, now })
 }
 
 const readyStatement = statement<{ run: number; readyAt: number }>(source, 'makeReady')
