@@ -12,10 +12,11 @@ import {
   type Ending,
   endCommitted,
   endRun,
+  findRun,
   giveBack,
-  loadRun,
   noteSettled,
   retryLater,
+  type Success,
   succeedPlain,
 } from './transitions.js'
 
@@ -26,16 +27,22 @@ export async function settleRuns(file: SqliteFile, settlements: readonly Settlem
   const results: SettleResult[] = []
   while (results.length < settlements.length) {
     const step = settlements.slice(results.length, results.length + STEP)
-    results.push(...(await file.write((tx) => step.map((settlement) => settleRun(tx, settlement)))))
+    results.push(...(await file.write((tx) => settleStep(tx, step))))
   }
   return results
 }
 
+function settleStep(tx: Tx, settlements: readonly Settlement[]): SettleResult[] {
+  const ended = succeedPlain(tx, settlements.map(successOf))
+  return settlements.map((settlement, place) => (ended.has(place) ? 'settled' : settleRun(tx, settlement)))
+}
+
+function successOf({ run, token, outcome }: Settlement): Success | undefined {
+  return outcome.kind === 'succeeded' ? { run: runNumber(run), token, result: resultOf(outcome) } : undefined
+}
+
 function settleRun(tx: Tx, { run: id, token, outcome }: Settlement): SettleResult {
-  const number = runNumber(id)
-  if (number === undefined) return 'stale'
-  if (outcome.kind === 'succeeded' && succeedPlain(tx, number, token, resultOf(outcome))) return 'settled'
-  const run = loadRun(tx.db, number)
+  const run = findRun(tx.db, id)
   if (run === undefined) return 'stale'
   if (run.settled_token === token) return 'settled'
   if (!isCurrent(tx.db, run, token)) return 'stale'

@@ -200,16 +200,27 @@ export function stampRun(tx: Tx, run: RunRow, key: KeyColumns): void {
   if (run.waits_for === 'stamp') makeReady(tx, { ...run, unstamped: 0 })
 }
 
-type Success = { run: number; token: number; result: string | null; now: number }
-const succeedStatement = statement<Success>(source, 'succeedPlain')
-const forgetPlain = statement<{ run: number; token: number }>(source, 'forgetPlain')
+/** An attempt that has succeeded. */
+export interface Success {
+  readonly run: number | undefined
+  readonly token: number
+  /** JSON. */
+  readonly result: string | null
+}
 
-/** Ends a successful attempt in one statement, if nothing waits for the run. False when nothing was changed. */
-export function succeedPlain(tx: Tx, run: number, token: number, result: string | null): boolean {
-  const stays = tx.db.run(succeedStatement, { run, token, result, now: tx.now }) === 1
-  const hasEnded = stays || tx.db.run(forgetPlain, { run, token }) === 1
-  if (hasEnded) tx.wakes.add('settled')
-  return hasEnded
+const plainSuccesses = statement<{ attempts: string }, { places: string }>(source, 'plainSuccesses')
+const succeedStatement = statement<{ attempts: string; now: number }>(source, 'succeedPlain')
+const forgetPlain = statement<{ attempts: string }>(source, 'forgetPlain')
+
+/** Ends all at once the attempts that nothing waits for. Answers their places in the list. */
+export function succeedPlain({ db, now, wakes }: Tx, successes: readonly (Success | undefined)[]): ReadonlySet<number> {
+  const { places = '[]' } = db.get(plainSuccesses, { attempts: JSON.stringify(successes) }) ?? {}
+  const plain = new Set(JSON.parse(places) as number[])
+  if (plain.size === 0) return plain
+  const attempts = JSON.stringify(successes.filter((_, place) => plain.has(place)))
+  if (db.run(succeedStatement, { attempts, now }) < plain.size) db.run(forgetPlain, { attempts })
+  wakes.add('settled')
+  return plain
 }
 
 function change(changed: number, run: RunRow, to: RunState): void {
