@@ -24,7 +24,18 @@ const readDueScript = luaScript({
   gives: {
     now: number,
     found: number,
-    due: listOf(named({ id: text, text, unfinished: text })),
+    definitions: listOf(text),
+    due: listOf(
+      named({
+        id: text,
+        /** Its first line, which tells whether anything has changed. */
+        line: text,
+        /** Its place among the definitions, from 1 on. */
+        definition: number,
+        /** Where ticks may not overlap. */
+        unfinished: maybe(text),
+      }),
+    ),
     nextDueAt: maybe(number),
   },
 })
@@ -50,15 +61,17 @@ export const recordTicksScript = luaScript({
         /** The schedule's first line before and after. */
         from: text,
         to: text,
-        unfinished: text,
+        unfinished: maybe(text),
         /** Its place among the templates, from 1 on. */
         template: number,
         dueAt: maybe(number),
         goesAt: maybe(number),
         retractThrough: maybe(number),
-        cancelsUnfinished: flag,
-        ticks: listOf(named({ at: number, readyAt: number, startBy: maybe(number), mayBeKnown: flag, waits: flag })),
-        skips: listOf(skipRange),
+        cancelsUnfinished: maybe(flag),
+        ticks: listOf(
+          named({ at: number, readyAt: number, startBy: maybe(number), mayBeKnown: maybe(flag), waits: maybe(flag) }),
+        ),
+        skips: maybe(listOf(skipRange)),
       }),
     ),
   },
@@ -103,7 +116,13 @@ async function advanceShard(
     const count = Math.min(BATCH, limit - seen.size)
     const read = await server.call(readDueScript, shard, { planner, lookaheadMs, limit: count, behind: limit })
     // One that is due again after its step is not taken twice.
-    const due = read.due.filter(({ id }) => !seen.has(id)).map((each) => toDue(server, shard, definitions, each))
+    const due = read.due
+      .filter(({ id }) => !seen.has(id))
+      .map(({ id, line, definition, unfinished }): Due => {
+        const head = toHead(line)
+        const known = definitions.of(server, shard, read.definitions[definition - 1] ?? '', head.overlap)
+        return { id, line, head, known, unfinished }
+      })
     for (const { id } of due) seen.add(id)
     now = read.now
     nextDueAt = read.nextDueAt
@@ -127,28 +146,10 @@ async function advanceShard(
 
 interface Due {
   readonly id: string
-  /** Its first line, which tells whether anything has changed. */
   readonly line: string
   readonly head: Head
   readonly known: Known
-  readonly unfinished: string
-}
-
-function toDue(
-  server: Server,
-  shard: number,
-  definitions: Definitions,
-  each: { readonly id: string; readonly text: string; readonly unfinished: string },
-): Due {
-  const [line = '', body = ''] = each.text.split('\n')
-  const head = toHead(line)
-  return {
-    id: each.id,
-    line,
-    head,
-    known: definitions.of(server, shard, body, head.overlap),
-    unfinished: each.unfinished,
-  }
+  readonly unfinished: string | undefined
 }
 
 /** A due schedule as the planner sees it. */
@@ -166,7 +167,7 @@ function plannableOf({ id, head, known: { body } }: Due): Plannable {
 }
 
 /** As `unfinished.lua` writes them: `running:begun:1700000000000`. */
-function unfinishedRuns(words: string): readonly Unfinished[] {
+function unfinishedRuns(words = ''): readonly Unfinished[] {
   if (words === '') return []
   return words.split(' ').map((each) => {
     const [state, started, tick = '-'] = each.split(':')
@@ -175,25 +176,25 @@ function unfinishedRuns(words: string): readonly Unfinished[] {
   })
 }
 
+/** What does not apply is left out of the message. */
 function planned({ id, line, head, known, unfinished }: Due, plan: Plan, now: number) {
   // A plan made from an older reading moves nothing back: cursors only grow.
   const moved = plan.cursor < head.cursor ? head : movedBy(head, plan, now)
   const { dueAt, finishedAt } = moved
-  const goes = goesAt({ definition: known.body, ...(finishedAt === undefined ? {} : { finishedAt }) })
   return {
-    ...{ id, from: line, to: line.slice(0, movingFrom(line)) + movingText(moved), unfinished },
-    ...(dueAt === undefined ? {} : { dueAt }),
-    ...(goes === undefined ? {} : { goesAt: goes }),
-    ...(plan.retractThrough === undefined ? {} : { retractThrough: plan.retractThrough }),
-    cancelsUnfinished: plan.cancelUnfinished === true,
+    ...{ id, from: line, to: line.slice(0, movingFrom(line)) + movingText(moved), unfinished, dueAt },
+    goesAt: finishedAt === undefined ? undefined : goesAt({ definition: known.body, finishedAt }),
+    retractThrough: plan.retractThrough,
+    cancelsUnfinished: plan.cancelUnfinished || undefined,
     // A tick is unique by its instant: while its run is known, and behind the cursor for ever.
     ticks: plan.ticks
       .filter(({ at }) => at > head.cursor)
       .map(({ at, readyAt, startBy, waits }) => ({
-        ...{ at, readyAt, mayBeKnown: at <= head.createdAt, waits: waits === true },
-        ...(startBy === undefined ? {} : { startBy }),
+        ...{ at, readyAt, startBy },
+        mayBeKnown: at <= head.createdAt || undefined,
+        waits: waits || undefined,
       })),
-    skips: plan.skips,
+    skips: plan.skips.length === 0 ? undefined : plan.skips,
   }
 }
 

@@ -47,10 +47,11 @@ local function apply(plan, text)
   if plan.retractThrough then retract(plan.id, plan.retractThrough) end
   if plan.cancelsUnfinished then transitions.makeWay(plan.id) end
   if #plan.ticks > 0 then
-    local payload = string.match(text, '^[^\n]*\n[^\n]*\n(.*)$')
+    local definitionEnd = string.find(text, '\n', #plan.from + 2, true)
+    local payload = string.sub(text, definitionEnd + 1)
     for _, tick in ipairs(plan.ticks) do record(plan, given.templates[plan.template], payload, tick) end
   end
-  for _, range in ipairs(plan.skips) do
+  for _, range in ipairs(plan.skips or {}) do
     transitions.addSkip(plan.id, range.from, range.to, range.count, range.reason)
     skipped = skipped + range.count
   end
