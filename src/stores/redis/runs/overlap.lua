@@ -16,8 +16,8 @@ define(overlap, function()
     end
   end
 
-  function overlap.engage(run)
-    redis.call('ZREM', key('schedule-later', run.schedule), run.number)
+  function overlap.engage(run, isNew)
+    if not isNew then redis.call('ZREM', key('schedule-later', run.schedule), run.number) end
     redis.call('ZADD', key('schedule-engaged', run.schedule), run.number, run.number)
   end
 

@@ -52,14 +52,14 @@ define(transitions, function()
   -- Claims find it from now on, or once its time has come. One without its stamp waits for that first.
   function transitions.makeReady(run)
     if run.unstamped then return transitions.makeWait(run, 'stamp') end
-    local waited = run.state == 'waiting'
+    local isNew, waited = not run.state, run.state == 'waiting'
     withdraw(run)
     run.state = 'ready'
     runs.change(run)
     if run.keyShard then tickets.request(run) else queues.add(run) end
     if run.schedule then
       -- A run that is not due yet blocks no other, except a tick: only one is recorded ahead where ticks may not overlap.
-      if run.readyAt <= now or run.origin == 'tick' or run.attempt > 0 or waited then overlap.engage(run)
+      if run.readyAt <= now or run.origin == 'tick' or run.attempt > 0 or waited then overlap.engage(run, isNew)
       else overlap.delay(run) end
     end
     local name = keyLine.of(run)

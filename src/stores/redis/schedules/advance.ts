@@ -4,6 +4,7 @@
  * schedule's first line, with its version and its cursor, and, where ticks may not overlap, its unfinished runs. A schedule
  * that another instance has moved on meanwhile is left alone. So a tick is recorded once, however many instances plan it.
  */
+import { setImmediate } from 'node:timers/promises'
 import type { Mutable } from '../../../core/mutable.js'
 import type { Plan, Plannable, Unfinished } from '../../../core/schedules/plan.js'
 import type { AdvanceRequest, AdvanceResult } from '../../../core/store.js'
@@ -78,8 +79,9 @@ export const recordTicksScript = luaScript({
   gives: { recorded: number, skipped: number, nextDueAt: maybe(number) },
 })
 
-/** How many schedules are read and written at a time. */
-const BATCH = 300
+/** How many schedules are read at a time, and how many of them are written by one script. */
+const READ_BATCH = 1_000
+const WRITE_BATCH = 250
 
 export async function advanceSchedules(
   server: Server,
@@ -112,34 +114,46 @@ async function advanceShard(
   const seen = new Set<string>()
   let [now, recorded, skipped, isLast] = [0, 0, 0, false]
   let nextDueAt: number | undefined
-  while (!isLast) {
-    const count = Math.min(BATCH, limit - seen.size)
-    const read = await server.call(readDueScript, shard, { planner, lookaheadMs, limit: count, behind: limit })
-    // One that is due again after its step is not taken twice.
-    const due = read.due
-      .filter(({ id }) => !seen.has(id))
-      .map(({ id, line, definition, unfinished }): Due => {
-        const head = toHead(line)
-        const known = definitions.of(server, shard, read.definitions[definition - 1] ?? '', head.overlap)
-        return { id, line, head, known, unfinished }
-      })
-    for (const { id } of due) seen.add(id)
-    now = read.now
-    nextDueAt = read.nextDueAt
-    isLast = due.length === 0 || read.found < count || seen.size >= limit
-    if (due.length === 0) break
+
+  const write = async (due: readonly Due[], removesMark: boolean) => {
     const used = [...new Set(due.map(({ known }) => known.template))]
     const plans = due.map((each) => {
       const made = plan(plannableOf(each), unfinishedRuns(each.unfinished), now, now + lookaheadMs)
       return { ...planned(each, made, now), template: used.indexOf(each.known.template) + 1 }
     })
+    const startFrom = server.numbersFrom()
     const written = await server.call(recordTicksScript, shard, {
-      ...{ startFrom: server.numbersFrom(), planner, removesMark: isLast },
-      ...{ templates: used, plans },
+      startFrom,
+      planner,
+      removesMark,
+      templates: used,
+      plans,
     })
     recorded += written.recorded
     skipped += written.skipped
     nextDueAt = written.nextDueAt
+  }
+
+  while (!isLast) {
+    const count = Math.min(READ_BATCH, limit - seen.size)
+    const read = await readDue(server, shard, definitions, { planner, lookaheadMs, limit: count, behind: limit })
+    // One that is due again after its step is not taken twice.
+    const due = read.due.filter(({ id }) => !seen.has(id))
+    for (const { id } of due) seen.add(id)
+    now = read.now
+    nextDueAt = read.nextDueAt
+    isLast = due.length === 0 || read.found < count || seen.size >= limit
+    const writes: Promise<void>[] = []
+    for (let from = 0; from < due.length; from += WRITE_BATCH) {
+      const to = from + WRITE_BATCH
+      const writing = write(due.slice(from, to), isLast && to >= due.length)
+      // A failure is thrown once all are under way.
+      writing.catch(() => {})
+      writes.push(writing)
+      // The client sends it now, so that the server writes it while the next is planned.
+      await setImmediate()
+    }
+    await Promise.all(writes)
   }
   return { now, schedules: seen.size, recorded, skipped, ...(nextDueAt === undefined ? {} : { nextDueAt }) }
 }
@@ -150,6 +164,21 @@ interface Due {
   readonly head: Head
   readonly known: Known
   readonly unfinished: string | undefined
+}
+
+async function readDue(
+  server: Server,
+  shard: number,
+  definitions: Definitions,
+  takes: Parameters<typeof readDueScript.argument>[0],
+) {
+  const read = await server.call(readDueScript, shard, takes)
+  const due = read.due.map(({ id, line, definition, unfinished }): Due => {
+    const head = toHead(line)
+    const known = definitions.of(server, shard, read.definitions[definition - 1] ?? '', head.overlap)
+    return { id, line, head, known, unfinished }
+  })
+  return { ...read, due }
 }
 
 /** A due schedule as the planner sees it. */
