@@ -7,27 +7,28 @@ define(queues, function()
   -- How often a run was added: a claim that sees it grow has to look at its queues again.
   queues.additions = 0
 
-  local function pendingOf(run)
-    local name = key('queue', run.priority, run.target)
+  local function nameOf(run) return run.priority .. ':' .. run.target end
+
+  local function change(name, run, readyAt)
     pending[name] = pending[name] or {}
-    return pending[name]
+    pending[name][run.number] = readyAt
   end
 
-  local function know(priority, target)
-    local name = priority .. ':' .. target
+  local function know(name, run)
     if known[name] then return end
     known[name] = true
-    local isNew = redis.call('ZADD', key('queue-priorities', target), -priority, priority) == 1
-    if isNew then redis.call('ZADD', key('queue-targets'), 0, target) end
+    local isNew = redis.call('ZADD', key('queue-priorities', run.target), -run.priority, run.priority) == 1
+    if isNew then redis.call('ZADD', key('queue-targets'), 0, run.target) end
   end
 
   function queues.add(run)
-    know(run.priority, run.target)
-    pendingOf(run)[run.number] = int(run.readyAt)
+    local name = nameOf(run)
+    know(name, run)
+    change(name, run, int(run.readyAt))
     queues.additions = queues.additions + 1
   end
 
-  function queues.remove(run) pendingOf(run)[run.number] = false end
+  function queues.remove(run) change(nameOf(run), run, false) end
 
   function queues.save()
     for name, changes in pairs(pending) do
@@ -38,8 +39,8 @@ define(queues, function()
           added[#added + 1] = number
         else removed[#removed + 1] = number end
       end
-      batch('ZREM', name, removed)
-      batch('ZADD', name, added)
+      batch('ZREM', key('queue', name), removed)
+      batch('ZADD', key('queue', name), added)
     end
     pending = {}
   end
