@@ -12,7 +12,10 @@ function script(text) {
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
-/** One tick of all due schedules: run, queue, list of runs, the schedule's runs, cursor, due set. */
+/**
+ * Records one tick of each due schedule, at most `RAW_BATCH` a call. Writes the run, its entries in the queue, in the list of all
+ * runs and in the schedule's list, and the schedule's cursor and next instant.
+ */
 export const RECORD = script(`
 local P, call = KEYS[1], redis.call
 local ids = call('ZRANGEBYSCORE', P .. 'due', '-inf', ARGV[1], 'LIMIT', 0, ${RAW_BATCH})

@@ -10,7 +10,7 @@ const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url))
 
 /**
  * @typedef {import('node:child_process').ChildProcess} Child
- * @typedef {{ pid: number, from: number, to: number, isFrozen: boolean }} Stop by SIGSTOP when it is frozen, else its event loop was blocked
+ * @typedef {{ pid: number, from: number, to: number, isFrozen: boolean }} Stop a period without progress: stopped by SIGSTOP if `isFrozen`, otherwise its event loop was blocked
  * @typedef {{ pid: number, at: number }} Kill
  */
 

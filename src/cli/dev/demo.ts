@@ -10,7 +10,7 @@ export const DEMO = [
   { id: 'flaky', about: 'every 10 seconds, fails once, then succeeds' },
 ] as const
 
-/** All replicas must declare the same, so they all get the instant of the single tick of `hello`. */
+/** All replicas must declare identical schedules. `hello` fires once, at `helloAt`, so every replica gets the same `helloAt`. */
 export function declareDemo(belfry: Belfry, helloAt: number): void {
   belfry.job('hello', { run: () => {} })
   belfry.job('heartbeat', { keep: 'failures', run: () => {} })

@@ -13,7 +13,7 @@ export function etag(version: number): string {
 /** `If-Match: *` accepts any version, so a write that lost a race is tried again. */
 const MAX_TRIES = 100
 
-/** Writes with the version that the request's preconditions name. */
+/** Calls `write` with the version that If-Match or If-None-Match asks for. With `If-Match: *`, it retries after a conflict. */
 export async function conditionally<Written>(
   c: ServerContext,
   belfry: Belfry,

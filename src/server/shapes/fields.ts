@@ -12,7 +12,7 @@ import { isAt } from '../../time/nicknames.js'
 import { parseTimeline } from '../../time/timeline.js'
 import { zone } from '../../time/zone.js'
 
-/** A shape whose values the library's parser accepts; a field error carries the library's message and code. */
+/** Adds one of Belfry's own parsers to a zod shape. The field error carries the message and code of what `parse` throws. */
 export function parsed<Shape extends z.ZodType>(shape: Shape, parse: (value: z.output<Shape>) => unknown): Shape {
   return shape.superRefine((value, context) => {
     try {

@@ -1,10 +1,10 @@
 /**
- * Events to Kafka: one message each, in the topic of the sink or of the schedule. A message is delivered when the broker's
- * answer confirms its partition. Its key is the schedule's id, so that the events of a schedule stay in one partition, in
+ * Events to Kafka: one message each, in the topic of the sink or of the schedule. A message counts as delivered when the broker's
+ * answer confirms the write to its partition. Its key is the schedule's id, so that the events of a schedule stay in one partition, in
  * order.
  *
- * Every partition has a queue of its own (`partition-queue.ts`): a leader that hangs, or a topic that does not exist, keeps
- * nothing of another partition waiting.
+ * Each partition has its own queue (`partition-queue.ts`), so a hanging leader or a missing topic does not delay messages for
+ * other partitions.
  */
 
 import { checkOptions } from '../../core/checks/known-options.js'

@@ -13,7 +13,10 @@ export interface Publication {
   readonly properties: object
 }
 
-/** The channel was closed because of some message, maybe another one: send it again on a channel of its own. */
+/**
+ * The broker closed the channel because it rejected one of the messages in flight, not necessarily this one. Sent again on a
+ * channel of its own, this message gets an answer that applies to it alone.
+ */
 export const SUSPECT = Symbol('suspect')
 
 /** The broker sent a nack, without a reason: a queue is full, or has lost its quorum. */

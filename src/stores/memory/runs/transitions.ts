@@ -1,14 +1,14 @@
 /**
- * How a run's state changes, with all the indexes that each step moves, and nothing else changes it:
+ * All changes of a run's state. Only this file makes them, and each also updates the indexes:
  *
  *     waiting ⇄ ready → running → succeeded | failed | cancelled
  *     waiting | ready → skipped | cancelled
  *     running → ready | waiting              retry, takeover, release at stop
- *     ready → failed                         its instances died with it too often
+ *     ready → failed                         too many takeovers after crashes
  *     failed | cancelled | skipped → ready   retried by hand
  *
- * A step notes which lock name and which schedule it has freed. `locks/pass-on.ts` serves their waiters before the operation
- * ends.
+ * A transition records the lock name or the schedule that it frees. `locks/pass-on.ts` then serves the waiters of that lock or
+ * schedule, before the operation ends.
  */
 
 import type { Json } from '../../../core/checks/json.js'

@@ -131,7 +131,7 @@ export class Database {
     return this.attempt(() => this.send(sql, values, { named: false, patience: 'patient' }))
   }
 
-  /** One statement that changes all it has to, or nothing; a repetition changes nothing more. */
+  /** One atomic statement. It must be idempotent, because `attempt` repeats it after a lost answer, unless `repeatable` is false. */
   write(sql: string, values: readonly unknown[] = [], options: StatementOptions = {}): Promise<readonly Row[]> {
     return this.read(sql, values, options)
   }

@@ -134,7 +134,10 @@ export class ProofOfLife implements DirectUse {
     })
   }
 
-  /** The sequence is missing where `direct` leads: if the pool finds it, the two reach different databases. */
+  /**
+   * Throws the error to report when no number could be taken. If the sequence is missing on the direct connection but exists on
+   * the pool, the two reach different databases.
+   */
   async #explain(error: unknown): Promise<never> {
     if (!MISSING.has(sqlState(error) ?? '')) throw error
     await this.#isGone(0)

@@ -27,7 +27,7 @@ begin
   order by s.due_at, s.place;
 end $$;
 
--- When the next schedule is due, for a ticker that found none.
+-- The store's time and the earliest instant at which a schedule is due. Called when none is due now.
 create or replace function belfry.next_due(out now_ms bigint, out next_due_at bigint) language plpgsql as $$
 begin
   now_ms := belfry.now_us() / 1000;

@@ -10,7 +10,8 @@ create type belfry.overlap_policy as enum ('allow', 'skip', 'queue-one', 'queue-
 create type belfry.skip_reason as enum ('missed', 'deadline', 'overlap', 'busy', 'paused', 'replaced', 'removed');
 create type belfry.outcome_kind as enum ('succeeded', 'failed', 'retry', 'released', 'cancelled');
 
--- What an operation changed. `granted`: a lock was handed to its next waiter, who waits for nothing else.
+-- Hints: the kinds of data that an operation changed. `granted`: a lock was handed to its next waiter, which can go on at once,
+-- so its hint is sent without the usual pause.
 create type belfry.hint as enum ('schedules', 'runs', 'leases', 'attempts', 'settled', 'granted');
 
 -- A run to be made. Without `ready_at` it is ready after its delay. `check_key`: refuse it while its key is busy.

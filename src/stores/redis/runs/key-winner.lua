@@ -18,7 +18,8 @@ local function keyWinner(name, limit, readyAt)
   local ready, waiting = keyLine.firstReady(name), keyLine.firstWaiting(name)
   if ready and waiting then return ready < waiting and ready or waiting end
   if ready or waiting then return ready or waiting end
-  -- One between attempts, or else the oldest that waits for others of its schedule.
+  -- No run of the key is ready or waits for it: the oldest that waits for its retry, else the oldest that waits for other
+  -- runs of its schedule.
   local rest = redis.call('ZRANGE', key('key-due', name), 0, 99)
   for _, run in ipairs(runs.loadMany(rest)) do
     if run.attempt > 0 then return run.number end

@@ -1,6 +1,6 @@
 import { type CallerTransaction, rowsIn } from './caller-transaction.js'
 
-/** What Belfry calls of a Knex transaction. */
+/** The methods of a Knex transaction that Belfry uses. */
 export interface KnexTransaction {
   raw(sql: string, bindings: readonly string[]): PromiseLike<unknown>
 }
