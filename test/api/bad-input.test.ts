@@ -23,7 +23,6 @@ function cyclic(): object {
   return loop
 }
 
-/** Everything in the store. */
 async function contents(belfry: Belfry) {
   const [schedules, runs, locks] = await Promise.all([belfry.schedules.list(), belfry.runs.list(), belfry.locks.list()])
   return { schedules, runs, locks }

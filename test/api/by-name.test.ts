@@ -101,7 +101,7 @@ describe('locks granted to other programs', () => {
     expect(await belfry.locks.renewGrant('invoice', { token: lease.token + 1 })).toBeUndefined()
     expect(await belfry.locks.releaseGrant('invoice', { token: lease.token + 1 })).toBe(false)
     await advance('61s')
-    // Expired and not taken by another holder, so its own holder may renew it.
+    // The lease has expired, but no other caller took the lock: its holder may renew it, the token alone is not enough.
     expect(await belfry.locks.renewGrant('invoice', { token: lease.token })).toBeUndefined()
     expect(await belfry.locks.renewGrant('invoice', { token: lease.token, holder: lease.holder })).toBeDefined()
     expect(await belfry.locks.releaseGrant('invoice', { token: lease.token })).toBe(true)

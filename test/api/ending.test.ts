@@ -22,14 +22,12 @@ function recorder() {
   return { logger, warnings: () => lines.filter(({ level }) => level === 'warn') }
 }
 
-/** Ends when its signal fires. */
 function endsOnSignal({ signal }: HandlerContext<unknown>): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason))
   })
 }
 
-/** Ignores its signal. */
 function ignoresSignal(): Promise<never> {
   return new Promise(() => {})
 }
@@ -316,7 +314,7 @@ describe('stop', () => {
         }
       },
     }
-    // Joining is delayed, as on a real store.
+    // `join` takes 10 ms, as on a real store, so that stop() can arrive while start() still waits for it.
     const store = memory({ clock })
     const { join } = store.instances
     const slow: Store = {

@@ -4,7 +4,7 @@ import { createTestBelfry, type TestOptions } from '../../src/testing/index.js'
 
 const at = (time: string) => `2026-01-01T${time}:00Z`
 
-/** A store at midnight with an hourly schedule `a` on a job. */
+/** Starts an instance at midnight that has an hourly schedule `a` of the job `report`. */
 async function hourly(
   schedule: Partial<ScheduleInput> = {},
   job?: Partial<JobOptions<Json>>,

@@ -206,7 +206,7 @@ describe('a lock', () => {
     const lock = await locked(belfry, 'a', { ttl: '30s' })
     expect(await lock.extend('10m')).toBe(true)
     expect((await belfry.locks.inspect('a'))[0]?.expiresAt).toBe(clock.now() + 600_000)
-    // After a shorter extension, renewals come more often.
+    // An extension to 2 s makes the renewals more frequent, so the lock is still held after a minute.
     expect(await lock.extend('2s')).toBe(true)
     await advance('1m')
     expect(lock.signal.aborted).toBe(false)

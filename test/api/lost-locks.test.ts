@@ -22,7 +22,7 @@ async function locked(belfry: Belfry, name: string, options?: LockOptions): Prom
   return lock
 }
 
-/** Takes the lock as after a blocked event loop: the first holder has not noticed the loss. */
+/** Resets the lock and takes it for the rival. The first holder has not noticed yet, as after a blocked event loop. */
 async function takenBy(rival: Belfry, name: string): Promise<Lock> {
   await rival.locks.reset(name)
   return locked(rival, name)

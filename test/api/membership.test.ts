@@ -5,7 +5,7 @@ import { createTestBelfry, type TestOptions } from '../../src/testing/index.js'
 
 const NOW = '2026-01-01T00:00:00Z'
 
-/** An instance with two jobs and an hourly schedule of each; it records what it runs. */
+/** An instance with two jobs and an hourly schedule for each. `ran` lists the jobs that it has run. */
 function member(kit: ReturnType<typeof createTestBelfry>, options: Omit<TestOptions, 'now'>) {
   const belfry = kit.instance(options)
   const ran: string[] = []

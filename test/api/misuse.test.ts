@@ -69,7 +69,10 @@ const nonsense: readonly unknown[] = [
 
 type Call = (...args: never[]) => unknown
 
-/** Calls with one nonsense value in each position, valid values before it, and two nonsense values in a row. */
+/**
+ * Calls a method with every nonsense value as its first, second and third argument, after valid ones, and as both of
+ * two arguments. Returns the calls that threw something other than a readable Belfry error.
+ */
 async function rawErrors(call: Call, good: readonly unknown[]): Promise<string[]> {
   const raw: string[] = []
   const lists = nonsense.flatMap((odd) => [[odd], [...good.slice(0, 1), odd], [...good.slice(0, 2), odd], [odd, odd]])
@@ -160,7 +163,7 @@ const methods: readonly Case[] = [
   ['createTestBelfry', () => createTestBelfry],
 ]
 
-/** start() checks declarations. */
+/** Declares a schedule and starts the instance, because `start()` is what checks declarations. */
 async function declared(...args: [id: string, input: ScheduleInput]): Promise<void> {
   const belfry = createBelfry({ store: memory() })
   belfry.schedule(...args)

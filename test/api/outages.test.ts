@@ -1,4 +1,4 @@
-/** Every process reports a sink's outage, and no other part is blamed for it. */
+/** Every process reports a sink's outage, and the doctor reports no other problem because of it. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry, type Sink, silentLogger } from '../../src/index.js'
 import { createServer } from '../../src/server/index.js'
@@ -22,7 +22,7 @@ function brokenSink() {
 }
 
 let kit: TestBelfry
-/** Another process, without the sink. */
+/** The instance of another process, which does not have the sink. */
 let other: Belfry
 
 function anotherProcess(): Belfry {

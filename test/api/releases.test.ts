@@ -108,7 +108,7 @@ describe('declared schedules', () => {
     await kit.advance('1m')
     await deploy(kit, undefined, ['a'], { every: '1h', payload: 'second' })
     await kit.advance('1m')
-    // A restart does not make the first set newer than the second.
+    // Another start with the first payload does not make that declaration newer than the second.
     await deploy(kit, undefined, ['a'], { every: '1h', payload: 'first' })
     await kit.advance('10m')
     expect(await declared(first)).toEqual(['a second'])

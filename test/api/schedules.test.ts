@@ -78,7 +78,7 @@ describe('schedules', () => {
       `schedule "a" was to have version ${first.version}, but it has version ${second.version}: read it again`,
     )
     expect(await belfry.schedules.remove('a', { ifVersion: second.version })).toBe(true)
-    // A schedule that is created again never repeats a version of an earlier one.
+    // A recreated schedule gets a version that no earlier one had.
     expect((await belfry.schedules.put('a', hourly)).version).toBeGreaterThan(second.version)
   })
 

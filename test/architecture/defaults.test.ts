@@ -1,4 +1,4 @@
-/** What the documentation and the comments of options say of defaults is what `core/defaults.ts` has. */
+/** Every default in the documentation and in the comments of options has the value from `core/defaults.ts`. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ import { durationText } from '../../src/time/duration.js'
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const { instance, schedule, job, sink, retry, lock, server, serve } = DEFAULTS
 
-/** "15 s", "5 min", "7 days", as prose has it. */
+/** A duration as the documentation writes it: "15 s", "5 min", "7 days", "one hour". */
 function prose(ms: number): string {
   const [, amount, unit = ''] = /^(\d+)(\w+)$/.exec(durationText(ms)) ?? []
   if (unit === 'h' && amount === '1') return 'one hour'
@@ -18,7 +18,7 @@ function prose(ms: number): string {
 
 const count = (value: number) => value.toLocaleString('en')
 
-/** A file, and texts that must stand in it: after the name of an option in the same row of a table, or as they are. */
+/** The texts that each file must contain: a literal text, or one tied to an option by `row()` or `option()`. */
 const CLAIMS: readonly (readonly [file: string, ...texts: readonly (string | RegExp)[]])[] = [
   [
     'docs/getting-started.md',
@@ -113,12 +113,12 @@ const CLAIMS: readonly (readonly [file: string, ...texts: readonly (string | Reg
   ],
 ]
 
-/** A row of a table that names the option in its first column. */
+/** Matches the text in the row of a table whose first column names the option. */
 function row(name: string, text: string): RegExp {
   return new RegExp(`^\\| [^|\\n]*\`${escaped(name)}\`[^\\n]*${escaped(text)}`, 'm')
 }
 
-/** The comment above an option. */
+/** Matches the text in the comment above an option's declaration. */
 function option(name: string, text: string): RegExp {
   return new RegExp(`${escaped(text)}(?:(?!\\*/)[^])*\\*/\\s+readonly ${name}\\?:`)
 }

@@ -20,7 +20,7 @@ interface Comment {
   readonly text: string
 }
 
-/** Whole-line comments, which nearly all comments are: finding others would take a parser for each language. */
+/** Finds only comments that fill whole lines, as nearly all do. The others would need a parser for each language. */
 function commentsOf(file: string, text: string): Comment[] {
   const begin = /\.(sql|lua)$/.test(file) ? /^\s*--/ : /^\s*(\/\*|\*|\/\/)/
   return text.split('\n').flatMap((line, at) => (begin.test(line) ? [{ line: at + 1, text: line }] : []))

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** A path in backticks that has a folder: `engine/loop.ts`, `stores/redis/locks/acquire.lua`. */
 const PATH = /`([^`\s]+\/[^`\s]+\.(?:ts|js|sql|lua))`/g
-/** A walk with fewer files was not read correctly. */
+/** A walk with fewer files means that this test misread the page. */
 const LEAST_FILES = 8
 
 const text = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8')

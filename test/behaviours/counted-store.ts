@@ -7,7 +7,7 @@ export function countInFlight(store: Store, traffic: Traffic): Store {
     new Proxy(area, {
       get(target, name, receiver) {
         const member: unknown = Reflect.get(target, name, receiver)
-        // A transaction may take as long as its handler likes, also in virtual time.
+        // Not counted: its handler may wait for virtual time, which stands still while a call is in flight.
         if (typeof member !== 'function' || name === 'transact') return member
         return (...args: unknown[]) => traffic.during(async () => Reflect.apply(member, target, args) as unknown)
       },

@@ -1,4 +1,4 @@
-/** Behaviours of distributed cron on a delay queue, with the gaps of its description closed. */
+/** Behaviours of a distributed cron on a delay queue, and of the cases that such a design usually leaves open. */
 import { expect } from 'vitest'
 import type { ScheduleInput } from '../../src/api/schedules/schedule-input.js'
 import type { Belfry } from '../../src/belfry.js'
@@ -225,7 +225,7 @@ behaviours('Distributed cron', (behaviour) => {
       await bed.until(async () => (await recordedTicks(bed, 'bell')).length === 2, 'both to be recorded')
       await bed.until(async () => (await bed.now()) >= at.getTime(), 'one of them to be due')
       await recorder.schedules.remove('bell')
-      // The same list again, while the due tick is still within its grace and the other is in the future.
+      // Puts the same list again while the due tick is still within its grace and the other is in the future.
       await recorder.schedules.put('bell', { at: [at, ahead], job: 'chime' })
       const { fired } = await startChimer(bed)
       await bed.until(() => fired.length > 0, 'the tick of the new schedule')
@@ -309,7 +309,7 @@ behaviours('Distributed cron', (behaviour) => {
       const puts = ids.map((id) => client.schedules.put(id, { every: '1s', job: 'chime', times: 1 }))
       await Promise.race([puts[10], puts[11]])
       bed.crash(client)
-      // On a remote store, calls that were sent before the crash are still executed.
+      // A remote store still executes the calls that were sent before the crash, so the test waits for them.
       await bed.elapse(0)
       const { fired } = await startChimer(bed)
       const saved = (await bed.store.schedules.list({ prefix: 'bell/', limit: 100 })).items
@@ -738,7 +738,8 @@ behaviours('Distributed cron', (behaviour) => {
       const kept = await belfry.schedules.get('rent')
       expect(kept).toMatchObject({ state: 'active', version: created.version })
       expect(kept?.next?.getTime()).toBeGreaterThan(at + 27 * 24 * HOUR_MS)
-      // Late, with clock skew, or repeated: the month's tick does not run again.
+      // The month's tick does not run again: neither on an instance with clock skew, nor after a put, a pause and a
+      // resume.
       await startChimer(bed, { ...retention, skewMs: -600_000, fired })
       await belfry.schedules.put('rent', { cron, job: 'chime', keep, payload: 'dearer' })
       await belfry.schedules.pause('rent')
@@ -760,7 +761,6 @@ async function startWith(bed: TestBed, options: InstanceOptions): Promise<Belfry
 
 interface ChimerOptions extends InstanceOptions {
   readonly fired?: number[]
-  /** The duration of the job. */
   readonly takesMs?: number
 }
 

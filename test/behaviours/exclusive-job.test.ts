@@ -74,7 +74,7 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
     belfry.job('work', { exclusive: { whenBusy: 'wait' }, run: () => undefined })
     const other = belfry.job('other', { run: () => undefined })
     await belfry.start()
-    // A losing run that waited in a slot would occupy the only one.
+    // This instance has one slot. A run of `work` that waited for its key in the slot would block the other job.
     for (let number = 0; number < 5; number += 1) await holder.job.enqueue('report')
     const { run } = await other.enqueue(undefined)
     await bed.until(async () => (await bed.store.runs.get(run))?.state === 'succeeded', 'the other job')
@@ -521,8 +521,8 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
         await schedules.put(`tick/${number}`, { every: '1s', job: 'work', payload: number })
         await bed.elapse(170)
       }
-      // By chance alone, one of the three gets none of twenty ticks once in a thousand runs, and none of fifty
-      // practically never.
+      // Chance alone leaves one of the three workers without any of 20 ticks once in a thousand runs of this test; of
+      // 50 ticks, practically never.
       await bed.until(async () => (await ended(bed)).length >= 50, 'ten ticks of each')
       const shares = workers.map(({ starts }) => starts.length)
       expect(Math.min(...shares)).toBeGreaterThan(0)
@@ -847,7 +847,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** The most callers that were inside at once. */
+/** Counts how many callers are inside `inside()` at the same time, and returns the maximum. */
 async function atOnce(bed: TestBed, run: (inside: (ms: number) => Promise<void>) => Promise<void>): Promise<number> {
   let [active, most] = [0, 0]
   await run(async (ms) => {
@@ -861,7 +861,7 @@ async function atOnce(bed: TestBed, run: (inside: (ms: number) => Promise<void>)
 
 // ── Looking into the store ──────────────────────────────────────────────────────────────────────────────────────────
 
-/** The store as several processes would open it. */
+/** One handle on the store for each of several processes. */
 async function openHandles(bed: TestBed, count: number): Promise<Store[]> {
   const handles: Store[] = []
   const wrap = (store: Store) => {

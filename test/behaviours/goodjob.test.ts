@@ -1,4 +1,4 @@
-/** Behaviours of GoodJob's cron: the recording itself decides, and its decision outlives the history. */
+/** Behaviours of GoodJob's cron: recording a tick decides which process wins, and the decision outlives the history. */
 import { expect } from 'vitest'
 import type { Belfry } from '../../src/belfry.js'
 import { isFinished } from '../../src/core/runs/run.js'
@@ -90,7 +90,7 @@ behaviours("GoodJob's cron", (behaviour) => {
       const recorders = await openHandles(bed, 5)
       const { anchor } = await putByHand(bed, 'bell', { every: '1h' })
       for (let number = 1; number <= 3; number += 1) {
-        // All recorders read the schedule, and all plan the same next tick, again after each recording.
+        // All recorders plan the same next tick at once; a recorder that lost writes the same plan again.
         const planner = replayingPlanner((number + 0.5) * HOUR_MS)
         await advanceAll(recorders, { lookaheadMs: (number + 1.5) * HOUR_MS, planner })
         expect(await recordedTicks(bed, 'bell')).toEqual(ticksAfter(anchor, HOUR_MS, number))
@@ -279,7 +279,7 @@ async function putByHand(
   return instances[0].schedules.put(id, { ...timeline, job: 'chime' })
 }
 
-/** The store as several processes would open it. */
+/** One handle on the store for each of several processes. */
 async function openHandles(bed: TestBed, count: number): Promise<Store[]> {
   const handles: Store[] = []
   const wrap = (store: Store) => {
@@ -297,7 +297,7 @@ function advanceAll(
   return Promise.all(stores.map((store) => store.schedules.advance({ limit: 10, lookaheadMs, plan: planner })))
 }
 
-/** A planner that returns its first plan of each schedule again, however late it writes. */
+/** A planner that repeats its first plan of each schedule, as a process does that writes long after it planned. */
 function replayingPlanner(lookaheadMs: number): Planner {
   const plans = new Map<string, Plan>()
   return (schedule, unfinished, now) => {
@@ -307,7 +307,7 @@ function replayingPlanner(lookaheadMs: number): Planner {
   }
 }
 
-/** Records which operations an instance calls. */
+/** Adds the name of every operation that an instance calls to `asked`. */
 function recordingCalls(store: Store, asked: Set<string>): Store {
   const part = <Part extends object>(area: string, operations: Part): Part =>
     new Proxy(operations, {

@@ -74,7 +74,7 @@ function untilOver(bed: TestBed, job = 'sync'): Promise<void> {
 /** Counts every store call of an instance, except claims that found nothing: those are polls. */
 function countingStore() {
   const calls: string[] = []
-  const countInFlight = <Part extends object>(part: Part, area: string): Part =>
+  const counted = <Part extends object>(part: Part, area: string): Part =>
     new Proxy(part, {
       get(target, name, receiver) {
         const member: unknown = Reflect.get(target, name, receiver)
@@ -89,9 +89,9 @@ function countingStore() {
     })
   const wrap = (store: Store): Store => ({
     supports: store.supports,
-    schedules: countInFlight(store.schedules, 'schedules'),
-    runs: countInFlight(store.runs, 'runs'),
-    leases: countInFlight(store.leases, 'leases'),
+    schedules: counted(store.schedules, 'schedules'),
+    runs: counted(store.runs, 'runs'),
+    leases: counted(store.leases, 'leases'),
     instances: store.instances,
     records: store.records,
     open: () => store.open(),
@@ -102,7 +102,7 @@ function countingStore() {
     thaw: () => store.thaw(),
     frozen: () => store.frozen(),
   })
-  /** Calls for runs only: the instance's housekeeping happens anyway. */
+  /** The calls that concern runs and locks. An idle instance makes the others too: ticks, beats, takeovers. */
   const ofWork = () =>
     calls.filter((call) => /^(runs\.(enqueue|available|claim|settle|get|list|stamp)|leases\.)/.test(call))
   return { wrap, ofWork }
@@ -242,7 +242,7 @@ behaviours('que-locks', (behaviour) => {
     expect([later.outcome, now.outcome]).toEqual(['enqueued', 'enqueued'])
     await untilState(bed, now.run, 'running')
     expect(await job.enqueue({ region: 'eu' }, { in: '1h' })).toMatchObject({ outcome: 'enqueued' })
-    // Now due, while the key is held: it is treated like any copy.
+    // The later run becomes due while the key is held, so it is skipped like any other copy.
     await untilState(bed, later.run, 'skipped')
     open()
     await untilState(bed, now.run, 'succeeded')
@@ -291,7 +291,7 @@ behaviours('que-locks', (behaviour) => {
     const first = await job.enqueue({ region: 'eu', user: { id: 7, name: 'Ada' }, tags: ['a', 'b'] })
     const same = await job.enqueue({ tags: ['a', 'b'], user: { name: 'Ada', id: 7 }, region: 'eu' })
     expect(same).toEqual({ outcome: 'busy', run: first.run })
-    // The order of a list is significant.
+    // A list in another order is another key.
     const other = await job.enqueue({ tags: ['b', 'a'], user: { name: 'Ada', id: 7 }, region: 'eu' })
     expect(other.outcome).toBe('enqueued')
   })
@@ -334,7 +334,7 @@ behaviours('que-locks', (behaviour) => {
     expect(new Set(answers)).toEqual(new Set([true]))
     expect(await bed.runs({ job: 'sync' })).toEqual([])
     expect((await bed.store.leases.list({ limit: 10 })).items).toEqual([])
-    // `available` does not count its own check: with two permits, one enqueue leaves one.
+    // A call of `available` takes no permit: with two permits and one enqueued run, one stays available.
     const two = await bed.instance({ roles: [] })
     const semaphore = two.job('semaphore', { exclusive: { limit: 2 }, run: () => null })
     await two.start()
@@ -408,7 +408,7 @@ behaviours('que-locks', (behaviour) => {
     await belfry.start()
     await unchecked.enqueue(1)
     expect((await unchecked.enqueue(1)).outcome).toBe('enqueued')
-    // The check can also be turned on where it is off by default.
+    // The check can also be turned on for `whenBusy: 'wait'`, where it is off by default.
     await waiting.enqueue(1)
     expect((await waiting.enqueue(1)).outcome).toBe('busy')
   })
@@ -477,7 +477,7 @@ behaviours('que-locks', (behaviour) => {
       expect(holder).not.toBe('')
       expect(acquiredAt).toBeGreaterThanOrEqual(before)
       expect(now - acquiredAt).toBeGreaterThanOrEqual(2_000)
-      // Held for longer than one lease, and renewed.
+      // Each has been held for longer than one lease, so it was renewed.
       expect(expiresAt).toBeGreaterThan(now)
     }
     const [key, report, ...seats] = items

@@ -30,7 +30,7 @@ async function untilState(bed: TestBed, run: string, state: string): Promise<voi
   await bed.until(async () => (await bed.store.runs.get(run))?.state === state, `run ${run} to be ${state}`)
 }
 
-/** Calls the watcher before every store call; the watcher may throw instead. */
+/** Calls the watcher before every store call. If the watcher throws, the call fails without reaching the store. */
 function watched(store: Store, watch: (operation: string) => void | Promise<void>): Store {
   const part = <Part extends object>(target: Part, area: string): Part =>
     new Proxy(target, {
@@ -204,7 +204,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
       const acquiredAt = (await bed.store.leases.inspect('refresh'))[0]?.acquiredAt ?? 0
       await bed.until(() => renewals.length >= 1, 'the first renewal')
       expect((renewals[0] ?? 0) - acquiredAt).toBeLessThan(2_000 / 3)
-      // Two failed renewals in a row are made up for before the lease expires.
+      // After two failed renewals in a row, the third one still comes before the lease expires.
       refused = 2
       await bed.until(() => renewals.length >= 4, 'two failed renewals and one more')
       await bed.elapse(1_000)
@@ -291,7 +291,8 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     expect(ran).toEqual(['first', 'second'])
     expect(after).toMatchObject({ attempt: 2, takeovers: 1, failures: 0 })
     expect(after?.token).toBeGreaterThan(before?.token ?? Number.POSITIVE_INFINITY)
-    // Not before the one-second lease could have expired, and within one and a half seconds.
+    // The takeover waits until the one-second lease has expired, and comes at most 1.5 leases after the crash, plus a
+    // margin for the test's own steps.
     const tookMs = (after?.startedAt ?? 0) - crashedAt
     expect(tookMs).toBeGreaterThan(500)
     expect(tookMs).toBeLessThanOrEqual(2_000)
@@ -329,7 +330,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     await bed.until(() => ran.size >= 5, 'green to continue alone')
     const ticks = [...ran.keys()].sort((one, other) => one - other)
     expect([...ran.values()].map((by) => by.length)).toEqual(ticks.map(() => 1))
-    // No tick is missing, and the deploy moved none: they are one second apart from blue's first.
+    // The deploy neither dropped nor moved a tick: they follow blue's anchor second by second.
     expect(ticks).toEqual(ticks.map((_, at) => (anchored ?? 0) + 1_000 * (at + 1)))
     expect(ran.get(ticks.at(-1) ?? 0)).toEqual(['1.1'])
     const runs = await bed.runs({ schedule: 'refresh' })
@@ -420,7 +421,8 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     expect(all.length).toBeGreaterThanOrEqual(3)
     expect(ran.get('all')).toEqual(expect.arrayContaining(all))
     const latest = await missedTicks('latest')
-    // The store may have answered for a tick or more after its recovery: of all earlier ticks only the newest runs.
+    // The policy `latest` drops all missed ticks but the newest. More than one may still have run, if the last of them
+    // became due when the store answered again.
     const droppedLatest = latest.filter((tick) => !ran.get('latest')?.includes(tick))
     expect(droppedLatest.length).toBeGreaterThanOrEqual(latest.length - 1)
     expect(new Set(await reasons('latest', droppedLatest))).toEqual(new Set(['missed']))
@@ -460,7 +462,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     const { belfry, job } = await worker(bed, { exclusive: true, run: () => opened })
     const { run } = await job.enqueue({ repository: 1 })
     await untilState(bed, run, 'running')
-    // A lock may be named like the job or its payload: neither is the job's key.
+    // A lock may have the name of the job or of its payload, because the job's key is another name.
     const lock = await belfry.lock('report', { ttl: '5s' })
     expect(lock).toBeDefined()
     expect(await belfry.lock('{"repository":1}', { ttl: '5s' })).toBeDefined()
@@ -521,7 +523,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
       expect(after).toMatchObject({ result: 'in time', attempt: 2 })
       const token = before?.token ?? 0
       expect(after?.token).toBeGreaterThan(token)
-      // Whatever outcome it reports, its token is not the newest.
+      // The store refuses every outcome of the first attempt, because its token is stale.
       for (const outcome of [
         { kind: 'succeeded', result: 'late' },
         { kind: 'released' },
@@ -572,7 +574,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     })
     const { run } = await first.job.enqueue({ repository: 1 })
     await untilState(bed, run, 'running')
-    // The store knows before the claiming instance does.
+    // The store shows the run as running before its answer has reached the instance; 20 ms later the handler runs.
     await bed.elapse(20)
     bed.hold(first.belfry)
     await worker(bed, { exclusive: true, run: () => 'in time' })
@@ -580,7 +582,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     open()
     bed.resume(first.belfry)
     await bed.until(() => refusals.length > 0, 'the transaction to be refused')
-    // The store refuses it, or its own process knows without asking the store.
+    // STALE: the store refused the commit. LEASE_LOST: the process knew of the loss and did not ask the store.
     const codes = bed.store.supports.transactions ? ['STALE', 'LEASE_LOST'] : ['UNSUPPORTED']
     expect(refusals).toMatchObject([{ code: expect.toBeOneOf(codes) }])
     expect(await bed.store.runs.get(run)).toMatchObject({ result: 'in time' })
@@ -588,7 +590,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
 
   behaviour('R11', '(fix) Takeover takes seconds by default, not ten minutes.', async (bed) => {
     const { store } = bed
-    // Without options: the defaults.
+    // An instance without options uses the defaults.
     const belfry = createBelfry({ store: { ...watched(store, () => {}), close: async () => {} } })
     await belfry.start()
     await bed.until(async () => (await belfry.instances()).length === 1, 'the instance to join')

@@ -42,7 +42,7 @@ export async function redisSetup(shards = 1): Promise<StoreSetup> {
   }
 }
 
-/** The same on a real cluster: one shard per master, each of which gets the time. */
+/** Virtual time on a real cluster: one shard per master, and every master's clock is set. */
 export async function redisClusterSetup(): Promise<StoreSetup> {
   const cluster = await testCluster()
   const traffic = new Traffic()

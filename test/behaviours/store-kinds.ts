@@ -39,8 +39,8 @@ const memoryKind: StoreKind = {
 }
 
 /**
- * Every instance has its own connection. Time is virtual: within one process a transaction is over before another
- * begins, so nothing here waits for the file. `test/stores` and `test/chaos` let processes contend in real time.
+ * Every instance has its own connection. Within one process a transaction ends before another begins, so no instance
+ * ever waits for the lock on the file. `test/stores` and `test/chaos` let processes contend in real time.
  */
 const sqliteKind: StoreKind = {
   name: 'sqlite',

@@ -81,8 +81,8 @@ export class Load {
   }
 
   /**
-   * Puts a schedule whose events the broker refuses. It gets one attempt more than a
-   * missing topic needs to count as permanent.
+   * Puts a schedule whose events the broker refuses. It fires for 8 s, so that some of its events fail permanently
+   * during the load.
    * @param {string} id
    * @param {object} options
    */
@@ -92,7 +92,10 @@ export class Load {
     await this.#belfry.schedules.put(id, { ...timeline, to: 'out', onFinish: 'keep', keep: 'failures', ...options })
   }
 
-  /** Waits for a while for matching output of the processes; resolves to whether it came. @param {RegExp} words */
+  /**
+   * Resolves to true when the output of the processes matches, to false after `SAID_WITHIN_MS`.
+   * @param {RegExp} words
+   */
   async says(words) {
     const deadline = Date.now() + SAID_WITHIN_MS
     while (!words.test(this.said)) {
@@ -160,7 +163,7 @@ export class Load {
     return ids
   }
 
-  /** The longest delay of an acknowledgement, and the longest time without one, as Belfry measured them. */
+  /** As Belfry's processes measured them: the longest delay of an acknowledgement, and the longest time without one. */
   get acknowledged() {
     const worst = { maxMs: 0, silentMs: 0 }
     for (const line of readFileSync(this.#log, 'utf8').split('\n')) {
@@ -172,7 +175,7 @@ export class Load {
     return worst
   }
 
-  /** Log lines about outages, without their errors. */
+  /** How many outages of the sink the log reports. */
   get outages() {
     const lines = readFileSync(this.#log, 'utf8')
       .split('\n')

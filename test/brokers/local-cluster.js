@@ -13,7 +13,7 @@ export class LocalCluster {
   #processes = new Map()
   #names
 
-  /** @param {string} kind @param {readonly string[]} names the nodes that faults happen to; there may be other servers */
+  /** @param {string} kind @param {readonly string[]} names the servers that a scenario may stop, kill or freeze */
   constructor(kind, names) {
     this.root = mkdtempSync(join(tmpdir(), `belfry-${kind}-cluster-`))
     this.#names = names
@@ -90,7 +90,7 @@ export class LocalCluster {
 }
 
 /**
- * Retries until it succeeds.
+ * Retries an attempt that throws, until it succeeds or the time is over.
  * @template T
  * @param {() => Promise<T>} attempt
  * @returns {Promise<T>}

@@ -16,7 +16,8 @@ const belfry = createBelfry({
   poll: '100ms',
   logger,
 })
-// Measures what the broker may not record: the longest delay of an acknowledgement, and the longest time without one.
+// Not every broker records when it stored a message, so this process measures the longest delay of an acknowledgement
+// and the longest time without one.
 const times = { maxMs: 0, silentMs: 0 }
 let last = Number.NaN
 belfry.on('run:succeeded', ({ run }) => {

@@ -85,8 +85,8 @@ function canRun({ only, everyVariant, withRefusedVariant, asksForRefusals }, kin
 }
 
 /**
- * What was lost, doubled or out of order fails at once. A scenario that was not carried out in time is tried once more, on a
- * new cluster: a stalled disk can delay an election.
+ * A trial that finds lost or reordered events fails at once. One that throws, for example because a stalled disk
+ * delayed an election, is tried once more on a new cluster.
  * @param {() => Promise<readonly string[]>} trial
  * @param {() => Promise<void>} renewCluster
  */
@@ -105,7 +105,7 @@ async function passes(trial, renewCluster) {
   }
 }
 
-/** Tries a start that failed once more. @param {import('./cluster.js').BrokerKind} kind */
+/** Starts a cluster, and tries once more if the start fails. @param {import('./cluster.js').BrokerKind} kind */
 async function opened(kind) {
   try {
     return await kind.open()

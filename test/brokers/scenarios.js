@@ -23,7 +23,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * @property {(context: FaultContext) => Promise<void>} fault
  */
 
-/** The prefix of schedules that the broker refuses, in addition to the load's. */
+/** The id prefix of the schedules that a scenario adds to the load and whose events the broker refuses. */
 export const REFUSED = 'refused/'
 
 /** @type {readonly Scenario[]} */

@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline'
  * The watchdog outlives the tests briefly: when its input closes, because the tests ended or were killed, it kills the
  * server, even a frozen one. It prints the server's process id, and ends with the server.
  */
-const KEEPER = `
+const WATCHDOG = `
 exec 3<&0
 "$@" >>"$SERVER_LOG" 2>&1 3<&- </dev/null & server=$!
 echo $server
@@ -23,10 +23,13 @@ const LOG_BYTES = 2_000
 
 export class ServerProcess {
   #options
-  /** @type {{ keeper: import('node:child_process').ChildProcess, pid: number, ended: Promise<unknown> } | undefined} */
+  /** @type {{ watchdog: import('node:child_process').ChildProcess, pid: number, ended: Promise<unknown> } | undefined} */
   #running
 
-  /** @param {{ name: string, folder: string, command: readonly string[], environment?: Record<string, string>, as?: { uid: number, gid: number } }} options */
+  /**
+   * @param {{ name: string, folder: string, command: readonly string[], environment?: Record<string, string>, as?: {
+   * uid: number, gid: number } }} options
+   */
   constructor(options) {
     this.#options = options
     mkdirSync(options.folder, { recursive: true })
@@ -42,10 +45,10 @@ export class ServerProcess {
     closeSync(openSync(this.#log, 'a', 0o666))
     const env = { ...process.env, ...environment, SERVER_LOG: this.#log }
     const options = { cwd: folder, env, detached: true, ...as }
-    const keeper = spawn('sh', ['-c', KEEPER, 'sh', ...command], { ...options, stdio: ['pipe', 'pipe', 'ignore'] })
-    const ended = once(keeper, 'exit')
-    const [line] = await once(createInterface(keeper.stdout), 'line')
-    this.#running = { keeper, pid: Number(line), ended }
+    const watchdog = spawn('sh', ['-c', WATCHDOG, 'sh', ...command], { ...options, stdio: ['pipe', 'pipe', 'ignore'] })
+    const ended = once(watchdog, 'exit')
+    const [line] = await once(createInterface(watchdog.stdout), 'line')
+    this.#running = { watchdog, pid: Number(line), ended }
   }
 
   /** @param {NodeJS.Signals} signal */

@@ -44,14 +44,15 @@ const SILENT_MS = 15_000
 
 /** Events of the chaos run that the handlers do not log. */
 class History {
-  /** Store outages, each until all processes were beating again. @type {Outage[]} */
+  /** Store outages; each lasts until all processes beat again. @type {Outage[]} */
   outages = []
-  /** The number of current outages, and the end of the last one. */
+  /** How many outages are current. */
   down = 0
+  /** When the last outage ended. */
   backAt = 0
-  /** The time until all processes were beating again, after each outage. @type {number[]} */
+  /** How long it took after each outage until all processes beat again. @type {number[]} */
   recoveries = []
-  /** Until when no heartbeat can be expected from the process in a slot. @type {Map<number, number>} */
+  /** By slot: until when a half-open connection may keep the process from sending beats. @type {Map<number, number>} */
   silentUntil = new Map()
   /** Exceeded time limits. @type {string[]} */
   late = []
@@ -174,8 +175,7 @@ async function injectStoreFault(fault, { workers, setup, store, operator, histor
     return setup.inject(fault, (ms) => sleep(ms))
   }
   const outage = { from: monotonicMs(), to: Number.POSITIVE_INFINITY }
-  // Processes that start during the outage take longer; only those that were already beating must recover without a
-  // restart.
+  // Only processes that were up before the outage must recover in time. Those that start during it take longer.
   const expected = workers.up()
   history.outages.push(outage)
   history.down += 1
@@ -188,8 +188,8 @@ async function injectStoreFault(fault, { workers, setup, store, operator, histor
 }
 
 /**
- * Waits until every running process beats again without a restart, and returns the time since the end of the last
- * outage.
+ * Waits until every expected process that still runs beats again, and returns how long that took since the end of the
+ * last outage. Returns undefined when it took too long.
  * @param {{ expected: readonly number[] } & Pick<Parameters<typeof injectFaults>[0], 'operator' | 'store' | 'workers' | 'history'>} options
  */
 async function untilAllBeat({ operator, store, workers, history, expected }) {
@@ -200,7 +200,7 @@ async function untilAllBeat({ operator, store, workers, history, expected }) {
     since ??= await store.now().catch(() => undefined)
     const instances = await operator.instances().catch(() => [])
     const beating = new Set(instances.filter(({ beatAt }) => beatAt >= (since ?? beatAt + 1)).map(({ pid }) => pid))
-    // Processes that were killed or stopped meanwhile are not waited for.
+    // The others were killed or stopped meanwhile.
     const running = new Set(workers.running(0))
     const isSilent = (/** @type {number} */ pid) => monotonicMs() < (history.silentUntil.get(workers.slotOf(pid)) ?? 0)
     const missing = expected.filter((pid) => running.has(pid) && !beating.has(pid) && !isSilent(pid))
@@ -219,7 +219,7 @@ async function untilAllBeat({ operator, store, workers, history, expected }) {
 }
 
 /**
- * Retries an operator's call, because the operator may still be reconnecting, too.
+ * Retries a call of the operator, whose own connection to the store may still be broken.
  * @template Result
  * @param {() => Promise<Result>} work
  * @returns {Promise<Result>}

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * One of several processes that write to one file as fast as they can, in small and large batches, while an instance in
- * each keeps its lease. Reports at the end how long its event loop was blocked and whether it lost its lease.
+ * One of several processes that write to one SQLite file as fast as they can, in small and large batches. The process
+ * is an instance, too. At the end it reports how long its event loop was blocked and how often it lost its lease.
  */
 import { createBelfry } from '../../dist/index.js'
 import { sqlite } from '../../dist/stores/sqlite/index.js'
@@ -31,7 +31,7 @@ belfry.on('instance:lost', () => {
   report.lost += 1
 })
 await belfry.start()
-// Loading and starting are complete; from here on, blocking is what the test measures.
+// Begins only now, because loading modules and starting the instance block the event loop as well.
 watchEventLoop(0, (blockedMs) => {
   report.blockedMs = Math.max(report.blockedMs, blockedMs)
 })

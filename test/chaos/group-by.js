@@ -3,7 +3,7 @@
  * `Map.groupBy` for older runtimes.
  * @template Item
  * @param {readonly Item[]} items
- * @param {(item: Item) => string | undefined} keyOf items without one are together under an empty one
+ * @param {(item: Item) => string | undefined} keyOf items without a key form one group, under the empty key
  */
 export function groupBy(items, keyOf) {
   /** @type {Map<string, Item[]>} */

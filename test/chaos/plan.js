@@ -95,7 +95,7 @@ export function planFaults({ seed, seconds, processes, leaseMs, kinds }) {
       faults.push(fault(kind, (untilMs / crashes) * (at + 0.3 + random() * 0.3)))
     }
   }
-  // A short plan has every kind of fault at least once, too.
+  // Adds the kinds that were not drawn, so that even a short plan has every kind of fault.
   for (const kind of kinds.filter((each) => !faults.some((planned) => planned.kind === each))) {
     faults.push(fault(kind, untilMs * (0.2 + random() * 0.7)))
   }

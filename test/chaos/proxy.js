@@ -19,7 +19,7 @@ class Connection {
   #asked = false
   /** @type {Record<Way, { to: Socket, chunk: Buffer, dueAt: number }[]>} */
   #delayed = { request: [], reply: [] }
-  /** Whether data was dropped: then the rest of the stream would be garbled, so it is dropped as well. */
+  /** The directions in which data was dropped. What follows would be garbled, so it is dropped as well. */
   #isSilent = { request: false, reply: false }
   #random
   #faults
@@ -53,7 +53,7 @@ class Connection {
     return this.#faults.swallows !== undefined && (this.#isSilent.request || this.#isSilent.reply)
   }
 
-  /** The network works again: a side learns that the other has closed. */
+  /** Ends the silence of the network: now a side learns that the other has closed. */
   heal() {
     if (this.client.closed || this.server.closed) this.destroy()
   }
@@ -91,7 +91,7 @@ class Connection {
     if (queue.length === 1) this.#forwardDue(way)
   }
 
-  /** One timer for each way: the timers of two chunks may fire in the wrong order. @param {Way} way */
+  /** Each direction has one timer, because the timers of two chunks may fire in the wrong order. @param {Way} way */
   #forwardDue(way) {
     const queue = this.#delayed[way]
     for (let next = queue[0]; next !== undefined; next = queue[0]) {

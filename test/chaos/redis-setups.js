@@ -45,7 +45,7 @@ export async function redisSetup(processes, seed) {
     clockErrorMs: 0,
     frozenHoldsStore: false,
     store: { name: 'redis', url: server.url, client: '@redis/client' },
-    // Half of the processes use each client, with its defaults.
+    // One half of the processes uses @redis/client, the other ioredis, each with its default options.
     storeOf: (at) => ({
       name: 'redis',
       url: `redis://127.0.0.1:${proxies[at]?.port}`,

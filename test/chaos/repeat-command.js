@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The command that plans the same faults again.
+ * The command line that repeats a chaos run with the same planned faults.
  * @param {object} settings
  * @param {string} settings.store
  * @param {string} [settings.liveness]

@@ -11,7 +11,7 @@ import { nameOf } from './verify.js'
  * @typedef {import('./verify.js').Line} Line
  */
 
-/** While processes and connections are disturbed, recording a tick may take this long until a claim sees it. */
+/** With broken processes and connections, this much time may pass between a run's creation and a claim that sees it. */
 const RECORDED_MS = 5_000
 
 /** Two runs created within this time have no defined order. */
@@ -24,7 +24,7 @@ const OLDER_MS = 1_000
  * @param {ReadonlyMap<string, Run>} runs
  * @param {ReadonlyMap<string, import('../../dist/index.js').Overlap>} policies
  * @param {string[]} violations
- * @returns {number} how many runs were looked at
+ * @returns {number} how many runs were checked
  */
 export function checkOverlaps(lines, runs, policies, violations) {
   let inTurn = 0
@@ -46,7 +46,7 @@ export function checkOverlaps(lines, runs, policies, violations) {
 }
 
 /**
- * From the first start of a run to the return of its final attempt.
+ * The time of each run from its first start to the return of its final attempt.
  * @param {readonly Line[]} lines
  * @param {ReadonlyMap<string, Run>} runs
  */
@@ -91,8 +91,8 @@ export function checkFairness(runs, clockErrorMs, violations) {
 }
 
 /**
- * A run is skipped as busy only while another of its key runs. A run that was claimed more than once may have run at
- * any time since its creation.
+ * A run is skipped as busy only while another run of its key runs. The history keeps only the last start of a run, so
+ * one that was claimed more than once may have run at any time since its creation.
  * @param {ReadonlyMap<string, Run>} runs
  * @param {number} clockErrorMs
  * @param {string[]} violations

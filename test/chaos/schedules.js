@@ -8,14 +8,14 @@
  * @type {readonly ((at: number) => Partial<ScheduleInput>)[]}
  */
 const KINDS = [
-  // A third have their own key; the others share one in pairs, so that their runs queue up.
+  // A third of these schedules have a key of their own. Two others share each key, so that their runs queue up.
   (at) => ({ job: 'solo', payload: { key: at % 30 === 0 ? `own ${at}` : `shared ${Math.floor(at / 30)}` } }),
   () => ({ job: 'quick' }),
   (at) => ({ job: 'picky', payload: { key: `picky ${Math.floor(at / 20)}` } }),
   () => ({ job: 'slow' }),
   () => ({ job: 'slow', overlap: 'skip' }),
   () => ({ job: 'slow', overlap: 'queue-one' }),
-  // Quick enough to catch up on the queue after an outage.
+  // The job is short, so that the queue of an outage empties in time.
   () => ({ job: 'brief', overlap: 'queue-all' }),
   () => ({ job: 'slow', overlap: 'cancel-running' }),
   () => ({ job: 'slow' }),
@@ -23,8 +23,8 @@ const KINDS = [
 ]
 
 /**
- * One run at a time per key. The code that puts the schedules knows this option, so no run waits for its key to be
- * computed.
+ * One run at a time per key. The process that puts the schedules defines the job with this option too, so that every
+ * run has its key from the start.
  */
 export const SOLO = /** @type {const} */ ({ exclusive: { by: ['key'], whenBusy: 'wait' } })
 

@@ -20,7 +20,7 @@ import { clusterSetup, redisSetup } from './redis-setups.js'
  * @property {number} clockErrorMs the largest difference between the store's own clocks
  * @property {boolean} frozenHoldsStore whether a frozen process can block all writes of the others
  * @property {StoreKind} store for the operator, without faults
- * @property {(at: number) => StoreKind} storeOf as the process in a slot connects to it
+ * @property {(at: number) => StoreKind} storeOf for the process in a slot, through its proxy if there is one
  * @property {(at: number) => Record<string, string>} environmentOf
  * @property {(at: number) => number} skewOf a process's clock skew
  * @property {(fault: Fault, sleep: (ms: number) => Promise<void>) => Promise<void>} inject resolves when the fault is over

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Opens a store from settings that a process receives as data. Each can write an effect inside a handler's transaction,
- * into a table without a unique constraint: the chaos run itself must show that no effect is there twice.
+ * Opens a store from settings that a process receives as data, and writes effects inside a handler's transaction. The
+ * table of effects has no unique constraint, because the chaos run itself must show that no effect is there twice.
  */
 import { createRequire } from 'node:module'
 import { Redis } from 'ioredis'
@@ -38,7 +38,7 @@ export async function openStore(kind) {
   }
 }
 
-/** With its defaults: it queues commands while disconnected, and resends unanswered ones. */
+/** With its default options, ioredis queues commands while disconnected and resends unanswered ones. */
 function ioredis(/** @type {string} */ url) {
   return /** @type {import('../../dist/stores/redis/index.js').IoRedis} */ (/** @type {unknown} */ (new Redis(url)))
 }

@@ -5,8 +5,8 @@ import { chaos } from './chaos.js'
 import { repeatCommand } from './repeat-command.js'
 
 /**
- * Runs a chaos test and expects no violation. Exceeded time limits are tried once more, because a stalled disk can
- * cause them; violations of safety are not.
+ * Runs a chaos test and expects no violation. If only time limits were exceeded, it runs once more, because a stalled
+ * disk can cause that. A violation of safety fails at once.
  * @param {Omit<import('./chaos.js').ChaosOptions, 'store' | 'say'>} settings
  * @param {() => import('./store-setups.js').StoreSetupKind} makeSetup for each try
  * @returns {Promise<Record<string, number>>} the counts

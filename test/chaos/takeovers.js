@@ -5,7 +5,7 @@ import { monotonicMs } from './monotonic.js'
 
 /** The promised limit from the kill to the start of the next attempt, in leases. */
 const MOST_LEASES = 1.5
-/** A slow machine delays each step of a takeover: the sweep and the claim. */
+/** The steps of a takeover: the sweep and the claim. A slow machine may delay each of them as it delays other runs. */
 const STEPS = 2
 
 /**
@@ -30,8 +30,8 @@ export function measureTakeovers({ lines, workers, history, leaseMs, frozenHolds
       if (shared.has(runs.get(line.run ?? '')?.key?.name ?? '')) continue
       if (line.pid !== pid || over.has(`${pid}/${line.run}/${line.token}`)) continue
       const next = starts.get(`${line.run}/${(line.attempt ?? 0) + 1}`)
-      // A run that was settled just before the kill has no next attempt; a process that was stopped before lost its run
-      // earlier.
+      // Not a takeover after this kill: the run was settled just before it, or lost earlier while its process was
+      // stopped.
       if (next === undefined || next.t < at || isExcused(at, next)) continue
       const tookMs = Math.round(next.t - at)
       takeoversMeasured += 1
@@ -69,7 +69,8 @@ function sharedKeys(runs) {
 }
 
 /**
- * The median lateness, within a period, of runs that waited for nothing.
+ * Returns how late ticks started within a period: the median of first attempts without a key, which wait for no other
+ * run.
  * @param {readonly Line[]} lines
  * @param {ReadonlyMap<string, import('./verify.js').Run>} runs
  */

@@ -78,8 +78,8 @@ export async function verify(evidence) {
   checkExclusive(lines, runs, violations)
   checkClocks(lines, skews, violations)
   const locks = checkTokens(lines, violations)
-  // Known and open: on several shards, a pause or failover of one may let a younger run have a key before an older one.
-  // That is counted; where one server decides, it is a violation.
+  // A known limit of several shards: a pause or failover of one may give a key to a younger run before an older one.
+  // There, such runs are only counted. On a single server they are violations.
   /** @type {string[]} */
   const outOfOrder = []
   const turns = {
@@ -196,7 +196,7 @@ function checkLog(lines, runs, violations) {
 }
 
 /**
- * Committed attempts never overlap others of their key, and their tokens grow.
+ * Of each key, the attempts that succeeded never overlap, and their tokens grow.
  * @param {readonly Line[]} lines
  * @param {ReadonlyMap<string, Run>} runs
  * @param {string[]} violations

@@ -147,7 +147,7 @@ describe('the chaos test', () => {
         of.overlap = policy
         for (const each of of.runs) Object.assign(each, { key: undefined })
         of.effects.length = 0
-        // Even an attempt that was lost later must not start before its turn.
+        // The run must not start before its turn, not even with a first attempt that is lost later.
         of.lines.push({ ...of.lines[3], t: BEGAN + 5, token: 150, attempt: 0 })
       })
       expect(overlapping).toEqual([`${one} and ${two}, with overlap ${policy}, overlapped for 5 ms`])
@@ -200,7 +200,7 @@ describe('the chaos test', () => {
   it('reports a slow takeover, unless the store was down', async () => {
     /** @param {ReturnType<typeof soundEvidence>} of */
     const killed = ({ lines, kills }) => {
-      // Its first attempt was running when its process was killed; the second one settled.
+      // The run's first attempt was running when its process was killed; its second attempt settled.
       lines.push({ ...lines[3], pid: 11, token: 150, t: BEGAN - 10_000 })
       for (const at of [3, 4, 5]) Object.assign(lines[at], { attempt: 2 })
       kills.push({ pid: 11, at: BEGAN - 5_000 })

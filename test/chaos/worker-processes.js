@@ -41,7 +41,7 @@ export class WorkerProcesses {
     for (let at = 0; at < processes; at += 1) this.#spawn(at)
   }
 
-  /** The processes that are not stopped and have been running for long enough. @param {number} sinceMs */
+  /** The processes that are not stopped and have been running for at least `sinceMs`. @param {number} sinceMs */
   running(sinceMs) {
     const before = monotonicMs() - sinceMs
     return this.#slots

@@ -39,7 +39,7 @@ const belfry = createBelfry({
   },
 })
 
-/** A broken connection fails the attempt of a transaction; with this many attempts the run still succeeds. */
+/** An attempt fails when the connection of its transaction breaks. With this many attempts the run still succeeds. */
 const retry = /** @type {const} */ ({ attempts: 1_000, backoff: 'fixed', delay: '200ms' })
 
 belfry.job('quick', { run: (context) => work(context, 30) })

@@ -75,7 +75,8 @@ export async function openKafkaCluster({ brokers = 3, partitions = 6 } = {}) {
 }
 
 /**
- * Formats one folder with a JVM, and copies it for the others with their own number.
+ * Formats the first broker's storage folder, and copies it for the other brokers with their own node id: each format
+ * would start a JVM.
  * @param {string} root @param {readonly import('./properties.js').Ports[]} ports
  */
 function format(root, ports) {
@@ -204,7 +205,10 @@ class KafkaCluster {
     ]
   }
 
-  /** @param {string} client @param {string} topic @param {string} [variant] @returns {import('../cluster.js').SinkRecipe} */
+  /**
+   * @param {string} client
+   * @param {string} topic @param {string} [variant] @returns {import('../cluster.js').SinkRecipe}
+   */
   sink(client, topic, variant) {
     return {
       ...{ file: 'kafka/index.js', make: 'kafka' },

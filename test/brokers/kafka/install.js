@@ -44,7 +44,7 @@ export function classPath() {
   return join(LIBRARIES, '*')
 }
 
-/** The folder of the clients that the root does not install. */
+/** Has the Kafka clients that the project's root package does not install. */
 export const CLIENT_FOLDER = join(BROKERS, 'node_modules')
 
 /** @param {readonly string[]} clients */
@@ -66,15 +66,15 @@ export function newerNode() {
   return file
 }
 
-/** Ignores install scripts: the steps they would run are explicit below. @param {string} folder */
+/** Ignores install scripts: `buildConfluent` does what they would do. @param {string} folder */
 function npmInstall(folder) {
   const options = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
   execFileSync('npm', options, { cwd: folder, stdio: ['ignore', 2, 2], timeout: 300_000 })
 }
 
 /**
- * The package's binary comes from GitHub. Where GitHub is unreachable it is built against the system's libraries, and
- * cached.
+ * Downloads the binary of Confluent's client from GitHub. Where GitHub is unreachable, builds it against the system's
+ * libraries and caches it.
  */
 function buildConfluent() {
   const folder = join(CLIENT_FOLDER, '@confluentinc', 'kafka-javascript')
@@ -108,7 +108,7 @@ function preGyp(folder, how) {
   const file = createRequire(join(folder, 'package.json')).resolve('@mapbox/node-pre-gyp/bin/node-pre-gyp')
   const global_ = execFileSync('npm', ['root', '-g'], { encoding: 'utf8' }).trim()
   const gyp = join(global_, 'npm', 'node_modules', 'node-gyp', 'bin', 'node-gyp.js')
-  // Node's headers usually come with it; otherwise they are downloaded.
+  // Most installations of Node include its headers. Without them, node-gyp downloads them.
   const home = dirname(dirname(process.execPath))
   const headers = existsSync(join(home, 'include', 'node', 'node.h')) ? { npm_config_nodedir: home } : {}
   const env = { ...process.env, ...headers, CKJS_LINKING: 'dynamic', npm_config_node_gyp: gyp }

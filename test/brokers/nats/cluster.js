@@ -1,5 +1,7 @@
 // @ts-check
-/** NATS: three servers with JetStream, and a leaf node without it, which offers the other variants of connecting. */
+/**
+ * NATS: three servers with JetStream, and a leaf node without it. Belfry connects to the servers or to the leaf node.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { foundOrInstalled } from '../../servers/apt-install.js'
@@ -138,8 +140,8 @@ class NatsCluster {
   }
 
   /**
-   * A leaf node cannot tell a missing stream from an election: it reaches no JetStream API. There the event is tried again
-   * until its attempts are used up, which takes hours.
+   * Through a leaf node, Belfry reaches no JetStream API and cannot tell a missing stream from an election. It retries
+   * such an event until its attempts are used up, which takes hours, so the test leaves this refusal out.
    * @param {string} client
    */
   async refusals(client) {

@@ -22,7 +22,7 @@ const SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 const COOKIE = 'belfrytests'
 const COMMAND_MS = 30_000
 const MAX_MESSAGE_BYTES = 150_000
-/** The body of a message after all others of a queue: where reading ends. */
+/** The body of a marker message: `read` appends it to the queue and reads up to it. */
 const LAST = '"last"'
 
 /** @type {import('../cluster.js').BrokerKind} */
@@ -121,7 +121,10 @@ class RabbitCluster {
   #nodes
   #environments
 
-  /** @param {LocalCluster} cluster @param {readonly Node[]} nodes @param {ReadonlyMap<string, Record<string, string>>} environments */
+  /**
+   * @param {LocalCluster} cluster
+   * @param {readonly Node[]} nodes @param {ReadonlyMap<string, Record<string, string>>} environments
+   */
   constructor(cluster, nodes, environments) {
     this.#cluster = cluster
     this.#nodes = nodes

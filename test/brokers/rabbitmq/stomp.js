@@ -7,7 +7,8 @@ const READ_WITHIN_MS = 120_000
 const END = Buffer.from([0])
 
 /**
- * Reads a queue up to the message that the caller appended last. The broker's own count is no measure: it is seconds old.
+ * Reads a queue up to the message that the caller appended last. The broker's count of messages cannot tell the end: it
+ * is seconds old.
  * @param {number} port
  * @param {string} queue
  * @param {string} last the body of that message
