@@ -34,7 +34,6 @@ export function app(
   return (request, info) => hono.fetch(request, { audit, authorise, closing, concurrency, info })
 }
 
-/** Authorises first, maps thrown errors to problem+json, and logs the request. */
 function handlerMaker({ log }: ParsedServerOptions, { pass, passOpen }: Guard): ToHandler {
   return (work, isOpen = false) =>
     async (c) => {
@@ -67,5 +66,5 @@ function checkUrl(url: string): void {
   }
 }
 
-/** U+0000 to U+001F, U+007F, and U+0080 to U+009F as UTF-8 writes them. */
+/** The control characters U+0000–U+001F, U+007F and U+0080–U+009F as percent-encoded UTF-8. */
 const CONTROLS = /%(?:[01][0-9a-f]|7f|c2%[89][0-9a-f])/i

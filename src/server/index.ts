@@ -15,15 +15,15 @@ export type { LimitOptions, ServerOptions } from './server-options.js'
 export interface BelfryServer {
   fetch(request: Request, info?: RequestInfo): Promise<Response>
   /**
-   * Ends event streams, imports and waiting requests. Resolves when all changes so far are in the audit trail; call it again
-   * after the last request. Does not stop Belfry.
+   * Ends event streams, imports and waiting requests. Resolves when the audit trail holds all changes made so far. Requests
+   * that end later may add entries, so call it again after the last request. Belfry itself keeps running.
    */
   close(): Promise<void>
 }
 
 export function createServer(belfry: Belfry, options: ServerOptions = {}): BelfryServer {
   const closing = new AbortController()
-  // Every event stream, import and waiting request adds a listener.
+  // Every event stream, import and waiting request adds a listener: Node would report more than ten as a leak.
   setMaxListeners(0, closing.signal)
   const parsed = parseServerOptions(options)
   const trail = new AuditTrail(belfry.records, parsed.log)

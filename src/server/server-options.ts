@@ -5,7 +5,7 @@ import { guarded, type Logger, stderrLogger } from '../core/logger.js'
 import type { Authorise } from './security/caller.js'
 
 export interface ServerOptions {
-  /** Where the handler is mounted, such as `/belfry`. Default at the root. */
+  /** The path under which the handler is mounted, such as `/belfry`. Default: the root. */
   readonly basePath?: string
   /** Authenticates requests. Default: every caller is admin, and only requests to a loopback host are answered. */
   readonly authorise?: Authorise
@@ -20,9 +20,9 @@ export interface ServerOptions {
 export interface LimitOptions {
   /** Largest body in bytes; imports are streams without a limit. Default 1 MiB. */
   readonly bodyBytes?: number
-  /** Milliseconds in which a body must arrive; for an import, the longest pause in it. Default 30,000. */
+  /** Milliseconds that a body may take to arrive; for an import, the longest pause within the body. Default 30,000. */
   readonly bodyMs?: number
-  /** Schedules in one `:apply`, runs in one `:retry`. Default 1,000. */
+  /** Most schedules in one `:apply`, and most runs in one `:cancel` or `:retry`. Default 1,000. */
   readonly batch?: number
   /** Requests per second of one caller, by the name that `authorise` returns. Default 2,000, with bursts of five times that. */
   readonly requestsPerSecond?: number

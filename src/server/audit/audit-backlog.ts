@@ -7,28 +7,30 @@ import type { Json } from '../../core/checks/json.js'
 import type { Caller } from '../security/caller.js'
 import { type AuditDeed, type AuditGroup, toDetail } from './audit-entries.js'
 
-/** A record holds at most this many entries, and about this many characters. */
+/** Most entries in one record. */
 export const MOST_TOGETHER = 500
+/** Most characters in one record, by the estimates below. */
 const MOST_CHARACTERS = 64_000
 const MAX_TARGET = 1_000
-/** About how many JSON characters a group adds to its detail, and a target to its name. */
+/** Estimated JSON characters of a group besides its detail and targets. */
 const GROUP_CHARACTERS = 100
+/** JSON characters around a target's name: two quotes and a comma. */
 const TARGET_CHARACTERS = 3
 
 export type AuditArguments = readonly [
   caller: Pick<Caller, 'name' | 'role'>,
   action: string,
   target: string,
-  /** A caller that does the same to many targets passes the same object each time, so that their entries can be grouped. */
+  /** Only entries that share one detail object are grouped: a route that changes many targets passes the same object. */
   detail?: Json,
 ]
 
 interface Waiting {
   readonly deed: AuditDeed
-  /** The detail before it was redacted, compared by identity. */
+  /** The detail as the route passed it, before redaction. `isSame` compares it by identity. */
   readonly given: Json | undefined
   readonly targets: string[]
-  /** About how many characters it has in the record. */
+  /** Estimated characters of this group in the record. */
   length: number
 }
 
@@ -51,7 +53,7 @@ export class AuditBacklog {
     }
   }
 
-  /** Removes and returns as many as fit into a record. */
+  /** Removes and returns the oldest groups, as many as fit into one record. */
   take(): readonly AuditGroup[] {
     let [count, entries, characters] = [0, 0, 0]
     for (const { targets, length } of this.#waiting) {

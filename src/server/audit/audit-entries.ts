@@ -76,7 +76,7 @@ export async function listEntries(
   return from === undefined ? { items: found } : { items: found, next: from }
 }
 
-/** The detail as it is stored: redacted, and cut if it is too long. With its length in characters. */
+/** Returns the stored form of a detail (redacted, and cut if it is too long) and its length in characters. */
 export function toDetail(given: Json): { readonly detail: Json; readonly length: number } {
   const whole = redacted(given)
   const text = JSON.stringify(whole)
@@ -84,7 +84,7 @@ export function toDetail(given: Json): { readonly detail: Json; readonly length:
   return { detail, length: Math.min(text.length, MAX_DETAIL) }
 }
 
-/** The body of a record. */
+/** A record of a single entry holds the entry itself; every other record holds a list. */
 export function toAuditRecord(groups: readonly AuditGroup[]): Json {
   const [only] = groups
   const isAlone = groups.length === 1 && only?.targets.length === 1

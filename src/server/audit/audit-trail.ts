@@ -3,14 +3,15 @@
  * ninety days.
  *
  * A failed audit write does not fail the request: the change is already stored, and an error would make the caller repeat it.
- * So the write is tried three times, and then goes to the log instead. The answer does not wait for the write either: a
- * process killed between the two loses the entry in both orders. `list` and `settled` wait until all entries are stored.
+ * The trail tries the write three times, and then writes the entry to the log instead. Responses do not wait for the audit
+ * write. Waiting would protect nothing: a process killed between the change and its audit write loses the entry either way.
+ * `list` and `settled` wait until all entries are stored.
  *
  * A single change is written at once. Changes within the next 25 ms share a record, and those that differ only in their target
  * share one group in it.
  *
- * Ids begin with the store's time. The process estimates it as its monotonic clock plus an offset, which it learns from the
- * answer of a first, empty write and corrects with the answer of every later one.
+ * Ids begin with the estimated store clock: this process's monotonic clock plus an offset. The reply to a first, empty write
+ * sets the offset, and the reply to every later write corrects it.
  */
 import { randomBytes } from 'node:crypto'
 import { type Clock, sleep, systemClock } from '../../core/clock.js'
@@ -32,13 +33,13 @@ import {
 const KEPT_MS = 90 * 24 * 3_600_000
 const TRIES = 3
 const RETRY_MS = 100
-/** How long the trail waits after a record, so that the next entries can share one. */
+/** The pause after each record, so that entries that arrive meanwhile share the next record. */
 const PAUSE_MS = 25
-/** With more unstored entries than this, callers wait. */
+/** With more unstored entries than this, `note` waits (backpressure). */
 const MOST_UNSTORED = 1_000
 
 interface Awaiting {
-  /** How many entries must be stored. */
+  /** `done` is called once this many entries are stored. */
   readonly upTo: number
   readonly done: () => void
 }
@@ -47,7 +48,7 @@ export class AuditTrail {
   readonly #records: RecordStore
   readonly #clock: Clock
   readonly #log: Logger
-  /** How far the store's clock is ahead of our monotonic one. */
+  /** The store's clock minus this process's monotonic clock. */
   #aheadMs: number | undefined
   readonly #backlog = new AuditBacklog()
   #awaiting: Awaiting[] = []
@@ -72,7 +73,7 @@ export class AuditTrail {
     return this.settled()
   }
 
-  /** Stores the entry in the background. Waits only when too many entries are unstored (backpressure). */
+  /** Stores the entry in the background. Waits only while too many entries are unstored. */
   async note(...entry: AuditArguments): Promise<void> {
     this.#note(...entry)
     if (this.#noted - this.#stored > MOST_UNSTORED) await this.settled()
@@ -121,10 +122,10 @@ export class AuditTrail {
     })
   }
 
-  /** Never throws. */
+  /** Never throws: entries that cannot be stored go to the log. */
   async #store(groups: readonly AuditGroup[]): Promise<void> {
     const body = toAuditRecord(groups)
-    // The same id for all tries: a write whose answer was lost is then overwritten, not duplicated.
+    // All tries use the same id, so that a retry after a lost reply overwrites the record instead of duplicating it.
     let id: string | undefined
     for (let attempt = 1; ; attempt += 1) {
       try {

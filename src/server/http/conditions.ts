@@ -1,4 +1,4 @@
-/** Preconditions of writes: If-Match and If-None-Match compare the versions of schedules. */
+/** Conditional requests: If-Match and If-None-Match hold the version of a schedule as its ETag. */
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { problem } from './problem.js'
@@ -10,7 +10,7 @@ export function etag(version: number): string {
   return `"${version}"`
 }
 
-/** `If-Match: *` accepts any version, so a write that lost a race is tried again. */
+/** Most tries of a write with `If-Match: *`, which accepts any version and so is retried after it lost a race. */
 const MAX_TRIES = 100
 
 /** Calls `write` with the version that If-Match or If-None-Match asks for. With `If-Match: *`, it retries after a conflict. */
@@ -32,7 +32,7 @@ export async function conditionally<Written>(
   }
 }
 
-/** The version that the write may replace: 0 when the schedule must not exist yet, undefined for any version or none. */
+/** The version that the write may replace: 0 if the schedule must not exist yet, undefined if there is no precondition. */
 async function wantedVersion(c: ServerContext, belfry: Belfry, id: string): Promise<number | undefined> {
   const none = c.req.header('if-none-match')
   const match = c.req.header('if-match')

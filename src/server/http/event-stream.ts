@@ -49,7 +49,7 @@ export class EventStream {
       controller.enqueue(this.#encoder.encode(text))
       return
     }
-    // Too slow: it misses events from here on, and has to reload.
+    // The client reads too slowly: it misses events from here on, and must reload.
     controller.enqueue(this.#encoder.encode('event: reset\ndata: {"reason":"slow"}\n\n'))
     this.close()
   }

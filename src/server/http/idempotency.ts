@@ -36,7 +36,7 @@ interface StoredAnswer {
   readonly body: string
 }
 
-/** A name for what this request creates: the same at each repetition. Undefined without a key. */
+/** Names the schedule or run that this request creates; a repetition gets the same name. Undefined without a key. */
 export function uniqueName(c: ServerContext): string | undefined {
   const key = c.req.header('idempotency-key')
   return key === undefined ? undefined : recordId(c, c.get('caller'), key)
@@ -44,7 +44,7 @@ export function uniqueName(c: ServerContext): string | undefined {
 
 type Work = () => Promise<Reply>
 
-/** Does the work at most once per key; without a key, does it. */
+/** Does the work unless the key is reserved or answered already. A request without a key always does the work. */
 export async function once(belfry: Belfry, c: ServerContext, body: unknown, work: Work): Promise<Reply> {
   const key = c.req.header('idempotency-key')
   if (key === undefined) return work()
@@ -75,7 +75,7 @@ export async function once(belfry: Belfry, c: ServerContext, body: unknown, work
   }
   const { status, headers, body: text } = reply
   const answer = { status, headers, body: typeof text === 'string' ? text : '' }
-  // The work is done, so a failure here must not fail the request: a repetition is then detected by `uniqueName`.
+  // The work is done, so a failure here must not fail the request. The store detects a repetition by its `uniqueName`.
   await belfry.records.put({ kind: KIND, id, ttlMs: DONE_MS, body: { fingerprint, answer } }).catch(() => {})
   return reply
 }

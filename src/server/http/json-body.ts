@@ -1,4 +1,4 @@
-/** Reads a JSON body. Size, time and depth are checked before anything is built from it. */
+/** Reads a JSON body. Its size, duration and depth are checked before it is parsed. */
 import { systemClock } from '../../core/clock.js'
 import type { RequestInfo } from '../security/caller.js'
 import { Problem, problem } from './problem.js'
@@ -16,7 +16,7 @@ export interface BodyLimits {
   readonly bodyMs: number
 }
 
-/** The body as JSON. An optional body that is empty reads as an empty object. */
+/** Resolves to the parsed body. An empty optional body is an empty object. */
 export async function readJson(
   request: Request,
   { body }: RequestInfo,
@@ -135,7 +135,7 @@ function withinTime<T>(body: Promise<T>, withinMs: number): Promise<T> {
   })
 }
 
-/** The body as it arrives. Throws a problem when it breaks off, or when nothing arrives for `idleMs`. */
+/** Yields the body part by part. Throws a problem when it breaks off, or when no part arrives for `idleMs`. */
 export async function* bodyParts(
   { body }: Request,
   { body: whole }: RequestInfo,

@@ -36,7 +36,7 @@ export interface FieldError {
   /** JSON pointer into the body, or the name of a query parameter or header. */
   readonly pointer: string
   readonly message: string
-  /** The library's error code, where it has one. */
+  /** The library's error code, if one of its parsers refused the field. */
   readonly code?: string
 }
 
@@ -131,14 +131,14 @@ export function problemReply(found: Problem, instance?: string): Reply {
   return json(body, status, { 'content-type': 'application/problem+json', ...headers })
 }
 
-/** For answers outside of a route. */
+/** For problems that arise outside of a route. */
 export function problemResponse(found: Problem): Response {
   return toResponse(problemReply(found))
 }
 
 const MAX_ERRORS = 50
 
-/** The issues of a shape as field errors. */
+/** Converts zod issues to field errors. */
 export function fieldErrors(error: z.ZodError, base: readonly PropertyKey[] = []): FieldError[] {
   return error.issues.slice(0, MAX_ERRORS).flatMap((issue): FieldError[] => {
     const path = [...base, ...issue.path]
@@ -162,7 +162,7 @@ export function invalidBody(errors: readonly FieldError[]): Problem {
   return problem(422, code, detail, { errors })
 }
 
-/** RFC 6901. */
+/** A JSON pointer (RFC 6901). */
 export function pointerOf(path: readonly PropertyKey[]): string {
   return path.map((part) => `/${cut(String(part)).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 }

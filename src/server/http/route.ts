@@ -22,7 +22,7 @@ import type { Reply } from './reply.js'
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 
-/** What Hono carries through a request. */
+/** The values that Hono's context carries through a request. */
 export interface ServerEnv {
   readonly Bindings: {
     readonly info: RequestInfo
@@ -50,7 +50,7 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** What all routes share. */
+/** The Belfry and the options that all routes share. */
 export interface Service {
   readonly belfry: Belfry
   readonly options: ParsedServerOptions
@@ -97,7 +97,7 @@ export interface Route extends RouteParts {
 
 type NoQuery = z.ZodObject<Record<never, never>>
 
-/** Ties a route's shapes to its handler: the handler only gets a query and a body that passed them. */
+/** Joins a handler with its shapes: the role, the query and the body are checked before `handle` is called. */
 export function route<Query extends z.ZodObject = NoQuery, Body extends z.ZodType = z.ZodUndefined>(
   spec: RouteSpec<Query, Body>,
 ): Route {

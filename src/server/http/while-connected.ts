@@ -1,7 +1,10 @@
 import { problem } from './problem.js'
 import type { ServerContext } from './route.js'
 
-/** Waits until the client disconnects or the service closes, at the latest. Counts as one of the caller's waiting requests. */
+/**
+ * Calls `wait` with a signal that aborts when the client disconnects or the service closes. Meanwhile the request counts as
+ * one of the caller's waiting requests.
+ */
 export async function whileConnected<Result>(
   c: ServerContext,
   wait: (signal: AbortSignal) => Promise<Result>,

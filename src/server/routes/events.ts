@@ -50,7 +50,7 @@ export function eventsRoute(belfry: Belfry): Route {
         unwatch()
         unwatchProcess()
       })
-      // The body of a HEAD is never read.
+      // The body of a HEAD response is never read, so its stream would never end.
       if (closing.aborted || signal.aborted || c.req.raw.method === 'HEAD') close()
       await catchUp(belfry, stream, caller, c.req.header('last-event-id')).catch((error: unknown) => {
         close()
@@ -61,7 +61,7 @@ export function eventsRoute(belfry: Belfry): Route {
   })
 }
 
-/** Sends the changes since the client's last event, then `ready`: the stream is complete from here on. */
+/** Sends the changes since the client's last event, then `ready`: from here on the stream is complete. */
 async function catchUp(belfry: Belfry, stream: EventStream, caller: Caller, last: string | undefined): Promise<void> {
   const now = (await belfry.now()).getTime()
   if (last !== undefined && last !== '') {
@@ -77,7 +77,7 @@ function send(stream: EventStream, caller: Caller, news: RunEvent): void {
   const id = String(news.at)
   if (news.kind === 'gap') stream.send('reset', { reason: 'gap' }, id)
   else if (news.kind === 'run' && maySeeRun(caller, news.run)) stream.send('run', toRunSummary(news.run), id)
-  // A pruned run's schedule is unknown, so a caller with a prefix is not told.
+  // The schedule of a pruned run is unknown, so a caller limited to a prefix does not get the event.
   else if (news.kind === 'gone' && caller.prefix === undefined) stream.send('gone', { id: news.id }, id)
 }
 

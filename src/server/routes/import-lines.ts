@@ -1,10 +1,11 @@
 /**
- * Writes schedules line by line in batches, at constant memory: while the store writes one batch, the next is read. The
- * library checks each line. Invalid lines are reported, with a pointer to each field that the shape refuses too, and the
- * others are written.
+ * Imports schedules line by line in batches, at constant memory: while the store writes one batch, the next is read.
  *
- * `taken` counts the lines up to which everything has been written or reported, so that a client whose connection broke can
- * send the rest. Sending lines again is safe: a schedule equal to the stored one writes nothing.
+ * The library validates each line. Valid lines are written, and invalid ones are reported with the library's message. The
+ * request's shape adds a JSON pointer to each field that it refuses too.
+ *
+ * `taken` counts the lines before the first that is neither written nor reported. A client whose connection broke sends the
+ * lines from there on. Sending lines twice is safe: a schedule equal to the stored one writes nothing.
  *
  *     lines 1–1000    lines 1001–2000    lines 2001–3000
  *     counted         being written      being read
@@ -19,9 +20,9 @@ import { type FieldError, fieldErrors, problem } from '../http/problem.js'
 import { type Caller, mayMake } from '../security/caller.js'
 import { scheduleId, scheduleInput } from '../shapes/schedule.js'
 
-/** Lines of a batch. */
+/** Most lines of a batch. */
 const BATCH = 1_000
-/** Characters of a batch: with long lines it holds fewer of them, so that memory stays bounded. */
+/** Most characters of a batch, so that long lines do not use more memory. */
 const BATCH_LENGTH = 1_048_576
 const MAX_ERRORS = 1_000
 
@@ -34,7 +35,7 @@ export interface ImportLineError {
 }
 
 export interface ImportCounts {
-  /** Lines of this body that were written or reported. */
+  /** Leading lines of this body that were written or reported. */
   readonly taken: number
   readonly created: number
   readonly updated: number
@@ -51,7 +52,7 @@ interface Line {
 interface Batch {
   readonly lines: Line[]
   readonly ids: Set<string>
-  /** How many lines of the body end with this batch. */
+  /** How many lines the body has up to the end of this batch. */
   upTo: number
   readonly errors: ImportLineError[]
   length: number
@@ -60,7 +61,7 @@ interface Batch {
 export class LineImport {
   readonly #belfry: Belfry
   readonly #caller: Caller
-  /** The number of the body's first line, when a client resumes. */
+  /** The number of the body's first line in the whole import: more than 1 when the client resumes. */
   readonly #first: number
   readonly errors: ImportLineError[] = []
   #counts = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0 }
@@ -78,7 +79,7 @@ export class LineImport {
     return this.#counts
   }
 
-  /** Resolves when there is room for another line. */
+  /** Adds a line. Resolves when there is room for another. */
   async take(text: string): Promise<void> {
     this.#read += 1
     this.#batch.upTo = this.#read
@@ -96,7 +97,7 @@ export class LineImport {
     if (this.#batch.errors.length >= BATCH) await this.#flush()
   }
 
-  /** Resolves when everything that was taken is written. */
+  /** Resolves when all lines are written or reported. */
   async end(): Promise<void> {
     await this.#flush()
     await this.#writing?.done
@@ -176,7 +177,7 @@ function checkedId(id: unknown): string {
   throw problem(422, 'NAME_INVALID', `id: ${checked.error.issues[0]?.message ?? 'it is not allowed'}`)
 }
 
-/** Code may give a job as an object, so the library accepts one; the API does not. */
+/** The library also accepts a job object, which code passes. The API accepts the job's name only. */
 function isJobObject(job: unknown): boolean {
   return typeof job === 'object' && job !== null && !Array.isArray(job)
 }
@@ -185,7 +186,7 @@ function invalidJob() {
   return problem(422, 'BODY_INVALID', 'job: it must be the name of a job')
 }
 
-/** The library's code and message; the shape adds a pointer to each invalid field. */
+/** The code and message come from the library; the shape adds a pointer to each invalid field. */
 function refusal({ line, id, fields }: Line, { code, message }: BelfryError): ImportLineError {
   const checked = scheduleInput.safeParse(fields)
   return { line, id, code, message, ...(checked.success ? {} : { errors: fieldErrors(checked.error) }) }

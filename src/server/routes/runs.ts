@@ -17,7 +17,7 @@ import { meantRuns, runFilters } from '../shapes/requests.js'
 import { manyRuns, runLog, runResource, toRunResource } from '../shapes/run.js'
 
 const TAG = 'runs'
-/** How many pages of the store one answer may read for a caller who may see only few of the runs. */
+/** Most pages of the store that one request reads for a caller limited to a prefix. */
 const MAX_PAGES = 10
 const MAX_CHANGED = 1_000
 
@@ -125,7 +125,7 @@ function manyRoutes(belfry: Belfry, most: number): readonly Route[] {
 
 type Meant = z.output<typeof meantRuns>
 
-/** Refuses a limit above the service's own. */
+/** Refuses a limit above `most`, the service's own. */
 function withLimit({ limit, ...meant }: Meant, most: number): Meant & { readonly limit: number } {
   if (limit === undefined || limit <= most) return { ...meant, limit: limit ?? Math.min(most, MAX_CHANGED) }
   throw problem(413, 'BATCH_TOO_LARGE', `${limit} runs are too many at once: at most ${most}`, {
@@ -158,7 +158,7 @@ async function seenRun(belfry: Belfry, c: ServerContext): Promise<Run> {
   throw problem(404, 'RUN_NOT_FOUND', `there is no run "${id.slice(0, 100)}": it never existed, or was pruned`)
 }
 
-/** Runs that the caller may see. The store cannot filter runs by prefix, so invisible ones are read and dropped. */
+/** Lists runs that are visible to the caller. The store cannot filter runs by prefix, so this reads and drops the others. */
 async function visibleRuns(belfry: Belfry, caller: Caller, query: RunQuery): Promise<Page<Run>> {
   if (caller.prefix === undefined) return belfry.runs.list({ ...query, look: LOOK })
   const items: Run[] = []

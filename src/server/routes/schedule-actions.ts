@@ -81,7 +81,10 @@ function triggerRoute(belfry: Belfry): Route {
   })
 }
 
-/** For a request repeated with its Idempotency-Key, the duplicate is its own run, so it is answered as enqueued. */
+/**
+ * The answer to a trigger or an enqueue. When a request is repeated with its Idempotency-Key, the store reports the run of the
+ * first request as a duplicate; the answer still says `enqueued`, like the first one.
+ */
 export async function answerEnqueued(
   belfry: Belfry,
   c: ServerContext,
@@ -101,7 +104,7 @@ export async function answerEnqueued(
   return json(body, ended ? 200 : 202)
 }
 
-/** The run when it ends, or when the wait is over. */
+/** Resolves to the run once it has ended, or once the wait is over. */
 function waitForEnd(belfry: Belfry, c: ServerContext, run: string, waitMs: number): Promise<Run | undefined> {
   return whileConnected(c, async (signal) => {
     try {

@@ -48,7 +48,7 @@ async function visibleSchedule(belfry: Belfry, c: ServerContext, id: string) {
   return schedule
 }
 
-/** The preview has validated the timeline before. */
+/** Called after `preview`, which has validated the timeline. */
 function describe({ cron, every, at, timezone, dst }: z.output<typeof scheduleInput>): string {
   const place = timezone === undefined ? {} : { timezone }
   if (every !== undefined) return timeline({ every }).describe()

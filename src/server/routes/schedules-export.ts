@@ -30,7 +30,7 @@ export function exportRoute(belfry: Belfry): Route {
 
 /**
  * Reads a page only when the client wants more, so that a slow client costs no memory. On an error the stream breaks off
- * instead of ending, so that a client cannot take a part of the export for all of it.
+ * instead of ending, so that a client cannot mistake a partial export for a complete one.
  */
 function exportedLines(
   belfry: Belfry,
@@ -40,7 +40,7 @@ function exportedLines(
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let after: { readonly after?: string } = first === undefined ? {} : { after: first }
-  // Begun by the first page: the body of a HEAD is never read, and would never end it.
+  // Created with the first page: the body of a HEAD response is never read, so nothing would end the cancel token.
   let cancelToken: CancelToken | undefined
   const next = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> => {
     cancelToken ??= begin()

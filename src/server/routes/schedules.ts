@@ -91,7 +91,7 @@ function createSchedule(belfry: Belfry): Route {
   })
 }
 
-/** Creates it under its own id, or under the name derived from the Idempotency-Key. */
+/** Creates a schedule under the id in the body, or else under a name derived from the Idempotency-Key. */
 async function createNamed(
   belfry: Belfry,
   caller: Caller,
@@ -114,7 +114,7 @@ async function createNamed(
   }
 }
 
-/** Whether the stored schedule is equal to this one. */
+/** Whether the stored schedule equals the input. */
 async function isStored(belfry: Belfry, id: string, input: ScheduleInput): Promise<boolean> {
   const { changes } = await belfry.schedules.apply({ [id]: input }, { dryRun: true })
   return changes.length === 0
@@ -199,7 +199,7 @@ function idParam(c: ServerContext): string {
   return c.req.param('id') ?? ''
 }
 
-/** Refuses ids that no path can carry, and ids that the library refuses. */
+/** Refuses ids that the library refuses, and ids that a URL's path cannot carry. */
 function checkId(id: string): void {
   const checked = scheduleId.safeParse(id)
   if (checked.success) return

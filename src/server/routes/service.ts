@@ -15,7 +15,7 @@ import { after, listOf, paging, toList } from '../shapes/list.js'
 import { METRICS_TYPE, metricsPage, metricsSource } from '../shapes/metrics-page.js'
 
 const TAG = 'service'
-/** /readyz needs no authentication, so it asks the store no more often than this. */
+/** /readyz needs no authentication, so it reads the store at most once in this time. */
 const READINESS_MS = 250
 
 const health = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' })
@@ -57,7 +57,7 @@ function metricsRoute(belfry: Belfry): Route {
     summary: 'Metrics of this process in the Prometheus text format.',
     answers: { 200: { description: 'Text format 0.0.4.', schema: z.string(), type: 'text/plain' } },
     handle: async (c) => {
-      // Labels hold the names of all jobs.
+      // The labels name all jobs, so a caller limited to a prefix may not see them.
       mustSeeAll(c.get('caller'))
       return content(await metricsPage(source), METRICS_TYPE)
     },
@@ -88,7 +88,7 @@ function readinessRoute(belfry: Belfry): Route {
   })
 }
 
-/** Describes the other routes, and itself. */
+/** Serves the OpenAPI document, which describes the other routes and this one. */
 export function openApiRoute(others: readonly Route[], basePath: string): Route {
   const self: Route = route({
     ...{ method: 'get', path: '/openapi.json', id: 'getOpenApi', tag: TAG },
@@ -96,7 +96,7 @@ export function openApiRoute(others: readonly Route[], basePath: string): Route 
     answers: { 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
     handle: () => content(document(), 'application/json'),
   })
-  // Built once: the route needs no authentication, and building it takes milliseconds.
+  // Built once: building takes milliseconds, and requests for it need no authentication.
   let built: string | undefined
   const document = (): string => {
     built ??= JSON.stringify(openApi([...others, self], basePath))

@@ -35,7 +35,7 @@ function callerRoute(): Route {
   })
 }
 
-/** Only with the service's own tokens: a host app that authenticates callers has sessions of its own. */
+/** Mounted only if the service authenticates by its own tokens: a host app that authenticates callers has its own sessions. */
 function loginRoutes(gate: Gate, basePath: string): readonly Route[] {
   return [
     route({

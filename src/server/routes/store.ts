@@ -11,7 +11,7 @@ import { listOf } from '../shapes/list.js'
 import { doctorReport, freezeState, instanceResource, stats, toInstanceResource } from '../shapes/store.js'
 
 const TAG = 'store'
-/** All callers share one answer for this long, so that polling costs the store nothing. */
+/** All callers share one answer for this long, so that their number does not multiply the reads of the store. */
 const FRESH_MS = 1_000
 
 export function storeRoutes(belfry: Belfry): readonly Route[] {

@@ -2,8 +2,8 @@
  * Authentication of `belfry serve`: a token in the Authorization header, a browser's session cookie, or, when the service is
  * open, a request from this machine.
  *
- * Cheap checks come first: a request that its headers alone can refuse never reaches the store, and an address with too many
- * invalid tokens gets 429 before its next token is looked up.
+ * Cheap checks come first. A request that can be refused by its headers alone never reaches the store, and an address with
+ * too many invalid tokens gets 429 before its next token is looked up.
  */
 import { type Clock, systemClock } from '../../core/clock.js'
 import type { RecordStore } from '../../core/store.js'
@@ -17,7 +17,7 @@ import { TokenCache } from './token-cache.js'
 import { type TokenInfo, Tokens, tokenCredential } from './tokens.js'
 
 export interface AuthoriseOptions {
-  /** Whether requests from this machine are admin without a token. Then only loopback and configured hosts are answered. */
+  /** Whether requests from this machine are admin without a token. If so, the Host header must be loopback or in `hosts`. */
   readonly open?: boolean
   /** Allowed Host header values. Checked when any are given, or when the service is open. */
   readonly hosts?: readonly string[]
@@ -102,7 +102,7 @@ export class Gate {
     throw unauthenticated('the request has no token and no session')
   }
 
-  /** Counts a request to a route without authentication. */
+  /** Counts a request to a route without authentication against the rate limit of its address. */
   countOpen(info: RequestInfo): void {
     if (!this.#isLocal(info)) this.#count(info)
   }
@@ -156,14 +156,14 @@ export class Gate {
     return this.#callerOf(await this.#validToken(this.#bySession, cookie, true, address))
   }
 
-  /** Text that cannot be a token, because it is malformed, is refused without asking the store. */
+  /** Refuses malformed text without a lookup in the store. */
   async #validToken(
     cache: TokenCache<TokenInfo>,
     text: string,
     isWellFormed: boolean,
     address: string,
   ): Promise<TokenInfo> {
-    // A token that was valid before passes even while somebody else guesses tokens from the same address.
+    // The limit exempts a token that was valid before: guesses from the same address must not lock it out.
     const isGuess = !cache.wasValid(text)
     if (isGuess) mustWait(this.#limits.guesses.take(address), 'invalid tokens from this address')
     const token = isWellFormed ? await cache.check(text) : undefined

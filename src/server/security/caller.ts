@@ -19,7 +19,7 @@ export interface RequestInfo {
   readonly remoteAddress?: string
   /** Whether the client's connection uses TLS. */
   readonly secure?: boolean
-  /** The whole body, if the HTTP server has read it already; the request's own body is then not read. */
+  /** The whole body, if the HTTP server has read it already. The routes then read this instead of the request's body. */
   readonly body?: Uint8Array
 }
 

@@ -11,7 +11,7 @@ export class ConcurrencyLimit {
     this.#most = most
   }
 
-  /** The returned function leaves; calling it again has no effect. */
+  /** Counts one more until the returned function is called; calling that twice counts once. Throws at the limit. */
   enter(caller: string): () => void {
     const count = this.#counts.get(caller) ?? 0
     if (count >= this.#most) {

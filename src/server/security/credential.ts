@@ -27,7 +27,7 @@ export function credentialText({ id, secret }: Credential): string {
   return `${id}_${secret}`
 }
 
-/** Undefined for malformed text, so that the store is not asked for it. */
+/** Returns undefined for malformed text, which needs no lookup in the store. */
 export function parseCredential(text: string): Credential | undefined {
   const [, id, secret] = SHAPE.exec(text) ?? []
   return id === undefined || secret === undefined ? undefined : { id, secret }

@@ -9,7 +9,7 @@ import { checkHost } from './host-check.js'
 import { checkOrigin } from './origin-check.js'
 import { mustWait, RateLimit } from './rate-limit.js'
 
-/** How often the caller of an open stream is authenticated again. */
+/** How often the caller of a long request is authenticated again. */
 const RECHECK_MS = 2_000
 
 const LOCAL: Caller = { name: 'local', role: 'admin' }
@@ -17,7 +17,7 @@ const LOCAL: Caller = { name: 'local', role: 'admin' }
 export interface Guard {
   /** Sets the caller of a request, or throws. */
   pass(c: ServerContext): Promise<void>
-  /** For routes without authentication: they have no caller. */
+  /** For routes without authentication: counts the request against its address's rate limit, and sets no caller. */
   passOpen(c: ServerContext): void
   readonly authorise: Authorise
 }
@@ -38,7 +38,7 @@ export function guard({ authorise: given, hosts, limits }: ParsedServerOptions):
 
 /**
  * Calls `end` once the caller is no longer authorised: a stream stays open for hours, and its token may be revoked or expire.
- * A store outage does not end the stream. The returned function stops the checks.
+ * A store outage does not call `end`. The returned function stops the checks.
  */
 export function whileAuthorised(c: ServerContext, end: () => void): () => void {
   const { authorise, info } = c.env

@@ -1,7 +1,7 @@
 /**
- * Holder names of locks acquired over HTTP. Every caller who sees a lock sees its holder and token, so neither may suffice to
- * renew or release it. The stored holder begins with a hash of the caller, and only that caller can renew, release or find
- * the lease again:
+ * Holder names of locks acquired over HTTP. Every caller to whom a lock is visible sees its holder and token, so these must
+ * not be enough to renew or release it. The stored holder begins with a hash of the caller's name, and only that caller can
+ * renew the lease, release it, or acquire it again by the holder's name:
  *
  *     caller "ci", holder "deploy-7"   stored as   api:9c56cc51b374c3ba:deploy-7
  *

@@ -1,7 +1,7 @@
 /**
- * Origin check against cross-site request forgery. A cookie, or being on this machine, authenticates every request of the
- * browser, also one that a page of another site caused. So a request that changes something must come from our own origin or
- * a configured one. Programs send no `Origin`; only a request with a session cookie must have one.
+ * Origin check against cross-site request forgery. A page of another site can make the browser send requests that carry the
+ * session cookie, or that come from this machine and so need no token. Therefore a request that makes changes must come from
+ * our own origin or a configured one. Programs send no `Origin`; only a request with a session cookie must have one.
  */
 import { quote } from '../../core/errors.js'
 import { problem } from '../http/problem.js'

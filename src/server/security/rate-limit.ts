@@ -4,7 +4,7 @@ import { problem } from '../http/problem.js'
 
 export interface Rate {
   readonly perSecond: number
-  /** The size of the bucket: how many at once after a pause. */
+  /** The size of the bucket: how many requests may come at once after a pause. */
   readonly burst: number
 }
 
@@ -29,7 +29,7 @@ export class RateLimit {
     return this.#buckets.size
   }
 
-  /** Takes one and returns 0, or returns the milliseconds until one is available. */
+  /** Takes one token from the bucket and returns 0; from an empty bucket, returns the milliseconds until the next token. */
   take(who: string): number {
     const bucket = this.#bucket(who)
     if (bucket.left >= 1) {
@@ -44,7 +44,7 @@ export class RateLimit {
     bucket.left = Math.min(bucket.left + 1, this.#rate.burst)
   }
 
-  /** The bucket, refilled up to now. Map order is least recently used first, so the oldest is evicted. */
+  /** The bucket, refilled up to now. Each use moves it to the map's end, so that the least recently used is evicted first. */
   #bucket(who: string): Bucket {
     const now = this.#clock.monotonic()
     const { perSecond, burst } = this.#rate
@@ -61,7 +61,7 @@ export class RateLimit {
   }
 }
 
-/** Throws RATE_LIMITED if there is a wait. */
+/** Throws RATE_LIMITED unless `waitMs` is 0. */
 export function mustWait(waitMs: number, what: string): void {
   if (waitMs <= 0) return
   const seconds = String(Math.max(Math.ceil(waitMs / 1_000), 1))

@@ -50,7 +50,7 @@ export class Sessions {
   }
 }
 
-/** The request's session cookie. With several of that name none counts: another site may have planted one. */
+/** The request's session cookie. Several cookies of that name are all ignored: another site may have planted one. */
 export function sessionOf(request: Request): string | undefined {
   const cookies = request.headers.get('cookie')
   if (cookies === null) return undefined

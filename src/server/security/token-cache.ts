@@ -1,8 +1,8 @@
 /**
- * Caches valid tokens and sessions for two seconds, so that most requests need no lookup in the store and a revocation still
- * takes effect within that time. Only valid ones stay cached: guesses cannot evict them.
+ * Caches valid tokens and sessions for two seconds: most requests need no lookup in the store, and a revocation still takes
+ * effect within that time. Invalid ones do not stay cached, so that guesses cannot evict valid ones.
  *
- * The two seconds begin when the store was asked, not when it answered. Concurrent requests share one lookup.
+ * The two seconds begin when the lookup starts, not when it is answered. Concurrent requests share one lookup.
  */
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../core/clock.js'
@@ -53,7 +53,7 @@ export class TokenCache<Value> {
     return answer
   }
 
-  /** Whether it was valid at its latest lookup, or is being looked up now. */
+  /** Whether the text was valid at its latest lookup, or is being looked up now. */
   wasValid(text: string): boolean {
     const key = keyOf(text)
     return this.#valid.has(key) || this.#cached.has(key)

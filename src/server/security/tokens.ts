@@ -41,7 +41,7 @@ export class Tokens {
     this.#records = records
   }
 
-  /** The token's text is in the answer and nowhere else: a lost token cannot be recovered. */
+  /** Only the result holds the token's text. The store keeps its hash, so a lost token cannot be recovered. */
   async create({ role, name, prefix, ttlMs }: NewToken): Promise<{ readonly token: string; readonly info: TokenInfo }> {
     checkRole(role)
     if (prefix !== undefined) checkName(prefix, 'the prefix of a token')

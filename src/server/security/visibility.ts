@@ -1,4 +1,4 @@
-/** What is visible to a caller: routes answer as if anything outside its prefix did not exist. */
+/** Visibility by prefix: routes answer as if ids outside the caller's prefix did not exist. */
 import type { Run } from '../../core/runs/run.js'
 import { problem } from '../http/problem.js'
 import type { ServerContext } from '../http/route.js'
@@ -17,7 +17,7 @@ export function visiblePrefix({ prefix: own = '' }: Caller, requested = ''): str
   return own.startsWith(requested) ? own : undefined
 }
 
-/** A run belongs to its schedule, or else to its job. */
+/** A run is visible under the id of its schedule; without a schedule, under the name of its job or sink. */
 export function maySeeRun(caller: Caller, { schedule, target }: Pick<Run, 'schedule' | 'target'>): boolean {
   return maySee(caller, schedule ?? ('job' in target ? target.job : target.sink))
 }

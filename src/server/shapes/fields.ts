@@ -12,7 +12,7 @@ import { isAt } from '../../time/nicknames.js'
 import { parseTimeline } from '../../time/timeline.js'
 import { zone } from '../../time/zone.js'
 
-/** Adds one of Belfry's own parsers to a zod shape. The field error carries the message and code of what `parse` throws. */
+/** Adds one of Belfry's own parsers to a zod shape. The field error carries the message and code of the parser's error. */
 export function parsed<Shape extends z.ZodType>(shape: Shape, parse: (value: z.output<Shape>) => unknown): Shape {
   return shape.superRefine((value, context) => {
     try {
@@ -35,7 +35,7 @@ export const duration = parsed(z.union([z.string(), z.number()], TEXT_OR_NUMBER)
   examples: ['15m'],
 })
 
-/** With an offset, or local to the time zone given in another field. */
+/** Local times are valid too, because another field may name their zone. UTC is only used to check the text. */
 export const instant = parsed(z.union([z.string(), z.number()], TEXT_OR_NUMBER), (value) =>
   instantMs(value, zone('UTC')),
 ).meta({
@@ -64,7 +64,7 @@ export function name(what: string) {
 
 const CONTROLS = /[\p{Cc}\p{Cs}]/u
 
-/** The value of a filter. */
+/** The text of a filter or an id. */
 export const text = z.string().refine((value) => !CONTROLS.test(value), { error: 'it holds control characters' })
 
 /** A comment by a person, of one or more lines. */

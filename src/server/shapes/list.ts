@@ -7,7 +7,7 @@ const MAX_LIMIT = 1_000
 /** How many rows a page may scan for matches, so that no request scans a whole table. */
 export const LOOK = 20_000
 
-/** Query parameters of every list. They arrive as text. */
+/** Query parameters of every list. They arrive as text, so the limit is converted. */
 export const paging = {
   cursor: z.string().exactOptional().meta({ description: 'The `nextCursor` of the page before.' }),
   limit: z.coerce
@@ -26,7 +26,7 @@ export function listOf<Item extends z.ZodType>(item: Item) {
   })
 }
 
-/** Cursors are opaque to clients, because the stores' own may change. */
+/** Cursors are opaque to clients, because stores may change the form of theirs. */
 export function cursorOf(next: string | undefined): string | null {
   return next === undefined ? null : Buffer.from(next, 'utf8').toString('base64url')
 }

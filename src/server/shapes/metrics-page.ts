@@ -1,7 +1,7 @@
 /**
- * The metrics of this process in Prometheus' text format 0.0.4: base units, and a bounded number of series whatever the
- * number of schedules. Gauges of the whole store are read at each scrape, and left out when the store does not answer in
- * time: a scrape is worth most during an outage.
+ * The metrics of this process in Prometheus' text format 0.0.4, in base units. The number of series does not grow with the
+ * number of schedules. Gauges of the whole store need a read of the store; the page leaves them out when the store does not
+ * answer in time, so that a scrape succeeds during an outage.
  */
 
 import { cachedRead } from '../../api/cached-read.js'
@@ -33,7 +33,7 @@ interface StoreStats {
 const FRESH_MS = 1_000
 const STORE_TIMEOUT_MS = 2_000
 
-/** Reads the store at most once a second, however many scrape the page. */
+/** Reads the store at most once a second, however often the page is scraped. */
 export function metricsSource(belfry: MetricsSource): MetricsSource {
   return { metrics: belfry.metrics, stats: cachedRead(() => belfry.stats(), FRESH_MS) }
 }

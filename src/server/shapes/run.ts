@@ -85,7 +85,7 @@ export type EnqueueOutcome = z.output<typeof enqueued>
 export type ManyRunsResult = z.output<typeof manyRuns>
 export type RunLog = z.output<typeof runLog>
 
-/** A run in events: without the fields that may be large. */
+/** A run in events, without the fields that may be large. */
 export const runSummary = runResource.omit({ payload: true, result: true, toOptions: true }).meta({ id: 'RunSummary' })
 
 export type RunSummary = z.output<typeof runSummary>
@@ -99,7 +99,7 @@ function withoutStack({ message, code }: ErrorRecord): ErrorRecord {
   return code === undefined ? { message } : { message, code }
 }
 
-/** Hides a receiver's answer from viewers: it may hold users' data. */
+/** Hides the receiver's answer from viewers, because it may hold users' data. */
 function visibleError({ role }: Pick<Caller, 'role'>, { excerpt, ...error }: ErrorRecord): ErrorRecord {
   return excerpt === undefined || role === 'viewer' ? error : { ...error, excerpt }
 }
