@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 export interface CommandEntry {
   readonly name: string
   readonly description: string
-  /** Adds its arguments, options, examples and action. */
+  /** Loads the function that adds the command's arguments, options, examples and action. */
   readonly load: () => Promise<(command: Command) => unknown>
 }
 

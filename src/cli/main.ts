@@ -3,7 +3,7 @@ import { CommanderError } from 'commander'
 import { program, withoutHelpFor } from './program.js'
 import { EXIT, exitCodeOf, printError } from './terminal/exit.js'
 
-// Commands that have to clean up first add a listener of their own.
+// The default handler. A command that must clean up first adds its own listener, which replaces this one.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (process.stdout.listenerCount('error') > 1) return
   // A reader such as head closes the pipe: no error. A full disk loses output: an error.
@@ -11,7 +11,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.stderr.write(`belfry: standard output cannot be written: ${error.message}\n`)
   process.exit(EXIT.failure)
 })
-// There is nowhere left to report it.
+// A failure of standard error cannot be reported anywhere.
 process.stderr.on('error', () => {})
 
 const words = withoutHelpFor(process.argv.slice(2))

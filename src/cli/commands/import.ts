@@ -93,7 +93,7 @@ function sizeOf(file: string): number | undefined {
   return found.isFile() ? found.size : undefined
 }
 
-/** The same file has the same name; a changed file has another. */
+/** Names the import by the file's path, size and modification time, so that --resume does not go on with a changed file. */
 function nameOf(file: string): string {
   if (file === '-') return 'stdin'
   const { size = 0, mtimeMs = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {}

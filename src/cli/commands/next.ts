@@ -38,7 +38,7 @@ Examples:
     })
 }
 
-/** Loads the settings only if there are any: this command has to start at once. */
+/** Loads the code for settings only if the output format is set somewhere, because this command must start at once. */
 async function chosenFormat(flags: Flags): Promise<Format> {
   const sources = await settingSources(flags)
   const isChosen = (flags.output ?? process.env.BELFRY_OUTPUT ?? sources.file) !== undefined

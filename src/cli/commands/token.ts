@@ -155,7 +155,7 @@ const COLUMNS: readonly Column<TokenInfo>[] = [
   { title: 'expires (utc)', cell: ({ expiresAt }) => (expiresAt === undefined ? '–' : minuteOf(expiresAt)) },
 ]
 
-/** With instants as text, as in the API. */
+/** The token with its instants as text, as in the API. */
 function toJson({ createdAt, expiresAt, ...token }: TokenInfo) {
   return {
     ...token,

@@ -8,7 +8,7 @@ import type { Supervisor } from '../supervisor/supervisor.js'
 import type { Program, ProgramEnd } from '../supervisor/supervisor-messages.js'
 import { took } from '../terminal/human-time.js'
 
-/** Within the abort window of a handler: one second when the process stops, five otherwise. */
+/** From SIGTERM to SIGKILL: less than an aborted handler may take, one second when the process stops and five otherwise. */
 const GRACE_MS = { stop: 700, other: 4_000 }
 
 export function lineJob(
@@ -41,7 +41,7 @@ export function lineJob(
   }
 }
 
-/** A failure here does not fail the run: the command has run. */
+/** A failure to store the log does not fail the run, because the command has run. */
 async function storeLog(
   belfry: Belfry,
   run: string,
@@ -66,7 +66,7 @@ class CommandFailed extends Error {
       `${code === null ? `ended by ${signal}` : `exit code ${code}`} after ${length}${last === '' ? '' : `: ${last}`}`,
     )
     this.code = code === null ? String(signal) : `EXIT_${code}`
-    // The stack would show this file; the command's output is in the log.
+    // The stack would only name this file, which tells the operator nothing about the command.
     this.stack = ''
   }
 }

@@ -1,4 +1,4 @@
-/** Turns a crontab line into a program: with its own shell, user and environment, and without ours. */
+/** Turns a crontab line into a program with the line's shell, user and environment. It inherits no variable of this process. */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
@@ -28,7 +28,7 @@ export function lineProgram(line: CrontabLine): (runEnv: Readonly<Record<string,
   return (runEnv) => ({
     // The home of users such as nobody may not exist.
     ...{ file: env.SHELL, args: ['-c', line.command], cwd: existsSync(env.HOME) ? env.HOME : '/', capture: true },
-    // Standard input is a socket, which bash takes for a remote login (and runs .bashrc) unless SHLVL is set.
+    // Node passes standard input as a socket. bash takes a socket for a remote login and runs .bashrc, unless SHLVL is set.
     ...(line.stdin === undefined
       ? { env: { ...env, ...runEnv } }
       : { env: { SHLVL: '1', ...env, ...runEnv }, stdin: line.stdin }),

@@ -29,7 +29,7 @@ export interface Crontab {
 export interface CrontabOptions {
   /** Whether lines name a user before their command. */
   readonly system: boolean
-  /** Time zone without CRON_TZ. */
+  /** Time zone of lines without CRON_TZ. */
   readonly timezone: string
 }
 

@@ -36,7 +36,7 @@ export async function runCrontab(file: string, flags: CrontabFlags): Promise<voi
   for (const note of notes) say(note)
   if (flags.check) return showLines(lines)
   if (lines.length === 0) throw failure('OPTION_INVALID', `${quotePath(file)} has no lines to run`)
-  // Permission errors come first, before this host joins.
+  // Throws if a line may not run as its user, before this host joins.
   const programs = lines.map(lineProgram)
   const shutdown = shutdownSignal()
   quietSqlite()

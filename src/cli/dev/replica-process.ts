@@ -6,7 +6,7 @@ const [path = '', helloAt = ''] = process.argv.slice(2)
 let belfry: Belfry | undefined
 
 function tell(message: unknown): void {
-  // The death of the parent is handled by `disconnect`.
+  // After the parent's death there is no receiver, and `disconnect` ends this process.
   if (process.connected) process.send?.(message, () => {})
 }
 

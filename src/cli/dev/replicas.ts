@@ -7,7 +7,7 @@ import { clockTime, type RunNote, runLine } from './run-lines.js'
 /** How long a replica may take to stop. */
 const STOP_MS = 2_000
 
-/** Usual start time of a replica: the tick of `hello` is set this far ahead. */
+/** How long a replica usually takes to start. The tick of `hello` lies this far ahead, so that it starts on time. */
 const UP_MS = 400
 
 const SCRIPT = fileURLToPath(new URL('./replica-process.js', import.meta.url))

@@ -53,7 +53,7 @@ async function runTogether(path: string, count: number, input: DemoInput, style:
   const { Replicas } = await import('./replicas.js')
   const group = new Replicas(path, count, style, print)
   input.onKey = (key) => group.press(key)
-  // Runs before the folder is removed, also after a second Ctrl-C.
+  // Kills the replicas before the folder's own exit listener removes their file, also after a second Ctrl-C.
   process.prependOnceListener('exit', () => group.kill())
   await Promise.race([group.start(), input.ended])
   const observer = await startObserver(path)

@@ -10,7 +10,7 @@ export interface RunNote {
   readonly tick: number
   readonly attempt: number
   readonly takeovers: number
-  /** Whether the run holds a key. Only those get a line when they start: they are the interesting ones to kill. */
+  /** Whether the run holds a key. Only such a run gets a line at its start, so that the user can kill it while it runs. */
   readonly exclusive: boolean
   readonly lateMs: number
   readonly durationMs?: number

@@ -3,7 +3,7 @@ import type { BelfryClient, LeaseResource } from '../../client/index.js'
 import { machineMs } from '../supervisor/supervisor-messages.js'
 
 export interface LeaseEvents {
-  /** The lease lasts for its ttl from `sentAt` on, at least. */
+  /** The lease lasts at least its ttl, counted from `sentAt`. */
   readonly renewed: (sentAt: number) => void
   readonly lost: () => void
 }
@@ -45,7 +45,7 @@ export function keepLease(
   return async () => {
     isOver = true
     wake()
-    // A renewal that arrived after the release would acquire the lease again, so wait for it, but not for ever.
+    // A renewal that arrived after the release would acquire the lease again, so wait for the one in flight, within limits.
     await Promise.race([working, pause(ttlMs / 2)])
     wake()
   }

@@ -1,6 +1,7 @@
 /**
- * Runs a program under a lock. The lease counts from when the request was sent, not from its answer, and ends a margin before
- * its expiry in the store. The supervisor ends the program by then, also when this process is stopped or killed.
+ * Runs a program under a lock. This process counts the lease from when it sent the request, not from the reply, and ends it a
+ * margin before its expiry in the store. By then the supervisor has ended the program, even if this process was stopped or
+ * killed.
  *
  *     sent ─────────────────────────────────── SIGTERM ──── SIGKILL ── 5 % ── expiry
  */
@@ -64,7 +65,10 @@ export async function lockExec(
   }
 }
 
-/** Resolves to why the lock was lost, if it was. An unreachable service means nothing: the supervisor watched the deadline. */
+/**
+ * Resolves to the reason if the lock was lost. An unreachable service is no reason: the supervisor has enforced the deadline,
+ * so the program held the lock until it ended.
+ */
 async function release(client: BelfryClient, name: string, lease: LeaseResource): Promise<string | undefined> {
   const wasHeld = await client.locks.release(name, lease).catch(() => true)
   return wasHeld ? undefined : 'another holder acquired it before the release, or it was reset'
@@ -72,7 +76,7 @@ async function release(client: BelfryClient, name: string, lease: LeaseResource)
 
 interface Acquired {
   readonly lease: LeaseResource
-  /** By `machineMs`: the lease lasts at least its ttl from here. */
+  /** When the request was sent, by `machineMs`. The lease lasts at least its ttl from then on. */
   readonly sentAt: number
 }
 
@@ -104,7 +108,7 @@ async function acquire(
   }
 }
 
-/** After a long wait the start of the lease is unknown, so a renewal gives it a known one. */
+/** After a long wait it is unknown when the lease began, so a renewal starts it again at a known instant. */
 async function withKnownStart(client: BelfryClient, { lease, sentAt }: Acquired, ttlMs: number): Promise<Acquired> {
   const now = machineMs()
   if (now - sentAt < ttlMs / 10) return { lease, sentAt }

@@ -7,7 +7,7 @@ import type { CommandContext } from './with-client.js'
 type Filters = Omit<RunQuery, 'cursor' | 'limit'>
 
 export async function followRuns({ client, out }: CommandContext, filters: Filters, limit: number): Promise<void> {
-  // Fails at once if the service is unreachable now; a later outage is waited for.
+  // Fails at once if the service is unreachable at the start. In a later outage the command waits for the service.
   await client.runs.list({ ...filters, limit: 1 })
   const { signal, release } = interruption()
   const shown = new Map<string, string>()

@@ -11,7 +11,7 @@ const PART_LINES = 2_000
 const PART_BYTES = 2_000_000
 const NEWLINE = 0x0a
 
-/** Starts at line number `first`. */
+/** Skips the lines before number `first`. */
 export async function* lineParts(
   chunks: AsyncIterable<Buffer>,
   size: number | undefined,

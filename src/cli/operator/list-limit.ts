@@ -35,7 +35,7 @@ export async function* firstOf<Item>(
   }
 }
 
-/** One more than the limit, so that the first page already tells whether there are more. */
+/** The page size is one more than the limit, so that the first page shows whether there are more. */
 export function pageSize({ limit, all = false }: Limited, most: number): number {
   return all ? most : Math.min(limit + 1, most)
 }

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 
-/** The caller in the audit trail when a command works on a store directly. Who can open the store is admin. */
+/** The caller of a command that works on a store directly. A user who can open the store is admin. */
 export function localCaller() {
   return { name: `command line (${userName()})`, role: 'admin' } as const
 }

@@ -51,7 +51,7 @@ async function* byId(ids: readonly string[], { one }: RunChange): AsyncGenerator
   }
 }
 
-/** Batch by batch. Runs created meanwhile are not included. */
+/** Changes the runs in batches, from the newest to the oldest, so runs created meanwhile are not included. */
 async function* byFilter(
   { out }: CommandContext,
   filters: RunSelection,

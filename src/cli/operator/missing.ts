@@ -2,7 +2,7 @@
 import type { BelfryClient } from '../../client/index.js'
 import { type BelfryError, failure, quote } from '../../core/errors.js'
 
-/** How many schedules are compared for a suggestion. */
+/** A suggestion comes from this many schedules, the first by id. */
 const COMPARED = 1_000
 
 export async function missingSchedule(client: BelfryClient, id: string): Promise<BelfryError> {

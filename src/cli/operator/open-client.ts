@@ -12,7 +12,7 @@ export interface OpenClient {
   close(): Promise<void>
 }
 
-/** Reports a store that cannot be opened at once, and closes its connections, which would keep the process alive. */
+/** Fails before the command runs if the store cannot be opened. Then closes its connections, which keep the process alive. */
 async function checkStore(belfry: Belfry): Promise<void> {
   try {
     await belfry.now()
@@ -31,7 +31,7 @@ export async function openClient(target: Target): Promise<OpenClient> {
   }
 }
 
-/** Without a network, requests may be larger than a service allows. */
+/** Larger limits than those of a service, because the requests do not cross a network. */
 const LIMITS = { bodyBytes: 2 ** 28, batch: 100_000, requestsPerSecond: 1_000_000 }
 
 async function clientOfStore({ store: where, schema }: Extract<Target, { store: string }>): Promise<OpenClient> {
@@ -45,7 +45,7 @@ async function clientOfStore({ store: where, schema }: Extract<Target, { store: 
   quietSqlite()
   const location = storeLocation({ store: where, ...(schema === undefined ? {} : { schema }) })
   location.mustExist()
-  // Not started: it reads and writes, but runs nothing.
+  // Never started, so this instance records no ticks and runs no jobs.
   const belfry = createBelfry({ store: await location.open(), roles: [], logger: silentLogger })
   await checkStore(belfry)
   const caller = localCaller()

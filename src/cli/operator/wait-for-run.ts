@@ -17,7 +17,7 @@ export function waitMs(given: string | true): number {
   return given === true || given === 'forever' ? Number.POSITIVE_INFINITY : durationMs(given)
 }
 
-/** Polls until the run ends. Null if it ended without history. */
+/** Polls until the run ends. Resolves to null if the store keeps no history of the run. */
 export async function waitForRun(client: BelfryClient, id: string, untilMs: number): Promise<RunResource | null> {
   for (;;) {
     const run = await client.runs.get(id)

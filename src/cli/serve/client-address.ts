@@ -1,6 +1,9 @@
 /**
- * The client's address. Behind trusted proxies it is the last address in X-Forwarded-For before them; the header of any
- * other sender is ignored.
+ * The client's address. Behind trusted proxies it is the last address in X-Forwarded-For that is not a trusted proxy:
+ *
+ *     connection from 10.0.0.3, X-Forwarded-For: 1.2.3.4, 203.0.113.9, 10.0.0.2; proxies 10.0.0.0/8   →   203.0.113.9
+ *
+ * A client can forge the entries before its own address only. From a sender that is no trusted proxy, the header is ignored.
  */
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'

@@ -24,9 +24,9 @@ export interface HttpListenerOptions {
 }
 
 export interface Timings {
-  /** In which the head of a request must arrive. */
+  /** How long the head of a request may take to arrive. */
   readonly headMs: number
-  /** In which a whole body must arrive, unless it is an import. */
+  /** How long a whole body may take to arrive, unless it is an import. */
   readonly bodyMs: number
   /** The longest pause in a body. */
   readonly idleMs: number
@@ -35,7 +35,7 @@ export interface Timings {
 }
 
 const TIMINGS: Timings = { headMs: 10_000, bodyMs: 30_000, idleMs: 15_000, stillMs: 120_000 }
-/** Longer than the keep-alive of usual proxies, so that the proxy closes first and never sends into a closed connection. */
+/** Longer than the keep-alive of most proxies: the proxy closes first, and never sends into a connection closed here. */
 const KEEP_ALIVE_MS = 75_000
 const STREAMS = /^[^?]*:import(\?|$)/
 
@@ -51,7 +51,7 @@ export class HttpListener {
   readonly #timings: Timings
   readonly #listener: (request: IncomingMessage, response: ServerResponse) => Promise<void>
   readonly #inFlight = new Set<ServerResponse<IncomingMessage>>()
-  /** Requests of the current turn of the event loop. */
+  /** Requests that arrived in the current turn of the event loop. */
   #arrived: ServerResponse<IncomingMessage>[] = []
   readonly #bodies = new WeakMap<IncomingMessage, Progress>()
   #watch: NodeJS.Timeout | undefined
@@ -71,7 +71,7 @@ export class HttpListener {
       },
       (_, response) => this.#begin(response),
     )
-    // Frees the answers of a client that stops reading.
+    // Closes the connection of a client that stops reading its answer, which frees the answer's memory.
     this.#server.timeout = stillMs
     this.#server.on('clientError', refuse)
   }
@@ -97,7 +97,7 @@ export class HttpListener {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     for (const response of this.#inFlight) response.shouldKeepAlive = false
     const timer = setTimeout(() => this.#server.closeAllConnections(), patienceMs)
-    // A connection without a request so far becomes idle only after a while, so one call is not enough.
+    // One call is not enough: a connection that has sent no request yet becomes idle only after a while.
     const sweep = setInterval(() => this.#server.closeIdleConnections(), 50)
     await closed
     clearTimeout(timer)
@@ -140,8 +140,8 @@ export class HttpListener {
 }
 
 /**
- * Adds a body that arrived together with its head. Its request needs no stream, so that all requests of one turn write in
- * one transaction: bench `api`, create on SQLite, 10 times the rate.
+ * Passes on a body that arrived together with its head, as bytes. The route then need not wait for a stream, and all requests
+ * of one turn write in one transaction (bench `api`, create on SQLite: 10 times the rate).
  */
 function infoOf(request: IncomingMessage, addressOf: AddressOf): RequestInfo {
   const info = addressOf(request)
@@ -150,7 +150,7 @@ function infoOf(request: IncomingMessage, addressOf: AddressOf): RequestInfo {
   return body === null ? info : { ...info, body }
 }
 
-/** The handler that reads the body gets an error. */
+/** Answers 408 and closes the connection. The handler that reads the body gets an error. */
 function cutOff(request: IncomingMessage, response: ServerResponse): void {
   const { socket } = request
   if (!response.headersSent && socket.writable) {

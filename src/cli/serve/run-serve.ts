@@ -17,7 +17,7 @@ import { HttpListener } from './http-listener.js'
 import { logEvents, type ServeLog, serveLog } from './serve-log.js'
 import { shutdownSignal } from './shutdown-signal.js'
 
-/** The URLs of monitoring requests. */
+/** Monitoring requests. Every process answers them, even without the role "api". */
 const PROBES = /^[a-z]+:\/\/[^/]*\/(healthz|readyz|metrics)(?:[?#]|$)/
 
 type Fetch = (request: Request, info: RequestInfo) => Response | Promise<Response>
@@ -55,7 +55,7 @@ export async function runServe(settings: ServeSettings): Promise<void> {
     const closed = listener.close(settings.grace)
     await server.close()
     await closed
-    // Again, for the audit entries of the last requests.
+    // The last requests may have added audit entries since the first call.
     await server.close()
     await belfry.stop({ grace: Math.max(endBy - performance.now(), 0) })
     log.say('stopped')

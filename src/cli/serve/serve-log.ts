@@ -9,7 +9,7 @@ import type { ServeSettings } from '../settings/serve-settings.js'
 import { type Style, styleFor } from '../terminal/style.js'
 
 export interface ServeLog {
-  /** For the library and the server. */
+  /** The logger of the library and the server. */
   readonly logger: Logger
   /** Whether the logger also writes info messages. */
   readonly isVerbose: boolean
@@ -33,7 +33,7 @@ async function jsonLog(level: string): Promise<ServeLog> {
   return { logger, isVerbose: true, say: (message, fields = {}) => logger.info(fields, message) }
 }
 
-/** Fields are plain data; errors in them are records already. */
+/** The fields are JSON: the library and the server log errors as records. */
 function withoutSecrets(fields: Record<string, unknown>): Record<string, unknown> {
   return redacted(fields as Record<string, Json>) as Record<string, unknown>
 }

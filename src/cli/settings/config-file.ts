@@ -17,7 +17,7 @@ export interface ConfigFile {
 const NAMES = ['ts', 'mts', 'js', 'mjs', 'json', 'yaml', 'yml'].map((extension) => `belfry.config.${extension}`)
 const CODE = ['.ts', '.mts', '.js', '.mjs']
 
-/** Undefined when there is none. Two in one folder are refused as ambiguous. */
+/** Resolves to undefined when there is no config file. Refuses a folder that has two, as ambiguous. */
 export async function configFile(
   flags: Readonly<Record<string, unknown>>,
   env: Readonly<Record<string, string | undefined>>,

@@ -18,7 +18,7 @@ export async function readData(path: string): Promise<unknown> {
   }
 }
 
-/** Refuses numbers that YAML has and JSON has not, which would otherwise become null. */
+/** Refuses numbers that exist in YAML but not in JSON, such as `.inf`, which JSON.stringify would turn into null. */
 function checkNumbers(data: unknown): unknown {
   JSON.stringify(data, (key, value: unknown) => {
     const isRefused = typeof value === 'number' ? !Number.isFinite(value) : typeof value === 'bigint'

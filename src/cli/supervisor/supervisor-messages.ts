@@ -7,9 +7,9 @@ export interface Program {
   readonly cwd?: string
   readonly uid?: number
   readonly gid?: number
-  /** Its standard input when output is captured; otherwise it inherits ours. */
+  /** The program's standard input, with `capture` only. Without `capture` the program inherits the supervisor's. */
   readonly stdin?: string
-  /** Whether its output is captured, within bounds, or goes to ours. */
+  /** Whether the supervisor captures the output, within bounds. Otherwise the program inherits the supervisor's output. */
   readonly capture: boolean
 }
 

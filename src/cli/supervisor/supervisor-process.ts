@@ -13,7 +13,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { BoundedText } from './bounded-text.js'
 import { type FromSupervisor, machineMs, type Program, type ToSupervisor } from './supervisor-messages.js'
 
-/** How long to wait for output after a program has ended: a child that it left behind may hold the pipe open for ever. */
+/** How long to wait for output after a program has ended: its children may live on and hold the pipe open for ever. */
 const OUTPUT_MS = 500
 /** From SIGTERM to SIGKILL after the parent's death. */
 const ORPHAN_GRACE_MS = 2_000
@@ -111,7 +111,7 @@ process.on('disconnect', () => {
   endAll(Math.min(ORPHAN_GRACE_MS, deadlineMs - machineMs()))
 })
 
-// The supervisor ends after its parent. A signal to the whole process group must not end it first.
+// The supervisor must outlive its parent, so a signal to the whole process group does not end it.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {})
 
 tell({ kind: 'ready' })

@@ -44,7 +44,7 @@ export class Supervisor {
     child.on('exit', () => this.#killAll())
   }
 
-  /** Detached, so that a signal to this process group does not end the supervisor too. */
+  /** The supervisor is detached, so that a signal to this process's group does not end both. */
   static async start(stdio: 'inherit' | 'ignore'): Promise<Supervisor> {
     const child = fork(MAIN, [], { detached: true, execArgv: [], stdio: [stdio, stdio, stdio, 'ipc'] })
     const ready = await Promise.race([once(child, 'message'), once(child, 'exit').then(() => undefined)])

@@ -5,7 +5,7 @@ import type { Style } from './style.js'
 
 type Change = ApplyResult['changes'][number]
 
-/** Fields with these values are not shown. */
+/** The diff leaves out fields that have their default. */
 const DEFAULTS: Readonly<Record<string, unknown>> = {
   payload: null,
   overlap: 'allow',
@@ -37,7 +37,7 @@ function fieldLine(path: string, old: string | undefined, now: string | undefine
   return `    ${path}: ${style.red(old)} → ${style.green(now)}`
 }
 
-/** Each value that is not an object, by its path. */
+/** The values that are not objects, each with its path: `{ missed: { max: 2 } }` gives `["missed.max", "2"]`. */
 function leaves(fields: object): [string, string][] {
   return Object.entries(fields)
     .filter(([name, value]) => !(name in DEFAULTS) || DEFAULTS[name] !== value)

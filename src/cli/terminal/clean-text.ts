@@ -1,12 +1,12 @@
 /** Names, notes and errors come from others: their control characters must not reach the terminal. */
 const CONTROLS = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu
 
-/** Lines and tabs stay; other control characters are shown as escapes. */
+/** Keeps line breaks and tabs, and shows other control characters as escapes. */
 export function cleanText(text: string): string {
   return text.replaceAll(CONTROLS, (char) => (char === '\n' || char === '\t' ? char : escaped(char)))
 }
 
-/** The same on one line. */
+/** Like `cleanText`, but on one line: line breaks and tabs become spaces. */
 export function cleanLine(text: string): string {
   return text.replaceAll(CONTROLS, (char) => (char === '\n' || char === '\t' ? ' ' : escaped(char)))
 }

@@ -50,7 +50,7 @@ export function exitCodeOf(error: unknown): number {
   if (!(error instanceof BelfryError) && !(error instanceof ServiceError)) return EXIT.failure
   const { code } = error
   if (code in CODES) return CODES[code] ?? EXIT.failure
-  // A proxy reports that the service is unreachable.
+  // 502 and above without a problem document: the answer of a proxy that cannot reach the service.
   if (code === 'UNEXPECTED' && error instanceof ServiceError && error.status >= 502) return EXIT.unreachable
   return USAGE.test(code) ? EXIT.usage : EXIT.failure
 }

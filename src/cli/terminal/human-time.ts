@@ -25,7 +25,7 @@ function dateOf(instant: number, timezone: string): string {
 const YEAR_MS = 365.25 * DAY_MS
 const MONTH_MS = YEAR_MS / 12
 
-/** Lengths from the first value on are shown in these two units. */
+/** Each row: the length from which it applies, and the one or two units in which such lengths are shown. */
 const SCALES = [
   [YEAR_MS, ['year', YEAR_MS], ['month', MONTH_MS]],
   [2 * MONTH_MS, ['month', MONTH_MS], undefined],
