@@ -1,12 +1,15 @@
 // @ts-check
 /**
- * Cost of the HTTP API. Bulk import of schedules, sent as JSON lines, is compared with `putMany`; single creations with
- * many requests in flight are compared with as many concurrent puts of the store, which share transactions. The import
- * is received by a service in this process, whose memory is watched. Single creations go to `belfry serve` as users run
- * it, with engine and audit trail. The client, and each contender for single creations, is a separate process.
+ * The cost of the HTTP API, in two cases:
  *
- * Two more references: a bare Node HTTP server that parses JSON, puts and answers JSON without checks (the cost of HTTP
- * alone), and sequential puts.
+ * - `import` sends schedules as JSON lines, and is compared with `putMany`. The service runs in this process, so that the
+ *   bench can watch its memory.
+ * - `create` creates single schedules with many requests in flight, and is compared with as many concurrent
+ *   `schedules.put`, which share transactions. The service is `belfry serve` as users run it, with engine and audit
+ *   trail.
+ *
+ * `create` has two more references: a bare Node HTTP server that parses JSON, puts and answers JSON without checks (the
+ * cost of HTTP alone), and sequential puts. The client and each contender for `create` are separate processes.
  */
 import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -229,7 +232,7 @@ async function ask(...args) {
 
 /**
  * @typedef {{ earlyMb: number, peakMb: number }} Memory
- * @returns {() => Memory} The heap and buffers in use, a second after the start and at the most.
+ * @returns {() => Memory} The most heap and buffers in use, within the first 1.5 s and over the whole import.
  */
 function watchMemory() {
   let [early, peak] = [0, 0]

@@ -28,7 +28,7 @@ export default async function locks({ store = 'sqlite', n = 50, wants }) {
 
 /**
  * @param {string} name
- * @param {string} mode The store, in the way that it is opened.
+ * @param {string} mode The name for `openStore`, such as `postgres in advisory mode`.
  * @param {number} clients
  * @param {(title: string) => boolean} wants
  */

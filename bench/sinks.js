@@ -21,8 +21,8 @@ import { openWebhook } from './sinks/webhook.js'
  *
  * @typedef {object} Broker
  * @property {Sink} sink
- * @property {string} reference what the bare client does
- * @property {(events: readonly Event[]) => Promise<unknown>} send one batch by the bare client, until it is acknowledged
+ * @property {string} reference Describes the bare client's work in the report.
+ * @property {(events: readonly Event[]) => Promise<unknown>} send Sends a batch by the bare client, until acknowledged.
  * @property {() => Promise<void>} close
  *
  * @typedef {{ readonly batch: number, readonly concurrency: number }} Batching

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Recording ticks: one tick of each schedule is due at a time, and is recorded together with the schedule's new cursor.
+ * Records ticks: at each step one tick of every schedule is due, and is recorded together with the schedule's new cursor.
  */
 import { plan } from '../dist/core/schedules/plan.js'
 import { makeBacklog } from './harness/backlog.js'
@@ -12,7 +12,7 @@ import { openStore, storeSettings } from './harness/stores.js'
 const BATCH = 1_000
 const ROUNDS = 5
 const SCHEDULES = 10_000
-/** Long enough that no further tick falls due while those of the last jump are recorded. */
+/** Long enough that no further tick falls due while the bench records the ticks of the last jump. */
 const EVERY_MS = 3_600_000
 
 /** @type {import('./run.js').Bench} */

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Compiles `src/` to `dist/`, one output module per source module, with SQL and Lua embedded. tsc checks types and
- * emits declarations afterwards; it cannot import texts.
+ * Compiles `src/` to `dist/`, one output module per source module, with SQL and Lua embedded. tsc cannot import SQL and
+ * Lua, so it only checks types and emits declarations afterwards.
  */
 import { readdirSync } from 'node:fs'
 import { isAbsolute } from 'node:path'

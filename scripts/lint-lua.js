@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * Lints every script of the Redis store as the server gets it, with its clock and all that it includes, by luacheck: Lua 5.1
- * with what Redis adds. A warning is an error. luacheck is Debian's lua-check, and is installed when it is missing.
+ * Runs luacheck on every script of the Redis store, in the form that the server gets: with its includes and the code that
+ * reads the server's clock. The language is Lua 5.1 with the globals of Redis. A warning fails the check. Installs luacheck
+ * (Debian: lua-check) if it is missing.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +14,7 @@ import { findProgram } from '../test/servers/find-program.js'
 import { textModules } from './text-modules.js'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
-// Where packages are found, because what declares the scripts imports some.
+// Inside node_modules, because the modules that declare the scripts import packages.
 const folder = mkdtempSync(join(root, 'node_modules/.lint-lua-'))
 const GLOBALS = ['redis', 'cjson', 'KEYS', 'ARGV']
 

@@ -14,15 +14,18 @@ import { textModules } from './text-modules.js'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 
-/** Warnings of the checker that are none of ours. */
-const QUIET = `security_warnings => true, performance_warnings => false, extra_warnings => true, fatal_errors => false`
+/** The checker reports all warnings except those about performance. An error does not end the check. */
+const OPTIONS = `security_warnings => true, performance_warnings => false, extra_warnings => true, fatal_errors => false`
 
 const CHECK = `select p.proname as name, found.lineno as line, found.level, found.message, found.detail, found.query
   from pg_catalog.pg_proc p join pg_catalog.pg_language l on l.oid = p.prolang and l.lanname = 'plpgsql'
-  cross join lateral plpgsql_check_function_tb(p.oid, ${QUIET}) found
+  cross join lateral plpgsql_check_function_tb(p.oid, ${OPTIONS}) found
   where p.pronamespace = 'belfry'::regnamespace order by p.proname, found.lineno`
 
-/** The SQL as the store would run it. The folder is as deep as the module's own, which reads the package's version. */
+/**
+ * The SQL as the store would run it. The bundle lies as deep below the root as migration-sql.ts, which reads package.json by
+ * a relative path.
+ */
 async function migrationSql() {
   const file = join(root, 'node_modules/.cache/belfry/lint-sql/migration-sql.js')
   const bundle = await rolldown({

@@ -3,12 +3,12 @@
  * SQL and Lua as modules: `import text from './claim.sql'` imports the text of the file. The build and the tests both
  * use this plugin, so nothing reads a file at run time and bundlers need no configuration for it.
  *
- * A script includes other files by comments, one per line:
+ * A Lua script includes another file of its store by a comment on a line of its own:
  *
- *     -- include: lua/run-record
+ *     -- include: runs/transitions
  *
- * is replaced by the text of `lua/run-record.lua`, looked up from the store's folder (the folder below `stores/`). A
- * file that is included twice, directly or indirectly, appears once, where it is first needed.
+ * In `stores/redis/` this line becomes the text of `stores/redis/runs/transitions.lua`; SQL files work alike. A file that
+ * is included twice, directly or indirectly, appears once, where it is first needed.
  */
 import { readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * Lets tests start worker threads from the sources. A thread loads plain JavaScript, and the sources are TypeScript:
- * the module in `startThread(new URL('./x.js', import.meta.url)` is bundled when a test first loads the module that
- * starts it. The build does not need this plugin, because there the files are side by side.
+ * Lets tests start worker threads from the sources. A thread loads plain JavaScript, but the sources are TypeScript. When
+ * a test loads a module that calls `startThread(new URL('./x.js', import.meta.url), …)`, this plugin bundles `x.ts` into
+ * JavaScript and replaces the URL. The build does not need the plugin, because `dist/` has `x.js` beside the caller.
  */
 import { createHash } from 'node:crypto'
 import { tmpdir } from 'node:os'

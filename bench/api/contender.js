@@ -1,9 +1,11 @@
 // @ts-check
 /**
- * A contender in a separate process, so that no other contender warms up its code or deoptimises it. `bare` is a Node
- * server that parses JSON, puts and answers JSON without checks: it reports its URL, and ends on a message. `put` keeps
- * a number of puts in flight, for a while to warm up and then as long again to measure, and reports the rate per
- * second.
+ * A contender in a separate process, so that no other contender warms up its code or deoptimises it:
+ *
+ * - `bare` is a Node server that parses JSON, puts and answers JSON without checks. It reports its URL, and ends on a
+ *   message.
+ * - `put` keeps a number of puts in flight, first to warm up and then as long again to measure. It reports the rate per
+ *   second.
  */
 import { createServer as createBareServer } from 'node:http'
 import { newId } from '../../dist/core/names/new-id.js'

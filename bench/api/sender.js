@@ -1,8 +1,11 @@
 // @ts-check
 /**
- * The client, in a separate process, so that the cost of sending does not count as cost of the service. `node sender.js
- * import <url> <count>` sends JSON lines; `node sender.js create <url> <clients> <forMs>` keeps requests in flight, for
- * a while to warm up and then as long again to measure. Prints one JSON line.
+ * The client, in a separate process, so that the cost of sending does not count as cost of the service. It prints one
+ * JSON line.
+ *
+ * - `node sender.js import <url> <count>` sends that many schedules as JSON lines.
+ * - `node sender.js create <url> <clients> <forMs>` keeps that many requests in flight, first to warm up and then as long
+ *   again to measure.
  */
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'

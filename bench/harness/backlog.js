@@ -1,5 +1,5 @@
 // @ts-check
-/** Makes a backlog of due ticks: the start of a throughput bench. */
+/** Makes a backlog of due ticks, from which a throughput bench starts. */
 import { parseSchedule } from '../../dist/api/schedules/schedule-input.js'
 
 const GRACE_MS = 10_000

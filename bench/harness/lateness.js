@@ -1,5 +1,5 @@
 // @ts-check
-/** Lateness of starts, compared with the raw store at the same time: one claim of a batch. */
+/** Reports how late runs start. On servers it also measures a raw claim of one batch at the same time, as a reference. */
 import { median, percentile } from './measure.js'
 import { checkpoint } from './postgres.js'
 import { openRawServer, RAW_BATCH } from './raw.js'

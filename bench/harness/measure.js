@@ -112,8 +112,8 @@ export async function takeTurns(rounds, contenders) {
 }
 
 /**
- * The ratio of two contenders: the median over the rounds, because both were measured within the same minute in each
- * round.
+ * The median of the rounds' ratios, not the ratio of the medians: within a round, both contenders met the same other
+ * load on the machine.
  * @param {readonly number[]} ours
  * @param {readonly number[]} theirs
  */

@@ -26,7 +26,7 @@ export async function stopPostgres() {
 
 let schemas = 0
 
-/** An unused schema name, after a checkpoint: the server has nothing left to write from earlier turns. */
+/** Returns an unused schema name after a checkpoint, so that this turn does not pay for writes of earlier ones. */
 export async function freshSchema() {
   await checkpoint()
   schemas += 1

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * The minimum that a scheduler on Postgres has to do: prepared statements on rows with Belfry's columns, with the
- * necessary indexes (run id, unique tick, due schedules, claimable runs), the same durability, 1,000 rows at a time. No
- * planning, keys, policies or waiting.
+ * The minimum that a scheduler on Postgres has to do, without planning, keys, policies or waiting: prepared statements,
+ * 1,000 rows at a time. The tables have Belfry's columns, the same durability, and only the necessary indexes (run id,
+ * unique tick, due schedules, claimable runs).
  */
 import { migratePostgres } from '../../dist/stores/postgres/index.js'
 import { numberArray, textArray } from './array-text.js'
@@ -114,7 +114,7 @@ export async function openRawPostgres({ schedules = 0, connections } = {}) {
     pool,
     here,
 
-    /** One tick of each schedule: a run and a cursor. */
+    /** Records one tick of each schedule: inserts its run and moves its cursor. */
     async recordTicks() {
       now += 1_000
       const client = await pool.connect()
@@ -152,7 +152,7 @@ export async function openRawPostgres({ schedules = 0, connections } = {}) {
       return (await pool.query(prepared(CLAIM, [Date.now(), token]))).rows
     },
 
-    /** Claims and ends a batch, and returns its size. @param {'all' | 'none'} keep */
+    /** Claims and ends a batch of runs, and returns its size. @param {'all' | 'none'} keep */
     async drain(keep) {
       const rows = await this.claim()
       if (rows.length === 0) return 0

@@ -1,5 +1,5 @@
 // @ts-check
-/** The minimum that Redis has to write for a schedule: a text as long as Belfry's, the index by id, the due set. */
+/** The minimum that Redis has to write for a schedule: a text as long as Belfry's, an index entry, and a due entry. */
 import { definitionText } from '../../dist/stores/redis/schedules/schedule-codec.js'
 import { openRawRedis } from './raw-redis.js'
 import { RAW_BATCH } from './raw-redis-scripts.js'

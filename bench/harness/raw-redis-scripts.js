@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The minimum that scripts have to do with Belfry's data structures: no planning, keys, policies or waiting, and no
- * check for concurrent changes.
+ * The minimum that scripts have to do with Belfry's data structures, without planning, keys, policies, waiting, or checks
+ * for concurrent changes.
  */
 import { createHash } from 'node:crypto'
 
@@ -42,7 +42,7 @@ call('HSET', P .. 's', unpack(moved))
 call('SET', P .. 'seq', string.format('%.0f', seq))
 return #ids`)
 
-/** Enqueues runs: run, queue, list of runs. */
+/** Enqueues runs. Writes each run and its entries in the queue and in the list of all runs. */
 export const ENQUEUE = script(`
 local P, at = KEYS[1], ARGV[1]
 local seq = tonumber(redis.call('GET', P .. 'seq') or '1700000000000000')
@@ -80,7 +80,7 @@ redis.call('HSET', P .. 'runs', unpack(runs))
 redis.call('HSET', P .. 'ir', unpack(running))
 return answer`)
 
-/** Ends claimed runs with the right token: keeps them with their end, or deletes them. */
+/** Ends claimed runs that still have the given token: stores their end, or deletes them. */
 export const END = script(`
 local P, at, token, keep = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local ns, runs, ended = {}, {}, {}
@@ -105,7 +105,7 @@ export const UNLOCK = script(
   `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
 )
 
-/** Puts schedules by id and text: the text, the index by id, the due set. */
+/** Puts schedules. Writes each text and its entries in the index by id and in the due set. */
 export const PUT = script(`
 local P, ids, due = KEYS[1], {}, {}
 for index = 1, #ARGV, 2 do

@@ -1,10 +1,10 @@
 // @ts-check
-/** The minimum that a scheduler on Redis has to do, by scripts over one connection; and a set-if-absent lock. */
+/** The minimum that a scheduler on Redis has to do: scripts over one connection, and a lock by SET NX. */
 import { randomUUID } from 'node:crypto'
 import { CLAIM, CLEAR, END, ENQUEUE, PUT, RAW_BATCH, RECORD, UNLOCK } from './raw-redis-scripts.js'
 import { redisClient } from './redis.js'
 
-/** As long as Belfry's text: version, times, timeline, policy. */
+/** A text as long as Belfry's, which holds a version, instants, the timeline and the missed policy. */
 const SCHEDULE = `1700000000000 a1700000000000000 mb0k3wxl = = mb0k3wxl mb0m9gxl =\n${JSON.stringify({
   t: { every: 3_600_000 },
   to: 'job:noop',
@@ -63,7 +63,7 @@ export async function openRawRedis(schedules = 0) {
       return /** @type {string[]} */ (/** @type {unknown} */ (await run(CLAIM, prefix, [String(Date.now()), own])))
     },
 
-    /** Claims and ends a batch, and returns its size. @param {'all' | 'none'} keep */
+    /** Claims and ends a batch of runs, and returns its size. @param {'all' | 'none'} keep */
     async drain(keep) {
       const own = nextToken()
       const claimed = await this.claim(own)

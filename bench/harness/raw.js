@@ -1,5 +1,5 @@
 // @ts-check
-/** The raw reference with which a store is compared. */
+/** The reference with which a store is compared: the least that a scheduler must do on the same database. */
 import { openRawPostgres } from './raw-postgres.js'
 import { openRawRedis } from './raw-redis.js'
 import { openRawSqlite } from './raw-sqlite.js'
@@ -7,7 +7,7 @@ import { openRawSqlite } from './raw-sqlite.js'
 export { RAW_BATCH } from './raw-sqlite.js'
 
 /**
- * What every reference can do.
+ * The operations of every reference.
  * @typedef {object} Raw
  * @property {() => unknown} recordTicks
  * @property {(name: string) => unknown} lockAndUnlock
@@ -25,7 +25,7 @@ export async function openRaw(store, schedules = 0) {
 }
 
 /**
- * What the references on servers can do besides.
+ * The references on Postgres and Redis also enqueue, claim and drain runs.
  * @typedef {import('./raw-postgres.js').RawPostgres | import('./raw-redis.js').RawRedis} RawServer
  * @param {string} store
  * @returns {Promise<RawServer>}

@@ -1,5 +1,5 @@
 // @ts-check
-/** The benches' Redis server: found or started as the tests do. */
+/** The benches' Redis server: the one in BELFRY_TEST_REDIS, or else one that the benches start. */
 import { createClient } from '@redis/client'
 import { startOwnRedis, startRedis } from '../../test/servers/redis.js'
 
@@ -35,7 +35,7 @@ export async function redisSettings() {
   return { version, ...settings }
 }
 
-/** How much memory the server uses for data. */
+/** The server's used memory in bytes. */
 export async function redisMemory() {
   const client = await redisClient()
   const used = /used_memory:(\d+)/.exec(String(await client.sendCommand(['INFO', 'memory'])))?.[1]

@@ -15,7 +15,7 @@ export function storeAt(location) {
   return 'sqlite' in location ? sqlite(location.sqlite) : memory()
 }
 
-/** The same as arguments for the command line. @param {StoreLocation} location */
+/** The arguments by which `belfry` opens the store. @param {StoreLocation} location */
 export function storeArguments(location) {
   if ('redis' in location) return ['--store', location.redis.url, '--schema', location.redis.prefix.replace(/:$/, '')]
   if ('postgres' in location) return ['--store', location.postgres.url, '--schema', location.postgres.schema]

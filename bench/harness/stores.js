@@ -110,7 +110,7 @@ function jumpingClock() {
   }
 }
 
-/** The same for a schema, whose statements all read the time from one function. @param {string} schema */
+/** Moves a schema's clock forward by replacing `now_us`, from which all its statements read the time. @param {string} schema */
 function jumpingDatabase(schema) {
   let offset = 0
   return async (/** @type {number} */ ms) => {
@@ -121,7 +121,7 @@ function jumpingDatabase(schema) {
   }
 }
 
-/** The same for Redis: its scripts add an offset to the server's time. @param {string} prefix */
+/** Moves a Redis store's clock forward: its scripts add this offset to the server's time. @param {string} prefix */
 async function jumpingServer(prefix) {
   const client = await redisClient()
   const jump = async (/** @type {number} */ ms) => {

@@ -1,3 +1,3 @@
 // @ts-check
-/** The arguments name nothing that can be measured; the message shows valid ones. */
+/** The arguments of the bench are invalid. The message says which are valid. */
 export class UsageError extends Error {}

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A process whose clients repeatedly acquire one lock. It starts on a message, and reports how often each client had
- * the lock.
+ * A process whose clients repeatedly acquire one lock. It starts on a message, and reports how often each client
+ * acquired the lock.
  */
 import { createBelfry } from '../../dist/index.js'
 import { storeAt } from '../harness/store-locations.js'

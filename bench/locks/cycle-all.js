@@ -1,7 +1,7 @@
 // @ts-check
 
 /**
- * How many cycles each client completed.
+ * Resolves to the number of cycles that each client completed.
  * @param {number} clients
  * @param {number} forMs
  * @param {(client: number) => Promise<boolean>} cycle

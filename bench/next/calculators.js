@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The libraries behind one interface. Loops over instants are inside, so that no library pays for the wrapper, and each
- * gets its instants in the form that it reads fastest.
+ * The libraries behind one interface. Each method loops over the instants itself, so that the wrapper costs no library a
+ * call per instant, and each library gets its instants in the form that it reads fastest.
  */
 import { CronExpressionParser } from 'cron-parser'
 import { Cron } from 'croner'
@@ -39,7 +39,7 @@ export const belfry = {
   },
 }
 
-/** As users call it: through the cache of parsed expressions. @type {typeof belfry} */
+/** Parses as users do, through the cache of parsed expressions. @type {typeof belfry} */
 export const belfryCached = {
   ...belfry,
   name: 'belfry, cached',

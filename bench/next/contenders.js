@@ -1,5 +1,5 @@
 // @ts-check
-/** The work of each case, for any library. */
+/** The cases of the bench: each makes a contender of any library. */
 import { EXPRESSIONS, moments, ZONES } from './expressions.js'
 
 /**
@@ -12,11 +12,11 @@ export const STEPS = 10
 const MOMENTS = moments(500)
 const PARSES = 100
 
-/** Sums up the results, so that the compiler cannot remove the work. */
+/** Sums up all results, so that the compiler cannot remove the work. */
 export const sink = { sum: 0 }
 
 /**
- * Several successive ticks at a time, as a scheduler calculates them.
+ * Calculates several successive ticks at a time, as a scheduler does.
  * @param {Calculator} calculator
  * @param {Zones} zones
  * @returns {Contender}
@@ -35,7 +35,7 @@ export function walking(calculator, zones) {
 }
 
 /**
- * The next tick after unrelated instants.
+ * Calculates the next tick after each of several unrelated instants.
  * @param {Calculator} calculator
  * @param {Zones} zones
  * @returns {Contender}

@@ -1,5 +1,5 @@
 // @ts-check
-/** The input: the same expressions and instants in every run. */
+/** The input of the bench, the same expressions and instants each time. */
 
 export const ZONES = ['Europe/Berlin', 'America/New_York']
 

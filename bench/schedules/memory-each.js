@@ -46,7 +46,7 @@ export async function memoryEach(name, n, wants) {
   })
 }
 
-/** Redis frees removed keys in the background. */
+/** Waits until the used memory is stable, because Redis frees removed keys in the background. */
 async function settledMemory() {
   for (let used = await redisMemory(); ; ) {
     await sleep(500)

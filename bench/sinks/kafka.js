@@ -3,7 +3,7 @@ import { Kafka, logLevel, Partitioners } from 'kafkajs'
 import { kafka } from '../../dist/sinks/kafka/index.js'
 import { startKafka } from '../../test/servers/kafka.js'
 
-/** The same headers as the sink's. */
+/** The headers that the sink adds to each message. */
 const HEADERS = {
   'belfry-attempt': '1',
   'belfry-token': '1800000000000000',
