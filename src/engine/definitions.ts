@@ -1,4 +1,4 @@
-/** The jobs and sinks of an instance, with their code. They never leave the process. */
+/** The jobs and sinks that the code of an instance defines. They contain functions, so they never leave the process. */
 
 import type { Json } from '../core/checks/json.js'
 import type { Logger } from '../core/logger.js'
@@ -10,14 +10,14 @@ import type { Sink } from '../core/sink.js'
 
 export interface JobDefinition {
   readonly name: string
-  /** Checks a stored payload and returns what the handler gets; absent when the job has no schema. */
+  /** Checks a stored payload and returns the payload for the handler; absent when the job has no schema. */
   readonly parse?: (payload: Json) => Promise<unknown>
-  /** A function for the main thread, or the URL of a module whose default export runs in a thread of its own. */
+  /** A function for the main thread, or the URL of a module whose default export runs in a worker thread. */
   readonly run: ((context: HandlerContext<unknown>) => unknown) | URL
   readonly retry: RetryPolicy
   readonly timeoutMs: number
   readonly keep: Keep
-  /** How many attempts of it one instance runs at a time. */
+  /** How many attempts of the job one instance runs at a time. */
   readonly concurrency: number
   readonly exclusive?: Exclusive
 }
@@ -31,27 +31,30 @@ export function isThreaded(job: JobDefinition): job is ThreadedJob {
 
 export interface Exclusive {
   readonly rule: KeyRule
-  /** Present when only code can compute the key of a payload. */
+  /** Computes the value of the key from a payload; absent when the rule alone determines it. */
   readonly by?: (payload: unknown) => unknown
 }
 
 /** The argument of a handler. */
 export interface HandlerContext<Payload> {
   readonly payload: Payload
-  /** The nominal instant of the tick; for other runs, when the run was made. */
+  /** The nominal instant of the tick; for runs without a tick, their creation. */
   readonly tick: Date
   readonly run: RunInfo
-  /** The event as a sink would get it. Its id is the same in every attempt, to dedupe by. */
+  /** The event as a sink would get it. Its id is the same in every attempt, so receivers can dedupe by it. */
   readonly event: Message
-  /** Grows with every attempt that held the same key: pass it to systems that can refuse an older one. */
+  /**
+   * The fencing token, which grows with every attempt that held the same key. Pass it to systems that can refuse an
+   * older token.
+   */
   readonly token: number
   /** Fires when the attempt must end: timeout, cancel, stop, or a lost lease. Its reason says which. */
   readonly signal: AbortSignal
   readonly log: Logger
   /**
-   * Commits the handler's writes and the run's completion together, once per attempt. `tx` is the store's own handle in
-   * a transaction; the value is the run's result and must be JSON. Throws `STALE`, and rolls back, when another
-   * instance has the run by then. On SQLite the work must be synchronous.
+   * Commits the handler's writes and the run's completion together, once per attempt. `tx` is the store's own
+   * transaction handle. The returned value is the run's result and must be JSON. Throws `STALE` and rolls back if
+   * another instance has taken the run over. On SQLite `work` must be synchronous.
    */
   readonly transaction: <T, Tx = unknown>(work: (tx: Tx) => T | Promise<T>) => Promise<T>
 }
@@ -66,11 +69,11 @@ export interface SinkDefinition {
   readonly sink: Sink
   readonly retry: RetryPolicy
   readonly timeoutMs: number
-  /** Calls in flight. */
+  /** The most calls in flight. */
   readonly concurrency: number
-  /** Messages in one call. */
+  /** The most messages in one call. */
   readonly batch: number
-  /** Messages claimed and not yet settled. */
+  /** The most messages that are claimed and not yet settled. */
   readonly inFlight: number
   readonly lingerMs: number
   readonly ordered: boolean

@@ -8,9 +8,9 @@ import type { Events } from './events.js'
 import type { Health } from './health.js'
 import type { BeatThread } from './instances/beat-thread.js'
 
-/** Threads for handlers that are modules. */
+/** Worker threads for handlers that are modules. */
 export interface ThreadOptions {
-  /** How many there may be. */
+  /** The most threads. */
   readonly max: number
   readonly idleMs: number
   readonly memoryMb: number | undefined
@@ -39,6 +39,6 @@ export interface EngineOptions {
   readonly stampKeys: () => Promise<void>
   readonly syncReleases: () => Promise<void>
   readonly beatThread: BeatThread
-  /** While the event loop is late, claims are smaller. */
+  /** Whether the event loop is late. While it is, claims are smaller. */
   readonly isLoopBusy: () => boolean
 }

@@ -1,6 +1,6 @@
 /**
- * The machine around one store: loops that record ticks, start runs, prove life and clean up. Every instance has the same;
- * none leads.
+ * The engine of an instance: loops that record ticks, start runs, send beats and clean up. Every instance runs the same
+ * loops, and none is a leader.
  */
 import { type Clock, sleep } from '../core/clock.js'
 import type { Wake } from '../core/store.js'
@@ -66,7 +66,7 @@ export class Engine {
     })
     const wakeStarters = () => this.#starters.wake()
     events.on('instance:joined', wakeStarters)
-    // A store with wake-ups hints at new runs itself.
+    // A store with wake-ups sends a hint of new runs itself.
     const onRecorded = store.supports.wakeups ? () => {} : wakeStarters
     const isInDoubt = () => this.#keeper.isInDoubt
     this.#tickLoop = this.#loop('ticker', ticker({ ...options, burst, onRecorded }))
@@ -85,7 +85,7 @@ export class Engine {
     return runningNames(all, this.#options.jobs, all.size - this.#starters.inThreads)
   }
 
-  /** Loads the modules of handlers in threads, so that one that cannot run fails the start. */
+  /** Loads the modules of handlers in threads, so that a module that cannot run fails the start. */
   async check(): Promise<void> {
     const { jobs, roles } = this.#options
     const threaded = [...jobs.values()].filter(isThreaded)
@@ -103,8 +103,9 @@ export class Engine {
   }
 
   /**
-   * Claims no more, gives running attempts their grace, then aborts and releases the rest, so that others take them over at
-   * once. Beats continue until the end: nothing is taken over while it still runs here.
+   * Stops claiming, and gives running attempts their grace. The rest is then aborted and released, so that other
+   * instances take it over at once. Beats continue until the end, so that no run is taken over while it still runs
+   * here.
    */
   async stop(graceMs: number): Promise<void> {
     const { clock } = this.#options
@@ -149,7 +150,7 @@ export class Engine {
       await Promise.all([this.#starters.removeOutages(), ...loops.map((loop) => loop.stop())])
       await this.#membership.leave()
     } catch {
-      // The store is unreachable: the lease expires.
+      // The store is unreachable, so the instance's lease ends by expiry.
     }
   }
 
@@ -165,7 +166,7 @@ export class Engine {
   }
 }
 
-/** Waits for a promise, but no longer than this. */
+/** Waits for a promise, but no longer than the limit. */
 async function within(clock: Clock, limitMs: number, promise: Promise<unknown>): Promise<void> {
   const done = new AbortController()
   await Promise.race([promise, sleep(clock, limitMs, done.signal)])

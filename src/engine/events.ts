@@ -3,7 +3,7 @@ import { type ErrorRecord, errorRecord, failure, quote } from '../core/errors.js
 import type { Logger } from '../core/logger.js'
 import type { ClaimedRun } from '../core/store.js'
 
-/** Events that callers can listen to. Listeners are called after the fact and decide nothing. */
+/** Events that callers can listen to. Listeners cannot change what happened. */
 export interface EventMap {
   'ticks:recorded': { readonly recorded: number; readonly skipped: number }
   'run:started': { readonly run: ClaimedRun }
@@ -16,11 +16,13 @@ export interface EventMap {
     readonly delayMs: number
   }
   'run:cancelled': { readonly run: ClaimedRun; readonly durationMs: number }
-  /** Released unfinished because the instance stops. */
+  /** The stopping instance released the run unfinished. */
   'run:released': { readonly run: ClaimedRun; readonly durationMs: number }
   /** The attempt lost the run before it could settle. */
   'run:stale': { readonly run: ClaimedRun }
-  /** Runs of dead instances: ready again, or lost because that happened too often. */
+  /**
+   * Runs of dead instances: `rescued` ones are ready again, `lost` ones failed because they were taken over too often.
+   */
   'runs:taken-over': { readonly rescued: number; readonly lost: number }
   'lock:lost': { readonly name: string; readonly token: number }
   'instance:joined': { readonly instance: string }

@@ -3,7 +3,7 @@ import { BelfryError, errorRecord } from '../core/errors.js'
 import type { Logger } from '../core/logger.js'
 import type { Events } from './events.js'
 
-/** One of Belfry's own errors that is not about the store is a mistake elsewhere, not an outage. */
+/** A `BelfryError` whose code is not `STORE_…` is a mistake elsewhere, not an outage of the store. */
 function outageText(part: string, error: unknown): string {
   const own = error instanceof BelfryError && !error.code.startsWith('STORE_')
   return own
@@ -11,7 +11,7 @@ function outageText(part: string, error: unknown): string {
     : 'store unreachable: nothing starts until it answers; still trying'
 }
 
-/** Reports a store outage: once when it begins, however many loops notice it, and once when it is over. */
+/** Reports a store outage once when it begins, however many loops notice it, and once when it is over. */
 export class Health {
   readonly #clock: Clock
   readonly #log: Logger
@@ -44,7 +44,7 @@ export class Health {
     this.#failures = 0
   }
 
-  /** The part has ended, and no longer counts as failing. */
+  /** Forgets the failure of a part that has ended. */
   forget(part: string): void {
     this.#failing.delete(part)
   }

@@ -1,6 +1,6 @@
 /**
- * A supervised loop: it runs one step after another until it is stopped, and sleeps in between as long as each step says.
- * An error does not end it: the loop backs off with jitter, and `Health` reports the outage once.
+ * A supervised loop runs one step after another until it is stopped. Each step returns how long to sleep before the
+ * next. After an error the loop backs off with jitter and goes on, and `Health` reports the outage once.
  */
 import { type Clock, sleep } from '../core/clock.js'
 import { desynchronise } from '../core/runs/retry-policy.js'
@@ -72,7 +72,7 @@ export class Loop {
       this.#failures += 1
       health.failed(name, error)
       const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(this.#failures - 1, 10), MAX_BACKOFF_MS)
-      // A wake-up must not turn a store that is down into a busy loop.
+      // A wake-up does not shorten the backoff: it would make a busy loop while the store is down.
       await sleep(this.#options.clock, desynchronise(backoffMs, name, this.#failures), this.#stop.signal)
       return 0
     }

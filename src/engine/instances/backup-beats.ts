@@ -1,19 +1,20 @@
 /**
  * Sends beats and renewals when the main thread is late with its own. This code runs in the beat thread; while the main
  * loop turns, it sends nothing. It connects to the store half an interval after an instance has joined or a lock was
- * acquired, so that the connection is there when it is needed. Most locks are released before that and need none.
+ * acquired, so that the connection is open when it is needed. Most locks are released earlier and need no connection.
  *
- * A beat from here only extends the instance's lease. It says that no claim was answered, so the store gives no run back.
- * The main thread learns with its own next beat which runs were lost or cancelled, and whether the instance was declared
- * dead.
+ * A beat of this thread only extends the instance's lease. It reports no answered claim (`claimsSettled: 0`), so the
+ * store makes no run ready again. The main thread's own next beat returns which runs were lost or cancelled, and
+ * whether the instance was declared dead.
  *
  * What it survives:
- * - The main loop is blocked: when its beat is half an interval late, one is sent from here, until the loop turns again.
+ * - The main loop is blocked: when its beat is half an interval late, this thread sends one, until the loop turns
+ *   again.
  * - The main loop is blocked for longer than `maxBlock`: the process counts as dead, and nothing more is sent.
- * - The whole process is stopped: both threads are, and the lease expires as it should.
- * - The store declared the instance dead, or another holder has a lock: it is removed from the list here.
- * - The main thread takes a new id while a beat is in flight: the beat extends the old id once, and its instant is written
- *   to memory that is no longer read.
+ * - The whole process is stopped: neither thread sends beats, and the lease expires as it should.
+ * - The store declared the instance dead, or another holder has a lock: this thread stops sending for it.
+ * - The main thread takes a new id while a beat is in flight: the beat extends the old id's lease once more, and its
+ *   instant goes to memory that no thread reads any more.
  */
 
 import type { Clock } from '../../core/clock.js'
@@ -31,9 +32,9 @@ export interface BackupBeatsOptions {
   readonly onDead: (silentMs: number) => void
 }
 
-/** Intervals after the last beat or renewal from which the main thread counts as late. */
+/** The main thread counts as late this many intervals after its last beat or renewal. */
 const LATE = 1.5
-/** Intervals after which the connection is opened. */
+/** The connection is opened this many intervals after the last beat or renewal. */
 const READY = 0.5
 /** The connection is closed after this long without an instance or a lock. */
 const IDLE_MS = 60_000
@@ -51,7 +52,7 @@ export class BackupBeats {
   #beating: Beating | undefined
   #store: BeatStore | undefined
   #isOpen = false
-  /** When an instance or a lock was last there. */
+  /** When this thread last had an instance or a lock to keep alive. */
   #heldAt = 0
   /** When the next beat, renewal or connection is due. */
   #nextAt = Number.POSITIVE_INFINITY
@@ -69,7 +70,7 @@ export class BackupBeats {
     }
   }
 
-  /** Returns whether its renewal is due before the next planned step. */
+  /** Returns whether the lock's renewal is due before the next planned step. */
   hold(lock: RenewedLock): boolean {
     this.#locks.set(lock.holder, lock)
     return renewalDueAt(lock, READY) < this.#nextAt
@@ -79,7 +80,7 @@ export class BackupBeats {
     this.#locks.delete(holder)
   }
 
-  /** Sends overdue beats and renewals. Returns how long until the next can be overdue. */
+  /** Sends overdue beats and renewals. Returns how long to wait until the next one can be overdue. */
   async catchUp(): Promise<number> {
     const now = this.#options.clock.monotonic()
     if (this.#isDead(now)) return DEAD_POLL_MS
@@ -136,7 +137,7 @@ export class BackupBeats {
     const requests = due.map(({ name, holder, token, ttlMs }) => ({ name, holder, token, ttlMs }))
     const leases = await this.#opened.renew(requests)
     for (const [at, lock] of due.entries()) {
-      // The main thread extended or released it meanwhile.
+      // The main thread has extended or released this lock meanwhile.
       if (this.#locks.get(lock.holder) !== lock) continue
       if (leases[at] === undefined) this.#locks.delete(lock.holder)
       else this.#locks.set(lock.holder, { ...lock, sentAt: now })

@@ -19,7 +19,7 @@ export interface BeatingInstance {
   readonly heartbeatMs: number
   /** A `SharedInstant`: when the main thread sent its newest accepted beat. */
   readonly mainBeatAt: SharedArrayBuffer
-  /** The same of the beat thread. */
+  /** A `SharedInstant`: when the beat thread sent its newest accepted beat. */
   readonly threadBeatAt: SharedArrayBuffer
 }
 

@@ -1,11 +1,10 @@
 /**
- * The main thread's side of the beat thread, a worker thread that proves that this process lives while the main loop is
- * blocked (`backup-beats.ts`). It starts when the instance joins or acquires its first lock, and does not keep the process
+ * The main thread's side of the beat thread: a worker thread that sends beats while the main loop is blocked
+ * (`backup-beats.ts`). It starts when the instance joins or acquires its first lock, and does not keep the process
  * alive.
  *
- * Beats come from the main loop alone, and a log line says so once, when
- * - a thread is impossible: the store cannot be reopened from data;
- * - the thread fails.
+ * If a second thread cannot open the store, or if the thread fails, only the main loop sends beats. One log line says
+ * so.
  */
 import type { Worker } from 'node:worker_threads'
 import type { Clock } from '../../core/clock.js'
@@ -22,7 +21,7 @@ export interface BeatThreadOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly maxBlockMs: number
-  /** Called before the thread starts: from then on `loopTurned` must be called regularly. */
+  /** Called before the thread starts. From then on `loopTurned` must be called regularly. */
   readonly onStart: () => void
 }
 
@@ -60,7 +59,9 @@ export class BeatThread {
     this.#post({ kind: 'instance' })
   }
 
-  /** The message is sent before the caller of `lock()` continues, because it may block the loop at once. */
+  /**
+   * Sends the lock to the thread before the caller of `lock()` continues, because that code may block the loop at once.
+   */
   hold(lock: RenewedLock): void {
     this.#start()
     if (this.#worker === undefined) return
@@ -70,14 +71,14 @@ export class BeatThread {
     queueMicrotask(() => this.#flush())
   }
 
-  /** Not urgent: the store ignores the renewal of a released lock. */
+  /** Sends the release later, with other messages: the store ignores the renewal of a released lock. */
   drop(holder: string): void {
     if (this.#worker === undefined) return
     this.#held.delete(holder)
     this.#dropped.push(holder)
   }
 
-  /** The main loop turns, and runs these handlers. */
+  /** Tells the thread that the main loop turns, and which handlers it runs. */
   loopTurned(running: string): void {
     this.#turnedAt.moveTo(this.#options.clock.monotonic())
     if (this.#dropped.length > 0) this.#flush()
@@ -86,7 +87,7 @@ export class BeatThread {
     this.#post({ kind: 'running', running })
   }
 
-  /** No beat is sent from here on. */
+  /** Ends the thread, so that no more beats are sent. */
   async stop(): Promise<void> {
     this.#isOver = true
     const worker = this.#worker
@@ -119,7 +120,7 @@ export class BeatThread {
       worker.on('message', ({ level, fields, message }: FromBeatThread) => log[level](fields, message))
       worker.on('error', (error) => this.#failed(error))
       worker.on('exit', (code) => this.#failed(failure('THREAD_ENDED', `the thread ended by itself with code ${code}`)))
-      // After the listeners, which would keep the process alive.
+      // `unref()` must follow the listeners: adding a listener keeps the process alive again.
       worker.unref()
       this.#worker = worker
     } catch (error) {
@@ -127,7 +128,7 @@ export class BeatThread {
     }
   }
 
-  /** Undefined, and logged, where a thread is impossible. */
+  /** Undefined when a thread is impossible. A reason that users can change is logged. */
   #source(): StoreSource | undefined {
     const { clock, store, log } = this.#options
     // A manual clock has no event loop to block, and a thread cannot load TypeScript sources.

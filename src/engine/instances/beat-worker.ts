@@ -1,4 +1,6 @@
-/** The entry of the beat thread. `backup-beats.ts` is what it does, `beat-thread.ts` the main thread's side. */
+/**
+ * The entry of the beat thread. It connects `backup-beats.ts` to the messages of the main thread (`beat-thread.ts`).
+ */
 import { writeSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { systemClock } from '../../core/clock.js'
@@ -40,7 +42,8 @@ function unreachable(fields: object): void {
 }
 
 /**
- * Writes to standard error itself, because the main thread is blocked and may never log again; if it wakes, it logs too.
+ * Writes to standard error directly, because the main thread is blocked and may never log again. If the main thread
+ * wakes, it logs the warning too.
  */
 function warn(fields: object, message: string): void {
   if (warns) writeSync(STDERR, `belfry warning: ${message} ${JSON.stringify(fields)}\n`)

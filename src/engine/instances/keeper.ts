@@ -1,11 +1,11 @@
 /**
- * The keeper proves that this instance lives. Each beat extends the instance's lease in the store, and with it the claims
- * and keys of all attempts that run here.
+ * The keeper proves that this instance lives. Each beat extends the instance's lease in the store, and with it the
+ * claims and keys of all attempts that run here.
  *
- * Trust starts when a beat is sent, not when its reply arrives: a beat that was sent at T is good until T + lease − margin,
- * by the local monotonic clock. Without a newer beat by then (store unreachable, process stopped, machine asleep), the
- * store may soon give the work to other instances, so all attempts here are aborted before it does. The margin covers the
- * difference between the speeds of two clocks.
+ * Trust starts when a beat is sent, not when its reply arrives: a beat that was sent at T is good until T + lease −
+ * margin, by the local monotonic clock. Without a newer beat by then (store unreachable, process stopped, machine
+ * asleep), the store may soon give the work to other instances, so all attempts here are aborted before it does. The
+ * margin covers the difference between the speeds of two clocks.
  *
  *   beat sent     beat sent                     trust ends       lease expires
  *   ────┼─────────────┼─────────────────────────────┼──────────────────┼────▶
@@ -14,12 +14,13 @@
  * What each step survives:
  * - The reply to a beat is lost: the beat is repeated, and extending twice is extending once.
  * - The main loop is blocked: the beat thread sends beats (`beat-thread.ts`), and they count here too.
- * - The main loop was blocked past the end of trust: only the store knows whether the lease still holds. One more beat is
- *   sent. Attempts are aborted only if the store refuses it or does not answer soon.
- * - The store declared the instance dead: it refuses the beat. All attempts are aborted, and the instance rejoins under a
- *   new id, so that its former life is never mistaken for the new one.
- * - The proof of life is lost (stores with `onLost`): the same as declared dead, but known at once.
- * - The store no longer counts one attempt as ours: that attempt alone is aborted.
+ * - The main loop was blocked past the end of trust: only the store knows whether the lease still holds. One more beat
+ *   is sent. Attempts are aborted only if the store refuses it or does not answer soon.
+ * - The store declared the instance dead, and refuses the beat. All attempts are aborted, and the instance rejoins
+ *   under a new id, so that late calls under the old id are refused.
+ * - The store reports that the proof of life is lost (`onLost`): all attempts are aborted at once, and the instance
+ *   rejoins.
+ * - The store reports one attempt as lost: only that attempt is aborted.
  */
 import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
@@ -44,16 +45,16 @@ export interface KeeperOptions {
   readonly attempts: () => ReadonlyMap<string, Attempt>
   readonly claimsSettled: () => number
   readonly beatThread: BeatThread
-  /** Called when the next beat is to be sent at once. */
+  /** Called when the next beat must be sent at once. */
   readonly onBeatWanted: () => void
 }
 
 /** A timer that fires this late was held up by a blocked event loop. */
 export const HELD_UP_MS = 100
-/** How long the store has to answer the beat that decides after a block. */
+/** After a block one beat decides whether the lease still holds. The store has this long to answer it. */
 const LAST_BEAT_MS = 1_000
 
-/** How long a lease is trusted: less than the store's own time, for clocks that differ in speed. */
+/** How long a lease is trusted: 0.9 of it, because the clocks of the process and the store may differ in speed. */
 export function trustMs(leaseMs: number): number {
   return leaseMs * 0.9
 }
@@ -70,7 +71,7 @@ export class Keeper {
     this.#options = options
   }
 
-  /** One step of the loop: joins if the instance has not, else beats and acts on the answer. */
+  /** One step of the loop: joins the store, or, once joined, sends a beat and acts on the answer. */
   async keepAlive(): Promise<number> {
     return this.#options.membership.joined ? this.#beat() : this.#join()
   }
@@ -97,26 +98,27 @@ export class Keeper {
       claimsSettled: this.#options.claimsSettled(),
     })
     floor.sawTime(result.now)
-    // The instance was given up meanwhile: the answer concerns its former life.
+    // The keeper has taken a new id meanwhile, and the answer is about the old one.
     if (id !== membership.id) return 0
     if (!result.alive) return this.#rejoin('the store declared this instance dead')
     this.#times.sent(sentAt)
     this.#watchDeadline()
     abortAll(attempts, new Set(result.lost), 'lost')
     abortAll(attempts, new Set(result.cancel), 'cancel')
-    // The beat was sent before a block and its answer read after it.
+    // A block between the beat and its answer may have used up the trust. Then the next beat follows at once.
     return this.isTrusted ? heartbeatMs : 0
   }
 
   /**
-   * Whether the lease certainly holds. A process that was stopped finds all its timers due at once, in the order in which
-   * they were set, so callers ask before they do what others can see.
+   * Whether the lease certainly holds. After the process was stopped (SIGSTOP, sleep of the machine), all its timers
+   * are due at once, and the end of trust may not be the first to fire. So callers check this before each action that
+   * other systems can see.
    */
   get isTrusted(): boolean {
     return this.#options.clock.monotonic() < this.#trustedUntil
   }
 
-  /** Whether the instance has joined, and may count as dead in the store. */
+  /** Whether the instance has joined, but the store may count it as dead. */
   get isInDoubt(): boolean {
     return this.#options.membership.joined && !this.isTrusted
   }
@@ -141,11 +143,11 @@ export class Keeper {
   #watchDeadline(): void {
     const { clock } = this.#options
     const deadline = this.#trustedUntil
-    // A beat that was sent before the block decides nothing.
+    // A beat that was sent before the block does not prove that the lease still holds.
     if (this.#isLastBeat && !this.isTrusted) return
     this.#isLastBeat = false
     this.#cancelDeadline()
-    // The reply to the last beat arrives after stop().
+    // The reply to the last beat may arrive after stop().
     if (this.#stopped) return
     this.#cancelDeadline = clock.after(deadline - clock.monotonic(), () => this.#deadlinePassed(deadline))
   }
@@ -161,7 +163,7 @@ export class Keeper {
     onBeatWanted()
   }
 
-  /** The beat thread may have sent a beat meanwhile. */
+  /** The beat thread may have extended the lease meanwhile. */
   #keepOrGiveUp(): void {
     if (this.isTrusted) this.#watchDeadline()
     else this.giveUp(`no beat has reached the store for ${Math.round(trustMs(this.#options.leaseMs))} ms`)
@@ -186,12 +188,15 @@ export class Keeper {
   }
 }
 
-/** Takes the attempts that the beat listed: a run may have come back under a newer token meanwhile. */
+/**
+ * `attempts` are those that the beat listed. A run that came back under a newer token meanwhile has another attempt,
+ * which goes on.
+ */
 function abortAll(attempts: readonly Attempt[], runs: ReadonlySet<string>, reason: 'lost' | 'cancel'): void {
   for (const attempt of attempts) if (runs.has(attempt.run.id)) attempt.abort(reason, ABORT_WINDOW_MS)
 }
 
-/** After the first heartbeat of a lease, two more must fit into it. */
+/** Three heartbeats must fit into a lease, so that one lost beat does not end it. */
 export function checkHeartbeat(heartbeatMs: number, leaseMs: number, where: string): void {
   if (heartbeatMs < 1) throw failure('OPTION_INVALID', `${where}: a heartbeat must be at least 1 ms`)
   if (heartbeatMs * 3 <= leaseMs) return

@@ -1,6 +1,7 @@
 /**
- * Measures how late the event loop comes to a timer: for a metric, for warnings, and for claims, which are smaller while it
- * is late. A block is reported when it is over, because this thread cannot run while it lasts.
+ * Measures the delay of the event loop with a timer. The delay feeds a metric, warnings, and the size of claims, which
+ * are smaller while the loop is late. A block is reported when it is over, because the blocked thread cannot report it
+ * earlier.
  */
 import { type Alarm, type Clock, NO_ALARM, setAlarm } from '../../core/clock.js'
 import type { Logger } from '../../core/logger.js'

@@ -34,7 +34,7 @@ export class Membership {
     this.#events.emit('instance:joined', { instance: id })
   }
 
-  /** Takes a new id, under which the keeper joins with its next step. */
+  /** Takes a new id. The keeper joins under it with its next step. */
   renew(): void {
     this.#id = randomUUID()
     this.#joined = false

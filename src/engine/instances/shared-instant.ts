@@ -5,7 +5,7 @@ export class SharedInstant {
   readonly memory: SharedArrayBuffer
   readonly #micros: BigInt64Array
 
-  /** Given memory belongs to another thread's instant. */
+  /** With `memory`, this object shares the instant of another thread. */
   constructor(memory?: SharedArrayBuffer) {
     this.memory = memory ?? new SharedArrayBuffer(8)
     this.#micros = new BigInt64Array(this.memory)

@@ -1,7 +1,7 @@
 /**
- * The sweeper repairs what crashes and missing code left behind: it takes over the runs of dead instances, stamps keys onto
- * runs that were enqueued without the job's code, and puts the schedules of the newest release. Every instance sweeps, at
- * irregular intervals; each step is a bounded transaction that finds nothing if another instance was first.
+ * The sweeper takes over the runs of dead instances, stamps keys onto runs that were enqueued without the job's code,
+ * and puts the schedules of the newest release. Every instance sweeps, at irregular intervals. Each step is a bounded
+ * transaction that changes nothing if another instance was first.
  */
 import type { Logger } from '../../core/logger.js'
 import { desynchronise } from '../../core/runs/retry-policy.js'
@@ -14,7 +14,7 @@ export interface SweeperOptions {
   readonly events: Events
   readonly leaseMs: number
   readonly batch: number
-  /** Computes keys that only this instance's code can compute. */
+  /** Stamps keys that only this instance's code can compute. */
   readonly stampKeys: () => Promise<void>
   readonly syncReleases: () => Promise<void>
   /** Called when runs became ready. */
@@ -26,15 +26,15 @@ export interface SweeperOptions {
 
 /** Releases are synced once in this many sweeps. */
 const RELEASES_EVERY = 8
-/** The sweep interval on stores that know at once which instances are dead. */
+/** The sweep interval on stores that detect dead instances at once. */
 const PROVEN_EVERY_MS = 500
-/** How long a sweeper waits for its own instance's beat. */
+/** A sweeper in doubt about its own instance looks again after this long. */
 const DOUBT_MS = 100
 
 export function sweeper(options: SweeperOptions): () => Promise<number> {
   const { store, log, events, leaseMs, batch, onRescued, instance } = options
   const sweepMs = store.onLost === undefined ? leaseMs / 4 : Math.min(leaseMs / 4, PROVEN_EVERY_MS)
-  // Only takeovers are urgent.
+  // Only takeovers need the short interval. Keys and releases keep the usual one.
   const restEvery = Math.max(Math.round(leaseMs / 4 / sweepMs), 1)
   let round = 0
   return async function sweep() {

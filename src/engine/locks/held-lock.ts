@@ -18,16 +18,16 @@ export interface HeldLockOptions {
 
 export interface LockObserver {
   lost(lock: HeldLock): void
-  /** Only the store knows whether the lock is still held: renew it at once. */
+  /** Only the store knows whether the lock is still held, so it must be renewed at once. */
   inDoubt(lock: HeldLock): void
 }
 
-/** How long the store has to answer the renewal that decides after the event loop was blocked. */
+/** After a block one renewal decides whether the lock is still held. The store has this long to answer it. */
 const LAST_RENEWAL_MS = 1_000
 
 /**
- * A lock that this process holds: how long its lease can be trusted, and the signal that fires when trust ends. As with
- * the beat, trust starts when the call was sent, by the local monotonic clock.
+ * A lock that this process holds. It knows how long the lease can be trusted, and its signal fires when trust ends. As
+ * with the beat, trust starts when the call was sent, by the local monotonic clock.
  */
 export class HeldLock {
   readonly name: string
@@ -41,9 +41,9 @@ export class HeldLock {
   #loss: Error | undefined
   #isReleased = false
   #cancelExpiry = () => {}
-  /** Re-entrant acquisitions that share the lease: the last release gives it back. */
+  /** How many re-entrant acquisitions share the lease. The last release gives it back. */
   acquisitions = 1
-  /** The longest minimum hold that any of these acquisitions asked for. */
+  /** The longest minimum hold among these acquisitions. */
   minHoldMs: number
 
   constructor(lease: Lease, options: HeldLockOptions) {
@@ -83,7 +83,10 @@ export class HeldLock {
     return this.#loss
   }
 
-  /** Whether the lease is certain not to have expired. Correct even before a blocked event loop fires its timers. */
+  /**
+   * Whether the lease certainly has not expired. This compares clocks, because a blocked event loop fires the expiry
+   * timer late.
+   */
   get isTrusted(): boolean {
     return !this.isLost && this.#options.clock.monotonic() < this.#trustedUntil
   }
@@ -92,13 +95,13 @@ export class HeldLock {
     return this.#sentAt + this.#renewEveryMs
   }
 
-  /** The lock as the beat thread can renew it. */
+  /** The lock as data, from which the beat thread can renew it. */
   get renewal(): RenewedLock {
     const { name, holder, token, ttlMs } = this
     return { name, holder, token, ttlMs, everyMs: this.#renewEveryMs, sentAt: this.#sentAt }
   }
 
-  /** A heartbeat that is too slow for a TTL that `extend()` shortened is ignored. */
+  /** A quarter of the TTL replaces a heartbeat that is too slow for it: `extend()` may have shortened the TTL. */
   get #renewEveryMs(): number {
     const quarterMs = this.#ttlMs * DEFAULTS.instance.heartbeatShare
     const heartbeatMs = this.#options.heartbeatMs ?? quarterMs
@@ -109,7 +112,9 @@ export class HeldLock {
     return this.#sentAt + trustMs(this.#ttlMs)
   }
 
-  /** The store extended the lease, by a call that was sent at this moment. A lock that counted as lost is trusted again. */
+  /**
+   * The store extended the lease, by a call that was sent at `sentAt`. A lock that counted as lost is trusted again.
+   */
   extended(lease: Lease, ttlMs: number, sentAt: number): void {
     this.#token = lease.token
     this.#ttlMs = ttlMs
@@ -129,7 +134,7 @@ export class HeldLock {
     this.#options.observer.lost(this)
   }
 
-  /** The lock is released: no timer is left, and a renewal that is still in flight sets none. */
+  /** Cancels the timers of a released lock. A renewal that is still in flight sets no new one. */
   forget(): void {
     this.#cancelExpiry()
     this.#isReleased = true
@@ -143,8 +148,8 @@ export class HeldLock {
   }
 
   /**
-   * A late timer means that the loop was blocked: the beat thread may have renewed the lease, or it may be free to be
-   * renewed.
+   * A late timer means that the loop was blocked. The beat thread may have renewed the lease, or the lease may have
+   * expired with no other holder. So one more renewal decides.
    */
   #expired(lateMs: number): void {
     const { clock, observer, renew } = this.#options

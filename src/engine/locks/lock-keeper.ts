@@ -1,12 +1,13 @@
 /**
- * The lock keeper renews the locks that this process holds, every quarter of their TTL, in one call for all that are due.
+ * The lock keeper renews the locks that this process holds, every quarter of their TTL, in one call for all that are
+ * due.
  *
- * - A renewal that fails is tried again with the next step. Two more fit before trust in the lease ends; then the lock's
+ * - A failed renewal is repeated with the next step. Two more fit before trust in the lease ends. Then the lock's
  *   signal fires, whether the store can be reached or not (`held-lock.ts`).
  * - The main loop is blocked: the beat thread renews the same locks (`instances/beat-thread.ts`).
- * - A process ends when it holds no lock: the loop runs only while there is a lock to renew. Before the first renewal is
- *   due an alarm stands for the loop, because most locks are released before that. It stays set between locks and keeps the
- *   process alive only while a lock is held.
+ * - The loop runs only while there is a lock to renew, so that a process without locks can end. An alarm starts the
+ *   loop when the first renewal is due, because most locks are released before that. The alarm stays set between locks,
+ *   and keeps the process alive only while a lock is held.
  */
 import { type Alarm, type Clock, NO_ALARM, setAlarm } from '../../core/clock.js'
 import type { Logger } from '../../core/logger.js'
@@ -42,7 +43,7 @@ export class LockKeeper implements LockObserver {
     this.#options = options
   }
 
-  /** The locks that this process has not released, lost ones included. */
+  /** The locks that this process has not released, including lost ones. */
   get held(): readonly HeldLock[] {
     return [...this.#held]
   }
@@ -52,7 +53,9 @@ export class LockKeeper implements LockObserver {
     this.extended(lock)
   }
 
-  /** The lock was extended by hand: its next renewal is due at another time, or renewals begin again after a loss. */
+  /**
+   * Schedules the next renewal after an acquisition or an `extend()`. Renewals begin again if the lock was lost before.
+   */
   extended(lock: HeldLock): void {
     if (!lock.renews || lock.isLost || !this.#held.has(lock)) return
     if (this.#renewed.size === 0) this.#alarm.ref()
@@ -72,7 +75,7 @@ export class LockKeeper implements LockObserver {
   lost(lock: HeldLock): void {
     const { log, events } = this.#options
     const { name, token, loss } = lock
-    // A stopping process gives its locks back on purpose.
+    // A stopping process releases its locks on purpose, so that is not worth a warning.
     if (!this.#isClosed) log.warn({ lock: name, token, why: loss?.message }, 'a lock was lost')
     events.emit('lock:lost', { name, token })
     this.#stopRenewing(lock)
@@ -82,7 +85,7 @@ export class LockKeeper implements LockObserver {
     this.#loop?.wake()
   }
 
-  /** Renews nothing any more, and returns the locks that are still to be released. */
+  /** Ends all renewals. Returns the locks that the caller has to release. */
   close(): readonly HeldLock[] {
     this.#isClosed = true
     const { held } = this
@@ -110,7 +113,7 @@ export class LockKeeper implements LockObserver {
   async #renewDue(): Promise<number> {
     const { store, clock, beatThread } = this.#options
     const now = clock.monotonic()
-    // Unknown until the reply arrives: a lock that is added meanwhile wakes the loop.
+    // The next renewal is unknown until the reply arrives. A lock that is added meanwhile wakes the loop.
     this.#nextAt = Number.POSITIVE_INFINITY
     const due = [...this.#renewed].filter(({ renewAt }) => renewAt <= now)
     if (due.length > 0) {

@@ -1,5 +1,5 @@
 /**
- * Every metric of a process, declared once and in the order of the metrics page. Counting, the page
+ * Declares every metric of a process, in the order of the metrics page. Counting, the page
  * (`server/shapes/metrics-page.ts`) and the table in docs/service.md derive from this table.
  */
 interface Metric {
@@ -82,7 +82,7 @@ export function metricNames<Kind extends MetricKind>(kind: Kind): readonly Metri
   return (Object.keys(METRICS) as MetricName[]).filter((name): name is MetricName<Kind> => METRICS[name].kind === kind)
 }
 
-/** Prometheus wants base units: histograms measure milliseconds, and the page prints seconds. */
+/** Histograms measure milliseconds, and the page prints seconds: Prometheus asks for base units. */
 export function nameOnPage(name: MetricName): string {
   return name.replace(/_ms$/, '_seconds')
 }

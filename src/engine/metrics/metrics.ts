@@ -2,7 +2,7 @@ import type { Run } from '../../core/runs/run.js'
 import type { Events } from '../events.js'
 import { type LabelsOf, METRICS, type MetricName, metricNames } from './metric-table.js'
 
-/** Upper bounds in milliseconds; one more bucket counts what is above the last. */
+/** Upper bounds in milliseconds. One more bucket counts larger values. */
 export const HISTOGRAM_BUCKETS_MS = [
   1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000, 600_000,
 ] as const
@@ -22,7 +22,9 @@ export interface MetricSample<Value> {
   readonly value: Value
 }
 
-/** Users choose the names of jobs and sinks, so their number is bounded: later ones share the label `other`. */
+/**
+ * The most names of jobs and sinks that become labels: users choose the names. Further ones share the label `other`.
+ */
 export const MAX_TARGETS = 100
 const OTHER = 'other'
 

@@ -22,8 +22,8 @@ const MESSAGES: Readonly<Record<AbortReason, string>> = {
 }
 
 /**
- * Observes the attempts of a sink's call, which may be hundreds: a promise and a signal for each would cost more than the
- * work.
+ * Gets the aborts and fences of the attempts in one sink call. A call may carry hundreds of attempts: a promise and a
+ * signal for each would cost more than the delivery.
  */
 export interface AttemptObserver {
   aborted(attempt: Attempt): void
@@ -78,12 +78,12 @@ export class Attempt {
   }
 
   /**
-   * Asks the handler to end, and fences the attempt after the window. The first reason counts, except that `lost` always
-   * does.
+   * Signals the handler to stop, and fences the attempt when the window is over. The first reason is kept; only `lost`
+   * replaces it.
    */
   abort(reason: AbortReason, windowMs: number): void {
     const isFirst = this.#reason === undefined
-    // The outcome of a lost run is not ours to write, whatever the attempt was aborted for before.
+    // A lost run may already run on another instance, so `lost` replaces any earlier reason: nothing must be written.
     if (isFirst || reason === 'lost') this.#reason = reason
     if (reason === 'lost') this.#whenLost?.()
     if (!isFirst) return
@@ -96,7 +96,7 @@ export class Attempt {
     this.#observer?.aborted(this)
   }
 
-  /** Reports aborts and fences from now on, none from before. */
+  /** Reports later aborts and fences to this observer. Earlier ones are not repeated. */
   observe(observer: AttemptObserver | undefined): void {
     this.#observer = observer
   }
@@ -111,7 +111,7 @@ export class Attempt {
     this.#after(timeoutMs, () => this.abort('timeout', windowMs))
   }
 
-  /** The attempt is over: cancels its timers. */
+  /** Cancels the timers of an attempt that is over. */
   end(): void {
     for (const cancel of this.#cancelTimers ?? []) cancel()
     this.#cancelTimers = undefined

@@ -1,10 +1,13 @@
 /**
- * The attempts of this process that are claimed and not yet settled. All dispatchers share the list, and the beat sends it.
+ * The attempts of this process that are claimed and not yet settled. All dispatchers share the list, and the beat sends
+ * it.
  *
  * What a claim survives:
- * - A lost reply: the store counts the runs as ours, and this process does not know them. Claims are numbered, and the beat
- *   carries the number up to which all claims were answered, so the store gives back runs that are not in the list.
- * - An answer after this instance was declared dead: another instance may run these runs by now, so they are not begun.
+ * - The reply to a claim is lost: the store counts the runs as claimed by this instance, but this process does not have
+ *   them. Claims are numbered, and the beat carries the number up to which all claims were answered. The store makes
+ *   runs of those claims ready again if the beat does not list them.
+ * - The reply arrives after the store declared this instance dead: another instance may have the runs by now, so this
+ *   process does not begin them.
  */
 import type { Clock } from '../../core/clock.js'
 import type { TokenFloor } from '../../core/locks/token.js'
@@ -60,8 +63,8 @@ export class Attempts {
   }
 
   /**
-   * Claims runs and begins them. The claim counts as answered only once its runs are listed: a beat in between would give
-   * them back.
+   * Claims runs and begins them. The claim counts as answered only when its runs are in the list: a beat in between
+   * would make the store give them to others.
    */
   async claim(limits: ClaimLimits, begin: (attempt: Attempt) => void): Promise<ClaimResult> {
     const { store, instance, floor } = this.#options
@@ -82,7 +85,8 @@ export class Attempts {
   #begin(run: ClaimedRun): Attempt {
     const { floor, clock, events } = this.#options
     floor.sawToken(run.token)
-    // An earlier attempt of this run that still works here has lost the run. Only this process knows of it.
+    // A handler of an earlier attempt may still be running here. Its attempt has lost the run, and no beat will report
+    // that, because the new attempt takes its place in the list.
     this.#all.get(run.id)?.abort('lost', ABORT_WINDOW_MS)
     const attempt = new Attempt(run, clock)
     this.#all.set(run.id, attempt)
@@ -90,7 +94,7 @@ export class Attempts {
     return attempt
   }
 
-  /** Writes the outcome, or nothing when it is undefined because the run was lost; then frees the attempt's slot. */
+  /** Writes the outcome, then frees the attempt's slot. `undefined` means that the run was lost: nothing is written. */
   settle(attempt: Attempt, outcome: Outcome | undefined, free: () => void): void {
     if (outcome === undefined) {
       this.#finish(attempt, undefined, free)

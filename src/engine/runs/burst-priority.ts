@@ -1,6 +1,7 @@
 /**
- * Starting runs comes first when more is due than one claim takes. The settler and the ticker wait until all that is due
- * has been started, or for `BURST_MS`: a backlog that takes longer is worked off with everything going on at once.
+ * In a burst, more runs are due than one claim takes. Starting them has priority: the settler and the ticker wait until
+ * all due runs have started, but at most for `BURST_MS`. A backlog that takes longer is worked off while settling and
+ * recording go on.
  */
 import type { Clock } from '../../core/clock.js'
 
@@ -8,7 +9,7 @@ export const BURST_MS = 300
 
 export class BurstPriority {
   readonly #clock: Clock
-  #state: 'calm' | 'burst' | 'too long' = 'calm'
+  #state: 'calm' | 'burst' | 'yielded' = 'calm'
   #cancelLimit = () => {}
   #waiting: (() => void)[] = []
 
@@ -16,30 +17,30 @@ export class BurstPriority {
     this.#clock = clock
   }
 
-  /** There is more to start. */
+  /** A claim was full, so more runs may be due. */
   begin(): void {
     if (this.#state !== 'calm') return
     this.#state = 'burst'
-    this.#cancelLimit = this.#clock.after(BURST_MS, () => this.#leave('too long'))
+    this.#cancelLimit = this.#clock.after(BURST_MS, () => this.#leave('yielded'))
   }
 
-  /** All slots are taken: attempts that have ended must be settled to free one. */
+  /** All slots are taken, and only settling ended attempts frees one. */
   giveWay(): void {
-    if (this.#state === 'burst') this.#leave('too long')
+    if (this.#state === 'burst') this.#leave('yielded')
   }
 
-  /** There is nothing more to start. */
+  /** All due runs have been started. */
   end(): void {
     if (this.#state !== 'calm') this.#leave('calm')
   }
 
-  /** Resolves at once when there is no burst. */
+  /** Resolves when no burst delays the settler and the ticker. */
   over(): Promise<void> {
     if (this.#state !== 'burst') return Promise.resolve()
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
-  #leave(state: 'calm' | 'too long'): void {
+  #leave(state: 'calm' | 'yielded'): void {
     this.#cancelLimit()
     this.#state = state
     for (const resolve of this.#waiting.splice(0)) resolve()

@@ -1,20 +1,20 @@
 /**
- * How many runs of a job one claim takes, by how long the starts of its last claim held the event loop. Handlers that work
- * without waiting run one after another, whatever the concurrency: a process that claimed ten of them at once would keep
- * nine from idle processes (docs/cpu-bound-jobs.md).
+ * Limits how many runs of a job one claim takes, by how long the starts of its last claim blocked the event loop.
+ * Handlers that compute without awaiting run one after another, whatever the concurrency. A process that claimed ten
+ * such runs at once would keep nine of them from idle processes (docs/cpu-bound-jobs.md).
  *
- * A job begins with one run per claim. While its claims leave the loop free, each takes four times as many as the one
- * before, soon without a limit. After a claim that held the loop for longer than `HOLD_MS`, the next takes as many as fit
- * into that time. Example: claims of 1, 4 and 16 runs leave the loop free; the claim of 64 holds it for 800 ms; the next
- * takes 16.
+ * A job begins with one run per claim. While its claims leave the loop free, each takes four times as many runs as the
+ * one before, and above a thousand there is no limit. After a claim that blocked the loop for longer than `HOLD_MS`,
+ * the next takes as many runs as fit into `HOLD_MS`. Example: claims of 1, 4 and 16 runs leave the loop free; the claim
+ * of 64 blocks it for 800 ms; the next takes 16.
  */
 import type { Clock } from '../../core/clock.js'
 import type { Capacity, ClaimedRun } from '../../core/store.js'
 
-/** How long the starts of one claim may hold the event loop. */
+/** How long the starts of one claim may block the event loop. */
 const HOLD_MS = 200
 const GROWTH = 4
-/** A limit above this is none. */
+/** A limit above this counts as no limit. */
 const ENOUGH = 1_000
 
 export interface ClaimPace {
@@ -23,11 +23,11 @@ export interface ClaimPace {
   isUnlimited(job: string): boolean
   /** A claim for these jobs is sent. */
   asked(jobs: readonly Capacity[]): void
-  /** The claim was answered, and its runs were started at this instant. */
+  /** The claim was answered, and the first of its runs was started at `startedAt`. */
   answered(jobs: readonly Capacity[], runs: readonly ClaimedRun[], startedAt: number): void
 }
 
-/** For handlers that cannot block the main loop: those in threads, and all those on a clock without an event loop. */
+/** For handlers in threads, which cannot block the main loop, and for manual clocks, which have no event loop. */
 export const UNPACED: ClaimPace = {
   most: () => Number.POSITIVE_INFINITY,
   isUnlimited: () => true,
@@ -37,7 +37,9 @@ export const UNPACED: ClaimPace = {
 
 export interface LearningPaceOptions {
   readonly clock: Clock
-  /** Whether the event loop is late. Then each claim takes one run of a job, and idle instances take the others. */
+  /**
+   * Whether the event loop is late. While it is, each claim takes one run of a job, and idle instances take the rest.
+   */
   readonly isLoopBusy: () => boolean
   /** Called when a job may be claimed again after its claim was measured. */
   readonly onFree: () => void
@@ -46,7 +48,7 @@ export interface LearningPaceOptions {
 export class LearningPace implements ClaimPace {
   readonly #options: LearningPaceOptions
   readonly #most = new Map<string, number>()
-  /** Jobs with a limit whose last claim has not been measured yet: they are not claimed meanwhile. */
+  /** Limited jobs whose last claim has not been measured yet. They are not claimed until it is. */
   readonly #measuring = new Set<string>()
 
   constructor(options: LearningPaceOptions) {

@@ -22,7 +22,7 @@ export class ClaimSize {
     return this.#full < SMALL_CLAIMS ? Math.min(SMALL, this.#batch) : this.#batch
   }
 
-  /** Whether more runs are due, or were due last time, than one claim takes. */
+  /** Whether the newest group of due runs needed more than one claim. The next group probably does too. */
   get isMuch(): boolean {
     return this.#isMuch
   }
@@ -40,8 +40,8 @@ export class ClaimSize {
 }
 
 /**
- * How long to wait before the next claim, so that it reaches the store when the next run is ready. The claim before took as
- * long to reach the store as the next one will, so the wait counts from when that one was sent.
+ * How long to wait before the next claim, so that it reaches the store when the next run is ready. The wait counts from
+ * when the last claim was sent, because the next one takes about as long to reach the store.
  */
 export function untilReady({ now, nextReadyAt }: ClaimResult, sinceSentMs: number): number {
   return nextReadyAt === undefined ? Number.POSITIVE_INFINITY : Math.max(nextReadyAt - now - sinceSentMs, 1)

@@ -1,15 +1,15 @@
 /**
- * The dispatcher starts runs of jobs. It claims as many as can begin at once and no more: a claimed run never waits in the
- * memory of a process, where other instances cannot see it.
+ * The dispatcher starts runs of jobs. It claims as many as can begin at once and no more: a claimed run never waits in
+ * the memory of a process, where other instances cannot see it.
  *
  * Handlers of the main thread and handlers in threads have a dispatcher each, because a claim has one limit: the free
  * slots, or the free threads. Both share the slots of the instance.
  *
  * What each step survives:
  * - A crash before the claim: nothing happened. After it: the beat stops, and other instances take the runs over.
- * - A claim whose reply is lost, or comes too late: `attempts.ts`.
+ * - A claim whose reply is lost, or comes too late: see `attempts.ts`.
  * - Two instances that claim at the same time: the store gives each run to one of them.
- * - Handlers that keep the event loop busy: claims take few of their runs (`claim-pace.ts`).
+ * - Handlers that block the event loop: claims take few runs of their jobs (`claim-pace.ts`).
  * - More due runs than one claim takes: `LANES` claims are in flight, and starting comes before settling and recording
  *   (`burst-priority.ts`).
  */
@@ -34,15 +34,15 @@ export interface DispatcherOptions extends AttemptContext, JobCapacityOptions {
   /** How many runs one claim takes at the most. */
   readonly batch: number
   readonly pollMs: number
-  /** Called before the first handlers of a job start, which may block the loop. */
+  /** Called before a handler starts that may block the event loop. */
   readonly onUnknown: () => void
 }
 
-/** Polls vary by this much, so that not always the same instance polls first. */
+/** Poll intervals vary by this share, so that the same instance does not always poll first. */
 const POLL_JITTER = 0.2
-/** How much too early a timer may fire. */
+/** How early a timer may fire. */
 const EARLY_MS = 2
-/** Claims in flight during a burst: while one answer is read here, the store works on the other claim. */
+/** Claims in flight during a burst: while this process reads one answer, the store works on the other claim. */
 const LANES = 2
 
 export class Dispatcher {
@@ -60,12 +60,12 @@ export class Dispatcher {
     this.#capacity = new JobCapacity(options)
   }
 
-  /** How many attempts it runs now. */
+  /** How many attempts this dispatcher runs now. */
   get running(): number {
     return this.#capacity.running
   }
 
-  /** Claims no more. */
+  /** Stops claiming. */
   close(): void {
     this.#closed = true
     this.#options.burst.end()
@@ -81,7 +81,7 @@ export class Dispatcher {
     if (!isBurst || pauseMs > 0) return pauseMs
     const lanes = await Promise.allSettled(Array.from({ length: LANES }, () => this.#claimAll()))
     for (const lane of lanes) if (lane.status === 'rejected') throw lane.reason
-    // Two claims that race each other may leave runs between them, which the next step finds.
+    // Two claims at the same time may leave some ready runs unclaimed, which the next step finds.
     return 0
   }
 
@@ -94,7 +94,7 @@ export class Dispatcher {
     const { clock, burst, pollMs } = this.#options
     const limits = this.#limits()
     if (limits === undefined) {
-      // Only settling frees slots.
+      // No slot is free, and only settling frees one.
       if (!this.#capacity.isReserved) burst.giveWay()
       return pollMs
     }
@@ -136,12 +136,15 @@ export class Dispatcher {
     }
   }
 
-  /** A burst begins with the last run of a full claim: any later, the settler would already write what has ended. */
+  /**
+   * A burst begins when the last run of a full claim starts. Any later, the settler would already write the outcomes of
+   * runs that have ended.
+   */
   #noticeBurst(begun: number, { limit }: ClaimLimits): void {
     if (begun === limit && !this.#capacity.isFull && !this.#closed) this.#options.burst.begin()
   }
 
-  /** Until the next run is ready, or until the next poll. */
+  /** How long to sleep: until the next run is ready, but no longer than until the next poll. */
   #pause(result: ClaimResult, sentAt: number): number {
     const { attempts, clock, pollMs } = this.#options
     this.#round += 1
@@ -157,7 +160,7 @@ export class Dispatcher {
     if (!('job' in target)) return
     const job = jobs.get(target.job) as JobDefinition
     this.#capacity.begin(job.name)
-    // The handler may block the loop at once, so its name has to be known for warnings before that.
+    // The handler may block the loop at once, so warnings about a block must know its name before it starts.
     if (!pace.isUnlimited(job.name)) onUnknown()
     void runAttempt(attempt, job, this.#options)
       .catch(unforeseen)
@@ -165,7 +168,7 @@ export class Dispatcher {
   }
 }
 
-/** An error of Belfry itself ends the run instead of leaving it running. */
+/** An error in Belfry itself fails the run, which would otherwise stay `running`. */
 function unforeseen(error: unknown): Outcome {
   return { kind: 'failed', error: errorRecord(error) }
 }

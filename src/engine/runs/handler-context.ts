@@ -41,7 +41,7 @@ export class CallContext implements HandlerContext<unknown> {
 
   /** A function without `this`, so that handlers can destructure it. */
   get transaction(): HandlerContext<unknown>['transaction'] {
-    // Only the handler knows the type of the store's transaction handle, and of its own value after JSON.
+    // The casts trust the handler: only it knows the types of the store's transaction handle and of its own result.
     return <T, Tx>(work: (tx: Tx) => T | Promise<T>) =>
       this.#transaction.commit(work as (tx: unknown) => unknown) as Promise<T>
   }

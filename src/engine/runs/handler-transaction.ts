@@ -8,8 +8,8 @@ import { type Attempt, abortError } from './attempt.js'
  * The one transaction that an attempt may commit. After the commit the run has succeeded with the transaction's value,
  * whatever the handler does next.
  *
- * When the lease is lost, the handler's call rejects at once, even while the store is committing: another instance may
- * start the next run of the key in a moment, and a handler that still waited for the store would overlap it.
+ * When the lease is lost, the handler's call rejects at once, even while the store is committing. Another instance may
+ * soon start the next run of the key, and a handler that still waited for the commit would overlap it.
  */
 export class HandlerTransaction {
   readonly #store: Pick<RunStore, 'transact'>
@@ -58,16 +58,19 @@ export class HandlerTransaction {
     return answer.result
   }
 
-  /** The attempt is fenced or lost: rejects the handler's call, and rolls back unless the store is already committing. */
+  /**
+   * Rejects the handler's call, because the attempt is fenced or lost. The store rolls back, unless it is already
+   * committing.
+   */
   abandon(reason: Error): void {
     this.#abandoned ??= new AbortController()
     this.#abandoned.abort(reason)
   }
 
-  /** Resolves when the transaction has ended; never rejects, because the handler's call does. */
+  /** Resolves when the transaction has ended. Never rejects: the handler's own call gets the error. */
   get pending(): Promise<unknown> | undefined {
     return this.#pending?.catch(() => {
-      // The handler's call has rejected with it.
+      // The handler's own call has rejected with this error.
     })
   }
 }

@@ -6,7 +6,7 @@ import type { Slots } from './slots.js'
 
 export interface JobCapacityOptions {
   readonly jobs: ReadonlyMap<string, JobDefinition>
-  /** Which of the jobs the dispatcher starts. */
+  /** Whether the dispatcher starts runs of this job. */
   readonly starts: (job: JobDefinition) => boolean
   /** How many attempts the dispatcher runs at a time, if the slots allow it. */
   readonly concurrency: number
@@ -17,12 +17,13 @@ export interface JobCapacityOptions {
 }
 
 /**
- * How many more runs of each job a dispatcher can begin: its concurrency, the slots of the instance and the concurrency of
- * each job, less what runs and what claims in flight may still bring.
+ * Counts how many more runs a dispatcher can begin. Its own concurrency, the free slots of the instance and the
+ * concurrency of each job limit the number. Attempts that run count against these limits, and so does the most that the
+ * claims in flight may bring.
  */
 export class JobCapacity {
   readonly #options: JobCapacityOptions
-  /** Attempts of each job, and those that claims in flight may bring. */
+  /** Attempts of each job that run, or that claims in flight may bring. */
   readonly #taken = new Map<string, number>()
   #running = 0
   #reserved = 0
@@ -44,7 +45,7 @@ export class JobCapacity {
     return this.#running >= this.#options.concurrency
   }
 
-  /** What the next claim may bring; undefined when nothing can begin. */
+  /** The limits of the next claim; undefined when no run can begin. */
   limits(most: number): ClaimLimits | undefined {
     const { concurrency, slots, starts, pace } = this.#options
     const limit = Math.min(concurrency - this.#running - this.#reserved, slots.free, most)
@@ -58,7 +59,7 @@ export class JobCapacity {
     return jobs.length === 0 ? undefined : { limit, jobs, sinks: [] }
   }
 
-  /** Runs `claim` with what it may bring set aside: two claims in flight never bring more than can begin. */
+  /** Reserves the limits while `claim` is in flight, so that two claims never bring more runs than can begin. */
   async reserve<T>(limits: ClaimLimits, claim: () => Promise<T>): Promise<T> {
     const { slots, onFree } = this.#options
     this.#reserved += limits.limit
@@ -73,7 +74,7 @@ export class JobCapacity {
     }
   }
 
-  /** A job whose claim was full may have more runs: the dispatcher wakes when a slot is freed. */
+  /** A job that filled its limit may have more runs, so the dispatcher wakes when a slot is freed. */
   wakeForMore({ jobs }: ClaimLimits): void {
     if (jobs.some(({ name }) => this.#freeOf(name) <= 0)) this.#wakeWhenFree()
   }

@@ -1,6 +1,7 @@
 /**
- * The pruner removes old history, in bounded transactions. While there is more than one step removes, it comes back soon,
- * after a rest of several times the step's duration: a neglected history goes away, and real work is not slowed.
+ * The pruner removes old history in bounded transactions. A full step means that more is left, so the next one follows
+ * after a short rest. The rest is several times as long as the step took, so that a long history is pruned without
+ * slowing runs.
  */
 import type { Clock } from '../../core/clock.js'
 import { desynchronise } from '../../core/runs/retry-policy.js'
@@ -18,7 +19,7 @@ export interface PrunerOptions {
 /** Expired leases are kept this long: the next token of their name grows from the last one. */
 const LEASE_AGE_MS = 24 * 3_600_000
 const INTERVAL_LEASES = 2
-/** The rest after a full step, in durations of that step. */
+/** The rest after a full step, as a multiple of the step's duration. */
 const REST = 4
 const MIN_REST_MS = 50
 

@@ -16,11 +16,14 @@ export interface RunStartersOptions extends EngineOptions {
   readonly attempts: Attempts
   readonly threadPool: ThreadPool
   readonly burst: BurstPriority
-  /** Nothing is claimed before the instance has joined: the store would not know whose work to take over. */
+  /**
+   * Whether the instance has joined. Before that no run is claimed: if the process died, the store could not take the
+   * run over.
+   */
   readonly isJoined: () => boolean
   /** Whether the lease of this instance certainly holds. */
   readonly isTrusted: () => boolean
-  /** Called before the first handlers of a job start, which may block the loop. */
+  /** Called before a handler starts that may block the event loop. */
   readonly onUnknown: () => void
 }
 
@@ -47,7 +50,7 @@ export class RunStarters {
     })
     this.#threaded = new Dispatcher({
       ...shared,
-      // So few runs begin at a time that settling and recording need not wait for them.
+      // Threads begin only a few runs at a time, so this dispatcher must not delay settling and recording.
       burst: new BurstPriority(clock),
       starts: isThreaded,
       pace: UNPACED,
@@ -81,7 +84,7 @@ export class RunStarters {
     for (const loop of [this.#mainLoop, this.#threadLoop, this.#sinkLoop]) loop.wake()
   }
 
-  /** Claims no more. Resolves when no claim is in flight. */
+  /** Stops claiming. Resolves when no claim is in flight. */
   async stopClaiming(): Promise<void> {
     for (const dispatcher of [this.#main, this.#threaded, this.#sinks]) dispatcher.close()
     await Promise.all([this.#mainLoop, this.#threadLoop, this.#sinkLoop].map((loop) => loop.stop()))

@@ -1,9 +1,9 @@
 /**
  * The settler writes outcomes of attempts, many in one transaction: attempts that end during one write join the next.
  *
- * It retries a failed write as long as the instance lives. Until the outcome is written, the beat lists the attempt, so no
- * other instance takes the finished work over. If the instance is declared dead meanwhile, the write returns `stale`:
- * another instance has the run.
+ * The settler retries a failed write until the instance stops. Until the outcome is written, the beat lists the
+ * attempt, so no other instance takes the finished work over. If the instance is declared dead meanwhile, the write
+ * returns `stale`: another instance has the run.
  */
 import { type Clock, sleep } from '../../core/clock.js'
 import { desynchronise } from '../../core/runs/retry-policy.js'
@@ -38,13 +38,13 @@ export class Settler {
     this.#options = options
   }
 
-  /** Calls back when the outcome is written, or refused. */
+  /** Calls `done` when the outcome is written, or refused as stale. */
   settle(settlement: Settlement, done: (result: SettleResult) => void): void {
     this.#queue.push({ settlement, done })
     this.#flushing ??= this.#flush()
   }
 
-  /** Resolves when all outcomes handed in so far are written. When the signal fires, the rest counts as stale. */
+  /** Resolves when all queued outcomes are written. When the signal fires, the rest counts as stale. */
   async drain(signal: AbortSignal): Promise<void> {
     const abandon = () => this.#abandon.abort()
     signal.addEventListener('abort', abandon)
@@ -55,7 +55,7 @@ export class Settler {
 
   async #flush(): Promise<void> {
     const { clock, health, burst } = this.#options
-    // Attempts that end in the same turn join the same write.
+    // Attempts that end in the same turn of the event loop join the same write.
     await Promise.resolve()
     for (let failures = 0; this.#queue.length > 0 && !this.#abandon.signal.aborted; ) {
       await burst.over()

@@ -1,9 +1,9 @@
 /**
  * Runs one attempt of a job: parses its payload, calls the handler, and turns the result or error into an outcome.
  *
- * The handler of an aborted attempt has a window in which to return. After it the attempt is fenced and settled without its
- * handler. A handler in a thread is ended with its thread. A handler on the main thread may go on and overlap its
- * successor, although nothing it does can be committed through Belfry. One warning names it.
+ * The handler of an aborted attempt has a window in which to return. After it the attempt is fenced and settled without
+ * its handler. A handler in a thread is ended with its thread. A handler on the main thread may continue and overlap
+ * its successor, but cannot commit anything through Belfry; one warning names it.
  */
 
 import { type Json, toJson } from '../../core/checks/json.js'
@@ -20,17 +20,17 @@ import { HandlerTransaction } from './handler-transaction.js'
 
 /** How long a handler has to return after a timeout or a cancel, before it is fenced. */
 export const ABORT_WINDOW_MS = 5_000
-/** The same when the instance stops. */
+/** How long a handler has to return when the instance stops, before it is fenced. */
 export const STOP_WINDOW_MS = 1_000
 
-/** What an attempt uses of its instance. */
+/** The parts of an instance that an attempt uses. */
 export interface AttemptContext {
   readonly store: { readonly runs: Pick<RunStore, 'transact'> }
   readonly log: Logger
   readonly threads: Pick<ThreadPool, 'run' | 'end'>
 }
 
-/** Undefined when the lease was lost: another instance has the run, so there is no outcome of ours to write. */
+/** Returns undefined when the lease was lost: another instance has the run and writes its outcome. */
 export async function runAttempt(
   attempt: Attempt,
   job: JobDefinition,
@@ -70,7 +70,7 @@ async function callHandler(
     return threads.run({ attempt, job: name, module: handler, payload, log: runLog })
   }
   const value = await handler(new CallContext(attempt, payload, transaction, log))
-  // A handler that did not await its transaction ends with that transaction.
+  // The attempt waits for a transaction that its handler did not await.
   if (transaction.pending !== undefined) await transaction.pending
   return value
 }
@@ -85,12 +85,15 @@ function returnedOutcome(
   return committedOutcome(attempt, transaction) ?? { kind: 'succeeded', result: resultOf(job, value) }
 }
 
-/** A commit stands, however the attempt ended. */
+/**
+ * A committed transaction counts as success, even if the handler failed or was aborted afterwards. Only a lost run has
+ * no outcome here.
+ */
 function committedOutcome({ reason }: Attempt, { committed }: HandlerTransaction): Outcome | undefined {
   return committed === undefined || reason === 'lost' ? undefined : { kind: 'succeeded', result: committed.result }
 }
 
-/** The work is done, so a result that cannot be stored ends the run: a retry would repeat the work. */
+/** A result that cannot be stored fails the run for good: the work is done, and a retry would repeat it. */
 function resultOf(job: JobDefinition, value: unknown): Json {
   try {
     return toJson(value, `the result of job "${job.name}"`)

@@ -1,8 +1,8 @@
 /**
- * Messages of an ordered sink that are to be retried and share a key with others, which must not overtake them. They wait
- * here instead of in the store: the store counts them as running, so they keep their keys. After the delay they are given
- * back, due at once. They are then older than all messages that came after them, whichever instance claims them. If this
- * process dies, the takeover has the same effect.
+ * Holds failed messages of an ordered sink until their retry, so that later messages of the same key cannot overtake
+ * them. The store counts a message that waits here as running, so it keeps its key. After the delay it goes back to the
+ * store and is due at once. It is then the oldest message of its key, whichever instance claims it. If this process
+ * dies, the takeover has the same effect.
  */
 import type { Clock } from '../../core/clock.js'
 import type { Outcome } from '../../core/runs/run.js'
@@ -16,7 +16,7 @@ export class OrderedRetries {
   readonly #sink: SinkDefinition
   readonly #clock: Clock
   readonly #write: (attempt: Attempt, outcome: Outcome | undefined) => void
-  /** Each ends the wait of its attempt. */
+  /** The waiting attempts, each with the function that ends its wait. */
   readonly #waiting = new Map<Attempt, () => void>()
 
   constructor(sink: SinkDefinition, clock: Clock, write: (attempt: Attempt, outcome: Outcome | undefined) => void) {
@@ -46,7 +46,7 @@ export class OrderedRetries {
     for (const giveBack of [...this.#waiting.values()]) giveBack()
   }
 
-  /** An abort during the wait decides the outcome; a timeout was that of the failed call. */
+  /** An abort during the wait decides the outcome. A timeout does not, because it ended the failed call. */
   #outcomeNow(attempt: Attempt, retry: Retry): Outcome | undefined {
     const { reason } = attempt
     if (reason === undefined || reason === 'timeout') return { ...retry, delayMs: 0 }

@@ -18,12 +18,12 @@ export interface OutageRecordsOptions {
   readonly describe: () => Pick<InstanceInfo, 'host' | 'pid'>
 }
 
-/** Events wake the loop at every change. */
+/** How long the loop sleeps without an outage. Events wake it at every change. */
 const IDLE_MS = 3_600_000
 
 export class OutageRecords {
   readonly #options: OutageRecordsOptions
-  /** Not the instance's id, which changes when the instance rejoins. */
+  /** The record's id. The instance's own id would not do, because it changes when the instance rejoins. */
   readonly #id = randomUUID()
   readonly #loop: Loop
   #isWritten = false

@@ -2,13 +2,14 @@
  * One call of a sink's `deliver`, with the attempts that it carries.
  *
  * What it survives:
- * - A crash before the call, during it, or between it and the settle: the beat stops, other instances take the runs over,
- *   and deliver them again with the same ids.
+ * - A crash before the call, during it, or between it and the settle: the beat stops, other instances take the runs
+ *   over, and deliver them again with the same ids.
  * - A lost reply to the settle: the settler retries while the instance lives.
- * - A process that is stopped past its lease: the attempts are lost, and another instance delivers the messages again. An
- *   acknowledgement that arrives here is settled all the same: it spares a repetition if no instance took the run over, and
- *   is refused as stale otherwise.
- * - A timeout: all attempts are aborted and the signal fires. After the abort window the sink's answer is not waited for.
+ * - A process that is stopped past its lease: the attempts are lost, and another instance delivers the messages again.
+ *   An acknowledgement that arrives late is settled all the same. If no other instance took the run over, this avoids a
+ *   second delivery. Otherwise the store refuses it as stale.
+ * - A timeout: all attempts are aborted and the signal fires. After the abort window the call ends without the sink's
+ *   answer.
  * - One attempt of many is cancelled or lost: the others go on. The signal fires when no attempt waits for the answer.
  */
 import type { Clock } from '../../core/clock.js'
@@ -19,13 +20,13 @@ import type { Attempt, AttemptObserver } from '../runs/attempt.js'
 import { ABORT_WINDOW_MS } from '../runs/worker.js'
 import { noAnswer, sinkMessage } from './sink-outcome.js'
 
-/** Whether the call reached the sink. One delivered message proves that it did. */
+/** Whether the call reached the sink. One delivered message proves it. */
 export type CallEnd = { readonly reached: true } | Unreached
 
 export interface Unreached {
   readonly reached: false
   readonly error: unknown
-  /** Messages without an outcome: it is not known yet whether the sink or one of them is at fault. */
+  /** Messages without an outcome yet: either the sink or one of the messages is at fault. */
   readonly undecided: readonly Undecided[]
 }
 
@@ -40,7 +41,7 @@ export interface SinkCallOptions {
   readonly attempts: readonly Attempt[]
   readonly open: () => Promise<void>
   readonly storeIdentity: () => string
-  /** Called once for each attempt that is not left undecided. */
+  /** Called once for each attempt that has its outcome. */
   readonly onOutcome: (attempt: Attempt, delivery: Delivery) => void
 }
 
@@ -77,7 +78,7 @@ export class SinkCall implements AttemptObserver {
     if (this.#waiting === 0) this.#controller.abort(noAnswer(this.#options.definition, attempt).error)
   }
 
-  /** After the abort window the sink's answer is not waited for. */
+  /** After the abort window the call ends without the sink's answer. */
   fenced(attempt: Attempt): void {
     const answer = noAnswer(this.#options.definition, attempt)
     this.#end(attempt, answer)

@@ -1,7 +1,7 @@
 /**
- * Starts the runs that go to sinks. It claims as many messages as can be sent at once and no more, so that messages wait in
- * the store. Messages have a dispatcher of their own because they take no slots of handlers: an unreachable broker must not
- * keep jobs from running, nor long jobs keep messages from being sent.
+ * Starts the runs that go to sinks. It claims as many messages as can be sent at once and no more, so that messages
+ * wait in the store. Messages have a dispatcher of their own and take no slots of handlers: an unreachable broker must
+ * not hold up jobs, and long jobs must not hold up messages.
  */
 import type { Clock } from '../../core/clock.js'
 import type { Logger } from '../../core/logger.js'
@@ -21,7 +21,7 @@ export interface SinkDispatcherOptions {
   readonly events: Events
   readonly attempts: Attempts
   readonly sinks: ReadonlyMap<string, SinkDefinition>
-  /** Tells events of this store from those of others. Known by the time that runs are claimed. */
+  /** Distinguishes events of this store from those of other stores. It is known before the first claim. */
   readonly storeIdentity: () => string
   readonly batch: number
   readonly pollMs: number
@@ -71,7 +71,7 @@ export class SinkDispatcher {
     return isFull ? 0 : Math.min(delayMs, untilReady(result, clock.monotonic() - sentAt))
   }
 
-  /** A sink that got all it had room for may have more messages. */
+  /** Whether a sink got as many messages as it had room for. The store may then have more for it. */
   #mayBeMore({ sinks }: ClaimLimits): boolean {
     let isFull = false
     for (const { name, limit } of sinks) {
@@ -92,7 +92,7 @@ export class SinkDispatcher {
     await Promise.allSettled([...this.#lanes.values()].map((lane) => lane.end()))
   }
 
-  /** Each sink has its share of a claim, however many messages wait for another. */
+  /** Gives each sink its own share of a claim, however many messages wait for the other sinks. */
   #limits(): ClaimLimits | undefined {
     if (this.#closed) return undefined
     this.#begun.clear()

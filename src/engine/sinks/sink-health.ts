@@ -7,13 +7,14 @@
  *       └──────────────────────────────────────┴──────────── a probe is delivered ──────────────────┘
  *
  * - **Reachable**: no limit.
- * - **Doubted**: either the sink is unreachable, or the messages of the failed call are at fault. One other message is sent
- *   at once and decides. If it is delivered, the failure counts against the messages of the failed call.
+ * - **Doubted**: either the sink is unreachable, or the messages of the failed call are at fault. One other message is
+ *   sent at once and decides. If it is delivered, the failure counts against the messages of the failed call.
  * - **Down**: logged once. After a pause that grows, one message probes the sink. When it is delivered, four may be in
  *   flight, then sixteen, and so on.
  *
- * A broker that is down for hours therefore costs one message now and then. All others stay in the store and use up no
- * attempts. The same rule divides a batch that fails because of one message, until that message fails alone.
+ * A broker that is down for hours therefore costs one probe now and then. All other messages stay in the store and use
+ * up no attempts. One bad message can fail its whole batch: by the same rule the batch is tried again in smaller parts,
+ * until that message fails alone.
  */
 import type { Clock } from '../../core/clock.js'
 import { type ErrorRecord, errorRecord } from '../../core/errors.js'
@@ -22,11 +23,11 @@ import { desynchronise, type RetryPolicy } from '../../core/runs/retry-policy.js
 import type { SinkDefinition } from '../definitions.js'
 import type { Events } from '../events.js'
 
-/** Recovery is noticed after this long at most. */
+/** The longest pause between two probes. */
 const MAX_PAUSE_MS = 10_000
-/** How long a doubt waits for another message. */
+/** How long a doubted sink waits for another message before it counts as down. */
 const DOUBT_MS = 2_000
-/** How many times more messages may be in flight after each call that got through. */
+/** After each call that reaches the sink, this many times more messages may be in flight. */
 const GROWTH = 4
 
 /** A sink that this process cannot reach. Instants are by the clock of this process. */
@@ -51,9 +52,9 @@ type State = 'reachable' | 'doubted' | 'down'
 export class SinkHealth {
   readonly #options: SinkHealthOptions
   #state: State = 'reachable'
-  /** Grows with every failure that counts: a call that began before the newest one proves nothing. */
+  /** Increases with every failure that counts. A call that began in an earlier epoch proves nothing. */
   #epoch = 0
-  /** How often in a row the sink was found to be down. */
+  /** How often in a row the sink was unreachable. */
   #failures = 0
   #failingSince = 0
   #resumeAt = 0
@@ -72,7 +73,7 @@ export class SinkHealth {
     return this.#state
   }
 
-  /** Read it when a call begins, and pass it back with the result. */
+  /** The caller reads the epoch when a call begins, and passes it back with the result. */
   get epoch(): number {
     return this.#epoch
   }
@@ -94,14 +95,14 @@ export class SinkHealth {
     return { sink: definition.name, since, error: errorRecord(this.#error), nextTryAt }
   }
 
-  /** A call got nothing through. */
+  /** A call did not reach the sink. */
   failed(error: unknown, epoch: number): void {
     if (this.#state === 'reachable') this.#doubt(error)
-    // Calls that were sent together report one failure.
+    // Of calls that were in flight together, only the first failure counts.
     else if (epoch === this.#epoch) this.unreachable(error)
   }
 
-  /** A call got something through. */
+  /** A call reached the sink. */
   reached(epoch: number): void {
     if (this.#allowance === Number.POSITIVE_INFINITY || epoch !== this.#epoch) return
     const { name, batch, concurrency } = this.#options.definition
@@ -112,7 +113,7 @@ export class SinkHealth {
     this.#state = 'reachable'
   }
 
-  /** The sink is down for certain. */
+  /** Marks the sink as down at once. */
   unreachable(error: unknown): void {
     const { clock, definition } = this.#options
     const now = clock.monotonic()
@@ -165,7 +166,10 @@ export class SinkHealth {
   }
 }
 
-/** The sink's own backoff, but never long: the messages that wait behind the probe have not failed. */
+/**
+ * The pause before the next probe: the sink's own backoff, but at most `MAX_PAUSE_MS`, because the messages that wait
+ * for the probe have not failed.
+ */
 function pauseOf({ name, retry }: SinkDefinition, failures: number, error: unknown): number {
   return desynchronise(pauseAfter(retry, failures, error), name, failures)
 }

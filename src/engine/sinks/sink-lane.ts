@@ -16,9 +16,12 @@ export interface SinkLaneOptions extends Omit<SinkSettlerOptions, 'onSettled' | 
   readonly onFree: () => void
 }
 
-/** A claim for each ended call would cost more than the call: the next claim waits this long, or until much is free. */
+/**
+ * A claim after each ended call would cost more than the call. So the next claim waits this long, or until there is
+ * room for many messages.
+ */
 const SOON_MS = 2
-/** This many free calls are enough for a claim, however many the sink may have. */
+/** Room for this many calls counts as much, however many calls the sink allows. */
 const ENOUGH_CALLS = 16
 
 export class SinkLane {
@@ -33,7 +36,7 @@ export class SinkLane {
   /** Messages of the next call, which may wait (`linger`) for more. */
   #gathering: Attempt[] = []
   #cancelLinger: (() => void) | undefined
-  /** Whether the store may have more messages than there was room for. */
+  /** Whether the store may have more messages than the last claim had room for. */
   #wantsMore = false
   #cancelClaim: (() => void) | undefined
   #closed = false
@@ -69,7 +72,7 @@ export class SinkLane {
     return Math.min(room, definition.inFlight - inFlight, health.allowance - this.#probes.size)
   }
 
-  /** The last claim got all it asked for: calls `onFree` as soon as there is room for more. */
+  /** Asks for a call of `onFree` as soon as there is room: the last claim got as many messages as it asked for. */
   wantMore(): void {
     this.#wantsMore = true
   }
@@ -79,7 +82,7 @@ export class SinkLane {
     this.#opening.open().catch((error: unknown) => this.#options.health.unreachable(error))
   }
 
-  /** Claims no more, sends what is gathered, and gives back what waits. */
+  /** Stops claiming, sends the gathered messages, and gives waiting messages back to the store. */
   close(): void {
     this.#closed = true
     this.#cancelClaim?.()
@@ -100,12 +103,12 @@ export class SinkLane {
     if (this.#gathering.length >= this.#options.definition.batch) this.#send()
   }
 
-  /** All messages of a claim are added: sends them, or lets them linger. */
+  /** Sends the messages of a claim, all of which are added now, or lets them linger. */
   gathered(): void {
     const { definition, clock, health } = this.#options
     if (this.#gathering.length === 0) return
     if (definition.lingerMs === 0 || this.#closed || Number.isFinite(health.allowance)) this.#send()
-    // The first message sets the time: later ones do not prolong its wait.
+    // The linger time counts from the first message. Later ones do not prolong it.
     else this.#cancelLinger ??= clock.after(definition.lingerMs, () => this.#send())
   }
 
@@ -114,7 +117,8 @@ export class SinkLane {
     this.#cancelLinger = undefined
     const attempts = this.#gathering
     this.#gathering = []
-    // A process that was stopped finds its timers due at once: do not send messages whose lease may have expired.
+    // After the process was stopped, all its timers are due at once. A message whose lease may have expired must not be
+    // sent.
     if (attempts.length > 0 && !this.#options.isTrusted()) for (const attempt of attempts) attempt.abort('lost', 0)
     for (const attempt of attempts) {
       if (attempt.reason === undefined) continue
@@ -142,7 +146,7 @@ export class SinkLane {
     this.#decide()
   }
 
-  /** While the sink is in doubt, one more message is wanted: it decides. */
+  /** While the sink is in doubt, claims one more message, whose delivery decides. */
   #decide(): void {
     if (!this.#settler.decide()) this.#wantsMore = true
     this.#claimMore()

@@ -1,4 +1,4 @@
-/** Runs as messages for sinks, and deliveries as outcomes of runs. */
+/** Converts runs to messages for sinks, and deliveries to outcomes of runs. */
 
 import type { Json } from '../../core/checks/json.js'
 import { LIMITS } from '../../core/defaults.js'
@@ -29,7 +29,10 @@ function splitOptions(options: Json | undefined): { readonly key?: string; reado
   return Object.keys(rest).length === 0 ? { key } : { key, options: rest }
 }
 
-/** Undefined when the attempt was lost, unless its message was acknowledged: that counts all the same. */
+/**
+ * The outcome of a delivery; undefined when the attempt was lost. An acknowledged message counts as delivered even
+ * then.
+ */
 export function outcomeOf(sink: SinkDefinition, { run, reason }: Attempt, delivery: Delivery): Outcome | undefined {
   if (delivery.delivered === true) return { kind: 'succeeded' }
   if (reason === 'lost') return undefined
@@ -43,7 +46,10 @@ export function outcomeOf(sink: SinkDefinition, { run, reason }: Attempt, delive
   return { kind: 'retry', error, delayMs: Math.max(decision.delayMs, requestedDelay(delivery)) }
 }
 
-/** An attempt whose message was not sent is never the last one, until there were twice as many attempts as allowed. */
+/**
+ * How many failures count against the sink's retry limit. An attempt whose message was never sent (`untried`) is not
+ * the last one, unless there were twice as many attempts as allowed.
+ */
 function countedFailures({ retry }: SinkDefinition, { failures }: Attempt['run'], { untried }: Undelivered): number {
   const isLast = failures + 1 >= retry.attempts && failures + 1 < 2 * retry.attempts
   return untried === true && isLast ? retry.attempts - 1 : failures + 1

@@ -1,10 +1,10 @@
 /**
- * Turns what a sink answered into outcomes of runs, and writes them.
+ * Converts a sink's answers to outcomes of runs, and writes them.
  *
- * - A call that got nothing through decides nothing: its messages wait until the sink's health is certain, then count as
- *   failed (the sink is reachable) or are given back uncharged (it is down).
- * - A receiver that wants no more messages (HTTP 410) has its schedule paused before the run is settled: a crash in between
- *   repeats the delivery, which is refused again and pauses again.
+ * - A call that did not reach the sink decides nothing: its messages wait until the sink's health is certain. If the
+ *   sink is reachable, they count as failed. If it is down, they go back to the store, and no failure is counted.
+ * - A receiver wants no more messages (HTTP 410): the schedule is paused before the run is settled. A crash in between
+ *   repeats the delivery; the receiver refuses it again, and the schedule is paused again.
  * - A retry of an ordered sink keeps its key until it is due (`ordered-retries.ts`).
  */
 
@@ -32,11 +32,11 @@ export interface SinkSettlerOptions {
   readonly health: SinkHealth
   /** Called for each message whose run is settled. */
   readonly onSettled: () => void
-  /** Called when a message no longer takes room. */
+  /** Called when a message waits for its retry, and takes no room of others. */
   readonly onParked: () => void
 }
 
-/** How many messages may wait for their retry without taking room from others. */
+/** The most messages that may wait for their retry without taking room of others. */
 const MAX_PARKED_RETRIES = 1_000
 
 export class SinkSettler {
@@ -52,7 +52,7 @@ export class SinkSettler {
     )
   }
 
-  /** Messages in flight that are not on their way to the sink, and take no room from others. */
+  /** Claimed messages that wait for a retry or for a decision. They take no room of others. */
   get parked(): number {
     return Math.min(this.#retries.size, MAX_PARKED_RETRIES) + this.#undecided.size
   }
@@ -76,7 +76,7 @@ export class SinkSettler {
     this.#undecided.add(undecided)
   }
 
-  /** Settles undecided messages as the sink's health says. False while it is in doubt. */
+  /** Settles undecided messages by the sink's health. Returns false while the health is in doubt. */
   decide(): boolean {
     const { state } = this.#options.health
     if (state === 'doubted' && !this.#closed) return false
@@ -92,7 +92,10 @@ export class SinkSettler {
     this.#retries.giveAllBack()
   }
 
-  /** Gives messages back, due at once but behind all that are due already: the next message to be tried is another one. */
+  /**
+   * Gives messages back to the store, due at once but behind all that are due already. So the next message to be tried
+   * is another one.
+   */
   #release(messages: readonly Undecided[]): void {
     this.#undecided.suspect(messages)
     for (const { attempt, delivery } of messages) {
@@ -130,7 +133,10 @@ function isOurs({ reason }: Attempt): boolean {
   return reason === undefined || reason === 'timeout'
 }
 
-/** A schedule whose target has changed since is left alone: the answer of its old receiver no longer concerns it. */
+/**
+ * Pauses the run's schedule. A schedule that has another target by now is left alone: the answer came from its old
+ * receiver.
+ */
 async function pauseScheduleOf(
   schedules: Pick<ScheduleStore, 'get' | 'pause'>,
   log: Logger,

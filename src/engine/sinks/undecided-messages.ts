@@ -1,14 +1,14 @@
 /**
- * Messages of calls that got nothing through. They wait until another message shows whether the sink was unreachable or the
- * messages were at fault.
+ * Messages of calls that did not reach the sink. They wait until another message shows whether the sink was unreachable
+ * or these messages were at fault.
  *
- * A message that failed while the sink was down is remembered as a suspect. If it fails again as the first message after
- * others got through, it is at fault itself, and does not put the sink in doubt again.
+ * A message that failed while the sink was down is remembered as a suspect. If it fails again after other messages were
+ * delivered, the message is at fault, and the sink stays reachable.
  */
 import type { Attempt } from '../runs/attempt.js'
 import type { Undecided } from './sink-call.js'
 
-/** No single message is at fault for an outage with more messages in flight than this. */
+/** The most suspects to remember. More messages than this do not fail because of a single one. */
 const MAX_SUSPECTS = 1_000
 
 export class UndecidedMessages {
@@ -29,7 +29,7 @@ export class UndecidedMessages {
     return messages
   }
 
-  /** The sink was down when these failed. */
+  /** Remembers messages that failed while the sink was down. */
   suspect(messages: readonly Undecided[]): void {
     if (messages.length === 0) return
     if (this.#suspects.size + messages.length > MAX_SUSPECTS) this.#suspects.clear()

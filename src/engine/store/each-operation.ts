@@ -2,7 +2,7 @@ import type { Store } from '../../core/store.js'
 
 export type Operation = (...args: never[]) => Promise<unknown>
 
-/** Wraps an operation. The name is that of the contract: `schedules.put`, `now`. */
+/** Returns a wrapped operation. `name` is the operation's name in the contract: `schedules.put`, `now`. */
 export type Replace = (name: string, operation: Operation) => Operation
 
 const AREAS = ['schedules', 'runs', 'leases', 'instances', 'records'] as const
@@ -27,7 +27,9 @@ export function eachOperation(store: Store, replace: Replace): Store {
   }
 }
 
-/** All members of a part are operations, its own or its class's. They are looked up when they are called. */
+/**
+ * Wraps every member of an area, its own and those of its class: all are operations. A call looks the member up anew.
+ */
 function replacedIn<Part extends object>(part: Part, prefix: string, replace: Replace): Part {
   const operations = part as Readonly<Record<string, Operation>>
   const replaced: Record<string, Operation> = {}

@@ -4,8 +4,8 @@ import type { Metrics } from '../metrics/metrics.js'
 import { eachOperation } from './each-operation.js'
 
 /**
- * The store, measured: how long each operation on schedules, runs, leases, instances and records took, and whether it
- * failed.
+ * Wraps the store to measure each operation on schedules, runs, leases, instances and records: its duration, and
+ * whether it failed.
  */
 export function measured(store: Store, metrics: Metrics, clock: Clock): Store {
   return eachOperation(store, (operation, work) => {

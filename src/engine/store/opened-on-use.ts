@@ -3,7 +3,7 @@
  *
  * - Operations that are called while the store opens wait for the same opening.
  * - A failed opening fails the operations that wait for it. The next operation tries again.
- * - After `close()` every operation is refused as `NOT_RUNNING`, also those that still wait for the opening.
+ * - After `close()` every operation is refused as `NOT_RUNNING`, including those that still wait for the opening.
  * - Several instances may share a handle: the first opens it, and the last to stop closes it.
  */
 import { failure } from '../../core/errors.js'
@@ -12,7 +12,9 @@ import { eachOperation } from './each-operation.js'
 
 type Phase = 'new' | 'open' | 'closed'
 
-/** `operations` are the handle's own, or wrapped. `onOpened` is called before the first of them. */
+/**
+ * `operations` are the handle's own operations, or a wrapper of them. `onOpened` is called before the first operation.
+ */
 export function openedOnUse(handle: Store, operations: Store, onOpened: () => void): Store {
   let phase: Phase = 'new'
   let opening: Promise<void> | undefined
@@ -87,8 +89,8 @@ function newUse(handle: Store): HandleUse {
 }
 
 /**
- * An instance that never used the handle closes it too, unless others use it: a handle may hold a connection from the
- * start.
+ * Closes the handle unless other instances use it. An instance that never used the handle closes it too, because a
+ * handle may hold a connection from the start.
  */
 async function endUse(handle: Store, own: HandleUse | undefined): Promise<void> {
   if (own !== undefined) own.users -= 1

@@ -45,7 +45,7 @@ async function run(message: RunMessage): Promise<FromThread> {
   }
 }
 
-/** Converted to JSON here, because other values may not be able to leave the thread. */
+/** Converts the result to JSON in this thread, because other values may not be sendable to the main thread. */
 function resultOf(job: string, value: unknown): unknown {
   try {
     return toJson(value, `the result of job "${job}"`)

@@ -1,10 +1,11 @@
 /**
- * Threads for CPU-bound handlers. The dispatcher claims no more runs than there may be threads, so no run waits here: it
- * gets an idle thread or a new one. Threads that have been idle for a while are ended.
+ * Threads for CPU-bound handlers. The dispatcher claims at most as many runs as there may be threads, so each run gets
+ * an idle or a new thread at once. Threads that have been idle for `idleMs` are ended.
  *
  * What it survives:
- * - A thread dies while it runs a handler: that attempt fails with the reason, and the next attempt gets another thread.
- * - An idle thread dies of work that an earlier handler left behind: a run that was just sent to it has not begun, and goes
+ * - A thread dies while it runs a handler: that attempt fails with the reason, and the next attempt gets another
+ *   thread.
+ * - An idle thread dies of work that an earlier handler left behind: a run that was sent to it and has not begun goes
  *   to another thread.
  * - A handler does not return within its abort window: its thread is ended, and with it the handler.
  */
@@ -55,13 +56,13 @@ export class ThreadPool {
     return this.#all.size
   }
 
-  /** Loads the modules of these jobs, so that one that cannot run fails the start and not the first run. */
+  /** Loads the modules of these jobs, so that a module that cannot run fails the start, not the first run. */
   async check(jobs: Iterable<Pick<ThreadedJob, 'name' | 'run'>>): Promise<void> {
     const thread = this.#take().thread
     try {
       for (const { name, run } of jobs) await this.#load(thread, name, run)
     } catch (error) {
-      // A thread keeps a failed import: a repaired module would fail again in it.
+      // A thread caches a failed import, and would fail again with the repaired module.
       await this.#end(thread)
       throw error
     }
@@ -72,7 +73,7 @@ export class ThreadPool {
   async run(work: ThreadWork): Promise<unknown> {
     for (;;) {
       const { attempt } = work
-      // Aborted before it began, or between two threads.
+      // The attempt may be aborted before a thread has it, or between two threads.
       attempt.signal.throwIfAborted()
       const { thread, isNew } = this.#take()
       this.#busy.set(attempt, thread)
@@ -97,7 +98,7 @@ export class ThreadPool {
   }
 
   #take(): { readonly thread: Thread; readonly isNew: boolean } {
-    // The most recently used one, so that the others become idle for long enough to be ended.
+    // Takes the most recently used thread, so that the others become idle for long enough to be ended.
     const last = [...this.#idle].at(-1)
     if (last !== undefined) {
       const [thread, alarm] = last

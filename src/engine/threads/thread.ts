@@ -18,11 +18,13 @@ interface Task {
 export interface ThreadOptions {
   /** Megabytes of heap; the runtime's own default when absent. */
   readonly memoryMb: number | undefined
-  /** The thread has ended. The error is its reason, unless the reason was reported to its task. */
+  /**
+   * Called when the thread has ended. `error` is the reason, or undefined if the thread's task was rejected with it.
+   */
   readonly onEnd: (thread: Thread, error: unknown) => void
 }
 
-/** One thread. It runs one task at a time, and keeps the process alive only meanwhile. */
+/** One thread. It runs one task at a time, and keeps the process alive only while it does. */
 export class Thread {
   readonly #worker: Worker
   readonly #options: ThreadOptions
@@ -67,7 +69,7 @@ export class Thread {
     })
   }
 
-  /** Has the thread check for an abort, if its handler lets it read messages. */
+  /** Makes the thread check for an abort. A handler that computes without a pause does not read this message. */
   notify(): void {
     this.#worker.postMessage({ kind: 'abort' } satisfies ToThread)
   }
@@ -96,7 +98,7 @@ export class Thread {
   #end(code: number): void {
     const error = this.#error
     const task = this.#task
-    // The thread did not die of a handler that had not begun.
+    // A handler that had not begun is not the reason for the thread's death.
     const isOfTask = task !== undefined && (!task.isRun || task.hasBegun)
     this.#finish(({ resolve, reject }) => (isOfTask ? reject(endOf(code, error)) : resolve(NOT_BEGUN)))
     this.#options.onEnd(this, isOfTask ? undefined : error)

@@ -1,11 +1,15 @@
-/** The part of the look-ahead in which recording takes place. The rest is left to claims of what is due now. */
+/**
+ * Recording usually begins this share of the look-ahead before a tick. The rest is left to claims of runs that are due
+ * now.
+ */
 const USUAL_PART = 0.7
-/** How many times as long as the last recording the next one may take. */
+/** The next recording is expected to take at most this many times as long as the last. */
 const RESERVE = 1.5
 
 /**
- * How long before a tick its recording begins. Without a part left to claims, schedules that tick every second would be
- * recorded just when their previous ticks are to start. Recording begins earlier when the last one took long.
+ * How long before a tick its recording begins. A recording that took long makes the next one begin earlier, up to the
+ * whole look-ahead. Usually recording begins later than that: with a look-ahead of one second, schedules that tick
+ * every second would be recorded exactly when their previous ticks start.
  */
 export class LeadTime {
   readonly #lookaheadMs: number
@@ -24,7 +28,7 @@ export class LeadTime {
     return this.#ms
   }
 
-  /** One step took this long for so many schedules; the last step of a recording leaves none that are due. */
+  /** Measures one step of a recording. The last step leaves no schedule due. */
   observe(ms: number, schedules: number, isLastStep: boolean): void {
     this.#spentMs += ms
     this.#schedules += schedules

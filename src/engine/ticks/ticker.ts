@@ -1,15 +1,15 @@
 /**
  * The ticker records ticks.
  *
- * Every instance has one, and none leads. Each step asks the store for a batch of due schedules, plans them by the store's
- * clock, and has the store write ticks and cursors in one transaction. What makes a tick happen once is that write: a tick
- * is unique by schedule and instant, and the cursor that moves with it outlives all history. Two instances that step at
- * the same time take different schedules, or the write of one changes nothing.
+ * Every instance has one, and none leads. Each step asks the store for a batch of due schedules, plans them by the
+ * store's clock, and has the store write ticks and cursors in one transaction. That write makes a tick happen once: a
+ * tick is unique by schedule and instant, and the cursor that moves with it outlives all history. Two instances that
+ * step at the same time take different schedules, or one of them writes nothing.
  *
  * What each step survives:
  * - A crash before the transaction: nothing happened, and the next step of any instance records the same ticks.
- * - A crash after the transaction, or a lost reply: the ticks are recorded, and the cursor keeps them from being recorded
- *   again.
+ * - A crash after the transaction, or a lost reply: the ticks are recorded, and the cursor keeps them from being
+ *   recorded again.
  * - A wrong clock in this process: only the store's clock decides, and the timer is set from the store's answer.
  * - A process that is stopped in the middle of a step: the store does not wait for it, and other instances go on.
  * - A schedule that cannot be planned here: it is left to other instances for a minute, and the rest of its batch is
@@ -42,7 +42,7 @@ export function ticker(options: TickerOptions): () => Promise<number> {
   const { store, clock, events, batch, lookaheadMs, pollMs, burst, onRecorded } = options
   const planSafely = planner(options.log)
   const lead = new LeadTime(lookaheadMs)
-  // With a shorter lead a tick would be late if its recording waited for a burst.
+  // With a lead shorter than a burst, a recording that waited for the burst would make its ticks late.
   const mayWait = lead.ms > BURST_MS
   return async function recordTicks() {
     if (mayWait) await burst.over()
@@ -58,7 +58,7 @@ export function ticker(options: TickerOptions): () => Promise<number> {
   }
 }
 
-/** How long a schedule that cannot be planned here is left to other instances, whose zone data may be newer. */
+/** A schedule that cannot be planned here is left to other instances for this long. Their zone data may be newer. */
 const UNPLANNABLE_MS = 60_000
 
 function planner(log: Logger): Planner {
@@ -77,7 +77,9 @@ function planner(log: Logger): Planner {
   }
 }
 
-/** How soon to ask again for due schedules that another instance has locked: it may be stopped, or crash. */
+/**
+ * How soon to ask again for due schedules that another instance has locked, and may never record because it crashes.
+ */
 const LOCKED_MS = 20
 
 function untilDue({ now, nextDueAt, schedules }: AdvanceResult, lookaheadMs: number, leadMs: number): number {
