@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -166,6 +166,40 @@ describe('an unusable SQLite file is refused with the reason and a remedy', () =
     expect(() => checkPath(file.path, () => 'EACCES')).toThrow(
       expect.objectContaining({ code: 'STORE_READ_ONLY', message: expect.stringContaining('give it write access') }),
     )
+  })
+})
+
+describe('the mode of a SQLite file', () => {
+  const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
+  const modes = () => [file.path, `${file.path}-wal`, `${file.path}-shm`].map(modeOf)
+
+  it.each([0o000, 0o022, 0o777])('is 600 for a new file, its log and its index, under umask %i', async (umask) => {
+    const before = process.umask(umask)
+    try {
+      await open().open()
+    } finally {
+      process.umask(before)
+    }
+    expect(modes()).toEqual(['600', '600', '600'])
+  })
+
+  it('is 600 for a new file behind a symlink', async () => {
+    const target = join(dirname(file.path), 'target.db')
+    symlinkSync(target, file.path)
+    await open().open()
+    expect(modeOf(target)).toBe('600')
+  })
+
+  it('stays as it is for a file that exists', async () => {
+    writeFileSync(file.path, '')
+    chmodSync(file.path, 0o640)
+    await open().open()
+    expect(modes()).toEqual(['640', '640', '640'])
+  })
+
+  it('is 600 for a file that `belfry migrate` creates', async () => {
+    await migrateSqlite({ path: file.path })
+    expect(modeOf(file.path)).toBe('600')
   })
 })
 

@@ -1,5 +1,19 @@
-/** Checks a path before it is opened, so that the error says what is wrong: a driver's would be less clear. */
-import { accessSync, constants, existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+/**
+ * What happens to a path before a driver opens it. Checks come first, because a driver's errors do not say what is wrong. Then
+ * a file that does not exist is created, because a driver would create it with the rights of the umask.
+ */
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { failure } from '../../../core/errors.js'
 import { networkKind } from './network-file-system.js'
@@ -48,6 +62,22 @@ function mayWrite(path: string): true | string {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code ?? 'EACCES'
   }
+}
+
+/**
+ * Creates the file, unless it exists: only its owner may read it, whatever the umask. SQLite reads an empty file as an empty
+ * database, and gives `-wal` and `-shm` the mode of the file.
+ */
+export function createPrivately(path: string): void {
+  let file: number
+  try {
+    file = openSync(realPath(path), 'wx', 0o600)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
+    throw error
+  }
+  fchmodSync(file, 0o600)
+  closeSync(file)
 }
 
 /** Resolves symlinks as SQLite does, also when the file at the end does not exist yet. */

@@ -6,7 +6,7 @@ import { passOn } from '../locks/pass-on.js'
 import type { ParsedSqliteOptions } from '../options.js'
 import { checkVersion, migrate, SCHEMA_VERSION, schemaVersion } from '../schema/migrate.js'
 import { PromiseRefused, promiseRefused, transactRun } from '../transactions/transact.js'
-import { checkPath } from './check-path.js'
+import { checkPath, createPrivately } from './check-path.js'
 import { Connection, configure } from './connection.js'
 import { driverOf, openDriver } from './driver.js'
 import { fileError, openError } from './errors.js'
@@ -125,6 +125,7 @@ export class OpenFile {
     if (database !== undefined) return new Connection(driverOf(database))
     checkPath(path)
     try {
+      createPrivately(path)
       return new Connection(openDriver(path))
     } catch (error) {
       throw openError(error, path)
