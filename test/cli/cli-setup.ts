@@ -1,6 +1,6 @@
 /**
- * A store of each kind with an instance that has jobs, and the built command line, which reaches it directly or through
- * the service.
+ * A store of each kind, an instance with jobs on it, and the built command line, which opens the store itself or sends
+ * requests to the service.
  */
 import { execFile } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -77,7 +77,7 @@ export async function cliSetup(kind: Kind): Promise<CliSetup> {
   }
 }
 
-/** Starts the service. Uses no `expect`, because it also runs outside of a test. */
+/** Waits until the service listens. Does not use `expect.poll`, because it also runs outside of a test. */
 async function listening(service: Service): Promise<Service> {
   for (let waited = 0; waited < 60_000; waited += 20) {
     const [, url] = /listening on (http:\/\/\S+)/.exec(service.output) ?? []

@@ -14,7 +14,7 @@ import { belfry, type CliSetup, cliSetup, type Outcome } from './cli-setup.js'
 let setup: CliSetup
 let store = ''
 let url = ''
-/** Runs a command through the service, which starts faster than a store of its own. */
+/** Runs a command through the service. Such a command starts faster than one that opens the store. */
 const run = (...args: string[]): Promise<Outcome> => belfry([...args, '--url', url])
 const runOnStore = (...args: string[]): Promise<Outcome> => belfry([...args, ...setup.store])
 const path = (name: string) => join(setup.folder, name)
@@ -281,7 +281,7 @@ describe('help', () => {
 
 const asModule = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`
 
-/** The files that Node reports as loaded for a command: the same on every machine, however busy it is. */
+/** The files that Node loads for a command. Unlike a duration, the list does not depend on how busy the machine is. */
 async function loadedFor(...args: string[]): Promise<string[]> {
   const load = "(url, context, next) => (writeSync(2, url + '\\n'), next(url, context))"
   const teller = asModule(`import { writeSync } from 'node:fs'\nexport const load = ${load}`)

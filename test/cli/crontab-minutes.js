@@ -66,7 +66,7 @@ try {
   await Promise.all(hosts.map(({ ready }) => ready()))
   const firstTick = Math.ceil(Date.now() / 60_000) * 60_000
   const lastTick = firstTick + (Number(values.minutes) - 1) * 60_000
-  // In the second of the last tick but one, or of the only one.
+  // Kills the process in the second of the last tick but one, so that another tick follows if there is more than one.
   const killAt = Math.max(firstTick, lastTick - 60_000)
   await sleep(killAt + 200 - Date.now())
   hosts[0]?.child.kill('SIGKILL')

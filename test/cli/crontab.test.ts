@@ -82,7 +82,7 @@ describe('belfry crontab', () => {
     await Promise.all(three.map((host) => host.says(/2 lines of .*jobs\.cron/)))
     await expect.poll(() => written('one').length, PATIENCE).toBeGreaterThanOrEqual(3)
     expect(new Set(ticksIn('one')).size).toBe(ticksIn('one').length)
-    // In the second of a tick: a line has just been written.
+    // Kills a host in the second of a tick, right after a line was written.
     const before = written('one').length
     await expect.poll(() => written('one').length, { ...PATIENCE, interval: 1 }).toBeGreaterThan(before)
     await three[0]?.end('SIGKILL')
@@ -120,12 +120,12 @@ describe('belfry crontab', () => {
       existsSync(`/proc/${pid}/cmdline`) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('sleep 60'),
     ).toBe(false)
     const other = host === first ? second : first
-    // The command is asked to end and, ignoring that, killed within a second; other hosts may take the run over.
+    // The stopping host exits with 0, although it has to kill its command, which ignores SIGTERM.
     expect(await other.end('SIGTERM')).toBe(0)
   })
 
   it('never executes a command from the store', { timeout: 180_000 }, async () => {
-    // Nor does it read login files: bash sources them when its stdin is a socket.
+    // Bash must not source this file either, as it does when it takes itself for a remote shell with a socket as stdin.
     writeFileSync(path('.bashrc'), `touch ${path('evil')}\n`)
     const bash = `SHELL=/bin/bash\nHOME=${setup.folder}\n`
     writeFileSync(path('safe.cron'), `${bash}@every 1h cat >> ${path('mine')}%mine\n`)
@@ -134,7 +134,7 @@ describe('belfry crontab', () => {
     const evil = { command: `touch ${path('evil')}`, line: 'x' }
     const on = (...args: string[]) => belfry([...args, ...setup.store])
     const { id, ...line } = JSON.parse((await on('ls', 'crontab/safe.cron/', '-o', 'jsonl')).stdout) as { id: string }
-    // Other instances may record ticks while no host is live: a tick more than a minute late is skipped.
+    // While no host is live, other instances may still record ticks. A host skips those that are over a minute late.
     expect(line).toMatchObject({ missed: 'skip', deadline: '1m' })
     await on(
       'put',
@@ -172,7 +172,7 @@ describe('belfry crontab', () => {
   })
 })
 
-/** The seconds up to the last tick that have no tick. */
+/** The seconds without a tick, up to the last tick. */
 function missing(ticks: readonly number[]): number[] {
   const last = ticks.at(-1) ?? 0
   return Array.from({ length: last + 1 }, (_, at) => at).filter((at) => !ticks.includes(at))

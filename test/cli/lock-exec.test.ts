@@ -87,7 +87,7 @@ function tokenIn({ written }: Holder): number {
 }
 
 function isAlive(pid: number): boolean {
-  // A zombie process is no longer at work.
+  // A zombie process has ended; it only waits for its parent to collect the exit status.
   if (!existsSync(`/proc/${pid}/stat`)) return false
   return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
 }
@@ -155,7 +155,7 @@ describe('belfry lock exec', () => {
 
   it('reports a lost lock when only the release notices it', { timeout: 180_000 }, async () => {
     const done = join(setup.folder, 'done')
-    // The next renewal would be long after the program ends.
+    // With a TTL of an hour, no renewal comes before the program ends.
     const untilDone = `echo "token $BELFRY_LOCK_TOKEN" >> $LOG; while [ ! -e ${done} ]; do sleep 0.1; done`
     const holder = new Holder('late', untilDone, setup.store, '--ttl', '1h')
     await holder.writes(/token/)

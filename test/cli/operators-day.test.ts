@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 afterAll(() => setup.close())
 
-/** An app whose report fails until the file `paper` exists, and which holds a lock. */
+/** An app that holds a lock, and whose job `report` has failed once and would succeed now. */
 async function openShop() {
   const shop = createBelfry({ store: sqlite({ path: setup.store[1] ?? '' }), app: 'shop', logger: silentLogger })
   let hasPaper = false

@@ -64,7 +64,7 @@ describe('a faulty store', () => {
   })
 })
 
-/** Contract tests about the exact effect of a single call: a doubled call cannot pass them. */
+/** Contract tests that count what a single call does. A store that receives each call twice cannot pass them. */
 const SEES_SINGLE_CALLS = /advance|takes no more than its limit|bounded steps|behind the others|a batch takes|rescue/
 
 describe('a store that receives each call twice still keeps the contract', () => {

@@ -159,7 +159,7 @@ function problems(state: MemoryState): string[] {
   return found
 }
 
-/** All instances finish their runs, and none dies. */
+/** Moves all runs to one instance that does not die, and runs it until nothing is left to claim. */
 async function finish({ scene, store }: Story, state: MemoryState): Promise<void> {
   await store.schedules.remove([...state.schedules.keys()])
   for (const id of ['i1', 'i2', 'i3']) await store.instances.leave(id)

@@ -155,7 +155,7 @@ class Demo {
   }
 }
 
-/** Waits 1.5 s on an idle machine, and longer on one that starts processes slowly. */
+/** Measures how long to wait: 1.5 s on an idle machine, longer on one that starts processes slowly. */
 async function patienceMs(): Promise<number> {
   const startedAt = performance.now()
   for (let at = 0; at < 3; at += 1) await promisify(execFile)(process.execPath, ['-e', '0'])
@@ -184,7 +184,7 @@ describe('belfry dev', () => {
     expect(demo.folders).toEqual([])
   })
 
-  // The first tick has a time bound that a busy machine can break.
+  // Tried twice, because a busy machine can miss the time limit for the first tick.
   it('--replicas 3 shows a tick at once, shares ticks between three processes, and leaves nothing behind', {
     retry: 1,
   }, async () => {

@@ -78,7 +78,7 @@ describe.each(Object.entries(STORES))('two processes of belfry serve on one stor
     const metrics = await curl(`${other.url}/metrics`)
     const families = parseExposition(metrics.text)
     expect(families.get('belfry_store_up')?.samples[0]?.value).toBe(1)
-    // No instance has the job.
+    // The runs of the schedule wait, because no instance has their job.
     expect(families.get('belfry_waiting_runs')?.samples[0]?.value).toBeGreaterThan(0)
     expect((await curl(`${other.url}/v1/schedules/clock`, '-X', 'DELETE')).status).toBe(204)
     expect(await other.stop()).toBe(0)
@@ -118,7 +118,7 @@ describe('SIGTERM under load', () => {
       const made = answers.flatMap(([status, at]) => (status === '201' ? [`load-${at}`] : []))
       expect(made.length).toBeGreaterThan(50)
       expect(made.length).toBeLessThan(3_000)
-      // Each request was either answered or its connection refused: no answer is a server error.
+      // Each request was answered or its connection was refused (curl then prints 000). No answer is a server error.
       expect(new Set(answers.map(([status]) => status))).toEqual(new Set(['201', '000']))
       const all = async (path: string, idOf: (item: Record<string, string>) => string | undefined) => {
         const there = new Set<string | undefined>()
@@ -157,7 +157,7 @@ describe('SIGTERM under load', () => {
 
   it('a second signal exits at once', async () => {
     const service = await start('--store', join(folder, 'second.db'), '--grace', '60s')
-    // A request body that never completes keeps the first signal waiting.
+    // The first signal starts a graceful stop, which waits for this request, whose body never completes.
     const { hostname, port } = new URL(service.url)
     const stuck = connect(Number(port), hostname)
     stuck.on('error', () => {})

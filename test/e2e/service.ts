@@ -7,7 +7,7 @@ import { curlProgram } from '../servers/curl.js'
 
 export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
-/** The environment without this machine's own settings. */
+/** The environment of this process, without settings for Belfry. */
 export function cleanEnv(env: Record<string, string> = {}): Record<string, string | undefined> {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('BELFRY_'))
   return { ...Object.fromEntries(inherited), ...env }

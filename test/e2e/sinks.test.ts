@@ -61,7 +61,7 @@ describe('belfry serve with a webhook', () => {
     timeout: 90_000,
   }, async () => {
     const { url } = await start()
-    // D6: the receiver refuses each event at first.
+    // The receiver refuses the first attempt of each event.
     const seen = new Set<string>()
     receiver.reply = ({ headers }, response) => {
       const id = String(headers['webhook-id'])
@@ -74,14 +74,14 @@ describe('belfry serve with a webhook', () => {
     await expect.poll(() => distinct().length, UNTIL).toBeGreaterThanOrEqual(2)
     await expect.poll(() => events().length, UNTIL).toBeGreaterThanOrEqual(4)
     receiver.accept()
-    // D3: no service runs for some ticks; the next one delivers them.
+    // No service runs during some ticks. The next one delivers them.
     expect(await service?.stop()).toBe(0)
     const before = distinct().length
     const stoppedAt = Date.now()
     await expect.poll(() => Date.now(), UNTIL).toBeGreaterThan(stoppedAt + 1_500)
     const again = await start()
     await expect.poll(() => distinct().length, UNTIL).toBeGreaterThanOrEqual(before + 3)
-    // D1, D13: ticks are one second apart, and each event is the same in every attempt.
+    // Ticks are one second apart, and each event is the same in every attempt.
     const ticks = distinct()
       .map((id) => Number(id.slice('bell-'.length)))
       .sort((one, other) => one - other)

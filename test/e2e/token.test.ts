@@ -107,7 +107,7 @@ describe('belfry serve on a public address', () => {
     const open = await belfry(['serve', ...store, '--host', '0.0.0.0', '--port', '0', '--auth', 'none'])
     expect(open.code).toBe(2)
     expect(open.stderr).toMatch(/^belfry: without tokens the service must be private to this machine/)
-    // A configured host name means that other machines can send requests.
+    // With a configured host name other machines can send requests, so a token is required.
     const named = await belfry(['serve', ...store, '--hosts', 'cron.example.com', '--port', '0'])
     expect(named.stderr).toMatch(/there are no tokens/)
     const token = (await belfry(['token', 'create', ...store, '--role', 'admin'])).stdout.trim()
@@ -187,7 +187,7 @@ describe('the settings of belfry serve', () => {
       (await run(['-s', '-w', '%{http_code} ', ...headers.split('|'), ...urls])).stdout
     const urls = Array.from({ length: 50 }, () => ['-o', '/dev/null', `${url}/v1/session`]).flat()
     const guesses = (await ask('-H|Authorization: Bearer x')).trim().split(' ')
-    // Bursts: 25 failed logins and 40 requests.
+    // The first 25 failed logins pass as a burst. For other requests the burst is 40.
     expect(guesses.indexOf('429')).toBeGreaterThanOrEqual(25)
     expect(guesses.indexOf('429')).toBeLessThan(30)
     expect((await ask('-H|X-Nobody: 1')).trim().split(' ')).toContain('429')

@@ -1,4 +1,7 @@
-/** Run from source there is no beat thread: how an instance recovers by itself after its event loop was blocked. */
+/**
+ * How an instance without a beat thread recovers after its event loop was blocked. Tests run from source, where there
+ * is no beat thread.
+ */
 import { describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
 import type { Logger } from '../../src/core/logger.js'

@@ -107,7 +107,7 @@ describe('a dispatcher', () => {
     expect(await startAll()).toBe(1)
     await enqueue(1_200)
     expect(await startAll()).toBe(2)
-    // The dispatcher could not foresee the burst.
+    // The last claim was not full and no run is expected now, so one claim is enough.
     expect(await startAll()).toBe(1)
     await enqueue(600, 100)
     expect(await startAll()).toBe(2)
@@ -129,7 +129,7 @@ describe('a dispatcher', () => {
     const { dispatcher, began, store, clock } = await setup({ runs: 1_300, concurrency: 5_000, batch: 1_000 })
     const { claim } = store.runs
     let calls = 0
-    // As with several shards: two claims see the same runs, and together leave some unclaimed.
+    // Two concurrent claims of a store with several shards may pick the same runs, and leave other due runs unclaimed.
     store.runs.claim = (request) => {
       calls += 1
       return claim(calls === 3 || calls === 4 ? { ...request, limit: 100 } : request)

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A process whose only work is a lock: it releases the lock, or (`keeps`) waits until it is lost. It never stops
- * Belfry.
+ * A process that takes a lock and never calls `stop()`. It releases the lock, or with the third argument waits until it
+ * loses the lock.
  */
 import { createBelfry } from '../../dist/index.js'
 import { sqlite } from '../../dist/stores/sqlite/index.js'

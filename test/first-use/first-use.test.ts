@@ -78,7 +78,7 @@ function newInstance(store: Store): Pick<Scene, 'belfry' | 'job'> {
   return { belfry, job: belfry.job('greet', { exclusive: true, run: () => null }) }
 }
 
-/** Makes an open handle behave as a closed one: each call checks first, and none waits for new connections. */
+/** Makes an open store refuse each call before `open()`, as a closed one does, without connecting anew in each test. */
 function closedUntilOpened(store: Store): Store {
   let isOpen = false
   const guarded = eachOperation(store, (name, operation) => (...args) => {

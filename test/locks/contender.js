@@ -3,8 +3,8 @@
  * A process that competes for one lock. Messages tell it what to do, and it answers with messages:
  *
  * - `work` holds the lock by `withLock` until the message `finish`, or blocks its event loop until a file exists;
- * - `wait` waits for the lock in the queue, `times` times at once, and keeps it. It reports when each of them is
- *   queued.
+ * - `wait` queues for the lock with `times` waiters, and keeps the lock once one of them gets it. It reports when all
+ *   are in the queue.
  */
 import { existsSync } from 'node:fs'
 import { createBelfry } from '../../dist/index.js'

@@ -1,4 +1,4 @@
-/** A process that cannot notice the loss of its lock in time learns of it at the end of its work. */
+/** A process that is blocked or paused while it loses its lock learns of the loss at the end of its work. */
 import { writeFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Belfry, createBelfry } from '../../src/index.js'

@@ -20,13 +20,13 @@ const JOBS = ['j1', 'j2']
 const INSTANCES = ['i1', 'i2', 'i3']
 const LOCKS = ['lock', 'key1', 'pair']
 /**
- * In a sharded store these share a shard. When a run and its key are in different shards, the run takes the key in two
- * steps, and the model in one; `test/stores/redis-shards.test.ts` tests those.
+ * These names share a shard in a sharded store. With a key in another shard, a run takes the key in two steps, but in
+ * the model in one, so their answers would differ. `test/stores/redis-shards.test.ts` tests such keys.
  */
 const [FIRST, SECOND] = ['s1', 's3']
 const [KEY, DEDUPE] = ['key1', 'd23']
 
-/** How stories for a sharded store differ. */
+/** The values that differ in stories for a sharded store. */
 export interface StoryOptions {
   readonly limits: readonly number[]
   readonly stamp: RunKey | undefined
@@ -34,12 +34,13 @@ export interface StoryOptions {
 
 export const UNSHARDED: StoryOptions = { limits: [1, 2, 10], stamp: { name: KEY, limit: 1, whenBusy: 'wait' } }
 /**
- * In a sharded store, a claim near its limit may return fewer runs than exist: the first candidates of a shard may turn
- * out not to be startable. Runs that wait for their key to be stamped are in any shard.
+ * A sharded store may claim fewer runs than the limit although more are due, because the first candidates of a shard
+ * may turn out not to be startable: the limit is high. A run without a stamp may be in any shard, not in that of the
+ * key that it would get: nothing is stamped.
  */
 export const SHARDED: StoryOptions = { limits: [100], stamp: undefined }
-/** All users of a lock must pass the same number of permits. */
 const LEASE_MS = 10_000
+/** All users of a lock must pass the same number of permits. */
 const PERMITS: Readonly<Record<string, number>> = { pair: 2 }
 
 function command(name: string, operation: Operation, after?: (pair: Pair) => void): Command {
@@ -213,7 +214,7 @@ const newRuns: fc.Arbitrary<NewRun> = fc
   )
   .map(
     ([fields, delay, key, dedupe, origin]) =>
-      // Runs of schedules are identified by their instants, as for users.
+      // Only a run without a schedule gets a dedupe key, as in the public API.
       ({
         origin: 'enqueue',
         ...fields,

@@ -14,7 +14,7 @@ export interface Side {
   /** Numbers this store's run ids and attempt tokens in order of creation. */
   readonly runs: Names<string>
   readonly tokens: Names<number>
-  /** Lock tokens count per name: equal numbers under different names may be unrelated. */
+  /** Lock tokens are numbered under their lock's name, because two locks may have equal tokens by chance. */
   readonly lockTokens: Names<string>
   readonly versions: Names<number>
   /** Whether the store is sharded: shards record ticks concurrently. */

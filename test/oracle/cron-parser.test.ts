@@ -17,7 +17,7 @@ const parser: Library = {
   getsLostInRepeats: true,
 }
 
-/** Zones with half-hour backward changes: cron-parser searches for about a second there before it gives up. */
+/** Zones that turned the clock back by half an hour. There cron-parser searches for about a second and gives up. */
 const SLOW = ['America/Caracas', 'Asia/Pyongyang', 'Australia/Lord_Howe']
 
 const all = plan(50_000, 5_000_000)

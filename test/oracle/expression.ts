@@ -90,7 +90,7 @@ function hours(random: Random, dialect: Dialect, { nearChange }: Shape): Values 
   if (random.chance(0.2)) return every(0, 23)
   if (!nearChange || random.chance(0.4)) return numbers(random, dialect, 0, 23)
   const early = numbers(random, dialect === 'belfry' ? 'croner' : dialect, 0, 4)
-  // Generated for 0–4, `*` or a wrapping range would mean more hours in the real field 0–23.
+  // In the real field, `*` matches 0–23 instead of 0–4.
   return early.text.includes('*') ? numbers(random, dialect, 0, 23) : early
 }
 

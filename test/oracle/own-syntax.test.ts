@@ -6,14 +6,14 @@ import { runCases } from './run-cases.js'
 import { plan, TIMEOUT_MS } from './size.js'
 
 const DAY = 86_400_000
-/** After all compared ticks: a shorter list means that the expression has no more. */
+/** Lies after all compared ticks. A list that ends before it means that the expression has no more ticks. */
 const UNTIL = Date.UTC(2065, 0, 1)
 
 const bruteForce: Library = {
   name: 'brute force',
   dialect: 'belfry',
   ticks: (expression, at, after) => {
-    // Twice as many as needed: a time in a gap may fall on another's instant.
+    // Twice as many times as needed, because a time in a gap may map to the same instant as another time.
     const walls = ticksInUtc(expression, at.clock(after), 2 * TICKS, UNTIL)
     return [...new Set(walls.map((wall) => instantOf(wall, at, after)))].sort((a, b) => a - b).slice(0, TICKS)
   },

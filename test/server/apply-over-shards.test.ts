@@ -53,7 +53,7 @@ it('on Redis Cluster, repeating an interrupted apply completes it, wherever it w
   expect((await apply(set(1))).status).toBe(200)
   const all = breaking.sent - sentBefore
   let halfway = 0
-  // The last commands write, shard by shard: each round is interrupted at another one.
+  // The last commands of an apply write, shard by shard. Each round interrupts another of them.
   for (let round = 2; round < 2 + 2 * SHARDS; round += 2) {
     const wanted = set(round)
     const before = JSON.stringify(await there())

@@ -50,7 +50,7 @@ describe('the audit trail', () => {
     }
     const { items } = await trail.list({ limit: 100 })
     expect(new Set(items.map(({ id }) => id)).size).toBe(60)
-    // An invented cursor is only a position.
+    // A cursor that a client makes up is harmless: it only says where the page begins.
     for (const after of ['x.1', '.', '1.99999', '~.0'])
       expect((await trail.list({ limit: 5, after })).items).toBeDefined()
   })

@@ -58,10 +58,10 @@ const fields = fc.record(
   ),
   { requiredKeys: [] },
 )
-/** A valid schedule with one more field, so that this field alone decides. */
+/** A valid schedule, and fields of which the test adds one, so that this field alone decides. */
 const near = fc.tuple(fc.constantFrom({ cron: '0 9 * * *', job: 'noop' }, { every: '1h', to: 'webhook' }), fields)
 
-/** An import refuses these before the library sees them. */
+/** An import itself refuses a job that is an object, before the library checks the line. */
 function hasJobObject({ job }: { readonly job?: unknown }): boolean {
   return typeof job === 'object' && job !== null && !Array.isArray(job)
 }

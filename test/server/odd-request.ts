@@ -1,4 +1,4 @@
-/** Requests of a malicious or careless client: according to the OpenAPI document, then with deviations. */
+/** Generates requests of a malicious or careless client: built by the OpenAPI document, then distorted. */
 import fc from 'fast-check'
 import type { CheckedServer } from './checked-server.js'
 
@@ -170,7 +170,7 @@ const METHODS = fc.constantFrom('GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD',
 const SEGMENTS = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('a', 'b', 'team%2Fa', '1', '2') },
   { weight: 2, arbitrary: fc.constantFrom(...TRICKS).map((trick) => encoded(trick)) },
-  // Unencoded, as far as a URL can contain it.
+  // Unencoded, without the characters that would end the path.
   { weight: 1, arbitrary: fc.constantFrom(...TRICKS).map((trick) => trick.replaceAll(/[?#\s\p{Cc}]/gu, '')) },
 )
 

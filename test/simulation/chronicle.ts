@@ -79,7 +79,7 @@ interface EmittedFact {
   readonly token: number
 }
 
-/** FaultRates, operators' actions and log lines, for the report. */
+/** A line for the report: a fault, an operator's action or a log line. */
 interface NoteFact {
   readonly kind: 'note'
   readonly text: string
@@ -126,7 +126,7 @@ export class Chronicle {
     this.prunes = prunes
   }
 
-  /** Takes the next position. An operation takes it when it executes, and writes its result there later. */
+  /** An operation takes its position when the store executes it, and writes its entry at that position later. */
   nextPosition(): Position {
     this.#order += 1
     return { at: this.#clock.now(), order: this.#order }

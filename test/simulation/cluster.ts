@@ -34,7 +34,7 @@ export class SimulatedCluster {
   readonly codelessOperator: Belfry
   readonly operatorJobs = new Map<string, Job<Payload | undefined>>()
   readonly stopping = new Map<string, Promise<void>>()
-  /** Until then, no call of any instance arrives. */
+  /** Until this instant, no call of any instance reaches the store. */
   outageUntil = 0
   /** From now on no fault is injected, except lost hints. */
   calm = false
@@ -75,7 +75,7 @@ export class SimulatedCluster {
   faults(): FaultRates {
     const { loseHint = 0, ...others } = this.settings.faults
     if (this.clock.now() < this.outageUntil) return OUT_OF_REACH
-    // Hints stay lossy: nothing may depend on them.
+    // Hints get lost even in calm times, because nothing may depend on them.
     return this.calm ? { loseHint } : { loseHint, ...others }
   }
 

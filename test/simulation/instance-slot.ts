@@ -21,7 +21,7 @@ export class InstanceSlot {
   #state: State = 'empty'
   #belfry: Belfry | undefined
   #simulated: SimulatedProcess | undefined
-  /** Until then, no call of this slot's instance arrives. */
+  /** Until this instant, no call of this slot's instance reaches the store. */
   cutOffUntil = 0
 
   constructor(cluster: SimulatedCluster, number: number) {

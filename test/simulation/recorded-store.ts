@@ -66,7 +66,7 @@ function recordedRuns(store: Store, chronicle: Chronicle): RunStore {
   const settled = new Set<string>()
   const dedupes = new Map<string, string>()
 
-  /** The unfinished run because of which another with the same dedupe key is refused. */
+  /** The unfinished run that has the same dedupe key, so that the store must refuse the new one. */
   async function rivalOf({ target, dedupe }: NewRun): Promise<Run | undefined> {
     const known = dedupe === undefined ? undefined : dedupes.get(JSON.stringify([target, dedupe]))
     const run = known === undefined ? undefined : await runs.get(known)

@@ -110,7 +110,7 @@ function drawExclusive(random: Random): ExclusiveOption<Payload> | undefined {
   }
 }
 
-/** Whether the job's handlers are slow: sources that pile up runs should rarely use it. */
+/** Whether the job's handler is slow. A schedule of such a job ticks seldom, so that its runs do not pile up. */
 export function isSlow({ maxMs }: JobSettings): boolean {
   return maxMs > 2_000
 }

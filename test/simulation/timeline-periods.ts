@@ -47,7 +47,7 @@ export function timelinePeriods(chronicle: Chronicle, schedule: string, finalSta
   return found.map((one, at) => withoutTicksOf(one, found[at + 1]))
 }
 
-/** A tick that the next timeline contains as well is counted there. */
+/** Removes the ticks that the next timeline contains too: they count as ticks of that one. */
 function withoutTicksOf(one: TimelinePeriod, next: TimelinePeriod | undefined): TimelinePeriod {
   const taken = new Set(next?.ticks.filter((tick) => tick <= next.putAt))
   return { ...one, ticks: one.ticks.filter((tick) => !taken.has(tick)) }

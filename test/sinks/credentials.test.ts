@@ -1,4 +1,4 @@
-/** Wrong credentials are for an operator to correct: no event fails for good meanwhile, and the reason is reported. */
+/** Wrong credentials count as an outage: no event fails permanently, and the error tells the operator the reason. */
 import { connect as connectToNats } from '@nats-io/transport-node'
 import { describe, expect, it } from 'vitest'
 import type { Sink } from '../../src/core/sink.js'

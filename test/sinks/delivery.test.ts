@@ -6,7 +6,7 @@ import { accept, away, each, memoryLog, no, ScriptedSink } from './scripted-sink
 const FIRST = '2026-01-01T00:00:01Z'
 const UNIX = Date.parse(FIRST) / 1_000
 
-/** This many schedules with one tick each, all at the same instant. */
+/** Schedules with one tick each, all at the same instant. */
 function burst(count: number) {
   return Array.from(
     { length: count },
@@ -282,7 +282,7 @@ describe('a broker that is down for hours', () => {
     expect(log.lines).toHaveLength(1)
     expect(log.lines[0]).toMatch(/^warn sink "orders" is unreachable/)
     expect(orders.most).toBeLessThanOrEqual(50)
-    // One message every 5 to 10 s, however many wait.
+    // The sink is probed with one message every 5 to 10 s, however many messages wait.
     expect(claimed).toBeLessThan((3 * 3_600) / 5 + 50)
     expect(orders.calls.slice(2).every((messages) => messages.length === 1)).toBe(true)
     expect([beats.length, audit.delivered.length]).toEqual([180, 180])

@@ -34,7 +34,7 @@ export async function killPublisher({ sink, make, options, arrived }: Published)
   const belfry = createBelfry({ store: sqlite({ path: file }), roles: [] })
   const job = JSON.stringify({ file, sink, make, options: { ...options, batch: BATCH } })
   const start = () => spawn(process.execPath, [PUBLISHER, job], { stdio: ['ignore', 'pipe', 'inherit'] })
-  // The instant is in the past when the first publisher sees it: it fires all the same.
+  // This instant has just passed, and the schedules fire at once: `at` allows instants within the grace.
   const at = Math.floor(Date.now() / 1_000) * 1_000
   const names = Array.from({ length: SCHEDULES }, (_, index) => `order/${index}`)
   const expected = names.map((name) => `${name}-${at / 1_000}`).sort()

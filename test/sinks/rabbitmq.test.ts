@@ -17,7 +17,7 @@ const throughProxy = () => Object.assign(new URL(direct()), { port: proxy?.port 
 beforeAll(async () => {
   server = await startOwnRabbitMq()
   proxy = await outageProxy(() => Number(new URL(direct()).port))
-  // Long before the kill: a broker may lose even a durable queue that was declared within the last seconds.
+  // Declared long before the test that kills the broker: it may lose a durable queue that is only seconds old.
   await withChannel((channel) => channel.assertQueue('restarted', { durable: true }))
 }, 60_000)
 
@@ -165,7 +165,7 @@ describe('the RabbitMQ sink', () => {
     const again = await sink.deliver([...scene.messages(1), large()], soon())
     expect(again).toMatchObject([yes, { ...refused, error: { message: /accepts messages of at most 200000 bytes/ } }])
     await sink.close?.()
-    // One by one, each over its own channel, they would take many times as long.
+    // 400 neighbours sent one by one, each over its own channel, would take many times as long.
     expect(tookMs).toBeLessThan(10_000)
   })
 

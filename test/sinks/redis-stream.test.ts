@@ -19,7 +19,9 @@ beforeAll(async () => {
 
 afterAll(() => server?.stop())
 
-/** A client that once sends only half of its commands, and answers for that half. */
+/**
+ * A client that leaves out half of the entries of one command, so that the server's answer covers only the other half.
+ */
 class HalfAnswering implements NodeRedis {
   readonly #real: NodeRedis
   #isNext = false

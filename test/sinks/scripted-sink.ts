@@ -5,7 +5,7 @@ export type Script = (messages: readonly SinkMessage[], signal: AbortSignal) => 
 
 export const accept: Script = async (messages) => messages.map(() => ({ delivered: true }))
 
-/** Fails as a client with an unreachable broker. */
+/** Fails as a client does whose broker is unreachable. */
 export const away: Script = async () => {
   throw new Error('connect ECONNREFUSED')
 }

@@ -52,7 +52,7 @@ async function setup(options: Partial<BelfryOptions> = {}, job: { exclusive?: tr
   return { belfry, lines, enqueue, done }
 }
 
-/** The same with a clock that the test advances. */
+/** As `setup`, with a clock that the test advances. */
 async function setupWithClock(options: { timeout?: string } = {}) {
   const lines: Line[] = []
   const test = createTestBelfry({ logger: keptLog(lines) })

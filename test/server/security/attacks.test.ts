@@ -182,7 +182,7 @@ describe('a token for shop/', () => {
     const headers = bearer(await service.token({ role: 'admin', prefix: 'shop/' }))
     const triggered = await belfry.schedules.trigger('billing/1')
     const lock = await belfry.lock('billing/lock', { ttl: '10m' })
-    // A token's random id cannot begin with this name.
+    // The test searches answers for this name. A token's id cannot contain it by chance, because ids have no "-".
     const ana = await service.token({ role: 'admin', name: 'ana-1' })
     await service.ask('/v1/schedules/billing%2F1/pause', { method: 'POST', headers: bearer(ana), body: {} })
     const { items } = await belfry.runs.list()
@@ -191,7 +191,8 @@ describe('a token for shop/', () => {
     const secret = /: .*(visa-4111|invoice|billing|"ana-1)/
     expect((await sweep(ids, headers)).filter((answer) => secret.test(answer))).toEqual([])
     expect(await outside()).toEqual(before)
-    // A caller without a prefix sees and changes all of it by the same requests.
+    // Proves that the requests work: for a caller without a prefix, the same ones read and change names outside of
+    // shop/.
     expect((await sweep(ids, bearer(ana))).filter((answer) => secret.test(answer)).length).toBeGreaterThan(5)
     expect(await outside()).not.toEqual(before)
     await lock?.release()

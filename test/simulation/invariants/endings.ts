@@ -14,7 +14,7 @@ export function checkEndings(chronicle: Chronicle, { unfinished, leases, runs }:
   checkEnqueued(chronicle, new Set(runs.map(({ id }) => id)))
 }
 
-/** A run without history must have ended in a way that leaves none. */
+/** A run that the history does not contain must have ended in a way that its `keep` does not record. */
 function checkEnqueued(chronicle: Chronicle, known: ReadonlySet<string>): void {
   const settled = new Map(chronicle.of('settled').map(({ run, outcome }) => [run, outcome]))
   const claimed = new Set(chronicle.of('claimed').map(({ run }) => run))

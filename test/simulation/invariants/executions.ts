@@ -1,6 +1,6 @@
 /**
- * Checks executions as handlers saw them. A handler that obeys its signal, in a process that is not paused, never works
- * at the same time as another of its key: its signal fires before the store gives the key away.
+ * Checks executions as handlers saw them. Of two handlers with the same key that obey their signals, in processes that
+ * are not paused, only one works at a time: a signal fires before the store gives the key to another run.
  */
 import type { Chronicle, EntryOf } from '../chronicle.js'
 

@@ -6,7 +6,7 @@ import { isMainThread, threadId } from 'node:worker_threads'
 /** @typedef {import('../../../src/index.js').ThreadContext<any>} Context */
 
 /** @type {Readonly<Record<string, (context: Context) => unknown>>} */
-const DOINGS = {
+const ACTIONS = {
   tell: ({ payload, tick, run, event, token, signal }) => ({
     ...{ isMainThread, thread: threadId, payload, tick, token, event, aborted: signal.aborted },
     run: { id: run.id, origin: run.origin, attempt: run.attempt },
@@ -68,6 +68,6 @@ const DOINGS = {
 }
 
 /** @param {Context} context */
-export default async function doAsTold(context) {
-  return DOINGS[context.payload.do]?.(context)
+export default async function performAction(context) {
+  return ACTIONS[context.payload.do]?.(context)
 }
