@@ -1,5 +1,5 @@
 // @ts-check
-/** Programs that the tests need: found on this machine, or installed by apt. */
+/** Finds a program that the tests need on this machine, and installs it by apt if it is missing. */
 import { execFileSync } from 'node:child_process'
 
 /**

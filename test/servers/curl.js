@@ -1,5 +1,5 @@
 // @ts-check
-/** curl, as a client that is not Belfry's: found on this machine, or installed by apt. */
+/** curl, an HTTP client that is independent of Belfry. */
 import { foundOrInstalled } from './apt-install.js'
 import { findProgram } from './find-program.js'
 

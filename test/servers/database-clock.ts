@@ -1,6 +1,7 @@
 /**
- * A manual clock for a schema. All operations read the time from its function `now_us`, so only that is replaced. The time
- * is kept in a sequence: all transactions see a new value at once, whatever their snapshot, and it leaves no dead rows.
+ * A manual clock for a schema. All operations read the time from its function `now_us`, so only that is replaced. The
+ * time is kept in a sequence: all transactions see a new value at once, whatever their snapshot, and it leaves no dead
+ * rows.
  */
 export function manualClockSql(schema: string): string {
   return `create sequence if not exists ${schema}.manual_clock;
@@ -13,7 +14,9 @@ export function setClockSql(schema: string, now: number): string {
   return `select setval('${schema}.manual_clock', ${Math.floor(now * 1_000)})`
 }
 
-/** Switches off the wait for the disk: these schemas do not outlive their tests. Chaos tests durable servers. */
+/**
+ * Commits do not wait for the disk, because these schemas do not outlive their tests. Chaos tests use durable servers.
+ */
 export function notDurableSql(schema: string): string {
   return `alter function ${schema}.durable(boolean) rename to really_durable;
     create function ${schema}.durable(v_inside boolean default false) returns void language plpgsql as $$

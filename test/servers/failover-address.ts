@@ -3,16 +3,19 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface FailoverAddress {
   readonly url: string
-  /** As a virtual IP: breaks all connections, and leads new ones to the given server. */
+  /** Fails over like a virtual IP: breaks all connections, and connects new ones to the given server. */
   failOver(url: string): void
-  /** As a DNS name: open connections stay where they are, and new ones lead to the given server. */
+  /** Fails over like a DNS name: open connections stay as they are, and new ones go to the given server. */
   redirectNew(url: string): void
-  /** As when a machine vanishes: open connections hear nothing more, not even a close; new ones lead to the given server. */
+  /**
+   * Fails over as after a power failure: open connections stay silent, without a close, and new ones go to the given
+   * server.
+   */
   vanish(url: string): void
   close(): Promise<void>
 }
 
-/** An address that leads to one server at a time, the first at `url`. */
+/** A TCP proxy with a fixed address, which connects to one server at a time, at first to the one at `url`. */
 export async function failoverAddress(url: string): Promise<FailoverAddress> {
   let port = Number(new URL(url).port)
   const sockets = new Set<Socket>()

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Wrong clocks, by libfaketime: found on this machine, or installed. As a wrong clock does, it shifts the wall clock of a
- * process and leaves the monotonic clock alone.
+ * Gives processes a wrong clock by libfaketime, which is installed if it is missing. Only the wall clock is shifted:
+ * the monotonic clock stays right, as on a machine with a wrong clock.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -16,8 +16,8 @@ const WANTED = {
 }
 
 /**
- * The environment that shifts a process's clock. It is tried out first: with a library that does nothing, a test could
- * not fail.
+ * The environment that shifts a process's clock. A trial run checks that the library works here, because with the right
+ * time a test of wrong clocks could not fail.
  * @param {number} skewMs
  * @returns {Record<string, string>}
  */
@@ -31,8 +31,8 @@ export function wrongClock(skewMs) {
 }
 
 /**
- * The same for a program with its own allocator, such as Redis, which reads the time before the library is ready. It
- * starts with the allocator of the C library instead.
+ * The environment for a program with its own allocator, such as Redis. That allocator reads the time before libfaketime
+ * is ready, so the program gets the allocator of the C library.
  * @param {number} skewMs
  * @returns {Record<string, string>}
  */

@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path'
 const FOLDERS = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin', '/usr/bin']
 
 /**
- * The path of a program, also in folders of servers, which are missing in the PATH of ordinary users.
+ * The path of a program. Also looks in the folders of servers, which the PATH of ordinary users lacks.
  * @param {string} name
  */
 export function findProgram(name) {

@@ -7,12 +7,12 @@ import { InterruptedWrite } from './interrupted-write.js'
 import { testCluster } from './test-cluster.js'
 import { Traffic } from './traffic.js'
 
-/** Hints travel in real time. */
+/** Hints arrive in real time, so each step waits this long for them. */
 const HINT_MS = 20
 
 export interface FreshCluster {
   readonly store: Store
-  /** Lets time pass on the clocks of all masters, which else stand still. */
+  /** Advances the clocks of all masters, which stand still otherwise. */
   elapse(ms: number): Promise<void>
   readonly interrupt: Interrupt
   /** Returns the connections for other tests. Close the store first. */

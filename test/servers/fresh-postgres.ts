@@ -10,7 +10,7 @@ export interface FreshPostgres {
   readonly schema: string
   /** A URL that reaches the server itself. */
   readonly direct: string
-  /** Lets time pass on the database's clock, which stands still otherwise. */
+  /** Advances the database's clock, which stands still otherwise. */
   elapse(ms: number): Promise<void>
   readonly interrupt: Interrupt
   /** Returns the schema for other tests. Close the store first. */

@@ -8,7 +8,7 @@ import { testRedis } from './test-redis.js'
 export interface FreshRedis {
   readonly store: Store
   readonly prefix: string
-  /** Lets time pass on the store's clock, which stands still otherwise. */
+  /** Advances the store's clock, which stands still otherwise. */
   elapse(ms: number): Promise<void>
   readonly interrupt: Interrupt
   /** Removes all keys. Close the store first. */

@@ -1,7 +1,7 @@
 import type { PgClient, PgPool } from '../../src/stores/postgres/index.js'
 import { type InterruptedWrite, withMethods } from './interrupted-write.js'
 
-/** Statements that write a decision about what was read before. */
+/** Statements that write a decision made from an earlier read. */
 const WRITES = /record_ticks|record_plans|change_schedules/
 
 /** A pool whose writes wait for `InterruptedWrite`. */

@@ -3,7 +3,7 @@ import { recordTicksScript } from '../../src/stores/redis/schedules/advance.js'
 import { writeSchedulesScript } from '../../src/stores/redis/schedules/change.js'
 import { type InterruptedWrite, withMethods } from './interrupted-write.js'
 
-/** Scripts that write a decision about what was read before. */
+/** Scripts that write a decision made from an earlier read. */
 const WRITES = new Set(
   [recordTicksScript, writeSchedulesScript].flatMap(({ composed }) => [
     composed.handTurned.sha,
@@ -18,7 +18,7 @@ function isWrite([, script = '']: readonly string[]): boolean {
 /** A client whose writes wait for `InterruptedWrite`. */
 export function interruptedClient(client: NodeRedis, write: InterruptedWrite): NodeRedis {
   return withMethods(client, {
-    // The connection is shared by tests, and has a listener already.
+    // Tests share the connection, which has a listener already.
     on: () => {},
     async sendCommand(args) {
       if (isWrite(args)) await write.beforeWrite()
@@ -27,7 +27,7 @@ export function interruptedClient(client: NodeRedis, write: InterruptedWrite): N
   })
 }
 
-/** The same for a cluster. */
+/** A cluster client whose writes wait for `InterruptedWrite`. */
 export function interruptedCluster(cluster: NodeRedisCluster, write: InterruptedWrite): NodeRedisCluster {
   return withMethods(cluster, {
     async sendCommand(key, isReadonly, args) {

@@ -14,7 +14,9 @@ export class InterruptedWrite {
     await interruption?.()
   }
 
-  /** `open` makes a store whose client calls `beforeWrite`. `isBlocked` tells whether any operation waits for a lock. */
+  /**
+   * `open` makes a store whose client calls `beforeWrite`. `isBlocked` tells whether any operation waits for a lock.
+   */
   interrupt(open: () => Promise<Store>, isBlocked: () => Promise<boolean> = async () => false): Interrupt {
     return async (operation, meanwhile) => {
       this.#store ??= open().then((made) => made.open().then(() => made))
@@ -41,7 +43,7 @@ export class InterruptedWrite {
   }
 }
 
-/** Resolves when all acts have ended, or one waits for a lock, perhaps of the interrupted operation. */
+/** Resolves when all acts have ended, or when one waits for a lock, which the interrupted operation may hold. */
 async function endOrBlock(acts: readonly Promise<unknown>[], isBlocked: () => Promise<boolean>): Promise<void> {
   let ended = false
   void Promise.allSettled(acts).then(() => {

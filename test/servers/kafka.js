@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * A broker that speaks Kafka's protocol, for tests and benches: those at `BELFRY_TEST_KAFKA`, or the mock broker in kcat
- * (librdkafka's own tests use it), installed if there is none. The mock keeps everything in memory and picks its port:
- * after a crash it is empty, and has another address.
+ * A broker that speaks Kafka's protocol, for tests and benches. `BELFRY_TEST_KAFKA` names running brokers. Without it,
+ * this module starts the mock broker inside kcat (librdkafka's own tests use it), and installs kcat if there is none.
+ * The mock keeps everything in memory and picks its port: after a crash it is empty, and has another address.
  */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +21,7 @@ const WANTED = {
   find: () => findProgram('kcat'),
 }
 
-/** A consumer of an empty topic, which contains the broker and prints its address once. */
+/** Runs kcat as a consumer of an empty topic. The mock broker runs inside kcat, which logs its address once. */
 const BROKER = `exec "$1" -X test.mock.num.brokers=1 -b mock -C -t belfry-none -q >/dev/null 2>"$2"`
 
 /** @returns {Promise<import('./start-server.js').RunningServer | import('./start-server.js').OwnServer>} */

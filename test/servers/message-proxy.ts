@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** Decides about a message of the client: pass it on, or swallow it and, if wanted, answer or close instead of the server. */
+/**
+ * Passes a message of the client on, or swallows it. The function may answer or close the connection for the server.
+ */
 export type Intercept = (
   message: string,
   ends: { readonly client: Socket; readonly server: Socket },
@@ -13,7 +15,7 @@ export interface MessageProxy {
   close(): Promise<void>
 }
 
-/** A proxy that can interfere at a certain message of the client. */
+/** A proxy that lets a test intercept each message of the client. */
 export async function messageProxy(url: string): Promise<MessageProxy> {
   const [target, own] = [new URL(url), new URL(url)]
   let intercept: Intercept = () => 'pass'

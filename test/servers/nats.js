@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A real NATS server with JetStream for tests and benches: the one at `BELFRY_TEST_NATS`, or one that is started here, and
- * installed if there is none. Acknowledged messages survive a crash.
+ * A real NATS server with JetStream for tests and benches. `BELFRY_TEST_NATS` names a running one. Without it, this
+ * module starts one, and installs it if there is none. Acknowledged messages survive a crash.
  */
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'

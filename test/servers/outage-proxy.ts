@@ -6,11 +6,14 @@ export interface OutageProxy {
   /** Breaks all connections and refuses new ones, as a crashed server does. */
   cut(): Promise<void>
   restore(): Promise<void>
-  /** Swallows all bytes of open connections, as when a machine vanishes: neither side hears of a close. */
+  /** Discards all bytes of open connections, as after a power failure: neither side sees a close. */
   swallow(): void
 }
 
-/** A proxy that makes a server unreachable without stopping it. `join` connects the two ends; by default it copies bytes. */
+/**
+ * A proxy that makes a server unreachable without stopping it. `join` connects the two ends; by default it copies
+ * bytes.
+ */
 export async function outageProxy(
   target: () => number,
   join: (client: Socket, server: Socket) => void = (client, server) => client.pipe(server).pipe(client),

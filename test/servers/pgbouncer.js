@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * A real PgBouncer in transaction mode in front of the tests' Postgres: the one at `BELFRY_TEST_PGBOUNCER`, or one that is
- * started here, and installed if there is none. It has few connections to the server, so that clients share them.
+ * A real PgBouncer in transaction mode in front of the tests' Postgres. `BELFRY_TEST_PGBOUNCER` names a running one.
+ * Without it, this module starts one, and installs it if there is none. It has few connections to the server, so that
+ * clients share them.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

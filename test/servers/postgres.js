@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A real Postgres for tests and benches: the one at `BELFRY_TEST_POSTGRES`, or one that is started here, from the newest
- * binaries on this machine, which apt installs if there are none. As durable as in production.
+ * A real Postgres for tests and benches. `BELFRY_TEST_POSTGRES` names a running one. Without it, this module starts one
+ * from the newest binaries on this machine, and installs them if there are none. It is as durable as in production.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * A real RabbitMQ for tests and benches: the one at `BELFRY_TEST_RABBITMQ`, or one that is started here, and installed if
- * there is none. It has its own name, home, database and epmd (Erlang's register of nodes), so that it cannot meet another
- * Erlang node of this machine. All of them listen on loopback only.
+ * A real RabbitMQ for tests and benches. `BELFRY_TEST_RABBITMQ` names a running one. Without it, this module starts one,
+ * and installs it if there is none. It has its own name, home, database and epmd (Erlang's register of nodes), so that
+ * it cannot meet another Erlang node of this machine. The server and its epmd listen only on loopback.
  */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { foundOrInstalled } from './apt-install.js'
 import { findProgram } from './find-program.js'
 import { freePort, startServer, untilReady } from './start-server.js'
 
-/** Not the wrapper in the PATH, which switches users and accepts two users only. */
+/** The server's own script. The wrapper of the same name in the PATH switches users, and accepts only two users. */
 const SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 
 const WANTED = {
@@ -23,7 +23,7 @@ const WANTED = {
 /** Small enough for a test to exceed. */
 export const MAX_MESSAGE_BYTES = 200_000
 
-/** Ends epmd with the server: a killed server would leave it behind. */
+/** Ends epmd together with the server, because a killed server would leave it running. */
 const WITH_REGISTER = `
 epmd=$1; shift
 "$epmd" -address 127.0.0.1 & register=$!
@@ -89,10 +89,10 @@ function environment(folder, { port, nodes, register }) {
     RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, 'plugins'),
     RABBITMQ_FEATURE_FLAGS_FILE: join(folder, 'flags'),
     RABBITMQ_PID_FILE: join(folder, 'pid'),
-    // Without busy waiting, which would take the cores from the tests.
+    // Busy-waiting schedulers would take the cores from the tests.
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
       '+sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}',
-    // The script then replaces itself by the server, so a signal reaches the server.
+    // Makes the script exec the server, so that a signal reaches the server itself.
     RUNNING_UNDER_SYSTEMD: 'true',
   }
 }

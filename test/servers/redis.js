@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A real Redis or Valkey for tests and benches: the one at `BELFRY_TEST_REDIS`, or one that is started here, and installed
- * if there is none. Its append-only file is synced every second.
+ * A real Redis or Valkey for tests and benches: the one at `BELFRY_TEST_REDIS`, or one that is started here, and
+ * installed if there is none. Its append-only file is synced every second.
  */
 import { execFileSync } from 'node:child_process'
 import { chownSync, writeFileSync } from 'node:fs'
@@ -39,12 +39,12 @@ export async function startRedis() {
 export async function startOwnRedis(settings = [], { port, password, env = {} } = {}) {
   const program = foundOrInstalled(WANTED)
   const secret = password === undefined ? [] : ['--requirepass', password]
-  // Set for the server alone: a shell with a wrong clock would leave shared memory behind.
+  // Only the server gets this environment: a shell under libfaketime would leave its shared memory behind.
   const inEnv = ['env', ...Object.entries(env).map(([name, value]) => `${name}=${value}`), program]
   return startServer({
     name: 'redis',
     ...(port === undefined ? {} : { port }),
-    // Killed, because its data is deleted anyway, and a server that is writing its first append-only file refuses to stop.
+    // SIGKILL, because a server that is writing its first append-only file refuses to stop. The data is deleted anyway.
     signal: 'KILL',
     crash_: 'KILL',
     url: (own) => `redis://${password === undefined ? '' : `:${password}@`}127.0.0.1:${own}`,
@@ -63,8 +63,8 @@ export async function startOwnRedis(settings = [], { port, password, env = {} } 
 }
 
 /**
- * Three masters with a replica each. Its URL is that of all nodes, separated by commas, the masters first.
- * @param {Record<string, string>} [replicaEnv] the environment of those that begin as replicas
+ * Three masters with a replica each. `url` has the URLs of all nodes, separated by commas, the masters first.
+ * @param {Record<string, string>} [replicaEnv] the environment of the nodes that begin as replicas
  * @returns {Promise<import('./start-server.js').RunningServer & { nodes: import('./start-server.js').OwnServer[] }>}
  */
 export async function startRedisCluster(replicaEnv = {}) {
@@ -88,7 +88,7 @@ export async function startRedisCluster(replicaEnv = {}) {
 }
 
 /**
- * Nodes talk to each other ten thousand ports higher.
+ * Finds ports whose cluster bus port, ten thousand higher, is free as well.
  * @param {number} count
  */
 async function clusterPorts(count) {
@@ -98,14 +98,14 @@ async function clusterPorts(count) {
       ports.push(await freePort(port), await freePort(port + 10_000))
       ports.pop()
     } catch {
-      // In use.
+      // Another server uses one of the two ports.
     }
   }
   return ports
 }
 
 /**
- * Every master has a replica that follows it, and all nodes agree on who has what.
+ * Waits until every master has a replica that follows it, and all nodes agree on the owner of each slot.
  * @param {readonly { url: string }[]} nodes
  */
 export async function untilClusterReady(nodes) {
@@ -121,7 +121,7 @@ async function clusterAnswers(url) {
 }
 
 /**
- * A Sentinel that watches one master by itself: it notices within a second that this is gone, and promotes a replica.
+ * A Sentinel that watches one master alone. It notices within a second that the master is down, and promotes a replica.
  * @param {string} name
  * @param {string} masterUrl
  */

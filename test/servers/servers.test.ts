@@ -46,7 +46,7 @@ describe('servers for the tests', () => {
     const client = new pg.Client({ connectionString: pooled })
     await client.connect()
     await client.query('select set_config($1, $2, false)', ['belfry.mark', own])
-    // In session mode no other client would ever see the setting.
+    // In transaction mode another client soon gets the connection with this setting. In session mode none would.
     const seen = () => ask(pooled, `select current_setting('belfry.mark', true)`)
     await expect.poll(seen, { timeout: 20_000, interval: 5 }).toBe(own)
     await client.end()

@@ -1,6 +1,6 @@
 /**
- * Servers that all tests share. Test processes ask for one over HTTP on a loopback port (`server-url.ts`); it is started
- * when the first asks, and stopped when the tests are over.
+ * Servers that all tests share. A test process gets a server's URL over HTTP on a loopback port (`server-url.ts`). The
+ * first request for a server starts it. All of them stop when the tests are over.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -36,7 +36,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
   const registry = createServer(async (request, response) => {
     const name = request.url?.slice(1) ?? ''
-    // A kept connection may be closed in the moment in which a busy process uses it again.
+    // A kept-alive connection may time out at the moment when a busy process uses it again.
     response.setHeader('connection', 'close')
     try {
       if (!isServerName(name)) throw new Error(`there is no server called ${name}`)

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Starts a server for the tests: on a free loopback port, with its data in a temporary folder, not as root. It ends with
- * the process that started it, however that ends.
+ * Starts a server for the tests: on a free loopback port, with its data in a temporary folder, not as root. The server
+ * ends with the process that started it, even if that is killed.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -39,10 +39,10 @@ import pg from 'pg'
  */
 
 /**
- * The parent of the server. It reads commands to crash and to start the server. Its input ends with the process that started
- * it: then it stops the server and removes all files.
+ * The parent of the server. It crashes and starts the server on command. Its input closes when the process that started
+ * it ends: then it stops the server and removes all files.
  */
-const KEEPER = `
+const PARENT = `
 start() { "$@" 1>&2 & server=$!; }
 # A killed server with a wrong clock leaves the memory of libfaketime behind.
 clear() { rm -f /dev/shm/faketime_shm_$server /dev/shm/sem.faketime_sem_$server; }
@@ -75,16 +75,17 @@ export async function startServer({ name, prepare, signal, crash_ = 'QUIT', url,
     throw error
   }
   const env = { ...process.env, BELFRY_TEST_DATA: folder, BELFRY_TEST_SIGNAL: signal, BELFRY_TEST_CRASH: crash_ }
-  // In its own process group: a signal to the whole test run must not end it before it has cleaned up.
+  // The parent has its own process group, because a signal to the test run must not end it before it has cleaned
+  // up.
   const options = { ...as, env, detached: true }
-  const keeper = spawn('sh', ['-c', KEEPER, 'sh', ...command], { ...options, stdio: ['pipe', 'ignore', 'pipe'] })
+  const parent = spawn('sh', ['-c', PARENT, 'sh', ...command], { ...options, stdio: ['pipe', 'ignore', 'pipe'] })
   let log = ''
-  keeper.stderr.on('data', (chunk) => {
+  parent.stderr.on('data', (chunk) => {
     log = (log + String(chunk)).slice(-4_000)
   })
-  const ended = once(keeper, 'exit')
+  const ended = once(parent, 'exit')
   const stop = async () => {
-    keeper.stdin.end()
+    parent.stdin.end()
     await ended
   }
   try {
@@ -94,11 +95,11 @@ export async function startServer({ name, prepare, signal, crash_ = 'QUIT', url,
     throw new Error(`the ${name} for the tests did not start: ${log}`, { cause: error })
   }
   const crash = async () => {
-    keeper.stdin.write('crash\n')
+    parent.stdin.write('crash\n')
     while (await answers(port)) await sleep(10)
   }
   const restart = async () => {
-    keeper.stdin.write('start\n')
+    parent.stdin.write('start\n')
     await untilReady(url(port), 30_000, ready)
   }
   return { url: url(port), stop, crash, restart }
@@ -167,7 +168,7 @@ export async function untilReady(url, patienceMs, ready = databaseReady) {
 }
 
 /**
- * Works through a pooler too.
+ * Resolves when the database answers a query, directly or through a pooler.
  * @param {string} url
  */
 async function databaseReady(url) {

@@ -14,11 +14,11 @@ export default function setup(): () => void {
     if (name.startsWith(PREFIX) && !isAlive(Number(name.slice(PREFIX.length)))) remove(join(outer, name))
   }
   const own = `${PREFIX}${process.pid}`
-  // Another project of the same run has made it.
+  // Another vitest project of this run has made the folder.
   if (basename(outer) === own) return () => {}
   const folder = join(outer, own)
   mkdirSync(folder, { recursive: true })
-  // Servers run as other users.
+  // Servers run as other users, and must reach their data in this folder.
   chmodSync(folder, 0o755)
   process.env.TMPDIR = folder
   return () => {

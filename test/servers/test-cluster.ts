@@ -10,12 +10,12 @@ const freeClients: NodeRedisCluster[] = []
 let subscriber: Promise<NodeRedisCluster> | undefined
 let made = 0
 
-/** How many numbers one script may take before the range of the next script begins. */
+/** Every command gets its own range of numbers for ids and tokens. This is the size of a range. */
 const NUMBERS = 64
 
 export interface TestCluster {
   readonly prefix: string
-  /** The connections of one process. Each command finds its shard's clock in step with a virtual clock. */
+  /** The connections of one process. Each command sets the clock of its shard to the virtual time first. */
   client(clock: Pick<Clock, 'now'>, traffic: Traffic): Promise<NodeRedisCluster>
   /** Returns the connections for other tests. Close the stores first. */
   close(): void

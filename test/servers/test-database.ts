@@ -1,6 +1,6 @@
 /**
- * A schema on the shared server, with a manual clock. Creating tables and connections, and compiling the functions in each
- * connection, takes longer than most tests, so a finished test's schema is emptied and used again.
+ * A schema on the shared server, with a manual clock. Creating tables and connections, and compiling the functions in
+ * each connection, takes longer than most tests, so a finished test's schema is emptied and used again.
  */
 import pg from 'pg'
 import { afterAll } from 'vitest'
@@ -26,7 +26,7 @@ export interface TestDatabase {
   close(): Promise<void>
 }
 
-/** As few as behind a pooler. */
+/** A process has as few connections as behind a pooler. */
 const POOL_SIZE = 4
 
 const freeSchemas: string[] = []
@@ -57,7 +57,7 @@ export async function testDatabase(route: Route): Promise<TestDatabase> {
     async close() {
       await owner.query(emptySchemaSql(schema))
       freeSchemas.push(schema)
-      // In the same order, so that the next test uses the pool whose connections have compiled most functions.
+      // Keeps the order, so that the next test first gets the pool whose connections have compiled the most functions.
       freePools[route].push(...pools.reverse())
     },
   }

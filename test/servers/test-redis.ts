@@ -42,7 +42,7 @@ export async function testRedis(): Promise<TestRedis> {
   }
 }
 
-/** Only tests scan for keys: a store never does. */
+/** Deletes all keys of a prefix. Only tests scan for keys; a store never does. */
 const CLEAR = `local cursor = '0'
 repeat
   local found = redis.call('SCAN', cursor, 'MATCH', ARGV[1], 'COUNT', 1000)
@@ -57,7 +57,7 @@ async function newClient(url: string): Promise<NodeRedis> {
   return client as unknown as NodeRedis
 }
 
-/** Returns what moves the store's clock to the virtual time, if that has moved. */
+/** Returns a function that sets the store's clock to the virtual time, unless it shows that already. */
 export function clockSync(clock: Clock, redis: TestRedis): () => Promise<unknown> {
   let sent: number | undefined
   let sending: Promise<unknown> = Promise.resolve()
@@ -70,7 +70,7 @@ export function clockSync(clock: Clock, redis: TestRedis): () => Promise<unknown
   }
 }
 
-/** A client whose commands find the store's clock in step with a virtual clock. */
+/** A client that sets the store's clock to the virtual time before each command. */
 export function virtualTimeClient(
   client: NodeRedis,
   syncClock: () => Promise<unknown>,

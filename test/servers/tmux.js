@@ -1,5 +1,5 @@
 // @ts-check
-/** tmux, a terminal whose screen a test can read: found on this machine, or installed by apt. */
+/** tmux, a terminal whose screen a test can read. */
 import { foundOrInstalled } from './apt-install.js'
 import { findProgram } from './find-program.js'
 

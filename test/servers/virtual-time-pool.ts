@@ -1,10 +1,10 @@
-/** A pool whose statements find the database's clock in step with a virtual clock. */
+/** A pool that sets the database's clock to the virtual time before each statement. */
 import type { Clock } from '../../src/core/clock.js'
 import type { PgClient, PgPool } from '../../src/stores/postgres/index.js'
 import type { TestDatabase } from './test-database.js'
 import { Traffic } from './traffic.js'
 
-/** Returns what moves the database's clock to the virtual time, if that has moved. */
+/** Returns a function that sets the database's clock to the virtual time, unless it shows that already. */
 export function clockSync(clock: Clock, database: TestDatabase): () => Promise<unknown> {
   let sent: number | undefined
   let sending: Promise<unknown> = Promise.resolve()
@@ -17,11 +17,14 @@ export function clockSync(clock: Clock, database: TestDatabase): () => Promise<u
   }
 }
 
-/** Each statement sees the virtual time of its sending; and of its answer, where virtual time waits for `traffic`. */
+/**
+ * Each statement sees the virtual time at which it was sent. That is also the time of its answer if time waits for
+ * `traffic`.
+ */
 export function virtualTimePool(pool: PgPool, syncClock: () => Promise<unknown>, traffic = new Traffic()): PgPool {
   return {
     connect: () => traffic.during(async () => virtualTimeClient(await pool.connect(), syncClock, traffic)),
-    // The pool is shared by tests, and has a listener already.
+    // Tests share the pool, which has a listener already.
     on: () => {},
     removeListener: () => {},
     end: async () => {},
