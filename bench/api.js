@@ -232,7 +232,7 @@ async function ask(...args) {
 
 /**
  * @typedef {{ earlyMb: number, peakMb: number }} Memory
- * @returns {() => Memory} The most heap and buffers in use, within the first 1.5 s and over the whole import.
+ * @returns {() => Memory} The peak of heap and buffers, within the first 1.5 s and over the whole import.
  */
 function watchMemory() {
   let [early, peak] = [0, 0]

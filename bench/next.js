@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * How fast the next tick of a cron expression is found, and the time and memory that parsing takes, compared with
- * common cron libraries. The targets are relative to croner.
+ * Measures how fast the next tick of a cron expression is found, and the time and memory that parsing takes. The
+ * references are common cron libraries; the targets are relative to croner.
  */
 import { PACE, race } from './harness/measure.js'
 import { report, reportRace, reportSettings, tenths } from './harness/report.js'

@@ -1,5 +1,5 @@
 // @ts-check
-/** From the tick to the settled run, through the whole engine, with an empty handler. */
+/** Measures the whole engine with an empty handler: how many runs it takes from the tick to settled per second. */
 
 import { plan } from '../dist/core/schedules/plan.js'
 import { createBelfry } from '../dist/index.js'

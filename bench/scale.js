@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Whether a tick costs the same among few schedules as among many. The same number of ticks is due in both cases,
- * spread evenly over all stored schedules.
+ * Measures whether a tick costs the same among few schedules as among many. The same number of ticks is due in both
+ * cases, spread evenly over all stored schedules.
  */
 
 import { parseSchedule } from '../dist/api/schedules/schedule-input.js'

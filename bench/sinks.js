@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * From the tick to the acknowledged message, through the whole engine, compared with the bare client: the same
- * messages, the same batch size, and as many in flight.
+ * Measures the whole engine from the tick to the acknowledged message. The reference is the bare client with the same
+ * messages, the same batch size, and as many batches in flight.
  */
 import { createBelfry } from '../dist/index.js'
 import { makeBacklog } from './harness/backlog.js'

@@ -20,7 +20,7 @@ export default async function ticks({ store = 'sqlite', n = 100_000 }) {
   const schedules = Math.min(SCHEDULES, n)
   const settings = { ticks: n, schedules, warmUpRounds: 1, rounds: ROUNDS, batch: BATCH, rawBatch: RAW_BATCH }
   reportSettings('ticks', { store, ...settings, ...(await storeSettings(store)) })
-  // Warms up the code: compilation happens once, and a process runs for days.
+  // Warms up the code: a process that runs for days compiles it once, so compilation must not count.
   await recordTicks(store, schedules, n / schedules, [])
   await recordRaw(store, schedules, n / schedules)
   /** @type {number[]} */

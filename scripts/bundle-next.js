@@ -15,7 +15,7 @@ const inside = [
 const bundle = await rolldown({
   input: file,
   platform: 'node',
-  // Called twice per import: with the imported name, and with the resolved file.
+  // rolldown calls this twice per import: with the imported name, and with the resolved file.
   external: (id, _importer, isFile) =>
     (isFile || !/^(\.|cronstrue\/)/.test(id)) && !inside.some((path) => path.test(id)),
 })

@@ -1,5 +1,5 @@
 // @ts-check
-/** Reports how late runs start. On servers it also measures a raw claim of one batch at the same time, as a reference. */
+/** Reports how late runs start. On servers it then measures a raw claim of one batch, as a reference. */
 import { median, percentile } from './measure.js'
 import { checkpoint } from './postgres.js'
 import { openRawServer, RAW_BATCH } from './raw.js'

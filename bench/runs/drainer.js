@@ -1,5 +1,5 @@
 // @ts-check
-/** A process that drains a backlog: it opens the store, reports that it is ready, starts on a message, and counts. */
+/** A process that drains a backlog. It reports `ready`, starts on a message, and reports how many runs it has completed. */
 import { createBelfry } from '../../dist/index.js'
 import { storeAt } from '../harness/store-locations.js'
 

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Schedules that all tick every second, from one process into twelve partitions of one real Kafka broker. Measures how
- * late the broker stores their events, by its own clock, for each client on SQLite and on Postgres.
+ * Schedules that all tick every second send their events from one process to twelve partitions of one real Kafka broker.
+ * Measures how late the broker stores the events, by its own clock, for each client on SQLite and on Postgres.
  */
 import { kafkaKind, openKafkaCluster } from '../../test/brokers/kafka/cluster.js'
 import { Load } from '../../test/brokers/load.js'

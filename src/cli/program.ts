@@ -30,7 +30,7 @@ export function withoutHelpFor(words: readonly string[]): readonly string[] {
   return first === 'help' && !isKnown && name !== 'help' ? words.slice(1) : words
 }
 
-/** Errors throw, suggest similar names, and begin with "belfry: ". */
+/** Makes commander throw its errors instead of exiting, suggest similar names, and begin messages with "belfry: ". */
 function configure(command: Command): void {
   command
     .exitOverride()

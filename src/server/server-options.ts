@@ -22,7 +22,7 @@ export interface LimitOptions {
   readonly bodyBytes?: number
   /** Milliseconds that a body may take to arrive; for an import, the longest pause within the body. Default 30,000. */
   readonly bodyMs?: number
-  /** Most schedules in one `:apply`, and most runs in one `:cancel` or `:retry`. Default 1,000. */
+  /** The maximum of schedules in one `:apply`, and of runs in one `:cancel` or `:retry`. Default 1,000. */
   readonly batch?: number
   /** Requests per second of one caller, by the name that `authorise` returns. Default 2,000, with bursts of five times that. */
   readonly requestsPerSecond?: number

@@ -77,7 +77,7 @@ interface SchedulesFile {
   readonly prefix?: string
 }
 
-/** Schedules by id, or as a list with an id in each. The service validates their fields. */
+/** The file holds schedules by id, or a list of schedules with their ids. The service validates their fields. */
 function parseFile(data: unknown, file: string): SchedulesFile {
   if (Array.isArray(data)) return { schedules: byId(data, file) }
   const { schedules, prefix, ...others } = objectOf(data, file)

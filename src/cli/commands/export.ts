@@ -89,7 +89,7 @@ async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uin
       yield value
     }
   } finally {
-    // Without this the sender would wait for ever for a reader.
+    // Without cancel() the sender would wait for ever for a reader.
     await reader.cancel().catch(() => {})
   }
 }

@@ -79,7 +79,7 @@ function bytesOf(file: string): AsyncIterable<Buffer> {
   return file === '-' ? process.stdin : createReadStream(file, { highWaterMark: 1_048_576 })
 }
 
-/** The size; undefined if it is unknown, as in a pipe. Throws if the file cannot be read. */
+/** The file's size; undefined if it is unknown, as for a pipe. Throws if the file cannot be read. */
 function sizeOf(file: string): number | undefined {
   if (file === '-') return undefined
   const unreadable = (why: string) => failure('OPTION_INVALID', `the file ${quotePath(file)} cannot be read: ${why}`)

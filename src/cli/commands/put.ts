@@ -10,7 +10,7 @@ import { quotePath } from '../terminal/quote-path.js'
 
 type Field = Exclude<keyof ScheduleFields, 'at' | 'payload' | 'toOptions' | 'dst'>
 
-/** Options whose value is the field's value. */
+/** Options that set the field of the same name, with their value unchanged. */
 const PLAIN: readonly Field[] = [
   ...(['cron', 'every', 'timezone', 'startsAt', 'endsAt', 'job', 'to', 'overlap', 'missed', 'deadline'] as const),
   ...(['jitter', 'times', 'priority', 'keep', 'onFinish'] as const),

@@ -26,7 +26,7 @@ export function lineProgram(line: CrontabLine): (runEnv: Readonly<Record<string,
     ...line.env,
   }
   return (runEnv) => ({
-    // The home of users such as nobody may not exist.
+    // The home directory of system users, such as `nobody`, may not exist.
     ...{ file: env.SHELL, args: ['-c', line.command], cwd: existsSync(env.HOME) ? env.HOME : '/', capture: true },
     // Node passes standard input as a socket. bash takes a socket for a remote login and runs .bashrc, unless SHLVL is set.
     ...(line.stdin === undefined

@@ -109,8 +109,9 @@ function declare(
 }
 
 /**
- * Another process on the store, such as a service, may record ticks while no host of this crontab is live. With missed "skip"
- * a deadline skips those too. A run that waits for an earlier one must not be skipped, so queues have no deadline.
+ * With --missed skip, no tick may run that fell due while no host of this crontab was live. Another process on the store, such
+ * as a service, may have recorded such a tick as a run; its deadline then skips it. Queues have no deadline, because a run
+ * that waits for an earlier one must not be skipped.
  */
 function lateness(flags: CrontabFlags): { readonly deadline?: number } {
   if (flags.missed !== 'skip' || flags.overlap.startsWith('queue')) return {}
@@ -131,7 +132,7 @@ function slugOf({ command }: CrontabLine): string {
 
 /**
  * The store declares an instance dead one lease after its last beat. This process moves the supervisor's deadline forward
- * every second. If it is stopped, the supervisor ends its commands before another host runs them again.
+ * every second. If this process is stopped, the supervisor ends its commands before another host runs them again.
  */
 function keepExtending(supervisor: Supervisor, leaseMs: number): () => void {
   const everyMs = Math.min(1_000, leaseMs / 10)

@@ -12,7 +12,7 @@ export class DemoInput {
       this.#finish = resolve
     })
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => this.#interrupt())
-    // A closed pipe or terminal.
+    // The pipe or terminal was closed.
     process.stdout.on('error', () => {
       if (!this.#hasEnded) this.#interrupt()
     })
@@ -40,7 +40,7 @@ export class DemoInput {
     })
   }
 
-  /** From here on Ctrl-C is a signal again. */
+  /** Leaves raw mode, so that Ctrl-C is a signal again. */
   #restoreTerminal(): void {
     const { stdin } = process
     if (stdin.isTTY) stdin.setRawMode(false)

@@ -38,7 +38,7 @@ export class Replicas {
     await Promise.all(missing.map((name) => this.#spawn(name)))
   }
 
-  /** A number kills its replica, or restarts it. */
+  /** A number key kills the replica with that number, or restarts it. */
   press(key: string): void {
     const name = this.#names[Number(key) - 1]
     if (name === undefined) return

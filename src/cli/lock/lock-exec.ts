@@ -1,7 +1,7 @@
 /**
- * Runs a program under a lock. This process counts the lease from when it sent the request, not from the reply, and ends it a
- * margin before its expiry in the store. By then the supervisor has ended the program, even if this process was stopped or
- * killed.
+ * Runs a program under a lock. The lease counts from when this process sent the request, not from the reply, and counts as
+ * over a margin before its expiry in the store. By then the supervisor has ended the program, even if this process was
+ * stopped or killed.
  *
  *     sent ─────────────────────────────────── SIGTERM ──── SIGKILL ── 5 % ── expiry
  */

@@ -1,4 +1,4 @@
-/** Field errors of the service in terms of the file or flags that the user wrote, without JSON pointers. */
+/** Converts the service's field errors to text that names the fields of the user's file or flags, not JSON pointers. */
 import type { ServiceError } from '../../client/index.js'
 import { nearest } from './missing.js'
 

@@ -21,7 +21,7 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
   }
 }
 
-/** The first items up to the limit, and a note if there are more. */
+/** Yields the first items up to the limit, and notes if there are more. */
 export async function* firstOf<Item>(
   items: AsyncIterable<Item>,
   { limit, all = false }: Limited,

@@ -16,7 +16,7 @@ export interface Outcome {
   readonly outcome: string
 }
 
-/** Most concurrent requests. */
+/** The maximum of concurrent requests. */
 const AT_ONCE = 8
 
 export function withIds(command: Command, what: string): Command {

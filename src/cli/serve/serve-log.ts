@@ -78,7 +78,7 @@ export function logEvents(belfry: Belfry, { say, isVerbose }: ServeLog): void {
   belfry.on('store:recovered', ({ downMs }) =>
     say(`the store answers again, after ${Math.round(downMs)} ms`, { downMs }),
   )
-  // The library logs every outage as a warning, and a recovery as info.
+  // A verbose log already has the library's own info message about the recovery.
   if (isVerbose) return
   belfry.on('sink:recovered', ({ sink, downMs }) => say(`sink "${sink}" answers again`, { sink, downMs }))
 }

@@ -5,7 +5,7 @@ export interface ShutdownSignal {
   /** Resolves with the first signal. */
   readonly requested: Promise<NodeJS.Signals>
   readonly isRequested: boolean
-  /** Exits, whatever still keeps the process alive. */
+  /** Exits even if timers or connections keep the process alive. */
   exit(): void
 }
 

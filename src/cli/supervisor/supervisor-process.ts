@@ -70,7 +70,7 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-child.pid, signal)
   } catch {
-    // It has already ended.
+    // The program has already ended.
   }
 }
 

@@ -103,7 +103,7 @@ export class Supervisor {
       try {
         if (pid !== undefined) process.kill(-pid, 'SIGKILL')
       } catch {
-        // It has already ended.
+        // The program has already ended.
       }
       reject(failure('STALE', 'the supervisor of the program died: the program was killed'))
     }

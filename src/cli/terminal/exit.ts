@@ -70,7 +70,7 @@ function messageOf(error: unknown): string {
   return 'syscall' in error ? error.message : (error.stack ?? error.message)
 }
 
-/** Hints in terms of commands, instead of the service's, which are in terms of requests. */
+/** Hints that name commands. They replace the service's own hints, which name requests. */
 const HINTS: Readonly<Record<string, string>> = {
   UNAUTHENTICATED: 'set BELFRY_TOKEN, or pass --token; belfry token create makes one',
   BATCH_TOO_LARGE: 'belfry import takes any number of them as lines',

@@ -7,9 +7,9 @@ import type { Json } from '../../core/checks/json.js'
 import type { Caller } from '../security/caller.js'
 import { type AuditDeed, type AuditGroup, toDetail } from './audit-entries.js'
 
-/** Most entries in one record. */
+/** The maximum of entries in one record. */
 export const MOST_TOGETHER = 500
-/** Most characters in one record, by the estimates below. */
+/** The maximum of characters in one record, by the estimates below. */
 const MOST_CHARACTERS = 64_000
 const MAX_TARGET = 1_000
 /** Estimated JSON characters of a group besides its detail and targets. */

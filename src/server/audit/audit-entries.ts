@@ -48,7 +48,7 @@ const FIRST_RECORDS = 4
 const MAX_DETAIL = 4_096
 const NUMBERED = /^(.+)\.(\d{1,4})$/
 
-/** Newest first. A page may be short, or empty, and still have a next one: only `next` tells that there is more. */
+/** Lists entries, newest first. A page may be short or empty although more follow: only a page without `next` is the last. */
 export async function listEntries(
   records: RecordStore,
   { after, limit, prefix = '' }: AuditQuery,

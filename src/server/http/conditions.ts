@@ -10,7 +10,7 @@ export function etag(version: number): string {
   return `"${version}"`
 }
 
-/** Most tries of a write with `If-Match: *`, which accepts any version and so is retried after it lost a race. */
+/** How often a write with `If-Match: *` is tried. It accepts any version, so it is retried after it lost a race. */
 const MAX_TRIES = 100
 
 /** Calls `write` with the version that If-Match or If-None-Match asks for. With `If-Match: *`, it retries after a conflict. */

@@ -1,4 +1,4 @@
-/** Reads a JSON body. Its size, duration and depth are checked before it is parsed. */
+/** Reads a JSON body. Limits its size, its depth and the time in which it arrives, before parsing it. */
 import { systemClock } from '../../core/clock.js'
 import type { RequestInfo } from '../security/caller.js'
 import { Problem, problem } from './problem.js'

@@ -13,7 +13,7 @@ export function json(value: unknown, status = 200, headers: ReplyHeaders = {}): 
   return { status, headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(value) }
 }
 
-/** A body that is already text or a stream. */
+/** A reply whose body is already text or a stream. */
 export function content(body: string | ReadableStream<Uint8Array>, type: string): Reply {
   return { status: 200, headers: { 'content-type': type }, body }
 }

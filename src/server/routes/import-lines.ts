@@ -20,9 +20,9 @@ import { type FieldError, fieldErrors, problem } from '../http/problem.js'
 import { type Caller, mayMake } from '../security/caller.js'
 import { scheduleId, scheduleInput } from '../shapes/schedule.js'
 
-/** Most lines of a batch. */
+/** The maximum of lines in a batch. */
 const BATCH = 1_000
-/** Most characters of a batch, so that long lines do not use more memory. */
+/** The maximum of characters in a batch, so that long lines do not use more memory. */
 const BATCH_LENGTH = 1_048_576
 const MAX_ERRORS = 1_000
 

@@ -17,7 +17,7 @@ import { meantRuns, runFilters } from '../shapes/requests.js'
 import { manyRuns, runLog, runResource, toRunResource } from '../shapes/run.js'
 
 const TAG = 'runs'
-/** Most pages of the store that one request reads for a caller limited to a prefix. */
+/** For a caller limited to a prefix, one request reads at most this many pages of the store. */
 const MAX_PAGES = 10
 const MAX_CHANGED = 1_000
 

@@ -26,7 +26,7 @@ import {
 
 const TAG = 'schedules'
 const MAX_RECENT = 100
-/** One object for all: the audit trail groups entries whose detail is the same object. */
+/** All creations share this object, because the audit trail groups entries whose detail is the same object. */
 const CREATED = { outcome: 'created' }
 const IF_MATCH = { 'If-Match': 'Only if the schedule has this ETag; "*" means any version.' }
 const VERSIONED = { ETag: 'The version, for If-Match.' }

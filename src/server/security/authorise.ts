@@ -28,11 +28,11 @@ export interface AuthoriseOptions {
 }
 
 export interface Rates {
-  /** Requests with one token. */
+  /** Limits requests with one token. */
   readonly token: Rate
-  /** Requests from one address, with any token. */
+  /** Limits requests from one address, with any token. */
   readonly address: Rate
-  /** Requests from one address with an invalid token or session. */
+  /** Limits requests from one address with an invalid token or session. */
   readonly guesses: Rate
 }
 

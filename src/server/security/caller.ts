@@ -10,7 +10,7 @@ export type ServiceRole = (typeof SERVICE_ROLES)[number]
 export interface Caller {
   readonly name: string
   readonly role: ServiceRole
-  /** Only ids that begin with this. */
+  /** If set, only ids that begin with this are visible to the caller. */
   readonly prefix?: string
 }
 

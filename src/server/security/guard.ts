@@ -58,7 +58,7 @@ export function whileAuthorised(c: ServerContext, end: () => void): () => void {
   }
 }
 
-/** Rate limit for callers that a host app authenticates. The gate has limits of its own; open local requests have none. */
+/** Limits the rate of callers that a host app authenticates. Belfry's own token check (`Gate`) has its own limits. */
 function limited(authorise: Authorise, { requestsPerSecond }: ParsedServerOptions['limits']): Authorise {
   if (gateOf(authorise) !== undefined) return authorise
   const rate = new RateLimit(systemClock, { perSecond: requestsPerSecond, burst: requestsPerSecond * 5 })
@@ -69,7 +69,7 @@ function limited(authorise: Authorise, { requestsPerSecond }: ParsedServerOption
   }
 }
 
-/** Without authentication every caller is admin, so only loopback and configured hosts are answered. */
+/** Without authentication every caller is admin, so the Host header must be loopback or configured. */
 function localAuthorise(hosts: readonly string[]): Authorise {
   return (request) => {
     checkHost(request, hosts)

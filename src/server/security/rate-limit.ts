@@ -71,7 +71,7 @@ export function mustWait(waitMs: number, what: string): void {
   })
 }
 
-/** The key of an address's bucket. For IPv6 it is the /64: its owner can use all 2^64 addresses in it. */
+/** The key of an address's bucket. All addresses of an IPv6 /64 share a bucket, because one client can use them all. */
 export function addressKey(address: string): string {
   const plain = address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '')
   if (!plain.includes(':')) return plain

@@ -1,4 +1,4 @@
-/** Request bodies besides the schedule itself. */
+/** Shapes of request bodies, except the schedule itself. */
 
 import { z } from 'zod'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'

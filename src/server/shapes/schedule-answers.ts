@@ -1,4 +1,4 @@
-/** Answers about schedules besides the schedule itself: ticks, previews, backfills, applies and imports. */
+/** Shapes of answers about schedules: ticks, previews, backfills, applies and imports. */
 import { z } from 'zod'
 import { skipReason, time } from './fields.js'
 import { runResource } from './run.js'

@@ -1,4 +1,4 @@
-/** Answers about the whole store: its instances, jobs, statistics, freeze and doctor. */
+/** Shapes of answers about the whole store: its instances, jobs, statistics, freeze and doctor. */
 
 import { z } from 'zod'
 import type { Instance } from '../../core/instances/instance.js'
