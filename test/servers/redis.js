@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A real Redis or Valkey for tests and benches: the one at `BELFRY_TEST_REDIS`, or one that is started here, and
- * installed if there is none. Its append-only file is synced every second.
+ * A real Redis or Valkey for tests and benches. `BELFRY_TEST_REDIS` names a running one. Without it, this module starts
+ * one, and installs it if there is none. It syncs its append-only file every second.
  */
 import { execFileSync } from 'node:child_process'
 import { chownSync, writeFileSync } from 'node:fs'

@@ -17,12 +17,12 @@ const PROGRAM = fileURLToPath(new URL('blocking-process.js', import.meta.url))
 const LONG_MS = 12_000
 const AGAIN = { timeout: 90_000, retry: 1 }
 
-/** Tests run concurrently, so each releases what it used. */
+/** The tests run concurrently, so each registers its cleanups through its own context. */
 type OnFinish = typeof onTestFinished
 
 interface Place {
   readonly store: Store
-  /** The same store, for another process. */
+  /** The settings with which another process opens the same store. */
   readonly data: Readonly<Record<string, string>>
   close(): Promise<void>
 }
@@ -65,7 +65,7 @@ const KINDS = {
 } as const
 const ONE_EACH = ['sqlite', 'postgres', 'redis'] as const
 
-/** An observer that runs nothing, and a function to start processes beside it. */
+/** An instance that only observes, and functions that start processes on the same store. */
 async function setup(kind: keyof typeof KINDS, onFinish: OnFinish) {
   const place = await KINDS[kind]()
   const belfry = createBelfry({ store: place.store, roles: [] })

@@ -27,7 +27,7 @@ const STORES = {
   'redis with a client of ioredis': () => redis({ client: new Redis(url), prefix }),
 }
 
-/** A pool made from separate connection settings, as some programs do. */
+/** A pool made from separate connection settings instead of a URL. The password may be a function. */
 function poolOf(/** @type {boolean} */ hidesPassword) {
   const { hostname: host, port, username: user, password, pathname } = new URL(url)
   const secret = hidesPassword ? () => password : password

@@ -25,7 +25,7 @@ function interruptedHandle(path: string, write: InterruptedWrite): { handle: Sql
         void write.beforeWrite()
         return method.apply(statement, values)
       }
-    // Some writes return rows.
+    // A write that returns rows runs by `get` or `all`.
     const { run, get, all } = statement
     return withMethods(statement, {
       run: interrupted(run),

@@ -1,4 +1,4 @@
-/** The supported Postgres libraries, each with a user table, as the tests need them. */
+/** The supported Postgres libraries, each with a user table, behind the interface that the tests need. */
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { pgTable, serial, text } from 'drizzle-orm/pg-core'
 import createKnex, { type Knex } from 'knex'

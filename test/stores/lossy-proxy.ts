@@ -6,8 +6,8 @@ export interface LossyProxy {
   /** The server executes the request, but the answer and the connection are lost. */
   loseAnswer(nth?: number): void
   /**
-   * Simulates a firewall that forgets connections: open ones stay open, and data in one direction is
-   * lost. New ones work.
+   * Simulates a firewall that forgets connections: open ones stay open, but lose the data of one direction. New ones
+   * work. `ofThoseThatSaid` limits this to connections whose client has sent that text.
    */
   swallow(what: 'requests' | 'answers', ofThoseThatSaid?: string): void
   /** Closes new connections at once. */

@@ -23,7 +23,7 @@ export interface OwnPostgres {
 
 const ROOT = '/usr/lib/postgresql'
 
-/** Ends the server when its input closes, which happens when the process that started it is gone. */
+/** Stops the server when its input closes, because the process that started it has ended. */
 const KEEPER = `cat > /dev/null
 "$1" -D "$2/data" -m immediate stop > /dev/null 2>&1
 rm -rf "$2"`
@@ -33,7 +33,7 @@ export async function ownPostgres(settings: Readonly<Record<string, string>> = {
   const folder = mkdtempSync(join(tmpdir(), 'belfry-own-postgres-'))
   const user = process.getuid?.() === 0 ? { uid: idOf('-u'), gid: idOf('-g') } : {}
   if (user.uid !== undefined) chownSync(folder, user.uid, user.gid)
-  // Asynchronous, so that the instance under test continues meanwhile.
+  // Runs asynchronously, so that the instance under test continues meanwhile.
   const run = async (command: string, ...args: string[]) => {
     const options = { cwd: folder, ...user }
     await promisify(execFile)(join(binaries, command), ['-D', join(folder, 'data'), ...args], options)

@@ -1,4 +1,4 @@
-/** Q7: when a holder's connection dies, its locks and runs are free at once, before any heartbeat or TTL expires. */
+/** When a holder's connection dies, its locks and runs are free at once, before any heartbeat or TTL expires. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -74,7 +74,7 @@ async function msUntil(condition: () => unknown): Promise<number> {
   return performance.now() - startedAt
 }
 
-describe('Q7 in the advisory mode of the postgres store', () => {
+describe('in the advisory mode of the postgres store', () => {
   it('the lock of a killed process is free at once, although its lease is a minute', async () => {
     const child = await holder('advisory', 'lock')
     const belfry = instance()

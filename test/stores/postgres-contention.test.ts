@@ -1,3 +1,4 @@
+/** Operations that change rows between the statements of another operation. The database's clock runs in real time. */
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { plan } from '../../src/core/schedules/plan.js'
@@ -6,7 +7,6 @@ import { migratePostgres, postgres } from '../../src/stores/postgres/index.js'
 import { definition } from '../../src/testing/contract/scene.js'
 import { serverUrl } from '../servers/server-url.js'
 
-/** Operations between another operation's statements, on the database's own clock. */
 const schema = `contention_${process.pid}_${Date.now().toString(36)}`
 let pool: pg.Pool
 let store: Store

@@ -1,4 +1,6 @@
-/** D10 on Postgres, by the number of rows read, which does not depend on how busy the machine is. */
+/**
+ * The cost of operations on Postgres, mostly as rows read: unlike a duration, it does not depend on the machine's load.
+ */
 import pg from 'pg'
 import { expect, it } from 'vitest'
 import type { ClaimedRun } from '../../src/core/store.js'
@@ -23,7 +25,10 @@ async function withObserver(work: (opened: FreshPostgres, observer: pg.Client) =
   await opened.close()
 }
 
-/** Counts the rows that some work reads. The server publishes the counts when the connections of the work end. */
+/**
+ * Counts the rows that some work reads. The server publishes its counts when the connections of the work end, so this
+ * waits until it has published as many updates as the work makes.
+ */
 function counter({ schema, direct, elapse }: FreshPostgres, observer: pg.Client) {
   return async (updates: number, work: (scene: Scene) => Promise<void>): Promise<number> => {
     const look = async () => (await observer.query(READ, [schema])).rows[0]
@@ -39,14 +44,14 @@ function counter({ schema, direct, elapse }: FreshPostgres, observer: pg.Client)
   }
 }
 
-/** Inserts 5,000 waiting runs; `values` are what they wait for, and their key, schedule and tick. */
+/** SQL that inserts 5,000 waiting runs. `values` fills the columns `waits_for`, `key`, `schedule` and `tick`. */
 function waiting(schema: string, values: string): string {
   return `insert into ${schema}.runs (id, created_at, ready_at, priority, origin, keep, state, engaged, target, payload,
     key_limit, key_when_busy, waits_for, key, schedule, tick) select nextval('${schema}.run_ids'), 0, 0, 0, 'tick', 'all',
     'waiting', true, 'job:work', 'null', 1, 'wait', ${values} from generate_series(1, 5000) n`
 }
 
-it('D10 the cost of a tick, or of a page of a list, does not grow with the number of schedules', {
+it('the cost of a tick, or of a page of a list, does not grow with the number of schedules', {
   timeout: 60_000,
 }, async () => {
   const opened = await freshPostgres()
@@ -55,7 +60,7 @@ it('D10 the cost of a tick, or of a page of a list, does not grow with the numbe
   const observer = new pg.Client({ connectionString: direct })
   await observer.connect()
   const rowsReadBy = counter(opened, observer)
-  /** A schedule's cursor, a starting run and an ending run: three updates per tick. */
+  /** Each tick makes three updates: of the schedule's cursor, of the run that starts, and of the run that ends. */
   const ticks = (instance: string) =>
     rowsReadBy(3 * TICKS, async (scene) => {
       await scene.join(instance)
@@ -85,7 +90,7 @@ it('D10 the cost of a tick, or of a page of a list, does not grow with the numbe
 })
 
 it('no plan made while the tables are empty scans a whole table, because sessions keep it when they have grown', async () => {
-  // New tables, because autovacuum may have analysed those of earlier tests.
+  // Takes a new schema, because autovacuum may have analysed the tables of one that an earlier test has used.
   const used = await freshPostgres()
   const { store, schema, direct, elapse, close } = await freshPostgres()
   await used.close()
@@ -115,7 +120,7 @@ it('no plan made while the tables are empty scans a whole table, because session
   }
   const whole = Object.entries(plans).filter(([, plan]) => /Seq Scan on (schedules|definitions|runs)/.test(plan))
   expect(whole).toEqual([])
-  // A scan of this index without an instant reads all ticks.
+  // A scan of the index `runs_tick` without a condition on `tick` reads the ticks of all instants.
   const ticks = Object.entries(plans).filter(([, plan]) => /runs_tick(?![^\n]*\n *Index Cond: [^\n]*tick =)/.test(plan))
   expect(ticks).toEqual([])
   await own.close()
@@ -128,7 +133,10 @@ it('missed ticks are found without reading the ticks of other schedules', { time
   await store.close()
   const observer = new pg.Client({ connectionString: direct })
   await observer.connect()
-  /** Counts the blocks of the tick index that some work reads; published when its connection ends. */
+  /**
+   * Counts the blocks of the index `runs_tick` that some work reads. The server publishes them when its connection
+   * ends.
+   */
   const blocksReadBy = async (runs: number, work: (scene: Scene) => Promise<void>): Promise<number> => {
     const look = async () =>
       (
@@ -155,7 +163,7 @@ it('missed ticks are found without reading the ticks of other schedules', { time
     }
   })
   const afterAnOutage = await blocksReadBy(1_000, async (scene) => {
-    // Beyond the grace for late ticks: older ones that have not started are taken back.
+    // The new ticks are later than their grace, so `latest` takes back the older ticks that have not started.
     await elapse(90_000)
     expect(await scene.advance({ limit: 1_000 })).toMatchObject({ recorded: 1_000 })
     expect((await scene.store.runs.list({ limit: 10, schedule: 'bell/7', states: ['skipped'] })).items).toHaveLength(5)
@@ -218,7 +226,7 @@ it('a dedupe key is looked up among dedupe keys only', { timeout: 60_000 }, () =
   withObserver(async (opened, observer) => {
     const { store, schema } = opened
     await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
-    // The planner expects next to no waiting runs.
+    // `analyze` comes before the insert, so Postgres plans for almost no waiting runs.
     await observer.query(`analyze ${schema}.runs; ${waiting(schema, "'key', 'busy', null, null")}`)
     const read = await counter(opened, observer)(1, async ({ join, enqueue, claimOne }) => {
       await join()
@@ -246,7 +254,7 @@ it('a waiter queue advances without reading all that wait in it', { timeout: 60_
   withObserver(async (opened, observer) => {
     const { store, schema } = opened
     await store.runs.enqueue(Array.from({ length: 5_000 }, () => newRun({ delayMs: 60_000 })))
-    // The planner expects next to no runs with a schedule.
+    // `analyze` comes before the insert, so Postgres plans for almost no runs with a schedule.
     await observer.query(`analyze ${schema}.runs; ${waiting(schema, "'overlap', null, 'bell', n")}`)
     const read = await counter(opened, observer)(3, async ({ join, enqueue, claimOne, settle }) => {
       await join()
@@ -291,7 +299,7 @@ it('the cost of a beat is proportional to the runs of its instance', { timeout: 
     while (running.length < count)
       running.push(...(await scene.claim('one', { limit: 1_000, jobs: [{ name: 'work', limit: 1_000 }] })))
   }
-  /** The shortest of several, because other load only adds to it. */
+  /** The shortest of several beats, because other load on the machine only adds to the duration. */
   const beatMs = async () => {
     const took: number[] = []
     for (let turn = 0; turn < 9; turn += 1) {
@@ -304,7 +312,7 @@ it('the cost of a beat is proportional to the runs of its instance', { timeout: 
   await claimUpTo(1_000)
   const few = await beatMs()
   await claimUpTo(10_000)
-  // Ten times as many runs. Comparing each with each would take a hundred times as long.
+  // With ten times as many runs, a beat that compared every pair would take a hundred times as long.
   expect(await beatMs()).toBeLessThan(30 * few)
   await store.close()
   await close()
@@ -337,7 +345,7 @@ it('the cost of a beat is proportional to the claims since the last one, also wh
   }
   for (const ends of [true, false]) {
     const few = await beatMs(`few ${ends}`, 1_000, ends)
-    // Comparing each with each would take four hundred times as long.
+    // With twenty times as many claims, a beat that compared every pair would take four hundred times as long.
     expect(await beatMs(`many ${ends}`, 20_000, ends)).toBeLessThan(30 * few + 500)
   }
   await client.end()
@@ -365,7 +373,7 @@ it('the cost of settling a run does not grow with the number of dedupe keys', {
   await observer.connect()
   await observer.query(`insert into ${schema}.dedupes select 'job:work', g, 0, 0 from generate_series(1, 60000) g`)
   await observer.end()
-  // Reading all keys for each run would take seconds.
+  // A settlement that read all dedupe keys for each run would take seconds.
   expect(await settleMs('many')).toBeLessThan(3 * few + 300)
   await store.close()
   await close()

@@ -1,6 +1,6 @@
 /**
- * Half-open connections: open as far as both ends can tell, while the network swallows the bytes of one direction. No side
- * gets an error, so every wait needs a limit. With a lease of 3 s, statements have a limit of 1 s.
+ * Half-open connections: open as far as both ends can tell, while the network swallows the bytes of one direction. No
+ * side gets an error, so every wait needs a limit. With a lease of 3 s, statements have a limit of 1 s.
  */
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -18,12 +18,14 @@ import { gate, type Tx, transactOn } from './transaction-scene.js'
 
 const SCHEMA = `half_open_${process.pid}`
 const LEASE_MS = 3_000
-/** Half of the patient limit of 30 s. With the limit that follows from the lease, a slow machine also needs less. */
+/**
+ * Half of the limit that applies without a lease, 30 s. With the limit that follows from the lease, calls end sooner.
+ */
 const SOON_MS = 15_000
 const SLOW = { timeout: 60_000 }
 
 interface Scene {
-  /** Names of this scene only, because all scenes share a schema. */
+  /** No other scene uses these names, because all scenes share a schema. */
   readonly instance: string
   readonly job: string
   readonly proxy: LossyProxy
@@ -180,7 +182,8 @@ describe('a process that loses its network while it records ticks', () => {
     const began = performance.now()
     const advance = () => other.schedules.advance({ limit: 10, lookaheadMs: 0, plan })
     await expect.poll(async () => (await advance()).recorded, { timeout: SOON_MS, interval: 50 }).toBe(1)
-    // The limit of 1 s, with room for a slow machine. The process itself gives its connection up after 5 s.
+    // The server ends the transaction at its limit of 1 s (plus room for a slow machine), and not only after 5 s, when
+    // the process gives up its connection.
     expect(performance.now() - began).toBeLessThan(4_000)
     await belfry.stop()
   })

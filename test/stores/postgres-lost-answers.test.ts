@@ -1,4 +1,4 @@
-/** Operations that the server carried out, and whose answer was lost. */
+/** Operations that the server executed, but whose answer was lost. */
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/clock.js'
@@ -90,7 +90,7 @@ describe('an operation of the postgres store whose answer was lost', () => {
 
   it('is not repeated when a repetition would conflict with its own write', async () => {
     const write = (id: string) => ({ id, definition: definition() })
-    // The first answer is of the read, the second of the write.
+    // A put reads, and then writes: this loses the answer to the write.
     proxy.loseAnswer(2)
     const conditional = store.schedules.put([{ ...write('conditional'), ifVersion: 0 }])
     await expect(conditional).rejects.toMatchObject(unreachable)

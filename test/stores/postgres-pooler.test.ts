@@ -1,4 +1,4 @@
-/** The store behind a pooler, where other clients have used the same connections. */
+/** The store behind a pooler, on connections that other clients have used before. */
 import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.js'
@@ -12,14 +12,14 @@ const pools = new Map<string, pg.Pool>()
 
 afterAll(() => Promise.all([...pools.values()].map((pool) => pool.end())))
 
-/** A store on connections with settings of other clients, as behind a pooler in transaction mode. */
+/** A store on connections with settings that other clients left, as behind a pooler in transaction mode. */
 async function onLeftovers(settings: Readonly<Record<string, string>>): Promise<OpenedStore> {
   const fresh = await freshPostgres()
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value.replaceAll(' ', '\\ ')}`)
   const pool = poolWith(fresh.direct, options.join(' '))
   await fresh.store.close()
   const store = postgres({ pool, schema: fresh.schema, listen: false })
-  // Opening checks the defaults of a session. Settings that are left there later go unnoticed.
+  // Skips open(), which checks the defaults of a session. Settings that another client leaves later are never checked.
   return { ...fresh, store: { ...store, open: async () => {} } }
 }
 
@@ -38,7 +38,7 @@ const LEFT = {
   extra_float_digits: '-15',
   enable_indexscan: 'off',
   enable_bitmapscan: 'off',
-  // Without an index a plan looks so expensive that the server would compile it, for half a second each time.
+  // Without index scans, plans look so expensive that the server would JIT-compile them, for half a second each time.
   jit: 'off',
   synchronous_commit: 'off',
 }
@@ -78,7 +78,7 @@ describe('the postgres store', () => {
     }
     for (const [what, operation] of everyLockOperation(store)) {
       await operation()
-      // A NOTIFY may be in flight for a moment; anything else would stay.
+      // The lock of a NOTIFY disappears after a moment. A leaked lock or transaction would stay.
       await expect.poll(held, { message: `after ${what}`, timeout: 10_000 }).toEqual([])
     }
     await observer.end()

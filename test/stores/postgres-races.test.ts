@@ -30,7 +30,10 @@ async function untilTableIsWaitedFor(direct: string, table: string): Promise<voi
   await client.end()
 }
 
-/** Waits until so many executions of a statement wait for a lock. In its own session, because statistics are kept for the length of a transaction. */
+/**
+ * Waits until so many executions of a statement wait for a lock. Uses a session of its own, because a transaction sees
+ * the same statistics until it ends.
+ */
 async function untilStatementWaits(direct: string, statement: string, times = 1): Promise<void> {
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
@@ -123,7 +126,7 @@ it('the runs of a claim that is carried out after its instance gave it up are gi
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
   await client.query(`begin; select from ${schema}.instances for no key update`)
-  // It has read the runs of the instance, and waits for the instance's row.
+  // The beat has read the runs of the instance, and now waits for the instance's row.
   const beating = store.instances.beat({ instance: 'one', leaseMs: 60_000, attempts: [], claimsSettled: 1 })
   await untilStatementWaits(direct, `%${schema}%beat%`)
   expect(await claim('one')).toHaveLength(1)
@@ -183,7 +186,7 @@ it('a run that another instance has restarted is not taken over together with th
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
   await client.query(`begin; select from ${schema}.lock_names for update`)
-  // It has read the runs of the late instance, and waits for the key.
+  // The rescue has read the runs of the late instance, and now waits for the key.
   const rescuing = store.runs.rescue(100)
   await untilStatementWaits(direct, `%${schema}%rescue%`)
   expect(await settle(mine, retryIn(0))).toBe('settled')
@@ -221,7 +224,10 @@ it('running runs are out of the way of claims, and they end and are taken over a
   await opened.close()
 })
 
-/** Stops sessions of the name `slow` where a statement reads the time, which is after it took its snapshot. */
+/**
+ * SQL for a clock that stops sessions named `slow` while another session holds an advisory lock. A statement reads the
+ * time after it took its snapshot, so the test can change rows in between.
+ */
 function slowClock(schema: string): string {
   return `create or replace function ${schema}.now_us() returns bigint language plpgsql volatile as $$
     begin
@@ -269,7 +275,7 @@ it('of two triggers with overlap `skip`, the second sees the first, however long
   await put('a')
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
-  // Both can read the runs of the schedule, and neither can insert one.
+  // Both triggers can read the runs of the schedule, but neither can insert one.
   await client.query(`begin; lock table ${schema}.runs in share mode`)
   const trigger = () => tryEnqueue({ origin: 'trigger', schedule: 'a', overlap: 'skip' })
   const both = Promise.all([trigger(), trigger()])

@@ -1,4 +1,4 @@
-/** What concurrent calls of one process share on Postgres: transactions for writes, and reads of waiters. */
+/** Concurrent calls of one process share transactions for their writes, and waiters share their reads. */
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { definition, newRun } from '../../src/testing/contract/scene.js'

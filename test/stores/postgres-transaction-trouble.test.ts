@@ -344,7 +344,7 @@ describe('the clients of handlers’ transactions', () => {
       await expect(queued).rejects.toThrow('enough')
       go.open()
       expect(await holder).toEqual({ result: null })
-      // All connections are in use: the call waits for one until the signal fires.
+      // All connections are in use, so the call waits for one until its signal fires.
       const others = await Promise.all([pool.connect(), pool.connect()])
       const again = new AbortController()
       const starved = transact(await claimed(), () => 1, again.signal)

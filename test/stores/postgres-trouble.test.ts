@@ -17,9 +17,9 @@ let server: OwnPostgres
 const belfries: Belfry[] = []
 
 beforeAll(async () => {
-  // Writes that are not waited for on the disk are lost when the server crashes.
+  // The WAL writer pauses for 10 s, so a crash loses the writes whose commit did not wait for the disk.
   server = await ownPostgres({ max_connections: '30', wal_writer_delay: '10s' })
-  // Not a superuser, who may use reserved connections and ignores limits.
+  // The app is no superuser: a superuser may use reserved connections, and ignores connection limits.
   await server.sql('create role app login; grant create on database postgres to app')
   await migratePostgres({ url: appUrl() })
 }, 120_000)
@@ -79,7 +79,10 @@ async function untilLogged({ lines }: Work, message: string): Promise<void> {
 
 const ONCE_AND_OVER = [`warn: ${UNREACHABLE}`, `info: ${RECOVERED}`]
 
-/** Hands a lock to a waiter over another process while the waiter gets no hint, and returns the lease that it then gets. */
+/**
+ * Releases a lock in one process for a waiter in another that receives no hints, and returns the lease that the waiter
+ * gets when it asks again.
+ */
 async function handedWithoutHint(): Promise<Lease | undefined> {
   const stores = [postgres({ url: appUrl(), listen: false }), postgres({ url: appUrl(), listen: false })] as const
   const ask = (at: 0 | 1, holder: string, ttlMs: number) =>
@@ -127,7 +130,7 @@ describe('an instance at work on Postgres', () => {
       message.startsWith('lost the lease: no beat has reached the store'),
     )
     expect(given).toHaveLength(1)
-    // It takes over the runs of its former id.
+    // The instance has joined under a new id, so it takes over its own former runs.
     const others = work.lines.filter((line) => !given.includes(line) && !line.message.startsWith('took over runs'))
     expect(logged(others)).toEqual(ONCE_AND_OVER)
   })
@@ -138,7 +141,7 @@ describe('an instance at work on Postgres', () => {
     await server.start()
     await goesOn(work)
     expect(logged(work.lines).filter((line) => line.startsWith('error'))).toEqual([])
-    // A server in recovery answers, and is unreachable again for a moment: each may be logged once.
+    // A recovering server may answer and then be unreachable again for a moment. Each such outage may be logged once.
     expect(logged(work.lines).filter((line) => line.includes(UNREACHABLE)).length).toBeLessThanOrEqual(3)
   })
 
@@ -150,7 +153,7 @@ describe('an instance at work on Postgres', () => {
     const [line] = work.lines.filter(({ level }) => level === 'warn')
     expect(line?.fields).toMatchObject({ err: { message: /is read-only, as after a failover/ } })
     await sleep(1_000)
-    // No connection is cut from outside: the store closes connections to a server that it cannot use.
+    // The test cuts no connection this time: the store itself closes its connections to a read-only server.
     await server.sql('alter role app reset default_transaction_read_only')
     await untilLogged(work, RECOVERED)
     await goesOn(work)
@@ -217,7 +220,7 @@ describe('a postgres store', () => {
     const clock: Clock = {
       ...systemClock,
       after: (delayMs, callback) => {
-        // The limit of a statement, not a pause between two tries.
+        // A longer delay is the time limit of a statement, not a pause between two tries.
         if (delayMs > 1_000) return systemClock.after(delayMs, callback)
         waits.push(delayMs)
         void (waits.length === 2 ? letIn() : Promise.resolve()).then(callback)

@@ -1,6 +1,6 @@
 /**
- * Generates a Prisma client for one table: into a folder of this repository, because it imports its runtime by name. It
- * needs no engine; naming one prevents the search for it.
+ * Generates a Prisma client for one table. The folder is inside this repository, because the client imports its runtime
+ * by package name. The client needs no engine, and naming one in the environment keeps Prisma from looking for it.
  */
 import { execFile } from 'node:child_process'
 import { mkdir, rm, writeFile } from 'node:fs/promises'

@@ -6,7 +6,6 @@ export interface LogLine {
   readonly fields: object
 }
 
-/** A logger that only records. */
 export function recorder(lines: LogLine[]): Logger {
   const at = (level: LogLine['level']) => (fields: object, message: string) =>
     void lines.push({ level, message, fields })

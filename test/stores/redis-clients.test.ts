@@ -16,7 +16,7 @@ function freshPrefix(): string {
   return `c${process.pid}.${Date.now().toString(36)}.${made}:`
 }
 
-/** One of each: a tick, a run, a lock, a hint. */
+/** Uses the store once for a tick, a run, a lock and a hint. */
 async function exercise(store: Store): Promise<void> {
   const scene = new Scene({ store, elapse: async () => {} })
   const wakes: string[] = []
@@ -147,8 +147,8 @@ describe('servers', () => {
     await store.open()
     const enqueue = () => store.runs.enqueue([newRun()]).then(([result]) => result?.outcome, String)
     expect(await enqueue()).toMatch(/0 of 1 replicas/)
+    // Without an append-only file, because a replica that is writing its first one cannot be stopped.
     const replica = await startOwnRedis(['--appendonly', 'no', '--replicaof', '127.0.0.1', new URL(primary.url).port])
-    // A replica that writes its first log cannot be stopped, so this one writes none.
     await expect.poll(enqueue, { timeout: 20_000, interval: 100 }).toBe('enqueued')
     await store.close()
     await replica.stop()

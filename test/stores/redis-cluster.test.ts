@@ -1,4 +1,4 @@
-/** On a real cluster of three masters with a replica each, in real time. */
+/** The store on a real cluster of three masters with a replica each, in real time. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createCluster } from '@redis/client'
 import { Cluster } from 'ioredis'
@@ -29,7 +29,7 @@ async function nodes(): Promise<string[]> {
   return (await serverUrl('redis-cluster')).split(',')
 }
 
-/** One of each: schedules with keys in other shards, enqueues, locks. */
+/** Uses the store for schedules with keys in other shards, for enqueued runs, and for a lock. */
 async function exercise({
   join,
   put,
@@ -114,7 +114,7 @@ describe('Redis Cluster, when masters fail', () => {
   }, async () => {
     const prefix = 'moved:'
     const slot = String(slotOfKey(firstShard(prefix)))
-    // In a new cluster the first master has the last third of the slots, so this is another master.
+    // This slot is in the last third, which the third master of a new cluster serves.
     const [from, to] = [own.nodes[2]?.url ?? '', own.nodes[0]?.url ?? '']
     const [fromId, toId] = [await tellRedis(from, 'CLUSTER', 'MYID'), await tellRedis(to, 'CLUSTER', 'MYID')].map(
       String,
@@ -127,7 +127,8 @@ describe('Redis Cluster, when masters fail', () => {
       const { token } = await scene.acquire(name, 'holder')
       await tellRedis(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId ?? '')
       await tellRedis(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId ?? '')
-      // A script that found half of its keys on each side would treat a held lock as free.
+      // While keys are moved, each master has some of them. A script that found only those would take a held lock as
+      // free.
       await expect(scene.tryAcquire(name, 'rival')).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
       const keys = (await tellRedis(from, 'CLUSTER', 'GETKEYSINSLOT', slot, '1000')) as string[]
       await tellRedis(from, 'MIGRATE', '127.0.0.1', new URL(to).port, '', '0', '5000', 'KEYS', ...keys)
@@ -153,7 +154,8 @@ describe('Redis Cluster, when masters fail', () => {
           () => [],
         )
       await expect.poll(listed, { timeout: 60_000, interval: 200 }).toEqual(expect.arrayContaining(before))
-      // Its replica was promoted, and no replica is left to confirm writes. The other shards work.
+      // The replica of the crashed master was promoted and has no replica itself, so it cannot confirm writes. The
+      // other shards work.
       const attempts = Array.from({ length: 12 }, () => store.runs.enqueue([newRun()]))
       const results = await Promise.allSettled(attempts)
       const refused = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
@@ -208,7 +210,7 @@ describe('Redis Cluster, when masters fail', () => {
       await vi.waitFor(() => late.open(), { timeout: 60_000, interval: 200 })
       await lockAll(new Scene({ store: late, elapse: sleep }))
       wakes.length = 0
-      // Hints arrive again, on any node that was subscribed.
+      // Hints arrive again, although the stores may have subscribed on the crashed node.
       const hinted = async () => {
         await late.runs.enqueue([newRun()])
         await sleep(100)

@@ -66,9 +66,9 @@ function sources(folder: string): readonly { readonly file: string; readonly tex
   })
 }
 
-/** Commands inside scripts, commands that scripts pass by name, and commands that are sent as arrays. */
+/** How the source names commands: in calls of scripts, in calls of shared Lua functions, and first in an array. */
 const SENT = [/\bcall\('([A-Za-z]+)'/g, /(?:batch|readMany)\('([A-Za-z]+)'/g, /'(Z[A-Z]+BYLEX)'/g, /\['([A-Z]{3,})',/g]
-/** A call whose command is a variable with one of those names. */
+/** The one call whose command is a variable. The patterns above find the commands that this variable may hold. */
 const BY_NAME = 'call(command,'
 
 it('the Redis store uses no command newer than Redis 6.2', () => {
@@ -78,7 +78,7 @@ it('the Redis store uses no command newer than Redis 6.2', () => {
       for (const [, command = ''] of text.matchAll(pattern)) used.set(command.toUpperCase(), file)
     }
     expect([file, TOO_NEW.exec(text)?.[0]]).toEqual([file, undefined])
-    // A call by any other variable could be any command.
+    // Any other call by a variable could send any command.
     const unknown = text.replaceAll(BY_NAME, '').match(/redis\.p?call\((?!')[^)]*/)?.[0]
     expect([file, unknown]).toEqual([file, undefined])
   }

@@ -1,4 +1,4 @@
-/** Connections that break and recover, with every kind of client. Real servers, real time. */
+/** Connections that break and recover, with every kind of client, on real servers and in real time. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@redis/client'
 import { Redis } from 'ioredis'
@@ -15,7 +15,9 @@ import { lossyProxy } from './lossy-proxy.js'
 
 const TIMEOUT_MS = 2_000
 
-/** Each with its defaults, and without an error listener: an unhandled error would end the process. */
+/**
+ * Clients with default options. They have no error listener, so an error that the store misses would end the process.
+ */
 const CLIENTS: Readonly<
   Record<string, (url: string, timeoutMs?: number, clock?: Clock) => { readonly store: Store; end(): void }>
 > = {
@@ -83,7 +85,7 @@ describe.each(Object.entries(CLIENTS))('with %s', (name, connect) => {
       await expect.poll(() => wakes, { timeout: 20_000 }).toContain('runs')
       await tellRedis(server.url, 'CLIENT', 'KILL', 'TYPE', 'PUBSUB')
       wakes.length = 0
-      // Hints for everything, because the missed ones are unknown.
+      // The store sends every kind of hint, because it cannot know which ones it missed.
       await expect.poll(() => new Set(wakes).size, { timeout: 20_000 }).toBe(5)
       wakes.length = 0
       await other.runs.enqueue([newRun()])
@@ -122,7 +124,7 @@ describe.each(Object.entries(CLIENTS))('with %s', (name, connect) => {
     await server.stop()
     expect(count('store unreachable')).toBe(1)
     expect(count('store answers again')).toBe(1)
-    // The loss of its lease, if a run was in progress, and little more.
+    // Apart from these lines, the instance logs the loss of its lease if a run was in progress, and little more.
     expect(said.length).toBeLessThan(10)
   })
 })
@@ -154,7 +156,7 @@ describe('servers whose roles change', () => {
         message: expect.stringContaining('has not answered for 2000 ms'),
       })
       await expect.poll(() => store.now().then(Number, () => 0), { timeout: 20_000, interval: 100 }).toBeGreaterThan(0)
-      // The subscribing connection has followed, too.
+      // The subscribing connection has moved to the other server, too.
       await expect.poll(() => new Set(wakes).size, { timeout: 20_000 }).toBe(5)
       await store.close()
       end()

@@ -1,5 +1,6 @@
 /**
- * A replica whose clock is five seconds behind is promoted, without its primary's last writes. Real servers, real time.
+ * A replica is promoted whose clock is five seconds behind, and that lacks the last writes of its primary. The servers
+ * are real, and so is the time.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
@@ -17,9 +18,9 @@ const BEHIND_MS = 5_000
 interface Pair {
   /** The URL of the current primary. */
   readonly url: string
-  /** From here on writes do not reach the replica, which will be promoted. */
+  /** Ends the replication: the replica lacks all later writes when it is promoted. */
   detach(): Promise<void>
-  /** The primary fails, and the replica is promoted. */
+  /** Crashes the primary, and directs all clients to the replica. */
   failOver(): Promise<void>
 }
 
@@ -80,7 +81,7 @@ describe('a failover that loses writes, to a replica whose clock is behind', { t
       const stores = [await opened(url), await opened(url)]
       const [one, two] = stores.map((store) => new Scene({ store, elapse: sleep })) as [Scene, Scene]
       const tokens: number[] = []
-      // New callers without a token floor: the store's own estimate of the time must suffice.
+      // Each caller is new and passes no floor, so only the client's estimate of the store's time keeps tokens growing.
       const take = async (scene: Scene) => {
         const holder = `holder ${tokens.length}`
         const lease = await eventually(() => scene.acquire('lock', holder, { floor: 0 }))

@@ -1,4 +1,4 @@
-/** Events between two scripts of one operation, caused by a planner or client that performs them. */
+/** Changes between two scripts of one operation. The planner or the client of the test makes them at that moment. */
 import { expect, it } from 'vitest'
 import { plan } from '../../src/core/schedules/plan.js'
 import type { Planner, Store } from '../../src/core/store.js'
@@ -23,7 +23,7 @@ async function twoHandles(work: (one: Scene, other: Scene) => Promise<void>): Pr
   await server.close()
 }
 
-/** Advances, and performs an operation between the read and the write. */
+/** Advances, and starts an operation between the read and the write. */
 async function advanceWhile(scene: Scene, act: () => Promise<unknown>): Promise<number> {
   let acted: Promise<unknown> | undefined
   const interrupted: Planner = (...args) => {
@@ -31,7 +31,7 @@ async function advanceWhile(scene: Scene, act: () => Promise<unknown>): Promise<
     return plan(...args)
   }
   const { store } = scene
-  // The planner returns only after the operation is done.
+  // The planner is synchronous and cannot wait, so the operation runs while this advance writes its plan.
   const { recorded } = await store.schedules.advance({ limit: 10, lookaheadMs: 0, plan: interrupted })
   await acted
   return recorded

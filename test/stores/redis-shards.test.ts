@@ -1,6 +1,6 @@
 /**
- * Runs whose keys are in other shards. What one script does for a key in the same shard takes several here, and may
- * stop between any two.
+ * Runs whose keys are in other shards. With a key in the same shard, one script does each step. Here a step takes
+ * several scripts, and the process may stop between any two of them.
  */
 import { createClient } from '@redis/client'
 import { describe, expect, it } from 'vitest'
@@ -81,7 +81,7 @@ describe('runs whose keys are in other shards', () => {
       const second = await scene.claimOne()
       expect(second).toMatchObject({ id: first.id, attempt: 2 })
       expect(second.token).toBeGreaterThan(first.token)
-      // A repeated settlement changes nothing, and takes nothing from the second attempt.
+      // A repeated settlement of the first attempt changes nothing, and leaves the key to the second attempt.
       expect(await scene.settle(first)).toBe('settled')
       expect(await scene.store.leases.inspect(key.name)).toMatchObject([{ token: second.token }])
       expect(await scene.settle(second, failed())).toBe('settled')
@@ -198,7 +198,7 @@ describe('a settlement of a run whose key is in another shard', () => {
     readonly one: Scene
     readonly other: Scene
     readonly elapse: (ms: number) => Promise<void>
-    /** Interrupts after this many answers to the first process. */
+    /** Performs an operation once the first process has received this many answers. */
     readonly interrupt: (count: number, act: () => Promise<void>) => void
     /** Claims a run of another schedule for a separate instance with a short lease. */
     readonly claimNext: () => Promise<ClaimedRun>
@@ -245,7 +245,7 @@ describe('a settlement of a run whose key is in another shard', () => {
         })
         await one.settle(run, retryIn(0))
         reached = again !== undefined
-        // The instance that was not stopped has settled, and the run waits for its retry.
+        // In the last round nothing was interrupted: the run was settled, and is ready for its retry.
         again ??= await other.claimOne('other')
         const holders = (await other.store.leases.inspect(key.name)).map(({ token }) => token)
         expect([steps, again.id, holders]).toEqual([steps, run.id, [again.token]])
@@ -481,7 +481,7 @@ describe('a key that was claimed for a run in another shard', () => {
 })
 
 describe('keys of other shards that are checked when a run is enqueued', () => {
-  /** A trigger of one of many schedules, all in other shards than the key. */
+  /** A key. The tests trigger schedules that are all in other shards than this key. */
   const KEY = exclusive('a')
   const elsewhere = Array.from({ length: 200 }, (_, at) => `schedule ${at}`).filter(
     (id) => shardOf(id, SHARDS) !== shardOf(KEY.name, SHARDS),
@@ -549,7 +549,7 @@ describe('keys of other shards that are checked when a run is enqueued', () => {
       const enqueueAndDie = async (schedule: string) => {
         const store = redisStore({ client: dying, prefix: redis.prefix, shards: SHARDS }, { handTurned: true })
         await store.open()
-        // It checks the key and enqueues; the key's shard never learns of it.
+        // The two commands check the key and enqueue the run. The process dies before it tells the key's shard.
         left = 2
         await expect(store.runs.enqueue([trigger(schedule)])).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' })
         left = Number.POSITIVE_INFINITY
@@ -620,7 +620,7 @@ describe('shards', () => {
         { now: now - 5_000, next: now - 4_500 },
       ]),
     ).toBe(now + 500)
-    // Shards that were only called one after another have the same clock.
+    // A difference of 3 ms comes from calling the shards one after another. It counts as the same clock.
     expect(
       firstNext(now, [
         { now, next: now + 900 },

@@ -48,7 +48,7 @@ async function use(store: Store): Promise<void> {
   await scene.settle(run)
 }
 
-/** libsql ends a statement when it is garbage-collected, and its connection with the last statement. */
+/** `node:sqlite` closes a file at once. libsql closes it when the last of its statements is garbage-collected. */
 const endsAtOnce = process.versions.sqlite !== undefined
 
 describe('a lock', () => {

@@ -10,7 +10,7 @@ import { sqlite } from '../../src/stores/sqlite/index.js'
 import { temporaryFile } from './temporary-file.js'
 
 const OTHER = fileURLToPath(new URL('./other-process.js', import.meta.url))
-/** Takes about 30 ms on an idle machine; a poll would take a minute. */
+/** A hint takes about 30 ms on an idle machine; a poll would take a minute. */
 const SOON_MS = 5_000
 
 let file: ReturnType<typeof temporaryFile>
@@ -86,7 +86,7 @@ describe('another process', () => {
     await other.does('put')
     await expect.poll(() => started.length, soon).toBe(2)
     await other.end()
-    // On an idle machine each takes about 30 ms.
+    // On an idle machine each of the two takes about 30 ms.
     expect((started[0]?.at ?? 0) - enqueuedAt).toBeLessThan(1_000)
     expect((aborted[0] ?? 0) - cancelledAt).toBeLessThan(1_000)
   })
@@ -124,7 +124,7 @@ describe('hints', () => {
       await belfry.start()
       const { run } = await job.enqueue()
       await expect.poll(() => begun).toBe(stubborn.indexOf(belfry) + 1)
-      // Both have an attempt that ignores its abort signal: one process's heartbeat must not trigger the other's.
+      // Each instance has an attempt that ignores its abort signal. The heartbeat of one must not make the other beat.
       await belfry.runs.cancel(run)
     }
     await sleep(1_000)

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Connection } from '../../src/stores/sqlite/connection/connection.js'
 import { openDriver } from '../../src/stores/sqlite/connection/driver.js'
 import { declaredStatements, statementTexts, withConditions } from '../../src/stores/sqlite/connection/statements.js'
-// With the store come all its statements.
+// Importing the store declares all its statements.
 import '../../src/stores/sqlite/index.js'
 import { migrate } from '../../src/stores/sqlite/schema/migrate.js'
 

@@ -36,7 +36,7 @@ function withFile<T>(work: (db: SqliteHandle) => T): T {
   }
 }
 
-/** What handlers have written and committed. */
+/** The effects that handlers have committed. */
 function effects(): string[] {
   return withFile((db) => driverOf(db).prepare('select what from effects').all([])).map(({ what }) => String(what))
 }
@@ -87,7 +87,7 @@ describe('transact', () => {
     abort.abort(new Error('the lease is lost'))
     waiting.exec('rollback')
     waiting.close()
-    // The store waits for a busy file by a timer on its clock.
+    // The store retries a busy file after a pause, by a timer on the clock of the test.
     const rejected = expect(late).rejects.toThrow('the lease is lost')
     await clock.advance(100)
     await rejected
@@ -166,7 +166,7 @@ describe('transact', () => {
     })
     expect(await scene.run(id)).toMatchObject({ state: 'running' })
     expect(await transact(run, (tx) => write(tx, 'whole'))).toEqual({ result: 'whole' })
-    // What it did outside of any transaction is stored; what it did in its own was rolled back.
+    // A write outside of any transaction is stored. A write in a transaction that the callback began was rolled back.
     expect(effects()).toEqual(statements.length === 1 ? ['astray', 'whole'] : ['whole'])
   })
 

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A process whose handler writes in its transaction, reports it, and continues on a message. Its last line is the
- * outcome of the transaction.
+ * A process whose handler writes in its transaction, prints a line, and waits for input before it commits. The last
+ * line is the outcome of the transaction.
  */
 import { once } from 'node:events'
 import { createBelfry } from '../../dist/index.js'

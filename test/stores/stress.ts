@@ -1,7 +1,6 @@
 /**
- * A stress test: every operation of a store, concurrently from several handles, on so few names that they often
- * conflict. The answers are ignored; the test checks that no operation fails, that no run or lock is left unfinished,
- * and what the server recorded.
+ * The operations of a stress test: all operations of a store, concurrently from several handles, on so few names that
+ * they often conflict. Their answers are ignored. They must not fail, and must leave no run unfinished.
  */
 import type { RunKey } from '../../src/core/runs/key.js'
 import type { NewRun, Outcome } from '../../src/core/runs/run.js'
@@ -27,12 +26,12 @@ const OUTCOMES: readonly [Outcome, ...Outcome[]] = [
   { kind: 'released' },
   { kind: 'cancelled' },
 ]
-/** Short enough that leases expire all the time. */
+/** So short that leases expire all the time. */
 const LEASE_MS = 150
 
-/** What the workers share. */
+/** The runs and locks that the workers know of, shared so that they act on the same ones. */
 export interface Shared {
-  /** The number of the last claim, of all workers. */
+  /** The number of the last claim by any worker. */
   claim: number
   /** Attempts claimed so far: settling one twice is one of the operations. */
   readonly attempts: { readonly run: string; readonly token: number }[]
@@ -189,7 +188,7 @@ async function claim(store: Store, random: Random, common: Shared): Promise<void
   }
   const { runs } = await store.runs.claim(request)
   for (const { id, token } of runs) {
-    // Some answers get lost.
+    // Forgets some attempts, as if the answer had been lost.
     if (random.chance(0.9)) remember(common.attempts, { run: id, token })
     remember(common.runs, id)
   }
@@ -202,7 +201,7 @@ function settle(store: Store, random: Random, { attempts }: Shared): Promise<unk
   return store.runs.settle(settlements)
 }
 
-/** Some handlers commit by themselves, some of them the same attempt more than once. */
+/** Commits a random attempt, as a handler does by `transaction()`. The same attempt may be committed more than once. */
 async function transact(store: Store, random: Random, { attempts }: Shared): Promise<void> {
   const attempt = attempts[random.integer(0, attempts.length - 1)]
   if (attempt !== undefined) await store.runs.transact?.(attempt, async () => 1)

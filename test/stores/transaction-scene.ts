@@ -21,7 +21,7 @@ export async function transactionScene() {
     schema: fresh.schema,
     direct: fresh.direct,
     effects: table.effects,
-    /** Writes an effect inside a transaction, and returns it. */
+    /** Writes an effect inside a transaction, and returns its text. */
     async write(tx: { query(sql: string, values: unknown[]): Promise<unknown> }, what: string): Promise<string> {
       await tx.query(`insert into ${table.name} (what) values ($1)`, [what])
       return what
