@@ -14,7 +14,7 @@ import { findProgram } from '../test/servers/find-program.js'
 import { textModules } from './text-modules.js'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
-// Inside node_modules, because the modules that declare the scripts import packages.
+// The bundle of the scripts' modules lies in node_modules, so that Node finds the packages that they import.
 const folder = mkdtempSync(join(root, 'node_modules/.lint-lua-'))
 const GLOBALS = ['redis', 'cjson', 'KEYS', 'ARGV']
 

@@ -7,14 +7,14 @@ const [location = '', concurrency = '1000', keep = 'all'] = process.argv.slice(2
 const store = storeAt(JSON.parse(location))
 const belfry = createBelfry({ store, concurrency: Number(concurrency) })
 let done = 0
-let told = 0
+let reported = 0
 belfry.job('noop', { run: () => {}, keep: keep === 'none' ? 'none' : 'all' })
 belfry.on('run:succeeded', () => {
   done += 1
 })
 const timer = setInterval(() => {
-  if (done === told) return
-  told = done
+  if (done === reported) return
+  reported = done
   process.send?.(done)
 }, 5)
 process.on('message', async (message) => {

@@ -61,7 +61,7 @@ export function parseCrontab(text: string, options: CrontabOptions): Crontab {
   return { lines, notes }
 }
 
-/** Undefined for a line that never fires, such as on February 31: some people disable lines that way. */
+/** Returns undefined for a line that never fires, such as on February 31: some people disable lines that way. */
 function parseLine(
   text: string,
   number: number,

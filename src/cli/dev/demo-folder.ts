@@ -33,6 +33,6 @@ function remove(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true })
   } catch {
-    // It belongs to another user, or another demo is removing it.
+    // The folder belongs to another user, or another demo is removing it.
   }
 }

@@ -9,7 +9,7 @@ import { type RunNote, requestLine, runLine } from './run-lines.js'
 
 /** Runs the demo until Ctrl-C, and removes its files. */
 export async function runDev(replicas: number): Promise<void> {
-  // First, so that Ctrl-C always removes the folder.
+  // The signal listeners come first, so that Ctrl-C always removes the folder.
   const input = new DemoInput()
   const folder = makeDemoFolder()
   const style = styleFor(process.stdout)
@@ -25,7 +25,7 @@ export async function runDev(replicas: number): Promise<void> {
 type Print = (line: string | undefined) => void
 
 async function runAlone(path: string, input: DemoInput, style: Style, print: Print): Promise<void> {
-  // Imported here, so that the headline appears first.
+  // Loads the engine only now, so that the headline appears first.
   const { startReplica } = await import('./replica.js')
   const belfry = await startReplica(path, Date.now(), (note: RunNote) => print(runLine(note, undefined, style)))
   const api = await startApi(belfry, style, print)

@@ -20,7 +20,7 @@ export interface RunNote {
 
 const NAME_WIDTH = 10
 
-/** Undefined for an event without a line. */
+/** Returns undefined for an event that gets no line. */
 export function runLine(note: RunNote, replica: string | undefined, style: Style): string | undefined {
   const text = eventText(note, style)
   if (text === undefined) return undefined

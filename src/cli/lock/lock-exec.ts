@@ -1,7 +1,7 @@
 /**
- * Runs a program under a lock. The lease counts from when this process sent the request, not from the reply, and counts as
- * over a margin before its expiry in the store. By then the supervisor has ended the program, even if this process was
- * stopped or killed.
+ * Runs a program under a lock. For this process the lease begins when it sends the request, not with the reply, and ends 5 %
+ * of the ttl before the expiry in the store. By then the supervisor has ended the program, even if this process was stopped
+ * or killed.
  *
  *     sent ─────────────────────────────────── SIGTERM ──── SIGKILL ── 5 % ── expiry
  */

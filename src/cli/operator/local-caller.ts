@@ -9,7 +9,7 @@ function userName(): string {
   try {
     return userInfo().username
   } catch {
-    // A user id without an entry in the user database.
+    // The user id has no entry in the user database.
     return String(process.getuid?.() ?? 'unknown')
   }
 }

@@ -45,7 +45,7 @@ async function clientOfStore({ store: where, schema }: Extract<Target, { store: 
   quietSqlite()
   const location = storeLocation({ store: where, ...(schema === undefined ? {} : { schema }) })
   location.mustExist()
-  // Never started, so this instance records no ticks and runs no jobs.
+  // This instance is never started, so it records no ticks and runs no jobs.
   const belfry = createBelfry({ store: await location.open(), roles: [], logger: silentLogger })
   await checkStore(belfry)
   const caller = localCaller()

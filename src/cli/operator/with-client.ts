@@ -42,7 +42,7 @@ function explained(error: unknown, target: Target): unknown {
 function reasonOf({ cause }: ServiceError): string {
   const { cause: inner } = cause instanceof Error ? cause : {}
   const { code = '', message } = errorRecord(inner)
-  // OpenSSL's messages name lines of its source; its code says more.
+  // An OpenSSL message names lines of OpenSSL's source; the error code tells the user more.
   const reason = code.startsWith('ERR_SSL_') ? code : message
   return inner instanceof Error && reason !== '' ? ` (${reason})` : ''
 }

@@ -23,7 +23,7 @@ const PROBES = /^[a-z]+:\/\/[^/]*\/(healthz|readyz|metrics)(?:[?#]|$)/
 type Fetch = (request: Request, info: RequestInfo) => Response | Promise<Response>
 
 export async function runServe(settings: ServeSettings): Promise<void> {
-  // First, so that no signal is missed.
+  // The signal listeners come first, so that no signal is missed.
   const shutdown = shutdownSignal()
   quietSqlite()
   const log = await serveLog(settings)

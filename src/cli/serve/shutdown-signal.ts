@@ -25,7 +25,7 @@ export function shutdownSignal(): ShutdownSignal {
     get isRequested() {
       return isRequested
     },
-    // After a moment, so that a pipe can take the last output.
+    // Exits after a moment, so that a pipe can take the last output.
     exit: () => void setTimeout(() => process.exit(0), 100).unref(),
   }
 }

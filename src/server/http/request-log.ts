@@ -16,7 +16,7 @@ export function logRequest(log: Logger, clock: Clock, c: ServerContext, status: 
   const caller: Caller | undefined = c.get('caller')
   const fields = {
     method: c.req.method.slice(0, 20),
-    // Without the query: its filters may hold users' data.
+    // The path without its query, whose filters may hold users' data.
     path: redactedText(new URL(c.req.url).pathname.slice(0, MAX_PATH)),
     status,
     ms: Math.round((clock.monotonic() - startedAt) * 10) / 10,

@@ -1,4 +1,4 @@
-/** GET /v1/events: changes of runs and events of this process as server-sent events. */
+/** GET /v1/events: streams changes of runs, and events of this process, as server-sent events. */
 import { z } from 'zod'
 import type { RunEvent } from '../../api/runs/run-feed.js'
 import type { Belfry } from '../../belfry.js'

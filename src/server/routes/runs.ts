@@ -123,11 +123,11 @@ function manyRoutes(belfry: Belfry, most: number): readonly Route[] {
   ]
 }
 
-type Meant = z.output<typeof meantRuns>
+type Selection = z.output<typeof meantRuns>
 
 /** Refuses a limit above `most`, the service's own. */
-function withLimit({ limit, ...meant }: Meant, most: number): Meant & { readonly limit: number } {
-  if (limit === undefined || limit <= most) return { ...meant, limit: limit ?? Math.min(most, MAX_CHANGED) }
+function withLimit({ limit, ...selection }: Selection, most: number): Selection & { readonly limit: number } {
+  if (limit === undefined || limit <= most) return { ...selection, limit: limit ?? Math.min(most, MAX_CHANGED) }
   throw problem(413, 'BATCH_TOO_LARGE', `${limit} runs are too many at once: at most ${most}`, {
     hint: 'send the rest with nextCursor',
   })
@@ -135,7 +135,7 @@ function withLimit({ limit, ...meant }: Meant, most: number): Meant & { readonly
 
 async function changeMany(
   c: ServerContext,
-  { cursor, ...query }: Meant & { readonly limit: number },
+  { cursor, ...query }: Selection & { readonly limit: number },
   action: string,
   change: (query: RunQuery, isVisible: (run: Run) => boolean) => Promise<ManyRunsResult>,
 ): Promise<Reply> {

@@ -40,7 +40,7 @@ function exportedLines(
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let after: { readonly after?: string } = first === undefined ? {} : { after: first }
-  // Created with the first page: the body of a HEAD response is never read, so nothing would end the cancel token.
+  // The first page creates it. The body of a HEAD response is never read, so nothing would end an earlier cancel token.
   let cancelToken: CancelToken | undefined
   const next = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> => {
     cancelToken ??= begin()

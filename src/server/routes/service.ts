@@ -96,7 +96,7 @@ export function openApiRoute(others: readonly Route[], basePath: string): Route 
     answers: { 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
     handle: () => content(document(), 'application/json'),
   })
-  // Built once: building takes milliseconds, and requests for it need no authentication.
+  // The document is built once, because building takes milliseconds and its requests need no authentication.
   let built: string | undefined
   const document = (): string => {
     built ??= JSON.stringify(openApi([...others, self], basePath))

@@ -128,7 +128,7 @@ export class Gate {
   async logOut(cookie: string): Promise<void> {
     this.#bySession.forget(cookie)
     await this.sessions.end(cookie)
-    // Again: a request may have cached the session while it was being removed.
+    // Forgets the session again, because a request may have cached it during the removal.
     this.#bySession.forget(cookie)
   }
 

@@ -18,7 +18,7 @@ function parseHost(text: string): HostName | undefined {
   return name === undefined ? undefined : { name: name.toLowerCase(), port }
 }
 
-/** Whether the host is `localhost` or below it, in 127.0.0.0/8, or ::1, with or without a port. */
+/** Whether the host names this machine: `localhost` and its subdomains, 127.0.0.0/8 and ::1. Ignores the port. */
 export function isLoopback(host: string): boolean {
   return isLoopbackName(parseHost(host)?.name ?? host.toLowerCase())
 }

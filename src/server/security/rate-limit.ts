@@ -30,8 +30,8 @@ export class RateLimit {
   }
 
   /** Takes one token from the bucket and returns 0; from an empty bucket, returns the milliseconds until the next token. */
-  take(who: string): number {
-    const bucket = this.#bucket(who)
+  take(key: string): number {
+    const bucket = this.#bucket(key)
     if (bucket.left >= 1) {
       bucket.left -= 1
       return 0
@@ -39,20 +39,20 @@ export class RateLimit {
     return Math.ceil(((1 - bucket.left) / this.#rate.perSecond) * 1_000)
   }
 
-  giveBack(who: string): void {
-    const bucket = this.#bucket(who)
+  giveBack(key: string): void {
+    const bucket = this.#bucket(key)
     bucket.left = Math.min(bucket.left + 1, this.#rate.burst)
   }
 
   /** The bucket, refilled up to now. Each use moves it to the map's end, so that the least recently used is evicted first. */
-  #bucket(who: string): Bucket {
+  #bucket(key: string): Bucket {
     const now = this.#clock.monotonic()
     const { perSecond, burst } = this.#rate
-    const bucket = this.#buckets.get(who) ?? { left: burst, filledAt: now }
+    const bucket = this.#buckets.get(key) ?? { left: burst, filledAt: now }
     bucket.left = Math.min(burst, bucket.left + ((now - bucket.filledAt) / 1_000) * perSecond)
     bucket.filledAt = now
-    this.#buckets.delete(who)
-    this.#buckets.set(who, bucket)
+    this.#buckets.delete(key)
+    this.#buckets.set(key, bucket)
     for (const oldest of this.#buckets.keys()) {
       if (this.#buckets.size <= MOST_BUCKETS) break
       this.#buckets.delete(oldest)

@@ -95,7 +95,7 @@ export function checkRole(role: unknown): ServiceRole {
   throw failure('OPTION_INVALID', `the role ${quote(role)} is unknown: allowed are ${SERVICE_ROLES.join(', ')}`)
 }
 
-/** Undefined for a malformed record: such a token is never valid. */
+/** Returns undefined for a malformed record, whose token is never valid. */
 function infoOf({ id, body, writtenAt, expiresAt }: StoredRecord): TokenInfo | undefined {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return undefined
   const { name, role, prefix } = body as { readonly [key: string]: Json }
