@@ -92,6 +92,8 @@ export class Belfry implements AsyncDisposable {
     )
     this.#store = store
     this.records = store.records
+    const { keyPrefix } = options.store
+    if (keyPrefix !== undefined) for (const { sink } of sinks.values()) sink.reserve?.(keyPrefix)
     this.#sinks = new SinkCatalogue(store, clock, sinks, options.hasSinks)
     this.#catalogue = new JobCatalogue(store, clock, log, this.#sinks)
     this.#declarations = new Declarations(store, app, release)

@@ -14,6 +14,8 @@ export type ErrorCode =
   | 'JOB_DUPLICATE'
   /** A schedule names a sink that no live instance has. */
   | 'SINK_UNKNOWN'
+  /** A schedule sets an option of its sink that the sink's owner has not allowed. */
+  | 'OVERRIDE_REFUSED'
   /** The address guard does not allow this address of a webhook. */
   | 'ADDRESS_REFUSED'
   | 'SCHEDULE_DUPLICATE'

@@ -28,9 +28,15 @@ export interface Sink {
   deliver(messages: readonly SinkMessage[], signal: AbortSignal): Promise<readonly Delivery[]>
   /**
    * Checks a schedule's `toOptions` when it is put (`{}` when it has none), and throws an error for the author. It makes no
-   * request. A schedule that another process put is not checked again: `deliver` must handle wrong options as a failure.
+   * request. `key` is `toOptions.key`, which is not among the options. A schedule that another process put is not checked
+   * again: `deliver` must handle wrong options as a failure.
    */
-  check?(options: Json): void
+  check?(options: Json, key?: string): void
+  /**
+   * Tells the sink what the names of all keys of the store begin with, where the store has such keys. A sink on the same
+   * server must not write to them, whatever a schedule asks for.
+   */
+  reserve?(keyPrefix: string): void
   /** Connects. When it throws, the sink counts as unreachable, and `open` is called again before the next try. */
   open?(): Promise<void>
   /** Called when no call is in flight and none follows. */

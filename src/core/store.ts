@@ -30,6 +30,8 @@ export interface Store {
   readonly leases: LeaseStore
   readonly instances: InstanceStore
   readonly records: RecordStore
+  /** What the names of all keys begin with, where a sink could write to such keys: sinks refuse it. */
+  readonly keyPrefix?: string
 
   open(): Promise<void>
   close(): Promise<void>

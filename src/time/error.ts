@@ -7,6 +7,8 @@
 export class BelfryError<Code extends string = string> extends Error {
   override readonly name = 'BelfryError'
   readonly code: Code
+  /** Where in the input it is wrong, from the outermost field inwards. */
+  declare path?: readonly string[]
 
   constructor(code: Code, message: string, options?: ErrorOptions) {
     super(message, options)

@@ -23,10 +23,16 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 
 /** Entries of these folders never import their siblings. */
 const SEPARATE = ['stores', 'sinks']
-/** Sinks share these: the message format, per-schedule overrides, and broker connections. */
-const SHARED = ['message', 'overrides', 'broker-link', 'required-package', 'by-destination', 'destinations'].map(
-  (name) => `sinks/${name}.ts`,
-)
+/** Sinks share these: the message format, per-schedule overrides and their patterns, and broker connections. */
+const SHARED = [
+  'message',
+  'overrides',
+  'override-patterns',
+  'broker-link',
+  'required-package',
+  'by-destination',
+  'destinations',
+].map((name) => `sinks/${name}.ts`)
 
 interface Import {
   readonly file: string

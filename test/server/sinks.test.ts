@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Caller } from '../../src/server/index.js'
+import { kafka } from '../../src/sinks/kafka/index.js'
 import { createTestBelfry, type TestBelfry } from '../../src/testing/index.js'
 import { accept, each, ScriptedSink } from '../sinks/scripted-sink.js'
 import { type CheckedServer, checkedServer } from './checked-server.js'
@@ -15,7 +16,8 @@ beforeEach(async () => {
     const error = Object.assign(new Error('shop.example answered with 500'), { excerpt: 'db password is hunter2' })
     return { delivered: false, error, retryable: false }
   })
-  kit = createTestBelfry({ sinks: { orders } })
+  const topics = kafka({ topic: 'events', brokers: ['127.0.0.1:1'], overrides: { topic: ['events.*'] } })
+  kit = createTestBelfry({ sinks: { orders, topics } })
   await kit.belfry.start()
   caller = { name: 'test', role: 'admin' }
   server = await checkedServer(kit.belfry, { authorise: async () => caller })
@@ -63,10 +65,26 @@ describe('dead letters', () => {
   })
 })
 
+describe('a schedule that sets what the sink’s owner has not allowed', () => {
+  it('is refused with a pointer, what is allowed, and what to do', async () => {
+    const toOptions = { topic: 'billing' }
+    const { status, body } = await put('a', { every: '1h', to: 'topics', toOptions })
+    expect([status, body.code]).toEqual([422, 'OVERRIDE_REFUSED'])
+    expect(body.errors).toEqual([{ pointer: '/toOptions/topic', message: body.detail, code: 'OVERRIDE_REFUSED' }])
+    expect(body.detail).toBe(
+      'schedule "a": toOptions: a Kafka sink: topic is "billing"; schedules may set "events.*": remove it from toOptions, or have the sink\'s owner allow it: overrides: { topic: ["billing"] }',
+    )
+    const schedules = { 'a/b': { every: '1h', to: 'topics', toOptions: { headers: { 'x-a': '1' } } } }
+    const applied = await server.ask('/v1/schedules:apply', { method: 'POST', body: { schedules } })
+    expect(applied.body.errors).toMatchObject([{ pointer: '/schedules/a~1b/toOptions/headers/x-a' }])
+    expect((await put('a', { every: '1h', to: 'topics', toOptions: { topic: 'events.a' } })).status).toBe(201)
+  })
+})
+
 describe('a schedule for an unknown sink', () => {
   it('is refused with its reason', async () => {
     const { status, body } = await put('a', { every: '1h', to: 'order' })
     expect([status, body.code]).toEqual([422, 'SINK_UNKNOWN'])
-    expect(body.detail).toBe('schedule "a": there is no sink "order"; there are orders')
+    expect(body.detail).toBe('schedule "a": there is no sink "order"; there are orders, topics')
   })
 })

@@ -17,6 +17,7 @@ sinks:
     headers: { authorization: { env: ORDERS_AUTH } }
     batch: 1
     retry: { attempts: 5, delay: 2s }
+    overrides: { headers: [x-tenant], url: [https://shop.example/tenants] }
   seen: { type: log }
 `
 const ENV = { ORDERS_SECRET: SECRET, ORDERS_AUTH: 'Bearer x' }

@@ -42,7 +42,7 @@ sinkContract({
     const [topic, other] = [`events-${randomUUID()}`, `other-${randomUUID()}`]
     wire.refuseOver(600_000, 10)
     return {
-      sink: kafka({ topic, ...throughProxy() }),
+      sink: kafka({ topic, ...throughProxy(), overrides: { topic: [other], headers: ['tenant'] } }),
       received: () => arrivedIn(topic),
       down: async () => proxy?.cut(),
       up: async () => proxy?.restore(),

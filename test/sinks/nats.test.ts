@@ -63,7 +63,7 @@ sinkContract({
     await addStream('events')
     await addStream('other')
     return {
-      sink: nats({ subject: 'events.belfry', servers: url() }),
+      sink: nats({ subject: 'events.belfry', servers: url(), overrides: { subject: ['other.*'], headers: true } }),
       received: () => arrivedIn('events'),
       down: async () => server?.crash(),
       up: async () => server?.restart(),
@@ -93,7 +93,7 @@ describe('the NATS sink', () => {
 
   it('permanently fails messages without a stream after three attempts, and those too large for the stream', async () => {
     await addStream('small', { max_msg_size: 1_000 })
-    const sink = nats({ subject: 'nobody.listens', servers: url() })
+    const sink = nats({ subject: 'nobody.listens', servers: url(), overrides: { subject: ['small.*'] } })
     const options = { subject: 'small.one' }
     const messages = [
       scene.message({ attempt: 3 }),

@@ -79,6 +79,9 @@ class FakeBroker extends EventEmitter {
   }
 }
 
+/** Schedules of these sinks may set what RabbitMQ can carry. */
+const ANY = { exchange: true, routingKey: true, queue: true, headers: true, key: true }
+
 sinkContract({
   name: 'rabbitmq',
   open: async () => {
@@ -89,7 +92,7 @@ sinkContract({
       await channel.bindQueue('elsewhere', 'other', 'orders.#')
     })
     return {
-      sink: rabbitmq({ url: throughProxy(), queue: 'events' }),
+      sink: rabbitmq({ url: throughProxy(), queue: 'events', overrides: ANY }),
       received: () => arrivedIn('events'),
       down: async () => proxy?.cut(),
       up: async () => proxy?.restore(),
@@ -121,7 +124,7 @@ describe('the RabbitMQ sink', () => {
 
   it('retries messages that are not routed to any queue', async () => {
     const options = { exchange: 'other', routingKey: 'nobody' }
-    const sink = rabbitmq({ url: direct(), queue: 'events' })
+    const sink = rabbitmq({ url: direct(), queue: 'events', overrides: ANY })
     const outcomes = await sink.deliver([scene.message(), scene.message({ options })], soon())
     expect(outcomes).toMatchObject([yes, { delivered: false, error: { code: 'SINK_REFUSED' } }])
     expect(outcomes[1]).not.toHaveProperty('retryable')
@@ -132,7 +135,7 @@ describe('the RabbitMQ sink', () => {
   })
 
   it('permanently fails messages for a missing exchange, and no others', async () => {
-    const sink = rabbitmq({ url: direct(), queue: 'events' })
+    const sink = rabbitmq({ url: direct(), queue: 'events', overrides: ANY })
     const options = { exchange: 'nowhere' }
     const messages = [scene.message(), scene.message({ options }), scene.message(), scene.message({ options })]
     const outcomes = await sink.deliver(messages, soon())
@@ -183,7 +186,7 @@ describe('the RabbitMQ sink', () => {
   it('reports an outage for a full queue only while no other queue accepts messages', async () => {
     const full = { 'x-max-length': 1, 'x-overflow': 'reject-publish' }
     await withChannel((channel) => channel.assertQueue('fuller', { durable: true, arguments: full }))
-    const sink = rabbitmq({ url: direct(), queue: 'fuller' })
+    const sink = rabbitmq({ url: direct(), queue: 'fuller', overrides: { queue: ['typed'] } })
     await sink.deliver(scene.messages(1), soon())
     const alone = await sink.deliver(scene.messages(1), soon())
     expect(alone).toMatchObject([{ delivered: false, unreachable: true, error: { message: /queue "fuller"/ } }])

@@ -80,7 +80,7 @@ async function arrivedIn(stream: string): Promise<ReceivedMessage[]> {
 sinkContract({
   name: 'redis-stream',
   open: async () => ({
-    sink: redisStream({ url: url(), stream: 'events' }),
+    sink: redisStream({ url: url(), stream: 'events', overrides: { stream: ['other'], headers: ['tenant'] } }),
     received: () => arrivedIn('events'),
     down: async () => server?.crash(),
     up: async () => server?.restart(),
@@ -125,7 +125,7 @@ describe('the Redis Streams sink', () => {
 
   it('permanently fails when the key is not a stream, and does not remember the message as seen', async () => {
     await tellRedis(url(), 'SET', 'text', 'no stream')
-    const sink = redisStream({ url: url(), stream: 'text' })
+    const sink = redisStream({ url: url(), stream: 'text', overrides: { stream: ['fine'] } })
     const message = scene.message()
     expect(await sink.deliver([message, scene.message({ options: { stream: 'fine' } })], soon())).toMatchObject([
       refused,
@@ -164,10 +164,11 @@ describe('the Redis Streams sink', () => {
     const nodes = (await serverUrl('redis-cluster')).split(',')
     const ours = createCluster({ rootNodes: nodes.map((each) => ({ url: each })) })
     const theirs = new Cluster(nodes)
-    const own = redisStream({ nodes, stream: 'orders' })
+    const overrides = { stream: ['a', 'b', 'c', 'd'] }
+    const own = redisStream({ nodes, stream: 'orders', overrides })
     const sinks = [
       own,
-      ...[ours, theirs].map((client) => redisStream({ client: client as RedisClient, stream: 'or{der}s' })),
+      ...[ours, theirs].map((client) => redisStream({ client: client as RedisClient, stream: 'or{der}s', overrides })),
     ]
     for (const sink of sinks) {
       const elsewhere = ['a', 'b', 'c', 'd'].map((stream) => scene.message({ options: { stream } }))

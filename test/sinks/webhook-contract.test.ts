@@ -17,7 +17,11 @@ sinkContract({
     receiver.reply = ({ body }, response) => response.writeHead(body.length > 200_000 ? 413 : 204).end()
     const at = (path: string) => receiver.requests.filter(({ url }) => url === path).map(received)
     return {
-      sink: webhook({ url: receiver.url, allow: ['127.0.0.0/8'] }),
+      sink: webhook({
+        url: receiver.url,
+        allow: ['127.0.0.0/8'],
+        overrides: { url: [`http://127.0.0.1:${receiver.port}/other`] },
+      }),
       received: async () => at('/hook'),
       down: () => receiver.stop(),
       up: async () => void (await receiver.start()),

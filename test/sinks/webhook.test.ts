@@ -189,13 +189,14 @@ describe('a webhook', () => {
     const { url } = gone
     await gone.stop()
     expect(await hook({ url }).send()).toMatchObject({ unreachable: true, error: { code: 'SINK_UNREACHABLE' } })
-    const outcome = await hook().send({ options: { url } })
+    const outcome = await hook({ overrides: { url: true } }).send({ options: { url } })
     expect(outcome).toMatchObject({ delivered: false, error: { code: 'SINK_UNREACHABLE' } })
     expect(outcome).not.toHaveProperty('unreachable')
   })
 
   it('of a sink without a URL uses its schedule’s URL, and fails without one', async () => {
-    const sink = webhook({ allow: ['127.0.0.1'], headers: { 'x-from': 'us' } })
+    const overrides = { headers: ['x-to'] }
+    const sink = webhook({ allow: ['127.0.0.1'], headers: { 'x-from': 'us' }, overrides })
     open.push(sink)
     expect(() => sink.check?.({})).toThrow(/toOptions.url/)
     const options = { url: `${receiver.url}?own=1`, headers: { 'X-To': 'them' } }

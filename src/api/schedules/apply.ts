@@ -4,6 +4,7 @@ import { inTurns } from '../../core/in-turns.js'
 import { sameDefinition } from '../../core/schedules/declare.js'
 import type { Schedule, ScheduleDefinition } from '../../core/schedules/schedule.js'
 import type { ScheduleWrite, Store } from '../../core/store.js'
+import { locatedBelow } from '../located.js'
 import type { ScheduleInput } from './schedule-input.js'
 
 export interface ApplyOptions {
@@ -49,7 +50,10 @@ export async function applySchedules(
   if (stray !== undefined) throw failure('OPTION_INVALID', `schedule "${stray}" lies outside the prefix "${prefix}"`)
   const writes = await inTurns(
     Object.entries(wanted),
-    async ([id, input]): Promise<ScheduleWrite> => ({ id, definition: await parse(id, input) }),
+    async ([id, input]): Promise<ScheduleWrite> => ({
+      id,
+      definition: await locatedBelow([id], () => parse(id, input)),
+    }),
   )
   const changes = [
     ...(await compare(store, writes)),

@@ -57,7 +57,7 @@ export class SinkCatalogue {
     const info = await this.#infoOf(name)
     if (info === undefined && this.#isComplete) throw unknown(id, name, [...this.#own.keys()])
     const key = checkKeyOption(id, options)
-    this.#checkOptions(id, name, key === undefined ? options : without(options, 'key'))
+    this.#checkOptions(id, name, key === undefined ? options : without(options, 'key'), key)
     if (info?.ordered !== true) return { overlap: overlap ?? 'allow' }
     if (key !== undefined) return { overlap: overlap ?? 'allow', key: orderKey(name, key) }
     if (overlap === 'allow') {
@@ -66,14 +66,16 @@ export class SinkCatalogue {
     return { overlap: overlap ?? 'queue-all' }
   }
 
-  #checkOptions(id: string, name: string, options: Json | undefined): void {
+  #checkOptions(id: string, name: string, options: Json | undefined, key: string | undefined): void {
     const sink = this.#own.get(name)?.sink
     if (sink?.check === undefined) return
     try {
-      sink.check(options ?? {})
+      sink.check(options ?? {}, key)
     } catch (error) {
       const code = error instanceof BelfryError ? error.code : 'OPTION_INVALID'
-      throw new BelfryError(code, `schedule "${id}": toOptions: ${errorRecord(error).message}`, { cause: error })
+      const message = `schedule "${id}": toOptions: ${errorRecord(error).message}`
+      const path = ['toOptions', ...((error instanceof BelfryError ? error.path : undefined) ?? [])]
+      throw Object.assign(new BelfryError(code, message, { cause: error }), { path })
     }
   }
 

@@ -90,7 +90,8 @@ export function toProblem(error: unknown): Problem {
   const code = error.code as ServiceCode
   const status = STATUSES[code] ?? (code.startsWith('STORE_') ? 503 : 422)
   const headers = status === 503 ? { headers: RETRY_SOON } : {}
-  const errors = status === 422 ? { errors: [{ pointer: '', message: error.message, code }] } : {}
+  const errors =
+    status === 422 ? { errors: [{ pointer: pointerOf(error.path ?? []), message: error.message, code }] } : {}
   return problem(status, code, error.message, { cause: error, ...headers, ...errors })
 }
 

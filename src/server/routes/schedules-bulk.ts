@@ -1,5 +1,6 @@
 /** POST /v1/schedules:preview and POST /v1/schedules:apply. */
 import type { z } from 'zod'
+import { locatedBelow } from '../../api/located.js'
 import type { ApplyChange } from '../../api/schedules/apply.js'
 import { inputOf } from '../../api/schedules/schedule-input-of.js'
 import type { Belfry } from '../../belfry.js'
@@ -68,7 +69,9 @@ function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
       if (ids.length > limits.batch) throw tooMany(ids.length, limits.batch)
       for (const id of ids) mayMake(c.get('caller'), id)
       if (options.prefix !== undefined) mayMake(c.get('caller'), options.prefix)
-      const { changes, unchanged } = await belfry.schedules.apply(schedules, { ...options, maxRemoved: limits.batch })
+      const { changes, unchanged } = await locatedBelow(['schedules'], () =>
+        belfry.schedules.apply(schedules, { ...options, maxRemoved: limits.batch }),
+      )
       const isDone = options.dryRun !== true
       if (isDone && changes.length > 0) {
         const detail = { changes: changes.length, unchanged, prune: options.prune ?? false, ...idsOf(changes) }

@@ -20,7 +20,7 @@ import {
 import { Link } from '../broker-link.js'
 import { type Addressed, byDestination } from '../by-destination.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions } from '../message.js'
-import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
+import { checkHeaders, checkText, chosenKey, type OverrideOptions, overrideParser, type Rule } from '../overrides.js'
 import type { ClientSettings, KafkaClient, KafkaMessage } from './client.js'
 import { checkOwnProducer, connectOwnProducer, type OwnProducer } from './clients/own-producer.js'
 import { type ClientKind, type ClientName, chooseClient } from './clients.js'
@@ -36,7 +36,7 @@ export type { ClusterOptions, SaslOptions } from './settings.js'
 export type { TlsOptions } from './tls.js'
 
 export interface KafkaOptions extends DeliveryOptions, FormatOptions, ClusterOptions {
-  /** The topic of events; a schedule may name another (`toOptions: { topic }`). */
+  /** The topic of events; a schedule may name another that `overrides` allows. */
   readonly topic: string
   /** `host:port` of some brokers, or a function that finds them. */
   readonly brokers?: readonly string[] | (() => readonly string[] | Promise<readonly string[]>)
@@ -46,6 +46,8 @@ export interface KafkaOptions extends DeliveryOptions, FormatOptions, ClusterOpt
   readonly producer?: OwnProducer
   /** Headers of every message. */
   readonly headers?: Readonly<Record<string, string>>
+  /** What schedules may set in their `toOptions`. Default: only `key`, and not even that when the sink is ordered. */
+  readonly overrides?: OverrideOptions<'topic'>
 }
 
 interface Outgoing {
@@ -55,7 +57,7 @@ interface Outgoing {
   readonly bytes: number
 }
 
-const OWN = ['topic', 'brokers', 'client', 'producer', 'headers']
+const OWN = ['topic', 'brokers', 'client', 'producer', 'headers', 'overrides']
 /** Estimated bytes of a record besides key, value and headers. */
 const RECORD_OVERHEAD = 100
 
@@ -64,20 +66,27 @@ const topicName: Rule = (text) =>
     ? undefined
     : 'a topic has 1 to 249 letters, digits, ".", "_" and "-"'
 
+const internalTopic: Rule = (text) =>
+  /^(?:__|_schemas|_confluent)/i.test(text) ? 'it holds the state of the cluster or of its tools' : undefined
+
 export function kafka(options: KafkaOptions): Sink {
   const where = 'kafka()'
   checkOptions(options, [...OWN, ...CLUSTER_OPTIONS, ...DELIVERY_OPTIONS, ...FORMAT_OPTIONS], where)
   const topic = checkText(options.topic, topicName, 'topic', where)
-  const headers = checkHeaders(options.headers, where)
   const encode = encoder(options, { attributePrefix: 'ce_' }, where)
-  const overridden = overrides({ topic: topicName }, 'a Kafka sink')
+  const overridden = overrideParser(options.overrides, {
+    where: 'a Kafka sink',
+    fields: { topic: { rule: topicName, never: internalTopic } },
+    headers: { own: checkHeaders(options.headers, where) },
+    isKeyHarmless: options.ordered !== true,
+  })
   const link = linkTo(options, where)
   const queues = new PartitionQueues(link, systemClock)
 
   function outgoing(message: SinkMessage, at: number): Addressed<Outgoing> {
-    const over = overridden(message.options)
+    const over = overridden(message.options, chosenKey(message))
     const { contentType, body, headers: attributes } = encode(message)
-    const all: Record<string, string> = { ...headers, ...over.headers, ...attributes, 'content-type': contentType }
+    const all: Record<string, string> = { ...over.headers, ...attributes, 'content-type': contentType }
     let bytes = 3 * message.key.length + Buffer.byteLength(body) + RECORD_OVERHEAD
     for (const name in all) bytes += name.length + 3 * (all[name] ?? '').length
     return {
@@ -88,7 +97,7 @@ export function kafka(options: KafkaOptions): Sink {
 
   return {
     delivery: deliveryOptions(options, { batch: 500 }),
-    check: (given) => void overridden(given),
+    check: (given, key) => void overridden(given, key),
     open: () => link.open(),
     close: () => link.close(),
     deliver: (messages, signal) =>

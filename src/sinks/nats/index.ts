@@ -20,13 +20,13 @@ import {
 } from '../../core/sink.js'
 import { Link } from '../broker-link.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions, headerText } from '../message.js'
-import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
+import { checkHeaders, checkText, chosenKey, type OverrideOptions, overrideParser, type Rule } from '../overrides.js'
 import { requiredPackage } from '../required-package.js'
 import { type FindStream, refusal } from './refusal.js'
 import { isSilent } from './silent-server.js'
 
 export interface NatsOptions extends DeliveryOptions, FormatOptions {
-  /** The subject of events, covered by a stream. A schedule may name another (`toOptions: { subject }`). */
+  /** The subject of events, covered by a stream. A schedule may name another that `overrides` allows. */
   readonly subject: string
   /** URLs of servers; @nats-io/transport-node connects to them. */
   readonly servers?: string | readonly string[]
@@ -36,6 +36,8 @@ export interface NatsOptions extends DeliveryOptions, FormatOptions {
   readonly client?: Readonly<Record<string, unknown>>
   /** Headers of every message. */
   readonly headers?: Readonly<Record<string, string>>
+  /** What schedules may set in their `toOptions`. Default: only `key`, and not even that when the sink is ordered. */
+  readonly overrides?: OverrideOptions<'subject'>
 }
 
 /** The methods that the sink calls, besides those that @nats-io/jetstream calls. */
@@ -74,7 +76,7 @@ interface Clients {
   readonly jetstream: (connection: NatsConnection) => JetStream
 }
 
-const OWN = ['subject', 'servers', 'connection', 'client', 'headers']
+const OWN = ['subject', 'servers', 'connection', 'client', 'headers', 'overrides']
 const PUBLISH_TIMEOUT_MS = 5_000
 const LONGEST_PAUSE_MS = 2_000
 const MOST_RECONNECTS = 10
@@ -90,13 +92,29 @@ const subjectName: Rule = (text) =>
     ? undefined
     : 'a subject to publish to has parts between dots, without spaces, "*" and ">"'
 
+/**
+ * Subjects that control servers (`$JS.API.…`, `$SYS.…`, `$KV.…`), or carry answers to requests. `prefix` is the client's own
+ * for answers.
+ */
+function controlSubject(prefix: unknown): Rule {
+  const beginnings = ['$', '_inbox', '_r_', '_gr_', ...(typeof prefix === 'string' ? [prefix.toLowerCase()] : [])]
+  return (text) =>
+    beginnings.some((beginning) => text.toLowerCase().startsWith(beginning))
+      ? 'it controls the server or carries answers'
+      : undefined
+}
+
 export function nats(options: NatsOptions): Sink {
   const where = 'nats()'
   checkOptions(options, [...OWN, ...DELIVERY_OPTIONS, ...FORMAT_OPTIONS], where)
   const subject = checkText(options.subject, subjectName, 'subject', where)
-  const headers = Object.entries(checkHeaders(options.headers, where))
   const encode = encoder(options, { attributePrefix: 'ce-' }, where)
-  const overridden = overrides({ subject: subjectName }, 'a NATS sink')
+  const overridden = overrideParser(options.overrides, {
+    where: 'a NATS sink',
+    fields: { subject: { rule: subjectName, never: controlSubject(options.client?.inboxPrefix) } },
+    headers: { own: checkHeaders(options.headers, where), reserved: /^kv-/ },
+    isKeyHarmless: options.ordered !== true,
+  })
   const clients: Clients = {
     ...requiredPackage<Pick<Clients, 'connect' | 'headers'>>('@nats-io/transport-node', where),
     jetstream: requiredPackage<Pick<Clients, 'jetstream'>>('@nats-io/jetstream', where).jetstream,
@@ -104,11 +122,10 @@ export function nats(options: NatsOptions): Sink {
   const link = linkTo(options, clients, where)
 
   async function publish(stream: JetStream, message: SinkMessage, findStream: FindStream): Promise<Delivery> {
-    const over = overridden(message.options)
+    const over = overridden(message.options, chosenKey(message))
     const to = over.texts.subject ?? subject
     const { contentType, body, headers: attributes } = encode(message)
     const all = clients.headers()
-    for (const [name, value] of headers) all.set(name, value)
     for (const [name, value] of Object.entries(over.headers)) all.set(name, value)
     for (const [name, value] of Object.entries(attributes)) all.set(name, headerText(value))
     all.set('content-type', contentType)
@@ -122,7 +139,7 @@ export function nats(options: NatsOptions): Sink {
 
   return {
     delivery: deliveryOptions(options, { batch: 500 }),
-    check: (given) => void overridden(given),
+    check: (given, key) => void overridden(given, key),
     open: () => link.open(),
     close: () => link.close(),
     deliver: (messages, signal) =>

@@ -17,7 +17,7 @@ import { Link, type Settle } from '../broker-link.js'
 import { type Addressed, byDestination } from '../by-destination.js'
 import { Destinations } from '../destinations.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions } from '../message.js'
-import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
+import { checkHeaders, checkText, chosenKey, type OverrideOptions, overrideParser, type Rule } from '../overrides.js'
 import { type AmqpConnection, type Connected, connector, disconnect, whileUnblocked } from './amqp.js'
 import { type Answer, ExchangeChannel, NACKED, type Publication, SUSPECT } from './exchange-channel.js'
 
@@ -33,9 +33,11 @@ export interface RabbitMqOptions extends Destination, DeliveryOptions, FormatOpt
   readonly connect?: () => Promise<AmqpConnection>
   /** Headers of every message. */
   readonly headers?: Readonly<Record<string, string>>
+  /** What schedules may set in their `toOptions`. Default: only `key`, and not even that when it routes or orders. */
+  readonly overrides?: OverrideOptions<'exchange' | 'routingKey' | 'queue'>
 }
 
-/** The destination of events; a schedule may override it (`toOptions: { exchange }`). */
+/** The destination of events; a schedule may set what `overrides` allows. */
 export interface Destination {
   readonly exchange?: string
   /** Default: the message's key, which is the schedule's id by default. */
@@ -48,7 +50,7 @@ interface Item extends Publication {
   readonly at: number
 }
 
-const OWN = ['url', 'connect', 'exchange', 'routingKey', 'queue', 'headers']
+const OWN = ['url', 'connect', 'exchange', 'routingKey', 'queue', 'headers', 'overrides']
 const WHERE = 'a RabbitMQ sink'
 const MOST_CHANNELS = 32
 /** Concurrent calls that began before the size limit was known can each close the channel once more. */
@@ -63,14 +65,28 @@ const shortText: Rule = (text) => {
   return Buffer.byteLength(text) <= MOST_BYTES ? undefined : `RabbitMQ allows ${MOST_BYTES} bytes at most`
 }
 const RULES = { exchange: shortText, routingKey: shortText, queue: shortText }
+/** `amq.rabbitmq.*` are exchanges of the broker itself; queues `amq.*` belong to connections, such as those of RPC clients. */
+const brokerExchange: Rule = (text) => (/^amq\.rabbitmq\./i.test(text) ? 'it belongs to the broker' : undefined)
+const brokerQueue: Rule = (text) => (/^amq\./i.test(text) ? 'it belongs to the broker or to a connection' : undefined)
+/** Headers that RabbitMQ and its plugins act on: more receivers, a delay, the history of dead letters, loops of federation. */
+const BROKER_HEADERS =
+  /^(?:b?cc|x-(?:(?:first-|last-)?death|delay|opt|stream|basic|received-from|shovelled|routing|cc).*)$/
 
 export function rabbitmq(options: RabbitMqOptions): Sink {
   const where = 'rabbitmq()'
   checkOptions(options, [...OWN, ...DELIVERY_OPTIONS, ...FORMAT_OPTIONS], where)
   const own = destination(options, {}, where)
-  const headers = checkHeaders(options.headers, where)
   const encode = encoder(options, { attributePrefix: 'cloudEvents_' }, where)
-  const overridden = overrides(RULES, WHERE)
+  const overridden = overrideParser(options.overrides, {
+    where: WHERE,
+    fields: {
+      exchange: { rule: shortText, never: brokerExchange },
+      routingKey: { rule: shortText, never: brokerQueue },
+      queue: { rule: shortText, never: brokerQueue },
+    },
+    headers: { own: checkHeaders(options.headers, where), reserved: BROKER_HEADERS },
+    isKeyHarmless: options.ordered !== true && !mayRouteByKey(options),
+  })
   const link = new Link<Connected>({
     broker: 'RabbitMQ',
     owned: true,
@@ -81,10 +97,10 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
   const destinations = new Destinations()
 
   function itemFor(message: SinkMessage, at: number): Addressed<Item> {
-    const over = overridden(message.options)
+    const over = overridden(message.options, chosenKey(message))
     const { exchange, routingKey } = message.options === undefined ? own : destination(options, over.texts, WHERE)
     const { contentType, body, headers: attributes } = encode(message)
-    const all = { ...headers, ...over.headers, ...attributes }
+    const all = { ...over.headers, ...attributes }
     const item = {
       at,
       id: message.id,
@@ -97,7 +113,7 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
 
   return {
     delivery: deliveryOptions(options, { batch: 500 }),
-    check: (given) => void destination(options, overridden(given).texts, WHERE),
+    check: (given, key) => void destination(options, overridden(given, key).texts, WHERE),
     open: () => link.open(),
     close: () => link.close(),
     deliver: (messages, signal) =>
@@ -111,6 +127,11 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
         await whileUnblocked(connected, publish)
       }),
   }
+}
+
+/** Without a routing key, an exchange routes by the message's key. */
+function mayRouteByKey({ routingKey, queue, overrides }: RabbitMqOptions): boolean {
+  return routingKey === undefined && (queue === undefined || (overrides?.exchange ?? false) !== false)
 }
 
 /** A queue is addressed through the default exchange, with its name as routing key. */

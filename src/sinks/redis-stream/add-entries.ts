@@ -37,7 +37,10 @@ export async function addEntries(
   return entries.map((_, index) => (Number(outcomes[index]) === 1 ? undefined : String(outcomes[index])))
 }
 
+/** The end of the keys of ids. */
+export const SEEN = ':belfry-seen'
+
 /** The key of the ids, in the same cluster slot as the stream. */
 function seenKey(stream: string): string {
-  return stream.includes('{') ? `${stream}:belfry-seen` : `{${stream}}:belfry-seen`
+  return stream.includes('{') ? stream + SEEN : `{${stream}}${SEEN}`
 }

@@ -74,6 +74,12 @@ const IOREDIS = {
   connectTimeout: CONNECT_MS,
 }
 
+/** What a client of ioredis puts before every key. */
+export function keyPrefixOf(client: RedisClient | undefined): string {
+  const { options } = (client ?? {}) as { readonly options?: { readonly keyPrefix?: unknown } }
+  return typeof options?.keyPrefix === 'string' ? options.keyPrefix : ''
+}
+
 /** Clients with a listener: without one an error event would end the process. Commands report errors anyway. */
 const listened = new WeakSet<RedisClient>()
 

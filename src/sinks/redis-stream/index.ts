@@ -19,8 +19,8 @@ import { type Duration, durationMs } from '../../time/duration.js'
 import { Link, type Settle } from '../broker-link.js'
 import { type Addressed, byDestination } from '../by-destination.js'
 import { encoder, FORMAT_OPTIONS, type FormatOptions } from '../message.js'
-import { checkHeaders, checkText, overrides, type Rule } from '../overrides.js'
-import { addEntries, type Entry } from './add-entries.js'
+import { checkHeaders, checkText, chosenKey, type OverrideOptions, overrideParser, type Rule } from '../overrides.js'
+import { addEntries, type Entry, SEEN } from './add-entries.js'
 import {
   type Connected,
   clientMaker,
@@ -28,6 +28,7 @@ import {
   connectedInTime,
   inTime,
   isClient,
+  keyPrefixOf,
   type RedisClient,
 } from './clients.js'
 import { masterFinder } from './sentinel.js'
@@ -35,7 +36,7 @@ import { masterFinder } from './sentinel.js'
 export type { IoRedis, NodeRedis, NodeRedisCluster, NodeRedisSentinel, RedisClient } from './clients.js'
 
 export interface RedisStreamOptions extends DeliveryOptions, FormatOptions {
-  /** The stream's key; a schedule may name another (`toOptions: { stream }`). */
+  /** The stream's key; a schedule may name another that `overrides` allows. */
   readonly stream: string
   /** Your client of @redis/client or ioredis: single, cluster or sentinel. The sink connects it if needed, and never closes it. */
   readonly client?: RedisClient
@@ -51,13 +52,15 @@ export interface RedisStreamOptions extends DeliveryOptions, FormatOptions {
   readonly dedupe?: Duration
   /** Fields of every entry. */
   readonly headers?: Readonly<Record<string, string>>
+  /** What schedules may set in their `toOptions`. Default: only `key`, and not even that when the sink is ordered. */
+  readonly overrides?: OverrideOptions<'stream'>
 }
 
 interface Item extends Entry {
   readonly at: number
 }
 
-const OWN = ['stream', 'client', 'url', 'sentinels', 'nodes', 'maxLength', 'dedupe', 'headers']
+const OWN = ['stream', 'client', 'url', 'sentinels', 'nodes', 'maxLength', 'dedupe', 'headers', 'overrides']
 const BROKER = 'the Redis server'
 const ANSWER_TIMEOUT_MS = 5_000
 /** One script adds at most this many entries and characters, because the server does nothing else meanwhile. */
@@ -65,6 +68,8 @@ const MOST_ENTRIES = 500
 const MOST_TEXT = 1_000_000
 /** Fields of every entry, in this order. */
 const RESERVED = ['id', 'key', 'data', 'content-type']
+/** What keys of a store begin with by default, with the brace of their shard. */
+const DEFAULT_STORE_KEYS = 'belfry:{'
 /** Error codes that a retry would get again: the key is not a stream, or the user lacks permission. */
 const FINAL = ['WRONGTYPE', 'NOPERM']
 /** Error codes of a demoted master: a new connection finds its successor. */
@@ -81,21 +86,28 @@ export function redisStream(options: RedisStreamOptions): Sink {
   checkOptions(options, [...OWN, ...DELIVERY_OPTIONS, ...FORMAT_OPTIONS], where)
   const stream = checkText(options.stream, streamKey, 'stream', where)
   const headers = checkFields(checkHeaders(options.headers, where), where)
-  const [ownNames, ownValues] = [[...RESERVED, ...Object.keys(headers)], Object.values(headers)]
   const settings = { windowMs: durationMs(options.dedupe ?? '10m'), maxLength: checkLength(options.maxLength, where) }
   const encode = encoder(options, { attributePrefix: 'ce_' }, where)
-  const parse = overrides({ stream: streamKey }, 'a Redis Streams sink')
-  const overridden = (given: unknown) => {
-    const over = parse(given)
-    checkFields(over.headers, 'a Redis Streams sink')
-    return over
+  const storeKeys = new Set([DEFAULT_STORE_KEYS])
+  const clientPrefix = keyPrefixOf(options.client)
+  /** Without regard to the server: two names of one server cannot be told from two servers. */
+  const isStoreKey: Rule = (text) => {
+    const key = clientPrefix + text
+    if (key.endsWith(SEEN)) return 'the sink keeps the ids of delivered events in such keys'
+    return [...storeKeys].some((beginning) => key.includes(beginning)) ? "it is a key of Belfry's store" : undefined
   }
+  const overridden = overrideParser(options.overrides, {
+    where: 'a Redis Streams sink',
+    fields: { stream: { rule: streamKey, never: isStoreKey } },
+    headers: { own: headers, reserved: new RegExp(`^(?:${RESERVED.join('|')})$`) },
+    isKeyHarmless: options.ordered !== true,
+  })
   const link = linkTo(options, where)
 
   function itemFor(message: SinkMessage, at: number): Addressed<Item> {
-    const over = overridden(message.options)
+    const over = overridden(message.options, chosenKey(message))
     const { contentType, body, headers: attributes } = encode(message)
-    const [names, values] = [[...ownNames], [message.id, message.key, body, contentType, ...ownValues]]
+    const [names, values] = [[...RESERVED], [message.id, message.key, body, contentType]]
     for (const more of [over.headers, attributes]) {
       for (const name in more) {
         names.push(name)
@@ -123,7 +135,8 @@ export function redisStream(options: RedisStreamOptions): Sink {
 
   return {
     delivery: deliveryOptions(options, { batch: 500 }),
-    check: (given) => void overridden(given),
+    check: (given, key) => void overridden(given, key),
+    reserve: (keyPrefix) => void storeKeys.add(`${keyPrefix}{`),
     open: () => link.open(),
     close: () => link.close(),
     deliver: (messages, signal) =>

@@ -8,6 +8,7 @@
  */
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
+import type { Json } from '../../core/checks/json.js'
 import { checkOptions } from '../../core/checks/known-options.js'
 import { failure, quote } from '../../core/errors.js'
 import {
@@ -20,10 +21,11 @@ import {
   type SinkMessage,
 } from '../../core/sink.js'
 import { type Encode, encoder, FORMAT_OPTIONS, type FormatOptions, headerText } from '../message.js'
+import { chosenKey, type OverrideOptions } from '../overrides.js'
 import { AddressGuard, type Resolve } from './address-guard.js'
 import { refusedOutcome, unreachableOutcome } from './outcomes.js'
 import { type Agents, type Posted, post } from './post.js'
-import { type OpenReceiver, parseHeaders, parseUrl, type Receiver, receiver, receiverOf } from './receiver.js'
+import { type FindReceiver, parseHeaders, parseUrl, type Receiver, receiverFinder } from './receiver.js'
 import { type Contact, ReceiverLimits, SILENCES } from './receiver-limits.js'
 import { parseSecrets, signatures } from './signature.js'
 
@@ -32,15 +34,17 @@ export interface WebhookOptions extends DeliveryOptions, FormatOptions {
   readonly url?: string
   /** `whsec_…`, from the environment. Several during a rotation: each signs. None: requests are not signed. */
   readonly secrets?: readonly (string | undefined)[]
-  /** Sent with requests to the sink's own origin, such as `authorization`. Without a `url`: sent with all, so no secrets. */
+  /** Sent with requests to the sink's `url` and below it, such as `authorization`. Without a `url`: sent with all, so no secrets. */
   readonly headers?: Readonly<Record<string, string>>
+  /** What schedules may set in their `toOptions`. Default: `key` unless the sink is ordered, and `url` if the sink has none. */
+  readonly overrides?: OverrideOptions<'url'>
   /** Private addresses that may be called, such as `10.1.0.0/16`. Default none. */
   readonly allow?: readonly string[]
   /** Resolves host names. Default: the system's resolver. */
   readonly resolve?: Resolve
 }
 
-const KNOWN = ['url', 'secrets', 'headers', 'allow', 'resolve', ...FORMAT_OPTIONS, ...DELIVERY_OPTIONS]
+const KNOWN = ['url', 'secrets', 'headers', 'overrides', 'allow', 'resolve', ...FORMAT_OPTIONS, ...DELIVERY_OPTIONS]
 /** One message per request, so throughput comes from concurrency, not from batches. */
 const PREFERRED: DeliveryOptions = { batch: 1, concurrency: 32 }
 const IDLE_SOCKETS = 256
@@ -60,10 +64,11 @@ export function webhook(options: WebhookOptions): Sink {
     throw failure('OPTION_INVALID', `${where}: resolve is ${quote(resolve)}; it must be a function`)
   }
   const guard = new AddressGuard(allow, resolve)
-  const own = parseHeaders(headers, url === undefined ? 'open sink' : 'sink')
+  const own = { headers: parseHeaders(headers, url !== undefined) }
+  const located = url === undefined ? own : { ...own, url: parseUrl(url, guard, 'sink') }
   return new Webhook({
     guard,
-    own: url === undefined ? { headers: own } : receiver(parseUrl(url, guard, 'sink'), own, true),
+    find: receiverFinder(located, options.overrides, guard, options.ordered === true),
     secrets: parseSecrets(secrets, where),
     encode: encoder(options, { attributePrefix: 'ce-' }, where),
     delivery: deliveryOptions(options, PREFERRED),
@@ -72,7 +77,7 @@ export function webhook(options: WebhookOptions): Sink {
 
 interface Parts {
   readonly guard: AddressGuard
-  readonly own: Receiver | OpenReceiver
+  readonly find: FindReceiver
   readonly secrets: readonly Buffer[]
   readonly encode: Encode
   readonly delivery: DeliveryOptions
@@ -97,8 +102,8 @@ class Webhook implements Sink {
     this.#agents = { http: new HttpAgent(settings), https: new HttpsAgent(settings) }
   }
 
-  check(options: Parameters<NonNullable<Sink['check']>>[0]): void {
-    receiverOf(this.#parts.own, options, this.#parts.guard)
+  check(options: Json, key?: string): void {
+    this.#parts.find(options, key)
   }
 
   async deliver(messages: readonly SinkMessage[], signal: AbortSignal): Promise<readonly Delivery[]> {
@@ -136,7 +141,7 @@ class Webhook implements Sink {
   async #send(message: SinkMessage, signal: AbortSignal, open: Set<Posted>): Promise<Delivery> {
     let to: Receiver
     try {
-      to = receiverOf(this.#parts.own, message.options, this.#parts.guard)
+      to = this.#parts.find(message.options, chosenKey(message))
     } catch (error) {
       return { delivered: false, error, retryable: false }
     }

@@ -1,15 +1,15 @@
 /** The receiver of a message: its URL and headers, from the sink's options and the schedule's overrides. */
 
 import type { Json } from '../../core/checks/json.js'
-import { checkOptions } from '../../core/checks/known-options.js'
 import { failure, quote } from '../../core/errors.js'
+import { isBelow, urlPatterns } from '../override-patterns.js'
+import { type OverrideOptions, overrideParser, type Rule } from '../overrides.js'
 import type { AddressGuard } from './address-guard.js'
 import { type Address, addressOf } from './post.js'
 
 export interface Receiver {
   readonly url: URL
   readonly address: Address
-  readonly headers: Readonly<Record<string, string>>
   /** The first headers of a request, as a flat list of names and values. */
   readonly lines: readonly string[]
   /** Whether it is the sink's own receiver: if it is unreachable, the whole sink is. */
@@ -17,8 +17,9 @@ export interface Receiver {
 }
 
 export function receiver(url: URL, headers: Readonly<Record<string, string>>, isOwn: boolean): Receiver {
-  const lines = ['host', url.host, ...Object.entries({ 'user-agent': 'belfry', ...headers }).flat()]
-  return { url, address: addressOf(url), headers, lines, isOwn }
+  const all = new Map([['user-agent', 'belfry']])
+  for (const [name, value] of Object.entries(headers)) all.set(name.toLowerCase(), value)
+  return { url, address: addressOf(url), lines: ['host', url.host, ...[...all].flat()], isOwn }
 }
 
 const TOKEN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/
@@ -29,7 +30,13 @@ const MAX_URL = 2_048
 const RESERVED =
   /^(?:host|connection|keep-alive|transfer-encoding|content-length|content-type|content-encoding|te|trailer|upgrade|expect|webhook-.*|ce-.*|belfry-.*)$/i
 /** Names of headers that hold secrets. */
-const SECRET = /^(?:(?:proxy-)?authorization|cookie|(?:.*-)?(?:api-?key|token|secret|password))$/i
+const SECRET = /^(?:(?:proxy-)?authorization|cookie|(?:.*[-_])?(?:api[-_]?key|token|secret|password))$/i
+/**
+ * Headers that no schedule may set: those that hold secrets, because schedules are stored and shown, and those that receivers
+ * trust because a proxy or the service of a cloud sets them.
+ */
+const NEVER =
+  /^(?:(?:.*-)?(?:api-?key|token|secret|password)|forwarded|via|x-forwarded-.*|x-real-.*|x-client-ip|true-client-ip|x-http-method.*|x-method-override|x-original-.*|x-rewrite-.*|x-(?:aws|google)-.*|metadata.*)$/
 
 /** Errors do not show the URL of a sink: its path may be a secret. */
 export function parseUrl(given: unknown, guard: AddressGuard, whose: 'sink' | 'schedule'): URL {
@@ -48,56 +55,75 @@ export function parseUrl(given: unknown, guard: AddressGuard, whose: 'sink' | 's
   return url
 }
 
-/**
- * Headers of a sink may hold secrets: they come from the environment and go to the sink's own URL. Headers of a schedule may
- * not, because they are stored and shown; nor those of a sink without a URL, because schedules choose where they go.
- */
-export function parseHeaders(given: unknown, whose: 'sink' | 'open sink' | 'schedule'): Record<string, string> {
+/** The sink's own headers. Without a URL of its own they may hold no secrets, because schedules choose where they go. */
+export function parseHeaders(given: unknown, hasUrl: boolean): Record<string, string> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) throw invalid('headers must be an object')
   const entries = Object.entries(given)
   if (entries.length > MAX_HEADERS) throw invalid(`there are ${entries.length} headers; at most ${MAX_HEADERS}`)
   for (const [name, value] of entries) {
-    if (!TOKEN.test(name)) throw invalid(`${quote(name)} is not a header name`)
-    if (RESERVED.test(name)) throw invalid(`the header ${name} is reserved`)
-    if (whose !== 'sink' && SECRET.test(name)) throw misplaced(name, whose)
-    if (typeof value !== 'string' || !VALUE.test(value)) {
-      throw invalid(`the header ${name} must be printable ASCII of at most 1024 characters`)
-    }
+    const problem = headerProblem(name, value)
+    if (problem !== undefined) throw invalid(`the header ${quote(name)} ${problem}`)
+    if (!hasUrl && SECRET.test(name)) throw misplaced(name)
   }
   return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), value as string]))
 }
 
-/**
- * The receiver of a message. The sink's own headers may hold credentials, so they go only to the sink's own origin, not to
- * another that a schedule names.
- */
-export function receiverOf(own: Receiver | OpenReceiver, options: Json | undefined, guard: AddressGuard): Receiver {
-  if (options === undefined) {
-    if ('url' in own) return own
-    throw invalid('this sink has no url of its own: the schedule must give one, as toOptions.url')
-  }
-  checkOptions(options, ['url', 'headers'], 'a webhook')
-  const { url: given, headers: more = {} } = options as { readonly url?: Json; readonly headers?: Json }
-  const headers = parseHeaders(more, 'schedule')
-  if (given === undefined)
-    return 'url' in own
-      ? receiver(own.url, { ...own.headers, ...headers }, own.isOwn)
-      : receiverOf(own, undefined, guard)
-  const url = parseUrl(given, guard, 'schedule')
-  const isSameOrigin = !('url' in own) || own.url.origin === url.origin
-  return receiver(url, { ...(isSameOrigin ? own.headers : {}), ...headers }, false)
+function headerProblem(name: string, value: unknown): string | undefined {
+  if (!TOKEN.test(name)) return 'is not a header name'
+  if (RESERVED.test(name)) return 'is reserved'
+  if (typeof value === 'string' && VALUE.test(value)) return undefined
+  return 'must be printable ASCII of at most 1024 characters'
 }
 
-/** The headers of a sink without a URL: each schedule gives its own. */
-export interface OpenReceiver {
+/** The receiver of a sink with a URL. */
+export interface OwnReceiver {
+  readonly url: URL
   readonly headers: Readonly<Record<string, string>>
 }
 
-function misplaced(name: string, whose: 'open sink' | 'schedule') {
+/** Finds the receiver of a message from the options of its schedule and the key that it has chosen. */
+export type FindReceiver = (options: Json | undefined, key: string | undefined) => Receiver
+
+/**
+ * A sink with a URL sends its own headers, which may hold credentials, to its own URL and below it, and to no other URL that
+ * a schedule names.
+ */
+export function receiverFinder(
+  own: { readonly url?: URL; readonly headers: Readonly<Record<string, string>> },
+  overrides: OverrideOptions<'url'> | undefined,
+  guard: AddressGuard,
+  isOrdered: boolean,
+): FindReceiver {
+  const where = 'a webhook'
+  const rule: Rule = (text) => void parseUrl(text, guard, 'schedule')
+  const parse = overrideParser(overrides, {
+    where,
+    fields: { url: { rule, isHarmless: own.url === undefined, patterns: urlPatterns } },
+    headers: { own: own.headers, reserved: NEVER, problem: headerProblem },
+    isKeyHarmless: !isOrdered,
+  })
+  const fixed = own.url === undefined ? undefined : receiver(own.url, own.headers, true)
+  return (options, key) => {
+    const { headers, given, texts } = parse(options, key)
+    if (texts.url === undefined) {
+      if (fixed === undefined)
+        throw invalid('this sink has no url of its own: the schedule must give one, as toOptions.url')
+      return headers === own.headers ? fixed : receiver(fixed.url, headers, true)
+    }
+    const url = new URL(texts.url)
+    if (own.url === undefined || isWithin(url, own.url)) return receiver(url, headers, false)
+    return receiver(url, given, false)
+  }
+}
+
+/** Whether a URL has the sink's own origin and path, or lies below that path. */
+function isWithin(url: URL, own: URL): boolean {
+  return url.origin === own.origin && isBelow(url.pathname, own.pathname)
+}
+
+function misplaced(name: string) {
   return invalid(
-    whose === 'schedule'
-      ? `the header ${name} would hold a secret, and schedules are stored and shown: set it on the sink`
-      : `the header ${name} would go to any URL that a schedule names: give the sink a url of its own, or remove the header`,
+    `the header ${name} would go to any URL that a schedule names: give the sink a url of its own, or remove the header`,
   )
 }
 

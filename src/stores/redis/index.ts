@@ -56,6 +56,7 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
 
   return {
     ...operationsOn(server),
+    keyPrefix: prefix,
     supports: { transactions: false, wakeups: true, durable: true, shared: true },
     subscribe: wakes.subscribe,
     ...(handTurned || shifted || clock !== systemClock
